@@ -3,7 +3,7 @@
 
 use crate::axis::{self, axis, nanos};
 use crate::expand::Grid;
-use crate::http::{CONNECTIONS_MAX, DURATION_DEFAULT, RATE_MAX, object_bytes, ramp};
+use crate::http::{DURATION_DEFAULT, connections, object_bytes, ramp, rate};
 use crate::plan::{Axis, HttpServer, HttpTest};
 use std::time::Duration;
 use yaml::{Map, Reported, Spanned};
@@ -25,12 +25,8 @@ pub(crate) struct FlowAxes {
 /// Reads the keys of a `flows` trial.
 pub(crate) fn read(map: &Map<'_>) -> Result<FlowAxes, Reported> {
     let object = axis(map, "object", OBJECT_DEFAULT, object_bytes);
-    let connections = axis(map, "connections", 1, |node| {
-        node.integer(1..=CONNECTIONS_MAX)
-    });
-    let rate = axis(map, "transactions_per_s", None, |node| {
-        node.word_or("max", |node| node.integer(1..=RATE_MAX))
-    });
+    let connections = connections(map, 1);
+    let rate = rate(map);
     let duration = axis(map, "duration", DURATION_DEFAULT, axis::duration);
     let ramp = ramp(map);
     let cores = axis(map, "cores", 1, |node| node.integer(1..=axis::CORES_MAX));

@@ -12,10 +12,10 @@ const RAMP_DEFAULT: Duration = Duration::from_secs(1);
 const RAMP_MAX: Duration = Duration::from_secs(600);
 const CONNECTIONS_DEFAULT: u32 = 10;
 /// Ports of one address that Linux gives to clients by default.
-pub(crate) const CONNECTIONS_MAX: u32 = 28_000;
+const CONNECTIONS_MAX: u32 = 28_000;
 /// Streams that nginx permits on a connection by default.
 const STREAMS_MAX: u16 = 128;
-pub(crate) const RATE_MAX: u32 = 10_000_000;
+const RATE_MAX: u32 = 10_000_000;
 const OBJECT_MAX: u64 = 1 << 30;
 /// Shorter objects have no room for the marker by which clear-text is recognised.
 const OBJECT_MIN: u64 = 64;
@@ -61,16 +61,12 @@ pub(crate) fn read(map: &Map<'_>) -> Result<HttpAxes, Reported> {
     let store = axis(map, "store", Store::default(), |node| {
         node.one_of("store", &Store::ALL)
     });
-    let connections = axis(map, "connections", CONNECTIONS_DEFAULT, |node| {
-        node.integer(1..=CONNECTIONS_MAX)
-    });
+    let connections = connections(map, CONNECTIONS_DEFAULT);
     let transactions = axis(map, "transactions_per_connection", None, |node| {
         node.word_or("unlimited", |node| node.integer(1..=u32::MAX))
     });
     let streams = axis(map, "streams", 1, |node| node.integer(1..=STREAMS_MAX));
-    let rate = axis(map, "transactions_per_s", None, |node| {
-        node.word_or("max", |node| node.integer(1..=RATE_MAX))
-    });
+    let rate = rate(map);
     let duration = axis(map, "duration", DURATION_DEFAULT, axis::duration);
     let ramp = ramp(map);
     let cores = axis(map, "cores", 1, |node| node.integer(1..=axis::CORES_MAX));
@@ -155,6 +151,20 @@ pub(crate) fn read(map: &Map<'_>) -> Result<HttpAxes, Reported> {
 pub(crate) fn object_bytes(node: Node<'_>) -> Result<u64, Reported> {
     let size = node.size(Bytes::new(OBJECT_MIN)..=Bytes::new(OBJECT_MAX));
     size.map(Bytes::get)
+}
+
+/// Reads the numbers of connections.
+pub(crate) fn connections(map: &Map<'_>, default: u32) -> AxisValues<u32> {
+    axis(map, "connections", default, |node| {
+        node.integer(1..=CONNECTIONS_MAX)
+    })
+}
+
+/// Reads the intended rates in transactions per second; `None`: as many as possible.
+pub(crate) fn rate(map: &Map<'_>) -> AxisValues<Option<u32>> {
+    axis(map, "transactions_per_s", None, |node| {
+        node.word_or("max", |node| node.integer(1..=RATE_MAX))
+    })
 }
 
 /// Reads the time of a ramp.
