@@ -1,6 +1,6 @@
 //! AGGFRAG payloads: our own, those of a peer that fragments packets, and arbitrary bytes.
 
-use crate::packets;
+use crate::{packets, sender};
 use arbitrary::{Result, Unstructured};
 use wire::aggfrag::{Aggregator, Blocks, HEADER_BYTES, Reassembler, is_block};
 
@@ -66,33 +66,8 @@ fn divided(u: &mut Unstructured<'_>) -> Result<()> {
     let room = u.int_in_range(HEADER_BYTES + 1..=3000)?;
     let divides: u64 = u.arbitrary()?;
     let packets = inner_packets(u)?;
-    let mut buffer = vec![0xee; room];
-    let mut payloads = Vec::new();
-    let mut aggregator = Aggregator::begin(room);
-    let mut close = |aggregator: Aggregator, buffer: &mut [u8]| {
-        let bytes = aggregator.finish(buffer);
-        payloads.push(buffer[..bytes].to_vec());
-    };
-    for (number, packet) in packets.iter().enumerate() {
-        if aggregator.push(&mut buffer, packet) {
-            continue;
-        }
-        let must = HEADER_BYTES + packet.len() > room;
-        if aggregator.left() == 0 || !(must || divides >> (number % 64) & 1 == 1) {
-            close(aggregator, &mut buffer);
-            aggregator = Aggregator::begin(room);
-        }
-        let mut rest = &packet[..];
-        loop {
-            rest = &rest[aggregator.push_part(&mut buffer, rest)..];
-            if rest.is_empty() {
-                break;
-            }
-            close(aggregator, &mut buffer);
-            aggregator = Aggregator::resume(room, rest.len() as u16);
-        }
-    }
-    close(aggregator, &mut buffer);
+    let divides: Vec<bool> = (0..u64::BITS).map(|bit| divides >> bit & 1 == 1).collect();
+    let payloads = sender::pack(&packets, room, &divides);
     let mut sizes = payloads.iter().map(|payload| payload.len() - HEADER_BYTES);
     let expected = split_stream(&packets, || Ok((sizes.next().unwrap_or(0), false)))?;
     // Without packets there is one payload, which is empty.

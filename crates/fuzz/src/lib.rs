@@ -34,6 +34,8 @@ mod oracle;
 mod packets;
 mod reflect;
 mod segment;
+#[path = "../../base/wire/tests/common/sender.rs"]
+mod sender;
 mod stamp;
 mod text;
 

@@ -1,7 +1,11 @@
 //! AGGFRAG against hand-computed payloads, a slow and obvious sender that fragments packets, and
 //! arbitrary bytes.
 
+#[path = "common/sender.rs"]
+mod sender;
+
 use proptest::prelude::*;
+use sender::pack;
 use wire::aggfrag::{
     Aggregator, BLOCK_BYTES_MAX, Blocks, CONGESTION_HEADER_BYTES, HEADER_BYTES, Malformed,
     Reassembler, block_of, is_block,
@@ -57,38 +61,6 @@ fn cut(packets: &[Vec<u8>], sizes: &[(usize, bool)]) -> Vec<(Vec<u8>, Vec<usize>
         payloads.push(([header, stream[at..end].to_vec()].concat(), numbers));
         at = end;
     }
-    payloads
-}
-
-/// The payloads of our sender: a packet that fits none as a whole is divided, and where `divides`
-/// says so, others that do not fit the rest of one.
-fn pack(packets: &[Vec<u8>], room: usize, divides: &[bool]) -> Vec<Vec<u8>> {
-    let mut buffer = vec![0xee; room];
-    let mut payloads = Vec::new();
-    let mut aggregator = Aggregator::begin(room);
-    for (packet, divide) in packets.iter().zip(divides.iter().cycle()) {
-        if aggregator.push(&mut buffer, packet) {
-            continue;
-        }
-        let fits_none = HEADER_BYTES + packet.len() > room;
-        if aggregator.left() == 0 || !(fits_none || *divide) {
-            let bytes = aggregator.finish(&mut buffer);
-            payloads.push(buffer[..bytes].to_vec());
-            aggregator = Aggregator::begin(room);
-        }
-        let mut rest = &packet[..];
-        loop {
-            rest = &rest[aggregator.push_part(&mut buffer, rest)..];
-            if rest.is_empty() {
-                break;
-            }
-            let bytes = aggregator.finish(&mut buffer);
-            payloads.push(buffer[..bytes].to_vec());
-            aggregator = Aggregator::resume(room, rest.len() as u16);
-        }
-    }
-    let bytes = aggregator.finish(&mut buffer);
-    payloads.push(buffer[..bytes].to_vec());
     payloads
 }
 
