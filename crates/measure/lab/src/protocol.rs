@@ -413,7 +413,7 @@ pub enum Response {
     /// To `CpuTime`.
     CpuTime(CpuTime),
     /// To `CountersStart`: whether they count; false where the processor's counters are not
-    /// available.
+    /// available, or a process has ended.
     Counting(bool),
     /// To `CountersEnd`; `None` where nothing was counted.
     Counted(Option<Counted>),

@@ -427,16 +427,16 @@ impl Requests {
     }
 
     fn count(&self, processes: &[u64], machine: bool) -> Result<Response, String> {
+        // A short program may have ended before this. It cannot be counted any more, and its number
+        // may be another's: figures without it would be too small, so there are none.
         let pids = processes.iter().map(|handle| {
-            // The number of a program that has ended may be another's.
             let stat = self.processes.find(*handle)?.stat();
-            let stat = stat.ok_or_else(|| format!("process {handle} is gone"))?;
-            Ok(stat.pid)
+            Ok(stat.map(|stat| stat.pid))
         });
-        let pids = pids.collect::<Result<Vec<_>, String>>()?;
+        let pids = pids.collect::<Result<Option<Vec<_>>, String>>()?;
         let mut counting = lock(&self.counting);
         // The doctor and the journal's header have the reason why there are no counters.
-        *counting = Counting::start(&pids, machine).ok();
+        *counting = pids.and_then(|pids| Counting::start(&pids, machine).ok());
         Ok(Response::Counting(counting.is_some()))
     }
 

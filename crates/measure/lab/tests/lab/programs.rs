@@ -283,6 +283,14 @@ pub(crate) fn cycles_are_counted_where_there_are_counters_and_nowhere_invented()
         assert!(program.cycles <= found.machine.unwrap().cycles, "{found:?}");
     }
     assert_eq!(ended(), None, "they are read once");
+    let node: &dyn Node = &station;
+    let short = node.start(shell("true"), PATIENCE).unwrap();
+    node.wait(short, PATIENCE).unwrap();
+    let counting = station.call(Request::CountersStart {
+        processes: vec![short],
+        machine: true,
+    });
+    assert!(matches!(counting, Ok(Response::Counting(false))), "{counting:?}");
     let unknown = station.call(Request::CountersStart {
         processes: vec![99],
         machine: false,
