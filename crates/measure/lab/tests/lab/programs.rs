@@ -285,7 +285,9 @@ pub(crate) fn cycles_are_counted_where_there_are_counters_and_nowhere_invented()
     assert_eq!(ended(), None, "they are read once");
     let node: &dyn Node = &station;
     let short = node.start(shell("true"), PATIENCE).unwrap();
-    node.wait(short, PATIENCE).unwrap();
+    while node.status(short).unwrap().is_none() {
+        thread::yield_now();
+    }
     let counting = station.call(Request::CountersStart {
         processes: vec![short],
         machine: true,
