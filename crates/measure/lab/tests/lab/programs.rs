@@ -285,9 +285,10 @@ pub(crate) fn cycles_are_counted_where_there_are_counters_and_nowhere_invented()
     assert_eq!(ended(), None, "they are read once");
     let node: &dyn Node = &station;
     let short = node.start(shell("true"), PATIENCE).unwrap();
-    while node.status(short).unwrap().is_none() {
-        thread::yield_now();
-    }
+    await_that("the short program ends", || {
+        let status = station.call(Request::Status { process: short });
+        matches!(status, Ok(Response::Status(Some(_))))
+    });
     let counting = station.call(Request::CountersStart {
         processes: vec![short],
         machine: true,
