@@ -13,14 +13,14 @@ use std::convert::Infallible;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Interval at which a pending call checks the interrupt.
-const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
+pub(crate) const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long a host may take to sweep what a killed run left, and to start its stations.
 const TAKE_LIMIT: Duration = Duration::from_secs(90);
@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const HANG_UP_LIMIT: Duration = Duration::from_secs(6);
 
 /// How long to wait for the end of a station once its output has ended.
-const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
+pub(crate) const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
 
 /// Last lines of a station's standard error that are kept for messages.
 const STDERR_LINES: usize = 8;
@@ -62,9 +62,16 @@ struct Calls {
 
 /// The last lines of a station's standard error.
 #[derive(Debug, Default)]
-struct Errors {
-    lines: VecDeque<String>,
-    complete: bool,
+pub(crate) struct Errors {
+    pub(crate) lines: VecDeque<String>,
+    pub(crate) complete: bool,
+}
+
+/// A station's standard input, output, and errors, which a thread keeps already.
+pub(crate) struct Pipes {
+    pub(crate) input: ChildStdin,
+    pub(crate) output: Box<dyn Read + Send>,
+    pub(crate) errors: Arc<Mutex<Errors>>,
 }
 
 impl Station {
@@ -88,37 +95,53 @@ impl Station {
             .stderr(Stdio::piped());
         give_own_session(&mut command);
         let mut child = command.spawn().map_err(&cannot_start)?;
-        let (input, output, stderr) =
-            (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let taken = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(input), Some(output), Some(stderr)) = taken else {
+            unreachable!("they were asked for");
+        };
+        let errors = Arc::default();
+        let pipes = Pipes {
+            input,
+            output: Box::new(output),
+            errors: Arc::clone(&errors),
+        };
+        let station = Self::adopt(id, child, pipes, interrupt).map_err(&cannot_start)?;
+        named("errors of", id)
+            .spawn(move || keep_last_lines(stderr, &errors))
+            .map_err(cannot_start)?;
+        Ok(station)
+    }
+
+    /// A station that `child` has become. Its errors are kept already.
+    ///
+    /// # Errors
+    /// When no thread can be started; it is ended then.
+    pub(crate) fn adopt(
+        id: NodeId,
+        child: Child,
+        Pipes {
+            input,
+            output,
+            errors,
+        }: Pipes,
+        interrupt: &Interrupt,
+    ) -> io::Result<Self> {
+        // Writes can time out.
+        let made_ready = fcntl(&input, FcntlArg::F_SETFL(OFlag::O_NONBLOCK));
         let station = Self {
             id,
             pid: child.id(),
             child: Mutex::new(child),
-            input: Mutex::new(input),
+            input: Mutex::new(Some(input)),
             calls: Arc::default(),
-            errors: Arc::default(),
+            errors,
             last_call: AtomicU64::new(0),
             interrupt: interrupt.clone(),
         };
-        station.listen(output, stderr).map_err(cannot_start)?;
+        made_ready?;
+        let calls = Arc::clone(&station.calls);
+        named("replies of", id).spawn(move || hand_out_replies(output, &calls))?;
         Ok(station)
-    }
-
-    fn listen(&self, output: Option<ChildStdout>, stderr: Option<ChildStderr>) -> io::Result<()> {
-        if let Some(input) = lock(&self.input).as_ref() {
-            // Writes can time out.
-            fcntl(input, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-        }
-        let (calls, errors) = (Arc::clone(&self.calls), Arc::clone(&self.errors));
-        let name =
-            |what: &str| std::thread::Builder::new().name(format!("{what} {}", self.id.name()));
-        if let Some(output) = output {
-            name("replies of").spawn(move || hand_out_replies(output, &calls))?;
-        }
-        if let Some(stderr) = stderr {
-            name("errors of").spawn(move || keep_last_lines(stderr, &errors))?;
-        }
-        Ok(())
     }
 
     /// Waits until the station answers.
@@ -304,8 +327,13 @@ pub(crate) fn give_own_session(command: &mut Command) {
     }
 }
 
+/// A thread with a station's name in its own.
+fn named(what: &str, id: NodeId) -> std::thread::Builder {
+    std::thread::Builder::new().name(format!("{what} {}", id.name()))
+}
+
 /// Waits for a child to end, up to `limit`; returns whether it has ended.
-fn reap(child: &mut Child, limit: Duration) -> bool {
+pub(crate) fn reap(child: &mut Child, limit: Duration) -> bool {
     let is_over = || Ok::<_, Infallible>(!matches!(child.try_wait(), Ok(None)));
     let Ok(is_over) = await_true(limit, Duration::from_millis(1), is_over);
     is_over
@@ -343,7 +371,7 @@ fn hand_out_replies(output: impl Read, calls: &Mutex<Calls>) {
     calls.pending.clear();
 }
 
-fn keep_last_lines(stderr: impl Read, errors: &Mutex<Errors>) {
+pub(crate) fn keep_last_lines(stderr: impl Read, errors: &Mutex<Errors>) {
     for line in BufReader::new(stderr).lines() {
         let Ok(line) = line else { break };
         let mut errors = lock(errors);

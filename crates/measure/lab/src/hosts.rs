@@ -15,6 +15,7 @@
 //!    machine that sleeps leave nothing behind.
 
 pub(crate) mod attentive;
+mod dialogue;
 pub(crate) mod part;
 mod reach;
 
@@ -116,8 +117,7 @@ fn start_agent(
     of_calls: &Interrupt,
 ) -> Result<(String, Station)> {
     let name = format!("host `{}` ({})", name.name(), host.describe());
-    let command = Reach::new(&name, host, interrupt).agent()?;
-    let agent = Station::start(NodeId::Host, command, of_calls)?;
+    let agent = Reach::new(&name, host, interrupt).agent(of_calls)?;
     Ok((name, agent))
 }
 

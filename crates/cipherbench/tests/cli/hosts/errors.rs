@@ -2,14 +2,14 @@
 
 use super::{Hosts, PING, check, measured};
 use crate::support::{PROGRAM, Sandbox, end};
-use std::fs::Permissions;
+use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
 /// Writes a file that can be executed.
 fn executable(sandbox: &Sandbox, name: &str, content: &[u8]) -> String {
     let path = sandbox.path(name);
-    std::fs::write(&path, content).expect("the folder can be written to");
-    std::fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("a file");
+    fs::write(&path, content).expect("the folder can be written to");
+    fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("a file");
     path.display().to_string()
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn a_host_of_another_kind_or_version_is_refused_in_words() {
     let with = |program: &str| good.replacen(PROGRAM, program, 1);
 
     // The header of a program for an unknown processor: `e_machine` is 0xfeed.
-    let mut program = std::fs::read(PROGRAM).expect("the program");
+    let mut program = fs::read(PROGRAM).expect("the program");
     program.truncate(4096);
     program[18..20].copy_from_slice(&[0xed, 0xfe]);
     let foreign = executable(&sandbox, "foreign", &program);
@@ -141,14 +141,21 @@ pub(crate) fn a_host_whose_disk_is_full_is_refused_and_keeps_nothing() {
     assert_eq!(left.run("ls -A /mnt"), "");
 }
 
-/// One byte too many: the program could run, and does not.
+/// One byte is another, at the end: the program could run, and does not.
 pub(crate) fn a_program_that_arrives_damaged_is_refused_and_keeps_nothing() {
     let sandbox = Sandbox::new();
     let hosts = Hosts::new(&sandbox);
-    let script = "#!/bin/sh\n\"$@\" || exit\n[ \"$1\" != dd ] || printf x >> \"${2#of=}\"\n";
-    let damages = executable(&sandbox, "damages", script.as_bytes());
+    fs::create_dir(sandbox.path("bin")).expect("a folder");
+    let script =
+        "#!/bin/sh\n/usr/bin/head -c $(($2 - 1))\nprintf x\n/usr/bin/head -c 1 >/dev/null\n";
+    executable(&sandbox, "bin/head", script.as_bytes());
     let lab = hosts.lab(&sandbox, "");
-    let lab = lab.replacen(" left", &format!(" left {damages}"), 1);
+    let path = sandbox.path("bin");
+    let damages = format!(
+        " left env PATH={}:/usr/sbin:/usr/bin:/sbin:/bin",
+        path.display()
+    );
+    let lab = lab.replacen(" left", &damages, 1);
     refused(
         &sandbox,
         &hosts,

@@ -4,30 +4,31 @@
 //! (`ssh host`). So no word sent has a character that a shell would take for its own, and scripts
 //! go over standard input.
 
-use crate::caller::give_own_session;
+use super::dialogue::{Dialogue, Heard};
 use crate::own_file::own_hash;
 use crate::protocol::{Ended, THIS_PROGRAM};
 use crate::sync::Deadline;
-use crate::{Interrupt, LabError, Result};
+use crate::{Interrupt, LabError, NodeId, Result, Station};
 use campaign::plan::Host;
 use std::fmt::Display;
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::unix::process::ExitStatusExt;
+use std::fs::{self, File};
+use std::io::{self, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::Command;
 use std::sync::LazyLock;
-use std::thread;
 use std::time::Duration;
 
 /// How long a shell on the host may take to answer, connecting included.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 /// How long sending the program may take.
 const SEND_LIMIT: Duration = Duration::from_secs(300);
-const STEP: Duration = Duration::from_millis(10);
 
 /// Begins the lines that are the script's and not a login shell's.
 const MARK: &str = "cipherbench-reach";
+/// What is sent at once: a pipe's content.
+const CHUNK_BYTES: usize = 1 << 16;
+/// What is kept of the words of a login shell.
+const CHATTER_BYTES_MAX: usize = 4096;
 /// Name of the program in the folder that it is sent to.
 const NAME: &str = "cipherbench";
 
@@ -46,15 +47,6 @@ pub(super) struct Reach<'a> {
     interrupt: &'a Interrupt,
 }
 
-/// The program that a host is to have.
-#[derive(Debug, Clone, Copy)]
-enum Wanted<'a> {
-    /// This very program, by its hash.
-    This(&'a str),
-    /// The one that the lab names.
-    At(&'a str),
-}
-
 /// What the host's shell said.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
@@ -62,12 +54,14 @@ struct Found {
     machine: String,
     /// As `uname -s` prints it.
     system: String,
-    /// The wanted program, where it is installed.
+    /// The program that the shell becomes.
     program: Option<String>,
     /// What was said instead of the version of the program that the lab names.
     refused: Option<String>,
-    /// A private folder that can hold a program.
+    /// The private folder that the program is to be sent to.
     folder: Option<String>,
+    /// What a login shell says besides.
+    chatter: String,
 }
 
 impl<'a> Reach<'a> {
@@ -79,33 +73,110 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// The command that starts this program's agent on the host, where it was sent if it is not
-    /// there.
-    pub(super) fn agent(&self) -> Result<Command> {
-        let agent = |program: &str| self.command(&[program, "station", "--host"]);
-        if let Some(program) = &self.host.program {
-            let found = self.look(Wanted::At(program))?;
-            if let Some(said) = found.refused {
-                let what = format!("{program} cannot be executed there: {said}");
-                let help = format!(
-                    "install cipherbench for {} on {} there; of this machine's kind, leave `program` out: this one \
-                     is sent then",
-                    found.system, found.machine
-                );
-                return Err(self.error(&what, &help));
+    /// Starts this program's agent on the host, where it is sent if it is not there. Its calls end
+    /// by `of_calls`.
+    pub(super) fn agent(&self, of_calls: &Interrupt) -> Result<Station> {
+        let mut dialogue = Dialogue::begin(self.command(&["sh"]), self.interrupt)
+            .map_err(|error| self.cannot_start(&error))?;
+        match self.talk(&mut dialogue) {
+            Ok(()) => dialogue.into_station(NodeId::Host, of_calls),
+            Err(error) => {
+                dialogue.end();
+                Err(error)
             }
-            if found.program.is_none() {
-                let what = format!("there is no program {program} that can be executed");
-                let help =
-                    "correct `program` in the lab, or leave it out: this program is sent then";
+        }
+    }
+
+    /// Has the host's shell become the agent.
+    fn talk(&self, dialogue: &mut Dialogue<'_>) -> Result<()> {
+        let script = match &self.host.program {
+            Some(program) => script_for(program),
+            None => {
+                let hash = OWN_HASH.as_ref().map_err(cannot_read_itself)?;
+                let file = fs::metadata(THIS_PROGRAM).map_err(cannot_read_itself)?;
+                script_for_this(hash, file.len())
+            }
+        };
+        let deadline = Deadline::after(ANSWER_LIMIT);
+        let mut found = Found::default();
+        dialogue
+            .tell(&mut script.as_bytes(), deadline)?
+            .map_err(cannot_read_itself)?;
+        while found.program.is_none() && found.folder.is_none() {
+            match self.hear(dialogue, deadline, ANSWER_LIMIT)? {
+                Some(line) => found.take(&line),
+                None => return Err(self.refusal(&found, dialogue)),
+            }
+        }
+        match found.folder.take() {
+            Some(folder) => self.send(dialogue, &folder),
+            None => Ok(()),
+        }
+    }
+
+    /// Sends this program into a folder. Whether it arrived unchanged is seen by the program itself
+    /// when it starts.
+    fn send(&self, dialogue: &mut Dialogue<'_>, folder: &str) -> Result<()> {
+        let deadline = Deadline::after(SEND_LIMIT);
+        let own = File::open(THIS_PROGRAM).map_err(cannot_read_itself)?;
+        let mut own = BufReader::with_capacity(CHUNK_BYTES, own);
+        let mut found = Found::default();
+        while found.program.is_none() {
+            // A line that is not the script's does not end the sending.
+            dialogue
+                .tell(&mut own, deadline)?
+                .map_err(cannot_read_itself)?;
+            let line = self.hear(dialogue, deadline, SEND_LIMIT)?;
+            let is_over = line.is_none();
+            found.take(&line.unwrap_or_default());
+            if is_over || found.refused.is_some() {
+                let said = match found.refused {
+                    Some(said) if !said.is_empty() => said,
+                    _ => last_words(&dialogue.last_words().stderr),
+                };
+                let what = format!("this program did not arrive whole in {folder}/{NAME}: {said}");
+                let help = "see whether its disk is full, or install the program and name it in the lab: `program`";
                 return Err(self.error(&what, help));
             }
-            return Ok(agent(program));
         }
-        let own = OWN_HASH.as_ref().map_err(cannot_read_itself)?;
-        let found = self.look(Wanted::This(own))?;
-        if let Some(program) = &found.program {
-            return Ok(agent(program));
+        Ok(())
+    }
+
+    /// The host's next line; `None` if there is none.
+    fn hear(
+        &self,
+        dialogue: &mut Dialogue<'_>,
+        deadline: Deadline,
+        limit: Duration,
+    ) -> Result<Option<String>> {
+        match dialogue.line(deadline)? {
+            Heard::Line(line) => Ok(Some(line)),
+            Heard::End => Ok(None),
+            Heard::Silence => {
+                let what = format!("it did not answer within {} s", limit.as_secs());
+                Err(self.error(&what, &self.try_it()))
+            }
+        }
+    }
+
+    /// Why the host's shell ended without the program.
+    fn refusal(&self, found: &Found, dialogue: &mut Dialogue<'_>) -> LabError {
+        if found.machine.is_empty() {
+            return self.not_reached(&dialogue.last_words(), &found.chatter);
+        }
+        if let (Some(program), Some(said)) = (&self.host.program, &found.refused) {
+            let what = format!("{program} cannot be executed there: {said}");
+            let help = format!(
+                "install cipherbench for {} on {} there; of this machine's kind, leave `program` out: this one is \
+                 sent then",
+                found.system, found.machine
+            );
+            return self.error(&what, &help);
+        }
+        if let Some(program) = &self.host.program {
+            let what = format!("there is no program {program} that can be executed");
+            let help = "correct `program` in the lab, or leave it out: this program is sent then";
+            return self.error(&what, help);
         }
         let arch = std::env::consts::ARCH;
         if found.system != "Linux" || found.machine != arch {
@@ -115,54 +186,12 @@ impl<'a> Reach<'a> {
             );
             let help = "install cipherbench of the same version there, and name it in the lab: \
                         `program: /usr/local/bin/cipherbench`";
-            return Err(self.error(&what, help));
+            return self.error(&what, help);
         }
-        let Some(folder) = found.folder else {
-            let what = "no folder there can hold a program: $TMPDIR, /tmp, /var/tmp and /dev/shm are full, read-only or \
-                        `noexec`";
-            let help = "install this very program there, and name it in the lab: `program: /usr/local/bin/cipherbench`";
-            return Err(self.error(what, help));
-        };
-        let program = format!("{folder}/{NAME}");
-        let sent = self.send(&program);
-        if sent.is_err() {
-            // A host that is gone keeps the folder; there is no more to do.
-            let _ = self.run(&["rm", "-rf", &folder], Stdio::null(), ANSWER_LIMIT);
-        }
-        sent?;
-        Ok(self.command(&[&program, "station", "--host", "--sent", own]))
-    }
-
-    /// Asks the host's shell what is there.
-    fn look(&self, wanted: Wanted<'_>) -> Result<Found> {
-        let ended = self.shell(&script(wanted))?;
-        Found::read(&ended.stdout).ok_or_else(|| self.not_reached(&ended))
-    }
-
-    /// Sends this program to a file that can be executed. Whether it arrived whole is seen by the
-    /// program itself when it starts: a connection costs more than that.
-    fn send(&self, program: &str) -> Result<()> {
-        let file = File::open(THIS_PROGRAM).map_err(cannot_read_itself)?;
-        let to = format!("of={program}");
-        let sent = self.run(&["dd", &to, "bs=65536"], file.into(), SEND_LIMIT)?;
-        if sent.code == Some(0) {
-            return Ok(());
-        }
-        let what = format!(
-            "this program did not arrive whole in {program}: {}",
-            last_words(&sent.stderr)
-        );
-        Err(self.error(&what, "see whether its disk is full, or install the program and name it in the lab: `program`"))
-    }
-
-    /// Runs a script in the host's shell.
-    fn shell(&self, script: &str) -> Result<Ended> {
-        let (reader, mut writer) = io::pipe().map_err(|error| self.cannot_start(&error))?;
-        // A login shell may have left its line unfinished.
-        let script = format!("echo\n{script}");
-        // It fits a pipe, but a shell that never starts must not block this thread.
-        thread::spawn(move || writer.write_all(script.as_bytes()));
-        self.run(&["sh"], reader.into(), ANSWER_LIMIT)
+        let what = "no folder there can hold a program: $TMPDIR, /tmp, /var/tmp and /dev/shm are full, read-only or \
+                    `noexec`";
+        let help = "install this very program there, and name it in the lab: `program: /usr/local/bin/cipherbench`";
+        self.error(what, help)
     }
 
     /// A command that runs these words on the host.
@@ -187,64 +216,6 @@ impl<'a> Reach<'a> {
         command
     }
 
-    /// Runs a command to its end.
-    fn run(&self, words: &[&str], input: Stdio, limit: Duration) -> Result<Ended> {
-        let mut command = self.command(words);
-        command
-            .stdin(input)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        give_own_session(&mut command);
-        let mut child = command.spawn().map_err(|error| self.cannot_start(&error))?;
-        // It holds its end of the input: whoever writes to that must see when the child is gone.
-        drop(command);
-        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let read = |stream: Option<Box<dyn Read + Send>>| {
-            thread::spawn(move || {
-                let mut text = Vec::new();
-                if let Some(mut stream) = stream {
-                    // What could be read before an error counts.
-                    let _ = stream.read_to_end(&mut text);
-                }
-                String::from_utf8_lossy(&text).into_owned()
-            })
-        };
-        let stdout = read(stdout.map(|stream| Box::new(stream) as _));
-        let stderr = read(stderr.map(|stream| Box::new(stream) as _));
-        let status = self.await_end(&mut child, limit);
-        if status.is_err() {
-            // It may have ended by itself meanwhile.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-        let status = status?;
-        Ok(Ended {
-            code: status.code(),
-            signal: status.signal(),
-            stdout: stdout.join().unwrap_or_default(),
-            stderr: stderr.join().unwrap_or_default(),
-            ..Ended::default()
-        })
-    }
-
-    fn await_end(&self, child: &mut Child, limit: Duration) -> Result<ExitStatus> {
-        let deadline = Deadline::after(limit);
-        loop {
-            self.interrupt.check()?;
-            if let Some(status) = child
-                .try_wait()
-                .map_err(|error| self.cannot_start(&error))?
-            {
-                return Ok(status);
-            }
-            if deadline.is_over() {
-                let what = format!("it did not answer within {} s", limit.as_secs());
-                return Err(self.error(&what, &self.try_it()));
-            }
-            thread::sleep(STEP);
-        }
-    }
-
     fn error(&self, what: &str, help: &str) -> LabError {
         LabError::cannot_build(format!("{}: {what}", self.name), help)
     }
@@ -264,8 +235,8 @@ impl<'a> Reach<'a> {
     }
 
     /// The error for a host whose shell did not say what it was asked.
-    fn not_reached(&self, ended: &Ended) -> LabError {
-        let said = last_words(&(ended.stdout.clone() + &ended.stderr));
+    fn not_reached(&self, ended: &Ended, chatter: &str) -> LabError {
+        let said = last_words(&format!("{chatter}{}", ended.stderr));
         let what = match said.is_empty() {
             true => format!("no shell answered there ({})", ended.how()),
             false => format!("no shell answered there: {said}"),
@@ -335,121 +306,167 @@ fn last_words(said: &str) -> String {
     lines[lines.len().saturating_sub(LINES)..].join("; ")
 }
 
-/// The lines of a script's output, without the mark.
-fn lines(said: &str) -> impl Iterator<Item = &str> {
-    said.lines()
-        .filter_map(|line| line.strip_prefix(MARK)?.strip_prefix(' '))
-}
-
 impl Found {
-    /// `None` if the script did not run.
-    fn read(said: &str) -> Option<Self> {
-        let mut found = Self::default();
-        for line in lines(said) {
-            let (key, value) = line.split_once(' ')?;
-            let value = value.trim().to_owned();
-            match key {
-                "machine" => found.machine = value,
-                "system" => found.system = value,
-                "program" => found.program = Some(value),
-                "refused" => found.refused = Some(value),
-                "folder" => found.folder = Some(value),
-                _ => {}
+    /// Takes a line in.
+    fn take(&mut self, line: &str) {
+        let said = line
+            .strip_prefix(MARK)
+            .and_then(|line| line.strip_prefix(' '));
+        let Some((key, value)) = said.and_then(|line| line.split_once(' ')) else {
+            if self.chatter.len() < CHATTER_BYTES_MAX {
+                self.chatter.push_str(line);
+                self.chatter.push('\n');
             }
+            return;
+        };
+        let value = value.trim().to_owned();
+        match key {
+            "machine" => self.machine = value,
+            "system" => self.system = value,
+            "program" => self.program = Some(value),
+            "refused" => self.refused = Some(value),
+            "folder" => self.folder = Some(value),
+            _ => {}
         }
-        (!found.machine.is_empty()).then_some(found)
     }
 }
 
-/// The script that says what the host is and whether it has the program; if this one is missing, it
-/// makes a folder for it.
-fn script(wanted: Wanted<'_>) -> String {
-    let say_machine =
-        format!("echo \"{MARK} system $(uname -s)\"\necho \"{MARK} machine $(uname -m)\"\n");
-    let rest = match wanted {
-        Wanted::At(program) => {
-            // A shell may take a file that the kernel refuses for a script: its errors are not a
-            // version.
-            format!(
-                "if [ -x {program} ]; then\n\
-                 if said=$({program} --version 2>&1 </dev/null); then echo \"{MARK} program {program}\"\n\
-                 else echo \"{MARK} refused $(echo \"$said\" | tr '\\n' ' ')\"; fi\nfi\n"
-            )
-        }
-        Wanted::This(own) => format!(
-            "f=$(command -v {NAME}) && set -- $(sha256sum \"$f\") && [ \"$1\" = {own} ] && {{\n\
-             echo \"{MARK} program $f\"\nexit 0\n}}\n\
-             for d in \"${{TMPDIR:-/tmp}}\" /tmp /var/tmp /dev/shm; do\n\
-             f=$(mktemp -d \"$d/{NAME}-XXXXXX\" 2>/dev/null) || continue\n\
-             printf '#!/bin/sh\\n' > \"$f/{NAME}\" && chmod 700 \"$f/{NAME}\" && \"$f/{NAME}\" && {{\n\
-             echo \"{MARK} folder $f\"\nexit 0\n}}\n\
-             rm -rf \"$f\"\n\
-             done 2>/dev/null\n"
-        ),
-    };
-    say_machine + &rest
+/// A script that says what the host is. As one command in braces, it has been read whole when it
+/// runs: what follows on the same input is for the programs in it.
+fn saying_the_machine(rest: &str) -> String {
+    // A login shell may have left its line unfinished.
+    format!(
+        "{{\necho\nsystem=$(uname -s) machine=$(uname -m)\n\
+         echo \"{MARK} system $system\"\necho \"{MARK} machine $machine\"\n{rest}exit 1\n}}\n"
+    )
+}
+
+/// The script that becomes the agent of an installed program.
+fn script_for(program: &str) -> String {
+    // A shell may take a file that the kernel refuses for a script: its errors are not a version.
+    saying_the_machine(&format!(
+        "if [ -x {program} ]; then\n\
+         if said=$({program} --version 2>&1 </dev/null); then\n\
+         echo \"{MARK} program {program}\"\nexec {program} station --host\n\
+         else echo \"{MARK} refused $(echo \"$said\" | tr '\\n' ' ')\"; fi\nfi\n"
+    ))
+}
+
+/// The script that becomes the agent of this very program, by its hash: of the installed one, or of
+/// `bytes` that it takes from its input, once it has said in which folder it puts them.
+fn script_for_this(own: &str, bytes: u64) -> String {
+    let arch = std::env::consts::ARCH;
+    // When the sending fails, the rest of it must not be taken for commands.
+    saying_the_machine(&format!(
+        "f=$(command -v {NAME}) && set -- $(sha256sum \"$f\") && [ \"$1\" = {own} ] && {{\n\
+         echo \"{MARK} program $f\"\nexec \"$f\" station --host\n}}\n\
+         [ \"$system $machine\" = 'Linux {arch}' ] || exit 1\n\
+         for d in \"${{TMPDIR:-/tmp}}\" /tmp /var/tmp /dev/shm; do\n\
+         d=$(mktemp -d \"$d/{NAME}-XXXXXX\" 2>/dev/null) || continue\n\
+         f=$d/{NAME}\n\
+         {{ printf '#!/bin/sh\\n' > \"$f\" && chmod 700 \"$f\" && \"$f\"; }} 2>/dev/null || {{\n\
+         rm -rf \"$d\"\ncontinue\n}}\n\
+         echo \"{MARK} folder $d\"\n\
+         if said=$(head -c {bytes} 2>&1 > \"$f\") && [ \"$(wc -c < \"$f\")\" -eq {bytes} ]; then\n\
+         echo \"{MARK} program $f\"\nexec \"$f\" station --host --sent {own}\nfi\n\
+         rm -rf \"$d\"\necho \"{MARK} refused \" $said\nexec cat >/dev/null\ndone\n"
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::Permissions;
+    use std::io::{BufRead, Write};
+    use std::os::unix::fs::PermissionsExt;
+    use std::process::Stdio;
 
-    /// Runs a script in this machine's shell.
-    fn run(script: &str, folder: &Path) -> String {
+    /// What this machine's shell says to a script, and then what is sent after it.
+    fn found(script: &str, sent: &[u8], folder: &Path) -> Found {
         let mut shell = Command::new("sh");
         shell.stdin(Stdio::piped()).stdout(Stdio::piped());
         shell
             .env("TMPDIR", folder)
             .env("PATH", format!("{}:/usr/bin:/bin", folder.display()));
         let mut shell = shell.spawn().unwrap();
-        shell
-            .stdin
-            .take()
-            .unwrap()
-            .write_all(script.as_bytes())
-            .unwrap();
-        let said = shell.wait_with_output().unwrap();
-        String::from_utf8(said.stdout).unwrap()
+        let mut input = shell.stdin.take().unwrap();
+        input.write_all(script.as_bytes()).unwrap();
+        let mut found = Found::default();
+        found.take("Welcome to this host!");
+        for line in BufReader::new(shell.stdout.take().unwrap()).lines() {
+            found.take(&line.unwrap());
+            if found.folder.is_some() && found.program.is_none() && found.refused.is_none() {
+                // It may have what it wants before.
+                let _ = input.write_all(sent);
+                let _ = input.flush();
+            }
+            if found.program.is_some() || found.refused.is_some() {
+                break;
+            }
+        }
+        drop(input);
+        shell.wait().unwrap();
+        found
     }
 
     #[test]
-    fn the_script_finds_this_very_program_or_makes_a_folder() {
+    fn the_script_becomes_this_very_program_or_what_is_sent() {
         let folder = tempfile::tempdir().unwrap();
         let own = own_hash().unwrap();
-        let said = run(&script(Wanted::This(&own)), folder.path());
-        let found = Found::read(&format!("Welcome to this host!\n{said}")).unwrap();
-        assert_eq!(
-            (found.system.as_str(), found.machine.as_str()),
-            ("Linux", std::env::consts::ARCH)
-        );
-        assert_eq!(found.program, None);
-        let made = found.folder.unwrap();
+        let sent = b"#!/bin/sh\nexit 0\n";
+        let script = script_for_this(&own, sent.len() as u64);
+        let at = |found: &Found| {
+            assert_eq!(
+                (found.system.as_str(), found.machine.as_str()),
+                ("Linux", std::env::consts::ARCH)
+            );
+            found.program.clone()
+        };
+        let by_sending = found(&script, sent, folder.path());
+        let made = by_sending.folder.clone().unwrap();
         assert!(made.starts_with(folder.path().to_str().unwrap()), "{made}");
+        assert_eq!(at(&by_sending), Some(format!("{made}/{NAME}")));
+        assert_eq!(fs::read(format!("{made}/{NAME}")).unwrap(), sent);
+        assert_eq!(by_sending.chatter, "Welcome to this host!\n\n");
 
         let installed = folder.path().join(NAME);
-        std::fs::copy(THIS_PROGRAM, &installed).unwrap();
-        let said = run(&script(Wanted::This(&own)), folder.path());
-        let program = Found::read(&said).unwrap().program;
-        assert_eq!(program.as_deref(), installed.to_str());
+        fs::copy(THIS_PROGRAM, &installed).unwrap();
+        let by_hash = found(&script, b"", folder.path());
+        assert_eq!(at(&by_hash).as_deref(), installed.to_str());
+        assert_eq!(by_hash.folder, None);
 
-        let said = run(&script(Wanted::At("/bin/true")), folder.path());
-        assert_eq!(
-            Found::read(&said).unwrap().program.as_deref(),
-            Some("/bin/true")
-        );
-        let said = run(&script(Wanted::At("/bin/false")), folder.path());
-        let found = Found::read(&said).unwrap();
-        assert!(found.program.is_none() && found.refused.is_some());
-        let said = run(&script(Wanted::At("/nowhere")), folder.path());
-        assert_eq!(Found::read(&said).unwrap().program, None);
+        let program = |name: &str| found(&script_for(name), b"", folder.path());
+        assert_eq!(at(&program("/bin/true")).as_deref(), Some("/bin/true"));
+        let refused = program("/bin/false");
+        assert!(refused.program.is_none() && refused.refused.is_some());
+        assert_eq!(at(&program("/nowhere")), None);
+    }
+
+    /// Commands in what is sent would be executed if the shell read it.
+    #[test]
+    fn what_does_not_arrive_is_removed_and_never_taken_for_commands() {
+        let folder = tempfile::tempdir().unwrap();
+        let touch = format!("touch {}/executed\n", folder.path().display());
+        let sent = touch.repeat(10_000);
+        // Its `head` writes nothing and fails.
+        let head = folder.path().join("head");
+        fs::write(&head, "#!/bin/sh\necho 'no space' >&2\nexit 1\n").unwrap();
+        fs::set_permissions(&head, Permissions::from_mode(0o755)).unwrap();
+        let script = script_for_this("0", sent.len() as u64);
+        let found = found(&script, sent.as_bytes(), folder.path());
+        assert_eq!(found.refused.as_deref(), Some("no space"));
+        assert_eq!(found.program, None);
+        assert!(!Path::new(&found.folder.unwrap()).exists());
+        assert!(!folder.path().join("executed").exists());
     }
 
     #[test]
     fn what_a_login_shell_says_is_no_answer() {
-        assert_eq!(
-            Found::read("Welcome!\nThis account is currently not available.\n"),
-            None
-        );
+        let mut found = Found::default();
+        found.take("Welcome!");
+        found.take("This account is currently not available.");
+        assert_eq!(found.machine, "");
+        assert!(found.chatter.ends_with("not available.\n"));
     }
 
     #[test]

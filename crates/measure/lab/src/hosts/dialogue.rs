@@ -1,0 +1,228 @@
+//! What is said with a host's shell, before it becomes a station: all over one connection, since
+//! each costs hundreds of milliseconds.
+
+use crate::caller::{
+    Errors, INTERRUPT_INTERVAL, LAST_WORDS_LIMIT, Pipes, give_own_session, keep_last_lines, reap,
+};
+use crate::protocol::Ended;
+use crate::sync::{Deadline, lock};
+use crate::{Interrupt, LabError, NodeId, Result, Station};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::io::{self, BufRead, Read, Write};
+use std::mem;
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// More of a line than this is no answer to anything.
+const LINE_BYTES_MAX: usize = 1 << 16;
+
+/// A command that leads to a host's shell, and what it has said so far.
+pub(super) struct Dialogue<'a> {
+    child: Child,
+    /// `None` once its end is awaited.
+    input: Option<ChildStdin>,
+    output: ChildStdout,
+    /// Of the output, what was read and is not taken yet.
+    heard: Vec<u8>,
+    /// Whether the output has ended.
+    is_over: bool,
+    errors: Arc<Mutex<Errors>>,
+    interrupt: &'a Interrupt,
+}
+
+/// What came of waiting for a line.
+#[derive(Debug)]
+pub(super) enum Heard {
+    Line(String),
+    /// The output has ended.
+    End,
+    /// Nothing came in time.
+    Silence,
+}
+
+impl<'a> Dialogue<'a> {
+    /// # Errors
+    /// When the command cannot be started.
+    pub(super) fn begin(mut command: Command, interrupt: &'a Interrupt) -> io::Result<Self> {
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        give_own_session(&mut command);
+        let mut child = command.spawn()?;
+        let errors = Arc::default();
+        let pipes = (|| {
+            let taken = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+            let (Some(input), Some(output), Some(stderr)) = taken else {
+                unreachable!("they were asked for");
+            };
+            // Writes must not wait for a host that does not read.
+            fcntl(&input, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+            let kept = Arc::clone(&errors);
+            let reader = thread::Builder::new().name("errors of a host".into());
+            reader.spawn(move || keep_last_lines(stderr, &kept))?;
+            Ok((input, output))
+        })();
+        match pipes {
+            Ok((input, output)) => Ok(Self {
+                child,
+                input: Some(input),
+                output,
+                heard: Vec::new(),
+                is_over: false,
+                errors,
+                interrupt,
+            }),
+            Err(error) => {
+                // It may have ended by itself.
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(error)
+            }
+        }
+    }
+
+    /// Waits for a line of its output.
+    ///
+    /// # Errors
+    /// [`LabError::Interrupted`].
+    pub(super) fn line(&mut self, deadline: Deadline) -> Result<Heard> {
+        loop {
+            if let Some(line) = self.take_line() {
+                return Ok(Heard::Line(line));
+            }
+            if self.is_over {
+                return Ok(Heard::End);
+            }
+            self.interrupt.check()?;
+            if deadline.is_over() {
+                return Ok(Heard::Silence);
+            }
+            let mut fds = [PollFd::new(self.output.as_fd(), PollFlags::POLLIN)];
+            if poll(&mut fds, interval()).unwrap_or(0) > 0 {
+                self.hear();
+            }
+        }
+    }
+
+    /// Tells it what is left of `bytes`, until it says a line or ends. Returns whether all was
+    /// told.
+    ///
+    /// # Errors
+    /// `Err` within `Ok` when `bytes` cannot be read; [`LabError::Interrupted`].
+    pub(super) fn tell(
+        &mut self,
+        bytes: &mut impl BufRead,
+        deadline: Deadline,
+    ) -> Result<io::Result<bool>> {
+        loop {
+            let chunk = match bytes.fill_buf() {
+                Ok([]) => return Ok(Ok(true)),
+                Ok(chunk) => chunk,
+                Err(error) => return Ok(Err(error)),
+            };
+            let Some(input) = &mut self.input else {
+                return Ok(Ok(false));
+            };
+            match input.write(chunk) {
+                Ok(written) => bytes.consume(written),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.interrupt.check()?;
+                    let mut fds = [
+                        PollFd::new(input.as_fd(), PollFlags::POLLOUT),
+                        PollFd::new(self.output.as_fd(), PollFlags::POLLIN),
+                    ];
+                    // The next write or read shows what an error was.
+                    let _ = poll(&mut fds, interval());
+                    if fds[1].any() == Some(true) {
+                        self.hear();
+                    }
+                    if self.is_over || self.heard.contains(&b'\n') || deadline.is_over() {
+                        return Ok(Ok(false));
+                    }
+                }
+                // It has ended: its last lines say why.
+                Err(_) => return Ok(Ok(false)),
+            }
+        }
+    }
+
+    /// Reads what there is of its output.
+    fn hear(&mut self) {
+        let mut bytes = [0; 4096];
+        match self.output.read(&mut bytes) {
+            Ok(length) if length > 0 && self.heard.len() < LINE_BYTES_MAX => {
+                self.heard.extend_from_slice(&bytes[..length]);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            _ => self.is_over = true,
+        }
+    }
+
+    /// The first line that was heard; at the end of the output, what is there of one.
+    fn take_line(&mut self) -> Option<String> {
+        let end = self.heard.iter().position(|byte| *byte == b'\n');
+        let rest = match end {
+            Some(end) => self.heard.split_off(end + 1),
+            None if self.is_over && !self.heard.is_empty() => Vec::new(),
+            None => return None,
+        };
+        let line = mem::replace(&mut self.heard, rest);
+        Some(String::from_utf8_lossy(&line).trim_end().to_owned())
+    }
+
+    /// Ends its input and waits a short time for its end. Returns how that was, with its last lines
+    /// on standard error.
+    pub(super) fn last_words(&mut self) -> Ended {
+        self.input = None;
+        reap(&mut self.child, LAST_WORDS_LIMIT);
+        let status = self.child.try_wait().ok().flatten();
+        let deadline = Deadline::after(LAST_WORDS_LIMIT);
+        while !lock(&self.errors).complete && !deadline.is_over() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let lines: Vec<String> = lock(&self.errors).lines.iter().cloned().collect();
+        Ended {
+            code: status.and_then(|status| status.code()),
+            signal: status.and_then(|status| status.signal()),
+            stderr: lines.join("\n"),
+            ..Ended::default()
+        }
+    }
+
+    /// What the command has become.
+    ///
+    /// # Errors
+    /// [`LabError::CannotBuild`] when no thread can be started for it.
+    pub(super) fn into_station(self, id: NodeId, interrupt: &Interrupt) -> Result<Station> {
+        let Some(input) = self.input else {
+            unreachable!("its end was awaited");
+        };
+        let pipes = Pipes {
+            input,
+            output: Box::new(io::Cursor::new(self.heard).chain(self.output)),
+            errors: self.errors,
+        };
+        Station::adopt(id, self.child, pipes, interrupt).map_err(|error| {
+            let what = format!("cannot start a thread for station {}: {error}", id.name());
+            LabError::cannot_build(what, "see whether this machine has processes left")
+        })
+    }
+
+    /// Ends the command. What runs on the host sees the end of its input.
+    pub(super) fn end(mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn interval() -> PollTimeout {
+    PollTimeout::try_from(INTERRUPT_INTERVAL).unwrap_or(PollTimeout::ZERO)
+}
