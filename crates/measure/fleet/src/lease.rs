@@ -1,0 +1,106 @@
+//! The lease of a lab: one agent has it, as long as it shows that it lives.
+//!
+//! An entry that changes is alive. A contender looks at it for [`EXPIRY`] by its own monotonic
+//! clock; whose clocks are wrong by a day does not matter. The entry's revision is the fencing
+//! token: whoever renews with an old one has lost the lab. A lab with a job in it is not taken by
+//! another agent at all: its boxes may be under load, behind a cut network.
+
+use crate::message::LabOffer;
+use crate::store::{Fleet, FleetError, Found, Swap, read, swap};
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
+
+/// Between renewals.
+pub(crate) const BEAT: Duration = Duration::from_secs(2);
+/// Without a renewal for this long a lab without a job is free.
+const EXPIRY: Duration = Duration::from_secs(10);
+/// Between looks at a lab that another agent has.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// A lab that this agent has.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    pub(crate) offer: LabOffer,
+    revision: u64,
+}
+
+/// Why there is no lease yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Another agent lives there, or has a job.
+    Held(String),
+}
+
+impl Lease {
+    /// Takes a lab, and waits for it while another agent has it; `told` hears why, when that
+    /// changes.
+    ///
+    /// # Errors
+    /// When the server cannot be asked.
+    pub(crate) async fn take(
+        fleet: &Fleet,
+        offer: LabOffer,
+        mut told: impl FnMut(&Wait),
+    ) -> Result<Self, FleetError> {
+        let (mut seen, mut since) = (0, Instant::now());
+        let mut last = None;
+        loop {
+            let found: Option<Found<LabOffer>> = read(&fleet.labs, &offer.lab).await?;
+            let revision = found.as_ref().map_or(0, |found| found.revision);
+            let may_take = match &found {
+                None => true,
+                // Of an earlier start of this very agent: a folder has one, by its lock.
+                Some(found) if found.value.agent == offer.agent => true,
+                Some(found) => {
+                    if revision != seen {
+                        (seen, since) = (revision, Instant::now());
+                    }
+                    found.value.job.is_none() && since.elapsed() >= EXPIRY
+                }
+            };
+            if may_take {
+                if let Swap::Made(revision) = swap(&fleet.labs, &offer.lab, revision, &offer).await
+                {
+                    return Ok(Self { offer, revision });
+                }
+                continue;
+            }
+            let holder = found.map(|found| found.value);
+            let why = holder.map_or_else(String::new, |holder| match holder.job {
+                Some(job) => format!("agent {} runs job {job} there", holder.agent),
+                None => format!("agent {} has it", holder.agent),
+            });
+            let wait = Wait::Held(why);
+            if last.as_ref() != Some(&wait) {
+                told(&wait);
+                last = Some(wait);
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Renews it, with the job that runs there. Returns whether this agent still has the lab.
+    pub(crate) async fn renew(&mut self, fleet: &Fleet, job: Option<&str>) -> bool {
+        let offer = LabOffer {
+            job: job.map(str::to_owned),
+            beats: self.offer.beats + 1,
+            ..self.offer.clone()
+        };
+        match swap(&fleet.labs, &offer.lab, self.revision, &offer).await {
+            Swap::Made(revision) => {
+                (self.offer, self.revision) = (offer, revision);
+                true
+            }
+            Swap::Lost => false,
+        }
+    }
+
+    /// Gives it back.
+    pub(crate) async fn end(self, fleet: &Fleet) {
+        // Otherwise it expires.
+        let _ = fleet
+            .labs
+            .delete_expect_revision(&self.offer.lab, Some(self.revision))
+            .await;
+    }
+}

@@ -1,0 +1,158 @@
+//! What the server keeps, as JSON.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Version of everything here. A program refuses a server of another one.
+pub const SCHEMA: u32 = 1;
+
+/// A campaign to be measured once, in one lab. Never changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// Unique; jobs sort by it as they were submitted.
+    pub id: String,
+    /// Name of the campaign's file, for people.
+    pub name: String,
+    /// The campaign file's text.
+    pub campaign: String,
+    /// Measure the short form.
+    pub quick: bool,
+    /// Where it may run.
+    pub selector: Selector,
+    /// Higher ones come first.
+    pub priority: i32,
+    /// What distinguishes it, such as the firmware: `firmware` to `2.1`.
+    pub labels: BTreeMap<String, String>,
+    /// Who submitted it.
+    pub by: String,
+}
+
+/// The labs that a job may run in: all that match.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Selector {
+    /// This lab only.
+    pub lab: Option<String>,
+    /// What a lab's labels must be.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl Selector {
+    /// The first requirement that a lab does not meet.
+    #[must_use]
+    pub fn misfit(&self, offer: &LabOffer) -> Option<String> {
+        if let Some(lab) = self.lab.as_ref().filter(|lab| **lab != offer.lab) {
+            return Some(format!("it asks for lab {lab}"));
+        }
+        let unmet = |(key, wanted): (&String, &String)| match offer.labels.get(key) {
+            Some(found) if found == wanted => None,
+            Some(found) => Some(format!(
+                "it asks for {key}={wanted}, and the lab has {found}"
+            )),
+            None => Some(format!(
+                "it asks for {key}={wanted}, and the lab has no {key}"
+            )),
+        };
+        self.labels.iter().find_map(unmet)
+    }
+}
+
+/// How far a job is. Each change is a swap by revision.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "state")]
+pub enum State {
+    /// Nobody has it.
+    Queued {
+        /// Runs that began and did not come to an end.
+        attempts: u32,
+    },
+    /// An agent runs it. Nobody else begins it, whatever happens to the agent; only that lab's
+    /// agent resumes it.
+    Running(Held),
+    /// It ended; its run is in the archive.
+    Done {
+        /// Where it ran.
+        held: Held,
+        /// The program's exit code: 0, 1 or 5 have figures.
+        exit: i32,
+    },
+    /// It ended without a run: the campaign or the lab is wrong, or it ended its agent each time.
+    Parked {
+        /// Why.
+        reason: String,
+    },
+    /// Somebody cancelled it.
+    Cancelled,
+}
+
+impl State {
+    /// Whether nothing more will happen.
+    #[must_use]
+    pub const fn is_final(&self) -> bool {
+        matches!(
+            self,
+            Self::Done { .. } | Self::Parked { .. } | Self::Cancelled
+        )
+    }
+
+    /// In one word.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Queued { .. } => "queued",
+            Self::Running(_) => "running",
+            Self::Done { .. } => "done",
+            Self::Parked { .. } => "parked",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// Who has a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// The lab.
+    pub lab: String,
+    /// The agent's lasting identity.
+    pub agent: String,
+    /// Times that it was begun, this one included.
+    pub attempt: u32,
+}
+
+/// A lab that an agent offers: the agent's lease of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabOffer {
+    /// Its name, from its file.
+    pub lab: String,
+    /// The agent's lasting identity: of this machine and folder.
+    pub agent: String,
+    /// Of this start of the agent.
+    pub incarnation: String,
+    /// Machine, kernel, cores, and what the agent's own file says.
+    pub labels: BTreeMap<String, String>,
+    /// The job that runs there. While there is one, no other agent takes the lab.
+    pub job: Option<String>,
+    /// Renewals so far: an entry that changes is alive.
+    pub beats: u64,
+}
+
+/// A run in the archive: its files by content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The job's.
+    pub job: String,
+    /// Name of the run's folder.
+    pub run: String,
+    /// Every file, by path.
+    pub files: Vec<RunFile>,
+}
+
+/// A file of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunFile {
+    /// Within the run's folder.
+    pub path: String,
+    /// In bytes.
+    pub bytes: u64,
+    /// Of its content, in hexadecimal: its name in the archive.
+    pub sha256: String,
+}

