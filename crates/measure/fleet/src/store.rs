@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
+use tokio::time::timeout;
 
 /// How long a server may take to answer before a command says that it does not.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
@@ -249,16 +250,22 @@ pub(crate) async fn read_all<T: DeserializeOwned>(
     bucket: &Store,
 ) -> Result<BTreeMap<String, Found<T>>, FleetError> {
     let failed = |error: &dyn std::error::Error| refused(format!("list {}", bucket.name), error);
-    let status = bucket.status().await.map_err(|error| failed(&error))?;
+    // A bucket's own `status` is that of when it was opened.
+    let info = bucket
+        .stream
+        .get_info()
+        .await
+        .map_err(|error| failed(&error))?;
     let mut all = BTreeMap::new();
-    if status.values() == 0 {
+    if info.state.messages == 0 {
         return Ok(all);
     }
     let mut entries = bucket
         .watch_with_history(">")
         .await
         .map_err(|error| failed(&error))?;
-    while let Some(entry) = entries.next().await {
+    // The last entry may have been deleted meanwhile.
+    while let Ok(Some(entry)) = timeout(ANSWER_LIMIT, entries.next()).await {
         let entry = entry.map_err(|error| failed(&error))?;
         let (key, is_last) = (entry.key.clone(), entry.seen_current || entry.delta == 0);
         if let Some(found) = parse(bucket, entry)? {
