@@ -176,6 +176,7 @@ if have rustup && [ -n "$(rust_lacks)" ]; then
 fi
 
 # Checks the dependencies' licences, sources and advisories.
+[ "$mode" != test ] || scripts/tools.sh nats >/dev/null || say "continuing without nats-server, which the tests of a fleet need"
 [ "$mode" != test ] || [ -n "$(rust_lacks)" ] || scripts/tools.sh deny >/dev/null || say "continuing without cargo-deny"
 
 missing=$(rust_lacks)

