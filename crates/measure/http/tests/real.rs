@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         lying("a_server_that_never_answers", silent),
         lying("nothing_listens", refused),
         lying("more_connections_than_ports", few_ports),
+        lying("more_connections_than_descriptors", few_descriptors),
     ];
     libtest_mimic::run(&Arguments::from_args(), tests).exit_code()
 }
@@ -123,8 +124,11 @@ struct Part(Child);
 
 impl Part {
     fn start(spec: &Spec) -> Self {
-        let mut child = Command::new("/proc/self/exe")
-            .arg("http")
+        Self::start_as(Command::new("/proc/self/exe").arg("http"), spec)
+    }
+
+    fn start_as(program: &mut Command, spec: &Spec) -> Self {
+        let mut child = program
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -431,4 +435,21 @@ fn few_ports() {
     let why = ended.unwrap_err();
     let is_known = why.contains("as many ports") || why.contains("file descriptors");
     assert!(is_known && why.contains("set fewer `connections`"), "{why}");
+}
+
+fn few_descriptors() {
+    let this = std::env::current_exe().unwrap();
+    let mut limited = Command::new("sh");
+    limited
+        .args(["-c", "ulimit -n 80 && exec \"$0\" http"])
+        .arg(this);
+    let test = HttpTest {
+        connections: 100,
+        ..test()
+    };
+    let ended = Part::start_as(&mut limited, &Spec::Fetch(fetch_of(test, 1))).ended();
+    let why = ended.unwrap_err();
+    let is_known = why.contains("100 connections need 164 file descriptors")
+        && why.contains("this process may open 80");
+    assert!(is_known, "{why}");
 }
