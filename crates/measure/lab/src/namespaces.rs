@@ -23,7 +23,7 @@ use crate::{
     Bench, ClockEnd, DutAction, ElementId, Interrupt, LabError, Links, Monitor, Node, NodeId,
     Privilege, Result, RunningDut,
 };
-use campaign::plan::{Cables, Direction, Dut, Element, External, Hosts, IpVersion, LabPlan};
+use campaign::plan::{Cables, Direction, Dut, External, Hosts, IpVersion, LabPlan};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;

@@ -133,7 +133,8 @@ impl Cipherbench {
         let (source, every_ns) = (self.encryptor.keys, self.encryptor.rekey_every_ns);
         let every = Duration::from_nanos(every_ns.unwrap_or_default());
         self.expect_order(site)?;
-        let secrets = Secrets::make(site.dut, source, every, site.map.address(W0))?;
+        let kmes = [site.map.address(W0), site.map.seen_address(W0)];
+        let secrets = Secrets::make(site.dut, source, every, kmes)?;
         for node in site.loaded() {
             let config = self.write_files(site, *node, &secrets)?;
             self.configs.insert(node.id(), config);
@@ -170,14 +171,13 @@ impl Cipherbench {
             port: PORT,
             connector: gw1.min(gw2),
         };
-        // gw2 reaches it at gw1's own address.
         let kme = |[gw1, gw2]: [Ipv4Addr; 2]| ControlPort {
             listener: gw1,
             port: KME_PORTS[1],
             connector: gw2,
         };
         let channels = ends.iter().filter(|_| keys.is_agreed());
-        let kmes = ends.first().filter(|_| keys.has_qkd());
+        let kmes = ends.iter().filter(|_| keys.has_qkd());
         let channels = channels.copied().map(channel);
         channels.chain(kmes.copied().map(kme)).collect()
     }

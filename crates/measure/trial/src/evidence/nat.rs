@@ -39,7 +39,7 @@ pub(super) fn addresses_translated(path: &ObservedPath<'_>) -> Option<Check> {
         adapter,
         Adapter::Direct | Adapter::Router { .. } | Adapter::Bridge
     ) {
-        let detail = format!("{detail}: in clear, what belongs to flows that B began");
+        let detail = format!("{detail}; in clear, flows that B began keep their addresses");
         return check("addresses-translated", None, detail);
     }
     let sent = path.counters.get("gw1/w0").map_or(0, |it| it.tx_packets);

@@ -165,5 +165,8 @@ fn more_connections_than_descriptors_give_no_figure() {
         panic!("a figure of more connections than ports")
     };
     let is_known = reason.contains("as many ports") || reason.contains("file descriptors");
-    assert!(is_known && reason.contains("set fewer `connections`"), "{reason}");
+    assert!(
+        is_known && reason.contains("set fewer `connections`"),
+        "{reason}"
+    );
 }

@@ -106,7 +106,10 @@ fn a_clip_that_cannot_be_decoded_gives_no_figure() {
         let decoded = checks.iter().find(|it| it.name == "video-decoded");
         let explanation = decoded.unwrap().explanation.as_ref().unwrap();
         let words = &explanation.difference;
-        assert!(words.contains("B arrived, and the player decoded no frame of them"), "{words}");
+        assert!(
+            words.contains("B arrived, and the player decoded no frame of them"),
+            "{words}"
+        );
         // ffmpeg on B sends no such file as a stream.
         let over_rtp = video_cell(Adapter::Direct, player, VideoTransport::Rtp);
         let Outcome::Failed { reason } = lab.record(&over_rtp).outcome else {
