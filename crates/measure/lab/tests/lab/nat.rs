@@ -48,7 +48,6 @@ fn tunnels() -> Vec<Dut> {
     let mut tunnels = vec![
         named("static keys", ours(|it| it.workers = 2)),
         named("mode l2", ours(|it| it.mode = Mode::L2)),
-        named("l2tpv3 in clear", ours(|it| it.mode = Mode::L2tpv3Clear)),
     ];
     for keys in KeySource::ALL.into_iter().filter(|keys| keys.is_agreed()) {
         let encryptor = Encryptor::new(Suite::Aes256Gcm).with_keys(keys);
