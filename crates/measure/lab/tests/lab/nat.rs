@@ -110,7 +110,8 @@ pub(crate) fn tunnels_cross_it_and_every_packet_has_its_address() {
                 path.iter().filter(|it| **it == Element::Nat).count()
             );
             for ([was, _], [now, others]) in was.into_iter().zip(now) {
-                assert!(now >= was + 40, "{name} over {path:?}: {was} and {now}");
+                // A train of packets that wait counts once.
+                assert!(now > was, "{name} over {path:?}: {was} and {now}");
                 assert_eq!(others, 0, "{name} over {path:?}");
             }
             lab.lab.stop_dut(running).unwrap();
