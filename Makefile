@@ -11,7 +11,7 @@ SECONDS ?= 60
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build bench-device bench-direct bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns compare-power explore truth emulate fuzz lint fmt doc deny hardening sbom reproducible install kernel token peers clean
+.PHONY: help setup run test build bench-capture bench-device bench-direct bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns compare-power explore truth emulate fuzz lint fmt doc deny hardening sbom reproducible install kernel token peers clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ build: ## Build the program: target/release/cipherbench
 
 bench-device: build ## Our speed trial on OpenSSL, compared with a tight loop in C and `openssl speed`
 	bench/device.py $(ARGS)
+
+bench-capture: build ## What a capture costs TCP, with it and without in turn (root)
+	bench/capture.py $(ARGS)
 
 bench-direct: build ## What our checks cost TCP over `direct`, beside iperf3 by hand (root)
 	bench/direct.py $(ARGS)

@@ -6,8 +6,8 @@ use crate::frames::{LINK_MTU_MIN, packet_bytes_max};
 use crate::host::HostFacts;
 use crate::lab::LabFile;
 use crate::plan::{
-    Adapter, Axis, Direction, Disturbed, Event, Failure, FrameTest, Hosts, IpVersion, LabKind,
-    LatencyPath, Measurement, PortKind, Procedure, Traffic,
+    Adapter, Axis, DataPath, Direction, Disturbed, Event, Failure, FrameTest, Hosts, IpVersion,
+    L2tpEncapsulation, LabKind, LatencyPath, Measurement, Mode, PortKind, Procedure, Traffic,
 };
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
 use units::{BitRate, FrameRate, Layer};
@@ -27,6 +27,7 @@ impl Draft {
         }
         mistakes.extend(self.check_external(lab));
         mistakes.extend(self.check_impair(lab));
+        mistakes.extend(self.check_nat(lab));
         mistakes.extend(self.check_cores(lab, host));
         mistakes.extend(self.check_mtu(lab));
         mistakes.extend(self.check_packets());
@@ -203,6 +204,39 @@ impl Draft {
             );
             place.mistake(what, "leave it out of this trial with `duts`")
         })
+    }
+
+    /// A NAT passes on what has ports to translate, and no addresses inside.
+    fn check_nat(&self, lab: &LabFile) -> Option<Mistake> {
+        if !lab.plan().translates() {
+            return None;
+        }
+        let (why, help) = match &self.cell.dut.adapter {
+            Adapter::Xfrm(_) => (
+                "seals with bare ESP, which has no ports that a NAT could translate",
+                "measure `cipherbench` there, or `strongswan` with `data_path: libipsec` or \
+                 `kernel-udp`: they seal in UDP",
+            ),
+            Adapter::StrongSwan(tunnel) if tunnel.data_path == DataPath::Kernel => (
+                "seals with bare ESP, which has no ports that a NAT could translate",
+                "write `data_path: kernel-udp`: ESP in UDP",
+            ),
+            Adapter::L2tpv3(tunnel) if tunnel.encapsulation == L2tpEncapsulation::Ip => (
+                "is an IP protocol without ports that a NAT could translate",
+                "write `encapsulation: udp`",
+            ),
+            Adapter::Cipherbench(encryptor) if encryptor.mode == Mode::L2tpv3 => (
+                "has the gateways' own addresses inside its packets, where no NAT translates them",
+                "write `mode: l2`, or `l2tpv3-clear`",
+            ),
+            _ => return None,
+        };
+        let what = format!(
+            "`{}` {why}, and the lab has one in its path",
+            self.cell.dut.name
+        );
+        let help = format!("{help}; or take `nat` out of `path` in {}", lab.file());
+        Some(self.trial.mistake(what, help))
     }
 
     /// The cores of a lab's hosts are known only when they are reached.

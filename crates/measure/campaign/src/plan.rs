@@ -145,6 +145,12 @@ impl LabPlan {
         self.path.contains(&Element::Impair)
     }
 
+    /// Whether an element of the path translates addresses.
+    #[must_use]
+    pub fn translates(&self) -> bool {
+        self.path.contains(&Element::Nat)
+    }
+
     /// Highest load of this cell that the links carry, in frames/s where its frames enter them
     /// ([`Traffic::line_rate`]); `None` when the lab sets no line rate, or a tool makes the load.
     #[must_use]
@@ -201,17 +207,26 @@ pub enum Element {
     Bridge,
     /// A router: IP forwarding by Linux, so that the gateways are in two networks.
     Router,
+    /// A router that translates the IPv4 addresses of what comes from gw1's side to its own.
+    Nat,
     /// An impaired path: a bridge that treats frames as the cell's profile says. At most one.
     Impair,
 }
 
 impl Element {
     /// All, by their names in lab files.
-    pub const ALL: [(&'static str, Self); 3] = [
+    pub const ALL: [(&'static str, Self); 4] = [
         ("bridge", Self::Bridge),
         ("router", Self::Router),
+        ("nat", Self::Nat),
         ("impair", Self::Impair),
     ];
+
+    /// Whether it forwards IP, and so is between two networks.
+    #[must_use]
+    pub const fn routes(self) -> bool {
+        matches!(self, Self::Router | Self::Nat)
+    }
 }
 
 /// How a lab is built.

@@ -267,7 +267,7 @@ fn lab_in_words(lab: &LabPlan) -> String {
         .map_or_else(|| "as needed".to_owned(), |mtu| format!("{mtu} B"));
     let addresses = &lab.addresses;
     // Behind a router gw2 is in another network.
-    let gateways = match lab.path.contains(&Element::Router) {
+    let gateways = match lab.path.iter().any(|element| element.routes()) {
         true => "gw1",
         false => "gateways",
     };
@@ -282,6 +282,7 @@ fn path_in_words(lab: &LabPlan) -> String {
     let elements = lab.path.iter().map(|element| match element {
         Element::Bridge => "bridge",
         Element::Router => "router",
+        Element::Nat => "nat",
         Element::Impair => "impair",
     });
     let stops = ["A", "gw1"].into_iter().chain(elements);

@@ -28,7 +28,7 @@ mod xfrm;
 
 pub(crate) use crate::sync::join;
 pub(crate) use daemon::Daemon;
-pub(crate) use site::{Site, all, on_each};
+pub(crate) use site::{Site, all, by_node, on_each};
 
 use crate::monitor::Poller;
 use crate::{DutAction, LabError, NodeId, Result, RunningDut};

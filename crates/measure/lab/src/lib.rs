@@ -45,6 +45,7 @@ mod kill;
 mod mark;
 mod monitor;
 mod namespaces;
+mod nat;
 mod node_id;
 mod offloads;
 mod on_node;

@@ -6,10 +6,11 @@ mod two_hosts;
 
 use crate::cables::{Outside, lend_cable};
 use crate::cut::Cut;
-use crate::dut::{self, Site};
+use crate::dut::{self, Site, by_node};
 use crate::hosts::Seat;
 use crate::hosts::part::Part;
 use crate::monitor::rapl;
+use crate::nat;
 use crate::offloads;
 use crate::on_node::{ip, run_tool, tc};
 use crate::procfs;
@@ -22,7 +23,7 @@ use crate::{
     Bench, ClockEnd, DutAction, ElementId, Interrupt, LabError, Links, Monitor, Node, NodeId,
     Privilege, Result, RunningDut,
 };
-use campaign::plan::{Cables, Direction, Dut, Element, External, Hosts, IpVersion, LabPlan};
+use campaign::plan::{Cables, Direction, Dut, External, Hosts, IpVersion, LabPlan};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -214,6 +215,9 @@ impl NamespaceLab {
             Some(element) => switch::make(node, &self.map.ports(element)),
             None => ip(node, self.map.address_node(node.id())),
         })?;
+        for (id, translation) in self.map.translations() {
+            translation.set(self.seat(id))?;
+        }
         // Both ends of every link are up.
         self.on_all(|node| match bridge(node.id()) {
             Some(_) if !switch::forwards(node)? => Err(node.error(format!(
@@ -461,10 +465,16 @@ impl Bench for NamespaceLab {
     }
 
     fn dut_counters(&self, dut: &RunningDut) -> Result<BTreeMap<String, u64>> {
-        match &self.dut {
-            Some(up) => up.adapter.counters(&self.site_of(up), dut),
-            None => Ok(BTreeMap::new()),
+        let Some(up) = &self.dut else {
+            return Ok(BTreeMap::new());
+        };
+        let mut counters = up.adapter.counters(&self.site_of(up), dut)?;
+        if up.dut.adapter.crosses_elements() {
+            for (id, _) in self.map.translations() {
+                counters.extend(by_node(id, nat::counters(self.seat(id))?));
+            }
         }
+        Ok(counters)
     }
 
     fn monitor<'a>(&'a self, _dut: &RunningDut, busy: &[u16]) -> Result<Monitor<'a>> {
@@ -547,7 +557,7 @@ fn is_cipher_end(interface: &str) -> bool {
 /// force.
 fn bridge(node: NodeId) -> Option<ElementId> {
     match node {
-        NodeId::Element(element) if element.kind() != Element::Router => Some(element),
+        NodeId::Element(element) if !element.kind().routes() => Some(element),
         _ => None,
     }
 }

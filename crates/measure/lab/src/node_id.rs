@@ -26,7 +26,7 @@ impl NodeId {
     pub const ALL: [Self; 4] = [Self::A, Self::Gw1, Self::Gw2, Self::B];
 
     /// Returns the name in journals and messages: `a`, `gw1`, `gw2`, `b`, `bridge1`, `router2`,
-    /// `impair3`.
+    /// `nat3`, `impair4`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl NodeId {
         match self {
             Self::A | Self::B | Self::Tap | Self::Host => false,
             Self::Gw1 | Self::Gw2 => true,
-            Self::Element(element) => matches!(element.kind, Element::Router),
+            Self::Element(element) => element.kind.routes(),
         }
     }
 
@@ -98,11 +98,13 @@ impl ElementId {
     pub const fn name(self) -> &'static str {
         const BRIDGES: [&str; LabPlan::ELEMENTS_MAX] = ["bridge1", "bridge2", "bridge3", "bridge4"];
         const ROUTERS: [&str; LabPlan::ELEMENTS_MAX] = ["router1", "router2", "router3", "router4"];
+        const NATS: [&str; LabPlan::ELEMENTS_MAX] = ["nat1", "nat2", "nat3", "nat4"];
         const IMPAIRS: [&str; LabPlan::ELEMENTS_MAX] = ["impair1", "impair2", "impair3", "impair4"];
         let index = self.index as usize;
         match self.kind {
             Element::Bridge => BRIDGES[index],
             Element::Router => ROUTERS[index],
+            Element::Nat => NATS[index],
             Element::Impair => IMPAIRS[index],
         }
     }
@@ -114,10 +116,10 @@ mod tests {
 
     #[test]
     fn every_name_is_that_of_one_place() {
-        let path = [Element::Bridge, Element::Router, Element::Impair];
+        let path = Element::ALL.map(|(_, kind)| kind);
         let elements: Vec<_> = ElementId::of_path(&path).map(NodeId::Element).collect();
         let names: Vec<_> = elements.iter().map(|node| node.name()).collect();
-        assert_eq!(names, ["bridge1", "router2", "impair3"]);
+        assert_eq!(names, ["bridge1", "router2", "nat3", "impair4"]);
         let others = elements.into_iter().chain([NodeId::Tap, NodeId::Host]);
         for node in NodeId::ALL.into_iter().chain(others) {
             assert_eq!(NodeId::from_name(node.name()), Some(node));

@@ -46,12 +46,12 @@ pub(crate) fn run_tool(node: &dyn Node, program: Program) -> Result<()> {
     Err(node.error(format!("`{what}`{input} failed ({how}){said}")))
 }
 
-/// The list that a tool printed as JSON.
+/// What a tool printed as JSON.
 pub(crate) fn parse_json<T: DeserializeOwned>(
     node: &dyn Node,
     what: &str,
     printed: &Ended,
-) -> Result<Vec<T>> {
+) -> Result<T> {
     serde_json::from_str(&printed.stdout).map_err(|error| {
         let (how, said) = (printed.how(), printed.last_words());
         node.error(format!("cannot read {what}: {error} ({how}){said}"))

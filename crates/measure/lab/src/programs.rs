@@ -78,7 +78,7 @@ pub(crate) const KNOWN: &[Known] = &[
     program(
         "nft",
         "--version",
-        "a router with NAT as a DUT",
+        "a router with NAT, as a DUT or in the path",
         Packages("nftables"),
     ),
     program("bridge", "-V", "a switch as a DUT", Packages("iproute2")),

@@ -14,8 +14,9 @@ pub struct TunnelKeys {
     pub keys: Arc<ObserverKeys>,
     /// Suite, lanes, tunnels and payload.
     pub encryptor: Encryptor,
-    /// Outer addresses of gw1 and gw2, or of the station in a gateway's place. gw1 is side a.
-    pub gateways: [Ipv4Addr; 2],
+    /// Outer addresses of gw1 and gw2, or of the station in a gateway's place, at gw1's end of the
+    /// cipher link; and those at gw2's end, where a NAT is between. gw1 is side a.
+    pub gateways: Vec<[Ipv4Addr; 2]>,
     /// UDP port of lane 0.
     pub port: u16,
     /// Sessions that gw1 and gw2 send in, where the payload is a pseudowire.

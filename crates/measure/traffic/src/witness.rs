@@ -29,8 +29,8 @@ const SEQUENCE_HIGHS: u32 = (Limits::PACKETS >> 32) as u32;
 pub struct Tunnels {
     /// Their suite.
     pub suite: Suite,
-    /// Outer addresses of side a and side b.
-    pub gateways: [IpAddr; 2],
+    /// Outer addresses of side a and side b: several pairs where a NAT is between.
+    pub gateways: Vec<[IpAddr; 2]>,
     /// UDP port of lane 0 on both ends; lane i has the i-th after it.
     pub port: u16,
     /// Lanes of each tunnel.
@@ -106,13 +106,11 @@ impl<'k> Witness<'k> {
 
     /// The end that sent an outer packet to the other one.
     fn sender(&self, packet: &[u8]) -> Option<Side> {
-        let [a, b] = self.tunnels.gateways;
         let outer = ends(packet)?;
-        let sides = [([a, b], Side::A), ([b, a], Side::B)];
-        sides
-            .into_iter()
-            .find(|(ends, _)| *ends == outer)
-            .map(|(_, side)| side)
+        let gateways = self.tunnels.gateways.iter();
+        let mut sides = gateways.flat_map(|&[a, b]| [([a, b], Side::A), ([b, a], Side::B)]);
+        let found = sides.find(|(ends, _)| *ends == outer);
+        found.map(|(_, side)| side)
     }
 
     /// The keys of an SPI, if one of the tunnels uses it on this port.

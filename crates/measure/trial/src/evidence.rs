@@ -19,6 +19,7 @@ mod http;
 mod impaired;
 mod link;
 mod machine;
+mod nat;
 mod number;
 mod path;
 mod places;
@@ -161,6 +162,7 @@ pub fn checks(each_way: &[ToolObserved<'_>]) -> Vec<Check> {
     ];
     checks.extend(path.between_the_gateways());
     checks.extend(impaired::checks(path));
+    checks.push(nat::addresses_translated(path));
     checks.extend([
         of_each(link::cipher_link_amount),
         number::cipher_link_frames(observed),

@@ -45,9 +45,11 @@ pub(crate) fn open_all(
 
 fn tunnels(tunnel_keys: &TunnelKeys) -> Tunnels {
     let encryptor = &tunnel_keys.encryptor;
+    let gateways = tunnel_keys.gateways.iter();
+    let gateways = gateways.map(|ends| ends.map(IpAddr::from));
     Tunnels {
         suite: encryptor.suite,
-        gateways: tunnel_keys.gateways.map(IpAddr::from),
+        gateways: gateways.collect(),
         port: tunnel_keys.port,
         lanes: encryptor.workers,
         tunnels: encryptor.tunnels,

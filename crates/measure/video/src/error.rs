@@ -26,8 +26,11 @@ pub enum VideoError {
         /// What it printed, or what is wrong with the result.
         words: String,
     },
+    /// The other station could not send the streams.
+    #[error("station B sent no whole stream: {0}")]
+    Sender(String),
     /// The other station ended without its report.
-    #[error("station B ended the stream without a report: see what its ffmpeg printed")]
+    #[error("station B ended the stream without a report")]
     NoReport,
 }
 

@@ -111,13 +111,15 @@ impl Receiver<'_> {
             let relay = thread::spawn(move || relay::connections(&listener, server, &over, &count));
             all.push((self.screen(player)?, relay, bytes));
         }
-        let end = self.started + Duration::from_nanos(self.spec.test.run_ns()) + LATE;
-        while Instant::now() < end
-            && all
-                .iter_mut()
-                .any(|(screen, ..)| !screen.playing.has_ended())
-        {
+        // A trial lasts as long as the clip, even if a player gives up at once.
+        let clip_end = self.started + Duration::from_nanos(self.spec.test.run_ns());
+        let mut is_over = false;
+        while !is_over {
             thread::sleep(STEP);
+            let now = Instant::now();
+            let mut screens = all.iter_mut();
+            let have_ended = screens.all(|(screen, ..)| screen.playing.has_ended());
+            is_over = now >= clip_end && (have_ended || now >= clip_end + LATE);
         }
         over.store(true, Ordering::Relaxed);
         let mut streams = Vec::new();

@@ -24,9 +24,11 @@ pub(crate) struct Ask {
 }
 
 /// What the server sent, once all streams have ended.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SenderReport {
     pub(crate) streams: Vec<SentStream>,
+    /// Why it could not send them.
+    pub(crate) failed: Option<String>,
 }
 
 /// What the server sent of one stream.
@@ -82,10 +84,21 @@ fn stream(spec: &Serve) -> Result<(), VideoError> {
             let ended = stream.join();
             ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
-        ended.collect::<Result<Vec<_>, _>>()
-    })?;
-    let report = serde_json::to_string(&SenderReport { streams })?;
-    writeln!(receiver, "{report}").map_err(talk)
+        ended.collect::<Result<Vec<_>, VideoError>>()
+    });
+    let report = match &streams {
+        Ok(streams) => SenderReport {
+            streams: streams.clone(),
+            failed: None,
+        },
+        Err(error) => SenderReport {
+            failed: Some(error.to_string()),
+            ..SenderReport::default()
+        },
+    };
+    let report = serde_json::to_string(&report)?;
+    let sent = writeln!(receiver, "{report}").map_err(talk);
+    streams.and(sent)
 }
 
 /// Has ffmpeg send one stream to this program, which passes it on and counts.
@@ -168,5 +181,9 @@ pub(crate) fn read_report(from: impl io::Read) -> Result<SenderReport, VideoErro
     if line.is_empty() {
         return Err(VideoError::NoReport);
     }
-    Ok(serde_json::from_str(&line)?)
+    let report: SenderReport = serde_json::from_str(&line)?;
+    match report.failed {
+        Some(why) => Err(VideoError::Sender(why)),
+        None => Ok(report),
+    }
 }

@@ -81,3 +81,23 @@ fn a_plan_shows_each_cell_with_its_impairment() {
     assert_eq!(plan.cells[0].impair, Some(ImpairProfile::none()));
     assert_eq!(plan.cells[0].id, "ping/mtu=1500/direct");
 }
+
+#[test]
+fn what_no_nat_passes_on_is_refused_with_what_to_do() {
+    let text = "campaign: c\nduts:\n  - direct\n  - cipherbench: { name: ours }\n\
+                \x20 - cipherbench: { name: wire, mode: l2tpv3 }\n  - xfrm\n\
+                \x20 - strongswan: { name: bare, data_path: kernel }\n\
+                \x20 - strongswan: { name: in udp, data_path: kernel-udp }\n\
+                \x20 - l2tpv3: { name: ip, encapsulation: ip }\n\
+                trials:\n";
+    let lab = lab_from_text("l.yaml", "lab: l\npath: [nat]\n").unwrap();
+    let mut all = String::new();
+    for dut in ["wire", "xfrm", "bare", "ip"] {
+        let text =
+            format!("{text}  - ping: {{ mtu: 1500 B, duts: [direct, ours, in udp, {dut}] }}\n");
+        let campaign = from_text("c.yaml", &text).unwrap();
+        let mistakes = campaign.plan(&lab, &HOST).unwrap_err();
+        all.push_str(&format!("{mistakes}\n\n"));
+    }
+    compare("nat-mistakes.txt", &all);
+}

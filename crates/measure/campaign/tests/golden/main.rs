@@ -199,7 +199,7 @@ fn a_plan_with_elements_names_them_in_the_order_of_the_path() {
     let text = "campaign: c\nduts: [direct]\ntrials: [ping: { mtu: 1500 B }]\n";
     let campaign = from_text("c.yaml", text).unwrap();
     let mut all = String::new();
-    for path in ["[bridge]", "[bridge, router, impair]", "[]"] {
+    for path in ["[bridge]", "[bridge, router, impair]", "[nat]", "[]"] {
         let lab = lab_from_text("l.yaml", &format!("lab: a\npath: {path}\n")).unwrap();
         let plan = campaign.plan(&lab, &HOST).unwrap();
         let text = to_text(&plan, |_| Vec::new());

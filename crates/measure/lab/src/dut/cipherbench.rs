@@ -27,6 +27,7 @@ use metrics::read_counters;
 use nix::sys::signal::Signal;
 use secrets::{KME_PORTS, Secrets};
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -131,7 +132,9 @@ impl Cipherbench {
     fn bring_up(&mut self, site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
         let (source, every_ns) = (self.encryptor.keys, self.encryptor.rekey_every_ns);
         let every = Duration::from_nanos(every_ns.unwrap_or_default());
-        let secrets = Secrets::make(site.dut, source, every, site.map.address(W0))?;
+        self.expect_order(site)?;
+        let kmes = [site.map.address(W0), site.map.seen_address(W0)];
+        let secrets = Secrets::make(site.dut, source, every, kmes)?;
         for node in site.loaded() {
             let config = self.write_files(site, *node, &secrets)?;
             self.configs.insert(node.id(), config);
@@ -162,20 +165,37 @@ impl Cipherbench {
     /// gw2's KME.
     fn control_ports(&self, site: &Site<'_>) -> Vec<ControlPort> {
         let keys = self.encryptor.keys;
-        let [gw1, gw2] = [W0, W1].map(|end| site.map.address(end));
-        let channel = ControlPort {
+        let ends = link_ends(site);
+        let channel = |[gw1, gw2]: [Ipv4Addr; 2]| ControlPort {
             listener: gw1.max(gw2),
             port: PORT,
             connector: gw1.min(gw2),
         };
-        let kme = ControlPort {
+        let kme = |[gw1, gw2]: [Ipv4Addr; 2]| ControlPort {
             listener: gw1,
             port: KME_PORTS[1],
             connector: gw2,
         };
-        let ports = [(keys.is_agreed(), channel), (keys.has_qkd(), kme)];
-        let open = ports.into_iter().filter(|(is_open, _)| *is_open);
-        open.map(|(_, port)| port).collect()
+        let channels = ends.iter().filter(|_| keys.is_agreed());
+        let kmes = ends.iter().filter(|_| keys.has_qkd());
+        let channels = channels.copied().map(channel);
+        channels.chain(kmes.copied().map(kme)).collect()
+    }
+
+    /// Of two gateways that agree on keys the one with the lower address connects, so both must
+    /// see the same order.
+    fn expect_order(&self, site: &Site<'_>) -> Result<()> {
+        let ends = link_ends(site);
+        let gw1_is_lower = ends.iter().filter(|[gw1, gw2]| gw1 < gw2).count();
+        if !self.encryptor.keys.is_agreed() || [0, ends.len()].contains(&gw1_is_lower) {
+            return Ok(());
+        }
+        let gw1 = site.map.address(W0);
+        Err(site.error(format!(
+            "agrees on keys, for which the gateway with the lower address connects to the other one; gw1 \
+             is {gw1}, and gw2 sees it at a lower address than its own\n\
+             help: in a lab with `nat` in its path take a lower network for `cipher`, as 192.0.2.0/24"
+        )))
     }
 
     /// Renews all keys. With static keys, each gateway renews its sealing keys.
@@ -218,11 +238,11 @@ impl Cipherbench {
         }
         let keys = keying::ObserverKeys::read(texts)
             .ok_or_else(|| site.error("has a key file that cannot be read"))?;
-        let [a, b] = [Side::A, Side::B].map(|side| site.map.cipher_end(side));
+        let [a, b] = [W0, W1].map(|end| site.map.address(end));
         Ok(Some(TunnelKeys {
             keys: Arc::new(keys),
             encryptor: self.encryptor.clone(),
-            gateways: [a, b],
+            gateways: link_ends(site),
             port: PORT,
             sessions: [sent_in(NodeId::Gw1, a, b), sent_in(NodeId::Gw2, b, a)],
             networks: [Side::A, Side::B].map(|side| {
@@ -253,7 +273,7 @@ impl Cipherbench {
             keys: StationKeys::File(write_keys(node, keys)?),
             suite: self.encryptor.suite,
             local: site.map.address(own),
-            remote: site.map.address(peer),
+            remote: site.map.seen_address(peer),
             port: Some(PORT),
             lanes: self.encryptor.workers,
             tunnels: self.encryptor.tunnels,
@@ -319,6 +339,17 @@ impl Adapter for Cipherbench {
         };
         stopped.and(kmes).and(parted)
     }
+}
+
+/// Outer addresses of gw1 and gw2 at gw1's end of the cipher link; and those at gw2's end, if they
+/// are others.
+fn link_ends(site: &Site<'_>) -> Vec<[Ipv4Addr; 2]> {
+    let gw2 = site.map.address(W1);
+    let mut ends = [site.map.address(W0), site.map.seen_address(W0)]
+        .map(|gw1| [gw1, gw2])
+        .to_vec();
+    ends.dedup();
+    ends
 }
 
 /// Returns the facts of its ready line: `ready version=0.1.0 suite=aes-256-gcm …`.

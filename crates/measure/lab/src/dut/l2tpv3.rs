@@ -81,7 +81,7 @@ impl L2tpv3 {
     /// Creates the pseudowire on a gateway and bridges it; returns facts.
     fn set_up(&self, site: &Site<'_>, node: &dyn Node) -> Result<BTreeMap<String, String>> {
         let (own, peer) = cipher_ends(node.id());
-        let [local, remote] = [own, peer].map(|end| site.map.address(end));
+        let [local, remote] = [site.map.address(own), site.map.seen_address(peer)];
         let encapsulation = self.encapsulation.name();
         let ports = match self.encapsulation {
             L2tpEncapsulation::Udp => format!(" udp_sport {UDP_PORT} udp_dport {UDP_PORT}"),

@@ -204,7 +204,7 @@ fn write_conf(
     let conf = Conf {
         role,
         local: site.map.address(local),
-        remote: site.map.address(remote),
+        remote: site.map.seen_address(remote),
         cipher,
         mtu: site.links.mtu,
         own,

@@ -4,18 +4,14 @@ use super::direct::Direct;
 use super::interfaces::Interfaces;
 use super::site::by_node;
 use super::{Adapter, Site};
-use crate::on_node::run_tool;
 use crate::protocol::Program;
 use crate::topology::W0;
-use crate::{LabError, Node, Result, RunningDut};
+use crate::{Node, Result, RunningDut, nat};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How long reading a kernel parameter may take.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
-
-/// Its table; deleting it deletes its chains.
-const TABLE: &str = "inet cipherbench";
 
 /// Linux forwarding on gw1.
 #[derive(Debug, Default)]
@@ -34,16 +30,10 @@ impl Router {
     }
 
     fn translate(&self, node: &dyn Node) -> Result<()> {
-        if !self.nat {
-            return Ok(());
+        match self.nat {
+            true => nat::masquerade(node, W0.interface),
+            false => Ok(()),
         }
-        run_nft(node, rules()).map_err(|error| match &error {
-            LabError::Node { reason, .. } if !reason.contains("\nhelp: ") => node.error(format!(
-                "{reason}\nhelp: the kernel must have nftables with NAT and connection \
-                 tracking: sudo modprobe -a nf_tables nft_ct nft_masq; or set `nat: false`"
-            )),
-            _ => error,
-        })
     }
 }
 
@@ -71,12 +61,9 @@ impl Adapter for Router {
 
     fn stop(&mut self, site: &Site<'_>, dut: RunningDut) -> Result<()> {
         let site = &site.one_box();
-        let translated = if self.nat {
-            // Adding it first ensures that it exists, even if its rules were refused.
-            let forget = format!("add table {TABLE}\ndelete table {TABLE}\n");
-            run_nft(site.gateways[0], forget)
-        } else {
-            Ok(())
+        let translated = match self.nat {
+            true => nat::end_masquerade(site.gateways[0]),
+            false => Ok(()),
         };
         self.routes.stop(site, dut).and(translated)
     }
@@ -113,26 +100,4 @@ impl Router {
         ];
         Ok(by_node(node.id(), facts).collect())
     }
-}
-
-/// Translates sources as a home router does, to the address of the outgoing interface. The state
-/// match makes the kernel track all flows, translated or not.
-fn rules() -> String {
-    let out = W0.interface;
-    format!(
-        "table {TABLE} {{\n\
-         \x20 chain forward {{\n\
-         \x20   type filter hook forward priority filter; policy accept;\n\
-         \x20   ct state established,related accept\n\
-         \x20 }}\n\
-         \x20 chain postrouting {{\n\
-         \x20   type nat hook postrouting priority srcnat;\n\
-         \x20   meta nfproto ipv4 oifname \"{out}\" masquerade\n\
-         \x20 }}\n\
-         }}\n"
-    )
-}
-
-fn run_nft(node: &dyn Node, rules: String) -> Result<()> {
-    run_tool(node, Program::new(["nft", "-f", "-"]).with_input(rules))
 }

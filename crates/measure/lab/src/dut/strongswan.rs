@@ -166,7 +166,7 @@ impl Strongswan {
         let gateway = self.gateway(site, node)?;
         gateway.remove_routes()?;
         let (own, peer) = cipher_ends(node.id());
-        let ends = [own, peer].map(|end| site.map.address(end));
+        let ends = [site.map.address(own), site.map.seen_address(peer)];
         path.end_at(node.id()).peer = Some(gateway.as_peer(ends));
         Ok(path)
     }

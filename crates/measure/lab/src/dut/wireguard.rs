@@ -153,7 +153,7 @@ impl WireGuard {
             port: PORT,
             peer: Peer {
                 public_key: peer_keys.public(),
-                endpoint: (site.map.address(peer), PORT).into(),
+                endpoint: (site.map.seen_address(peer), PORT).into(),
                 networks,
             },
         })
@@ -172,7 +172,7 @@ impl WireGuard {
             keys: StationKeys::WireGuard(write_file(node, STATION_FILE, &text, true)?),
             suite: campaign::plan::WireGuard::CARRIER.suite,
             local: site.map.address(own),
-            remote: site.map.address(peer),
+            remote: site.map.seen_address(peer),
             port: Some(PORT),
             lanes: 1,
             tunnels: 1,

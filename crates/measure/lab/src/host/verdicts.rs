@@ -180,7 +180,7 @@ fn features(probes: &Probes) -> Vec<Finding> {
         feature(
             "NAT",
             &probes.nat,
-            "a router with NAT as a DUT needs it",
+            "a router with NAT needs it, as a DUT or in the path",
             "sudo modprobe -a nf_tables nft_ct nft_masq",
         ),
         feature(

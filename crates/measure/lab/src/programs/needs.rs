@@ -149,6 +149,7 @@ fn of_lab(lab: &LabPlan, role: Role) -> Vec<&'static str> {
     programs.extend(lab.link_bps.map(|_| "tc"));
     let has_bridge = lab.is_impaired() || lab.path.contains(&Element::Bridge);
     programs.extend(has_bridge.then_some("bridge"));
+    programs.extend(lab.translates().then_some("nft"));
     programs
 }
 

@@ -1,9 +1,10 @@
 //! The path between the gateways: links from element to element, and their networks.
 //!
-//! Without elements it is one link and one network. A bridge adds a link; a router a link and a
-//! network.
+//! Without elements it is one link and one network. A bridge adds a link; a router, with or without
+//! NAT, a link and a network.
 
 use super::{A0, A1, B0, B1, C0, C1, End, Link, Map, W0, W1, cipher_ends, end, host};
+use crate::nat::Translation;
 use crate::node_id::{ElementId, NodeId};
 use crate::switch::Port;
 use campaign::plan::{Addresses, Element};
@@ -92,7 +93,7 @@ pub(super) fn networks(addresses: &Addresses, elements: &[ElementId]) -> Vec<Ipv
 }
 
 fn is_router(element: &ElementId) -> bool {
-    element.kind() == Element::Router
+    element.kind().routes()
 }
 
 impl Map {
@@ -106,6 +107,33 @@ impl Map {
         let mut elements = self.elements.iter();
         let impair = elements.find(|element| element.kind() == Element::Impair)?;
         Some((NodeId::Element(*impair), PORTS))
+    }
+
+    /// The elements that translate addresses, from gw1 to gw2, each with how.
+    pub(crate) fn translations(&self) -> Vec<(NodeId, Translation)> {
+        let mut inner = self.cipher_address(W0);
+        let nats = self.elements.iter().copied();
+        let nats = nats.filter(|element| element.kind() == Element::Nat);
+        let translation = |element| {
+            let [_, far] = ports(element);
+            let found = Translation {
+                outer_interface: far.interface,
+                outer: self.cipher_address(far),
+                inner,
+            };
+            inner = found.outer;
+            (NodeId::Element(element), found)
+        };
+        nats.map(translation).collect()
+    }
+
+    /// Address at which its peer sees a gateway's end of the cipher link: of gw1's, behind a NAT,
+    /// that of the last one.
+    pub(crate) fn seen_address(&self, own: End) -> Ipv4Addr {
+        match (own, self.translations().last()) {
+            (W0, Some((_, nat))) => nat.outer,
+            _ => self.address(own),
+        }
     }
 
     /// Whether a node's interface is an end of the cipher link.

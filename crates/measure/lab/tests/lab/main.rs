@@ -13,6 +13,7 @@ mod kernel;
 mod keys;
 mod links;
 mod machine;
+mod nat;
 mod openvpn;
 mod peer;
 mod programs;
@@ -176,6 +177,12 @@ fn main() -> ExitCode {
             a_dut_that_fails_leaves_no_route_on_a_router,
             an_element_that_cannot_be_made_is_explained,
             a_stopped_element_of_a_killed_run_is_removed_by_the_next_run,
+        ),
+        trials!(skipped, nat:
+            tunnels_cross_it_and_every_packet_has_its_address,
+            sealed_frames_cross_it_both_ways_and_to_one_gateway_alone,
+            in_clear_b_sees_a_at_its_address,
+            gateways_that_cannot_agree_on_who_connects_are_refused,
         ),
         trials!(skipped, shaping:
             the_rate_of_the_line_holds_for_long_and_short_frames,

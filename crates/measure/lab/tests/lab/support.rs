@@ -213,7 +213,7 @@ pub(crate) fn dump(lab: &TestLab) -> BTreeSet<String> {
     const SCRIPT: &str = "{ ip -o -d link; printf 'address\\nroute show table all\\nneigh\\n' | ip -o -batch -; \
                           bridge fdb; nft list ruleset; tc qdisc; \
                           grep -s '' /proc/sys/net/ipv4/ip_forward* /proc/sys/net/ipv[46]/conf/*/*forwarding; } | \
-                          sed 's/_timer *[0-9.]*//g; s/ state [A-Z]* mode / /; s/NO-CARRIER,//; \
+                          sed 's/_timer *[0-9.]*//g; s/packets [0-9]* bytes [0-9]*//; s/ state [A-Z]* mode / /; s/NO-CARRIER,//; \
                           /^multicast ff00::/d; /^33:33:00:00:00:01 /d; \
                           s/^qdisc \\([a-z_]*\\) [0-9a-f]*: /qdisc \\1 /; s/ refcnt [0-9]*//'";
     let show = |id: NodeId| {

@@ -104,6 +104,7 @@ fn lab(run: &Run<'_>) -> String {
     let between = lab.path.iter().map(|element| match element {
         Element::Bridge => "a bridge",
         Element::Router => "a router",
+        Element::Nat => "a router with NAT",
         Element::Impair => "an impaired path",
     });
     let between: Vec<&str> = between.collect();

@@ -27,7 +27,7 @@ fn observer(texts: &[FileTexts; 2]) -> ObserverKeys {
 fn tunnels(payload: Payload) -> Tunnels {
     Tunnels {
         suite: Suite::Aes256Gcm,
-        gateways: GATEWAYS.map(IpAddr::from),
+        gateways: vec![GATEWAYS.map(IpAddr::from)],
         port: PORT,
         lanes: 2,
         tunnels: 3,

@@ -112,10 +112,11 @@ const fn names(suite: Suite) -> Option<(&'static str, &'static str)> {
 }
 
 fn sender(keys: &TunnelKeys, flow: &EspFlow) -> Option<Side> {
-    let [gw1, gw2] = keys.gateways.map(IpAddr::from);
-    match (flow.source, flow.target) {
-        ends if ends == (gw1, gw2) => Some(Side::A),
-        ends if ends == (gw2, gw1) => Some(Side::B),
-        _ => None,
-    }
+    let outer = [flow.source, flow.target];
+    keys.gateways.iter().find_map(|&ends| {
+        let [gw1, gw2] = ends.map(IpAddr::from);
+        let sides = [([gw1, gw2], Side::A), ([gw2, gw1], Side::B)];
+        let mut sides = sides.into_iter().filter(|(ends, _)| *ends == outer);
+        sides.next().map(|(_, side)| side)
+    })
 }

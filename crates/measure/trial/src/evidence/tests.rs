@@ -20,6 +20,7 @@ mod forms;
 mod http;
 mod impaired;
 mod machine;
+mod nat;
 mod opened;
 mod tunnels;
 mod video;

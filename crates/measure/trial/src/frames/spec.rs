@@ -4,7 +4,7 @@ use super::{FrameRun, Relief, RigLoad, Strays};
 use crate::markers::markers;
 use campaign::plan::{Adapter, Cell, IpVersion, PortKind, Ports, Traffic};
 use journal::record::{FramePort, FrameTrial, LatencyBucket, Reflection};
-use lab::{FrameEnd, FramePath, StationKeys, StationPeer};
+use lab::{FrameEnd, FramePath, NodeId, StationKeys, StationPeer};
 use port::FramePortKind;
 use search::{DelaySlice, DelayTrend};
 use std::collections::BTreeMap;
@@ -166,7 +166,12 @@ impl Way<'_> {
         match self.addresses() {
             (_, IpAddr::V6(target)) => target.octets()[..IPV6_PREFIX_BYTES].to_vec(),
             (IpAddr::V4(source), IpAddr::V4(target)) if self.traffic.frames.tunnels == 1 => {
-                match self.cell.dut.adapter.profile().translates_addresses {
+                let profile = self.cell.dut.adapter.profile();
+                // A NAT in the path is before gw2's end of the cipher link, where frames from gw1
+                // itself are sampled.
+                let is_behind_nat =
+                    profile.carrier.is_none() && self.path.source.node == NodeId::Gw1;
+                match profile.translates_addresses || is_behind_nat {
                     true => target.octets().to_vec(),
                     false => [source.octets(), target.octets()].concat(),
                 }

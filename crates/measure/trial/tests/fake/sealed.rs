@@ -35,7 +35,7 @@ impl Default for Tunnel {
         let keys = TunnelKeys {
             keys: Arc::new(keys),
             encryptor: Encryptor::new(Suite::Aes256Gcm),
-            gateways: GATEWAYS,
+            gateways: vec![GATEWAYS],
             port: PORT,
             sessions: [session(a, b), session(b, a)],
             networks: [network("10.1.0.0/24"), network("10.2.0.0/24")],

@@ -1,13 +1,15 @@
 //! Trials over HTTP with real servers and clients, every check passing.
 
-use crate::trials::{TestLab, cell, encrypting};
+use crate::trials::{TestLab, cell, encrypting, kill_once_it_worked};
 use campaign::plan::{Adapter, HttpClient, HttpServer, HttpTest, HttpVersion, Measurement};
+use journal::record::Outcome;
+use lab::NodeId;
 use std::process::ExitCode;
 
 const MS: u64 = 1_000_000;
 
 /// All tests by name.
-pub(crate) const ALL: [(&str, fn()); 4] = [
+pub(crate) const ALL: [(&str, fn()); 6] = [
     (
         "nginx_in_clear_and_through_the_encryptor",
         nginx_in_clear_and_through_the_encryptor,
@@ -17,6 +19,14 @@ pub(crate) const ALL: [(&str, fn()); 4] = [
     (
         "short_flows_complete_without_a_server_of_files",
         short_flows_complete_without_a_server_of_files,
+    ),
+    (
+        "a_server_that_is_killed_in_mid_trial_gives_no_figure",
+        a_server_that_is_killed_in_mid_trial_gives_no_figure,
+    ),
+    (
+        "more_connections_than_descriptors_give_no_figure",
+        more_connections_than_descriptors_give_no_figure,
     ),
 ];
 
@@ -118,4 +128,45 @@ fn short_flows_complete_without_a_server_of_files() {
         };
         assert!(times.last_byte.iter().all(|bucket| bucket.upto_ns > 0));
     }
+}
+
+fn a_server_that_is_killed_in_mid_trial_gives_no_figure() {
+    let mut lab = TestLab::build();
+    let test = HttpTest {
+        duration_ns: 3000 * MS,
+        ..test()
+    };
+    let killed = cell(Adapter::Direct, 1, true, Measurement::Http(test));
+    let station = lab.lab.station_pid(NodeId::B);
+    let killer = std::thread::spawn(move || kill_once_it_worked(station, "nginx"));
+    let outcome = lab.record(&killed).outcome;
+    killer.join().unwrap();
+    let why = match outcome {
+        Outcome::Invalid { reasons, .. } => reasons.join("; "),
+        Outcome::Failed { reason } => reason,
+        other => panic!("{other:#?}"),
+    };
+    let is_known = why.contains("transactions-succeeded: ") || why.contains("SIGKILL");
+    assert!(is_known, "{why}");
+    // The lab is as good as new.
+    let whole = cell(Adapter::Direct, 1, true, Measurement::Http(self::test()));
+    let measured = lab.measured(&whole);
+    assert_eq!(measured.http().unwrap().failures(), 0);
+}
+
+fn more_connections_than_descriptors_give_no_figure() {
+    let mut lab = TestLab::build();
+    let test = HttpTest {
+        connections: 65_535,
+        ..test()
+    };
+    let cell = cell(Adapter::Direct, 1, true, Measurement::Http(test));
+    let Outcome::Failed { reason } = lab.record(&cell).outcome else {
+        panic!("a figure of more connections than ports")
+    };
+    let is_known = reason.contains("as many ports") || reason.contains("file descriptors");
+    assert!(
+        is_known && reason.contains("set fewer `connections`"),
+        "{reason}"
+    );
 }

@@ -9,7 +9,7 @@ use crate::frames::{frames, load, passes, short};
 use crate::trials::{TestLab, cell, child, encrypting, lab_plan, ping};
 use campaign::plan::{Adapter, Cell, Direction, Element, LabPlan};
 use impair::{Distribution, Impairment, Jitter, Loss, Profile, Queue, Rate, Reorder};
-use journal::record::{FrameTrial, Impaired, Measured, Outcome};
+use journal::record::{FrameTrial, Impaired, LatencyBucket, Measured, Outcome};
 use lab::{Bench, NodeId};
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ const MS: u64 = 1_000_000;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// All tests by name.
-pub(crate) const ALL: [(&str, fn()); 8] = [
+pub(crate) const ALL: [(&str, fn()); 9] = [
     (
         "a_path_without_impairments_changes_nothing",
         a_path_without_impairments_changes_nothing,
@@ -29,6 +29,10 @@ pub(crate) const ALL: [(&str, fn()); 8] = [
     (
         "a_delay_is_found_one_way_and_in_round_trips",
         a_delay_is_found_one_way_and_in_round_trips,
+    ),
+    (
+        "each_direction_has_its_own_counts_and_latency",
+        each_direction_has_its_own_counts_and_latency,
     ),
     (
         "overtaken_doubled_and_damaged_frames_are_found",
@@ -177,6 +181,64 @@ fn a_delay_is_found_one_way_and_in_round_trips() {
     );
     let round_trips = &pinged.latency().unwrap().round_trips_ns;
     assert!(round_trips.iter().all(|time_ns| *time_ns >= 18 * MS));
+}
+
+/// Both ways at once, over a path that loses and delays in one direction more than in the other.
+fn each_direction_has_its_own_counts_and_latency() {
+    let away = Impairment {
+        delay_ns: 20 * MS,
+        loss: Some(Loss::Random { ppm: 100_000 }),
+        ..Impairment::default()
+    };
+    let mut lab = impaired_lab();
+    for adapter in [Adapter::Direct, encrypting()] {
+        let mut traffic = short(Direction::Both);
+        traffic.duplex = true;
+        let mut cell = impaired(frames(adapter, traffic, load(1000)), away.clone());
+        let profile = cell.impair.as_mut().unwrap();
+        profile.b_to_a.delay_ns = 5 * MS;
+        let measured = counted(&mut lab, &cell);
+        let path = counts(&measured);
+        let result = measured.frames().unwrap();
+        let of = |way: usize, count: fn(&FrameTrial) -> u64| -> u64 {
+            let trials = result.trials.iter();
+            trials.map(|trial| count(&trial.directions[way])).sum()
+        };
+        for (way, path) in [path.a_to_b, path.b_to_a].into_iter().enumerate() {
+            let (sent, received) = (of(way, |it| it.sent), of(way, |it| it.received));
+            // A busy machine offers less.
+            assert!(sent > 0 && sent <= of(way, |it| it.intended), "{way}");
+            let lost = sent - received;
+            assert_eq!(lost, of(way, FrameTrial::lost), "{way}");
+            let others = path.received - sent;
+            assert!(others < 64, "{way}: {path:?}");
+            let possible = lost..=lost + others;
+            assert!(
+                possible.contains(&path.lost_by_model),
+                "{way}: {lost} lost, {path:?}"
+            );
+        }
+        assert_share(of(0, FrameTrial::lost), of(0, |it| it.sent), 0.1);
+        assert_eq!(of(1, FrameTrial::lost), 0);
+        // The sum is that of both.
+        for trial in &result.trials {
+            let both = trial.directions.iter();
+            let received: u64 = both.map(|own| own.received).sum();
+            assert_eq!(trial.received, received);
+        }
+        let [there, back] = &result.latency[0].directions[..] else {
+            panic!("{:?}", result.latency)
+        };
+        let frames = |way: &[LatencyBucket]| way.iter().map(|it| it.frames).sum::<u64>();
+        let first = &result.trials[0].directions;
+        assert_eq!(
+            [frames(there), frames(back)],
+            [first[0].received, first[1].received]
+        );
+        let least = |way: &[LatencyBucket]| way.iter().map(|it| it.upto_ns).min().unwrap();
+        assert!(least(there) >= 20 * MS, "{}", least(there));
+        assert!((5 * MS..20 * MS).contains(&least(back)), "{}", least(back));
+    }
 }
 
 fn overtaken_doubled_and_damaged_frames_are_found() {

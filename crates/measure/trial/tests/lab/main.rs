@@ -22,6 +22,7 @@ mod frames;
 mod http;
 mod impaired;
 mod known;
+mod nat;
 mod one_gateway;
 mod past;
 mod pings;
@@ -88,6 +89,7 @@ fn main() -> ExitCode {
         ("external", &external::ALL[..]),
         ("sabotage", &sabotage::ALL[..]),
         ("known", &known::ALL[..]),
+        ("nat", &nat::ALL[..]),
         ("round_trips", &round_trips::ALL[..]),
         ("impaired", &impaired::ALL[..]),
         ("one_gateway", &one_gateway::ALL[..]),

@@ -448,6 +448,12 @@ fn a_dut_that_is_killed_in_mid_trial() {
 
 /// Kills the `encrypt` among a station's children once that has used 50 ms of CPU time.
 pub(crate) fn kill_encryptor_below(station: u32) {
+    kill_once_it_worked(station, "encrypt");
+}
+
+/// Kills a station's child, or a child of one, with that word in its command line, once that has
+/// used 50 ms of CPU time.
+pub(crate) fn kill_once_it_worked(station: u32, word: &str) {
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(5));
@@ -455,7 +461,8 @@ pub(crate) fn kill_encryptor_below(station: u32) {
             let Some((name, parent, ticks)) = process(&entry.path()) else {
                 continue;
             };
-            if parent == station && name.contains("encrypt") && ticks >= 5 {
+            let is_below = || parent == station || is_child(parent, station);
+            if name.contains(word) && ticks >= 5 && is_below() {
                 let pid = entry.file_name().into_string().unwrap();
                 let kill = std::process::Command::new("kill")
                     .args(["-9", &pid])
@@ -465,7 +472,12 @@ pub(crate) fn kill_encryptor_below(station: u32) {
             }
         }
     }
-    panic!("the encryptor never got to work");
+    panic!("{word} never got to work");
+}
+
+fn is_child(pid: u32, station: u32) -> bool {
+    let found = process(&Path::new("/proc").join(pid.to_string()));
+    found.is_some_and(|(_, parent, _)| parent == station)
 }
 
 /// A station's child whose command line contains that word.

@@ -5,14 +5,23 @@ use crate::impaired::{counted, counts, impaired_lab};
 use crate::trials::{TestLab, cell, encrypting};
 use campaign::plan::{Adapter, Cell, Measurement, Player, VideoTest, VideoTransport};
 use impair::{Impairment, Loss, Profile};
-use journal::record::{FramesSeen, RtpCounts, VideoResult};
+use journal::record::{FramesSeen, Outcome, RtpCounts, VideoResult};
+use lab::protocol::Program;
+use lab::{Bench, NodeId};
 use std::process::ExitCode;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// All tests by name.
-pub(crate) const ALL: [(&str, fn()); 2] = [
+pub(crate) const ALL: [(&str, fn()); 3] = [
     (
         "players_show_the_whole_clip_over_rtp_and_http",
         players_show_the_whole_clip_over_rtp_and_http,
+    ),
+    (
+        "a_clip_that_cannot_be_decoded_gives_no_figure",
+        a_clip_that_cannot_be_decoded_gives_no_figure,
     ),
     (
         "as_many_packets_are_missing_as_the_path_lost",
@@ -74,6 +83,44 @@ fn players_show_the_whole_clip_over_rtp_and_http() {
         }
         assert!(measured.cpu.station_a_ns > 0, "{:?}", measured.cpu);
     }
+}
+
+/// Station B serves a file of the clip's name and length that is no video.
+fn a_clip_that_cannot_be_decoded_gives_no_figure() {
+    let mut lab = TestLab::build();
+    let broken = "cd /run/cipherbench-video && for clip in *.ts; do \
+                  head -c $(stat -c %s $clip) /dev/urandom > $clip; done";
+    for player in [Player::Ffmpeg, Player::Vlc] {
+        let over_http = video_cell(Adapter::Direct, player, VideoTransport::Http);
+        // The first trial prepares the clip for those that follow.
+        counted(&mut lab, &over_http);
+        let program = Program::new(["sh", "-c", broken]);
+        let ended = lab.lab.node(NodeId::B).run(program, PATIENCE).unwrap();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let Outcome::Invalid { reasons, measured } = lab.record(&over_http).outcome else {
+            panic!("{player:?}: a figure of a clip that cannot be decoded")
+        };
+        let decoded = reasons.iter().find(|it| it.starts_with("video-decoded: "));
+        assert!(decoded.is_some(), "{reasons:?}");
+        let checks = &measured.evidence.checks;
+        let decoded = checks.iter().find(|it| it.name == "video-decoded");
+        let explanation = decoded.unwrap().explanation.as_ref().unwrap();
+        let words = &explanation.difference;
+        assert!(
+            words.contains("B arrived, and the player decoded no frame of them"),
+            "{words}"
+        );
+        // ffmpeg on B sends no such file as a stream.
+        let over_rtp = video_cell(Adapter::Direct, player, VideoTransport::Rtp);
+        let Outcome::Failed { reason } = lab.record(&over_rtp).outcome else {
+            panic!("{player:?}: a figure of a clip that cannot be sent")
+        };
+        assert!(reason.contains("cannot send the clip"), "{reason}");
+        let whole = Program::new(["sh", "-c", "rm -r /run/cipherbench-video"]);
+        lab.lab.node(NodeId::B).run(whole, PATIENCE).unwrap();
+    }
+    let again = video_cell(Adapter::Direct, Player::Ffmpeg, VideoTransport::Http);
+    assert_eq!(frames(counted(&mut lab, &again).video().unwrap())[2], 0);
 }
 
 /// Every packet that the receiver misses is one that the path says it lost.

@@ -61,7 +61,7 @@ pub(super) fn text(
     }
     put(&clear_side(*mode, site, id));
     put("peers:");
-    let remote = site.map.address(peer);
+    let remote = site.map.seen_address(peer);
     let keys = match mode.has_esp() {
         true => format!(", keys: {}", key_config.keys),
         false => String::new(),

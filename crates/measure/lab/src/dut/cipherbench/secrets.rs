@@ -42,8 +42,8 @@ pub(super) struct Agreed {
 
 /// Credentials of two KMEs and their SAEs. The SAEs have the names of their gateways.
 struct Qkd {
-    /// Where both KMEs serve.
-    address: Ipv4Addr,
+    /// Where each gateway reaches its KME; both serve at the first address.
+    addresses: [Ipv4Addr; 2],
     authority: String,
     kmes: [Texts; 2],
     saes: [Texts; 2],
@@ -58,12 +58,13 @@ pub(super) struct KeyConfig {
 }
 
 impl Secrets {
-    /// Creates fresh secrets; `kmes` is the address of the KMEs.
+    /// Creates fresh secrets; `kmes` are the addresses at which the gateways reach their KMEs. Both
+    /// serve at the first one.
     pub(super) fn make(
         dut: &str,
         keys: KeySource,
         every: Duration,
-        kmes: Ipv4Addr,
+        kmes: [Ipv4Addr; 2],
     ) -> Result<Self> {
         if !keys.is_agreed() {
             return fresh_pair(dut).map(Self::Static);
@@ -103,7 +104,7 @@ impl Secrets {
 }
 
 impl Agreed {
-    fn make(keys: KeySource, every: Duration, kmes: Ipv4Addr) -> Result<Self, String> {
+    fn make(keys: KeySource, every: Duration, kmes: [Ipv4Addr; 2]) -> Result<Self, String> {
         let text = |error: CertificateError| error.to_string();
         let authority = Authority::generate().map_err(text)?;
         let ppk = match keys.has_ppk() {
@@ -148,7 +149,7 @@ impl Agreed {
             let ca = public("kme-ca.pem", &qkd.authority)?;
             let certificate = public("sae.pem", &qkd.saes[side].certificate)?;
             let key = secret("sae.key", &qkd.saes[side].key)?;
-            let url = format!("https://{}:{}", qkd.address, KME_PORTS[side]);
+            let url = format!("https://{}:{}", qkd.addresses[side], KME_PORTS[side]);
             lines.push_str(&format!(
                 "qkd: {{ kme: \"{url}\", sae: {own}, certificate: \"{certificate}\", key: \"{key}\", \
                  ca: \"{ca}\" }}\n"
@@ -161,12 +162,14 @@ impl Agreed {
 }
 
 impl Qkd {
-    fn make(address: Ipv4Addr) -> Result<Self, CertificateError> {
+    fn make(addresses: [Ipv4Addr; 2]) -> Result<Self, CertificateError> {
         let authority = Authority::generate()?;
-        let kme = |name| authority.issue_at(name, address.into(), days_from_now(DAYS));
+        let kme = |side: usize| {
+            authority.issue_at(KMES[side], addresses[side].into(), days_from_now(DAYS))
+        };
         Ok(Self {
-            address,
-            kmes: [kme(KMES[0])?, kme(KMES[1])?],
+            addresses,
+            kmes: [kme(0)?, kme(1)?],
             saes: certificates(&authority)?,
             authority: authority.certificate().to_owned(),
         })
@@ -178,7 +181,7 @@ impl Qkd {
         for (side, (name, texts)) in KMES.into_iter().zip(&self.kmes).enumerate() {
             let certificate = write_file(node, &format!("{name}.pem"), &texts.certificate, false)?;
             let key = write_file(node, &format!("{name}.key"), &texts.key, true)?;
-            let listen = format!("{}:{}", self.address, KME_PORTS[side]);
+            let listen = format!("{}:{}", self.addresses[0], KME_PORTS[side]);
             let sae = GATEWAYS[side].name();
             config.push_str(&format!(
                 "  - {{ name: {name}, listen: \"{listen}\", certificate: \"{certificate}\", \

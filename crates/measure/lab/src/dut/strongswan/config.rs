@@ -105,7 +105,7 @@ impl<'a> Half<'a> {
             ),
             peer: (
                 peer.node.name().to_owned(),
-                site.map.address(peer).to_string(),
+                site.map.seen_address(peer).to_string(),
             ),
             initiates: node.id() == INITIATOR,
             is_station: !site.loads(node.id()),

@@ -5,7 +5,8 @@ use crate::evidence::failure::{count, size};
 use crate::evidence::gateway::{Gateway, counted_wrong, not_counted};
 use crate::evidence::places::{Ends, FrameEnds};
 use crate::evidence::{
-    ETHERNET_AND_FCS_BYTES, check, dut_as_asked, impaired, machine, places, settings, then_repeat,
+    ETHERNET_AND_FCS_BYTES, check, dut_as_asked, impaired, machine, nat, places, settings,
+    then_repeat,
 };
 use journal::record::{Check, Explanation, FrameTrial, LostAt};
 use lab::FrameEnd;
@@ -24,6 +25,7 @@ pub(super) fn checks(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Vec
     ];
     checks.extend(path.between_the_gateways());
     checks.extend(impaired::checks(path));
+    checks.push(nat::addresses_translated(path));
     checks.push(sealed_by_station(observed, seen));
     checks.push(places::links_lossless(path, &observed.lost_at()));
     checks.push(dut_counters(observed, seen));

@@ -1,0 +1,141 @@
+//! Translation of addresses by nftables: as a DUT, and as an element of the path.
+
+use crate::on_node::{parse_json, run_tool};
+use crate::protocol::Program;
+use crate::{LabError, Node, Result};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+/// The lab's table; deleting it deletes its chains and counters.
+const TABLE: &str = "cipherbench";
+
+/// How long reading counters may take.
+const TOOL_LIMIT: Duration = Duration::from_secs(5);
+
+/// Counters of IPv4 packets that leave towards gw2, after translation: with the outer address as
+/// their source, and with another one.
+const COUNTERS: [&str; 2] = ["translated_packets", "untranslated_packets"];
+
+/// A NAT in the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Translation {
+    /// Its interface towards gw2.
+    pub(crate) outer_interface: &'static str,
+    /// Its address there, which it gives to all that comes from gw1's side.
+    pub(crate) outer: Ipv4Addr,
+    /// The next node on gw1's side that has an address of its own: a gateway, or another NAT. It
+    /// gets what belongs to no flow.
+    pub(crate) inner: Ipv4Addr,
+}
+
+impl Translation {
+    /// Translates sources to the outer address as a home router does, and passes what comes to that
+    /// address on to the inner node, as a home router does for its exposed host: either gateway may
+    /// send first.
+    fn rules(self) -> String {
+        let Self {
+            outer_interface,
+            outer,
+            inner,
+        } = self;
+        let [translated, untranslated] = COUNTERS;
+        format!(
+            "table ip {TABLE} {{\n\
+             \x20 counter {translated} {{ }}\n\
+             \x20 counter {untranslated} {{ }}\n\
+             \x20 chain prerouting {{\n\
+             \x20   type nat hook prerouting priority -100;\n\
+             \x20   iifname \"{outer_interface}\" ip daddr {outer} dnat to {inner}\n\
+             \x20 }}\n\
+             \x20 chain postrouting {{\n\
+             \x20   type nat hook postrouting priority 100;\n\
+             \x20   oifname \"{outer_interface}\" masquerade\n\
+             \x20 }}\n\
+             \x20 chain translated {{\n\
+             \x20   type filter hook postrouting priority 110; policy accept;\n\
+             \x20   oifname \"{outer_interface}\" ip saddr {outer} counter name {translated}\n\
+             \x20   oifname \"{outer_interface}\" ip saddr != {outer} counter name {untranslated}\n\
+             \x20 }}\n\
+             }}\n"
+        )
+    }
+
+    /// Sets the rules on a node.
+    pub(crate) fn set(self, node: &dyn Node) -> Result<()> {
+        run_nft(node, self.rules(), "leave `nat` out of the lab's `path`")
+    }
+}
+
+/// What the NATs of the path have counted, by counter.
+pub(crate) fn counters(node: &dyn Node) -> Result<BTreeMap<String, u64>> {
+    let list = ["nft", "-j", "list", "counters", "table", "ip", TABLE];
+    let ended = node.run(Program::new(list), TOOL_LIMIT)?;
+    let what = "the counters of nftables";
+    let listed: Listed = parse_json(node, what, &ended)?;
+    let counters = listed.nftables.into_iter().filter_map(|item| item.counter);
+    let counters: BTreeMap<_, _> = counters.map(|it| (it.name, it.packets)).collect();
+    match COUNTERS.iter().find(|name| !counters.contains_key(**name)) {
+        Some(name) => Err(node.error(format!("its rules have lost the counter {name}"))),
+        None => Ok(counters),
+    }
+}
+
+/// What `nft -j` lists: also its own version, without a counter.
+#[derive(Deserialize)]
+struct Listed {
+    nftables: Vec<Item>,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    #[serde(default)]
+    counter: Option<Counter>,
+}
+
+#[derive(Deserialize)]
+struct Counter {
+    name: String,
+    packets: u64,
+}
+
+/// Translates sources as a home router does, to the address of that interface. The state match
+/// makes the kernel track all flows, translated or not.
+pub(crate) fn masquerade(node: &dyn Node, interface: &str) -> Result<()> {
+    let rules = format!(
+        "table inet {TABLE} {{\n\
+         \x20 chain forward {{\n\
+         \x20   type filter hook forward priority filter; policy accept;\n\
+         \x20   ct state established,related accept\n\
+         \x20 }}\n\
+         \x20 chain postrouting {{\n\
+         \x20   type nat hook postrouting priority srcnat;\n\
+         \x20   meta nfproto ipv4 oifname \"{interface}\" masquerade\n\
+         \x20 }}\n\
+         }}\n"
+    );
+    run_nft(node, rules, "set `nat: false`")
+}
+
+/// Ends [`masquerade`].
+pub(crate) fn end_masquerade(node: &dyn Node) -> Result<()> {
+    // Adding the table first ensures that it exists, even if its rules were refused.
+    let forget = format!("add table inet {TABLE}\ndelete table inet {TABLE}\n");
+    run_tool(node, nft(forget))
+}
+
+/// Sets rules; `instead` is what else can be done where the kernel refuses them.
+fn run_nft(node: &dyn Node, rules: String, instead: &str) -> Result<()> {
+    run_tool(node, nft(rules)).map_err(|error| match &error {
+        LabError::Node { reason, .. } if !reason.contains("\nhelp: ") => node.error(format!(
+            "{reason}\nhelp: the kernel must have nftables with NAT and connection \
+             tracking: sudo modprobe -a nf_tables nft_ct nft_masq; or {instead}"
+        )),
+        _ => error,
+    })
+}
+
+fn nft(rules: String) -> Program {
+    Program::new(["nft", "-f", "-"]).with_input(rules)
+}
