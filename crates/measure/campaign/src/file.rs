@@ -392,7 +392,7 @@ impl Campaign {
                 mistakes.push(mistake);
             }
         };
-        let host = match self.skips_missing_cores {
+        let accepted = match self.skips_missing_cores {
             true => &HostFacts { cores: CORES_MAX },
             false => host,
         };
@@ -403,7 +403,7 @@ impl Campaign {
         let cipher_mtu = lab.plan().cipher_mtu.map_or(longest, usize::from);
         for draft in by_overhead {
             draft
-                .check(lab, cipher_mtu, host)
+                .check(lab, cipher_mtu, accepted)
                 .into_iter()
                 .for_each(&mut put);
         }
@@ -420,7 +420,12 @@ impl Campaign {
             {
                 cell.impair = Some(ImpairProfile::none());
             }
-            cell.estimate_ns = estimate::trial_ns(&draft.cell, self.repeats);
+            // A cell that is skipped takes no time.
+            let wanted = cell.stations.map_or(0, |stations| stations.cores);
+            cell.estimate_ns = match wanted > host.cores {
+                true => 0,
+                false => estimate::trial_ns(&draft.cell, self.repeats),
+            };
             cell
         });
         Ok(Plan {

@@ -35,7 +35,8 @@ fn compared(plan: &Plan) -> BTreeSet<(&str, &str, &str)> {
 fn each_reference_has_a_campaign_whose_short_form_takes_less_than_ten_minutes() {
     for (name, ..) in NAMES {
         let (full, quick) = (planned(name, false), planned(name, true));
-        let minutes = quick.estimate_ns() as f64 / 60e9;
+        // On a noisy machine, as most are.
+        let minutes = crate::estimate::noisy_ns(&quick) as f64 / 60e9;
         assert!(minutes < 10.0, "{name}: {minutes:.1} min");
         assert!(quick.estimate_ns() < full.estimate_ns(), "{name}");
         assert!(
