@@ -109,7 +109,8 @@ fn a_range_is_said_where_noise_makes_searches_longer() {
 
 /// Estimated time of a cell's search alone.
 fn search_ns(cell: &Cell) -> u64 {
-    let around = [FLOOD_RUN, EVIDENCE_RUN].map(|it| it + Duration::from_millis(100) + FRAMES_AROUND);
+    let around =
+        [FLOOD_RUN, EVIDENCE_RUN].map(|it| it + Duration::from_millis(100) + FRAMES_AROUND);
     let around = around.iter().sum::<Duration>() + BRING_UP;
     cell.estimate_ns - u64::try_from(around.as_nanos()).unwrap()
 }

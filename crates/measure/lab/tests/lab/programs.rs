@@ -290,7 +290,10 @@ pub(crate) fn cycles_are_counted_where_there_are_counters_and_nowhere_invented()
         processes: vec![short],
         machine: true,
     });
-    assert!(matches!(counting, Ok(Response::Counting(false))), "{counting:?}");
+    assert!(
+        matches!(counting, Ok(Response::Counting(false))),
+        "{counting:?}"
+    );
     let unknown = station.call(Request::CountersStart {
         processes: vec![99],
         machine: false,
