@@ -10,7 +10,7 @@ use crate::host::HostFacts;
 use crate::impairment;
 use crate::lab::{self, LabFile};
 use crate::plan::{
-    Capture, Claim, ImpairProfile, LabKind, Measurement, Order, Plan, Published, PublishedReport,
+    Capture, Claim, ImpairProfile, LabKind, Measurement, Order, Plan, PublishedReport,
 };
 use crate::published::{self, OnPath};
 use crate::trial::{self, Kind};

@@ -138,7 +138,7 @@ pub(crate) fn on_path(
 ) -> (Vec<Published>, Vec<PublishedReport>) {
     let (kept, others): (Vec<_>, Vec<_>) = figures.iter().partition(|one| one.path == path);
     let at = |of: &[&OnPath], source: &str, table: &str, row: &str| {
-        let here = |one: &&&OnPath| {
+        let here = |one: &&OnPath| {
             let at = one.figure.at.as_ref();
             one.figure.source == source && at.is_some_and(|at| at.table == table && at.row == row)
         };
