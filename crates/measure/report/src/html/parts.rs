@@ -138,6 +138,9 @@ fn table_cell(table: &Table, row: usize, column: usize, cell: &Cell) -> Markup {
         Kind::Word => class(column, right, Some("term word")),
         // A sentence reads from the left, in a column of figures too.
         Kind::Reason => class(column, false, Some("reason")),
+        Kind::Plain if !right && cell.text.chars().count() > LONG_LABEL => {
+            class(column, right, Some("words"))
+        }
         Kind::Label | Kind::Repeated | Kind::Plain | Kind::File => class(column, right, None),
     };
     html! {
