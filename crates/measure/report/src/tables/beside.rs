@@ -157,7 +157,7 @@ impl<'r> Shaped<'r> {
         if has_means {
             columns.push("Mean frame rate, all sizes");
         }
-        let rows = self.published.rows_by.map_or("row", Axis::name);
+        let rows = self.published.rows_by.map_or("row", Axis::key);
         let rows = capitalized(rows);
         let mut table = Table::new(String::new(), String::new())
             .labels([rows.as_str(), "Measured here"])
