@@ -429,7 +429,8 @@ impl Campaign {
             }
             // A cell that is skipped takes no time.
             let wanted = cell.stations.map_or(0, |stations| stations.cores);
-            cell.estimate_ns = match wanted > host.cores {
+            let is_skipped = self.skips_missing_cores && lab.plan().hosts.is_none();
+            cell.estimate_ns = match is_skipped && wanted > host.cores {
                 true => 0,
                 false => estimate::trial_ns(&draft.cell, self.repeats),
             };
