@@ -233,7 +233,10 @@ pub(crate) fn conclude(
 ) -> Result<Exit, Failure> {
     let report = Report::of(journal);
     let exit = verdict(report.progress());
-    let printed = (!form.json).then(|| {
+    report.write_json(folders.documents)?;
+    let json = form.json.then(|| report.json());
+    let report = report.for_people();
+    let printed = json.unwrap_or_else(|| {
         let (_, width) = console::Term::stdout().size();
         let color = console::colors_enabled();
         match form.full {
@@ -241,9 +244,8 @@ pub(crate) fn conclude(
             false => report.brief(Some(folders), width.into(), color),
         }
     });
-    let documents = report.documents();
-    documents.write_all(folders.documents)?;
-    output::stdout(&printed.unwrap_or(documents.json))?;
+    report.write(folders.documents)?;
+    output::stdout(&printed)?;
     Ok(exit)
 }
 

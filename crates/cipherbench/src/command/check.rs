@@ -5,10 +5,10 @@ use crate::cli::Check;
 use crate::exit::{Exit, Failure};
 use crate::{output, planning, programs};
 use campaign::plan::LabKind;
-use campaign::{Campaign, HostFacts, Input, LabFile, Plan};
+use campaign::{Campaign, HostFacts, Input, LabFile, Plan, estimate};
 use lab::programs::Missing;
 use std::path::Path;
-use units::human::{self, counted};
+use units::human::counted;
 use yaml::Mistakes;
 
 /// Prints a line for each file without a mistake, with a warning if this host lacks programs that
@@ -208,7 +208,7 @@ fn summary(plan: &Plan) -> String {
         plan.name,
         counted(plan.cells.len() as u64, "cell"),
         counted(plan.trial_count() as u64, "trial"),
-        human::duration_ns(plan.estimate_ns() as f64)
+        estimate::in_words(plan)
     )
 }
 

@@ -16,6 +16,8 @@ use trial::CommandError;
 struct Planned<'a> {
     /// Estimated total time, including searches for tool parameters.
     estimate_ns: u64,
+    /// The same where a noisy device or machine makes searches for throughput take longer.
+    noisy_estimate_ns: u64,
     /// The plan as in the journal.
     plan: &'a Plan,
     /// The commands on the stations, per cell in the order of the plan.
@@ -101,9 +103,11 @@ fn as_json(plan: &Plan, commands: Vec<Vec<Vec<String>>>, missing: Vec<Missing>) 
         })
         .collect();
     let estimate_ns = plan.estimate_ns();
+    let noisy_estimate_ns = campaign::estimate::noisy_ns(plan);
     // Plain data with string keys always has a JSON form.
     let planned = serde_json::to_string_pretty(&Planned {
         estimate_ns,
+        noisy_estimate_ns,
         plan,
         commands,
         missing,

@@ -85,7 +85,7 @@ pub(crate) fn carry_out(
 fn begin(out: &Path, header: &Header) -> Result<(PathBuf, Writer), Failure> {
     let dir = journal::run_dir(out, header.started_unix_ns, &header.plan.name)?;
     let writer = Writer::create(&dir, header)?;
-    if let Err(error) = report::build(&Journal::new(header.clone())).write_all(&dir) {
+    if let Err(error) = report::Report::of(&Journal::new(header.clone())).write_all(&dir) {
         // It contains no measurements. Best effort: the first error is reported.
         let _ = std::fs::remove_dir_all(&dir);
         let text = format!(

@@ -36,10 +36,11 @@ mod frames;
 
 pub use crate::adapter::{BOX_COMMAND, BOX_READY, HANDSHAKE, KME_UP, TUNNEL_SET_UP};
 pub use device::{ALGORITHM, OPERATION, PROCESS, THREAD};
-pub use frames::{EVIDENCE_RUN, FLOOD_RUN, FRAMES_AROUND, LEAD_RUN};
+pub use frames::{EVIDENCE_RUN, FLOOD_RUN, FRAMES_AROUND, LEAD_RUN, NOISY_SEARCHES};
 
-use crate::plan::{Cell, Disturbed, Event, Measurement, Procedure};
+use crate::plan::{Cell, Disturbed, Event, Measurement, Plan, Procedure};
 use std::time::Duration;
+use units::human;
 
 /// Around one trial: DUT up and down, tools up and down, evidence read.
 pub const BRING_UP: Duration = Duration::from_millis(250);
@@ -58,11 +59,38 @@ const ATTEMPTS_AGAIN: u32 = 2;
 /// Time of one trial of a cell that is measured `repeats` times, in nanoseconds.
 #[must_use]
 pub fn trial_ns(cell: &Cell, repeats: u32) -> u64 {
+    at_pace(cell, repeats, 1)
+}
+
+/// Time of a whole plan where a noisy device or machine makes searches for throughput take
+/// [`NOISY_SEARCHES`] times as long, none longer than its timeout; equal to
+/// [`Plan::estimate_ns`] if it has none.
+#[must_use]
+pub fn noisy_ns(plan: &Plan) -> u64 {
+    let taking_time = plan.cells.iter().filter(|cell| cell.estimate_ns > 0);
+    let times = taking_time.map(|cell| at_pace(cell, plan.repeats, NOISY_SEARCHES));
+    let once = times.fold(0, u64::saturating_add);
+    let whole = once.saturating_mul(plan.repeats.into());
+    whole.max(plan.estimate_ns())
+}
+
+/// Time of a whole plan: `8.2 min`, or `8.2 min to 14.1 min` where it depends on noise.
+#[must_use]
+pub fn in_words(plan: &Plan) -> String {
+    let [usual, noisy] =
+        [plan.estimate_ns(), noisy_ns(plan)].map(|time| human::duration_ns(time as f64));
+    match usual == noisy {
+        true => usual,
+        false => format!("{usual} to {noisy}"),
+    }
+}
+
+fn at_pace(cell: &Cell, repeats: u32, searches: u32) -> u64 {
     let profile = cell.dut.adapter.profile();
     let tunnels = profile.set_up;
     let search = (TUNE_RUN + BRING_UP + tunnels) * attempts(cell);
     let own = BRING_UP + tunnels * (1 + set_ups(&cell.measurement)) + profile.beside;
-    let time = measuring(&cell.measurement) + own + search / repeats.max(1);
+    let time = measuring(&cell.measurement, searches) + own + search / repeats.max(1);
     // A few days at most: it fits.
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -116,9 +144,9 @@ pub fn attempts(cell: &Cell) -> u32 {
 }
 
 /// Time of the measurement itself.
-fn measuring(measurement: &Measurement) -> Duration {
+fn measuring(measurement: &Measurement, searches: u32) -> Duration {
     match measurement {
-        Measurement::Frames(test) => frames::time(&test.procedure),
+        Measurement::Frames(test) => frames::time(&test.procedure, searches),
         Measurement::Device(test) => device::time(test),
         tool => tool.tool_time().unwrap_or_default(),
     }

@@ -10,9 +10,9 @@ use crate::host::HostFacts;
 use crate::impairment;
 use crate::lab::{self, LabFile};
 use crate::plan::{
-    Capture, Claim, ImpairProfile, LabKind, Measurement, Order, Plan, Published, PublishedReport,
+    Capture, Claim, ImpairProfile, LabKind, Measurement, Order, Plan, PublishedReport,
 };
-use crate::published;
+use crate::published::{self, OnPath};
 use crate::trial::{self, Kind};
 use std::path::Path;
 use std::time::Duration;
@@ -62,7 +62,7 @@ pub struct Campaign {
     repeats_place: Place,
     drafts: Vec<Draft>,
     claims: Vec<Claim>,
-    published: Vec<Published>,
+    published: Vec<OnPath>,
     capture: Option<Spanned<Capture>>,
     reports: Vec<PublishedReport>,
     /// The campaign with the keys of its `quick` in place of its own.
@@ -123,10 +123,15 @@ fn read(document: &Document) -> Result<Campaign, Mistakes> {
         })
     });
     match (whole, short) {
-        (Ok(whole), Ok(short)) => Ok(Campaign {
-            short: Some(Box::new(short)),
-            ..whole
-        }),
+        (Ok(whole), Ok(mut short)) => {
+            for report in &mut short.reports {
+                report.short = true;
+            }
+            Ok(Campaign {
+                short: Some(Box::new(short)),
+                ..whole
+            })
+        }
         (Err(mistakes), Ok(_)) | (Ok(_), Err(mistakes)) => Err(mistakes),
         (Err(mistakes), Err(more)) => Err(mistakes.and(more.iter().cloned().collect())),
     }
@@ -372,11 +377,11 @@ impl Campaign {
             claim.cells.retain(is_there);
         }
         self.claims.retain(|claim| !claim.cells.is_empty());
-        for figure in &mut self.published {
+        for OnPath { figure, .. } in &mut self.published {
             let is_there = |id: &String| self.drafts.iter().any(|draft| draft.cell.id == *id);
             figure.cells.retain(is_there);
         }
-        self.published.retain(|figure| !figure.cells.is_empty());
+        self.published.retain(|one| !one.figure.cells.is_empty());
         self
     }
 
@@ -392,7 +397,7 @@ impl Campaign {
                 mistakes.push(mistake);
             }
         };
-        let host = match self.skips_missing_cores {
+        let accepted = match self.skips_missing_cores {
             true => &HostFacts { cores: CORES_MAX },
             false => host,
         };
@@ -403,7 +408,7 @@ impl Campaign {
         let cipher_mtu = lab.plan().cipher_mtu.map_or(longest, usize::from);
         for draft in by_overhead {
             draft
-                .check(lab, cipher_mtu, host)
+                .check(lab, cipher_mtu, accepted)
                 .into_iter()
                 .for_each(&mut put);
         }
@@ -412,6 +417,8 @@ impl Campaign {
         if let Some(mistakes) = Mistakes::new(mistakes) {
             return Err(mistakes);
         }
+        let path = &lab.plan().path;
+        let (published, reports) = published::on_path(&self.published, &self.reports, path);
         let cells = self.drafts_in(lab).map(|draft| {
             let mut cell = draft.cell.clone();
             if lab.plan().is_impaired()
@@ -420,7 +427,13 @@ impl Campaign {
             {
                 cell.impair = Some(ImpairProfile::none());
             }
-            cell.estimate_ns = estimate::trial_ns(&draft.cell, self.repeats);
+            // A cell that is skipped takes no time.
+            let wanted = cell.stations.map_or(0, |stations| stations.cores);
+            let is_skipped = self.skips_missing_cores && lab.plan().hosts.is_none();
+            cell.estimate_ns = match is_skipped && wanted > host.cores {
+                true => 0,
+                false => estimate::trial_ns(&draft.cell, self.repeats),
+            };
             cell
         });
         Ok(Plan {
@@ -431,9 +444,9 @@ impl Campaign {
             order: self.order,
             cells: cells.collect(),
             claims: self.claims.clone(),
-            published: self.published.clone(),
+            published,
             capture: self.capture.as_ref().map(|capture| capture.value.clone()),
-            reports: self.reports.clone(),
+            reports,
         })
     }
 

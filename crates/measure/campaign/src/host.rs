@@ -25,13 +25,14 @@ impl HostFacts {
     }
 
     /// All places of a file that ask for more cores than there are: a campaign with mistakes has no
-    /// cells to check. Other mistakes of the file are not reported.
+    /// cells to check. Other mistakes of the file are not reported. None if cells that need more
+    /// cores are to be skipped.
     pub(crate) fn too_many_cores(&self, document: &Document) -> Vec<Mistake> {
         let tools = tools::TOOLS.iter().map(|(name, _)| *name);
         let frames = frames::PROCEDURES.iter().map(|(name, _)| *name);
         // `ping` runs on one core.
         let kinds: Vec<_> = tools.chain(frames).filter(|name| *name != "ping").collect();
-        let mut found = Vec::new();
+        let (mut found, mut is_skipped) = (Vec::new(), false);
         let mut cores = |item: Node<'_>| {
             let wanted = item.integer(1..=CORES_MAX)?;
             found.extend(self.lacks_cores(wanted, &item.place()));
@@ -49,6 +50,10 @@ impl HostFacts {
         };
         let _ = document.decode(|root| {
             root.entries(|key, value| match key.value {
+                "missing_cores" => {
+                    is_skipped = matches!(value.text(), Ok("skip"));
+                    Ok(())
+                }
                 "trials" => {
                     let read =
                         value.list(|item| item.entries(|kind, body| trial(kind.value, body)));
@@ -57,7 +62,10 @@ impl HostFacts {
                 _ => Ok(()),
             })
         });
-        found
+        match is_skipped {
+            true => Vec::new(),
+            false => found,
+        }
     }
 }
 
@@ -90,5 +98,14 @@ trials:
         let lines: Vec<_> = mistakes.iter().map(|it| at(it).0).collect();
         // Each mistake once, in the order of the file; line 4 has three others.
         assert_eq!(lines, [2, 4, 4, 4, 4, 5, 5, 6, 7, 9], "{mistakes}");
+        // Wherever it says so, they are skipped and no mistake.
+        for text in [
+            text.replace("duts:", "missing_cores: skip\nduts:"),
+            format!("{text}missing_cores: skip\n"),
+        ] {
+            let document = yaml::parse("c.yaml", &text).unwrap();
+            let mistakes = read_for(&document, &HostFacts { cores: 3 }).unwrap_err();
+            assert_eq!(mistakes.iter().filter(about_cores).count(), 0, "{mistakes}");
+        }
     }
 }

@@ -7,7 +7,7 @@ mod cells;
 use self::cells::Cells;
 use crate::expand::Draft;
 use crate::plan::{
-    Published, PublishedAt, PublishedCell, PublishedChart, PublishedReport, PublishedRow,
+    Element, Published, PublishedAt, PublishedCell, PublishedChart, PublishedReport, PublishedRow,
     PublishedTable,
 };
 use lint::beside::Single;
@@ -63,6 +63,13 @@ pub(crate) struct Reference {
     figures: Vec<Option<Cells>>,
 }
 
+/// A published figure, and the path between the gateways with which it was measured.
+#[derive(Debug, Clone)]
+pub(crate) struct OnPath {
+    pub(crate) figure: Published,
+    path: Vec<Element>,
+}
+
 /// Reads one or several references: names of built-in ones, or files, whose relative paths begin
 /// in the campaign's folder.
 pub(crate) fn read(node: Node<'_>) -> Result<Vec<Reference>, Reported> {
@@ -114,7 +121,7 @@ fn pass_on(node: Node<'_>, mistakes: &Mistakes) -> Reported {
 pub(crate) fn resolve(
     references: &[Reference],
     drafts: &[Draft],
-) -> (Vec<Published>, Vec<PublishedReport>) {
+) -> (Vec<OnPath>, Vec<PublishedReport>) {
     let figures = references
         .iter()
         .flat_map(|reference| reference.figures_beside(drafts));
@@ -122,8 +129,58 @@ pub(crate) fn resolve(
     (figures.collect(), reports.collect())
 }
 
+/// The figures that were measured with the elements of a lab's path, and the reports with the
+/// reason where all of a row were measured with others.
+pub(crate) fn on_path(
+    figures: &[OnPath],
+    reports: &[PublishedReport],
+    path: &[Element],
+) -> (Vec<Published>, Vec<PublishedReport>) {
+    let (kept, others): (Vec<_>, Vec<_>) = figures.iter().partition(|one| one.path == path);
+    let at = |of: &[&OnPath], source: &str, table: &str, row: &str| {
+        let here = |one: &&OnPath| {
+            let at = one.figure.at.as_ref();
+            one.figure.source == source && at.is_some_and(|at| at.table == table && at.row == row)
+        };
+        of.iter().copied().find(here).cloned()
+    };
+    let mut reports = reports.to_vec();
+    for report in &mut reports {
+        for table in &mut report.tables {
+            for row in &mut table.rows {
+                let find = |of: &[&OnPath]| at(of, &report.source, &table.id, &row.name);
+                match (find(&kept), find(&others)) {
+                    (Some(_), _) => table.absent = None,
+                    (None, Some(other)) if table.absent.is_none() => {
+                        row.absent = Some(format!(
+                            "published is {}, and this lab has {}",
+                            in_words(&other.path),
+                            in_words(path)
+                        ));
+                    }
+                    (None, _) => {}
+                }
+            }
+        }
+    }
+    let kept = kept.into_iter().map(|one| one.figure.clone());
+    (kept.collect(), reports)
+}
+
+fn in_words(path: &[Element]) -> String {
+    let names = path.iter().map(|element| match element {
+        Element::Bridge => "a bridge",
+        Element::Router => "a router",
+        Element::Impair => "an impaired link",
+    });
+    match path.is_empty() {
+        true => "a path with nothing between the encryptors".to_owned(),
+        false => format!("a path with {}", names.collect::<Vec<_>>().join(" and ")),
+    }
+}
+
 impl Reference {
-    fn figures_beside(&self, drafts: &[Draft]) -> Vec<Published> {
+    fn figures_beside(&self, drafts: &[Draft]) -> Vec<OnPath> {
         let mut found = Vec::new();
         for (table, cells) in self.document.tables.iter().zip(&self.tables) {
             let Some(cells) = cells else { continue };
@@ -173,10 +230,10 @@ impl Reference {
         unit: Option<&Unit>,
         cells: &Cells,
         (at, ids): (PublishedAt, Vec<String>),
-    ) -> Option<Published> {
+    ) -> Option<OnPath> {
         let unit = unit?;
         let quantity = cells.unit_of(unit)?;
-        (!ids.is_empty()).then(|| Published {
+        let figure = Published {
             source: self.document.source.clone(),
             system: system.to_owned(),
             what,
@@ -185,11 +242,16 @@ impl Reference {
             counts: cells.counts,
             at: Some(at),
             cells: ids,
-        })
+        };
+        let path = cells.path.clone();
+        (!figure.cells.is_empty()).then_some(OnPath { figure, path })
     }
 
     fn as_printed(&self) -> PublishedReport {
-        let mut tables: Vec<_> = self.document.tables.iter().map(table_as_printed).collect();
+        let tables = self.document.tables.iter().zip(&self.tables);
+        let mut tables: Vec<_> = tables
+            .map(|(table, cells)| table_as_printed(table, cells.as_ref()))
+            .collect();
         tables.extend(self.figures_as_printed());
         let charts = self.document.charts.iter().map(|chart| PublishedChart {
             id: chart.id.clone(),
@@ -200,6 +262,7 @@ impl Reference {
         PublishedReport {
             source: self.document.source.clone(),
             differs: self.document.differs.clone(),
+            short: false,
             charts: charts.collect(),
             tables,
         }
@@ -225,6 +288,8 @@ impl Reference {
             title: "figures outside tables".to_owned(),
             differs: (!differs.is_empty()).then(|| differs.join("; ")),
             absent: None,
+            rows_by: None,
+            elsewhere: Vec::new(),
             columns: vec![VALUE.to_owned()],
             rows: figures.iter().map(row).collect(),
         })
@@ -236,7 +301,7 @@ fn named(single: &Single) -> String {
     format!("{}: {}", single.system, single.what)
 }
 
-fn table_as_printed(table: &Table) -> PublishedTable {
+fn table_as_printed(table: &Table, cells: Option<&Cells>) -> PublishedTable {
     let row = |row: &Row| {
         let cells = table.columns.iter().zip(&row.cells);
         let unit = |figure: &Figure, column: &Column| {
@@ -264,6 +329,8 @@ fn table_as_printed(table: &Table) -> PublishedTable {
         title: table.title.clone(),
         differs: table.beside.differs.clone(),
         absent: table.beside.absent.clone(),
+        rows_by: cells.and_then(Cells::rows_by),
+        elsewhere: table.beside.elsewhere.clone(),
         columns: table
             .columns
             .iter()

@@ -8,6 +8,7 @@ mod video;
 pub use http::in_words as http_in_words;
 pub use video::in_words as video_in_words;
 
+use crate::estimate;
 use crate::plan::{
     Cables, Cell, Element, Host, Hosts, LabKind, LabPlan, Measurement, Order, Plan, Tool,
     TransferDirection,
@@ -225,14 +226,14 @@ fn heading(plan: &Plan) -> String {
         line(&mut text, &format!("hosts: {}", hosts_in_words(hosts)));
     }
     let cells = plan.cells.len() as u64;
-    let total = human::duration_ns(plan.estimate_ns() as f64);
     line(
         &mut text,
         &format!(
-            "{}, each {}: {}, about {total}",
+            "{}, each {}: {}, about {}",
             counted(cells, "cell"),
             counted(plan.repeats, "time"),
             counted(cells * u64::from(plan.repeats), "trial"),
+            estimate::in_words(plan),
         ),
     );
     if let Some(capture) = &plan.capture {

@@ -1,7 +1,8 @@
 //! How long frame tests are said to take.
 
 use campaign::estimate::{
-    BRING_UP, EVIDENCE_RUN, FLOOD_RUN, FRAMES_AROUND, HANDSHAKE, KME_UP, TUNNEL_SET_UP,
+    BRING_UP, EVIDENCE_RUN, FLOOD_RUN, FRAMES_AROUND, HANDSHAKE, KME_UP, NOISY_SEARCHES,
+    TUNNEL_SET_UP, in_words, noisy_ns,
 };
 use campaign::plan::{Cell, Goal, Measurement};
 use campaign::{HostFacts, LabFile, from_text};
@@ -77,6 +78,41 @@ fn the_time_of_a_search_is_right_within_a_factor_of_four() {
             assert!(noisy < timeout, "{profile}: {noisy:?} of {timeout:?}");
         }
     }
+}
+
+#[test]
+fn a_range_is_said_where_noise_makes_searches_longer() {
+    let planned = |trial: &str, cores: u16| {
+        let text = format!(
+            "campaign: c\nduts: [direct]\nmissing_cores: skip\nrepeats: 1\ntrials: [{trial}]\n"
+        );
+        let campaign = from_text("c.yaml", &text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let plan = campaign.plan(&LabFile::built_in(), &HostFacts { cores });
+        plan.unwrap()
+    };
+    let search = planned("throughput: { frame: 64 B, timeout: 1 h }", 1);
+    let once: u64 = search.cells.iter().map(search_ns).sum();
+    assert!(once > 0);
+    let more = u64::from(NOISY_SEARCHES - 1) * once;
+    assert_eq!(noisy_ns(&search) - search.estimate_ns(), more);
+    assert!(in_words(&search).contains(" to "), "{}", in_words(&search));
+    let bounded = planned("throughput: { frame: 64 B, timeout: 1 s }", 1);
+    assert_eq!(noisy_ns(&bounded), bounded.estimate_ns());
+    let tool = planned("tcp: { mtu: 1500 B, cores: [1, 2] }", 2);
+    assert_eq!(noisy_ns(&tool), tool.estimate_ns());
+    assert!(!in_words(&tool).contains(" to "), "{}", in_words(&tool));
+    // The cell of two cores is skipped on a host with one.
+    let skipping = planned("tcp: { mtu: 1500 B, cores: [1, 2] }", 1);
+    assert_eq!(skipping.estimate_ns() * 2, tool.estimate_ns());
+    assert_eq!(noisy_ns(&skipping), skipping.estimate_ns());
+}
+
+/// Estimated time of a cell's search alone.
+fn search_ns(cell: &Cell) -> u64 {
+    let around =
+        [FLOOD_RUN, EVIDENCE_RUN].map(|it| it + Duration::from_millis(100) + FRAMES_AROUND);
+    let around = around.iter().sum::<Duration>() + BRING_UP;
+    cell.estimate_ns - u64::try_from(around.as_nanos()).unwrap()
 }
 
 #[test]

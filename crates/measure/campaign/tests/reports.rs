@@ -38,6 +38,7 @@ fn mapped(name: &str) -> String {
             .iter()
             .chain(&table.absent)
             .chain(absent)
+            .chain(table.elsewhere.iter().map(|(_, reason)| reason))
             .collect();
         let remarks: Vec<_> = remarks.into_iter().map(String::as_str).collect();
         text += &format!(

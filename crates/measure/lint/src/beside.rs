@@ -15,6 +15,8 @@ pub struct Beside {
     pub differs: Option<String>,
     /// Why it cannot be measured; one sentence.
     pub absent: Option<String>,
+    /// Columns that the measurement has no figure for, each with the reason.
+    pub elsewhere: Vec<(String, String)>,
 }
 
 /// A setting of the measurement: a key, or one of several values of it.

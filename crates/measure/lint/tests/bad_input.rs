@@ -240,6 +240,13 @@ fn tables_to_which_no_rule_could_be_applied_are_refused() {
 fn other_files_are_refused() {
     refused("t.pdf", "", "does not end in .toml", "", "results.json");
     refused("t.json", "{}", "`schema` is ``", "", "results.json");
+    refused(
+        "t.json",
+        r#"{ "schema": "cipherbench-result/9" }"#,
+        "`schema` is `cipherbench-result/9`",
+        "",
+        "cipherbench report RUN",
+    );
     refused("t.json", "{", "no JSON", "", "cipherbench report");
     refused("t.toml", "[[table]\n", "no TOML", ":1:9", "toml");
     refused("t.csv", KEYS, "no table", ":1:1", "rows");

@@ -38,6 +38,24 @@ fn the_five_reports_have_these_findings() {
 }
 
 #[test]
+fn their_counts_are_documented() {
+    let all = REPORTS.map(checked);
+    let page = fs::read_to_string(folder("../../../docs/lint.md")).unwrap();
+    let findings = || all.iter().flat_map(|one| &one.findings);
+    let mut wanted = vec![format!("has {} findings in the five", findings().count())];
+    for (name, one) in REPORTS.iter().zip(&all) {
+        wanted.push(format!("{name} {}", one.findings.len()));
+    }
+    for found in findings() {
+        let same = findings().filter(|other| other.rule == found.rule).count();
+        wanted.push(format!("| {} | {same} |", found.rule.id()));
+    }
+    for words in wanted {
+        assert!(page.contains(&words), "docs/lint.md lacks `{words}`");
+    }
+}
+
+#[test]
 fn every_file_in_reference_is_among_them() {
     let entries = fs::read_dir(folder("../../../reference")).unwrap();
     let mut names: Vec<String> = entries

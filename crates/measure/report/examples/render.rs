@@ -119,7 +119,7 @@ fn write_journal(run: &Journal, out: &Path) -> Result<(), String> {
 
 fn render(journal: &Journal, out: &Path) -> Result<(), String> {
     fs::create_dir_all(out).map_err(|error| format!("cannot create {}: {error}", out.display()))?;
-    report::build(journal)
+    report::Report::of(journal)
         .write_all(out)
         .map_err(|error| error.to_string())?;
     let width = std::env::var("COLUMNS")

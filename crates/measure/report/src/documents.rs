@@ -6,7 +6,7 @@ use crate::{Folders, text};
 use journal::Journal;
 use stats::{Progress, Results};
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// The report with charts: one file, no other needed.
@@ -44,33 +44,15 @@ pub struct WriteError {
     pub source: io::Error,
 }
 
-impl Documents {
-    /// Writes all documents into a folder, over existing ones. Each is written under a temporary
-    /// name first, so that it appears whole or not at all. Returns their paths, the HTML report
-    /// first.
-    ///
-    /// # Errors
-    /// When one cannot be written; those before it are in place.
-    pub fn write_all(&self, dir: &Path) -> Result<[PathBuf; 4], WriteError> {
-        let files = [
-            (HTML_NAME, &self.html),
-            (MARKDOWN_NAME, &self.markdown),
-            (CSV_NAME, &self.csv),
-            (JSON_NAME, &self.json),
-        ];
-        for (name, content) in files {
-            let path = dir.join(name);
-            replace(&path, content).map_err(|source| WriteError { path, source })?;
-        }
-        Ok(files.map(|(name, _)| dir.join(name)))
-    }
-}
-
 /// A run whose results were computed once, for all that is written and printed of it.
 pub struct Report<'a> {
+    journal: &'a Journal,
+    results: Results,
+}
+
+/// The same with the names that documents for people print.
+pub struct ForPeople<'a> {
     run: Run<'a>,
-    /// [`JSON_NAME`], whose names of DUTs are those of the plan.
-    json: String,
 }
 
 impl<'a> Report<'a> {
@@ -78,19 +60,74 @@ impl<'a> Report<'a> {
     #[must_use]
     pub fn of(journal: &'a Journal) -> Self {
         let results = Results::of(journal);
-        let json = json(&RunResult::of(journal, &results));
-        Self {
-            run: Run::with(journal, results),
-            json,
-        }
+        Self { journal, results }
     }
 
     /// Its trials by outcome.
     #[must_use]
     pub fn progress(&self) -> &Progress {
-        &self.run.results.progress
+        &self.results.progress
     }
 
+    /// The text of [`JSON_NAME`].
+    ///
+    /// # Panics
+    /// Never: plain data with string keys always has a JSON form, and memory takes it.
+    #[must_use]
+    pub fn json(&self) -> String {
+        let mut text = Vec::new();
+        self.json_to(&mut text)
+            .expect("a result can be written as JSON");
+        String::from_utf8(text).expect("JSON is UTF-8")
+    }
+
+    /// Indented, keys in the order of the schema.
+    fn json_to(&self, out: &mut impl Write) -> io::Result<()> {
+        let result = RunResult::of(self.journal, &self.results);
+        serde_json::to_writer_pretty(&mut *out, &result)?;
+        out.write_all(b"\n")
+    }
+
+    /// Writes [`JSON_NAME`] into a folder, over an existing one; as [`ForPeople::write`].
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_json(&self, dir: &Path) -> Result<(), WriteError> {
+        replace(dir.join(JSON_NAME), |file| self.json_to(file))
+    }
+
+    /// Writes all its documents into a folder; as [`ForPeople::write`].
+    ///
+    /// # Errors
+    /// When one cannot be written; those before it are in place.
+    pub fn write_all(self, dir: &Path) -> Result<(), WriteError> {
+        self.write_json(dir)?;
+        self.for_people().write(dir)
+    }
+
+    /// Lays it out for people.
+    #[must_use]
+    pub fn for_people(self) -> ForPeople<'a> {
+        ForPeople {
+            run: Run::with(self.journal, self.results),
+        }
+    }
+
+    /// Builds all its documents.
+    #[must_use]
+    pub fn documents(self) -> Documents {
+        let json = self.json();
+        let ForPeople { run } = self.for_people();
+        Documents {
+            html: crate::html::write(&run),
+            markdown: text::markdown::write(&run),
+            csv: crate::csv::write(&run),
+            json,
+        }
+    }
+}
+
+impl ForPeople<'_> {
     /// As [`crate::terminal`].
     #[must_use]
     pub fn terminal(&self, files: Option<Folders<'_>>, width: usize, color: bool) -> String {
@@ -103,39 +140,44 @@ impl<'a> Report<'a> {
         text::brief::write(&self.run, files, width, color)
     }
 
-    /// Builds its documents.
-    #[must_use]
-    pub fn documents(self) -> Documents {
-        Documents {
-            html: crate::html::write(&self.run),
-            markdown: text::markdown::write(&self.run),
-            csv: crate::csv::write(&self.run),
-            json: self.json,
-        }
+    /// Writes all documents but [`JSON_NAME`] into a folder, over existing ones, one after the
+    /// other, so that only one is in memory. Each is written under a temporary name first, so that
+    /// it appears whole or not at all.
+    ///
+    /// # Errors
+    /// When one cannot be written; those before it are in place.
+    pub fn write(&self, dir: &Path) -> Result<(), WriteError> {
+        let documents: [(&str, fn(&Run<'_>) -> String); 3] = [
+            (HTML_NAME, crate::html::write),
+            (MARKDOWN_NAME, text::markdown::write),
+            (CSV_NAME, crate::csv::write),
+        ];
+        documents.into_iter().try_for_each(|(name, write)| {
+            replace(dir.join(name), |file| {
+                file.write_all(write(&self.run).as_bytes())
+            })
+        })
     }
-}
-
-/// The text of `results.json`: indented, keys in the order of the schema.
-fn json(result: &RunResult<'_>) -> String {
-    // Plain data with string keys always has a JSON form.
-    let mut text = serde_json::to_string_pretty(result).expect("a result can be written as JSON");
-    text.push('\n');
-    text
 }
 
 /// Replaces a file atomically.
-fn replace(path: &Path, content: &str) -> io::Result<()> {
+fn replace(
+    path: PathBuf,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<(), WriteError> {
     // With the process id, two programs that rebuild one run do not share a file.
     let part = path.with_extension(format!("{}.part", std::process::id()));
     let written = File::create(&part)
-        .and_then(|mut file| {
-            file.write_all(content.as_bytes())?;
-            file.sync_data()
+        .and_then(|file| {
+            let mut file = BufWriter::new(file);
+            write(&mut file)?;
+            file.flush()?;
+            file.get_ref().sync_data()
         })
-        .and_then(|()| fs::rename(&part, path));
-    if written.is_err() {
+        .and_then(|()| fs::rename(&part, &path));
+    written.map_err(|source| {
         // Best effort: the error to report is the first one.
         let _ = fs::remove_file(&part);
-    }
-    written
+        WriteError { path, source }
+    })
 }

@@ -49,17 +49,20 @@ pub(crate) fn write(run: &Run<'_>) -> String {
             }
         }
     };
-    printable(&page.into_string())
+    printable(page.into_string())
 }
 
 /// Characters that HTML forbids even when escaped become `�`; they can only come from a journal's
 /// texts.
-fn printable(page: &str) -> String {
+fn printable(page: String) -> String {
     let forbidden = |c: char| {
         (c.is_control() && c != '\n')
             || (0xFDD0..=0xFDEF).contains(&u32::from(c))
             || u32::from(c) & 0xFFFE == 0xFFFE
     };
+    if !page.contains(forbidden) {
+        return page;
+    }
     page.chars()
         .map(|c| if forbidden(c) { '\u{fffd}' } else { c })
         .collect()
@@ -230,7 +233,7 @@ mod tests {
     #[test]
     fn characters_that_html_forbids_are_replaced() {
         assert_eq!(
-            printable("a\u{1b}b\u{0}c\nd\u{fffe}e\u{7f}é"),
+            printable("a\u{1b}b\u{0}c\nd\u{fffe}e\u{7f}é".to_owned()),
             "a\u{fffd}b\u{fffd}c\nd\u{fffd}e\u{fffd}é"
         );
     }

@@ -31,7 +31,9 @@ mod table;
 mod tables;
 mod text;
 
-pub use documents::{CSV_NAME, Documents, HTML_NAME, JSON_NAME, MARKDOWN_NAME, Report, WriteError};
+pub use documents::{
+    CSV_NAME, Documents, ForPeople, HTML_NAME, JSON_NAME, MARKDOWN_NAME, Report, WriteError,
+};
 pub use export::{ExportFormat, export};
 
 use journal::Journal;

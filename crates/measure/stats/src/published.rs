@@ -41,6 +41,9 @@ pub struct PublishedResult {
     /// Measured figure, which counts the same; `null` if the cell has no such figure, and for
     /// shares of devices, which are in the batch of the fatigue trial.
     pub measured: Option<Estimate>,
+    /// What the cell measured where it cannot be compared; `refused` says what it counts. `null`
+    /// otherwise.
+    pub measured_otherwise: Option<Estimate>,
     /// How the measured figure was converted to what the published one counts; `null` if it was
     /// not.
     pub converted: Option<String>,
@@ -65,6 +68,7 @@ pub struct PublishedPlace {
 #[derive(Debug, Default)]
 struct Measured {
     figure: Option<Estimate>,
+    otherwise: Option<Estimate>,
     converted: Option<String>,
     refused: Option<String>,
 }
@@ -107,6 +111,7 @@ pub(crate) fn published(journal: &Journal, cells: &[CellResult]) -> Vec<Publishe
                     .filter(|_| value > 0.0)
                     .map(|found| found.mean / value),
                 measured: measured.figure,
+                measured_otherwise: measured.otherwise,
                 converted: measured.converted,
                 refused: measured.refused,
             }
@@ -175,17 +180,16 @@ fn traffic(counts: RateBasis, figures: &CellFigures, direction: TransferDirectio
         CellFigures::Frames(cell) => {
             let both = cell.traffic.duplex;
             let own = frames_basis(counts, both);
-            let found = match own == counts {
-                true => throughput(counts, cell.figures.as_ref()),
-                false => Measured::default(),
-            };
-            (own, found)
+            (own, throughput(own, cell.figures.as_ref()))
         }
         _ => return refuse("no figure of the cell is a rate of traffic of that kind"),
     };
     match own == counts {
         true => found,
-        false => refuse(format!("published is {counts}; measured is {own}")),
+        false => Measured {
+            otherwise: found.figure,
+            ..refuse(format!("published is {counts}; measured is {own}"))
+        },
     }
 }
 
@@ -230,7 +234,7 @@ fn throughput(counts: RateBasis, frames: Option<&FrameFigures>) -> Measured {
     Measured {
         figure: Some(figure),
         converted: Some(converted),
-        refused: None,
+        ..Measured::default()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Time of frame tests.
 //!
-//! How many trials a search needs depends on the DUT: a steady one needs less than half of what is
-//! counted here, a noisy one twice as many. `tests/estimates.rs` holds the figures against
-//! simulated DUTs. Bursts are counted as if the longest passed; a DUT that does not carry the
+//! How many trials a search needs depends on the DUT and the machine: a steady one needs less than
+//! half of what is counted here, a noisy one up to [`NOISY_SEARCHES`] times as many.
+//! `tests/estimates.rs` holds the figures against simulated DUTs. Bursts are counted as if the longest passed; a DUT that does not carry the
 //! highest load takes less.
 
 use crate::plan::{Disturbed, Event, Procedure, Soak, ThroughputSearch};
@@ -15,6 +15,8 @@ pub const EVIDENCE_RUN: Duration = Duration::from_secs(1);
 /// The trial at the highest load that warms the device up, and finds that load if the campaign does
 /// not set it.
 pub const FLOOD_RUN: Duration = Duration::from_millis(250);
+/// How many times as long as counted searches take together on a noisy machine.
+pub const NOISY_SEARCHES: u32 = 3;
 /// Load before the first event, to record the normal state.
 pub const LEAD_RUN: Duration = Duration::from_secs(1);
 /// Tunnels taken down and set up once.
@@ -30,9 +32,11 @@ const FULL_LOADS: u32 = 2;
 /// one frame.
 const BURST_HALVINGS: u32 = 20;
 
-/// Time that a procedure takes with the trials before and after it, drains included.
-pub(super) fn time(procedure: &Procedure) -> Duration {
+/// Time that a procedure takes with the trials before and after it, drains included, where a search
+/// takes `searches` times as long as it usually does.
+pub(super) fn time(procedure: &Procedure, searches: u32) -> Duration {
     let nanos = Duration::from_nanos;
+    let search = |test: &ThroughputSearch| search(test, searches);
     let drain = match procedure {
         Procedure::Load(_) => DRAIN,
         Procedure::Mrr(test) => nanos(test.drain_ns),
@@ -134,7 +138,7 @@ fn is_warmed_up(procedure: &Procedure) -> bool {
     needs_highest || procedure.search().is_some()
 }
 
-fn search(test: &ThroughputSearch) -> Duration {
+fn search(test: &ThroughputSearch, times: u32) -> Duration {
     let nanos = Duration::from_nanos;
     let around = nanos(test.drain_ns) + FRAMES_AROUND;
     let initial = test
@@ -152,5 +156,5 @@ fn search(test: &ThroughputSearch) -> Duration {
         (nanos(goal.criteria.duration_sum_ns) + around) * FULL_LOADS
     });
     let time = full.fold(short, |sum, time| sum.saturating_add(time));
-    time.min(nanos(test.timeout_ns))
+    time.saturating_mul(times).min(nanos(test.timeout_ns))
 }

@@ -1,5 +1,6 @@
 //! Published figures of other systems, to be printed beside measured ones.
 
+use crate::plan::Axis;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use units::Layer;
@@ -48,6 +49,10 @@ pub struct PublishedReport {
     /// Why its figures differ from measured ones: hardware, medium; one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differs: Option<String>,
+    /// Whether the plan is the short form of a campaign, which leaves figures out that the campaign
+    /// measures.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub short: bool,
     /// Its tables, in its order; figures outside tables are the last one.
     pub tables: Vec<PublishedTable>,
     /// Its drawings without numbers.
@@ -68,6 +73,12 @@ pub struct PublishedTable {
     /// Why it is not measured; one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<String>,
+    /// What the names of rows are values of; `None`: just names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows_by: Option<Axis>,
+    /// Columns that no cell measures, each with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub elsewhere: Vec<(String, String)>,
     /// Headings of the columns, without that of the names of rows.
     pub columns: Vec<String>,
     /// Its rows.

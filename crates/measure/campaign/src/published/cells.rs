@@ -2,7 +2,7 @@
 
 use super::{columns_axis, counts_bytes};
 use crate::expand::Draft;
-use crate::plan::{Adapter, Axis, Cell, PublishedUnit, RateBasis, RateLayer};
+use crate::plan::{Adapter, Axis, Cell, Element, PublishedUnit, RateBasis, RateLayer};
 use lint::beside::{Setting, Single};
 use lint::document::{Column, Table};
 use lint::unit::{Quantity, Unit};
@@ -24,6 +24,8 @@ const TRIALS: [(&str, bool); 5] = [
 const DUT: &str = "dut";
 /// Key that tells devices which take work off the CPU from the CPU itself.
 const OFFLOAD: &str = "offload";
+/// Key of the elements between the gateways.
+const PATH: &str = "path";
 
 /// Which cells of a campaign correspond to a table or figure.
 #[derive(Debug)]
@@ -40,6 +42,8 @@ pub(super) struct Cells {
     /// The only column with figures of the trial; `None`: all.
     column: Option<String>,
     at: Vec<(Axis, String)>,
+    /// Elements of the path between the gateways.
+    pub(super) path: Vec<Element>,
     /// What the published rates count; `None` of crypto devices.
     pub(super) counts: Option<RateBasis>,
 }
@@ -81,6 +85,14 @@ impl Cells {
             }
             (Quantity::Percent, "fatigue") => Some(PublishedUnit::PercentOfDevices),
             _ => None,
+        }
+    }
+
+    /// The axis that the names of rows are values of.
+    pub(super) const fn rows_by(&self) -> Option<Axis> {
+        match self.rows {
+            Some(Names::Values(axis)) => Some(axis),
+            Some(Names::Duts) | None => None,
         }
     }
 
@@ -188,6 +200,7 @@ impl Reader<'_, '_> {
                 "suite",
                 DUT,
                 OFFLOAD,
+                PATH,
                 "rows",
                 "columns",
                 "column",
@@ -209,6 +222,7 @@ impl Reader<'_, '_> {
             columns: self.names("columns")?.or(columns),
             column: text("column"),
             at,
+            path: self.path()?,
             counts,
         }))
     }
@@ -231,6 +245,19 @@ impl Reader<'_, '_> {
                     .mistake_at(&setting.place, what, "write \"on\" or \"off\""))
             }
         }
+    }
+
+    fn path(&self) -> Result<Vec<Element>, Reported> {
+        let elements = self.settings.iter().filter(|setting| setting.key == PATH);
+        let element = |setting: &Setting| {
+            let word: StrDeserializer<'_, Error> = setting.text.as_str().into_deserializer();
+            Element::deserialize(word).map_err(|_| {
+                let what = format!("`{}` is no element of a path", setting.text);
+                let help = "elements are those of a lab's `path`, for example bridge, router";
+                self.node.mistake_at(&setting.place, what, help)
+            })
+        };
+        elements.map(element).collect()
     }
 
     fn names(&self, key: &str) -> Result<Option<Names>, Reported> {

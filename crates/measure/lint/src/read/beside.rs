@@ -1,4 +1,4 @@
-//! The keys `cells`, `differs` and `absent`, and charts.
+//! The keys `cells`, `differs`, `absent` and `elsewhere`, and charts.
 
 use super::keys::{Keys, Value};
 use crate::beside::{Beside, Chart, Setting};
@@ -12,6 +12,12 @@ pub(super) fn read(keys: &Keys<'_>) -> Beside {
     };
     if let Some(inner) = keys.optional("cells").and_then(|it| it.keys()) {
         settings(&inner, "", &mut beside.cells);
+    }
+    if let Some(inner) = keys.optional("elsewhere").and_then(|it| it.keys()) {
+        let reasons = inner.entries().into_iter();
+        beside.elsewhere = reasons
+            .filter_map(|(column, _, reason)| Some((column, reason.text()?)))
+            .collect();
     }
     beside
 }

@@ -15,7 +15,7 @@ const RATES: [(&str, Option<Layer>); 4] = [
     ("l2_bps", Some(Layer::L2)),
     ("ip_bps", Some(Layer::Ip)),
 ];
-const SCHEMA: &str = "cipherbench-result/";
+const SCHEMA: &str = "cipherbench-result/1";
 
 pub(super) fn read(source: &Source) -> Document {
     let mut document = Document::default();
@@ -33,9 +33,13 @@ pub(super) fn read(source: &Source) -> Document {
         }
     };
     let schema = value["schema"].as_str().unwrap_or_default();
-    if !schema.starts_with(SCHEMA) {
-        let what = format!("`schema` is `{schema}`, and no {SCHEMA}…");
-        source.mistake(&whole, what, "lint reads the results.json of a run");
+    if schema != SCHEMA {
+        let what = format!("`schema` is `{schema}`, and not `{SCHEMA}`");
+        let help = match schema.starts_with("cipherbench-result/") {
+            true => "rebuild it by this program: `cipherbench report RUN`",
+            false => "lint reads the results.json of a run",
+        };
+        source.mistake(&whole, what, help);
         return document;
     }
     let cells = value["cells"].as_array();

@@ -138,6 +138,9 @@ fn table_cell(table: &Table, row: usize, column: usize, cell: &Cell) -> Markup {
         Kind::Word => class(column, right, Some("term word")),
         // A sentence reads from the left, in a column of figures too.
         Kind::Reason => class(column, false, Some("reason")),
+        Kind::Plain if !right && cell.text.chars().count() > LONG_LABEL => {
+            class(column, right, Some("words"))
+        }
         Kind::Label | Kind::Repeated | Kind::Plain | Kind::File => class(column, right, None),
     };
     html! {
@@ -168,7 +171,9 @@ fn table_cell(table: &Table, row: usize, column: usize, cell: &Cell) -> Markup {
                             None => span.whole { "(" (remark) },
                         }
                     },
-                    None => (cell.text),
+                    None if right => (cell.text),
+                    // Remarks and names of commands.
+                    None => (rich(&cell.text)),
                 }
             },
         }
@@ -197,6 +202,21 @@ fn span(rows: &[Row], row: usize, column: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn remarks_of_tables_have_their_code_set_apart_too() {
+        let mut remarks = Table::new("", "").label("a").figure("b").text("c");
+        let remark = "measured by `cipherbench run <x>`";
+        remarks.push(vec![
+            Cell::label("1"),
+            Cell::plain("2 `"),
+            Cell::plain(remark),
+        ]);
+        let text = table(&remarks).into_string();
+        let code = "measured by <code>cipherbench run &lt;x&gt;</code>";
+        assert!(text.contains(code), "{text}");
+        assert_eq!(text.matches('`').count(), 1, "{text}");
+    }
 
     #[test]
     fn code_is_set_apart_and_figures_stay_whole() {

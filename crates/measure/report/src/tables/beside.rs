@@ -1,7 +1,7 @@
 //! Published reports in their own form: each table with what it prints, what is measured here, and
 //! the ratio of both, or why there is none.
 
-use crate::format::ratio_number;
+use crate::format::{capitalized, ratio_number};
 use crate::layout::Run;
 use crate::order::unique;
 use crate::table::{Cell, Table};
@@ -11,6 +11,7 @@ use stats::{CellResult, PublishedResult, Status};
 use std::collections::BTreeSet;
 
 const NO_CELL: &str = "no cell of this campaign measures it";
+const NOT_IN_SHORT: &str = "the campaign measures it, its short form does not";
 const NONE: &str = "–";
 
 /// One row for each published table: how many of its figures have a ratio here, and why others have
@@ -58,6 +59,7 @@ pub(crate) fn overview(run: &Run<'_>) -> Option<Table> {
                 .iter()
                 .chain(&published.absent)
                 .chain(published.rows.iter().filter_map(|row| row.absent.as_ref()))
+                .chain(published.elsewhere.iter().map(|(_, reason)| reason))
                 .map(String::as_str),
         );
         table.push(vec![
@@ -83,10 +85,9 @@ pub(crate) fn drawings(
     run: &Run<'_>,
     mut has_section: impl FnMut(&str) -> Option<&'static str>,
 ) -> Option<Table> {
-    let note =
-        "drawings for which the report prints no numbers: nothing can be compared but their form";
-    let mut table = Table::new("Drawings of the published report", note)
-        .labels(["Drawing", "What"])
+    let note = "what the report draws or says without a table of rates: nothing is compared, the section shows the same here";
+    let mut table = Table::new("Drawings and statements of the published report", note)
+        .labels(["In the report", "What"])
         .text("Here");
     for chart in run.plan().reports.iter().flat_map(|report| &report.charts) {
         let title = chart.section.as_deref().and_then(&mut has_section);
@@ -156,8 +157,10 @@ impl<'r> Shaped<'r> {
         if has_means {
             columns.push("Mean frame rate, all sizes");
         }
+        let rows = self.published.rows_by.map_or("row", Axis::key);
+        let rows = capitalized(rows);
         let mut table = Table::new(String::new(), String::new())
-            .labels(["Row", "Measured here"])
+            .labels([rows.as_str(), "Measured here"])
             .figures(columns);
         for row in &self.published.rows {
             for device in self.devices(row) {
@@ -268,23 +271,33 @@ impl<'r> Shaped<'r> {
         }
         let reason = match result {
             Some(one) => without_ratio(one, self.run.cell(&one.cell)),
-            None => self.without_result(row),
+            None => self.without_result(row, column),
         };
-        self.marked(&text, reason)
+        let otherwise = result.and_then(|one| one.measured_otherwise.as_ref());
+        let otherwise = otherwise.map(|found| ratio_number(found.mean / printed.scale as f64));
+        self.marked(&text, otherwise.as_deref().unwrap_or(NONE), reason)
     }
 
-    fn marked(&mut self, text: &str, reason: String) -> Cell {
+    fn marked(&mut self, text: &str, measured: &str, reason: String) -> Cell {
         let known = self.reasons.iter().position(|known| *known == reason);
         let at = known.unwrap_or_else(|| {
             self.reasons.push(reason);
             self.reasons.len() - 1
         });
-        Cell::plain(format!("{text} / {NONE} / {NONE} [{}]", at + 1))
+        Cell::plain(format!("{text} / {measured} / {NONE} [{}]", at + 1))
     }
 
-    fn without_result(&self, row: &PublishedRow) -> String {
-        let stated = row.absent.as_ref().or(self.published.absent.as_ref());
-        stated.map_or_else(|| NO_CELL.to_owned(), Clone::clone)
+    fn without_result(&self, row: &PublishedRow, column: &str) -> String {
+        let mut elsewhere = self.published.elsewhere.iter();
+        let of_column = elsewhere.find(|(known, _)| known == column);
+        let stated = of_column.map(|(_, reason)| reason);
+        let stated = stated.or(row.absent.as_ref());
+        let stated = stated.or(self.published.absent.as_ref());
+        let unsaid = match self.report.short {
+            true => NOT_IN_SHORT,
+            false => NO_CELL,
+        };
+        stated.map_or_else(|| unsaid.to_owned(), Clone::clone)
     }
 
     /// The mean of the frame rates at all sizes of the row, link-limited ones included, as the
@@ -306,7 +319,11 @@ impl<'r> Shaped<'r> {
                 let ratio = ratio_number(mean / published);
                 Cell::derived(format!("{text} / {mean:.0} / {ratio}"))
             }
-            _ => self.marked(&text, "not every size has a frame rate here".to_owned()),
+            _ => self.marked(
+                &text,
+                NONE,
+                "not every size has a frame rate here".to_owned(),
+            ),
         }
     }
 }

@@ -152,9 +152,8 @@ fn cell(cell: &Cell) -> String {
         Kind::Repeated => String::new(),
         Kind::Reason | Kind::Word => format!("*{}*", rich(&cell.whole())),
         Kind::File => format!("[{}]({})", in_markdown(&cell.text), cell.text),
-        Kind::Label | Kind::Plain | Kind::Term | Kind::Derived | Kind::Missing => {
-            in_markdown(&cell.text)
-        }
+        Kind::Plain => rich(&cell.text),
+        Kind::Label | Kind::Term | Kind::Derived | Kind::Missing => in_markdown(&cell.text),
     }
 }
 

@@ -16,20 +16,27 @@ fn names(dir: &Path) -> Vec<String> {
 #[test]
 fn documents_replace_those_that_are_there_and_leave_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
-    report::build(&fixture::in_progress())
+    report::Report::of(&fixture::in_progress())
         .write_all(dir.path())
         .unwrap();
-    let documents = report::build(&fixture::quick());
-    let paths = documents.write_all(dir.path()).unwrap();
+    let journal = fixture::quick();
+    report::Report::of(&journal).write_all(dir.path()).unwrap();
     assert_eq!(
         names(dir.path()),
         ["report.html", "report.md", "results.csv", "results.json"]
     );
-    assert_eq!(fs::read_to_string(&paths[0]).unwrap(), documents.html);
-    assert_eq!(
-        fs::read_to_string(dir.path().join("results.json")).unwrap(),
-        documents.json
-    );
+    let documents = report::build(&journal);
+    for (name, text) in [
+        ("report.html", documents.html),
+        ("report.md", documents.markdown),
+        ("results.csv", documents.csv),
+        ("results.json", documents.json),
+    ] {
+        assert!(
+            fs::read_to_string(dir.path().join(name)).unwrap() == text,
+            "{name}"
+        );
+    }
 }
 
 #[test]
@@ -37,7 +44,7 @@ fn a_document_that_cannot_be_written_is_reported_with_its_path() {
     let dir = tempfile::tempdir().unwrap();
     // A folder in its place cannot be replaced by a file.
     fs::create_dir(dir.path().join("report.md")).unwrap();
-    let error = report::build(&fixture::quick())
+    let error = report::Report::of(&fixture::quick())
         .write_all(dir.path())
         .unwrap_err();
     assert_eq!(error.path, dir.path().join("report.md"));
@@ -46,5 +53,8 @@ fn a_document_that_cannot_be_written_is_reported_with_its_path() {
         message.starts_with("cannot write ") && message.contains("\nhelp: "),
         "{message}"
     );
-    assert_eq!(names(dir.path()), ["report.html", "report.md"]);
+    assert_eq!(
+        names(dir.path()),
+        ["report.html", "report.md", "results.json"]
+    );
 }

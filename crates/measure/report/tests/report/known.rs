@@ -2,10 +2,12 @@
 
 use crate::fixture;
 use crate::machine::rows;
-use campaign::plan::{Published, PublishedUnit, RateBasis, RateDirection, RateKind, RateLayer};
+use campaign::plan::{
+    Published, PublishedAt, PublishedUnit, RateBasis, RateDirection, RateKind, RateLayer,
+};
 use journal::Journal;
 use journal::record::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A run of every kind, disturbed in the trials of one cell of each.
 fn disturbed() -> [(Journal, &'static str, Vec<&'static str>); 2] {
@@ -151,4 +153,89 @@ fn a_published_sum_beside_one_direction_is_refused_with_the_reason() {
         assert_eq!(one["ratio"].is_null(), is_sum, "{one}");
         assert_eq!(one["refused"].is_null(), !is_sum, "{one}");
     }
+}
+
+#[test]
+fn a_published_table_has_the_measured_figure_beside_each_and_the_reason_without_a_ratio() {
+    let mut journal = fixture::quick();
+    let plan = &mut journal.header.plan;
+    let cell = plan.cells.iter().find(|it| it.measurement.name() == "tcp");
+    let cell = cell.unwrap().id.clone();
+    let figure = |row: &str, direction| Published {
+        source: "a report".into(),
+        system: "a box".into(),
+        what: "TCP".into(),
+        value: 419_000_000,
+        unit: PublishedUnit::BitsPerS,
+        counts: Some(RateBasis {
+            kind: RateKind::Goodput,
+            layer: RateLayer::Payload,
+            direction,
+        }),
+        at: Some(PublishedAt {
+            table: "1".into(),
+            row: row.into(),
+            column: "rate".into(),
+        }),
+        cells: vec![cell.clone()],
+    };
+    plan.published = vec![
+        figure("1", RateDirection::OneWay),
+        figure("2", RateDirection::SumOfBoth),
+    ];
+    let printed =
+        |text: &str, unit: &str, scale: u64| json!({ "text": text, "unit": unit, "scale": scale });
+    let row = |name: &str| {
+        let cells = [printed("419", "Mbit/s", 1_000_000), printed("25", "%", 1)];
+        json!({ "name": name, "cells": cells })
+    };
+    let table = json!({
+        "id": "1",
+        "title": "a box",
+        "rows_by": "cores",
+        "elsewhere": [["load", "its load is `elsewhere`"]],
+        "columns": ["rate", "load"],
+        "rows": ["1", "2", "4"].map(row),
+    });
+    let published = json!({ "source": "a report", "short": true, "tables": [table] });
+    plan.reports = vec![serde_json::from_value(published).unwrap()];
+    let documents = report::build(&journal);
+    assert!(
+        documents
+            .markdown
+            .contains("| Cores | Measured here | rate | load |")
+    );
+    let cells = |row: &str| {
+        let mut lines = documents.markdown.lines();
+        let line =
+            lines.find(|line| line.starts_with(&format!("| {row} |")) && line.contains("419"));
+        let cells = line.unwrap().split(" | ").map(str::to_owned);
+        let figures = cells
+            .skip(2)
+            .map(|cell| cell.trim_end_matches(" |").to_owned());
+        figures.collect::<Vec<_>>()
+    };
+    let parts = |text: &str| text.split(" / ").map(str::to_owned).collect::<Vec<_>>();
+    let (like, unlike, none) = (cells("1"), cells("2"), cells("4"));
+    let (like_rate, unlike_rate) = (parts(&like[0]), parts(&unlike[0]));
+    assert_eq!(like_rate[..2], unlike_rate[..2]);
+    assert!(like_rate[1].parse::<f64>().unwrap() > 0.0, "{like:?}");
+    assert!(like_rate[2].parse::<f64>().unwrap() > 0.0, "{like:?}");
+    assert_eq!(unlike_rate[2], r"– \[2\]");
+    assert_eq!(none[0], r"419 Mbit/s / – / – \[3\]");
+    assert!(like[1].ends_with(r"– / – \[1\]"), "{like:?}");
+    for reason in [
+        r"\[1\] its load is `elsewhere`",
+        r"\[2\] not comparable: published is goodput of payload, sum of both directions; measured is goodput of payload, one direction",
+        r"\[3\] the campaign measures it, its short form does not",
+    ] {
+        assert!(documents.markdown.contains(reason), "{reason}");
+    }
+    // The remarks of the overview too.
+    assert!(
+        documents
+            .html
+            .contains("its load is <code>elsewhere</code>")
+    );
+    assert!(documents.markdown.contains("| its load is `elsewhere` |"));
 }

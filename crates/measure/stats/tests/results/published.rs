@@ -121,11 +121,14 @@ fn throughput_is_converted_to_the_published_layer_and_directions() {
 
 #[test]
 fn throughput_does_not_stand_beside_goodput_sums_or_other_loads() {
+    let sum = beside(searched(true).1, counts(Goodput, Payload, SumOfBoth));
     refused(
-        &beside(searched(true).1, counts(Goodput, Payload, SumOfBoth)),
+        &sum,
         "published is goodput of payload, sum of both directions; \
          measured is throughput at L2, sum of both directions",
     );
+    let bps = 2.0 * 10_000.0 * 8.0 * 1518.0;
+    assert_close(sum.measured_otherwise.unwrap().mean, bps);
     refused(
         &beside(searched(false).1, counts(Throughput, L2, SumOfBoth)),
         "measured is throughput at L2, one direction",
