@@ -425,16 +425,18 @@ class Soak:
         time.sleep(AWAY_SECONDS)
         self.gateways[killed].start()
         until(CUT_AT)
+        began_cut = time.monotonic()
         self.bridges.end()
         time.sleep(CUT_SECONDS)
         self.bridges.start()
+        cut_for = time.monotonic() - began_cut
         sent = frames.sent()
         after = self.quiet()
         received = frames.received()
         self.bridges.end()
         self.before = after
         moved = {name: {key: less(after[name][key], before[name][key]) for key in after[name]} for name in GATEWAYS}
-        self.judge(number, killed, gap, sent, received, self.bridges.take(), moved)
+        self.judge(number, killed, gap, cut_for, sent, received, self.bridges.take(), moved)
         until(1)
 
     def quiet(self):
@@ -454,7 +456,7 @@ class Soak:
                 raise Wrong(f"after 30 s without frames these counts still change: {moving}")
             places = again
 
-    def judge(self, number, killed, gap, sent, received, bridged, moved):
+    def judge(self, number, killed, gap, cut_for, sent, received, bridged, moved):
         bound = int(self.options.rate * (gap + QUEUED_SECONDS)) + 1
         figures = {"sent": 0, "copies": 0, "probes": 0, "received": 0, "away": 0, "no port": 0, "lost": 0, "cut": 0, "in flight": 0}
         dropped = {}
@@ -520,7 +522,7 @@ class Soak:
         reasons = " ".join(f"{reason} {count}" for reason, count in dropped.items())
         print(
             f"{number:3} {killed} killed: {figures['sent']} sent + {figures['copies']} copies + {figures['probes']} probes = {figures['received']} received"
-            f" + {figures['lost']} lost + {figures['cut']} cut + {figures['away']} no tunnel + {figures['no port']} no port"
+            f" + {figures['lost']} lost + {figures['cut']} cut in {cut_for:.1f} s + {figures['away']} no tunnel + {figures['no port']} no port"
             f" + dropped ({reasons}) + {figures['in flight']} in flight (at most {bound} at each place);"
             f" {epochs} epochs, {moved[survivor]['failed']} failed; {survivor} {memory} KB, {descriptors} descriptors",
             flush=True,
