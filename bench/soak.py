@@ -11,13 +11,13 @@ every count stands still, and then each frame must have exactly one end, place b
 
     sent + copies by the bridge + keepalives that a start sends =
     received + dropped by a gateway, by reason + lost on the data link, as its bridge counted + lost in the cut
-             + met no gateway (no tunnel, or nobody at its port)
+             + met no gateway (no tunnel, or nobody at its port) + missed by the station, which had no room
              + in flight when a gateway was killed: at most what was on the way between the last reading of its counters
                and its end, and only at that gateway
 
 The data link carries UDP alone, so that its bridge counts packets of ESP and no others. Memory and file descriptors of
 the survivor must be flat. Prints a line for each minute and a verdict; exit code 1 if anything is wrong, 3 if this host
-cannot do it, 4 if it is too busy for the stations. Changes only namespaces that it creates. Needs root, iproute2 and ethtool.
+cannot do it. Changes only namespaces that it creates. Needs root, iproute2 and ethtool.
 
     make soak                      # an hour; or: bench/soak.py [--seconds N] [--minute N] [--rate N] [--program FILE]
 """
@@ -101,10 +101,6 @@ IMPAIRMENTS = {
 
 class Unable(Exception):
     """This host cannot run the soak."""
-
-
-class Busy(Exception):
-    """The tester itself lost frames."""
 
 
 class Wrong(Exception):
@@ -462,7 +458,7 @@ class Soak:
 
     def judge(self, number, killed, gap, cut_for, sent, received, bridged, moved):
         bound = int(self.options.rate * (gap + QUEUED_SECONDS)) + 1
-        figures = {"sent": 0, "copies": 0, "probes": 0, "received": 0, "away": 0, "no port": 0, "lost": 0, "cut": 0, "in flight": 0}
+        figures = {"sent": 0, "copies": 0, "probes": 0, "received": 0, "missed": 0, "away": 0, "no port": 0, "lost": 0, "cut": 0, "in flight": 0}
         dropped = {}
         for near, way in (("gw1", "a_to_b"), ("gw2", "b_to_a")):
             far = OTHER[near]
@@ -481,9 +477,6 @@ class Soak:
                     raise Wrong(f"minute {number}, {arrow}: {lost} frames have no end at {gateway} ({steps}), at most {limit} may")
                 figures["in flight"] += lost
 
-            lost_by_tester = received[near]["port_stats"]["receive_dropped"]
-            if lost_by_tester:
-                raise Busy(f"minute {number}, {arrow}: the station had no room for {lost_by_tester} frames")
             same("frames sent and those at the gateway", sent[near], here["in"])
             clear, cipher = sum(here["clear_drops"].values()), sum(there["cipher_drops"].values())
             # A killed gateway has counted less than it did; the counters of links have not.
@@ -498,7 +491,9 @@ class Soak:
             no_port = there["udp NoPorts"] + there["udp InErrors"]
             steps = [there["arrived"] - no_port - there["cipher_rx"], there["cipher_rx"] - cipher - there["clear_tx"], there["clear_tx"] - there["out"]]
             flight(far, there["arrived"] - no_port - cipher - there["out"], steps)
-            same("frames behind the gateway and at the station", there["out"], report["frames"])
+            # A station that a busy machine keeps from reading has no room, and counts.
+            missed = received[near]["port_stats"]["receive_dropped"]
+            same("frames behind the gateway and at the station", there["out"], report["frames"] + missed)
             for name in ("duplicated", "corrupted", "stale", "too_late"):
                 same(f"frames {name}", report[name], 0)
 
@@ -508,12 +503,13 @@ class Soak:
             figures["copies"] += data["duplicated"]
             figures["probes"] += probes
             figures["received"] += report["frames"]
+            figures["missed"] += missed
             figures["away"] += here["away"]
             figures["no port"] += no_port
             figures["lost"] += ends - data["sent"]
             figures["cut"] += cut
         dropped = {reason: count for reason, count in dropped.items() if count}
-        ends = sum(figures[name] for name in ("received", "away", "no port", "lost", "cut", "in flight")) + sum(dropped.values())
+        ends = sum(figures[name] for name in ("received", "missed", "away", "no port", "lost", "cut", "in flight")) + sum(dropped.values())
         begun = figures["sent"] + figures["copies"] + figures["probes"]
         if begun != ends:
             raise Wrong(f"minute {number}: {begun} frames, copies and probes, and {ends} ends: {figures} {dropped}")
@@ -526,7 +522,7 @@ class Soak:
             self.sums[name] = self.sums.get(name, 0) + count
         reasons = " ".join(f"{reason} {count}" for reason, count in dropped.items())
         print(
-            f"{number:3} {killed} killed: {figures['sent']} sent + {figures['copies']} copies + {figures['probes']} probes = {figures['received']} received"
+            f"{number:3} {killed} killed: {figures['sent']} sent + {figures['copies']} copies + {figures['probes']} probes = {figures['received']} received + {figures['missed']} missed"
             f" + {figures['lost']} lost + {figures['cut']} cut in {cut_for:.1f} s + {figures['away']} no tunnel + {figures['no port']} no port"
             f" + dropped ({reasons}) + {figures['in flight']} in flight (at most {bound} at each place);"
             f" {epochs} epochs, {moved[survivor]['failed']} failed; {survivor} {memory} KB, {descriptors} descriptors",
@@ -596,9 +592,6 @@ def main():
     except Unable as error:
         print(f"SKIPPED: {error}", file=sys.stderr)
         return 3
-    except Busy as error:
-        print(f"SKIPPED: this machine is too busy: {error}", file=sys.stderr)
-        return 4
     except Wrong as error:
         print(f"FAILED: {error}")
         return 1
