@@ -146,6 +146,7 @@ def main():
         return 0
     # One build of all: what the targets have in common is compiled once.
     subprocess.run([SCRIPT, "build"], check=True)
+    os.environ["FUZZ_BUILT"] = "yes"
 
     results = [Result(name) for name in chosen]
     failures = []

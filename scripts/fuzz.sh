@@ -47,7 +47,8 @@ if [ "$target" = build ]; then
     build --bins
     exit
 fi
-build --bin "$target"
+# fuzz/all.py has built it.
+[ -n "${FUZZ_BUILT:-}" ] || build --bin "$target"
 
 program="target/fuzz/$host/release/$target"
 # Milliseconds are usual; by default libFuzzer waits for 20 minutes before it calls that a failure.

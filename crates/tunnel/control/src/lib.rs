@@ -87,6 +87,8 @@ pub trait Lanes: Send {
     fn certificate(&mut self, event: &CertificateEvent) {
         let _ = event;
     }
+    /// Counts a connection that was refused before its tunnel was known.
+    fn count_refused(&mut self) {}
     /// Reports a connection that was refused before its tunnel was known. Calls are rate-limited.
     fn refused(&mut self, from: SocketAddr, reason: &str) {
         let _ = (from, reason);

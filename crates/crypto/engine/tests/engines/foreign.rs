@@ -6,6 +6,7 @@ use crate::selections;
 use engine::Packet;
 use libgcrypt::Libgcrypt;
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 use wire::{Cipher, Hmac, Suite};
@@ -86,7 +87,12 @@ fn cases() -> impl Strategy<Value = (Suite, Case)> {
 /// Compares packets of all engines with those of another implementation.
 fn compare(name: &str, foreign: &dyn Foreign, cases_per_suite: u32) {
     let count = cases_per_suite * suites().len() as u32;
-    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(count));
+    let mut runner = TestRunner::new(ProptestConfig {
+        cases: count,
+        // A failed case is printed, and small.
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    });
     let compared = runner.run(&cases(), |(suite, case)| {
         let expected = sealed(foreign, suite, &case);
         let place = [Packet {

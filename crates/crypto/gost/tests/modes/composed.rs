@@ -111,7 +111,7 @@ fn sealed<C: Blocks>(
     let keystream = keystream.into_iter().flat_map(bytes_of::<C>);
     let text: Vec<u8> = text.iter().zip(keystream).map(|(a, b)| a ^ b).collect();
 
-    let lengths = (aad.len() as u128 * 8) << half | text.len() as u128 * 8;
+    let lengths = ((aad.len() as u128 * 8) << half) | (text.len() as u128 * 8);
     let authenticated = [blocks_of::<C>(aad), blocks_of::<C>(&text), vec![lengths]].concat();
     let counters = (0..authenticated.len() as u128)
         .map(|count| ((first_mac >> half).wrapping_add(count) & low) << half | first_mac & low);

@@ -39,6 +39,8 @@ struct Attack {
     from: fn(u32) -> Ipv4Addr,
     /// Connections take turns with these.
     greetings: Vec<Vec<u8>>,
+    /// Whether each is refused without being read.
+    is_of_strangers: bool,
     /// Maximum share of a core that the gateway's thread may spend. One thread never takes more
     /// than one core, whatever a peer's address sends.
     share_max: f64,
@@ -63,6 +65,7 @@ fn strangers_delay_no_genuine_peer() {
             Ipv4Addr::new(127, 0, 1 + (place / 250) as u8, 1 + (place % 250) as u8)
         },
         greetings: vec![Vec::new()],
+        is_of_strangers: true,
         share_max: STRANGERS_SHARE_MAX,
     });
 }
@@ -80,6 +83,7 @@ fn silent_half_open_and_garbling_connections_from_the_peers_address_delay_no_gen
             vec![0x16, 3, 1, 0x40, 0],
             vec![0x16, 3, 1, 0xff, 0xff, 1],
         ],
+        is_of_strangers: false,
         share_max: 1.0,
     });
 }
@@ -103,6 +107,7 @@ fn handshakes_that_are_never_completed_delay_no_genuine_peer() {
         name: "half handshakes from the peer's address",
         from: |_| Ipv4Addr::LOCALHOST,
         greetings: vec![hello],
+        is_of_strangers: false,
         share_max: 1.0,
     });
 }
@@ -161,6 +166,17 @@ fn run(attack: Option<&Attack>) -> Outcome {
     });
     let seconds = began.elapsed().as_secs_f64();
     let cpu = control_cpu().saturating_sub(before);
+    if attack.is_some_and(|attack| attack.is_of_strangers) {
+        // Reports are limited, counts are not.
+        gateway.log.wait("every stranger is counted", |state| {
+            (state.refused_count >= connections).then_some(())
+        });
+        let reports = gateway.log.with(|state| state.refused.len());
+        assert!(
+            (1..connections as usize / 4).contains(&reports),
+            "{reports}"
+        );
+    }
     drop(gateway);
     Outcome {
         connections_per_s: f64::from(connections) / seconds,

@@ -259,6 +259,8 @@ pub(crate) struct State {
     pub(crate) rings: Vec<KeyRing>,
     pub(crate) events: Vec<(usize, Event)>,
     pub(crate) refused: Vec<String>,
+    /// Refused connections, also those that were not reported.
+    pub(crate) refused_count: u32,
     pub(crate) certificates: Vec<CertificateEvent>,
 }
 
@@ -301,6 +303,7 @@ impl EventLog {
                     .collect(),
                 events: Vec::new(),
                 refused: Vec::new(),
+                refused_count: 0,
                 certificates: Vec::new(),
             }),
             changed: Condvar::new(),
@@ -374,6 +377,10 @@ impl Lanes for Recorder {
     fn event(&mut self, tunnel: usize, event: &Event) {
         self.0
             .change(|state| state.events.push((tunnel, event.clone())));
+    }
+
+    fn count_refused(&mut self) {
+        self.0.change(|state| state.refused_count += 1);
     }
 
     fn refused(&mut self, from: SocketAddr, reason: &str) {

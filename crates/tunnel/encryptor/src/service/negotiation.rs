@@ -248,6 +248,10 @@ impl control::Lanes for Installer {
         self.status.event(tunnel, event);
     }
 
+    fn count_refused(&mut self) {
+        self.status.count_refused();
+    }
+
     fn refused(&mut self, from: SocketAddr, reason: &str) {
         self.status.refused(from, reason);
     }

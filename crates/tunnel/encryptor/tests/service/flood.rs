@@ -4,10 +4,13 @@ use crate::namespace::pair;
 use crate::negotiated::{await_established, dropped, epochs, folder, metric, start_both};
 use crate::stations::Stations;
 use crate::tests::await_that;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, connect, socket};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, bind, connect, sendto,
+    socket,
+};
 use std::collections::VecDeque;
-use std::net::{Ipv4Addr, SocketAddrV4, TcpStream, UdpSocket};
-use std::os::fd::AsRawFd as _;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
@@ -40,6 +43,28 @@ fn at_rate(per_s: u32, ended: &AtomicBool, mut act: impl FnMut(u32)) -> u32 {
         number += 1;
     }
     number
+}
+
+/// A socket that sends UDP from the port of a gateway, which that has bound.
+fn raw_udp() -> nix::Result<OwnedFd> {
+    let protocol = SockProtocol::Udp;
+    socket(
+        AddressFamily::Inet,
+        SockType::Raw,
+        SockFlag::SOCK_CLOEXEC,
+        protocol,
+    )
+}
+
+/// A packet of lane 0 of tunnel 0, in UDP without a checksum, between the gateways' ports.
+fn forged(epoch: u32, sequence: u32) -> [u8; 128] {
+    let mut packet = [0xa5; 128];
+    for (at, field) in [4500, 4500, packet.len() as u16, 0].into_iter().enumerate() {
+        packet[2 * at..][..2].copy_from_slice(&u16::to_be_bytes(field));
+    }
+    packet[8..12].copy_from_slice(&(epoch << 12).to_be_bytes());
+    packet[12..16].copy_from_slice(&sequence.to_be_bytes());
+    packet
 }
 
 fn connect_as(stranger: u8) -> nix::Result<TcpStream> {
@@ -148,16 +173,16 @@ pub(crate) fn forged_packets_cost_few_epochs_at_any_rate() {
             let ended = Arc::clone(&ended);
             let sent = Arc::clone(&sent);
             move || {
-                let socket = UdpSocket::bind("192.0.2.1:0").unwrap();
-                socket.connect("192.0.2.2:4500").unwrap();
+                let socket = raw_udp().unwrap();
+                let gateway = SockaddrIn::new(192, 0, 2, 2, 0);
                 thread::spawn(move || {
                     at_rate(per_s, &ended, |number| {
                         // Alternately of epochs that do not exist, and of the first.
                         let epoch = if number % 2 == 0 { 1 } else { 1000 + number };
-                        let mut packet = [0xa5; 120];
-                        packet[..4].copy_from_slice(&(epoch << 12).to_be_bytes());
-                        packet[4..8].copy_from_slice(&(1_000_000 + number).to_be_bytes());
-                        if socket.send(&packet).is_ok() {
+                        let packet = forged(epoch, 1_000_000 + number);
+                        let sending =
+                            sendto(socket.as_raw_fd(), &packet, &gateway, MsgFlags::empty());
+                        if sending.is_ok() {
                             sent.fetch_add(1, Ordering::Relaxed);
                         }
                     })
