@@ -118,7 +118,7 @@ pub(crate) fn tunnel(settings: Settings, remote: SocketAddr) -> Tunnel {
 }
 
 pub(crate) fn listener() -> (TcpListener, SocketAddr) {
-    let listener = TcpListener::bind((HERE, 0)).expect("a port");
+    let listener = control::bind((HERE, 0).into()).expect("a port");
     let address = listener.local_addr().expect("an address");
     (listener, address)
 }

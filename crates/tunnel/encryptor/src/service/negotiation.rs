@@ -84,7 +84,7 @@ impl Negotiation {
             ));
         }
         let address = SocketAddr::new(config.local, config.control_port);
-        let listener = TcpListener::bind(address)
+        let listener = control::bind(address)
             .map_err(|error| ServiceError::ControlPort { address, error })?;
         let setup = control::Setup {
             identity,
