@@ -11,7 +11,7 @@ SECONDS ?= 60
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build bench-capture bench-device bench-direct bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns compare-power explore truth emulate fuzz lint fmt doc deny hardening sbom reproducible install kernel token peers clean
+.PHONY: help setup run test build bench-capture bench-device bench-direct bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns compare-power explore truth emulate soak fuzz fuzz-all lint fmt doc deny hardening sbom reproducible install kernel token peers clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,8 +87,14 @@ truth: ## Bias, coverage, false verdicts, lies found and time on simulated devic
 emulate: ## Run the tests of AVX-512 and GFNI on an emulated processor (Bochs 2.8 or later; ARGS="magma" for some)
 	@scripts/emulate.sh $(ARGS)
 
+soak: build ## An hour of rekeys, faults on both links and kills: every frame has one end (root; SECONDS=600 for less)
+	bench/soak.py $(if $(filter-out file,$(origin SECONDS)),--seconds $(SECONDS)) $(ARGS)
+
 fuzz: ## Run one fuzz target (TARGET=esp_open SECONDS=60; without TARGET, list them)
 	@scripts/fuzz.sh $(TARGET) $(SECONDS)
+
+fuzz-all: ## Run every fuzz target for SECONDS=60, or in rounds of that for EXECUTIONS in total (JOBS: in parallel; ARGS=--keep: minimise the corpora)
+	@fuzz/all.py --seconds $(SECONDS) $(if $(EXECUTIONS),--executions $(EXECUTIONS)) $(if $(JOBS),--jobs $(JOBS)) $(ARGS)
 
 lint: ## Check format and lints only
 	@scripts/test.sh lint

@@ -3,6 +3,8 @@
 #
 #   scripts/fuzz.sh TARGET [SECONDS] [libFuzzer's own options]
 #   scripts/fuzz.sh TARGET FILE      runs it on one input
+#   scripts/fuzz.sh TARGET merge FOLDER  writes the fewest inputs of seeds and corpus with the same coverage to the folder
+#   scripts/fuzz.sh build            builds all of them
 #   scripts/fuzz.sh list
 #   scripts/fuzz.sh lock             copies the versions of Cargo.lock to fuzz/Cargo.lock
 set -eu
@@ -21,7 +23,7 @@ if [ "$target" = lock ]; then
     # Removes the packages that the targets do not need, and adds libFuzzer.
     exec cargo metadata --manifest-path fuzz/Cargo.toml --format-version 1 >/dev/null
 fi
-if [ ! -f "fuzz/fuzz_targets/$target.rs" ]; then
+if [ "$target" != build ] && [ ! -f "fuzz/fuzz_targets/$target.rs" ]; then
     echo "error: there is no fuzz target '$target'" >&2
     echo "help: the targets are: $(ls fuzz/fuzz_targets | sed 's/\.rs$//' | tr '\n' ' ')" >&2
     exit 2
@@ -37,15 +39,26 @@ coverage='-Cpasses=sancov-module
 host=$(rustc -vV | sed -n 's/^host: //p')
 
 # With a named target, build scripts and procedural macros are not instrumented.
-RUSTFLAGS="--cfg fuzzing $coverage" cargo build --locked --manifest-path fuzz/Cargo.toml \
-    --target-dir target/fuzz --target "$host" --release --bin "$target"
+build() {
+    RUSTFLAGS="--cfg fuzzing $coverage" cargo build --locked --manifest-path fuzz/Cargo.toml \
+        --target-dir target/fuzz --target "$host" --release "$@"
+}
+if [ "$target" = build ]; then
+    build --bins
+    exit
+fi
+# fuzz/all.py has built it.
+[ -n "${FUZZ_BUILT:-}" ] || build --bin "$target"
 
 program="target/fuzz/$host/release/$target"
-[ ! -f "$seconds" ] || exec "$program" "$seconds"
+# Milliseconds are usual; by default libFuzzer waits for 20 minutes before it calls that a failure.
+set -- -timeout=20 "$@"
+[ ! -f "$seconds" ] || exec "$program" -timeout=20 "$seconds"
 mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target"
 # Interesting inputs are written to the first folder; the others are only read.
 seeds="fuzz/seeds/$target"
 [ -d "$seeds" ] || seeds=
+[ "$seconds" != merge ] || exec "$program" -merge=1 -max_len=4096 "$@" "fuzz/corpus/$target" $seeds
 exec "$program" "fuzz/corpus/$target" $seeds \
     -artifact_prefix="fuzz/artifacts/$target/" -max_total_time="$seconds" \
     -max_len=4096 -len_control=10 "$@"

@@ -127,6 +127,8 @@ if [ "$mode" = test ]; then
     # Independent GOST ciphers, used through OpenSSL's command line.
     openssl engine -t gost 2>/dev/null | grep -q 'available ]' ||
         wanted="$wanted openssl libengine-gost-openssl"
+    # An independent DES and HMAC-MD5 (soname of its ABI).
+    /sbin/ldconfig -p 2>/dev/null | grep -q 'libgcrypt\.so\.20 ' || wanted="$wanted libgcrypt20"
     # A token, for the tests of PKCS#11.
     have softhsm2-util || wanted="$wanted softhsm2"
     # An independent HTTP and TLS client, for the tests of KMEs.

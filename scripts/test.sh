@@ -34,8 +34,8 @@ openssl engine -t gost 2>/dev/null | grep -q 'available ]' ||
     skip libengine-gost-openssl "the GOST ciphers against OpenSSL's"
 
 # The fuzz targets' programs are a separate workspace, whose lock file must match its manifest. (They are not built
-# here, which would take two minutes: a test of crates/fuzz checks that each only calls its body, which is compiled
-# below.)
+# here, which would take a quarter of an hour of one core: a test of crates/fuzz checks that each only calls its body,
+# which is compiled below, and runs the minimised corpora.)
 cargo metadata --manifest-path fuzz/Cargo.toml --locked --format-version 1 >/dev/null
 if scripts/deny.sh --installed; then
     # Advisories change independently of the code: a developer checks them by `make deny`.

@@ -1,5 +1,5 @@
-//! Every target on its seeds, on mutations of them, and on pseudo-random bytes: a quarter of a
-//! minute in all.
+//! Every target on its seeds and its minimised corpus, on mutations of them, and on pseudo-random
+//! bytes: less than a minute in all.
 
 use fuzz::{TARGETS, Target};
 use std::collections::BTreeSet;
@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 /// Pseudo-random inputs for each target.
 const INPUTS: usize = 1000;
 const INPUT_BYTES_MAX: u64 = 600;
+/// Size of the minimised corpora in the repository.
+const MINIMISED_BYTES_MAX: u64 = 5_000_000;
 
 /// SplitMix64 (Steele, Lea, Flood 2014), deterministic.
 struct Random(u64);
@@ -49,17 +51,32 @@ impl Random {
     }
 }
 
-/// The target's seed files, in the order of their names.
+/// The target's seed files, in the order of their names, and the inputs that fuzzing found.
 fn seeds(target: &Target) -> Vec<Vec<u8>> {
     let folder = fuzz_folder().join("seeds").join(target.name);
-    if !folder.exists() {
-        return Vec::new();
+    let mut paths = BTreeSet::new();
+    if folder.exists() {
+        let entries = fs::read_dir(folder).unwrap();
+        paths.extend(entries.map(|entry| entry.unwrap().path()));
     }
-    let entries = fs::read_dir(folder).unwrap();
-    let paths: BTreeSet<_> = entries.map(|entry| entry.unwrap().path()).collect();
-    paths
-        .into_iter()
-        .map(|path| fs::read(path).unwrap())
+    let files = paths.into_iter().map(|path| fs::read(path).unwrap());
+    files.chain(minimised(target)).collect()
+}
+
+/// The minimised corpus: one input in each line, in hexadecimal.
+fn minimised(target: &Target) -> Vec<Vec<u8>> {
+    let file = fuzz_folder().join(format!("minimised/{}.hex", target.name));
+    let text = fs::read_to_string(&file).unwrap_or_default();
+    let byte = |digits: &[u8; 2]| {
+        let digits = std::str::from_utf8(digits).unwrap();
+        u8::from_str_radix(digits, 16).unwrap()
+    };
+    text.lines()
+        .map(|line| {
+            let (pairs, rest) = line.as_bytes().as_chunks();
+            assert!(rest.is_empty(), "{}: half a byte", file.display());
+            pairs.iter().map(byte).collect()
+        })
         .collect()
 }
 
@@ -73,6 +90,21 @@ fn run(target: &Target, input: &[u8]) {
         eprintln!("fuzz target `{}` fails on the bytes {input:?}", target.name);
         panic::resume_unwind(cause);
     }
+}
+
+#[test]
+fn the_kept_corpora_are_small_and_of_targets() {
+    let mut total = 0;
+    for entry in fs::read_dir(fuzz_folder().join("minimised")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        assert!(
+            TARGETS.iter().any(|target| target.name == name),
+            "{name} is no target"
+        );
+        total += fs::metadata(&path).unwrap().len();
+    }
+    assert!(total <= MINIMISED_BYTES_MAX, "{total} bytes");
 }
 
 #[test]

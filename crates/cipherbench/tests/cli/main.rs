@@ -16,6 +16,7 @@ mod kme;
 mod programs;
 mod runs;
 mod sabotage;
+mod soak;
 mod speed;
 mod support;
 mod texts;
@@ -194,6 +195,7 @@ fn main() -> ExitCode {
             the_device_is_restarted,
             the_clock_is_set_and_set_back,
         ),
+        tests!(no_lab, soak: a_short_soak_gives_every_frame_one_end),
         tests!(no_lab, encrypt:
             two_gateways_carry_a_ping_count_it_and_stop_cleanly,
             a_wrong_key_file_is_refused,

@@ -4,7 +4,7 @@ use crate::store::{Access, Fleet, FleetError};
 use std::env;
 use std::fs;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -90,7 +90,7 @@ impl Server {
             },
         };
         let until = Instant::now() + READY_LIMIT;
-        while !std::net::TcpStream::connect(options.listen).is_ok() {
+        while TcpStream::connect(options.listen).is_err() {
             let ended = server.child.try_wait().ok().flatten();
             if ended.is_some() || Instant::now() > until {
                 let said = fs::read_to_string(&log).unwrap_or_default();
@@ -179,5 +179,5 @@ fn find(program: &str) -> Option<PathBuf> {
 /// # Errors
 /// When there is none.
 pub fn free_address() -> io::Result<SocketAddr> {
-    std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()
+    TcpListener::bind("127.0.0.1:0")?.local_addr()
 }

@@ -39,6 +39,7 @@ pub use validity::CertificateEvent;
 use keying::chain::EpochSecret;
 use keying::message::Cause;
 use keying::rollover::{Event, Settings};
+use nix::sys::socket::{Backlog, listen};
 use shell::{Requests, Shell};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -47,6 +48,8 @@ use std::thread::{self, JoinHandle};
 
 /// Name of the control thread.
 pub const THREAD_NAME: &str = "control";
+/// Connections that may wait to be accepted.
+const ACCEPT_QUEUE: i32 = 1024;
 
 /// Configuration of a control plane.
 pub struct Setup {
@@ -87,6 +90,8 @@ pub trait Lanes: Send {
     fn certificate(&mut self, event: &CertificateEvent) {
         let _ = event;
     }
+    /// Counts a connection that was refused before its tunnel was known.
+    fn count_refused(&mut self) {}
     /// Reports a connection that was refused before its tunnel was known. Calls are rate-limited.
     fn refused(&mut self, from: SocketAddr, reason: &str) {
         let _ = (from, reason);
@@ -104,6 +109,19 @@ pub struct Control {
 #[derive(Debug, Clone)]
 pub struct Handle {
     requests: Arc<Requests>,
+}
+
+/// Binds the listener of a control plane. Its queue holds a second of a thousand connections a
+/// second, while this host is busy: past the usual 128 the kernel drops a peer's request, which is
+/// repeated only after a second.
+///
+/// # Errors
+/// When the address is in use, or not this host's.
+pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    // A second call changes the length.
+    listen(&listener, Backlog::new(ACCEPT_QUEUE)?)?;
+    Ok(listener)
 }
 
 /// Starts the control plane on a bound listener.

@@ -528,8 +528,9 @@ impl<L: Lanes> Shell<L> {
         self.links.remove(&id)
     }
 
-    /// Reports a refused connection, subject to the rate limit.
+    /// Counts a refused connection, and reports it, subject to the rate limit.
     fn refuse(&mut self, from: SocketAddr, reason: &str) {
+        self.lanes.count_refused();
         let refused = &mut self.refused;
         if refused.since.elapsed() >= Duration::from_secs(1) {
             let suppressed = mem::take(&mut refused.suppressed);

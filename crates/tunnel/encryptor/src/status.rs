@@ -306,9 +306,13 @@ impl Status {
         }
     }
 
-    /// Records a connection that was refused before it identified its tunnel.
-    pub fn refused(&self, from: std::net::SocketAddr, reason: &str) {
+    /// Counts a connection that was refused before it identified its tunnel.
+    pub(crate) fn count_refused(&self) {
         self.refused.fetch_add(1, Relaxed);
+    }
+
+    /// Logs a connection that was refused before it identified its tunnel.
+    pub fn refused(&self, from: std::net::SocketAddr, reason: &str) {
         let reason = for_people(reason);
         lock(&self.strangers).log(format_args!(
             "control channel: connection from {from} refused: {reason}"

@@ -3,6 +3,7 @@
 
 mod aead;
 mod batches;
+mod foreign;
 mod guard_pages;
 mod served;
 mod wycheproof;

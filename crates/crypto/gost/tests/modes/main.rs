@@ -2,6 +2,7 @@
 //! OpenSSL engine, and refusals.
 
 mod agreement;
+mod composed;
 mod openssl;
 mod refusals;
 mod support;

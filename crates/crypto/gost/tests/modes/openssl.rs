@@ -6,10 +6,10 @@
 //!
 //! Keys, IVs and texts are drawn from a seed, which is printed; `GOST_SEED` sets it.
 //!
-//! Not in this engine, and tested elsewhere (`agreement`, `vectors`): MGM, ECB with Magma and with
-//! GOST 28147-89, IVs of several blocks, sections of other lengths, MACs of GOST 28147-89 longer
-//! than 4 B, and its counter mode with other S-boxes than two. Its modes that this crate lacks
-//! (CFB, OFB, key wrapping) are not tested.
+//! Not in this engine, and tested elsewhere (`agreement`, `composed`, `vectors`): MGM, ECB with
+//! Magma and with GOST 28147-89, IVs of several blocks, sections of other lengths, MACs of GOST
+//! 28147-89 longer than 4 B, and its counter mode with other S-boxes than two. Its modes that this
+//! crate lacks (CFB, OFB, key wrapping) are not tested.
 
 use crate::support::{hex, kernels, key, noise, unhex};
 use gost::kuznyechik::Kuznyechik;
@@ -27,14 +27,14 @@ const BYTES_MAX: usize = 80 << 10;
 const SETS: u64 = 4;
 
 /// A text with its key and IV.
-struct Set {
-    key: [u8; KEY_BYTES],
-    iv: Vec<u8>,
-    text: Vec<u8>,
+pub(crate) struct Set {
+    pub(crate) key: [u8; KEY_BYTES],
+    pub(crate) iv: Vec<u8>,
+    pub(crate) text: Vec<u8>,
 }
 
 /// Random sets. The seed is in the output of a failed test.
-fn sets() -> impl Iterator<Item = Set> {
+pub(crate) fn sets() -> impl Iterator<Item = Set> {
     let seed = std::env::var("GOST_SEED").map_or_else(
         |_| {
             let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -54,7 +54,7 @@ fn sets() -> impl Iterator<Item = Set> {
 }
 
 /// Whether the engine is installed. Fails in CI if not.
-fn engine() -> bool {
+pub(crate) fn engine() -> bool {
     let listed = Command::new("openssl")
         .args(["engine", "-t", "gost"])
         .output();
@@ -70,7 +70,13 @@ fn engine() -> bool {
 }
 
 /// The output of `openssl enc` for a text.
-fn enc(cipher: &str, decrypt: bool, key: &[u8; KEY_BYTES], iv: &[u8], text: &[u8]) -> Vec<u8> {
+pub(crate) fn enc(
+    cipher: &str,
+    decrypt: bool,
+    key: &[u8; KEY_BYTES],
+    iv: &[u8],
+    text: &[u8],
+) -> Vec<u8> {
     enc_with(None, cipher, decrypt, key, iv, text)
 }
 

@@ -1,23 +1,26 @@
 //! Hostile and foreign peers: other TLS, other messages, or silence. Legitimate peers always get
 //! keys.
 
-use crate::support::{Gateway, HERE, Site, listener, settings, tunnel};
+use crate::support::{
+    Gateway, HERE, Site, connect_from, listener, provider, roots, settings, tunnel,
+};
 use control::OPEN_LIMIT;
 use control::certificates::{Texts, days_from_now};
 use control::frame::framed;
 use keying::message::{Cause, MESSAGE_BYTES_MAX, Message, Offer, Refusal, VERSION};
 use keying::rollover::Role;
-use rustls::crypto::aws_lc_rs::{default_provider, kx_group};
-use rustls::crypto::{CryptoProvider, SupportedKxGroup};
+use rustls::crypto::SupportedKxGroup;
+use rustls::crypto::aws_lc_rs::kx_group;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
 use rustls::version::TLS13;
 use rustls::{
-    ClientConfig, ClientConnection, HandshakeKind, RootCertStore, ServerConfig, ServerConnection,
-    Stream, StreamOwned,
+    ClientConfig, ClientConnection, HandshakeKind, ServerConfig, ServerConnection, Stream,
+    StreamOwned,
 };
 use std::io::{self, Read, Write};
+use std::iter;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -221,6 +224,32 @@ fn invalid_messages_are_refused_with_a_reason() {
     listening.assert_real_peers_get_keys();
 }
 
+/// A connection may not hold its place by sending a byte now and then.
+#[test]
+fn messages_that_trickle_in_are_refused_at_their_time_limit() {
+    let listening = Listening::start();
+    // A record of TLS, and a message within TLS, which both begin.
+    let mut record = listening.tcp();
+    let mut message = listening.authenticated();
+    let began = Instant::now();
+    let mut bytes = [0x16, 3, 1, 0x02, 0].into_iter().chain(iter::repeat(0));
+    let mut parts = framed(&[b' '; MESSAGE_BYTES_MAX]).into_iter();
+    let (mut record_open, mut message_open) = (true, true);
+    while record_open || message_open {
+        let byte = [bytes.next().expect("it never ends")];
+        let part = [parts.next().expect("it is long")];
+        record_open = record_open && record.write_all(&byte).is_ok();
+        message_open = message_open && message.write_all(&part).is_ok() && message.flush().is_ok();
+        assert!(began.elapsed() < 4 * OPEN_LIMIT, "they are still open");
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert!(began.elapsed() > OPEN_LIMIT / 2, "not at the first byte");
+    listening
+        .gateway
+        .says("it sent no valid first message within 5 s");
+    listening.assert_real_peers_get_keys();
+}
+
 #[test]
 fn garbage_after_the_first_message_ends_the_attempt() {
     let listening = Listening::start();
@@ -318,38 +347,6 @@ fn openssl_without_the_hybrid_or_with_an_old_version_is_refused() {
         listening.gateway.says(words);
     }
     listening.assert_real_peers_get_keys();
-}
-
-/// Opens a connection from that address.
-fn connect_from(from: Ipv4Addr, to: SocketAddr) -> TcpStream {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .build()
-        .expect("a runtime");
-    let stream = runtime.block_on(async {
-        let socket = tokio::net::TcpSocket::new_v4()?;
-        socket.bind((from, 0).into())?;
-        socket.connect(to).await?.into_std()
-    });
-    let stream = stream.expect("a connection");
-    stream.set_nonblocking(false).expect("a socket");
-    stream
-}
-
-fn provider(groups: &[&'static dyn SupportedKxGroup]) -> Arc<CryptoProvider> {
-    Arc::new(CryptoProvider {
-        kx_groups: groups.to_vec(),
-        ..default_provider()
-    })
-}
-
-fn roots(site: &Site) -> RootCertStore {
-    let mut roots = RootCertStore::empty();
-    let certificate = CertificateDer::from_pem_slice(site.authority.certificate().as_bytes());
-    roots
-        .add(certificate.expect("a certificate"))
-        .expect("a root");
-    roots
 }
 
 fn parsed(texts: &Texts) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {

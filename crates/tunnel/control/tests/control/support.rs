@@ -6,10 +6,17 @@ use keying::chain::{EpochSecret, Policy};
 use keying::message::Refusal;
 use keying::rollover::{Event, Ppk, Role, Settings};
 use keying::{KeyRing, Side};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, connect, socket};
 use qkd::Kme;
+use rustls::RootCertStore;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::crypto::{CryptoProvider, SupportedKxGroup};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
@@ -111,7 +118,7 @@ pub(crate) fn tunnel(settings: Settings, remote: SocketAddr) -> Tunnel {
 }
 
 pub(crate) fn listener() -> (TcpListener, SocketAddr) {
-    let listener = TcpListener::bind((HERE, 0)).expect("a port");
+    let listener = control::bind((HERE, 0).into()).expect("a port");
     let address = listener.local_addr().expect("an address");
     (listener, address)
 }
@@ -252,6 +259,8 @@ pub(crate) struct State {
     pub(crate) rings: Vec<KeyRing>,
     pub(crate) events: Vec<(usize, Event)>,
     pub(crate) refused: Vec<String>,
+    /// Refused connections, also those that were not reported.
+    pub(crate) refused_count: u32,
     pub(crate) certificates: Vec<CertificateEvent>,
 }
 
@@ -294,6 +303,7 @@ impl EventLog {
                     .collect(),
                 events: Vec::new(),
                 refused: Vec::new(),
+                refused_count: 0,
                 certificates: Vec::new(),
             }),
             changed: Condvar::new(),
@@ -369,8 +379,46 @@ impl Lanes for Recorder {
             .change(|state| state.events.push((tunnel, event.clone())));
     }
 
+    fn count_refused(&mut self) {
+        self.0.change(|state| state.refused_count += 1);
+    }
+
     fn refused(&mut self, from: SocketAddr, reason: &str) {
         self.0
             .change(|state| state.refused.push(format!("{from}: {reason}")));
     }
+}
+
+/// Opens a connection from that address.
+pub(crate) fn connect_from(from: Ipv4Addr, to: SocketAddr) -> TcpStream {
+    let socket = socket(
+        AddressFamily::Inet,
+        SockType::Stream,
+        SockFlag::SOCK_CLOEXEC,
+        None,
+    )
+    .expect("a socket");
+    let SocketAddr::V4(to) = to else {
+        panic!("{to} is not of IPv4")
+    };
+    let from = SockaddrIn::from(SocketAddrV4::new(from, 0));
+    bind(socket.as_raw_fd(), &from).expect("an address of this host");
+    connect(socket.as_raw_fd(), &SockaddrIn::from(to)).expect("it listens");
+    TcpStream::from(socket)
+}
+
+pub(crate) fn provider(groups: &[&'static dyn SupportedKxGroup]) -> Arc<CryptoProvider> {
+    Arc::new(CryptoProvider {
+        kx_groups: groups.to_vec(),
+        ..default_provider()
+    })
+}
+
+pub(crate) fn roots(site: &Site) -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    let certificate = CertificateDer::from_pem_slice(site.authority.certificate().as_bytes());
+    roots
+        .add(certificate.expect("a certificate"))
+        .expect("a root");
+    roots
 }

@@ -84,8 +84,8 @@ impl Negotiation {
             ));
         }
         let address = SocketAddr::new(config.local, config.control_port);
-        let listener = TcpListener::bind(address)
-            .map_err(|error| ServiceError::ControlPort { address, error })?;
+        let listener =
+            control::bind(address).map_err(|error| ServiceError::ControlPort { address, error })?;
         let setup = control::Setup {
             identity,
             qkd: kme,
@@ -246,6 +246,10 @@ impl control::Lanes for Installer {
 
     fn event(&mut self, tunnel: usize, event: &Event) {
         self.status.event(tunnel, event);
+    }
+
+    fn count_refused(&mut self) {
+        self.status.count_refused();
     }
 
     fn refused(&mut self, from: SocketAddr, reason: &str) {

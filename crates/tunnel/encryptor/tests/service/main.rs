@@ -8,6 +8,7 @@
 //! `confined FILE`, or with some connections permitted, `connecting FILE`. Needs root on this
 //! machine or in a user namespace (`unshare -r`); prints a note where it has neither.
 
+mod flood;
 mod gateway;
 mod kernel;
 mod lifetime;
@@ -156,6 +157,14 @@ fn main() -> ExitCode {
         (
             "a_service_with_certificates_runs_as_its_user",
             lifetime::a_service_with_certificates_runs_as_its_user,
+        ),
+        (
+            "a_thousand_strange_connections_a_second_cost_no_packet_and_no_rollover",
+            flood::a_thousand_strange_connections_a_second_cost_no_packet_and_no_rollover,
+        ),
+        (
+            "forged_packets_cost_few_epochs_at_any_rate",
+            flood::forged_packets_cost_few_epochs_at_any_rate,
         ),
         (
             "a_control_port_in_use_is_reported",

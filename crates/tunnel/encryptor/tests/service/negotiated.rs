@@ -88,7 +88,7 @@ pub(crate) fn metric(namespace: &Namespace, name: &str) -> u64 {
     line.parse::<f64>().unwrap() as u64
 }
 
-fn epochs(namespace: &Namespace, cause: &str) -> u64 {
+pub(crate) fn epochs(namespace: &Namespace, cause: &str) -> u64 {
     let name = format!("cipherbench_epochs_established_total{{cause=\"{cause}\"}}");
     metric(namespace, &name)
 }
@@ -102,7 +102,7 @@ pub(crate) fn await_established(namespaces: &[Namespace; 2]) {
 }
 
 /// Packets dropped so far, for all reasons but these.
-fn dropped(namespace: &Namespace, but: &[&str]) -> Vec<String> {
+pub(crate) fn dropped(namespace: &Namespace, but: &[&str]) -> Vec<String> {
     let text = metrics(namespace);
     let drops = text
         .lines()
