@@ -84,8 +84,8 @@ impl Negotiation {
             ));
         }
         let address = SocketAddr::new(config.local, config.control_port);
-        let listener = control::bind(address)
-            .map_err(|error| ServiceError::ControlPort { address, error })?;
+        let listener =
+            control::bind(address).map_err(|error| ServiceError::ControlPort { address, error })?;
         let setup = control::Setup {
             identity,
             qkd: kme,
