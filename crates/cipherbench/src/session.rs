@@ -144,11 +144,11 @@ impl Session {
         match conclusion {
             Conclusion::Finished { .. } => conclude(within(dir), &journal, options.form),
             Conclusion::Interrupted => {
-                report::build(&journal).write_all(dir)?;
+                Report::of(&journal).write_all(dir)?;
                 Err(interrupted(dir, &journal))
             }
             Conclusion::LabLost { reason, .. } => {
-                report::build(&journal).write_all(dir)?;
+                Report::of(&journal).write_all(dir)?;
                 Err(lab_lost(dir, &journal, &reason))
             }
         }

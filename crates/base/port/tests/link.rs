@@ -85,7 +85,7 @@ fn frames_cross_in_order_where_some_leave_by_xdp() {
 }
 
 fn cross_unchanged_and_in_order(prepare: impl Fn(&mut LinkPort, &str) + Send + Sync + 'static) {
-    with_pair(Ip::Both, |pair| {
+    with_pair(Ip::Both, move |pair| {
         let (mut a, mut b) = both(pair);
         prepare(&mut a, "v0");
         let tags: [&[[u8; 4]]; 4] = [

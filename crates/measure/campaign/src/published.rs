@@ -171,6 +171,7 @@ fn in_words(path: &[Element]) -> String {
     let names = path.iter().map(|element| match element {
         Element::Bridge => "a bridge",
         Element::Router => "a router",
+        Element::Nat => "a NAT",
         Element::Impair => "an impaired link",
     });
     match path.is_empty() {

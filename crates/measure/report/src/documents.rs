@@ -147,16 +147,14 @@ impl ForPeople<'_> {
     /// # Errors
     /// When one cannot be written; those before it are in place.
     pub fn write(&self, dir: &Path) -> Result<(), WriteError> {
-        let documents: [(&str, fn(&Run<'_>) -> String); 3] = [
-            (HTML_NAME, crate::html::write),
-            (MARKDOWN_NAME, text::markdown::write),
-            (CSV_NAME, crate::csv::write),
-        ];
-        documents.into_iter().try_for_each(|(name, write)| {
+        let write = |name, document: fn(&Run<'_>) -> String| {
             replace(dir.join(name), |file| {
-                file.write_all(write(&self.run).as_bytes())
+                file.write_all(document(&self.run).as_bytes())
             })
-        })
+        };
+        write(HTML_NAME, crate::html::write)?;
+        write(MARKDOWN_NAME, text::markdown::write)?;
+        write(CSV_NAME, crate::csv::write)
     }
 }
 

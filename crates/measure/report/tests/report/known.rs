@@ -189,13 +189,14 @@ fn a_published_table_has_the_measured_figure_beside_each_and_the_reason_without_
         let cells = [printed("419", "Mbit/s", 1_000_000), printed("25", "%", 1)];
         json!({ "name": name, "cells": cells })
     };
+    let rows = ["1", "2", "4"].map(row);
     let table = json!({
         "id": "1",
         "title": "a box",
         "rows_by": "cores",
         "elsewhere": [["load", "its load is `elsewhere`"]],
         "columns": ["rate", "load"],
-        "rows": ["1", "2", "4"].map(row),
+        "rows": rows,
     });
     let published = json!({ "source": "a report", "short": true, "tables": [table] });
     plan.reports = vec![serde_json::from_value(published).unwrap()];
