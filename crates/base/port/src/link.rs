@@ -139,9 +139,9 @@ impl LinkPort {
         self.deafness.is_some()
     }
 
-    /// Has frames that need nothing of the kernel sent by AF_XDP from now on, in two thirds of the
-    /// time, if the interface has it. For one port of an interface: it takes the first queue. Others
-    /// that look at what the interface sends do not see these frames.
+    /// Has frames that need nothing of the kernel sent by AF_XDP from now on, if the interface has
+    /// it. For one port of an interface: it takes the first queue. Others that look at what the
+    /// interface sends do not see these frames.
     pub fn send_by_xdp(&mut self, interface: &str) {
         self.express = Interface::find(interface)
             .and_then(|interface| Express::open(&interface))

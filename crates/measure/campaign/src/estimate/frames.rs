@@ -2,8 +2,8 @@
 //!
 //! How many trials a search needs depends on the DUT and the machine: a steady one needs less than
 //! half of what is counted here, a noisy one up to [`NOISY_SEARCHES`] times as many.
-//! `tests/estimates.rs` holds the figures against simulated DUTs. Bursts are counted as if the longest passed; a DUT that does not carry the
-//! highest load takes less.
+//! `tests/estimates.rs` holds the figures against simulated DUTs. Bursts are counted as if the
+//! longest passed; a DUT that does not carry the highest load takes less.
 
 use crate::plan::{Disturbed, Event, Procedure, Soak, ThroughputSearch};
 use std::time::Duration;

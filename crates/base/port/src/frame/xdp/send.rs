@@ -109,7 +109,8 @@ impl XdpSender {
         }
     }
 
-    /// Writes one frame, to be sent by the next [`push`](Self::push); `false` where no slot is free.
+    /// Writes one frame, to be sent by the next [`push`](Self::push); `false` where no slot is
+    /// free.
     #[inline]
     pub(crate) fn put(&mut self, write: impl FnOnce(&mut [u8]) -> usize) -> bool {
         if self.free.is_empty() {
