@@ -21,17 +21,20 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
-use tokio::process::{Child, Command};
 use tokio::sync::watch;
-use tokio::time::{interval, timeout};
+use tokio::task::spawn_blocking;
+use tokio::time::{interval, sleep, timeout};
 
 /// Between looks at the queue.
 const LOOK: Duration = Duration::from_millis(500);
 /// Between attempts to reach a server that is away.
 const RETRY: Duration = Duration::from_secs(1);
+/// Between looks whether a run has ended.
+const STEP: Duration = Duration::from_millis(50);
 /// A run that is told to end gives its lab back in this time.
 const END_LIMIT: Duration = Duration::from_secs(60);
 /// The program ends so when it was interrupted: the run can be resumed.
@@ -138,10 +141,10 @@ pub(crate) fn random_word() -> String {
 }
 
 /// Replaces a file at once.
-fn write_whole(path: &Path, content: &[u8]) -> std::io::Result<()> {
+fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let new = path.with_extension("new");
     let mut file = fs::File::create(&new)?;
-    std::io::Write::write_all(&mut file, content)?;
+    io::Write::write_all(&mut file, content)?;
     file.sync_all()?;
     fs::rename(new, path)
 }
@@ -315,13 +318,12 @@ impl Tender {
         }
         let file = tempfile::Builder::new().suffix(".yaml").tempfile().ok()?;
         fs::write(file.path(), &job.campaign).ok()?;
-        let checked = Command::new(&self.agent.program)
+        let mut check = Command::new(&self.agent.program);
+        check
             .args(["check", "--lab", &self.lab.file])
             .arg(file.path())
-            .stdin(Stdio::null())
-            .output()
-            .await
-            .ok()?;
+            .stdin(Stdio::null());
+        let checked = spawn_blocking(move || check.output()).await.ok()?.ok()?;
         let said = String::from_utf8_lossy(&checked.stderr).into_owned();
         let name = file.path().display().to_string();
         (!checked.status.success()).then(|| said.replace(&name, &job.name).trim().to_owned())
@@ -493,14 +495,13 @@ impl Tender {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(errors)
-            .kill_on_drop(true)
             .spawn()
             .map_err(cannot_start)?;
         let mut beats = interval(BEAT);
         let mut stop = self.stop.clone();
         loop {
             tokio::select! {
-                status = child.wait() => {
+                status = ended(&mut child) => {
                     let status = status.map_err(cannot_start)?;
                     let said = fs::read_to_string(&log).unwrap_or_default();
                     let last: Vec<&str> = said.lines().rev().take(3).collect();
@@ -555,13 +556,22 @@ fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or(INTERRUPTED)
 }
 
+/// Waits for a program's end.
+async fn ended(child: &mut Child) -> io::Result<ExitStatus> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        sleep(STEP).await;
+    }
+}
+
 /// Tells a run to end, and kills it when it does not.
 async fn end(child: &mut Child) {
-    if let Some(pid) = child.id() {
-        // It may have ended by itself.
-        let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM);
-    }
-    if timeout(END_LIMIT, child.wait()).await.is_err() {
-        let _ = child.kill().await;
+    // It is not reaped yet, so the number is its own.
+    let _ = kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM);
+    if timeout(END_LIMIT, ended(child)).await.is_err() {
+        let _ = child.kill();
+        let _ = child.wait();
     }
 }
