@@ -18,7 +18,6 @@
 //! an encryptor; and AF_XDP reports neither a removed VLAN tag nor an incomplete checksum, so that
 //! frames of a host with ordinary offloads would leave broken.
 
-mod express;
 mod receive;
 mod send;
 pub(crate) mod vlan;
@@ -26,7 +25,6 @@ pub(crate) mod vlan;
 use crate::frame::DropCaptured;
 use crate::kernel::{self, ErrorWatch, Interface};
 use crate::{ClearPort, probe};
-use express::Express;
 use receive::Receiver;
 use send::Sender;
 use std::io;
@@ -71,7 +69,6 @@ pub enum LinkError {
 pub struct LinkPort {
     receiver: Receiver,
     sender: Sender,
-    express: Option<Express>,
     joinable: Joinable,
     errors: ErrorWatch,
     deafness: Option<Arc<DropCaptured>>,
@@ -113,7 +110,6 @@ impl LinkPort {
             ports.push(Self {
                 receiver,
                 sender: Sender::new(),
-                express: None,
                 joinable: Joinable {
                     tcp: false,
                     udp: false,
@@ -137,21 +133,6 @@ impl LinkPort {
     #[must_use]
     pub const fn host_is_deaf(&self) -> bool {
         self.deafness.is_some()
-    }
-
-    /// Has frames that need nothing of the kernel sent by AF_XDP from now on, if the interface has
-    /// it. For one port of an interface: it takes the first queue. Others that look at what the
-    /// interface sends do not see these frames.
-    pub fn send_by_xdp(&mut self, interface: &str) {
-        self.express = Interface::find(interface)
-            .and_then(|interface| Express::open(&interface))
-            .ok();
-    }
-
-    /// Whether it does.
-    #[must_use]
-    pub const fn sends_by_xdp(&self) -> bool {
-        self.express.is_some()
     }
 
     /// Has the times of arrival kept from now on, which costs readings of the clocks.
@@ -198,22 +179,12 @@ impl ClearPort for LinkPort {
         Ok((frame, bytes))
     }
 
-    #[inline]
     fn send(&mut self, vnet: &VnetHeader, headers: &[u8], payload: &[&[u8]]) -> io::Result<()> {
-        if let Some(express) = &mut self.express {
-            if express.takes(vnet, headers, payload) {
-                // Those that wait on the other way come first, on either.
-                self.sender.push(&self.socket)?;
-                return express.send(headers, payload);
-            }
-            express.push()?;
-        }
         self.sender.send(&self.socket, vnet, headers, payload)
     }
 
     fn flush(&mut self) -> io::Result<u64> {
-        let express = self.express.as_mut().map_or(Ok(0), Express::flush)?;
-        Ok(self.sender.flush(&self.socket)? + express)
+        self.sender.flush(&self.socket)
     }
 
     fn missed(&self) -> u64 {

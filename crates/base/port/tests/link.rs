@@ -72,22 +72,8 @@ fn send(port: &mut LinkPort, frame: &[u8]) {
 
 #[test]
 fn frames_of_any_kind_and_length_cross_unchanged_and_in_order() {
-    cross_unchanged_and_in_order(|_, _| {});
-}
-
-/// Some leave by AF_XDP, others by the packet socket.
-#[test]
-fn frames_cross_in_order_where_some_leave_by_xdp() {
-    cross_unchanged_and_in_order(|port, interface| {
-        port.send_by_xdp(interface);
-        assert!(port.sends_by_xdp(), "{interface}");
-    });
-}
-
-fn cross_unchanged_and_in_order(prepare: impl Fn(&mut LinkPort, &str) + Send + Sync + 'static) {
-    with_pair(Ip::Both, move |pair| {
+    with_pair(Ip::Both, |pair| {
         let (mut a, mut b) = both(pair);
-        prepare(&mut a, "v0");
         let tags: [&[[u8; 4]]; 4] = [
             &[],
             &[[0x81, 0, 0x20, 0x64]],

@@ -1,5 +1,6 @@
 //! Whole runs.
 
+use crate::busy;
 use crate::support::{PINGS, PROGRAM, Sandbox, end};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -268,7 +269,7 @@ published: own.toml
     );
     for words in [
         "published is a box, measured is this machine",
-        "no cell of this campaign measures it",
+        "no cell of the short form measures it",
         "the box is not here",
         "failed: ",
         "2 Gbit/s / – / –",
@@ -324,6 +325,10 @@ pub(crate) fn reference_campaigns_print_their_published_figures_beside_measured_
         let beside = results["published"].as_array().expect("published figures");
         assert!(!beside.is_empty(), "{name}");
         for found in beside {
+            // On a busy machine even the least load loses a frame in each trial of four seconds.
+            if trial.starts_with("throughput") && found["measured"].is_null() {
+                busy::too_busy(format!("{name}: no load without loss was found"));
+            }
             assert!(found["ratio"].as_f64() > Some(0.0), "{name}: {found}");
         }
         let report = String::from_utf8(sandbox.run_file("report.md")).expect("UTF-8");

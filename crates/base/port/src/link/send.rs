@@ -115,7 +115,7 @@ impl Sender {
     }
 
     /// Sends waiting frames, and counts those that cannot be sent.
-    pub(super) fn push(&mut self, socket: &OwnedFd) -> io::Result<()> {
+    fn push(&mut self, socket: &OwnedFd) -> io::Result<()> {
         let (mut next, mut waited, mut gone) = (0, false, None);
         while next < self.lengths.len() {
             let error = match self.send_from(socket, next) {

@@ -11,7 +11,7 @@ use stats::{CellResult, PublishedResult, Status};
 use std::collections::BTreeSet;
 
 const NO_CELL: &str = "no cell of this campaign measures it";
-const NOT_IN_SHORT: &str = "the campaign measures it, its short form does not";
+const NOT_IN_SHORT: &str = "no cell of the short form measures it; the whole campaign may";
 const NONE: &str = "–";
 
 /// One row for each published table: how many of its figures have a ratio here, and why others have

@@ -48,6 +48,5 @@ fn open(interface: &str) -> Result<LinkPort, ServeError> {
         return Err(ServeError::KernelListens(interface.to_owned()));
     }
     port.keep_times();
-    port.send_by_xdp(interface);
     Ok(port)
 }

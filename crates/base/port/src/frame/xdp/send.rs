@@ -27,8 +27,6 @@ const MAX_TX_SKB_BUDGET: libc::c_int = 9;
 const SEND_BUFFER_BYTES: libc::c_int = 16 << 20;
 /// The shortest frame: an Ethernet header.
 const SEND_BYTES_MIN: usize = 14;
-/// Longest wait of `push` for room.
-const PUSH_WAIT: Duration = Duration::from_millis(2);
 /// Longest wait of `flush` before frames that have not left count as lost.
 const FLUSH_WAIT: Duration = Duration::from_secs(1);
 
@@ -58,7 +56,7 @@ impl XdpSender {
     /// # Errors
     /// The kernel's error: EPERM, EBUSY when another socket has the queue, EINVAL when there is no
     /// such queue.
-    pub(crate) fn open(interface: &Interface, queue: u32) -> io::Result<Self> {
+    pub(in crate::frame) fn open(interface: &Interface, queue: u32) -> io::Result<Self> {
         zero_copy_or_copy(|memory| Self::open_with(interface, queue, memory))
     }
 
@@ -107,30 +105,6 @@ impl XdpSender {
             attach: None,
             memory: self.memory,
         }
-    }
-
-    /// Writes one frame, to be sent by the next [`push`](Self::push); `false` where no slot is
-    /// free.
-    #[inline]
-    pub(crate) fn put(&mut self, write: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        if self.free.is_empty() {
-            self.reclaim();
-        }
-        let mut write = Some(write);
-        self.fill(1, &mut |slot| write.take().map_or(0, |write| write(slot))) == 1
-    }
-
-    /// Sends what was put, and waits a little for room where the driver has none; what is left
-    /// then precedes all others in the next call.
-    ///
-    /// # Errors
-    /// When the interface is gone or down.
-    pub(crate) fn push(&mut self) -> io::Result<()> {
-        if !self.kick()? {
-            wait_writable(self.socket.as_fd(), PUSH_WAIT);
-            self.kick()?;
-        }
-        Ok(())
     }
 
     /// Takes back the slots of frames that have left.
