@@ -20,13 +20,13 @@ that it creates.
 import argparse
 import json
 import os
-import pathlib
 import shutil
 import signal
 import statistics
 import subprocess
-import tempfile
 import time
+
+from nodes import Nodes
 
 PROGRAM = os.path.abspath("target/release/cipherbench")
 NODES = ["a", "gw1", "gw2", "b"]
@@ -59,30 +59,18 @@ class Missing(Exception):
     """A peer's program is missing."""
 
 
-class Topology:
-    """Four network namespaces with the links between them; removed with this object's processes."""
+class Topology(Nodes):
+    """Four network namespaces with the links between them."""
 
     def __init__(self, offloads, congestion):
+        super().__init__("bench-peers-")
         self.offloads = offloads
         self.congestion = congestion
         self.daemons = []
-        self.holders = {}
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="bench-peers-"))
-
-    def __enter__(self):
-        try:
-            return self.build()
-        except BaseException:
-            self.__exit__()
-            raise
 
     def build(self):
-        hold = "mount -t tmpfs tmpfs /run; echo up; exec sleep infinity"
         for node in NODES:
-            words = ["unshare", "--net", "--mount", "sh", "-c", hold]
-            self.holders[node] = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-            self.holders[node].stdout.readline()
-            self.run(node, "ip", "link", "set", "lo", "up")
+            self.hold(node)
         for one, other in LINKS:
             netns = str(self.holders[other[0]].pid)
             self.run(one[0], "ip", "link", "add", one[1], "type", "veth", "peer", "name", other[1], "netns", netns)
@@ -104,7 +92,6 @@ class Topology:
         ):
             self.run(gateway, "ip", "route", "add", network, "dev", link)
             self.run(gateway, "ip", "neighbour", "add", address, "lladdr", ether, "dev", link)
-        return self
 
     def __exit__(self, *_):
         for daemon in self.daemons:
@@ -115,24 +102,7 @@ class Topology:
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
-        for holder in self.holders.values():
-            holder.kill()
-            holder.wait()
-        shutil.rmtree(self.folder)
-
-    def inside(self, node, *words):
-        return ["nsenter", "--target", str(self.holders[node].pid), "--net", "--mount", *words]
-
-    def run(self, node, *words, **options):
-        done = subprocess.run(self.inside(node, *words), capture_output=True, text=True, **options)
-        if done.returncode != 0:
-            raise RuntimeError(f"{' '.join(words)}: {done.stderr or done.stdout}")
-        return done.stdout
-
-    def start(self, node, *words, **options):
-        return subprocess.Popen(
-            self.inside(node, *words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options
-        )
+        super().__exit__()
 
     def daemon(self, node, *words, env=None):
         """Starts a peer; its output goes to a file."""

@@ -31,8 +31,9 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
+
+from nodes import Failed, Nodes
 
 FRAME_BYTES = 512
 # Of a minute, where the events are; the rest of it after the frames is the pause.
@@ -107,28 +108,16 @@ class Wrong(Exception):
     """A count that cannot be."""
 
 
-class Nodes:
-    """Network namespaces with the links between them; removed with this object's processes."""
+class Topology(Nodes):
+    """The namespaces with the links between them."""
 
     def __init__(self):
-        self.holders = {}
+        super().__init__("soak-")
         self.children = []
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="soak-"))
-
-    def __enter__(self):
-        try:
-            return self.build()
-        except BaseException:
-            self.__exit__()
-            raise
 
     def build(self):
         for node in ["a", "gw1", "wan", "gw2", "b"]:
-            words = ["unshare", "--net", "sh", "-c", "echo up; exec sleep infinity"]
-            self.holders[node] = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            if self.holders[node].stdout.readline() != "up\n":
-                raise Unable(f"no network namespace: {self.holders[node].stderr.read().strip()}")
-            self.run(node, "ip", "link", "set", "lo", "up")
+            self.hold(node)
             self.run(node, "sysctl", "-eqw", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
         for one, other in LINKS:
             netns = str(self.holders[other[0]].pid)
@@ -154,29 +143,16 @@ class Nodes:
             here("ip", "neighbour", "add", near, "lladdr", ETHER["a0" if gateway == "gw1" else "b0"], "dev", clear)
             here("ip", "route", "add", NETWORK[other], "dev", "away", "metric", "4000")
             here("ip", "neighbour", "add", SOURCE[other], "lladdr", ETHER[f"away{gateway[2]}"], "dev", "away")
-        return self
 
     def __exit__(self, *_):
         for child in self.children:
             if child.poll() is None:
                 child.kill()
             child.wait()
-        for holder in self.holders.values():
-            holder.kill()
-            holder.wait()
-        shutil.rmtree(self.folder)
-
-    def inside(self, node, *words):
-        return ["nsenter", "--target", str(self.holders[node].pid), "--net", *words]
-
-    def run(self, node, *words):
-        done = subprocess.run(self.inside(node, *words), capture_output=True, text=True)
-        if done.returncode != 0:
-            raise Unable(f"{' '.join(words)}: {(done.stderr or done.stdout).strip()}")
-        return done.stdout
+        super().__exit__()
 
     def start(self, node, *words, **options):
-        child = subprocess.Popen(self.inside(node, *words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options)
+        child = super().start(node, *words, **options)
         self.children = [other for other in self.children if other.poll() is None] + [child]
         return child
 
@@ -577,11 +553,11 @@ def main():
         return 0
     options.program = os.path.abspath(options.program)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    if os.geteuid() != 0 or not all(map(shutil.which, ["ip", "ethtool", "nsenter", "unshare"])):
+    if os.geteuid() != 0 or not all(map(shutil.which, ["ip", "ethtool", "nsenter", "setpriv", "unshare"])):
         print("SKIPPED: the soak needs root, iproute2, ethtool and util-linux", file=sys.stderr)
         return 3
     try:
-        with Nodes() as nodes:
+        with Topology() as nodes:
             subprocess.run([options.program, "keys", "authority", nodes.folder], check=True, capture_output=True)
             for name in GATEWAYS:
                 words = ["keys", "certificate", name, "--authority", nodes.folder, "--out", nodes.folder]
@@ -589,7 +565,7 @@ def main():
             version = subprocess.run([options.program, "--version"], check=True, capture_output=True, text=True).stdout
             print(f"{version.splitlines()[0]}, Linux {os.uname().release}, {options.rate} frames/s in each direction", flush=True)
             return Soak(nodes, options).run()
-    except Unable as error:
+    except (Unable, Failed) as error:
         print(f"SKIPPED: {error}", file=sys.stderr)
         return 3
     except Wrong as error:
