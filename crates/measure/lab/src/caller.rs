@@ -13,7 +13,7 @@ use std::convert::Infallible;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const HANG_UP_LIMIT: Duration = Duration::from_secs(6);
 
 /// How long to wait for the end of a station once its output has ended.
-pub(crate) const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
+const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
 
 /// Last lines of a station's standard error that are kept for messages.
 const STDERR_LINES: usize = 8;
@@ -63,8 +63,8 @@ struct Calls {
 /// The last lines of a station's standard error.
 #[derive(Debug, Default)]
 pub(crate) struct Errors {
-    pub(crate) lines: VecDeque<String>,
-    pub(crate) complete: bool,
+    lines: VecDeque<String>,
+    complete: bool,
 }
 
 /// A station's standard input, output, and errors, which a thread keeps already.
@@ -231,15 +231,10 @@ impl Station {
         if let Some(reason) = lock(&self.calls).lost.clone() {
             return self.error(reason);
         }
-        let deadline = Deadline::after(LAST_WORDS_LIMIT);
-        // Its output closes shortly before its errors are read and it can be reaped.
-        let mut status = None;
-        while (status.is_none() || !lock(&self.errors).complete) && !deadline.is_over() {
-            std::thread::sleep(Duration::from_millis(1));
-            status = lock(&self.child).try_wait().ok().flatten();
-        }
+        let (status, lines) =
+            last_words(&self.errors, || lock(&self.child).try_wait().ok().flatten());
         let status = status.map_or_else(String::new, |status| format!(" ({status})"));
-        let lines = Vec::from(lock(&self.errors).lines.clone()).join("\n");
+        let lines = lines.join("\n");
         let colon = if lines.is_empty() { "" } else { ": " };
         self.error(format!("the station ended{status}{colon}{lines}"))
     }
@@ -333,7 +328,7 @@ fn named(what: &str, id: NodeId) -> std::thread::Builder {
 }
 
 /// Waits for a child to end, up to `limit`; returns whether it has ended.
-pub(crate) fn reap(child: &mut Child, limit: Duration) -> bool {
+fn reap(child: &mut Child, limit: Duration) -> bool {
     let is_over = || Ok::<_, Infallible>(!matches!(child.try_wait(), Ok(None)));
     let Ok(is_over) = await_true(limit, Duration::from_millis(1), is_over);
     is_over
@@ -369,6 +364,21 @@ fn hand_out_replies(output: impl Read, calls: &Mutex<Calls>) {
     let mut calls = lock(calls);
     calls.hung_up = true;
     calls.pending.clear();
+}
+
+/// Waits a short time for the end of a command whose output has ended, and for its errors to be
+/// read. Returns how it ended, if it has, and its last lines on standard error.
+pub(crate) fn last_words(
+    errors: &Mutex<Errors>,
+    mut try_wait: impl FnMut() -> Option<ExitStatus>,
+) -> (Option<ExitStatus>, Vec<String>) {
+    let deadline = Deadline::after(LAST_WORDS_LIMIT);
+    let mut status = None;
+    while (status.is_none() || !lock(errors).complete) && !deadline.is_over() {
+        std::thread::sleep(Duration::from_millis(1));
+        status = try_wait();
+    }
+    (status, Vec::from(lock(errors).lines.clone()))
 }
 
 pub(crate) fn keep_last_lines(stderr: impl Read, errors: &Mutex<Errors>) {

@@ -2,10 +2,10 @@
 //! each costs hundreds of milliseconds.
 
 use crate::caller::{
-    Errors, INTERRUPT_INTERVAL, LAST_WORDS_LIMIT, Pipes, give_own_session, keep_last_lines, reap,
+    Errors, INTERRUPT_INTERVAL, Pipes, give_own_session, keep_last_lines, last_words,
 };
 use crate::protocol::Ended;
-use crate::sync::{Deadline, lock};
+use crate::sync::Deadline;
 use crate::{Interrupt, LabError, NodeId, Result, Station};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -16,7 +16,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
 
 /// More of a line than this is no answer to anything.
 const LINE_BYTES_MAX: usize = 1 << 16;
@@ -110,8 +109,8 @@ impl<'a> Dialogue<'a> {
         }
     }
 
-    /// Tells it what is left of `bytes`, until it says a line or ends. Returns whether all was
-    /// told.
+    /// Writes what is left of `bytes` to its input, until it prints a line or ends, or the time is
+    /// over.
     ///
     /// # Errors
     /// `Err` within `Ok` when `bytes` cannot be read; [`LabError::Interrupted`].
@@ -119,15 +118,15 @@ impl<'a> Dialogue<'a> {
         &mut self,
         bytes: &mut impl BufRead,
         deadline: Deadline,
-    ) -> Result<io::Result<bool>> {
+    ) -> Result<io::Result<()>> {
         loop {
             let chunk = match bytes.fill_buf() {
-                Ok([]) => return Ok(Ok(true)),
+                Ok([]) => return Ok(Ok(())),
                 Ok(chunk) => chunk,
                 Err(error) => return Ok(Err(error)),
             };
             let Some(input) = &mut self.input else {
-                return Ok(Ok(false));
+                return Ok(Ok(()));
             };
             match input.write(chunk) {
                 Ok(written) => bytes.consume(written),
@@ -144,11 +143,11 @@ impl<'a> Dialogue<'a> {
                         self.hear();
                     }
                     if self.is_over || self.heard.contains(&b'\n') || deadline.is_over() {
-                        return Ok(Ok(false));
+                        return Ok(Ok(()));
                     }
                 }
                 // It has ended: its last lines say why.
-                Err(_) => return Ok(Ok(false)),
+                Err(_) => return Ok(Ok(())),
             }
         }
     }
@@ -181,13 +180,7 @@ impl<'a> Dialogue<'a> {
     /// on standard error.
     pub(super) fn last_words(&mut self) -> Ended {
         self.input = None;
-        reap(&mut self.child, LAST_WORDS_LIMIT);
-        let status = self.child.try_wait().ok().flatten();
-        let deadline = Deadline::after(LAST_WORDS_LIMIT);
-        while !lock(&self.errors).complete && !deadline.is_over() {
-            thread::sleep(Duration::from_millis(1));
-        }
-        let lines: Vec<String> = lock(&self.errors).lines.iter().cloned().collect();
+        let (status, lines) = last_words(&self.errors, || self.child.try_wait().ok().flatten());
         Ended {
             code: status.and_then(|status| status.code()),
             signal: status.and_then(|status| status.signal()),

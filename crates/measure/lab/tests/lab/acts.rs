@@ -2,13 +2,14 @@
 //! again, tunnels taken down and set up.
 
 use crate::frames::LINKS;
+use crate::strongswan;
 use crate::support::{
     PATIENCE, TestLab, assert_nothing_is_left, await_that, dump, is_alive, ping, reason, shell,
     skip, start,
 };
 use campaign::plan::{
-    Ability, Adapter, DataPath, Direction, Dut, Encryptor, IkeAuth, OpenVpn, Reset, StrongSwan,
-    WireGuard, WireGuardProgram,
+    Ability, Adapter, Direction, Dut, Encryptor, OpenVpn, Reset, StrongSwan, WireGuard,
+    WireGuardProgram,
 };
 use lab::protocol::Program;
 use lab::{Bench, DutAction, LabError, NodeId, RunningDut};
@@ -50,12 +51,8 @@ fn openvpn() -> Device {
 
 fn strongswan(tunnels: u16) -> Device {
     let plan = StrongSwan {
-        data_path: DataPath::Libipsec,
-        suite: Suite::Aes256Gcm,
-        auth: IkeAuth::Psk,
-        ppk: false,
-        ml_kem: false,
         tunnels,
+        ..strongswan::PLAN
     };
     device("strongswan", Adapter::StrongSwan(plan), "ipsec0")
 }

@@ -13,8 +13,8 @@ use crate::support::{
 };
 use crate::{openvpn, strongswan};
 use campaign::plan::{
-    Adapter, DataPath, Direction, Dut, Element, Encryptor, IkeAuth, IpVersion, KeySource, Mode,
-    OpenVpn, StrongSwan, WireGuard, WireGuardProgram,
+    Adapter, Direction, Dut, Element, Encryptor, IpVersion, KeySource, Mode, OpenVpn, WireGuard,
+    WireGuardProgram,
 };
 use lab::{Bench, NamespaceLab, NodeId, RunningDut};
 use wire::Suite;
@@ -54,15 +54,7 @@ fn tunnels() -> Vec<Dut> {
         tunnels.push(named(keys.name(), Adapter::Cipherbench(encryptor)));
     }
     if strongswan::missing().is_none() {
-        let plan = StrongSwan {
-            data_path: DataPath::Libipsec,
-            suite: Suite::Aes256Gcm,
-            auth: IkeAuth::Psk,
-            ppk: false,
-            ml_kem: false,
-            tunnels: 1,
-        };
-        tunnels.push(named("strongswan", Adapter::StrongSwan(plan)));
+        tunnels.push(named("strongswan", Adapter::StrongSwan(strongswan::PLAN)));
     }
     if openvpn::missing().is_none() {
         let suite = Suite::Aes256Gcm;

@@ -19,7 +19,8 @@ use wire::{Cipher, Hmac, Suite};
 
 const GATEWAYS: [NodeId; 2] = [NodeId::Gw1, NodeId::Gw2];
 
-const PLAN: StrongSwan = StrongSwan {
+/// The usual one: one tunnel with a shared secret.
+pub(crate) const PLAN: StrongSwan = StrongSwan {
     data_path: DataPath::Libipsec,
     suite: Suite::Aes256Gcm,
     auth: IkeAuth::Psk,

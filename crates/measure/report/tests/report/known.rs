@@ -9,6 +9,24 @@ use journal::Journal;
 use journal::record::*;
 use serde_json::{Value, json};
 
+/// A published figure of TCP, which these cells measure.
+fn published(direction: RateDirection, at: Option<PublishedAt>, cells: Vec<String>) -> Published {
+    Published {
+        source: "a report".into(),
+        system: "a box".into(),
+        what: "TCP".into(),
+        value: 419_000_000,
+        unit: PublishedUnit::BitsPerS,
+        counts: Some(RateBasis {
+            kind: RateKind::Goodput,
+            layer: RateLayer::Payload,
+            direction,
+        }),
+        at,
+        cells,
+    }
+}
+
 /// A run of every kind, disturbed in the trials of one cell of each.
 fn disturbed() -> [(Journal, &'static str, Vec<&'static str>); 2] {
     let mut quick = fixture::quick();
@@ -117,20 +135,7 @@ fn a_published_sum_beside_one_direction_is_refused_with_the_reason() {
         .filter(|cell| cell.measurement.name() == "tcp")
         .map(|cell| cell.id.clone())
         .collect();
-    let figure = |direction| Published {
-        source: "a report".into(),
-        system: "a box".into(),
-        what: "TCP".into(),
-        value: 419_000_000,
-        unit: PublishedUnit::BitsPerS,
-        counts: Some(RateBasis {
-            kind: RateKind::Goodput,
-            layer: RateLayer::Payload,
-            direction,
-        }),
-        at: None,
-        cells: cells.clone(),
-    };
+    let figure = |direction| published(direction, None, cells.clone());
     plan.published = vec![
         figure(RateDirection::OneWay),
         figure(RateDirection::SumOfBoth),
@@ -161,23 +166,13 @@ fn a_published_table_has_the_measured_figure_beside_each_and_the_reason_without_
     let plan = &mut journal.header.plan;
     let cell = plan.cells.iter().find(|it| it.measurement.name() == "tcp");
     let cell = cell.unwrap().id.clone();
-    let figure = |row: &str, direction| Published {
-        source: "a report".into(),
-        system: "a box".into(),
-        what: "TCP".into(),
-        value: 419_000_000,
-        unit: PublishedUnit::BitsPerS,
-        counts: Some(RateBasis {
-            kind: RateKind::Goodput,
-            layer: RateLayer::Payload,
-            direction,
-        }),
-        at: Some(PublishedAt {
+    let figure = |row: &str, direction| {
+        let at = PublishedAt {
             table: "1".into(),
             row: row.into(),
             column: "rate".into(),
-        }),
-        cells: vec![cell.clone()],
+        };
+        published(direction, Some(at), vec![cell.clone()])
     };
     plan.published = vec![
         figure("1", RateDirection::OneWay),
