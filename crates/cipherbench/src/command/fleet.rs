@@ -35,7 +35,6 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
         FleetCommand::Server { listen, store, .. } => serve(&ServerOptions {
             listen: *listen,
             folder: store.clone(),
-            more: String::new(),
         }),
         FleetCommand::Agent {
             labs,
@@ -67,7 +66,7 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
         }
         FleetCommand::Status { json } => status(&access, *json),
         FleetCommand::Cancel { job } => {
-            let before = fleet::run(async { connect(&access).await?.cancel(job).await });
+            let before = fleet::run(async { Fleet::connect(&access).await?.cancel(job).await });
             match before.map_err(failure)? {
                 None => Err(unknown(job)),
                 Some(state) if state.is_final() => {
@@ -84,7 +83,7 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
             }
         }
         FleetCommand::Release { job } => {
-            let released = fleet::run(async { connect(&access).await?.release(job).await });
+            let released = fleet::run(async { Fleet::connect(&access).await?.release(job).await });
             match released.map_err(failure)? {
                 true => output::stdout(&format!("job {job} is queued again\n"))?,
                 false => {
@@ -97,7 +96,7 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
             Ok(Exit::Done)
         }
         FleetCommand::Fetch { job, out } => {
-            let run = fleet::run(async { fetch(&connect(&access).await?, job, out).await });
+            let run = fleet::run(async { fetch(&Fleet::connect(&access).await?, job, out).await });
             let Some(run) = run.map_err(failure)? else {
                 return Err(unknown(job));
             };
@@ -105,10 +104,6 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
             Ok(Exit::Done)
         }
     }
-}
-
-async fn connect(access: &Access) -> Result<Fleet, FleetError> {
-    Fleet::connect(access).await
 }
 
 fn failure(error: FleetError) -> Failure {
@@ -199,10 +194,6 @@ fn agent(
         // Without events it is stopped by SIGKILL only, and loses nothing.
         let _ = port::wait_readable(&[stop.as_fd()], None);
         let _ = sender.send(true);
-        // The channel must not close before the agent has ended.
-        loop {
-            thread::park();
-        }
     });
     let agent = Agent {
         program,
@@ -234,7 +225,7 @@ fn queue(access: &Access, job: &Job, matrix: Option<&(String, String)>) -> Resul
         }
     };
     let sent = fleet::run(async {
-        let fleet = connect(access).await?;
+        let fleet = Fleet::connect(access).await?;
         for job in &jobs {
             submit(&fleet, job).await?;
         }
@@ -248,7 +239,7 @@ fn queue(access: &Access, job: &Job, matrix: Option<&(String, String)>) -> Resul
 
 fn status(access: &Access, json: bool) -> Result<Exit, Failure> {
     let found = fleet::run(async {
-        let fleet = connect(access).await?;
+        let fleet = Fleet::connect(access).await?;
         Ok((fleet.offers().await?, fleet.rows().await?))
     });
     let (offers, rows): (Vec<LabOffer>, Vec<Row>) = found.map_err(failure)?;

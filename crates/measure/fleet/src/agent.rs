@@ -10,8 +10,8 @@
 //! After a crash the folder says what was under way: a job whose folder is there is resumed before
 //! any other is taken, and uploaded before it is forgotten.
 
-use crate::archive::upload;
-use crate::lease::{BEAT, Lease, Wait};
+use crate::archive::{hex, upload};
+use crate::lease::{BEAT, Lease};
 use crate::message::{Held, Job, LabOffer, State};
 use crate::queue::ATTEMPTS_MAX;
 use crate::store::{Access, Fleet, FleetError, Found, Swap, read, swap};
@@ -19,7 +19,8 @@ use futures_util::future::join_all;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,7 @@ const LOOK: Duration = Duration::from_millis(500);
 const RETRY: Duration = Duration::from_secs(1);
 /// Between looks whether a run has ended.
 const STEP: Duration = Duration::from_millis(50);
-/// A run that is told to end gives its lab back in this time.
+/// How long a run may take to end after SIGTERM, giving its lab back, before SIGKILL.
 const END_LIMIT: Duration = Duration::from_secs(60);
 /// The program ends so when it was interrupted: the run can be resumed.
 const INTERRUPTED: i32 = 4;
@@ -105,6 +106,7 @@ impl Agent {
             lab: lab.clone(),
             fleet: fleet.clone(),
             stop: stop.clone(),
+            refused: RefCell::default(),
         };
         // One task for all: what they do is wait.
         join_all(self.labs.iter().map(|lab| tender(lab).serve(&say))).await;
@@ -137,7 +139,7 @@ pub(crate) fn random_word() -> String {
     let mut bytes = [0; 4];
     getrandom::fill(&mut bytes)
         .unwrap_or_else(|error| panic!("the kernel has no random bytes: {error}"));
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&bytes)
 }
 
 /// Replaces a file at once.
@@ -156,6 +158,8 @@ struct Tender {
     lab: AgentLab,
     fleet: Fleet,
     stop: watch::Receiver<bool>,
+    /// Jobs that do not fit the lab: neither they nor it change while the agent runs.
+    refused: RefCell<BTreeSet<String>>,
 }
 
 impl Tender {
@@ -190,7 +194,7 @@ impl Tender {
         let name = self.lab.name.clone();
         let mut stop = self.stop.clone();
         let taken = tokio::select! {
-            taken = Lease::take(&self.fleet, offer, |Wait::Held(why)| say(format!("{name}: {why}"))) => taken,
+            taken = Lease::take(&self.fleet, offer, |why| say(format!("{name}: {why}"))) => taken,
             _ = stop.wait_for(|stop| *stop) => return Ok(()),
         };
         let mut lease = taken?;
@@ -287,17 +291,21 @@ impl Tender {
 
     /// Takes a job of the queue.
     async fn next(&self, offer: &LabOffer) -> Result<Option<Kept>, FleetError> {
-        let fits = async |job: &Job| match self.misfit(offer, job).await {
-            None => true,
-            Some(reason) => {
-                let key = format!("{}.{}", job.id, offer.lab);
-                // For people only.
-                let _ = swap(&self.fleet.misfits, &key, 0, &reason).await;
-                false
+        let fits = async |job: &Job| {
+            if self.refused.borrow().contains(&job.id) {
+                return false;
             }
+            let Some(reason) = self.misfit(offer, job).await else {
+                return true;
+            };
+            self.refused.borrow_mut().insert(job.id.clone());
+            // For people only.
+            let key = format!("{}.{}", job.id, offer.lab);
+            swap(&self.fleet.misfits, &key, 0, &reason).await;
+            false
         };
         let claimed = self.fleet.claim(offer, fits).await?;
-        let Some((job, held, _)) = claimed else {
+        let Some((job, held)) = claimed else {
             return Ok(None);
         };
         let kept = Kept {
@@ -566,7 +574,7 @@ async fn ended(child: &mut Child) -> io::Result<ExitStatus> {
     }
 }
 
-/// Tells a run to end, and kills it when it does not.
+/// Ends a run by SIGTERM, or by SIGKILL after [`END_LIMIT`].
 async fn end(child: &mut Child) {
     // It is not reaped yet, so the number is its own.
     let _ = kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM);

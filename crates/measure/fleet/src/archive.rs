@@ -30,9 +30,10 @@ pub async fn upload(fleet: &Fleet, job: &str, folder: &Path) -> Result<Manifest,
         files: files_of(folder)?,
     };
     for file in &manifest.files {
-        if !is_kept(fleet, file).await {
-            put(fleet, file, &folder.join(&file.path)).await?;
+        if is_kept(fleet, file).await {
+            continue;
         }
+        put(fleet, file, &folder.join(&file.path)).await?;
         if !is_kept(fleet, file).await {
             return Err(FleetError::Refused {
                 what: format!("keep {} of job {job}", file.path),
@@ -100,7 +101,7 @@ pub async fn fetch(fleet: &Fleet, job: &str, into: &Path) -> Result<Option<PathB
     Ok(Some(target))
 }
 
-/// A path that stays within its folder, whoever wrote the list.
+/// A path of a list, refused if it leads out of the run's folder.
 fn inside(path: &str) -> Result<&Path, FleetError> {
     use std::path::Component;
     let path = Path::new(path);
@@ -219,7 +220,8 @@ fn hash(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// In hexadecimal, lower case.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -24,15 +24,8 @@ pub(crate) struct Lease {
     revision: u64,
 }
 
-/// Why there is no lease yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Wait {
-    /// Another agent lives there, or has a job.
-    Held(String),
-}
-
 impl Lease {
-    /// Takes a lab, and waits for it while another agent has it; `told` hears why, when that
+    /// Takes a lab, and waits while another agent has it; `tell` gets the reason each time it
     /// changes.
     ///
     /// # Errors
@@ -40,10 +33,10 @@ impl Lease {
     pub(crate) async fn take(
         fleet: &Fleet,
         offer: LabOffer,
-        mut told: impl FnMut(&Wait),
+        mut tell: impl FnMut(&str),
     ) -> Result<Self, FleetError> {
         let (mut seen, mut since) = (0, Instant::now());
-        let mut last = None;
+        let mut last = String::new();
         loop {
             let found: Option<Found<LabOffer>> = read(&fleet.labs, &offer.lab).await?;
             let revision = found.as_ref().map_or(0, |found| found.revision);
@@ -70,10 +63,9 @@ impl Lease {
                 Some(job) => format!("agent {} runs job {job} there", holder.agent),
                 None => format!("agent {} has it", holder.agent),
             });
-            let wait = Wait::Held(why);
-            if last.as_ref() != Some(&wait) {
-                told(&wait);
-                last = Some(wait);
+            if why != last {
+                tell(&why);
+                last = why;
             }
             sleep(LOOK).await;
         }

@@ -60,13 +60,13 @@ impl Selector {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "state")]
 pub enum State {
-    /// Nobody has it.
+    /// No agent has it.
     Queued {
-        /// Runs that began and did not come to an end.
+        /// Times that a run of it began and did not end.
         attempts: u32,
     },
-    /// An agent runs it. Nobody else begins it, whatever happens to the agent; only that lab's
-    /// agent resumes it.
+    /// An agent runs it. Only that agent resumes it, and no other begins it, even if the agent is
+    /// gone.
     Running(Held),
     /// It ended; its run is in the archive.
     Done {
@@ -125,7 +125,7 @@ pub struct LabOffer {
     pub lab: String,
     /// The agent's lasting identity: of this machine and folder.
     pub agent: String,
-    /// Of this start of the agent.
+    /// Of this start of the agent, so that no two starts write equal entries.
     pub incarnation: String,
     /// Machine, kernel, cores, and what the agent's own file says.
     pub labels: BTreeMap<String, String>,

@@ -107,12 +107,12 @@ impl Fleet {
         }
     }
 
-    /// Takes the best job that fits a lab, by `fits`; returns it with its state's revision.
+    /// Takes the best job that fits a lab, by `fits`.
     pub(crate) async fn claim(
         &self,
         offer: &LabOffer,
         mut fits: impl AsyncFnMut(&Job) -> bool,
-    ) -> Result<Option<(Job, Held, u64)>, FleetError> {
+    ) -> Result<Option<(Job, Held)>, FleetError> {
         let states: BTreeMap<String, Found<State>> = read_all(&self.states).await?;
         let mut queued = Vec::new();
         for (id, found) in states {
@@ -139,8 +139,8 @@ impl Fleet {
                 attempt: attempts + 1,
             };
             let running = State::Running(held.clone());
-            if let Swap::Made(revision) = swap(&self.states, &job.id, revision, &running).await {
-                return Ok(Some((job, held, revision)));
+            if swap(&self.states, &job.id, revision, &running).await != Swap::Lost {
+                return Ok(Some((job, held)));
             }
         }
         Ok(None)

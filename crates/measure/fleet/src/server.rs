@@ -24,8 +24,6 @@ pub struct ServerOptions {
     pub listen: SocketAddr,
     /// Its store.
     pub folder: PathBuf,
-    /// More lines of its configuration: TLS, users, a cluster.
-    pub more: String,
 }
 
 /// A server that this program started; dropping it stops it.
@@ -58,11 +56,10 @@ impl Server {
         let config = options.folder.join("server.conf");
         let log = options.folder.join("server.log");
         let text = format!(
-            "listen: \"{}\"\nserver_name: \"fleet-{}\"\njetstream {{\n  store_dir: {:?}\n  sync_interval: always\n}}\n{}",
+            "listen: \"{}\"\nserver_name: \"fleet-{}\"\njetstream {{\n  store_dir: {:?}\n  sync_interval: always\n}}\n",
             options.listen,
             options.listen.port(),
-            options.folder.join("store"),
-            options.more
+            options.folder.join("store")
         );
         fs::write(&config, text).map_err(disk(&config))?;
         let out = fs::File::create(&log).map_err(disk(&log))?;

@@ -133,7 +133,6 @@ impl Site {
         let options = ServerOptions {
             listen: free_address().unwrap(),
             folder: folder.path().join("server"),
-            more: String::new(),
         };
         let server = Server::start(&options).unwrap();
         let runtime = runtime();
@@ -307,7 +306,7 @@ fn chaos() {
         let (name, lab) = &names[which];
         running[which] = site.start(name, lab);
     }
-    // A run that is killed three times is parked, which is told, and not lost.
+    // A job whose run was killed three times is parked: reported, and not lost.
     let states = site.await_all("at an end", State::is_final);
     assert_eq!(states.len() as u64, jobs);
     let fleet = site.fleet();
