@@ -54,7 +54,8 @@ fn main() -> ExitCode {
         }
     }
     let no_hosts = no_lab.clone().or_else(hosts::missing);
-    let tests = [
+    // What is refused, killed or answered without a figure.
+    let beside = [
         tests!(None, texts:
             help_is_as_recorded,
             version_shows_revision_and_engines,
@@ -73,10 +74,6 @@ fn main() -> ExitCode {
             certificates_are_created_once_and_for_valid_names_only,
             a_ppk_is_the_same_in_both_files,
         ),
-        tests!(None, compare:
-            a_device_of_half_the_speed_violates_a_gate,
-            old_cut_and_repeated_runs_are_compared_or_refused_with_their_place,
-        ),
         tests!(None, programs:
             check_and_plan_warn_of_missing_programs,
             a_lab_demands_only_programs_that_its_cells_need,
@@ -84,28 +81,29 @@ fn main() -> ExitCode {
             a_device_without_its_programs_is_refused,
             what_make_peers_installs_is_found_without_a_variable,
         ),
+        tests!(None, fleet: without_a_server_each_command_says_what_to_do),
+        tests!(None, kme:
+            two_kmes_serve_until_a_termination_signal,
+            mistakes_of_a_kme_are_reported_before_it_serves,
+        ),
+        tests!(None, devices: unknown_and_unusable_devices_are_reported),
+        tests!(None, speed: impossible_measurements_are_refused),
+        tests!(None, frames: an_invalid_spec_is_an_error),
+        tests!(None, trust:
+            an_own_journal_is_resumed_without_a_question,
+            a_journal_from_elsewhere_needs_trust_or_an_agreement,
+            a_changed_journal_runs_none_of_its_commands,
+        ),
         tests!(no_hosts, hosts:
-            two_hosts_measure_as_one_machine_does,
             pods_are_reached_by_kubectl,
-            boxes_between_two_hosts_are_measured_by_tools_and_frames,
-            clocks_are_compared_through_the_boxes,
-            one_gateway_alone_is_measured_between_two_hosts_of_two_clocks,
-            a_tap_on_one_of_the_hosts_proves_encryption,
             what_two_hosts_with_boxes_cannot_do_is_refused_in_words,
             ctrl_c_gives_back_both_hosts_and_takes_the_boxes_down,
             a_killed_run_gives_back_both_hosts_and_takes_the_boxes_down,
-            the_tester_may_be_one_of_the_two_hosts,
             doctor_looks_at_both_hosts,
-            doctor_tunes_both_hosts_and_restores_them_exactly,
-            what_a_host_does_not_let_be_tuned_is_reported,
-            latency_between_two_clocks_has_a_bound_that_holds,
-            an_unequal_way_widens_the_bound_and_leads_to_round_trips,
-            a_report_between_two_clocks_says_that_its_latency_is_of_round_trips,
             a_host_is_sent_the_program_and_keeps_nothing,
             a_killed_ssh_session_frees_the_host,
             a_host_that_is_cut_off_frees_itself,
             a_run_waits_for_a_host_that_reboots_and_goes_on,
-            each_host_is_read_for_itself,
             a_tester_that_sleeps_frees_its_hosts,
             a_host_that_cannot_be_used_is_refused_in_words,
             a_host_of_another_kind_or_version_is_refused_in_words,
@@ -113,42 +111,10 @@ fn main() -> ExitCode {
             a_program_that_arrives_damaged_is_refused_and_keeps_nothing,
             a_sudo_that_asks_is_refused_in_words,
             what_a_login_shell_prints_is_ignored,
-            cpus_of_a_host_are_used_recorded_and_checked,
             more_cores_than_a_host_has_fail_the_cell_with_its_name,
             a_program_that_a_host_lacks_is_named_before_anything_is_measured,
             two_runs_of_one_lab_exclude_each_other_on_its_hosts,
         ),
-        tests!(no_lab, programs: cells_without_their_programs_are_left_out_on_request_and_measured_later),
-        tests!(fleet::missing(), fleet: a_campaign_goes_through_a_fleet_and_comes_back_whole),
-        tests!(None, fleet: without_a_server_each_command_says_what_to_do),
-        tests!(None, kme:
-            two_kmes_serve_until_a_termination_signal,
-            mistakes_of_a_kme_are_reported_before_it_serves,
-        ),
-        tests!(None, devices:
-            a_functional_trial_ends_in_a_table,
-            speeds_of_devices_are_a_run,
-            an_interrupted_fatigue_trial_is_resumed,
-            a_device_with_wrong_results_exits_1,
-            invalid_trials_are_repeated_only_on_request,
-            unknown_and_unusable_devices_are_reported,
-        ),
-        tests!(None, speed:
-            every_engine_has_a_rate_for_every_size_and_direction,
-            threads_are_measured_alone_and_together,
-            curves_are_charted_and_kept_in_the_cache,
-            insecure_suites_and_engines_are_marked_everywhere,
-            impossible_measurements_are_refused,
-        ),
-        tests!(no_lab, runs:
-            a_run_ends_in_a_table_and_every_document,
-            a_report_is_rebuilt_byte_for_byte,
-            reference_campaigns_print_their_published_figures_beside_measured_ones,
-            a_published_table_stands_beside_what_was_measured,
-            json_output_is_pure_and_quiet_prints_nothing_else,
-            a_terminal_sees_a_bar_that_clears_itself,
-        ),
-        tests!(no_user, runs: an_ordinary_user_runs_in_a_user_namespace),
         tests!(no_user, faults: a_missing_privilege_is_reported_with_the_responsible_setting),
         tests!(no_lab, interrupts:
             a_run_that_was_killed_is_resumed_without_losing_a_trial,
@@ -164,18 +130,63 @@ fn main() -> ExitCode {
             a_lab_name_in_use_is_refused,
             an_unreadable_journal_is_reported_with_its_line,
             a_device_that_dies_during_a_trial_fails_its_cell_with_the_reason,
-            doctor_applies_settings_and_reverts_them_exactly,
         ),
+        tests!(no_lab, encrypt:
+            two_gateways_carry_a_ping_count_it_and_stop_cleanly,
+            a_wrong_key_file_is_refused,
+            an_address_in_use_is_refused,
+        ),
+    ];
+    // Another test's work is what spoils a figure, and settings are the whole machine's.
+    let alone = [
+        tests!(None, compare:
+            a_device_of_half_the_speed_violates_a_gate,
+            old_cut_and_repeated_runs_are_compared_or_refused_with_their_place,
+        ),
+        tests!(no_hosts, hosts:
+            two_hosts_measure_as_one_machine_does,
+            boxes_between_two_hosts_are_measured_by_tools_and_frames,
+            clocks_are_compared_through_the_boxes,
+            one_gateway_alone_is_measured_between_two_hosts_of_two_clocks,
+            a_tap_on_one_of_the_hosts_proves_encryption,
+            the_tester_may_be_one_of_the_two_hosts,
+            latency_between_two_clocks_has_a_bound_that_holds,
+            an_unequal_way_widens_the_bound_and_leads_to_round_trips,
+            a_report_between_two_clocks_says_that_its_latency_is_of_round_trips,
+            doctor_tunes_both_hosts_and_restores_them_exactly,
+            what_a_host_does_not_let_be_tuned_is_reported,
+            each_host_is_read_for_itself,
+            cpus_of_a_host_are_used_recorded_and_checked,
+        ),
+        tests!(no_lab, programs: cells_without_their_programs_are_left_out_on_request_and_measured_later),
+        tests!(fleet::missing(), fleet: a_campaign_goes_through_a_fleet_and_comes_back_whole),
+        tests!(None, devices:
+            a_functional_trial_ends_in_a_table,
+            speeds_of_devices_are_a_run,
+            an_interrupted_fatigue_trial_is_resumed,
+            a_device_with_wrong_results_exits_1,
+            invalid_trials_are_repeated_only_on_request,
+        ),
+        tests!(None, speed:
+            every_engine_has_a_rate_for_every_size_and_direction,
+            threads_are_measured_alone_and_together,
+            curves_are_charted_and_kept_in_the_cache,
+            insecure_suites_and_engines_are_marked_everywhere,
+        ),
+        tests!(no_lab, runs:
+            a_run_ends_in_a_table_and_every_document,
+            a_report_is_rebuilt_byte_for_byte,
+            reference_campaigns_print_their_published_figures_beside_measured_ones,
+            a_published_table_stands_beside_what_was_measured,
+            json_output_is_pure_and_quiet_prints_nothing_else,
+            a_terminal_sees_a_bar_that_clears_itself,
+        ),
+        tests!(no_user, runs: an_ordinary_user_runs_in_a_user_namespace),
+        tests!(no_lab, faults: doctor_applies_settings_and_reverts_them_exactly),
         tests!(None, frames:
             the_lab_in_memory_measures_without_any_privilege,
             calibrate_measures_the_tester_alone,
             ctrl_c_ends_a_long_frame_trial_within_a_second,
-            an_invalid_spec_is_an_error,
-        ),
-        tests!(None, trust:
-            an_own_journal_is_resumed_without_a_question,
-            a_journal_from_elsewhere_needs_trust_or_an_agreement,
-            a_changed_journal_runs_none_of_its_commands,
         ),
         tests!(no_lab, frames:
             each_direction_is_measured_separately_on_stations,
@@ -199,14 +210,19 @@ fn main() -> ExitCode {
             the_clock_is_set_and_set_back,
         ),
         tests!(no_lab, soak: a_short_soak_gives_every_frame_one_end),
-        tests!(no_lab, encrypt:
-            two_gateways_carry_a_ping_count_it_and_stop_cleanly,
-            a_wrong_key_file_is_refused,
-            an_address_in_use_is_refused,
-        ),
     ];
-    let mut arguments = Arguments::from_args();
-    // One after the other: another test's work is what spoils a figure.
-    arguments.test_threads = arguments.test_threads.or(Some(1));
-    libtest_mimic::run(&arguments, tests.into_iter().flatten().collect()).exit_code()
+    let arguments = Arguments::from_args();
+    let run = |tests: Vec<Vec<Trial>>, at_once| {
+        let mut arguments = arguments.clone();
+        arguments.test_threads = arguments.test_threads.or(Some(at_once));
+        libtest_mimic::run(&arguments, tests.into_iter().flatten().collect())
+    };
+    let conclusions = [run(beside.into(), 3), run(alone.into(), 1)];
+    match conclusions
+        .iter()
+        .any(libtest_mimic::Conclusion::has_failed)
+    {
+        true => ExitCode::from(101),
+        false => ExitCode::SUCCESS,
+    }
 }

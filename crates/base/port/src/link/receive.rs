@@ -14,6 +14,10 @@ use wire::vnet::{NEEDS_CSUM, VNET_HEADER_BYTES};
 
 /// Size of the whole ring: thousands of frames of an ordinary link.
 const RING_BYTES: usize = 8 << 20;
+/// Where frames are long, the ring still has this many slots: 10 ms of 200 000 small frames/s.
+const SLOTS_MIN: usize = 2048;
+/// But not more memory.
+const RING_BYTES_MAX: usize = 32 << 20;
 /// The kernel allocates memory in pieces of this size.
 const BLOCK_BYTES: usize = 64 << 10;
 /// More than the kernel's header in a slot and its gap before the frame.
@@ -27,6 +31,7 @@ const HEADROOM_BYTES: usize = 16;
 pub(super) struct Receiver {
     ring: Mapping,
     slot_bytes: usize,
+    slots: usize,
     next: usize,
     /// The slot that is lent, to be returned to the kernel.
     lent: Option<usize>,
@@ -69,17 +74,20 @@ impl Receiver {
         set(libc::PACKET_COPY_THRESH, 1)?;
         let whole = SLOT_HEADER_BYTES + interface.mtu + LINK_HEADER_BYTES + CLEAR_ROOM_BYTES;
         let slot_bytes = whole.next_power_of_two().min(BLOCK_BYTES);
+        let ring_bytes = (SLOTS_MIN * slot_bytes).clamp(RING_BYTES, RING_BYTES_MAX);
+        let slots = ring_bytes / slot_bytes;
         let request = libc::tpacket_req {
             tp_block_size: BLOCK_BYTES as libc::c_uint,
-            tp_block_nr: (RING_BYTES / BLOCK_BYTES) as libc::c_uint,
+            tp_block_nr: (ring_bytes / BLOCK_BYTES) as libc::c_uint,
             tp_frame_size: slot_bytes as libc::c_uint,
-            tp_frame_nr: (RING_BYTES / slot_bytes) as libc::c_uint,
+            tp_frame_nr: slots as libc::c_uint,
         };
         kernel::set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
         let long = TAG_BYTES + CLEAR_BUFFER_BYTES + CLEAR_ROOM_BYTES;
         Ok(Self {
-            ring: Mapping::of_socket(socket, RING_BYTES, 0)?,
+            ring: Mapping::of_socket(socket, ring_bytes, 0)?,
             slot_bytes,
+            slots,
             next: 0,
             lent: None,
             long: vec![0; long].into_boxed_slice(),
@@ -129,7 +137,7 @@ impl Receiver {
                     .read()
             };
             self.lent = Some(self.next);
-            self.next = (self.next + 1) % (RING_BYTES / self.slot_bytes);
+            self.next = (self.next + 1) % self.slots;
             if self.next == 0 {
                 // Once per round: under overload every slot reports losses.
                 self.count_losses(socket);

@@ -293,3 +293,28 @@ fn a_network_behind_a_router_is_none_that_the_lab_has() {
     ];
     assert_eq!(map.networks, expected.map(Ipv4Addr::from));
 }
+
+#[test]
+fn the_last_nat_of_a_path_gives_gw1_the_address_that_gw2_sees() {
+    let inner = Ipv4Addr::new(192, 0, 2, 1);
+    for path in [&[][..], &[Element::Router, Element::Bridge]] {
+        let map = map_of(path);
+        assert_eq!(map.translations(), []);
+        assert_eq!(map.seen_address(W0), inner);
+    }
+    let map = map_of(&[Element::Nat, Element::Bridge, Element::Router, Element::Nat]);
+    let translations = map.translations();
+    let [(first, outside), (second, further_outside)] = &translations[..] else {
+        panic!("{translations:?}");
+    };
+    assert_eq!([first, second].map(|node| node.name()), ["nat1", "nat4"]);
+    // The second hides the address that the first gave.
+    assert_eq!(
+        [outside.inner, further_outside.inner],
+        [inner, outside.outer]
+    );
+    assert_eq!(map.seen_address(W0), further_outside.outer);
+    assert_ne!(outside.outer, further_outside.outer);
+    // Nothing hides gw2.
+    assert_eq!(map.seen_address(W1), map.address(W1));
+}
