@@ -44,6 +44,7 @@ const FOLDERS: [&str; 11] = [
     "bench",
     "campaigns",
     "crates",
+    "deploy",
     "docs",
     "fuzz",
     "labs",
