@@ -119,8 +119,14 @@ fn main() -> ExitCode {
             two_runs_of_one_lab_exclude_each_other_on_its_hosts,
         ),
         tests!(no_lab, programs: cells_without_their_programs_are_left_out_on_request_and_measured_later),
-        tests!(fleet::missing(), fleet: a_campaign_goes_through_a_fleet_and_comes_back_whole),
-        tests!(None, fleet: without_a_server_each_command_says_what_to_do),
+        tests!(fleet::missing(), fleet:
+            a_campaign_goes_through_a_fleet_and_comes_back_whole,
+            users_do_what_they_may_and_a_campaign_loads_what_the_agent_allows,
+        ),
+        tests!(None, fleet:
+            check_names_each_command_that_is_not_allowed,
+            without_a_server_each_command_says_what_to_do,
+        ),
         tests!(None, kme:
             two_kmes_serve_until_a_termination_signal,
             mistakes_of_a_kme_are_reported_before_it_serves,
