@@ -39,7 +39,7 @@ fn listed_by_git(which: &[&str]) -> Option<Vec<PathBuf>> {
 }
 
 /// Folders with sources, without the files beside them.
-const FOLDERS: [&str; 11] = [
+const FOLDERS: [&str; 12] = [
     ".ci",
     "bench",
     "campaigns",

@@ -5,8 +5,8 @@
 //! (`target/release/cipherbench`) the idle agent is its `fleet agent memory`.
 
 use fleet::{
-    Access, Agent, AgentLab, Change, Fleet, Held, Job, Manifest, RunFile, Selector, Server,
-    ServerOptions, State, free_address, submit, upload, watch,
+    Access, Agent, AgentLab, Change, Figure, Fleet, Held, Job, Manifest, RunFigures, RunFile,
+    Selector, Server, ServerOptions, State, free_address, submit, upload, watch,
 };
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 const ARCHIVED: usize = 10_000;
 const QUEUED: usize = 500;
+/// A cell that each of the ended jobs has measured.
+const CELL: &str = "throughput-1500-direct";
 /// Agents with one lab each, whose leases are renewed.
 const AGENTS: usize = 1000;
 const IDLE: Duration = Duration::from_secs(60);
@@ -44,8 +46,9 @@ fn main() {
     let access = server.access().clone();
     fleet::run(async {
         server.set_up().await.expect("a fleet");
-        fill(&access.url).await;
+        fill(&access).await;
         status(&access).await;
+        history(&access).await;
     });
     let program = words.first().map(PathBuf::from);
     idle_agent(&access, folder.path(), program.as_deref());
@@ -108,7 +111,14 @@ async fn bucket(url: &str, name: &str) -> async_nats::jetstream::kv::Store {
 }
 
 /// Jobs as they are after months, and a queue.
-async fn fill(url: &str) {
+async fn fill(access: &Access) {
+    let url = &access.url;
+    let fleet = &Fleet::connect(access).await.expect("a fleet");
+    let figures = &RunFigures {
+        // As long as a machine's record.
+        surroundings: serde_json::json!({ "environment": { "all": "x".repeat(2000) } }),
+        cells: BTreeMap::from([(CELL.to_owned(), vec![figure(), figure()])]),
+    };
     let (jobs, states) = (
         bucket(url, "fleet-jobs").await,
         bucket(url, "fleet-states").await,
@@ -133,6 +143,9 @@ async fn fill(url: &str) {
                     .collect(),
             };
             runs.put(&id, bytes(&manifest).into()).await.expect("kept");
+            let (its, labels) = (job(id.clone()), BTreeMap::new());
+            let added = fleet.add_figures(&its, "memory", &labels, figures);
+            added.await.expect("kept");
             let held = Held {
                 lab: "memory".to_owned(),
                 agent: "host-00000000".to_owned(),
@@ -168,6 +181,31 @@ async fn status(access: &Access) {
     times.sort_by(f64::total_cmp);
     println!(
         "status: median {:.3} s, longest {:.3} s of 5",
+        times[2], times[4]
+    );
+}
+
+fn figure() -> Figure {
+    Figure {
+        key: "frames_per_s".to_owned(),
+        load_percent: None,
+        value: 123_456.7,
+        repeats: 5,
+    }
+}
+
+async fn history(access: &Access) {
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let since = Instant::now();
+        let fleet = Fleet::connect(access).await.expect("a fleet");
+        let points = fleet.history(CELL).await.expect("points");
+        assert_eq!(points.len(), ARCHIVED);
+        times.push(since.elapsed().as_secs_f64());
+    }
+    times.sort_by(f64::total_cmp);
+    println!(
+        "history of a cell in {ARCHIVED} runs: median {:.3} s, longest {:.3} s of 5",
         times[2], times[4]
     );
 }

@@ -226,9 +226,11 @@ impl Bucket {
             .unwrap_or_else(|error| unreachable!("an entry is maps, texts and numbers: {error}"));
         let subject = format!("$KV.{}.{key}", self.store.name);
         self.denials.forget(&subject);
+        // Of an entry that was deleted, the deletion's.
+        let mut expected = revision;
         loop {
             let updated = tokio::select! {
-                updated = self.store.update(key, bytes.clone().into(), revision) => updated,
+                updated = self.store.update(key, bytes.clone().into(), expected) => updated,
                 subject = self.denials.under(&subject) => return Err(FleetError::Denied {
                     what: format!("change {key} of {}", self.store.name),
                     subject,
@@ -244,7 +246,10 @@ impl Bucket {
                 Ok(Some(entry)) if entry.value == bytes => {
                     return Ok(Swap::Made(entry.revision));
                 }
-                Ok(Some(entry)) if entry.revision == revision => {}
+                Ok(Some(entry)) if entry.revision == expected => {}
+                Ok(Some(entry)) if revision == 0 && entry.operation != Operation::Put => {
+                    expected = entry.revision;
+                }
                 Ok(None) if revision == 0 => {}
                 Ok(_) => return Ok(Swap::Lost),
                 Err(_) => tokio::time::sleep(RETRY).await,
