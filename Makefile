@@ -6,12 +6,14 @@ ARGS ?=
 # What `make fuzz` runs, and for how long.
 TARGET ?= list
 SECONDS ?= 60
+# The game of `make chaos`: seed, agents, jobs, kills, of which every eleventh is of the server.
+CHAOS ?= 7 20 500 110
 
 # rustup's own installer puts cargo here without changing the PATH of open shells.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build bench-capture bench-device bench-direct bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns compare-power explore truth emulate soak fuzz fuzz-all lint fmt doc deny hardening sbom reproducible install kernel token peers clean
+.PHONY: help setup run test build bench-capture bench-device bench-direct bench-fleet bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns chaos compare-power explore truth emulate soak fuzz fuzz-all lint fmt doc deny hardening sbom reproducible install kernel kubernetes token peers clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +40,9 @@ bench-capture: build ## What a capture costs TCP, with it and without in turn (r
 
 bench-direct: build ## What our checks cost TCP over `direct`, beside iperf3 by hand (root)
 	bench/direct.py $(ARGS)
+
+bench-fleet: build ## What a fleet costs and carries: an idle agent, `status` of 10 000 jobs, leases and runs per second
+	cargo run --release --locked --package cipherbench-fleet --example scale -- target/release/cipherbench
 
 bench-frames: build ## Frames per second of our generator and of iperf3 over one veth pair (root)
 	bench/frames.py $(ARGS)
@@ -74,6 +79,10 @@ bench-search: ## Trials and time of each search on simulated devices
 
 campaigns: build ## Run every shipped campaign, shortened, and list the cells without a figure (root; ARGS="quick ipsec")
 	bench/campaigns.py $(ARGS)
+
+chaos: ## A fleet of 20 agents and 500 jobs, 100 kills of agents and 10 of the server, by a seed (CHAOS="7 20 500 110")
+	scripts/tools.sh nats >/dev/null
+	CHAOS="$(CHAOS)" cargo test --release --locked --package cipherbench-fleet --test chaos -- killed_agents
 
 compare-power: ## How often `compare` finds a drop between simulated runs, and one that is none (ARGS=100: comparisons)
 	cargo run --release --locked --package cipherbench-compare --example power -- $(ARGS)
@@ -124,6 +133,9 @@ install: build ## Install the program to PREFIX/bin (default /usr/local), and th
 
 kernel: ## Run the tests of the kernel's own tunnels on a distribution's kernel, emulated (apt; a few minutes)
 	@scripts/kernel.sh
+
+kubernetes: ## Check the manifests in deploy/kubernetes by Kubernetes' schemas
+	@scripts/kubernetes.sh
 
 token: ## Test PKCS#11 v3.2, ML-DSA and ML-KEM on a software token (needs libclang and pkcs11-tool; 10 minutes)
 	@scripts/token.sh $(ARGS)

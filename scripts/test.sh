@@ -59,4 +59,6 @@ tests() {
 }
 tests --all-targets --no-run
 [ -n "$clippy" ] || RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --no-deps --locked
+# A developer checks the manifests by `make kubernetes`: the schemas are a download of 23 MB.
+[ "${CI:-}" != true ] || scripts/kubernetes.sh target/debug/cipherbench
 tests --no-fail-fast

@@ -2,7 +2,7 @@
 
 mod fleet;
 
-pub(crate) use fleet::{Fleet, FleetCommand};
+pub(crate) use fleet::{DEFAULT_URL, Fleet, FleetCommand};
 
 use crate::exit::EXIT_CODES;
 use crate::version;
@@ -95,6 +95,9 @@ pub(crate) enum Command {
     /// On NATS JetStream; docs/fleet.md describes it. Measuring is as with `run`, on the machine of
     /// the lab.
     Fleet(Fleet),
+    /// Print a run's figures by cell as JSON, for the archive of a fleet
+    #[command(hide = true)]
+    Figures(Figures),
     /// Serve a run as one of its stations, on standard input and output
     ///
     /// A run starts its stations itself; this is for `ssh host cipherbench station` and the like.
@@ -181,6 +184,9 @@ pub(crate) struct Check {
     /// Lab for the campaigns: a file, or a built-in lab (`namespaces`, `memory`)
     #[arg(long, value_name = "FILE")]
     pub(crate) lab: Option<PathBuf>,
+    /// Refuse campaigns that run, load or read what is not a line of this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) allow: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -263,8 +269,14 @@ pub(crate) enum ExportFormat {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Figures {
+    /// Folder of the run
+    pub(crate) run: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Compare {
-    /// Folders of runs, the base first
+    /// Folders of runs, or `fleet:JOB` of the fleet at $CIPHERBENCH_FLEET; the base first
     #[arg(required = true, value_name = "RUN")]
     pub(crate) runs: Vec<PathBuf>,
     /// Compare device OLD of the base with device NEW of the others, or of the same single run; may

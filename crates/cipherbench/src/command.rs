@@ -10,6 +10,7 @@ pub(crate) mod devices;
 pub(crate) mod doctor;
 pub(crate) mod encrypt;
 pub(crate) mod export;
+pub(crate) mod figures;
 pub(crate) mod fleet;
 pub(crate) mod frames;
 pub(crate) mod http;

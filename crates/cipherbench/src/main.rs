@@ -37,6 +37,7 @@ fn main() -> Exit {
         Command::Fatigue(arguments) => command::devices::fatigue(&arguments),
         Command::Keys(arguments) => command::keys::keys(&arguments),
         Command::Fleet(arguments) => command::fleet::fleet(&arguments),
+        Command::Figures(arguments) => command::figures::figures(&arguments),
         Command::Station(arguments) => command::station::station(&arguments),
         Command::Frames => command::frames::frames(),
         Command::Http => command::http::http(),

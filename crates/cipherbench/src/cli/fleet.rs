@@ -4,15 +4,19 @@ use clap::{Args, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+/// Of a server that `fleet server` starts.
+pub(crate) const DEFAULT_URL: &str = "nats://127.0.0.1:4222";
+
 #[derive(Debug, Args)]
 pub(crate) struct Fleet {
     /// The server
     #[arg(long, global = true, value_name = "URL", env = "CIPHERBENCH_FLEET")]
-    #[arg(default_value = "nats://127.0.0.1:4222")]
+    #[arg(default_value = DEFAULT_URL)]
     pub(crate) url: String,
-    /// File of credentials: a user's JWT and NKey
-    #[arg(long, global = true, value_name = "FILE")]
-    pub(crate) credentials: Option<PathBuf>,
+    /// The user's NKey (`fleet key`), or credentials of NATS (.creds); signs what is submitted
+    #[arg(long, alias = "credentials", global = true, value_name = "FILE")]
+    #[arg(env = "CIPHERBENCH_FLEET_KEY")]
+    pub(crate) key: Option<PathBuf>,
     /// Certificates of who signed the server's (PEM)
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) ca: Option<PathBuf>,
@@ -33,6 +37,9 @@ pub(crate) enum FleetCommand {
         /// Folder of its store
         #[arg(long, value_name = "DIR", default_value = "fleet")]
         store: PathBuf,
+        /// Who may do what: lines `ROLE KEY NAME` with the roles reader, submitter and agent
+        #[arg(long, value_name = "FILE", conflicts_with = "existing")]
+        users: Option<PathBuf>,
         /// Start none: make the fleet on the server at `--url`
         #[arg(long)]
         existing: bool,
@@ -54,6 +61,19 @@ pub(crate) enum FleetCommand {
         /// What submitters may ask for, such as `firmware=2.1`
         #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
         labels: Vec<(String, String)>,
+        /// What campaigns may run and read here: lines as `check --allow` reads them
+        ///
+        /// Without it, campaigns of `external` boxes and of devices that load code do not fit.
+        #[arg(long, value_name = "FILE")]
+        allow: Option<PathBuf>,
+        /// Run only jobs signed by these keys: lines `KEY NAME`
+        #[arg(long, value_name = "FILE")]
+        trust: Option<PathBuf>,
+    },
+    /// Make a user's key; prints the public one
+    Key {
+        /// File for it, which must not exist
+        file: PathBuf,
     },
     /// Queue a campaign; prints the jobs' ids
     Submit {
@@ -79,14 +99,26 @@ pub(crate) enum FleetCommand {
         /// One job for each value, in labs with that label
         #[arg(long, value_name = "KEY=VALUE,VALUE", value_parser = label)]
         matrix: Option<(String, String)>,
+        /// Again each period, once in each, until it is cancelled: `1 day`, `6 h`
+        #[arg(long, value_name = "PERIOD", value_parser = period)]
+        every: Option<u64>,
     },
     /// List labs and jobs
     Status {
         /// As JSON
         #[arg(long)]
         json: bool,
+        /// All jobs, not only those under way and the last 20 that ended
+        #[arg(long)]
+        all: bool,
     },
-    /// Cancel a job; a run of it is ended
+    /// Print jobs under way and each change of a job, until Ctrl-C
+    Watch {
+        /// End once no job is left that has not ended
+        #[arg(long)]
+        until_done: bool,
+    },
+    /// Cancel a job; a run of it is ended, and what is repeated is so no more
     Cancel {
         /// Its id
         job: String,
@@ -106,6 +138,16 @@ pub(crate) enum FleetCommand {
         #[arg(long, value_name = "DIR", default_value = "runs")]
         out: PathBuf,
     },
+    /// Print a cell's figures in all runs, where they changed, and what else changed there
+    ///
+    /// Without a cell, lists the cells.
+    History {
+        /// The cell's id, as in a run's results.json
+        cell: Option<String>,
+        /// As JSON
+        #[arg(long, requires = "cell")]
+        json: bool,
+    },
 }
 
 /// `key=value`.
@@ -115,5 +157,47 @@ fn label(text: &str) -> Result<(String, String), String> {
             Ok((key.to_owned(), value.to_owned()))
         }
         _ => Err("write KEY=VALUE, such as `firmware=2.1`".to_owned()),
+    }
+}
+
+/// A period in seconds.
+fn period(text: &str) -> Result<u64, String> {
+    let days = ["days", "day", "d"]
+        .iter()
+        .find_map(|unit| text.trim().strip_suffix(unit));
+    let seconds = match days.map(|number| number.trim().parse::<u32>()) {
+        Some(Ok(days)) => u64::from(days) * 24 * 60 * 60,
+        Some(Err(_)) => return Err("write a whole number of days, such as `1 day`".to_owned()),
+        None => {
+            let period = units::time::parse(text).map_err(|error| error.to_string())?;
+            if period.subsec_nanos() != 0 {
+                return Err("write a whole number of seconds".to_owned());
+            }
+            period.as_secs()
+        }
+    };
+    match seconds {
+        0 => Err("a period has at least 1 s".to_owned()),
+        seconds => Ok(seconds),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::period;
+
+    #[test]
+    fn a_period_is_a_whole_number_of_seconds() {
+        for (text, seconds) in [
+            ("1 day", 86_400),
+            ("2 d", 172_800),
+            ("6 h", 21_600),
+            ("1s", 1),
+        ] {
+            assert_eq!(period(text), Ok(seconds), "{text}");
+        }
+        for text in ["", "day", "0 s", "500 ms", "-1 day", "1.5 days", "soon"] {
+            assert!(period(text).is_err(), "{text}");
+        }
     }
 }

@@ -4,9 +4,11 @@
 use crate::cli::Check;
 use crate::exit::{Exit, Failure};
 use crate::{output, planning, programs};
-use campaign::plan::LabKind;
+use campaign::plan::{Demand, LabKind};
 use campaign::{Campaign, HostFacts, Input, LabFile, Plan, estimate};
 use lab::programs::Missing;
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
 use units::human::counted;
 use yaml::Mistakes;
@@ -18,6 +20,7 @@ use yaml::Mistakes;
 /// among the others; without one, in the lab that `run` would use.
 pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
     let given = arguments.lab.as_deref().map(planning::load_lab);
+    let allowed = arguments.allow.as_deref().map(Allowed::read).transpose()?;
     let host = planning::host_facts();
     let files: Vec<_> = arguments
         .files
@@ -38,7 +41,13 @@ pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
                 Ok(Checked::plain(format!("lab {name}{unseen}")))
             }
             Ok(Content::Campaign(campaign)) => {
-                let check = |it: &Campaign| in_labs(it, &fitting(it, &labs), &host);
+                let check = |it: &Campaign| {
+                    let checked = in_labs(it, &fitting(it, &labs), &host)?;
+                    if let Some(allowed) = &allowed {
+                        allowed.check(path, &checked.permissions)?;
+                    }
+                    Ok(checked)
+                };
                 match campaign.shortened() {
                     Some(short) => check(&short).and_then(|_| check(&campaign)),
                     None => check(&campaign),
@@ -52,6 +61,7 @@ pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
                 summary,
                 missing,
                 cells,
+                ..
             }) => {
                 output::stdout(&format!("ok  {}  {summary}\n", path.display()))?;
                 programs::warn(&format!("{}: ", path.display()), &missing, cells);
@@ -133,6 +143,8 @@ struct Checked {
     missing: Vec<Missing>,
     /// The number of its cells.
     cells: usize,
+    /// What it runs, loads and reads beside Cipherbench's own programs.
+    permissions: Vec<Demand>,
 }
 
 impl Checked {
@@ -141,7 +153,52 @@ impl Checked {
             summary,
             missing: Vec::new(),
             cells: 0,
+            permissions: Vec::new(),
         }
+    }
+}
+
+/// The lines of a file of what campaigns may run, load and read here.
+struct Allowed<'a> {
+    path: &'a Path,
+    lines: BTreeSet<String>,
+}
+
+impl<'a> Allowed<'a> {
+    fn read(path: &'a Path) -> Result<Self, Failure> {
+        let text = fs::read_to_string(path).map_err(|error| {
+            let text = format!(
+                "cannot read {}: {error}\nhelp: write what campaigns may run as lines, such as `up: ssh admin@192.0.2.1 \
+                 reload`; an empty file allows nothing",
+                path.display()
+            );
+            Failure::new(Exit::Usage, text)
+        })?;
+        let lines = text.lines().map(|line| line.trim().to_owned());
+        Ok(Self {
+            path,
+            lines: lines.collect(),
+        })
+    }
+
+    fn check(&self, campaign: &Path, permissions: &[Demand]) -> Result<(), String> {
+        let mut others = permissions
+            .iter()
+            .filter(|demand| !self.lines.contains(demand.what.trim()));
+        let Some(first) = others.next() else {
+            return Ok(());
+        };
+        let more = match others.count() {
+            0 => String::new(),
+            more => format!("\n  and {}", counted(more as u64, "more such line")),
+        };
+        Err(format!(
+            "error: {}: {} runs what {} does not allow\n  {}{more}\nhelp: whoever owns that file can allow it by that line",
+            campaign.display(),
+            first.place,
+            self.path.display(),
+            first.shown()
+        ))
     }
 }
 
@@ -192,6 +249,7 @@ fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<Ch
             ),
             missing,
             cells: plan.cells.len(),
+            permissions: plan.permissions(),
         }),
         None => {
             let refusals = refused

@@ -1,10 +1,11 @@
 //! `cipherbench compare A B …`: what changed between runs, and whether gates hold.
 
+use super::fleet;
 use crate::cli::Compare;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use compare::{Gate, Options, Outcome, Run};
-use journal::{Journal, JournalError};
+use journal::Journal;
 
 pub(crate) fn compare(arguments: &Compare) -> Result<Exit, Failure> {
     let usage = |error: &dyn ToString| Failure::new(Exit::Usage, error.to_string());
@@ -19,8 +20,15 @@ pub(crate) fn compare(arguments: &Compare) -> Result<Exit, Failure> {
     };
     let runs = arguments.runs.iter();
     let runs: Vec<(String, Journal)> = runs
-        .map(|dir| Ok((dir.display().to_string(), journal::read(dir)?)))
-        .collect::<Result<_, JournalError>>()?;
+        .map(|dir| {
+            let job = dir.to_str().and_then(|dir| dir.strip_prefix("fleet:"));
+            let journal = match job {
+                Some(job) if !dir.exists() => journal::read(&fleet::cached(job)?)?,
+                _ => journal::read(dir)?,
+            };
+            Ok((dir.display().to_string(), journal))
+        })
+        .collect::<Result<_, Failure>>()?;
     let runs: Vec<Run<'_>> = runs
         .iter()
         .map(|(name, journal)| Run { name, journal })

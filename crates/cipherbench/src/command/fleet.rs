@@ -1,16 +1,18 @@
 //! `cipherbench fleet …`: one queue of campaigns for many labs.
 
-use crate::cli::{Fleet as Arguments, FleetCommand};
+mod history;
+mod status;
+
+use crate::cli::{DEFAULT_URL, Fleet as Arguments, FleetCommand};
 use crate::exit::{Exit, Failure};
 use crate::planning::load_lab;
 use crate::{output, signals};
 use campaign::HostFacts;
 use fleet::{
-    Access, Agent, AgentLab, Fleet, FleetError, Job, LabOffer, Row, Selector, Server,
-    ServerOptions, State, fetch, new_id, submit, watch,
+    Access, Agent, AgentLab, Fleet, FleetError, Identity, Job, Selector, Server, ServerOptions,
+    State, Trust, Users, fetch, new_id, submit, watch,
 };
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::fs;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -19,7 +21,7 @@ use std::thread;
 pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
     let access = Access {
         url: arguments.url.clone(),
-        credentials: arguments.credentials.clone(),
+        key: arguments.key.clone(),
         ca: arguments.ca.clone(),
     };
     match &arguments.command {
@@ -32,15 +34,39 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
             output::stdout(&format!("the server at {} has a fleet\n", access.url))?;
             Ok(Exit::Done)
         }
-        FleetCommand::Server { listen, store, .. } => serve(&ServerOptions {
+        FleetCommand::Server {
+            listen,
+            store,
+            users,
+            ..
+        } => serve(&ServerOptions {
             listen: *listen,
             folder: store.clone(),
+            users: users
+                .as_deref()
+                .map(Users::read)
+                .transpose()
+                .map_err(failure)?,
         }),
         FleetCommand::Agent {
             labs,
             folder,
             labels,
-        } => agent(access, labs, folder, labels),
+            allow,
+            trust,
+        } => agent(
+            access,
+            labs,
+            folder,
+            labels,
+            allow.as_deref(),
+            trust.as_deref(),
+        ),
+        FleetCommand::Key { file } => {
+            let identity = Identity::create(file).map_err(failure)?;
+            output::stdout(&format!("{}\n", identity.public()))?;
+            Ok(Exit::Done)
+        }
         FleetCommand::Submit {
             campaign,
             quick,
@@ -48,6 +74,7 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
             select,
             priority,
             matrix,
+            every,
         } => {
             let job = Job {
                 id: String::new(),
@@ -61,44 +88,50 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
                 priority: *priority,
                 labels: BTreeMap::new(),
                 by: std::env::var("USER").unwrap_or_else(|_| "somebody".to_owned()),
+                every: *every,
+                period: None,
+                signature: None,
             };
             queue(&access, &job, matrix.as_ref())
         }
-        FleetCommand::Status { json } => status(&access, *json),
-        FleetCommand::Cancel { job } => {
-            let before = fleet::run(async { Fleet::connect(&access).await?.cancel(job).await });
-            match before.map_err(failure)? {
-                None => Err(unknown(job)),
-                Some(state) if state.is_final() => {
-                    output::stdout(&format!("job {job} was {} already\n", state.word()))?;
-                    Ok(Exit::Done)
-                }
-                Some(state) => {
-                    output::stdout(&format!(
-                        "job {job} is cancelled; it was {}\n",
-                        state.word()
-                    ))?;
-                    Ok(Exit::Done)
-                }
-            }
-        }
+        FleetCommand::Status { json, all } => status::status(&access, *json, *all),
+        FleetCommand::Watch { until_done } => status::watch(&access, *until_done),
+        FleetCommand::Cancel { job } => cancel(&access, job),
         FleetCommand::Release { job } => {
             let released = fleet::run(async { Fleet::connect(&access).await?.release(job).await });
             match released.map_err(failure)? {
-                true => output::stdout(&format!("job {job} is queued again\n"))?,
-                false => {
+                Some(State::Running(_)) => {
+                    output::stdout(&format!("job {job} is queued again\n"))?;
+                }
+                Some(state) => {
                     let text = format!(
-                        "job {job} does not run\nhelp: `cipherbench fleet status` lists what does"
+                        "job {job} does not run: it is {}\nhelp: `cipherbench fleet status` lists what runs",
+                        state.word()
                     );
                     return Err(Failure::new(Exit::Usage, text));
                 }
+                None => return Err(unknown(job)),
             }
             Ok(Exit::Done)
         }
+        FleetCommand::History { cell, json } => history::history(&access, cell.as_deref(), *json),
         FleetCommand::Fetch { job, out } => {
-            let run = fleet::run(async { fetch(&Fleet::connect(&access).await?, job, out).await });
-            let Some(run) = run.map_err(failure)? else {
-                return Err(unknown(job));
+            let (run, state) = fleet::run(async {
+                let fleet = Fleet::connect(&access).await?;
+                let run = fetch(&fleet, job, out).await?;
+                Ok((run, fleet.state(job).await?))
+            })
+            .map_err(failure)?;
+            let run = match (run, state) {
+                (Some(run), _) => run,
+                (None, None) => return Err(unknown(job)),
+                (None, Some(state)) => {
+                    let text = format!(
+                        "the fleet has no run of job {job}: it is {}\nhelp: `cipherbench fleet watch` shows when it is done",
+                        state.word()
+                    );
+                    return Err(Failure::new(Exit::Usage, text));
+                }
             };
             output::stdout(&format!("{}\n", run.display()))?;
             Ok(Exit::Done)
@@ -106,9 +139,45 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
     }
 }
 
+/// The folder of an archived run, for commands that read runs: `fleet:JOB`, in the user's cache
+/// once it was fetched.
+pub(crate) fn cached(job: &str) -> Result<PathBuf, Failure> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let cache = set("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(set("HOME")?).join(".cache")));
+    let Some(cache) = cache else {
+        let text = "there is no folder for runs of the fleet\nhelp: set XDG_CACHE_HOME or HOME, or use `cipherbench fleet fetch`";
+        return Err(Failure::new(Exit::Usage, text));
+    };
+    let url = std::env::var("CIPHERBENCH_FLEET").unwrap_or_else(|_| DEFAULT_URL.to_owned());
+    let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    if job.is_empty() || !job.chars().all(is_fine) {
+        return Err(unknown(&job.escape_debug().to_string()));
+    }
+    let servers: String = url
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
+    let folder = cache.join("cipherbench/fleet").join(servers).join(job);
+    // A run that is there is whole, and does not change any more.
+    let found = fs::read_dir(&folder).into_iter().flatten().flatten();
+    let mut runs = found.map(|entry| entry.path());
+    if let Some(run) = runs.find(|run| run.join("journal.jsonl").is_file()) {
+        return Ok(run);
+    }
+    let access = Access {
+        url,
+        key: set("CIPHERBENCH_FLEET_KEY").map(PathBuf::from),
+        ca: None,
+    };
+    let run = fleet::run(async { fetch(&Fleet::connect(&access).await?, job, &folder).await });
+    run.map_err(failure)?.ok_or_else(|| unknown(job))
+}
+
 fn failure(error: FleetError) -> Failure {
     let exit = match error {
-        FleetError::Disk { .. } => Exit::Usage,
+        FleetError::Disk { .. } | FleetError::Mistake { .. } => Exit::Usage,
         _ => Exit::CannotBuild,
     };
     Failure::new(exit, error)
@@ -116,9 +185,25 @@ fn failure(error: FleetError) -> Failure {
 
 fn unknown(job: &str) -> Failure {
     let text = format!(
-        "the fleet has no run of job {job}\nhelp: `cipherbench fleet status` lists jobs and their state"
+        "the fleet has no job {job}\nhelp: `cipherbench fleet status --all` lists jobs and their state"
     );
     Failure::new(Exit::Usage, text)
+}
+
+fn cancel(access: &Access, job: &str) -> Result<Exit, Failure> {
+    let (repeated, before) = fleet::run(async {
+        let fleet = Fleet::connect(access).await?;
+        Ok((fleet.end_repeat(job).await?, fleet.cancel(job).await?))
+    })
+    .map_err(failure)?;
+    let text = match before {
+        _ if repeated => format!("job {job} is repeated no more; what it has queued stays\n"),
+        None => return Err(unknown(job)),
+        Some(state) if state.is_final() => format!("job {job} was {} already\n", state.word()),
+        Some(state) => format!("job {job} is cancelled; it was {}\n", state.word()),
+    };
+    output::stdout(&text)?;
+    Ok(Exit::Done)
 }
 
 /// A campaign's text, without mistakes as far as they do not depend on a lab.
@@ -160,6 +245,8 @@ fn agent(
     labs: &[PathBuf],
     folder: &Path,
     labels: &[(String, String)],
+    allow: Option<&Path>,
+    trust: Option<&Path>,
 ) -> Result<Exit, Failure> {
     let io = |what: String| {
         move |error: std::io::Error| {
@@ -188,6 +275,25 @@ fn agent(
         .canonicalize()
         .map_err(io(format!("cannot find {}", folder.display())))?;
     let program = std::env::current_exe().map_err(io("cannot find this program".to_owned()))?;
+    let allow = allow.map(|path| {
+        let found = path.canonicalize();
+        found.map_err(io(format!("cannot find {}", path.display())))
+    });
+    let agent = Agent {
+        program,
+        folder,
+        access,
+        labs,
+        allow: allow.transpose()?,
+        trust: trust.map(Trust::read).transpose().map_err(failure)?,
+    };
+    let stopped = stop_channel()?;
+    fleet::run(agent.run(stopped, |text| output::stderr(&format!("{text}\n")))).map_err(failure)?;
+    Ok(Exit::Done)
+}
+
+/// A channel that says when a signal asks the program to end.
+fn stop_channel() -> Result<watch::Receiver<bool>, Failure> {
     let stop = signals::stop()?;
     let (sender, stopped) = watch::channel(false);
     thread::spawn(move || {
@@ -195,18 +301,11 @@ fn agent(
         let _ = port::wait_readable(&[stop.as_fd()], None);
         let _ = sender.send(true);
     });
-    let agent = Agent {
-        program,
-        folder,
-        access,
-        labs,
-    };
-    fleet::run(agent.run(stopped, |text| output::stderr(&format!("{text}\n")))).map_err(failure)?;
-    Ok(Exit::Done)
+    Ok(stopped)
 }
 
 fn queue(access: &Access, job: &Job, matrix: Option<&(String, String)>) -> Result<Exit, Failure> {
-    let jobs: Vec<Job> = match matrix {
+    let mut jobs: Vec<Job> = match matrix {
         None => vec![Job {
             id: new_id(),
             ..job.clone()
@@ -224,10 +323,19 @@ fn queue(access: &Access, job: &Job, matrix: Option<&(String, String)>) -> Resul
             values.split(',').map(of_value).collect()
         }
     };
+    if let Some(path) = &access.key {
+        let identity = Identity::read(path).map_err(failure)?;
+        for job in &mut jobs {
+            job.sign(&identity);
+        }
+    }
     let sent = fleet::run(async {
         let fleet = Fleet::connect(access).await?;
         for job in &jobs {
-            submit(&fleet, job).await?;
+            match job.every {
+                Some(_) => fleet.repeat(job).await?,
+                None => submit(&fleet, job).await?,
+            }
         }
         Ok(())
     });
@@ -235,65 +343,4 @@ fn queue(access: &Access, job: &Job, matrix: Option<&(String, String)>) -> Resul
     let ids: String = jobs.iter().map(|job| format!("{}\n", job.id)).collect();
     output::stdout(&ids)?;
     Ok(Exit::Done)
-}
-
-fn status(access: &Access, json: bool) -> Result<Exit, Failure> {
-    let found = fleet::run(async {
-        let fleet = Fleet::connect(access).await?;
-        Ok((fleet.offers().await?, fleet.rows().await?))
-    });
-    let (offers, rows): (Vec<LabOffer>, Vec<Row>) = found.map_err(failure)?;
-    let text = match json {
-        true => {
-            let jobs: Vec<_> = rows
-                .iter()
-                .map(|row| serde_json::json!({ "job": row.job.id, "campaign": row.job.name, "by": row.job.by, "priority": row.job.priority, "labels": row.job.labels, "progress": row.state, "misfits": row.misfits }))
-                .collect();
-            format!("{}\n", serde_json::json!({ "labs": offers, "jobs": jobs }))
-        }
-        false => in_words(&offers, &rows),
-    };
-    output::stdout(&text)?;
-    Ok(Exit::Done)
-}
-
-fn in_words(offers: &[LabOffer], rows: &[Row]) -> String {
-    let mut text = String::new();
-    if offers.is_empty() {
-        text.push_str("No lab is on offer: `cipherbench fleet agent LAB` offers one\n");
-    }
-    for offer in offers {
-        let labels: String = offer
-            .labels
-            .iter()
-            .map(|(key, value)| format!(" {key}={value}"))
-            .collect();
-        let job = offer
-            .job
-            .as_ref()
-            .map_or_else(|| "idle".to_owned(), |job| format!("runs {job}"));
-        let _ = writeln!(text, "lab {} ({}{labels}): {job}", offer.lab, offer.agent);
-    }
-    for Row {
-        job,
-        state,
-        misfits,
-    } in rows
-    {
-        let more = match state {
-            State::Running(held) => format!(" in {}, attempt {}", held.lab, held.attempt),
-            State::Done { held, exit } => format!(" in {}, exit code {exit}", held.lab),
-            State::Parked { reason } => format!(": {reason}"),
-            State::Queued { .. } if !misfits.is_empty() => {
-                let reasons: Vec<_> = misfits
-                    .iter()
-                    .map(|(lab, reason)| format!("not in {lab}: {reason}"))
-                    .collect();
-                format!("; {}", reasons.join("; "))
-            }
-            State::Queued { .. } | State::Cancelled => String::new(),
-        };
-        let _ = writeln!(text, "{} {} {}{more}", job.id, job.name, state.word());
-    }
-    text
 }

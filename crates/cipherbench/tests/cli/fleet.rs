@@ -74,8 +74,28 @@ pub(crate) fn a_campaign_goes_through_a_fleet_and_comes_back_whole() {
     wait_for("why it does not fit is told", || {
         is_told("not in memory: it asks for site=there, and the lab has here")
     });
+    let early = end(&mut fleet(&["fetch", &misfit])).exits(2).stderr;
+    assert!(early.contains("it is queued"), "{early}");
+    let mut watching = start(&mut fleet(&["watch", "--until-done"]));
+    let line = read_line(&mut watching);
+    assert_eq!(line.trim(), format!("{misfit} campaign.yaml queued"));
     let said = end(&mut fleet(&["cancel", &misfit])).exits(0).stdout;
     assert!(said.contains("is cancelled; it was queued"), "{said}");
+
+    // Nothing is under way any more.
+    let watched = finish(watching).exits(0).stdout;
+    assert_eq!(watched, format!("{misfit} campaign.yaml cancelled\n"));
+    let again = end(&mut fleet(&["cancel", &misfit])).exits(0).stdout;
+    assert!(again.contains("was cancelled already"), "{again}");
+    for command in ["cancel", "fetch", "release"] {
+        let unknown = end(&mut fleet(&[command, "nothing"])).exits(2).stderr;
+        assert!(
+            unknown.contains("the fleet has no job nothing"),
+            "{unknown}"
+        );
+    }
+    let idle = end(&mut fleet(&["release", &job])).exits(2).stderr;
+    assert!(idle.contains("does not run: it is done"), "{idle}");
 
     let fetched = end(&mut fleet(&["fetch", &job, "--out", "fetched"])).exits(0);
     let run = sandbox.path(fetched.stdout.trim());
@@ -88,10 +108,163 @@ pub(crate) fn a_campaign_goes_through_a_fleet_and_comes_back_whole() {
     let report = end(&mut sandbox.program(&words));
     assert!(report.stdout.contains("\"queued\""), "{}", report.stdout);
 
+    // The course of a cell over both runs, and one beside the other.
+    let second = submit(&["--priority", "1"]);
+    wait_for("the second run is done", || {
+        is_told(&format!("{second} campaign.yaml done in memory"))
+    });
+    let cells = end(&mut fleet(&["history"])).exits(0).stdout;
+    let cell = cells.lines().next().expect("a cell");
+    let course = end(&mut fleet(&["history", cell])).exits(0).stdout;
+    assert!(
+        course.contains("throughput, 2 runs, no change found"),
+        "{course}"
+    );
+    for job in [&job, &second] {
+        let line = format!("{job} in memory site=here: ");
+        assert!(course.contains(&line), "{course}");
+    }
+    let json = end(&mut fleet(&["history", cell, "--json"]))
+        .exits(0)
+        .stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let points = &json["series"][0]["points"];
+    assert_eq!(points.as_array().map(Vec::len), Some(2), "{json}");
+    end(&mut fleet(&["history", "nothing"]))
+        .exits(2)
+        .says("no run of the fleet has a cell nothing");
+    let compare = |base: &str| {
+        let mut command = sandbox.program(&["compare", base, &format!("fleet:{second}"), "--json"]);
+        command
+            .env("CIPHERBENCH_FLEET", &url)
+            .env("XDG_CACHE_HOME", sandbox.path("cache"));
+        end(&mut command)
+    };
+    // The second time from the cache.
+    for _ in 0..2 {
+        let compared = compare(&format!("fleet:{job}")).stdout;
+        assert!(
+            compared.contains(&format!("\"name\": \"fleet:{job}\"")),
+            "{compared}"
+        );
+    }
+    compare("fleet:nothing")
+        .exits(2)
+        .says("the fleet has no job nothing");
+    compare("fleet:../..")
+        .exits(2)
+        .says("the fleet has no job ../..");
+
     for child in [agent, server] {
         kill(child.id().cast_signed(), SIGTERM);
         finish(child).exits(0);
     }
+}
+
+pub(crate) fn users_do_what_they_may_and_a_campaign_loads_what_the_agent_allows() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "campaign.yaml",
+        "campaign: loaded\nrepeats: 1\ndevices: [openssl: { provider: default }]\ntrials: [kat: { algorithms: [sha-256] }]\n",
+    );
+    sandbox.write("lab.yaml", "lab: card\nkind: device\n");
+    let key = |name: &str| {
+        let made = end(&mut sandbox.program(&["fleet", "key", name])).exits(0);
+        made.stdout.trim().to_owned()
+    };
+    let users = ["reader", "submitter", "agent"].map(|role| format!("{role} {} us\n", key(role)));
+    sandbox.write("users", &users.concat());
+    sandbox.write("trust", &users[1].replace("submitter ", ""));
+    sandbox.write("allow", "# what campaigns may load here\n");
+    let address = TcpListener::bind("127.0.0.1:0")
+        .and_then(|port| port.local_addr())
+        .expect("a free port");
+    let (listen, url) = (address.to_string(), format!("nats://{address}"));
+    let words = ["fleet", "server", "--listen", &listen, "--users", "users"];
+    let mut server = start(&mut sandbox.interruptible(&words));
+    assert_eq!(read_line(&mut server).trim(), format!("ready url={url}"));
+    let fleet = |user: &str, words: &[&str]| {
+        let mut all = vec!["fleet", "--url", &url, "--key", user];
+        all.extend(words);
+        end(&mut sandbox.program(&all))
+    };
+    let agent = || {
+        let words = [
+            "fleet", "--url", &url, "--key", "agent", "agent", "lab.yaml",
+        ];
+        let more = ["--allow", "allow", "--trust", "trust"];
+        start(&mut sandbox.interruptible(&[&words[..], &more].concat()))
+    };
+    fleet("reader", &["submit", "campaign.yaml"])
+        .exits(3)
+        .says("this user may not change");
+    let anonymous = ["fleet", "--url", &url, "status"];
+    end(&mut sandbox.program(&anonymous))
+        .exits(3)
+        .says("does not accept this user");
+
+    let submitted = fleet("submitter", &["submit", "campaign.yaml"]).exits(0);
+    let job = submitted.stdout.trim().to_owned();
+    let first = agent();
+    let awaited = |words: &str| {
+        wait_for(words, || {
+            let status = fleet("reader", &["status"]).exits(0).stdout;
+            status.contains(words).then_some(())
+        });
+    };
+    // It names what it would load.
+    awaited("allow does not allow");
+    kill(first.id().cast_signed(), SIGTERM);
+    finish(first).exits(0);
+    sandbox.write("allow", "provider: default\n");
+    let second = agent();
+    awaited(&format!("{job} campaign.yaml done in card"));
+    for child in [second, server] {
+        kill(child.id().cast_signed(), SIGTERM);
+        finish(child).exits(0);
+    }
+}
+
+pub(crate) fn check_names_each_command_that_is_not_allowed() {
+    let sandbox = Sandbox::new();
+    let campaign = |via: &str| {
+        format!(
+            "campaign: boxes\nrepeats: 1\nduts:\n  - external:\n      name: box\n      boxes:\n        - {via}up: [reload now, 'set mtu {{mtu}}']\ntrials: [ping: {{ mtu: 1500 B, count: 3 }}]\n"
+        )
+    };
+    sandbox.write("here.yaml", &campaign(""));
+    sandbox.write(
+        "there.yaml",
+        &campaign("via: ssh admin@192.0.2.1\n          "),
+    );
+    sandbox.write(
+        "lab.yaml",
+        "lab: outside\nkind: namespaces\nexternal: { station_a: eth1, station_b: eth2 }\n",
+    );
+    let check = |allowed: &str, campaign: &str| {
+        sandbox.write("allow", allowed);
+        let words = ["check", "--lab", "lab.yaml", campaign, "--allow", "allow"];
+        end(&mut sandbox.program(&words))
+    };
+    check("", "here.yaml").exits(2).says(
+        "DUT `box`, box 1 runs what allow does not allow\n  up: reload now\n  and 1 more such line",
+    );
+    check("up: reload now\n", "here.yaml")
+        .exits(2)
+        .says("  up: set mtu {mtu}\nhelp: ");
+    let all = "up: reload now\n  up: set mtu {mtu}  \n";
+    check(all, "here.yaml").exits(0);
+    // What this machine may do is not what a box may do, nor the other way round.
+    check(all, "there.yaml")
+        .exits(2)
+        .says("  up: ssh admin@192.0.2.1 reload now\n");
+    let there = all.replace("up: ", "up: ssh admin@192.0.2.1 ");
+    check(&there, "there.yaml").exits(0);
+    check(&there, "here.yaml").exits(2);
+    let missing = ["check", "here.yaml", "--allow", "nothing"];
+    end(&mut sandbox.program(&missing))
+        .exits(2)
+        .says("cannot read nothing");
 }
 
 pub(crate) fn without_a_server_each_command_says_what_to_do() {
@@ -103,6 +276,7 @@ pub(crate) fn without_a_server_each_command_says_what_to_do() {
         &["submit", "campaign.yaml"],
         &["agent", "memory"],
         &["fetch", "1"],
+        &["watch"],
     ] {
         let mut all = vec!["fleet", "--url", nowhere];
         all.extend(words);

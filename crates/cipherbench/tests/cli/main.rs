@@ -81,7 +81,10 @@ fn main() -> ExitCode {
             a_device_without_its_programs_is_refused,
             what_make_peers_installs_is_found_without_a_variable,
         ),
-        tests!(None, fleet: without_a_server_each_command_says_what_to_do),
+        tests!(None, fleet:
+            check_names_each_command_that_is_not_allowed,
+            without_a_server_each_command_says_what_to_do,
+        ),
         tests!(None, kme:
             two_kmes_serve_until_a_termination_signal,
             mistakes_of_a_kme_are_reported_before_it_serves,
@@ -148,7 +151,10 @@ fn main() -> ExitCode {
             cpus_of_a_host_are_used_recorded_and_checked,
         ),
         tests!(no_lab, programs: cells_without_their_programs_are_left_out_on_request_and_measured_later),
-        tests!(fleet::missing(), fleet: a_campaign_goes_through_a_fleet_and_comes_back_whole),
+        tests!(fleet::missing(), fleet:
+            a_campaign_goes_through_a_fleet_and_comes_back_whole,
+            users_do_what_they_may_and_a_campaign_loads_what_the_agent_allows,
+        ),
         tests!(None, devices:
             a_functional_trial_ends_in_a_table,
             speeds_of_devices_are_a_run,

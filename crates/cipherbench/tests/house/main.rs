@@ -39,11 +39,12 @@ fn listed_by_git(which: &[&str]) -> Option<Vec<PathBuf>> {
 }
 
 /// Folders with sources, without the files beside them.
-const FOLDERS: [&str; 11] = [
+const FOLDERS: [&str; 12] = [
     ".ci",
     "bench",
     "campaigns",
     "crates",
+    "deploy",
     "docs",
     "fuzz",
     "labs",

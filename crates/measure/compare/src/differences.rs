@@ -23,23 +23,32 @@ pub struct Difference {
     pub cells: Option<usize>,
 }
 
+/// What a run was measured with and in: the machine, the program and the lab, as JSON.
+#[must_use]
+pub fn surroundings(journal: &Journal) -> Value {
+    let (header, lab) = (&journal.header, &journal.header.plan.lab);
+    json!({
+        "program": header.program,
+        "environment": header.environment,
+        "lab": lab,
+        "repeats": header.plan.repeats,
+        "order": match header.plan.order {
+            campaign::plan::Order::File => "file",
+            campaign::plan::Order::Random { .. } => "random",
+        },
+    })
+}
+
 /// Differences of the machines, the program and the labs.
 pub(crate) fn of_runs(base: &Journal, other: &Journal) -> Vec<Difference> {
-    let of = |journal: &Journal| {
-        let (header, lab) = (&journal.header, &journal.header.plan.lab);
-        json!({
-            "program": header.program,
-            "environment": header.environment,
-            "lab": lab,
-            "repeats": header.plan.repeats,
-            "order": match header.plan.order {
-                campaign::plan::Order::File => "file",
-                campaign::plan::Order::Random { .. } => "random",
-            },
-        })
-    };
+    of_surroundings(&surroundings(base), &surroundings(other))
+}
+
+/// Differences of the [`surroundings`] of two runs.
+#[must_use]
+pub fn of_surroundings(base: &Value, other: &Value) -> Vec<Difference> {
     let mut found = BTreeMap::new();
-    differing("", &of(base), &of(other), &mut |what, base, other| {
+    differing("", base, other, &mut |what, base, other| {
         found.insert(what, (base, other));
     });
     let all = found.into_iter().map(|(what, (base, other))| Difference {

@@ -25,15 +25,17 @@ mod junit;
 mod markdown;
 mod table;
 mod text;
+mod trend;
 
 pub use cells::Match;
 pub use changes::{CellChange, Direction, WithoutChange};
-pub use differences::Difference;
+pub use differences::{Difference, of_surroundings, surroundings};
 pub use error::CompareError;
 pub use gate::{Gate, GateCell, GateError, GateResult, KINDS, Outcome};
 pub use junit::junit;
 pub use markdown::markdown;
 pub use text::text;
+pub use trend::{Shift, shifts};
 
 use cells::Pairs;
 use journal::Journal;

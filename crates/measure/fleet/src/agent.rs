@@ -1,45 +1,35 @@
 //! An agent: offers its labs, takes jobs that fit, runs each as a person would, and archives it.
 //!
-//! ```text
-//! FOLDER/agent                    identity, made once
-//! FOLDER/LAB/JOB/campaign.yaml    as submitted
-//! FOLDER/LAB/JOB/job.json         the job, and what is known of its end
-//! FOLDER/LAB/JOB/runs/RUN/        the run, as `cipherbench run` writes it
-//! ```
-//!
-//! After a crash the folder says what was under way: a job whose folder is there is resumed before
-//! any other is taken, and uploaded before it is forgotten.
+//! After a crash the agent's folder ([`kept`](crate::kept)) says what was under way: a job whose
+//! folder is there is resumed before any other is taken, and uploaded before it is forgotten.
 
-use crate::archive::{hex, upload};
+use crate::archive::upload;
+use crate::bucket::{Found, Swap};
+use crate::child::{INTERRUPTED, code, command, end, ended};
+use crate::error::FleetError;
+use crate::history::RunFigures;
+use crate::kept::{Disk, Kept, identity};
 use crate::lease::{BEAT, Lease};
-use crate::message::{Held, Job, LabOffer, State};
+use crate::message::{Job, LabOffer, State};
 use crate::queue::ATTEMPTS_MAX;
-use crate::store::{Access, Fleet, FleetError, Found, Swap, read, swap};
+use crate::random_word;
+use crate::repeat::Repeats;
+use crate::signing::Trust;
+use crate::store::{Access, Fleet};
+use crate::view::QueueView;
 use futures_util::future::join_all;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{interval, sleep, timeout};
 
-/// Between looks at the queue.
-const LOOK: Duration = Duration::from_millis(500);
 /// Between attempts to reach a server that is away.
 const RETRY: Duration = Duration::from_secs(1);
-/// Between looks whether a run has ended.
-const STEP: Duration = Duration::from_millis(50);
-/// How long a run may take to end after SIGTERM, giving its lab back, before SIGKILL.
-const END_LIMIT: Duration = Duration::from_secs(60);
-/// The program ends so when it was interrupted: the run can be resumed.
-const INTERRUPTED: i32 = 4;
 /// Exit codes with a run: figures, failed cells, too few trials.
 const WITH_A_RUN: [i32; 3] = [0, 1, 5];
 
@@ -65,17 +55,11 @@ pub struct Agent {
     pub access: Access,
     /// The labs.
     pub labs: Vec<AgentLab>,
-}
-
-/// What an agent's disk knows of a job.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Kept {
-    job: Job,
-    held: Held,
-    /// The program's exit code, once it has ended with a run.
-    exit: Option<i32>,
-    /// Whether the agent was stopped in order while it ran.
-    stopped: bool,
+    /// A file of the commands that campaigns may run here, as `cipherbench check --allow` reads
+    /// it; without one they may run none.
+    pub allow: Option<PathBuf>,
+    /// The keys whose jobs are run; without them all are.
+    pub trust: Option<Trust>,
 }
 
 /// How a run ended.
@@ -98,75 +82,68 @@ impl Agent {
         stop: watch::Receiver<bool>,
         say: impl Fn(String),
     ) -> Result<(), FleetError> {
-        let identity = self.identity()?;
+        let identity = identity(&self.folder)?;
         let fleet = Fleet::connect(&self.access).await?;
+        let view = QueueView::new();
+        let repeats = Repeats::default();
         let tender = |lab: &AgentLab| Tender {
-            agent: self.clone(),
+            agent: &self,
             identity: identity.clone(),
+            disk: Disk::new(self.folder.join(&lab.name)),
             lab: lab.clone(),
             fleet: fleet.clone(),
+            view: &view,
             stop: stop.clone(),
             refused: RefCell::default(),
         };
-        // One task for all: what they do is wait.
-        join_all(self.labs.iter().map(|lab| tender(lab).serve(&say))).await;
+        let labs = self.labs.iter().map(|lab| lab.name.clone()).collect();
+        let mut refusals = fleet.denials.refusals();
+        let report_refusals = async {
+            while refusals.changed().await.is_ok() {
+                let refusal = refusals.borrow_and_update().clone();
+                say(refusal.map_or_else(
+                    || "the server accepts this agent again".to_owned(),
+                    |reason| format!(
+                        "the server does not accept this agent: {reason}\nhelp: replace the file of its key or credentials; \
+                         runs go on meanwhile, and are uploaded then"
+                    ),
+                ));
+            }
+        };
+        // One task for all: what they do is wait. Only the first comes to an end.
+        tokio::select! {
+            _ = join_all(self.labs.iter().map(|lab| tender(lab).serve(&say))) => {}
+            () = view.follow(&fleet.states) => {}
+            () = repeats.serve(&fleet, labs) => {}
+            () = report_refusals => {}
+        }
         Ok(())
     }
-
-    /// Lasts as long as the folder.
-    fn identity(&self) -> Result<String, FleetError> {
-        let path = self.folder.join("agent");
-        let disk = |error| FleetError::Disk {
-            what: format!("cannot use {}", path.display()),
-            error,
-        };
-        fs::create_dir_all(&self.folder).map_err(disk)?;
-        if let Ok(found) = fs::read_to_string(&path) {
-            return Ok(found.trim().to_owned());
-        }
-        let host = nix::unistd::gethostname().map_or_else(
-            |_| "host".to_owned(),
-            |name| name.to_string_lossy().into_owned(),
-        );
-        let identity = format!("{host}-{}", random_word());
-        write_whole(&path, identity.as_bytes()).map_err(disk)?;
-        Ok(identity)
-    }
-}
-
-/// Eight random hexadecimal digits.
-pub(crate) fn random_word() -> String {
-    let mut bytes = [0; 4];
-    getrandom::fill(&mut bytes)
-        .unwrap_or_else(|error| panic!("the kernel has no random bytes: {error}"));
-    hex(&bytes)
-}
-
-/// Replaces a file at once.
-fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
-    let new = path.with_extension("new");
-    let mut file = fs::File::create(&new)?;
-    io::Write::write_all(&mut file, content)?;
-    file.sync_all()?;
-    fs::rename(new, path)
 }
 
 /// One lab's part of an agent.
-struct Tender {
-    agent: Agent,
+struct Tender<'a> {
+    agent: &'a Agent,
     identity: String,
+    disk: Disk,
     lab: AgentLab,
     fleet: Fleet,
+    view: &'a QueueView,
     stop: watch::Receiver<bool>,
     /// Jobs that do not fit the lab: neither they nor it change while the agent runs.
     refused: RefCell<BTreeSet<String>>,
 }
 
-impl Tender {
+impl Tender<'_> {
     async fn serve(mut self, say: &impl Fn(String)) {
+        let mut last = String::new();
         while !*self.stop.borrow() {
             if let Err(error) = self.serve_once(say).await {
-                say(format!("{}: {error}", self.lab.name));
+                let text = format!("{}: {error}", self.lab.name);
+                if text != last {
+                    say(text.clone());
+                    last = text;
+                }
                 self.pause(RETRY).await;
             }
         }
@@ -175,10 +152,6 @@ impl Tender {
     async fn pause(&mut self, time: Duration) {
         // A sender that is gone has stopped the agent.
         let _ = timeout(time, self.stop.wait_for(|stop| *stop)).await;
-    }
-
-    fn folder(&self) -> PathBuf {
-        self.agent.folder.join(&self.lab.name)
     }
 
     /// Takes the lab and works in it until it is lost or the agent stops.
@@ -199,23 +172,35 @@ impl Tender {
         };
         let mut lease = taken?;
         say(format!("{name}: on offer"));
-        let mut since = std::time::Instant::now();
+        let mut changes = self.view.changes();
+        changes.mark_changed();
+        let mut since = Instant::now();
         while !*self.stop.borrow() {
-            let next = match self.left()? {
+            // Before the queue is looked at: what comes later is a change.
+            let is_changed = changes.has_changed().unwrap_or(false);
+            changes.mark_unchanged();
+            let next = match self.disk.left()? {
                 Some(kept) => self.again(kept).await?,
-                None => self.next(&lease.offer).await?,
+                None if is_changed => self.next(&lease.offer).await?,
+                None => None,
             };
             match next {
                 Some(kept) => {
                     if !self.work(&mut lease, kept, say).await? {
                         return Ok(());
                     }
+                    // Whatever came meanwhile.
+                    changes.mark_changed();
                 }
-                None => self.pause(LOOK).await,
+                None => tokio::select! {
+                    _ = stop.wait_for(|stop| *stop) => {}
+                    _ = changes.changed() => changes.mark_changed(),
+                    () = sleep(BEAT.saturating_sub(since.elapsed())) => {}
+                },
             }
             if since.elapsed() >= BEAT {
-                since = std::time::Instant::now();
-                if !lease.renew(&self.fleet, None).await {
+                since = Instant::now();
+                if !lease.renew(&self.fleet, None).await? {
                     say(format!("{name}: another agent has the lab now"));
                     return Ok(());
                 }
@@ -225,31 +210,14 @@ impl Tender {
         Ok(())
     }
 
-    /// The job that an earlier start of the agent left.
-    fn left(&self) -> Result<Option<Kept>, FleetError> {
-        let Ok(entries) = fs::read_dir(self.folder()) else {
-            return Ok(None);
-        };
-        for entry in entries.flatten() {
-            let path = entry.path().join("job.json");
-            let Ok(text) = fs::read(&path) else { continue };
-            return serde_json::from_slice(&text)
-                .map(Some)
-                .map_err(|error| FleetError::Disk {
-                    what: format!("cannot read {}", path.display()),
-                    error: error.into(),
-                });
-        }
-        Ok(None)
-    }
-
     /// Takes up a job that was left; `None` if it is not this lab's any more.
     async fn again(&self, mut kept: Kept) -> Result<Option<Kept>, FleetError> {
         let id = kept.job.id.clone();
-        match read::<State>(&self.fleet.states, &id).await? {
+        match self.fleet.states.read::<State>(&id).await? {
             Some(Found {
                 value: State::Running(held),
                 revision,
+                ..
             }) if held.lab == kept.held.lab && held.agent == kept.held.agent => {
                 if kept.exit.is_some() {
                     return Ok(Some(kept));
@@ -260,30 +228,26 @@ impl Tender {
                     let reason =
                         format!("{} runs of it began, and none came to an end", held.attempt);
                     self.end(&id, &State::Parked { reason }).await?;
-                    self.forget(&id)?;
+                    self.disk.forget(&id)?;
                     return Ok(None);
                 }
                 let running = State::Running(kept.held.clone());
-                if swap(&self.fleet.states, &id, revision, &running).await == Swap::Lost {
+                let swapped = self.fleet.states.swap(&id, revision, &running).await?;
+                if swapped == Swap::Lost {
                     return Ok(None);
                 }
-                self.keep(&kept)?;
+                self.disk.keep(&kept)?;
                 Ok(Some(kept))
             }
             // The server has lost what it acknowledged: this disk is the truth.
             None => {
-                swap(&self.fleet.jobs, &id, 0, &kept.job).await;
-                swap(
-                    &self.fleet.states,
-                    &id,
-                    0,
-                    &State::Running(kept.held.clone()),
-                )
-                .await;
+                self.fleet.jobs.swap(&id, 0, &kept.job).await?;
+                let running = State::Running(kept.held.clone());
+                self.fleet.states.swap(&id, 0, &running).await?;
                 Ok(None)
             }
             Some(_) => {
-                self.forget(&id)?;
+                self.disk.forget(&id)?;
                 Ok(None)
             }
         }
@@ -292,19 +256,19 @@ impl Tender {
     /// Takes a job of the queue.
     async fn next(&self, offer: &LabOffer) -> Result<Option<Kept>, FleetError> {
         let fits = async |job: &Job| {
-            if self.refused.borrow().contains(&job.id) {
-                return false;
-            }
             let Some(reason) = self.misfit(offer, job).await else {
-                return true;
+                return Ok(true);
             };
             self.refused.borrow_mut().insert(job.id.clone());
-            // For people only.
-            let key = format!("{}.{}", job.id, offer.lab);
-            swap(&self.fleet.misfits, &key, 0, &reason).await;
-            false
+            self.fleet.note_misfit(&job.id, &offer.lab, &reason).await?;
+            Ok(false)
         };
-        let claimed = self.fleet.claim(offer, fits).await?;
+        // What is not queued any more needs no memory.
+        self.refused
+            .borrow_mut()
+            .retain(|id| self.view.is_queued(id));
+        let queued = self.view.queued(|id| self.refused.borrow().contains(id));
+        let claimed = self.fleet.claim(offer, queued, fits).await?;
         let Some((job, held)) = claimed else {
             return Ok(None);
         };
@@ -314,13 +278,15 @@ impl Tender {
             exit: None,
             stopped: false,
         };
-        self.keep(&kept)?;
+        self.disk.keep(&kept)?;
         Ok(Some(kept))
     }
 
-    /// Why a job cannot run in this lab: what it asks for, or what `cipherbench check` says.
+    /// Why a job cannot run in this lab: what it asks for, who signed it, or what `cipherbench
+    /// check` says, also of commands that are not allowed here.
     async fn misfit(&self, offer: &LabOffer, job: &Job) -> Option<String> {
-        let asked = job.selector.misfit(offer);
+        let trust = self.agent.trust.as_ref();
+        let asked = job.selector.misfit(offer).or_else(|| trust?.objection(job));
         if asked.is_some() {
             return asked;
         }
@@ -330,40 +296,18 @@ impl Tender {
         check
             .args(["check", "--lab", &self.lab.file])
             .arg(file.path())
+            .arg("--allow")
+            .arg(
+                self.agent
+                    .allow
+                    .as_deref()
+                    .unwrap_or(Path::new("/dev/null")),
+            )
             .stdin(Stdio::null());
         let checked = spawn_blocking(move || check.output()).await.ok()?.ok()?;
         let said = String::from_utf8_lossy(&checked.stderr).into_owned();
         let name = file.path().display().to_string();
         (!checked.status.success()).then(|| said.replace(&name, &job.name).trim().to_owned())
-    }
-
-    fn job_folder(&self, id: &str) -> PathBuf {
-        self.folder().join(id)
-    }
-
-    fn keep(&self, kept: &Kept) -> Result<(), FleetError> {
-        let folder = self.job_folder(&kept.job.id);
-        let write = || {
-            fs::create_dir_all(&folder)?;
-            write_whole(&folder.join("campaign.yaml"), kept.job.campaign.as_bytes())?;
-            let text = serde_json::to_vec_pretty(kept)?;
-            write_whole(&folder.join("job.json"), &text)
-        };
-        write().map_err(|error| FleetError::Disk {
-            what: format!("cannot write into {}", folder.display()),
-            error,
-        })
-    }
-
-    fn forget(&self, id: &str) -> Result<(), FleetError> {
-        let folder = self.job_folder(id);
-        // First what makes it a job: half a folder is no job.
-        let removed =
-            fs::remove_file(folder.join("job.json")).and_then(|()| fs::remove_dir_all(&folder));
-        removed.map_err(|error| FleetError::Disk {
-            what: format!("cannot remove {}", folder.display()),
-            error,
-        })
     }
 
     /// Runs a job to its end and archives it. Returns whether this agent still has the lab.
@@ -375,7 +319,7 @@ impl Tender {
     ) -> Result<bool, FleetError> {
         let id = kept.job.id.clone();
         let name = self.lab.name.clone();
-        if !lease.renew(&self.fleet, Some(&id)).await {
+        if !lease.renew(&self.fleet, Some(&id)).await? {
             return Ok(false);
         }
         if kept.exit.is_none() {
@@ -386,38 +330,38 @@ impl Tender {
             match self.measure(lease, &kept).await? {
                 Ended::Stopped => {
                     kept.stopped = *self.stop.borrow();
-                    self.keep(&kept)?;
+                    self.disk.keep(&kept)?;
                     return Ok(true);
                 }
                 Ended::Taken => {
                     say(format!("{name}: job {id} was taken away"));
-                    self.forget(&id)?;
-                    return Ok(lease.renew(&self.fleet, None).await);
+                    self.disk.forget(&id)?;
+                    return lease.renew(&self.fleet, None).await;
                 }
                 Ended::Exit(exit, said) if !WITH_A_RUN.contains(&exit) => {
                     let reason = format!("`cipherbench run` ended with exit code {exit}: {said}");
                     say(format!("{name}: job {id}: {reason}"));
                     self.end(&id, &State::Parked { reason }).await?;
-                    self.forget(&id)?;
-                    return Ok(lease.renew(&self.fleet, None).await);
+                    self.disk.forget(&id)?;
+                    return lease.renew(&self.fleet, None).await;
                 }
                 Ended::Exit(exit, _) => {
                     kept.exit = Some(exit);
-                    self.keep(&kept)?;
+                    self.disk.keep(&kept)?;
                 }
             }
         }
         let Some(exit) = kept.exit else {
             return Ok(true);
         };
-        let Some(run) = self.run_of(&id) else {
-            let reason = format!("its run is not in {}", self.job_folder(&id).display());
+        let Some(run) = self.disk.run_of(&id) else {
+            let reason = format!("its run is not in {}", self.disk.job_folder(&id).display());
             self.end(&id, &State::Parked { reason }).await?;
-            self.forget(&id)?;
+            self.disk.forget(&id)?;
             return Ok(true);
         };
         loop {
-            if !lease.renew(&self.fleet, Some(&id)).await {
+            if !lease.renew(&self.fleet, Some(&id)).await? {
                 return Ok(false);
             }
             match upload(&self.fleet, &id, &run).await {
@@ -431,59 +375,72 @@ impl Tender {
                 }
             }
         }
+        // Made of the run, which is in the archive: a job does not wait for it.
+        if let Some(figures) = self.figures(&run).await {
+            let labels = &self.lab.labels;
+            let added = self.fleet.add_figures(&kept.job, &name, labels, &figures);
+            if let Err(error) = added.await {
+                say(format!("{name}: job {id}: {error}"));
+            }
+        }
         let held = kept.held.clone();
         self.end(&id, &State::Done { held, exit }).await?;
         say(format!("{name}: job {id} is done (exit code {exit})"));
-        self.forget(&id)?;
-        Ok(lease.renew(&self.fleet, None).await)
+        self.disk.forget(&id)?;
+        lease.renew(&self.fleet, None).await
+    }
+
+    /// A run's figures by cell, by the program; `None` where it has none.
+    async fn figures(&self, run: &Path) -> Option<RunFigures> {
+        let mut figures = Command::new(&self.agent.program);
+        figures
+            .arg("figures")
+            .arg(run)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null());
+        let printed = spawn_blocking(move || figures.output()).await.ok()?.ok()?;
+        serde_json::from_slice(&printed.stdout).ok()
     }
 
     /// Writes a job's end, unless it is not this agent's any more.
     async fn end(&self, id: &str, state: &State) -> Result<(), FleetError> {
         loop {
-            match read::<State>(&self.fleet.states, id).await? {
+            match self.fleet.states.read::<State>(id).await? {
                 Some(Found {
                     value: State::Running(held),
                     revision,
+                    ..
                 }) if held.agent == self.identity => {
-                    if swap(&self.fleet.states, id, revision, state).await != Swap::Lost {
+                    let swapped = self.fleet.states.swap(id, revision, state).await?;
+                    if swapped != Swap::Lost {
                         return Ok(());
                     }
                 }
                 None => {
-                    swap(&self.fleet.states, id, 0, state).await;
+                    self.fleet.states.swap(id, 0, state).await?;
                 }
                 Some(_) => return Ok(()),
             }
         }
     }
 
-    /// The run's folder.
-    fn run_of(&self, id: &str) -> Option<PathBuf> {
-        let runs = fs::read_dir(self.job_folder(id).join("runs")).ok()?;
-        let mut runs: Vec<PathBuf> = runs.flatten().map(|entry| entry.path()).collect();
-        runs.retain(|run| run.join("journal.jsonl").is_file());
-        runs.sort();
-        runs.pop()
-    }
-
     /// Runs the program, or resumes what it began, and renews the lease meanwhile.
     async fn measure(&mut self, lease: &mut Lease, kept: &Kept) -> Result<Ended, FleetError> {
         let id = &kept.job.id;
-        let folder = self.job_folder(id);
+        let folder = self.disk.job_folder(id);
         let log = folder.join("log");
         let cannot_start = |error| FleetError::Disk {
             what: format!("cannot start {}", self.agent.program.display()),
             error,
         };
-        let mut command = match self.run_of(id) {
+        let mut command = match self.disk.run_of(id) {
             Some(run) => {
-                let mut command = self.command();
+                let mut command = command(&self.agent.program);
                 command.arg("resume").arg(run);
                 command
             }
             None => {
-                let mut command = self.command();
+                let mut command = command(&self.agent.program);
                 command.args([
                     "run",
                     "campaign.yaml",
@@ -524,7 +481,7 @@ impl Tender {
                     // repeats this one.
                     let has_lab = timeout(BEAT, lease.renew(&self.fleet, Some(id))).await;
                     let has_job = timeout(BEAT, self.is_ours(id)).await;
-                    if has_lab == Ok(false) || has_job == Ok(false) {
+                    if matches!(has_lab, Ok(Ok(false))) || has_job == Ok(false) {
                         end(&mut child).await;
                         return Ok(Ended::Taken);
                     }
@@ -537,18 +494,9 @@ impl Tender {
         }
     }
 
-    /// The program, which ends with the agent where that can be had.
-    fn command(&self) -> Command {
-        let mut command = Command::new("setpriv");
-        command
-            .args(["--pdeathsig", "TERM"])
-            .arg(&self.agent.program);
-        command
-    }
-
     /// Whether the job is still this agent's, as far as the server says: while it is away, yes.
     async fn is_ours(&self, id: &str) -> bool {
-        match read::<State>(&self.fleet.states, id).await {
+        match self.fleet.states.read::<State>(id).await {
             Ok(Some(Found {
                 value: State::Running(held),
                 ..
@@ -556,30 +504,5 @@ impl Tender {
             Ok(Some(_)) => false,
             Ok(None) | Err(_) => true,
         }
-    }
-}
-
-fn code(status: ExitStatus) -> i32 {
-    // A run that was killed is as one that was interrupted.
-    status.code().unwrap_or(INTERRUPTED)
-}
-
-/// Waits for a program's end.
-async fn ended(child: &mut Child) -> io::Result<ExitStatus> {
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status);
-        }
-        sleep(STEP).await;
-    }
-}
-
-/// Ends a run by SIGTERM, or by SIGKILL after [`END_LIMIT`].
-async fn end(child: &mut Child) {
-    // It is not reaped yet, so the number is its own.
-    let _ = kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM);
-    if timeout(END_LIMIT, ended(child)).await.is_err() {
-        let _ = child.kill();
-        let _ = child.wait();
     }
 }

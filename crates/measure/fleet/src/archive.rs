@@ -4,8 +4,10 @@
 //! (nats-server#7564, #6888). So a file counts as uploaded once it was read back and has its hash,
 //! and the list is written last.
 
+use crate::bucket::Found;
+use crate::error::{FleetError, refused};
 use crate::message::{Manifest, RunFile};
-use crate::store::{Fleet, FleetError, Found, read, refused, swap};
+use crate::store::Fleet;
 use async_nats::jetstream::object_store::ObjectMetadata;
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -43,12 +45,12 @@ pub async fn upload(fleet: &Fleet, job: &str, folder: &Path) -> Result<Manifest,
     }
     // Its list may be there from an upload whose end was not heard of.
     loop {
-        let found: Option<Found<Manifest>> = read(&fleet.runs, job).await?;
+        let found: Option<Found<Manifest>> = fleet.runs.read(job).await?;
         if found.as_ref().is_some_and(|found| found.value == manifest) {
             return Ok(manifest);
         }
         let revision = found.map_or(0, |found| found.revision);
-        swap(&fleet.runs, job, revision, &manifest).await;
+        fleet.runs.swap(job, revision, &manifest).await?;
     }
 }
 
@@ -60,7 +62,7 @@ pub async fn upload(fleet: &Fleet, job: &str, folder: &Path) -> Result<Manifest,
 pub async fn fetch(fleet: &Fleet, job: &str, into: &Path) -> Result<Option<PathBuf>, FleetError> {
     let Some(Found {
         value: manifest, ..
-    }) = read::<Manifest>(&fleet.runs, job).await?
+    }) = fleet.runs.read::<Manifest>(job).await?
     else {
         return Ok(None);
     };
@@ -199,7 +201,14 @@ async fn put(fleet: &Fleet, file: &RunFile, path: &Path) -> Result<(), FleetErro
         name: file.sha256.clone(),
         ..ObjectMetadata::default()
     };
-    let sent = fleet.files.put(meta, &mut content).await;
+    fleet.denials.forget("$O.");
+    let sent = tokio::select! {
+        sent = fleet.files.put(meta, &mut content) => sent,
+        subject = fleet.denials.under("$O.") => return Err(FleetError::Denied {
+            what: format!("keep {}", file.path),
+            subject,
+        }),
+    };
     sent.map(drop)
         .map_err(|error| refused(format!("keep {}", file.path), &error))
 }

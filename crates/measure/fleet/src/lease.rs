@@ -5,8 +5,10 @@
 //! token: whoever renews with an old one has lost the lab. A lab with a job in it is not taken by
 //! another agent at all: its boxes may be under load, behind a cut network.
 
+use crate::bucket::{Found, Swap};
+use crate::error::FleetError;
 use crate::message::LabOffer;
-use crate::store::{Fleet, FleetError, Found, Swap, read, swap};
+use crate::store::Fleet;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
@@ -38,7 +40,7 @@ impl Lease {
         let (mut seen, mut since) = (0, Instant::now());
         let mut last = String::new();
         loop {
-            let found: Option<Found<LabOffer>> = read(&fleet.labs, &offer.lab).await?;
+            let found: Option<Found<LabOffer>> = fleet.labs.read(&offer.lab).await?;
             let revision = found.as_ref().map_or(0, |found| found.revision);
             let may_take = match &found {
                 None => true,
@@ -52,8 +54,8 @@ impl Lease {
                 }
             };
             if may_take {
-                if let Swap::Made(revision) = swap(&fleet.labs, &offer.lab, revision, &offer).await
-                {
+                let swapped = fleet.labs.swap(&offer.lab, revision, &offer).await?;
+                if let Swap::Made(revision) = swapped {
                     return Ok(Self { offer, revision });
                 }
                 continue;
@@ -72,27 +74,32 @@ impl Lease {
     }
 
     /// Renews it, with the job that runs there. Returns whether this agent still has the lab.
-    pub(crate) async fn renew(&mut self, fleet: &Fleet, job: Option<&str>) -> bool {
+    ///
+    /// # Errors
+    /// When the user may not.
+    pub(crate) async fn renew(
+        &mut self,
+        fleet: &Fleet,
+        job: Option<&str>,
+    ) -> Result<bool, FleetError> {
         let offer = LabOffer {
             job: job.map(str::to_owned),
             beats: self.offer.beats + 1,
             ..self.offer.clone()
         };
-        match swap(&fleet.labs, &offer.lab, self.revision, &offer).await {
+        let swapped = fleet.labs.swap(&offer.lab, self.revision, &offer).await?;
+        Ok(match swapped {
             Swap::Made(revision) => {
                 (self.offer, self.revision) = (offer, revision);
                 true
             }
             Swap::Lost => false,
-        }
+        })
     }
 
     /// Gives it back.
     pub(crate) async fn end(self, fleet: &Fleet) {
         // Otherwise it expires.
-        let _ = fleet
-            .labs
-            .delete_expect_revision(&self.offer.lab, Some(self.revision))
-            .await;
+        fleet.labs.remove(&self.offer.lab, self.revision).await;
     }
 }

@@ -15,20 +15,38 @@
 
 mod agent;
 mod archive;
+mod bucket;
+mod changes;
+mod child;
+mod denial;
+mod error;
+mod history;
+mod identity;
+mod kept;
 mod lease;
 mod message;
 mod queue;
+mod repeat;
 mod server;
+mod signing;
 mod store;
+mod users;
+mod view;
 
 pub use agent::{Agent, AgentLab};
 pub use archive::{fetch, upload};
-pub use message::{Held, Job, LabOffer, Manifest, RunFile, SCHEMA, Selector, State};
-pub use queue::{Row, submit};
+pub use changes::Change;
+pub use error::FleetError;
+pub use history::{Figure, Point, RunFigures};
+pub use identity::Identity;
+pub use message::{Held, Job, LabOffer, Manifest, RunFile, SCHEMA, Selector, Signature, State};
+pub use queue::{Listing, Row, submit};
 pub use server::{Server, ServerOptions, free_address};
-pub use store::{Access, Fleet, FleetError};
+pub use signing::Trust;
+pub use store::{Access, Fleet};
 /// How an agent is stopped: a channel of whether it is to stop.
 pub use tokio::sync::watch;
+pub use users::{Role, Users};
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -51,5 +69,13 @@ pub fn new_id() -> String {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    format!("{:011x}-{}", since.as_millis(), agent::random_word())
+    format!("{:011x}-{}", since.as_millis(), random_word())
+}
+
+/// Eight random hexadecimal digits.
+fn random_word() -> String {
+    let mut bytes = [0; 4];
+    getrandom::fill(&mut bytes)
+        .unwrap_or_else(|error| panic!("the kernel has no random bytes: {error}"));
+    archive::hex(&bytes)
 }

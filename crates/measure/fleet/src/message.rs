@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of everything here. A program refuses a server of another one.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// A campaign to be measured once, in one lab. Never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,8 +23,47 @@ pub struct Job {
     pub priority: i32,
     /// What distinguishes it, such as the firmware: `firmware` to `2.1`.
     pub labels: BTreeMap<String, String>,
-    /// Who submitted it.
+    /// Who submitted it, as they say.
     pub by: String,
+    /// Of a job that is repeated: the period in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<u64>,
+    /// Of one repetition: the number of the period; its id ends with that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub period: Option<u64>,
+    /// By a user's key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<Signature>,
+}
+
+impl Job {
+    /// The repetition of it in a period.
+    #[must_use]
+    pub fn in_period(&self, period: u64) -> Self {
+        Self {
+            id: format!("{}-{period:06}", self.id),
+            period: Some(period),
+            ..self.clone()
+        }
+    }
+
+    /// The id of what this is a repetition of.
+    pub(crate) fn repeat_id(&self) -> &str {
+        let Some(period) = self.period.filter(|_| self.every.is_some()) else {
+            return &self.id;
+        };
+        let end = format!("-{period:06}");
+        self.id.strip_suffix(&end).unwrap_or(&self.id)
+    }
+}
+
+/// A signature of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signature {
+    /// The user's public key.
+    pub key: String,
+    /// Ed25519, in hexadecimal.
+    pub signature: String,
 }
 
 /// The labs that a job may run in: all that match.
@@ -64,6 +103,9 @@ pub enum State {
     Queued {
         /// Times that a run of it began and did not end.
         attempts: u32,
+        /// The job's.
+        #[serde(default)]
+        priority: i32,
     },
     /// An agent runs it. Only that agent resumes it, and no other begins it, even if the agent is
     /// gone.

@@ -1,7 +1,9 @@
 //! The queue: jobs and how far they are.
 
+use crate::bucket::{Found, Swap};
+use crate::error::FleetError;
 use crate::message::{Held, Job, LabOffer, State};
-use crate::store::{Fleet, FleetError, Found, Swap, read, read_all, swap};
+use crate::store::Fleet;
 use std::collections::BTreeMap;
 
 /// Attempts after which a job that ends its agent each time is parked.
@@ -18,15 +20,37 @@ pub struct Row {
     pub misfits: BTreeMap<String, String>,
 }
 
+/// Jobs of a fleet.
+#[derive(Debug, Clone)]
+pub struct Listing {
+    /// As they were submitted.
+    pub rows: Vec<Row>,
+    /// Number of further jobs, which have ended.
+    pub left_out: usize,
+}
+
+/// A job that waits, as an agent knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Queued {
+    pub(crate) id: String,
+    pub(crate) attempts: u32,
+    pub(crate) priority: i32,
+    pub(crate) revision: u64,
+}
+
 /// Puts a job into the queue; the same one again changes nothing.
 ///
 /// # Errors
-/// When the server cannot be asked.
+/// When the server cannot be asked, or the user may not.
 pub async fn submit(fleet: &Fleet, job: &Job) -> Result<(), FleetError> {
     // The state comes second: who sees it finds the job.
-    swap(&fleet.jobs, &job.id, 0, job).await;
-    swap(&fleet.states, &job.id, 0, &State::Queued { attempts: 0 }).await;
-    match read::<State>(&fleet.states, &job.id).await? {
+    fleet.jobs.swap(&job.id, 0, job).await?;
+    let queued = State::Queued {
+        attempts: 0,
+        priority: job.priority,
+    };
+    fleet.states.swap(&job.id, 0, &queued).await?;
+    match fleet.states.read::<State>(&job.id).await? {
         Some(_) => Ok(()),
         None => Err(FleetError::Refused {
             what: format!("keep job {}", job.id),
@@ -36,27 +60,68 @@ pub async fn submit(fleet: &Fleet, job: &Job) -> Result<(), FleetError> {
 }
 
 impl Fleet {
-    /// All jobs, as they were submitted.
+    /// Every job's state, as they were submitted.
     ///
     /// # Errors
     /// When the server cannot be asked.
-    pub async fn rows(&self) -> Result<Vec<Row>, FleetError> {
-        let states: BTreeMap<String, Found<State>> = read_all(&self.states).await?;
-        let mut jobs: BTreeMap<String, Found<Job>> = read_all(&self.jobs).await?;
-        let misfits: BTreeMap<String, Found<String>> = read_all(&self.misfits).await?;
+    pub async fn states(&self) -> Result<BTreeMap<String, State>, FleetError> {
+        let states = self.states.read_all::<State>().await?;
+        let states = states.into_iter();
+        Ok(states.map(|(id, found)| (id, found.value)).collect())
+    }
+
+    /// Jobs that have not ended, and the last `ended` of the others; without a number all.
+    ///
+    /// # Errors
+    /// When the server cannot be asked.
+    pub async fn list(&self, ended: Option<usize>) -> Result<Listing, FleetError> {
+        let mut states = self.states().await?;
+        let finals = states.values().filter(|state| state.is_final()).count();
+        let left_out = ended.map_or(0, |ended| finals.saturating_sub(ended));
+        let mut leave = left_out;
+        states.retain(|_, state| {
+            let is_left = state.is_final() && leave > 0;
+            leave -= usize::from(is_left);
+            !is_left
+        });
+        let queued = states
+            .iter()
+            .filter(|(_, state)| matches!(state, State::Queued { .. }));
+        let queued: Vec<String> = queued.map(|(id, _)| id.clone()).collect();
+        let mut jobs = self.jobs.read_each::<Job>(states.keys().cloned()).await?;
+        let mut misfits: BTreeMap<String, Found<BTreeMap<String, String>>> =
+            self.misfits.read_each(queued).await?;
         let rows = states.into_iter().filter_map(|(id, state)| {
-            let job = jobs.remove(&id)?.value;
-            let of_job = misfits.iter().filter_map(|(key, reason)| {
-                let (job, lab) = key.split_once('.')?;
-                (job == id).then(|| (lab.to_owned(), reason.value.clone()))
-            });
             Some(Row {
-                misfits: of_job.collect(),
-                job,
-                state: state.value,
+                job: jobs.remove(&id)?.value,
+                state,
+                misfits: misfits
+                    .remove(&id)
+                    .map_or_else(BTreeMap::new, |it| it.value),
             })
         });
-        Ok(rows.collect())
+        Ok(Listing {
+            rows: rows.collect(),
+            left_out,
+        })
+    }
+
+    /// How far a job is.
+    ///
+    /// # Errors
+    /// When the server cannot be asked.
+    pub async fn state(&self, id: &str) -> Result<Option<State>, FleetError> {
+        let found = self.states.read(id).await?;
+        Ok(found.map(|found| found.value))
+    }
+
+    /// A job.
+    ///
+    /// # Errors
+    /// When the server cannot be asked.
+    pub async fn job(&self, id: &str) -> Result<Option<Job>, FleetError> {
+        let found = self.jobs.read(id).await?;
+        Ok(found.map(|found| found.value))
     }
 
     /// All labs on offer.
@@ -64,7 +129,7 @@ impl Fleet {
     /// # Errors
     /// When the server cannot be asked.
     pub async fn offers(&self) -> Result<Vec<LabOffer>, FleetError> {
-        let offers = read_all::<LabOffer>(&self.labs).await?;
+        let offers = self.labs.read_all::<LabOffer>().await?;
         Ok(offers.into_values().map(|found| found.value).collect())
     }
 
@@ -72,65 +137,73 @@ impl Fleet {
     /// the state before; `None` if there is no such job.
     ///
     /// # Errors
-    /// When the server cannot be asked.
+    /// When the server cannot be asked, or the user may not.
     pub async fn cancel(&self, id: &str) -> Result<Option<State>, FleetError> {
         loop {
-            let Some(found) = read::<State>(&self.states, id).await? else {
+            let Some(found) = self.states.read::<State>(id).await? else {
                 return Ok(None);
             };
             if found.value.is_final()
-                || swap(&self.states, id, found.revision, &State::Cancelled).await != Swap::Lost
+                || self
+                    .states
+                    .swap(id, found.revision, &State::Cancelled)
+                    .await?
+                    != Swap::Lost
             {
                 return Ok(Some(found.value));
             }
         }
     }
 
-    /// Puts a job whose lab will not come back into the queue again. Returns whether it ran.
+    /// Puts a job whose lab will not come back into the queue again. Returns its state before;
+    /// `None` if there is no such job. One that does not run stays as it is.
     ///
     /// # Errors
-    /// When the server cannot be asked.
-    pub async fn release(&self, id: &str) -> Result<bool, FleetError> {
+    /// When the server cannot be asked, or the user may not.
+    pub async fn release(&self, id: &str) -> Result<Option<State>, FleetError> {
         loop {
-            let Some(found) = read::<State>(&self.states, id).await? else {
-                return Ok(false);
+            let Some(found) = self.states.read::<State>(id).await? else {
+                return Ok(None);
             };
             let State::Running(held) = &found.value else {
-                return Ok(false);
+                return Ok(Some(found.value));
             };
+            let job = self.job(id).await?;
             let queued = State::Queued {
                 attempts: held.attempt,
+                priority: job.map_or(0, |job| job.priority),
             };
-            if swap(&self.states, id, found.revision, &queued).await != Swap::Lost {
-                return Ok(true);
+            if self.states.swap(id, found.revision, &queued).await? != Swap::Lost {
+                return Ok(Some(found.value));
             }
         }
     }
 
-    /// Takes the best job that fits a lab, by `fits`.
+    /// Takes the best of these jobs that fits a lab, by `fits`.
     pub(crate) async fn claim(
         &self,
         offer: &LabOffer,
-        mut fits: impl AsyncFnMut(&Job) -> bool,
+        mut queued: Vec<Queued>,
+        mut fits: impl AsyncFnMut(&Job) -> Result<bool, FleetError>,
     ) -> Result<Option<(Job, Held)>, FleetError> {
-        let states: BTreeMap<String, Found<State>> = read_all(&self.states).await?;
-        let mut queued = Vec::new();
-        for (id, found) in states {
-            let State::Queued { attempts } = found.value else {
-                continue;
-            };
+        queued.sort_by(|one, other| (other.priority, &one.id).cmp(&(one.priority, &other.id)));
+        for Queued {
+            id,
+            attempts,
+            revision,
+            ..
+        } in queued
+        {
             if attempts >= ATTEMPTS_MAX {
                 let reason = format!("{attempts} runs of it began, and none came to an end");
-                swap(&self.states, &id, found.revision, &State::Parked { reason }).await;
-            } else if let Some(job) = read::<Job>(&self.jobs, &id).await? {
-                queued.push((job.value, attempts, found.revision));
+                let parked = State::Parked { reason };
+                self.states.swap(&id, revision, &parked).await?;
+                continue;
             }
-        }
-        queued.sort_by(|(one, ..), (other, ..)| {
-            (other.priority, &one.id).cmp(&(one.priority, &other.id))
-        });
-        for (job, attempts, revision) in queued {
-            if !fits(&job).await {
+            let Some(job) = self.job(&id).await? else {
+                continue;
+            };
+            if job.id != id || !is_id(&id) || !fits(&job).await? {
                 continue;
             }
             let held = Held {
@@ -139,10 +212,47 @@ impl Fleet {
                 attempt: attempts + 1,
             };
             let running = State::Running(held.clone());
-            if swap(&self.states, &job.id, revision, &running).await != Swap::Lost {
+            if self.states.swap(&id, revision, &running).await? != Swap::Lost {
                 return Ok(Some((job, held)));
             }
         }
         Ok(None)
+    }
+
+    /// Notes for people why a job does not fit a lab.
+    pub(crate) async fn note_misfit(
+        &self,
+        job: &str,
+        lab: &str,
+        reason: &str,
+    ) -> Result<(), FleetError> {
+        loop {
+            let found: Option<Found<BTreeMap<String, String>>> = self.misfits.read(job).await?;
+            let (mut all, revision) =
+                found.map_or_else(Default::default, |found| (found.value, found.revision));
+            all.insert(lab.to_owned(), reason.to_owned());
+            if self.misfits.swap(job, revision, &all).await? != Swap::Lost {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Whether it is an id as [`new_id`](crate::new_id) makes them: agents name folders by it.
+fn is_id(id: &str) -> bool {
+    let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    !id.is_empty() && id.chars().all(is_fine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_names_no_other_folder() {
+        assert!(is_id(&crate::new_id()));
+        for id in ["", ".", "..", "../x", "a/b", "/x"] {
+            assert!(!is_id(id), "{id}");
+        }
     }
 }

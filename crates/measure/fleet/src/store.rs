@@ -1,71 +1,38 @@
-//! The server's buckets, and changes of entries that end in exactly one of two ways.
+//! The connection to a fleet's server, and the buckets there.
 
+use crate::bucket::{ANSWER_LIMIT, Bucket};
+use crate::denial::Denials;
+use crate::error::{FleetError, refused};
+use crate::identity::Identity;
 use crate::message::SCHEMA;
-use async_nats::jetstream::kv::{Entry, Operation, Store, UpdateErrorKind};
 use async_nats::jetstream::object_store::ObjectStore;
 use async_nats::jetstream::{self, kv, object_store};
-use async_nats::{ConnectOptions, ServerAddr};
-use futures_util::StreamExt;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
+use async_nats::{Auth, AuthError, ConnectErrorKind, ConnectOptions, ServerAddr};
 use std::path::PathBuf;
-use std::time::Duration;
-use tokio::time::timeout;
 
-/// How long a server may take to answer before a command says that it does not.
-const ANSWER_LIMIT: Duration = Duration::from_secs(10);
-/// Between attempts of what must be done whatever the server does.
-const RETRY: Duration = Duration::from_millis(500);
 /// The largest entry: a campaign's file is far smaller.
 const ENTRY_BYTES_MAX: i32 = 512 << 10;
-
-/// Error of a fleet.
-#[derive(Debug, thiserror::Error)]
-pub enum FleetError {
-    /// There is no server.
-    #[error("cannot reach the fleet's server at {url}: {reason}\nhelp: {help}")]
-    Unreachable {
-        /// Where.
-        url: String,
-        /// Why.
-        reason: String,
-        /// Advice.
-        help: &'static str,
-    },
-    /// The server has no fleet, or one of another version.
-    #[error("{what}\nhelp: {help}")]
-    Foreign {
-        /// What is wrong.
-        what: String,
-        /// Advice.
-        help: String,
-    },
-    /// The server refused or lost a request.
-    #[error("the fleet's server did not {what}: {reason}")]
-    Refused {
-        /// What it was asked.
-        what: String,
-        /// Why.
-        reason: String,
-    },
-    /// A file cannot be read or written.
-    #[error("{what}: {error}")]
-    Disk {
-        /// What was done.
-        what: String,
-        /// The reason.
-        error: std::io::Error,
-    },
-}
+/// Buckets of entries, each with what it has.
+pub(crate) const BUCKETS: [(&str, &str); 8] = [
+    ("fleet-jobs", "Campaigns as they were submitted"),
+    ("fleet-states", "How far each job is"),
+    ("fleet-labs", "Labs on offer, and who has them"),
+    ("fleet-misfits", "Why a job does not fit a lab"),
+    ("fleet-repeats", "Jobs that are repeated"),
+    ("fleet-runs", "The files of each run"),
+    ("fleet-figures", "Figures of runs by cell"),
+    ("fleet-meta", "Version of the fleet"),
+];
+/// The bucket of files.
+pub(crate) const FILES: &str = "fleet-files";
 
 /// How to reach the server.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
     /// `nats://host:port`, or `tls://…`.
     pub url: String,
-    /// A file of credentials: a user's JWT and NKey.
-    pub credentials: Option<PathBuf>,
+    /// A file with a user's NKey, alone or with a JWT.
+    pub key: Option<PathBuf>,
     /// Certificates of who signed the server's.
     pub ca: Option<PathBuf>,
 }
@@ -73,251 +40,224 @@ pub struct Access {
 /// A fleet's server, connected.
 #[derive(Clone)]
 pub struct Fleet {
-    pub(crate) jobs: Store,
-    pub(crate) states: Store,
-    pub(crate) labs: Store,
-    pub(crate) misfits: Store,
-    pub(crate) runs: Store,
+    pub(crate) jobs: Bucket,
+    pub(crate) states: Bucket,
+    pub(crate) labs: Bucket,
+    pub(crate) misfits: Bucket,
+    pub(crate) repeats: Bucket,
+    pub(crate) runs: Bucket,
+    pub(crate) figures: Bucket,
     pub(crate) files: ObjectStore,
-}
-
-/// What came of a swap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Swap {
-    /// It is as asked now, with this revision.
-    Made(u64),
-    /// Somebody else changed it before.
-    Lost,
-}
-
-/// An entry and its revision.
-#[derive(Debug, Clone)]
-pub(crate) struct Found<T> {
-    pub(crate) value: T,
-    pub(crate) revision: u64,
+    pub(crate) denials: Denials,
 }
 
 impl Fleet {
     /// Connects to a server that has a fleet.
     ///
     /// # Errors
-    /// [`FleetError::Unreachable`]; [`FleetError::Foreign`] when there is no fleet, or another
-    /// version's.
+    /// [`FleetError::Unreachable`]; [`FleetError::Unknown`] when it does not accept the user;
+    /// [`FleetError::Foreign`] when there is no fleet, or another version's.
     pub async fn connect(access: &Access) -> Result<Self, FleetError> {
-        let context = context(access).await?;
-        let Ok(meta) = context.get_key_value("fleet-meta").await else {
+        let connection = Connection::to(access).await?;
+        let context = &connection.context;
+        let meta = tokio::select! {
+            meta = context.get_key_value("fleet-meta") => meta,
+            subject = connection.denials.under("$JS.API.") => return Err(FleetError::Denied {
+                what: "read the fleet".to_owned(),
+                subject,
+            }),
+        };
+        let Ok(meta) = meta else {
             return Err(FleetError::Foreign {
                 what: format!("the server at {} has no fleet", access.url),
                 help: format!("`cipherbench fleet server --url {}` makes one", access.url),
             });
         };
-        let schema: Option<u32> = read(&meta, "schema").await?.map(|found| found.value);
-        match schema {
-            Some(SCHEMA) => {}
-            found => {
-                let found = found.map_or_else(|| "none".to_owned(), |schema| schema.to_string());
-                return Err(FleetError::Foreign {
-                    what: format!(
-                        "the fleet at {} has schema {found}, and this program {SCHEMA}",
-                        access.url
-                    ),
-                    help: "use the same version of cipherbench for server, agents and submitters"
-                        .to_owned(),
-                });
-            }
+        let meta = connection.bucket(meta);
+        let schema: Option<u32> = meta.read("schema").await?.map(|found| found.value);
+        if schema != Some(SCHEMA) {
+            let found = schema.map_or_else(|| "none".to_owned(), |schema| schema.to_string());
+            return Err(FleetError::Foreign {
+                what: format!(
+                    "the fleet at {} has schema {found}, and this program {SCHEMA}",
+                    access.url
+                ),
+                help: format!(
+                    "use the same version of cipherbench for server, agents and submitters; `cipherbench fleet server` \
+                     brings a fleet of an earlier one to schema {SCHEMA}"
+                ),
+            });
         }
-        let bucket = async |name: &str| {
-            context
-                .get_key_value(name)
-                .await
-                .map_err(|error| refused(format!("open bucket {name}"), &error))
+        let bucket = async |name: &str| match context.get_key_value(name).await {
+            Ok(store) => Ok(connection.bucket(store)),
+            Err(error) => Err(refused(format!("open bucket {name}"), &error)),
         };
         Ok(Self {
             jobs: bucket("fleet-jobs").await?,
             states: bucket("fleet-states").await?,
             labs: bucket("fleet-labs").await?,
             misfits: bucket("fleet-misfits").await?,
+            repeats: bucket("fleet-repeats").await?,
             runs: bucket("fleet-runs").await?,
+            figures: bucket("fleet-figures").await?,
             files: context
-                .get_object_store("fleet-files")
+                .get_object_store(FILES)
                 .await
                 .map_err(|error| refused("open the archive".to_owned(), &error))?,
+            denials: connection.denials.clone(),
         })
     }
 
-    /// Makes what is missing on a server, and connects. What is there stays.
+    /// Makes what is missing on a server, brings what an earlier version made to this one, and
+    /// connects. What is there stays.
     ///
     /// # Errors
     /// As [`connect`](Self::connect), and when the server does not let it.
     pub async fn set_up(access: &Access, replicas: usize) -> Result<Self, FleetError> {
-        let context = context(access).await?;
-        for (name, description) in [
-            ("fleet-jobs", "Campaigns as they were submitted"),
-            ("fleet-states", "How far each job is"),
-            ("fleet-labs", "Labs on offer, and who has them"),
-            ("fleet-misfits", "Why a job does not fit a lab"),
-            ("fleet-runs", "The files of each run"),
-            ("fleet-meta", "Version of the fleet"),
-        ] {
-            let config = kv::Config {
-                bucket: name.to_owned(),
-                description: description.to_owned(),
-                history: 1,
-                max_value_size: ENTRY_BYTES_MAX,
-                num_replicas: replicas,
-                ..kv::Config::default()
-            };
-            context
-                .create_or_update_key_value(config)
-                .await
-                .map_err(|error| refused(format!("make bucket {name}"), &error))?;
+        let connection = Connection::to(access).await?;
+        let make = async {
+            for (name, description) in BUCKETS {
+                connection.make_bucket(name, description, replicas).await?;
+            }
+            connection.make_archive(replicas).await
+        };
+        tokio::select! {
+            made = make => made?,
+            subject = connection.denials.under("$JS.API.") => return Err(FleetError::Denied {
+                what: "make a fleet".to_owned(),
+                subject,
+            }),
         }
-        if context.get_object_store("fleet-files").await.is_err() {
-            let config = object_store::Config {
-                bucket: "fleet-files".to_owned(),
-                description: Some("Files of runs, by the hash of their content".to_owned()),
-                num_replicas: replicas,
-                ..object_store::Config::default()
-            };
-            context
-                .create_object_store(config)
-                .await
-                .map_err(|error| refused("make the archive".to_owned(), &error))?;
-        }
-        let meta = context
-            .get_key_value("fleet-meta")
-            .await
-            .map_err(|error| refused("open bucket fleet-meta".to_owned(), &error))?;
-        if read::<u32>(&meta, "schema").await?.is_none() {
-            swap(&meta, "schema", 0, &SCHEMA).await;
+        let meta = connection.context.get_key_value("fleet-meta").await;
+        let meta = meta.map_err(|error| refused("open bucket fleet-meta".to_owned(), &error))?;
+        let meta = connection.bucket(meta);
+        let found = meta.read::<u32>("schema").await?;
+        let (schema, revision) = found.map_or((0, 0), |found| (found.value, found.revision));
+        // All that is new since schema 1 may be missing.
+        if schema < SCHEMA {
+            meta.swap("schema", revision, &SCHEMA).await?;
         }
         Self::connect(access).await
     }
 }
 
-async fn context(access: &Access) -> Result<jetstream::Context, FleetError> {
-    let unreachable = |reason: String, help| FleetError::Unreachable {
-        url: access.url.clone(),
-        reason,
-        help,
-    };
-    let address: ServerAddr = access.url.parse().map_err(|error: std::io::Error| {
-        unreachable(error.to_string(), "write it as nats://host:4222")
-    })?;
-    let mut options = ConnectOptions::new()
-        .name("cipherbench")
-        .connection_timeout(ANSWER_LIMIT)
-        .request_timeout(Some(ANSWER_LIMIT));
-    if let Some(path) = &access.ca {
-        options = options.add_root_certificates(path.clone());
-    }
-    if let Some(path) = &access.credentials {
-        options = options.credentials_file(path).await.map_err(|error| {
-            let reason = format!("{}: {error}", path.display());
-            unreachable(reason, "give a file of credentials that can be read")
+struct Connection {
+    context: jetstream::Context,
+    denials: Denials,
+}
+
+impl Connection {
+    async fn to(access: &Access) -> Result<Self, FleetError> {
+        let unreachable = |reason: String, help| FleetError::Unreachable {
+            url: access.url.clone(),
+            reason,
+            help,
+        };
+        let address: ServerAddr = access.url.parse().map_err(|error: std::io::Error| {
+            unreachable(error.to_string(), "write it as nats://host:4222")
         })?;
-    }
-    let client = options.connect(address).await.map_err(|error| {
-        unreachable(
-            error.to_string(),
-            "start one with `cipherbench fleet server`, or correct `--url` and the credentials",
-        )
-    })?;
-    Ok(jetstream::new(client))
-}
-
-pub(crate) fn refused(what: String, error: &dyn std::error::Error) -> FleetError {
-    FleetError::Refused {
-        what,
-        reason: error.to_string(),
-    }
-}
-
-/// An entry; `None` where there is none.
-pub(crate) async fn read<T: DeserializeOwned>(
-    bucket: &Store,
-    key: &str,
-) -> Result<Option<Found<T>>, FleetError> {
-    let entry = bucket.entry(key).await;
-    let entry = entry.map_err(|error| refused(format!("read {key} of {}", bucket.name), &error))?;
-    entry
-        .and_then(|entry| parse(bucket, entry).transpose())
-        .transpose()
-}
-
-/// Every entry of a bucket, by its key.
-pub(crate) async fn read_all<T: DeserializeOwned>(
-    bucket: &Store,
-) -> Result<BTreeMap<String, Found<T>>, FleetError> {
-    let failed = |error: &dyn std::error::Error| refused(format!("list {}", bucket.name), error);
-    // A bucket's own `status` is that of when it was opened.
-    let info = bucket
-        .stream
-        .get_info()
-        .await
-        .map_err(|error| failed(&error))?;
-    let mut all = BTreeMap::new();
-    if info.state.messages == 0 {
-        return Ok(all);
-    }
-    let mut entries = bucket
-        .watch_with_history(">")
-        .await
-        .map_err(|error| failed(&error))?;
-    // The last entry may have been deleted meanwhile.
-    while let Ok(Some(entry)) = timeout(ANSWER_LIMIT, entries.next()).await {
-        let entry = entry.map_err(|error| failed(&error))?;
-        let (key, is_last) = (entry.key.clone(), entry.seen_current || entry.delta == 0);
-        if let Some(found) = parse(bucket, entry)? {
-            all.insert(key, found);
+        let mut options = match &access.key {
+            Some(path) => identified(path)?,
+            None => ConnectOptions::new(),
+        };
+        let denials = Denials::new();
+        let noting = denials.clone();
+        options = options
+            .name("cipherbench")
+            .connection_timeout(ANSWER_LIMIT)
+            .request_timeout(Some(ANSWER_LIMIT))
+            .event_callback(move |event| {
+                noting.note(&event);
+                async {}
+            });
+        if let Some(path) = &access.ca {
+            options = options.add_root_certificates(path.clone());
         }
-        if is_last {
-            break;
-        }
+        let client = options.connect(address).await.map_err(|error| {
+            let is_of_user = matches!(
+                error.kind(),
+                ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication
+            );
+            match is_of_user {
+                true => FleetError::Unknown {
+                    url: access.url.clone(),
+                    reason: error.to_string(),
+                    help: "name the file of a user's key or credentials that the server knows and that has not \
+                           expired: `--key FILE`",
+                },
+                false => unreachable(
+                    error.to_string(),
+                    "start one with `cipherbench fleet server`, or correct `--url`",
+                ),
+            }
+        })?;
+        Ok(Self {
+            context: jetstream::new(client),
+            denials,
+        })
     }
-    Ok(all)
+
+    fn bucket(&self, store: kv::Store) -> Bucket {
+        Bucket::new(store, self.denials.clone())
+    }
+
+    async fn make_bucket(
+        &self,
+        name: &str,
+        description: &str,
+        replicas: usize,
+    ) -> Result<(), FleetError> {
+        let config = kv::Config {
+            bucket: name.to_owned(),
+            description: description.to_owned(),
+            history: 1,
+            max_value_size: ENTRY_BYTES_MAX,
+            num_replicas: replicas,
+            ..kv::Config::default()
+        };
+        let made = self.context.create_or_update_key_value(config).await;
+        made.map(drop)
+            .map_err(|error| refused(format!("make bucket {name}"), &error))
+    }
+
+    async fn make_archive(&self, replicas: usize) -> Result<(), FleetError> {
+        if self.context.get_object_store(FILES).await.is_ok() {
+            return Ok(());
+        }
+        let config = object_store::Config {
+            bucket: FILES.to_owned(),
+            description: Some("Files of runs, by the hash of their content".to_owned()),
+            num_replicas: replicas,
+            ..object_store::Config::default()
+        };
+        let made = self.context.create_object_store(config).await;
+        made.map(drop)
+            .map_err(|error| refused("make the archive".to_owned(), &error))
+    }
 }
 
-fn parse<T: DeserializeOwned>(
-    bucket: &Store,
-    entry: Entry,
-) -> Result<Option<Found<T>>, FleetError> {
-    if entry.operation != Operation::Put {
-        return Ok(None);
-    }
-    let value = serde_json::from_slice(&entry.value).map_err(|error| {
-        let what = format!("read {} of {}", entry.key, bucket.name);
-        refused(what, &error)
-    })?;
-    Ok(Some(Found {
-        value,
-        revision: entry.revision,
-    }))
+/// The inboxes of a user, which no other user may read.
+pub(crate) fn inbox(public_key: &str) -> String {
+    format!("_INBOX.{public_key}")
 }
 
-/// Changes an entry from a revision (0: none) to a value, and repeats until the server has said
-/// which of the two ways it went: an answer that was lost is looked up.
-pub(crate) async fn swap<T: Serialize>(
-    bucket: &Store,
-    key: &str,
-    revision: u64,
-    value: &T,
-) -> Swap {
-    let bytes = serde_json::to_vec(value)
-        .unwrap_or_else(|error| unreachable!("an entry is maps, texts and numbers: {error}"));
-    loop {
-        match bucket.update(key, bytes.clone().into(), revision).await {
-            Ok(revision) => return Swap::Made(revision),
-            // It may be our own earlier attempt, whose answer was lost.
-            Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => {}
-            Err(_) => tokio::time::sleep(RETRY).await,
+/// Identifies by a file that is read again at each connection: credentials that expire are renewed
+/// by replacing it.
+fn identified(path: &std::path::Path) -> Result<ConnectOptions, FleetError> {
+    let public = Identity::read(path)?.public();
+    let path = path.to_owned();
+    let options = ConnectOptions::with_auth_callback(move |nonce| {
+        let path = path.clone();
+        async move {
+            let failed = |error: &dyn std::error::Error| AuthError::new(error.to_string());
+            let identity = Identity::read(&path).map_err(|error| failed(&error))?;
+            let signature = identity.key.sign(&nonce).map_err(|error| failed(&error))?;
+            let mut auth = Auth::new();
+            auth.signature = Some(signature);
+            auth.nkey = identity.jwt.is_none().then(|| identity.public());
+            auth.jwt = identity.jwt;
+            Ok(auth)
         }
-        match bucket.entry(key).await {
-            Ok(Some(entry)) if entry.value == bytes => return Swap::Made(entry.revision),
-            Ok(Some(entry)) if entry.revision == revision => {}
-            Ok(None) if revision == 0 => {}
-            Ok(_) => return Swap::Lost,
-            Err(_) => tokio::time::sleep(RETRY).await,
-        }
-    }
+    });
+    Ok(options.custom_inbox_prefix(inbox(&public)))
 }

@@ -1,6 +1,6 @@
 //! What a plan has the machine do beside measuring: the commands of boxes, hosts and devices.
 
-use super::{Adapter, Device, DeviceKind, Host, HostName, Plan};
+use super::{Adapter, Device, DeviceKind, External, Host, HostName, Plan};
 use std::fmt;
 
 /// A command that a plan has a shell or a program run, code that it loads, or a secret that it
@@ -11,6 +11,14 @@ pub struct Demand {
     pub place: String,
     /// The command, the path or the address; from the file, so it may hold any character.
     pub what: String,
+}
+
+impl Demand {
+    /// The command, the path or the address, without what a terminal obeys or does not show.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        printable(&self.what)
+    }
 }
 
 impl fmt::Display for Demand {
@@ -35,6 +43,29 @@ impl Plan {
     pub fn demands(&self) -> Vec<Demand> {
         let hosts = self.lab.hosts.iter().flat_map(|hosts| hosts.each());
         let mut demands: Vec<Demand> = hosts.flat_map(|(name, host)| of_host(name, host)).collect();
+        demands.extend(self.of_duts(External::demands));
+        demands
+    }
+
+    /// The demands of the campaign alone, each as a line of a file of what is allowed: key and
+    /// command, with the way to the box in front of a command that runs there. What leads to the
+    /// lab's hosts is the lab's.
+    #[must_use]
+    pub fn permissions(&self) -> Vec<Demand> {
+        let keyed = self.of_duts(External::permissions).into_iter();
+        keyed
+            .map(|Demand { place, what }| {
+                let (place, key) = place.rsplit_once(", ").unwrap_or((&place, ""));
+                Demand {
+                    place: place.to_owned(),
+                    what: format!("{key}: {what}"),
+                }
+            })
+            .collect()
+    }
+
+    fn of_duts(&self, of_boxes: impl Fn(&External) -> Vec<(String, String)>) -> Vec<Demand> {
+        let mut demands = Vec::new();
         let mut adapters: Vec<&Adapter> = Vec::new();
         for cell in &self.cells {
             let adapter = &cell.dut.adapter;
@@ -43,7 +74,7 @@ impl Plan {
             }
             adapters.push(adapter);
             let of_dut = match adapter {
-                Adapter::External(external) => external.demands(),
+                Adapter::External(external) => of_boxes(external),
                 Adapter::Device(devices) => devices.members.iter().flat_map(of_device).collect(),
                 _ => Vec::new(),
             };

@@ -35,6 +35,21 @@ impl ExternalBox {
         demands
     }
 
+    /// The same without `via`, which is in front of each command instead: what may run on a box may
+    /// not run on this machine.
+    fn permissions(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let with_via = |what: String| {
+            let is_command = self.all_commands().any(|command| command == what);
+            match is_command && !self.via.is_empty() {
+                true => format!("{} {what}", self.via.join(" ")),
+                false => what,
+            }
+        };
+        let demands = self.demands().into_iter();
+        let others = demands.filter(|(key, _)| *key != "via");
+        others.map(move |(key, what)| (key, with_via(what)))
+    }
+
     /// Every command of it.
     fn all_commands(&self) -> impl Iterator<Item = &str> {
         let resets = self.reset.iter().chain(&self.started).map(String::as_str);
@@ -45,9 +60,21 @@ impl ExternalBox {
 impl External {
     /// What it has this machine run, read and send, each with its key.
     pub(crate) fn demands(&self) -> Vec<(String, String)> {
+        self.keyed(|its| its.demands())
+    }
+
+    /// The same with the way to the box in front of each command, as it is allowed.
+    pub(crate) fn permissions(&self) -> Vec<(String, String)> {
+        self.keyed(|its| its.permissions().collect())
+    }
+
+    fn keyed(
+        &self,
+        of_box: impl Fn(&ExternalBox) -> Vec<(&'static str, String)>,
+    ) -> Vec<(String, String)> {
         let mut demands = Vec::new();
         for (number, its) in (1..).zip(&self.boxes) {
-            let of_box = its.demands().into_iter();
+            let of_box = of_box(its).into_iter();
             demands.extend(of_box.map(|(key, what)| (format!("box {number}, {key}"), what)));
         }
         // It becomes a part of commands.

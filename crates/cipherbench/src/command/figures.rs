@@ -1,0 +1,41 @@
+//! `cipherbench figures RUN`: what a fleet's archive keeps of a run by cell.
+
+use crate::cli::Figures;
+use crate::exit::{Exit, Failure};
+use crate::output;
+use fleet::{Figure, RunFigures};
+use journal::Journal;
+use stats::{Reading, Results};
+
+pub(crate) fn figures(arguments: &Figures) -> Result<Exit, Failure> {
+    let journal = journal::read(&arguments.run)?;
+    let text = serde_json::to_string(&of(&journal));
+    // Plain data with string keys always has a JSON form.
+    output::stdout(&(text.expect("figures can be written as JSON") + "\n"))?;
+    Ok(Exit::Done)
+}
+
+fn of(journal: &Journal) -> RunFigures {
+    let results = Results::of(journal);
+    let planned = journal.header.plan.cells.iter();
+    let measured = planned.zip(&results.cells).filter_map(|(cell, result)| {
+        let figures: Vec<Figure> = result.readings().iter().filter_map(figure).collect();
+        (!figures.is_empty()).then(|| (cell.id.clone(), figures))
+    });
+    RunFigures {
+        surroundings: compare::surroundings(journal),
+        cells: measured.collect(),
+    }
+}
+
+/// Of the geometric mean, as changes between runs are; `None` where a repeat is not above 0.
+fn figure(reading: &Reading) -> Option<Figure> {
+    let logs = reading.value.values.iter().map(|repeat| repeat.value.ln());
+    let mean = logs.sum::<f64>() / f64::from(reading.value.n);
+    mean.is_finite().then(|| Figure {
+        key: reading.quantity.key().to_owned(),
+        load_percent: reading.load_percent,
+        value: mean.exp(),
+        repeats: reading.value.n,
+    })
+}

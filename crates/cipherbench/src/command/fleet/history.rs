@@ -1,0 +1,212 @@
+//! `cipherbench fleet history`: the course of a cell over the runs of the archive.
+
+use super::failure;
+use crate::exit::{Exit, Failure};
+use crate::output;
+use compare::{Difference, Shift, of_surroundings, shifts};
+use fleet::{Access, Fleet, FleetError, Point};
+use journal::time::utc;
+use serde_json::{Value, json};
+use stats::Quantity;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use units::human::counted;
+
+/// The last runs, which are always listed.
+const LAST: usize = 20;
+
+/// A run and the value there.
+type Valued<'a> = (&'a Point, f64);
+
+/// A quantity of the cell over all runs that have it.
+struct Series<'a> {
+    quantity: Quantity,
+    load_percent: Option<u8>,
+    points: Vec<Valued<'a>>,
+    shifts: Vec<(Shift, Vec<Difference>)>,
+}
+
+pub(super) fn history(access: &Access, cell: Option<&str>, as_json: bool) -> Result<Exit, Failure> {
+    let Some(cell) = cell else {
+        return list_cells(access);
+    };
+    let text = fleet::run(async {
+        let fleet = Fleet::connect(access).await?;
+        let points = fleet.history(cell).await?;
+        let mut all = series(&points);
+        for series in &mut all {
+            for (shift, differences) in &mut series.shifts {
+                let [before, after] = [shift.at - 1, shift.at].map(|at| series.points[at].0);
+                *differences = between(&fleet, before, after).await?;
+            }
+        }
+        Ok((!points.is_empty()).then(|| match as_json {
+            true => in_json(cell, &all),
+            false => in_words(cell, &all),
+        }))
+    });
+    let Some(text) = text.map_err(failure)? else {
+        let text = format!(
+            "no run of the fleet has a cell {cell}\nhelp: `cipherbench fleet history` lists the cells"
+        );
+        return Err(Failure::new(Exit::Usage, text));
+    };
+    output::stdout(&text)?;
+    Ok(Exit::Done)
+}
+
+fn list_cells(access: &Access) -> Result<Exit, Failure> {
+    let cells = fleet::run(async { Fleet::connect(access).await?.cells().await });
+    let lines: String = cells
+        .map_err(failure)?
+        .iter()
+        .map(|cell| format!("{cell}\n"))
+        .collect();
+    output::stdout(&lines)?;
+    Ok(Exit::Done)
+}
+
+fn series(points: &[Point]) -> Vec<Series<'_>> {
+    let mut by_key: BTreeMap<(&str, Option<u8>), Vec<Valued<'_>>> = BTreeMap::new();
+    for point in points {
+        for figure in &point.figures {
+            by_key
+                .entry((&figure.key, figure.load_percent))
+                .or_default()
+                .push((point, figure.value));
+        }
+    }
+    let known = by_key
+        .into_iter()
+        .filter_map(|((key, load_percent), points)| {
+            // One of a later version is left out.
+            let quantity = Quantity::ALL.into_iter().find(|known| known.key() == key)?;
+            let values: Vec<f64> = points.iter().map(|(_, value)| *value).collect();
+            let shifts = shifts(&values).into_iter();
+            Some(Series {
+                quantity,
+                load_percent,
+                points,
+                shifts: shifts.map(|shift| (shift, Vec::new())).collect(),
+            })
+        });
+    known.collect()
+}
+
+/// What else differs between two runs: lab, labels, machine, program.
+async fn between(
+    fleet: &Fleet,
+    before: &Point,
+    after: &Point,
+) -> Result<Vec<Difference>, FleetError> {
+    let described = |point: &Point| json!({ "lab": point.lab, "labels": point.labels });
+    let mut all = of_surroundings(&described(before), &described(after));
+    let surroundings = (
+        fleet.surroundings(&before.job).await?,
+        fleet.surroundings(&after.job).await?,
+    );
+    if let (Value::Object(_), Value::Object(_)) = &surroundings {
+        all.extend(of_surroundings(&surroundings.0, &surroundings.1));
+    }
+    Ok(all)
+}
+
+fn in_words(cell: &str, all: &[Series<'_>]) -> String {
+    let mut text = format!("{cell}\n");
+    for series in all {
+        let load = series
+            .load_percent
+            .map_or_else(String::new, |percent| format!(" at {percent} % load"));
+        let count = series.points.len();
+        let _ = writeln!(
+            text,
+            "\n{}{load}, {}, {}",
+            series.quantity.word(),
+            counted(count as u64, "run"),
+            match series.shifts.len() {
+                0 => "no change found".to_owned(),
+                shifts => counted(shifts as u64, "change"),
+            }
+        );
+        let mut left_out = 0;
+        for (at, (point, value)) in series.points.iter().enumerate() {
+            let shift = series.shifts.iter().find(|(shift, _)| shift.at == at);
+            let is_before = series.shifts.iter().any(|(shift, _)| shift.at == at + 1);
+            if shift.is_none() && !is_before && at + LAST < count {
+                left_out += 1;
+                continue;
+            }
+            if left_out > 0 {
+                let _ = writeln!(text, "  … {}", counted(left_out, "run"));
+                left_out = 0;
+            }
+            if let Some((shift, differences)) = shift {
+                text.push_str(&shift_in_words(series.quantity, shift, differences));
+            }
+            let labels: String = point
+                .labels
+                .iter()
+                .map(|(key, value)| format!(" {key}={value}"))
+                .collect();
+            let _ = writeln!(
+                text,
+                "  {} {} in {}{labels}: {}",
+                archived(point),
+                point.job,
+                point.lab,
+                series.quantity.print(*value)
+            );
+        }
+    }
+    text
+}
+
+fn shift_in_words(quantity: Quantity, shift: &Shift, differences: &[Difference]) -> String {
+    let mut text = format!(
+        "  --- {} times ({} to {}): {} before, {} from here on\n",
+        ratio(shift.ratio),
+        ratio(shift.low),
+        ratio(shift.high),
+        quantity.print(shift.before),
+        quantity.print(shift.after)
+    );
+    for difference in differences {
+        let _ = writeln!(
+            text,
+            "      {}: {} -> {}",
+            difference.what, difference.base, difference.other
+        );
+    }
+    if differences.is_empty() {
+        text.push_str("      nothing that is recorded of lab, machine and program changed here\n");
+    }
+    text
+}
+
+fn ratio(value: f64) -> String {
+    format!("{value:.3}")
+}
+
+fn archived(point: &Point) -> String {
+    utc(point.archived_at.saturating_mul(1_000_000_000))
+}
+
+fn in_json(cell: &str, all: &[Series<'_>]) -> String {
+    let series: Vec<Value> = all
+        .iter()
+        .map(|series| {
+            let points: Vec<Value> = series
+                .points
+                .iter()
+                .map(|(point, value)| json!({ "job": point.job, "archived_utc": archived(point), "lab": point.lab, "labels": point.labels, "value": value }))
+                .collect();
+            let shifts: Vec<Value> = series
+                .shifts
+                .iter()
+                .map(|(shift, differences)| json!({ "shift": shift, "differences": differences }))
+                .collect();
+            json!({ "key": series.quantity.key(), "load_percent": series.load_percent, "points": points, "shifts": shifts })
+        })
+        .collect();
+    format!("{}\n", json!({ "cell": cell, "series": series }))
+}

@@ -1,0 +1,264 @@
+//! A bucket of the server: entries as JSON, changes of them that end in exactly one of two ways,
+//! and what happens to them from now on.
+
+use crate::denial::Denials;
+use crate::error::{FleetError, refused};
+use async_nats::jetstream::kv::{Entry, Operation, Store, UpdateErrorKind, Watch};
+use futures_util::{StreamExt, stream};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long a server may take to answer before a command says that it does not.
+pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// Between attempts of what must be done whatever the server does.
+const RETRY: Duration = Duration::from_millis(500);
+/// Without a change for this long, whether there really was none is asked.
+const QUIET: Duration = Duration::from_secs(60);
+/// How long a change may be under way before it counts as missed.
+const ON_THE_WAY: Duration = Duration::from_secs(2);
+/// Requests at once.
+const AT_ONCE: usize = 64;
+
+/// Entries by key.
+#[derive(Clone)]
+pub(crate) struct Bucket {
+    store: Store,
+    denials: Denials,
+}
+
+/// What came of a swap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Swap {
+    /// It is as asked now, with this revision.
+    Made(u64),
+    /// Somebody else changed it before.
+    Lost,
+}
+
+/// An entry and its revision.
+#[derive(Debug, Clone)]
+pub(crate) struct Found<T> {
+    pub(crate) value: T,
+    pub(crate) revision: u64,
+    /// When it was written, by the server's clock, in seconds since 1970.
+    pub(crate) written_at: u64,
+}
+
+/// What [`Bucket::follow`] reports.
+pub(crate) enum Seen<T> {
+    /// An entry as it is from now on; `None`: it was deleted.
+    Entry(String, Option<Found<T>>),
+    /// All entries that were there have been reported.
+    Current,
+}
+
+impl Bucket {
+    pub(crate) const fn new(store: Store, denials: Denials) -> Self {
+        Self { store, denials }
+    }
+
+    /// An entry; `None` where there is none.
+    pub(crate) async fn read<T: DeserializeOwned>(
+        &self,
+        key: &str,
+    ) -> Result<Option<Found<T>>, FleetError> {
+        let failed = |error: &dyn std::error::Error| {
+            refused(format!("read {key} of {}", self.store.name), error)
+        };
+        let entry = self
+            .store
+            .entry(key)
+            .await
+            .map_err(|error| failed(&error))?;
+        entry
+            .and_then(|entry| self.parse(entry).transpose())
+            .transpose()
+    }
+
+    /// Entries by their keys, many at once; those that are missing are left out.
+    pub(crate) async fn read_each<T: DeserializeOwned>(
+        &self,
+        keys: impl IntoIterator<Item = String>,
+    ) -> Result<BTreeMap<String, Found<T>>, FleetError> {
+        let read = |key: String| async move {
+            let found = self.read(&key).await?;
+            Ok::<_, FleetError>(found.map(|found| (key, found)))
+        };
+        let mut all = BTreeMap::new();
+        let mut reads = stream::iter(keys).map(read).buffer_unordered(AT_ONCE);
+        while let Some(found) = reads.next().await {
+            all.extend(found?);
+        }
+        Ok(all)
+    }
+
+    /// Every entry, by its key.
+    pub(crate) async fn read_all<T: DeserializeOwned>(
+        &self,
+    ) -> Result<BTreeMap<String, Found<T>>, FleetError> {
+        self.read_under(">").await
+    }
+
+    /// Every entry whose key fits a pattern (`at.*`), by its key. Where none does in a bucket with
+    /// others, that takes a while.
+    pub(crate) async fn read_under<T: DeserializeOwned>(
+        &self,
+        pattern: &str,
+    ) -> Result<BTreeMap<String, Found<T>>, FleetError> {
+        let failed =
+            |error: &dyn std::error::Error| refused(format!("list {}", self.store.name), error);
+        let mut all = BTreeMap::new();
+        if self.last_sequence().await?.is_none() {
+            return Ok(all);
+        }
+        let watch = self.store.watch_with_history(pattern).await;
+        let mut entries = watch.map_err(|error| failed(&error))?;
+        let mut limit = if pattern == ">" {
+            ANSWER_LIMIT
+        } else {
+            ON_THE_WAY
+        };
+        // The last entry may have been deleted meanwhile.
+        while let Ok(Some(entry)) = timeout(limit, entries.next()).await {
+            limit = ANSWER_LIMIT;
+            let entry = entry.map_err(|error| failed(&error))?;
+            let (key, is_last) = (entry.key.clone(), entry.seen_current || entry.delta == 0);
+            if let Some(found) = self.parse(entry)? {
+                all.insert(key, found);
+            }
+            if is_last {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    /// The sequence number of the last change; `None` of an empty bucket.
+    async fn last_sequence(&self) -> Result<Option<u64>, FleetError> {
+        // A bucket's own `status` is that of when it was opened.
+        let info = self.store.stream.get_info().await;
+        let info =
+            info.map_err(|error| refused(format!("describe {}", self.store.name), &error))?;
+        Ok((info.state.messages > 0).then_some(info.state.last_sequence))
+    }
+
+    /// Reports every entry, then each change, until `on` breaks; then `Ok`. What the server does
+    /// not answer, or a change that was missed, is an error: calling it again reports all anew.
+    pub(crate) async fn follow<T: DeserializeOwned>(
+        &self,
+        mut on: impl FnMut(Seen<T>) -> ControlFlow<()>,
+    ) -> Result<(), FleetError> {
+        let failed =
+            |error: &dyn std::error::Error| refused(format!("follow {}", self.store.name), error);
+        let mut entries: Watch = self
+            .store
+            .watch_with_history(">")
+            .await
+            .map_err(|error| failed(&error))?;
+        // Asked after the watch began: what is there by then is reported by it.
+        let mut last = self.last_sequence().await?;
+        let mut is_current = last.is_none();
+        if is_current && on(Seen::Current).is_break() {
+            return Ok(());
+        }
+        let mut missed = false;
+        loop {
+            let limit = if missed { ON_THE_WAY } else { QUIET };
+            match timeout(limit, entries.next()).await {
+                Ok(Some(entry)) => {
+                    let entry = entry.map_err(|error| failed(&error))?;
+                    (last, missed) = (Some(entry.revision), false);
+                    let became_current = !is_current && (entry.seen_current || entry.delta == 0);
+                    let key = entry.key.clone();
+                    if on(Seen::Entry(key, self.parse(entry)?)).is_break() {
+                        return Ok(());
+                    }
+                    if became_current {
+                        is_current = true;
+                        if on(Seen::Current).is_break() {
+                            return Ok(());
+                        }
+                    }
+                }
+                Ok(None) => break,
+                Err(_) if self.last_sequence().await? == last => missed = false,
+                Err(_) if missed => break,
+                Err(_) => missed = true,
+            }
+        }
+        Err(FleetError::Refused {
+            what: format!("report each change of {}", self.store.name),
+            reason: "it knows of changes that it did not report".to_owned(),
+        })
+    }
+
+    fn parse<T: DeserializeOwned>(&self, entry: Entry) -> Result<Option<Found<T>>, FleetError> {
+        if entry.operation != Operation::Put {
+            return Ok(None);
+        }
+        let value = serde_json::from_slice(&entry.value).map_err(|error| {
+            let what = format!("read {} of {}", entry.key, self.store.name);
+            refused(what, &error)
+        })?;
+        Ok(Some(Found {
+            value,
+            revision: entry.revision,
+            written_at: entry.created.unix_timestamp().unsigned_abs(),
+        }))
+    }
+
+    /// Changes an entry from a revision (0: none) to a value, and repeats until the server has said
+    /// which of the two ways it went: an answer that was lost is looked up.
+    ///
+    /// # Errors
+    /// [`FleetError::Denied`] only.
+    pub(crate) async fn swap<T: Serialize>(
+        &self,
+        key: &str,
+        revision: u64,
+        value: &T,
+    ) -> Result<Swap, FleetError> {
+        let bytes = serde_json::to_vec(value)
+            .unwrap_or_else(|error| unreachable!("an entry is maps, texts and numbers: {error}"));
+        let subject = format!("$KV.{}.{key}", self.store.name);
+        self.denials.forget(&subject);
+        // Of an entry that was deleted, the deletion's.
+        let mut expected = revision;
+        loop {
+            let updated = tokio::select! {
+                updated = self.store.update(key, bytes.clone().into(), expected) => updated,
+                subject = self.denials.under(&subject) => return Err(FleetError::Denied {
+                    what: format!("change {key} of {}", self.store.name),
+                    subject,
+                }),
+            };
+            match updated {
+                Ok(revision) => return Ok(Swap::Made(revision)),
+                // It may be our own earlier attempt, whose answer was lost.
+                Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => {}
+                Err(_) => tokio::time::sleep(RETRY).await,
+            }
+            match self.store.entry(key).await {
+                Ok(Some(entry)) if entry.value == bytes => {
+                    return Ok(Swap::Made(entry.revision));
+                }
+                Ok(Some(entry)) if entry.revision == expected => {}
+                Ok(Some(entry)) if revision == 0 && entry.operation != Operation::Put => {
+                    expected = entry.revision;
+                }
+                Ok(None) if revision == 0 => {}
+                Ok(_) => return Ok(Swap::Lost),
+                Err(_) => tokio::time::sleep(RETRY).await,
+            }
+        }
+    }
+
+    /// Removes an entry of this revision. Best effort.
+    pub(crate) async fn remove(&self, key: &str, revision: u64) {
+        let _ = self.store.delete_expect_revision(key, Some(revision)).await;
+    }
+}

@@ -1,0 +1,48 @@
+//! The program that measures, as a process of an agent.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::io;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+
+/// The program ends so when it was interrupted: the run can be resumed.
+pub(crate) const INTERRUPTED: i32 = 4;
+/// Between looks whether a run has ended.
+const STEP: Duration = Duration::from_millis(50);
+/// How long a run may take to end after SIGTERM, giving its lab back, before SIGKILL.
+const END_LIMIT: Duration = Duration::from_secs(60);
+
+/// The program, which ends with the agent where that can be had.
+pub(crate) fn command(program: &Path) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "TERM"]).arg(program);
+    command
+}
+
+pub(crate) fn code(status: ExitStatus) -> i32 {
+    // A run that was killed is as one that was interrupted.
+    status.code().unwrap_or(INTERRUPTED)
+}
+
+/// Waits for a program's end.
+pub(crate) async fn ended(child: &mut Child) -> io::Result<ExitStatus> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        sleep(STEP).await;
+    }
+}
+
+/// Ends a run by SIGTERM, or by SIGKILL after [`END_LIMIT`].
+pub(crate) async fn end(child: &mut Child) {
+    // It is not reaped yet, so the number is its own.
+    let _ = kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM);
+    if timeout(END_LIMIT, ended(child)).await.is_err() {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}

@@ -1,0 +1,134 @@
+//! What the server refuses this user. It says so beside the request, which itself stays without an
+//! answer.
+
+use async_nats::{Event, ServerError};
+use std::collections::BTreeSet;
+use tokio::sync::watch;
+
+/// Of one connection: subjects that the user may not publish to, and why the server does not accept
+/// the user any more.
+#[derive(Clone)]
+pub(crate) struct Denials {
+    subjects: watch::Sender<BTreeSet<String>>,
+    refusal: watch::Sender<Option<String>>,
+}
+
+impl Denials {
+    pub(crate) fn new() -> Self {
+        Self {
+            subjects: watch::Sender::new(BTreeSet::new()),
+            refusal: watch::Sender::new(None),
+        }
+    }
+
+    /// Takes note of what happened to the connection.
+    pub(crate) fn note(&self, event: &Event) {
+        match event {
+            // Permissions may be others now.
+            Event::Connected => {
+                self.subjects.send_replace(BTreeSet::new());
+                self.refusal
+                    .send_if_modified(|refusal| refusal.take().is_some());
+            }
+            Event::ServerError(ServerError::Other(text)) => {
+                if let Some(subject) = denied_subject(text) {
+                    self.subjects.send_modify(|all| {
+                        all.insert(subject.to_owned());
+                    });
+                } else if is_of_user(text) {
+                    self.refuse(text);
+                }
+            }
+            Event::ServerError(error) => self.refuse(&error.to_string()),
+            Event::ClientError(error) if is_of_user(&error.to_string()) => {
+                self.refuse(&error.to_string());
+            }
+            _ => {}
+        }
+    }
+
+    /// The first reason stays: what follows is that of each attempt to connect again.
+    fn refuse(&self, text: &str) {
+        let text = text.trim_start_matches("nats: ");
+        self.refusal.send_if_modified(|refusal| {
+            let is_new = refusal.is_none();
+            refusal.get_or_insert_with(|| text.to_owned());
+            is_new
+        });
+    }
+
+    /// Forgets a denial, so that another attempt shows whether it still holds.
+    pub(crate) fn forget(&self, prefix: &str) {
+        self.subjects.send_if_modified(|all| {
+            all.retain(|subject| !subject.starts_with(prefix));
+            false
+        });
+    }
+
+    /// Waits until the server denies a subject with this beginning, and returns it.
+    pub(crate) async fn under(&self, prefix: &str) -> String {
+        let mut subjects = self.subjects.subscribe();
+        let find = |all: &BTreeSet<String>| {
+            let found = all.iter().find(|subject| subject.starts_with(prefix));
+            found.cloned()
+        };
+        loop {
+            if let Some(found) = find(&subjects.borrow_and_update()) {
+                return found;
+            }
+            // This has a sender itself.
+            let _ = subjects.changed().await;
+        }
+    }
+
+    /// Why the server does not accept the user any more; changes as that does.
+    pub(crate) fn refusals(&self) -> watch::Receiver<Option<String>> {
+        self.refusal.subscribe()
+    }
+}
+
+/// The subject of nats-server's `Permissions Violation for Publish to "subject"`.
+fn denied_subject(text: &str) -> Option<&str> {
+    let (_, subject) = text.split_once("Permissions Violation for Publish to \"")?;
+    subject.split('"').next()
+}
+
+fn is_of_user(text: &str) -> bool {
+    let text = text.to_lowercase();
+    text.contains("authorization") || text.contains("authentication")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn says(text: &str) -> Event {
+        Event::ServerError(ServerError::Other(text.to_owned()))
+    }
+
+    #[tokio::test]
+    async fn a_denied_subject_is_found_until_the_connection_is_another() {
+        let denials = Denials::new();
+        denials.note(&says(
+            "Permissions Violation for Publish to \"$KV.fleet-jobs.1\"",
+        ));
+        assert_eq!(denials.under("$KV.fleet-jobs.1").await, "$KV.fleet-jobs.1");
+        assert!(denials.refusals().borrow().is_none());
+        denials.note(&Event::Connected);
+        assert!(denials.subjects.borrow().is_empty());
+    }
+
+    #[test]
+    fn the_first_reason_of_a_refusal_stays_until_there_is_a_connection() {
+        let denials = Denials::new();
+        denials.note(&says("User Authentication Expired"));
+        denials.note(&Event::ServerError(ServerError::AuthorizationViolation));
+        let refusals = denials.refusals();
+        assert_eq!(
+            refusals.borrow().as_deref(),
+            Some("User Authentication Expired")
+        );
+        denials.note(&Event::Connected);
+        assert_eq!(*refusals.borrow(), None);
+    }
+}

@@ -1,0 +1,78 @@
+//! Errors of a fleet, and how a refusal of the server becomes one.
+
+/// Error of a fleet.
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    /// There is no server.
+    #[error("cannot reach the fleet's server at {url}: {reason}\nhelp: {help}")]
+    Unreachable {
+        /// Where.
+        url: String,
+        /// Why.
+        reason: String,
+        /// Advice.
+        help: &'static str,
+    },
+    /// The server does not accept this user.
+    #[error("the fleet's server at {url} does not accept this user: {reason}\nhelp: {help}")]
+    Unknown {
+        /// Where.
+        url: String,
+        /// Why.
+        reason: String,
+        /// Advice.
+        help: &'static str,
+    },
+    /// The server has no fleet, or one of another version.
+    #[error("{what}\nhelp: {help}")]
+    Foreign {
+        /// What is wrong.
+        what: String,
+        /// Advice.
+        help: String,
+    },
+    /// The user may not do that.
+    #[error(
+        "this user may not {what}: the server denies {subject}\nhelp: use the key of another role (`--key`), or have \
+         the server's owner change this one's (docs/fleet.md)"
+    )]
+    Denied {
+        /// What was asked.
+        what: String,
+        /// The subject to which the user may not publish.
+        subject: String,
+    },
+    /// The server refused or lost a request.
+    #[error("the fleet's server did not {what}: {reason}")]
+    Refused {
+        /// What it was asked.
+        what: String,
+        /// Why.
+        reason: String,
+    },
+    /// A file cannot be read or written.
+    #[error("{what}: {error}")]
+    Disk {
+        /// What was done.
+        what: String,
+        /// The reason.
+        error: std::io::Error,
+    },
+    /// A file says something wrong.
+    #[error("{file}: {reason}\nhelp: {help}")]
+    Mistake {
+        /// The file, with the line if one is meant.
+        file: String,
+        /// What is wrong.
+        reason: String,
+        /// Advice.
+        help: String,
+    },
+}
+
+pub(crate) fn refused(what: String, error: &dyn std::error::Error) -> FleetError {
+    FleetError::Refused {
+        what,
+        reason: error.to_string(),
+    }
+}

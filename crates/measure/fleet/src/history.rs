@@ -1,0 +1,159 @@
+//! Figures of archived runs by cell, so that the course of one cell over all runs is read without
+//! any run.
+//!
+//! ```text
+//! at.CELL.JOB    the cell's figures in that run; CELL: the beginning of the SHA-256 of its id
+//! in.JOB         what the run was measured with and in
+//! cell.CELL      the cell's id, written last
+//! ```
+//!
+//! It is made of the runs, and can be lost: a run that is not in it is still in the archive.
+
+use crate::archive::hex;
+use crate::bucket::Found;
+use crate::error::FleetError;
+use crate::message::Job;
+use crate::store::Fleet;
+use futures_util::{StreamExt, stream};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+
+/// Requests at once.
+const AT_ONCE: usize = 16;
+
+/// What `cipherbench figures RUN` prints.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunFigures {
+    /// Machine, program and lab.
+    pub surroundings: Value,
+    /// By the id of each cell that was measured.
+    pub cells: BTreeMap<String, Vec<Figure>>,
+}
+
+/// A quantity of a cell in one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// Its key in exports, with its unit.
+    pub key: String,
+    /// Of latency under several loads: the load in per cent of the throughput.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_percent: Option<u8>,
+    /// Geometric mean of its repeats.
+    pub value: f64,
+    /// Number of these.
+    pub repeats: u32,
+}
+
+/// A cell in one run of the archive.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Point {
+    /// The run's.
+    pub job: String,
+    /// Where it ran.
+    pub lab: String,
+    /// Of the lab and of the job, such as the firmware.
+    pub labels: BTreeMap<String, String>,
+    /// The cell's figures.
+    pub figures: Vec<Figure>,
+    /// When it was archived, by the server's clock, in seconds since 1970.
+    #[serde(skip)]
+    pub archived_at: u64,
+}
+
+fn key_of(cell: &str) -> String {
+    hex(&Sha256::digest(cell)[..8])
+}
+
+impl Fleet {
+    /// Adds a run's figures; the same ones again change nothing.
+    ///
+    /// # Errors
+    /// When the server does not keep them.
+    pub async fn add_figures(
+        &self,
+        job: &Job,
+        lab: &str,
+        lab_labels: &BTreeMap<String, String>,
+        run: &RunFigures,
+    ) -> Result<(), FleetError> {
+        let within = format!("in.{}", job.id);
+        self.figures.swap(&within, 0, &run.surroundings).await?;
+        let labels: BTreeMap<String, String> = lab_labels
+            .iter()
+            .chain(&job.labels)
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        let add = |(cell, figures): (String, Vec<Figure>)| {
+            let point = Point {
+                job: job.id.clone(),
+                lab: lab.to_owned(),
+                labels: labels.clone(),
+                figures,
+                archived_at: 0,
+            };
+            async move {
+                let key = key_of(&cell);
+                let at = format!("at.{key}.{}", point.job);
+                self.figures.swap(&at, 0, &point).await?;
+                self.figures.swap(&format!("cell.{key}"), 0, &cell).await
+            }
+        };
+        let mut adding = stream::iter(run.cells.clone())
+            .map(add)
+            .buffer_unordered(AT_ONCE);
+        while let Some(added) = adding.next().await {
+            added?;
+        }
+        Ok(())
+    }
+
+    /// A cell in every run, in the order in which they were archived; empty if no run has it.
+    ///
+    /// # Errors
+    /// When the server cannot be asked.
+    pub async fn history(&self, cell: &str) -> Result<Vec<Point>, FleetError> {
+        let key = key_of(cell);
+        let known: Option<Found<String>> = self.figures.read(&format!("cell.{key}")).await?;
+        if known.is_none() {
+            return Ok(Vec::new());
+        }
+        let found = self
+            .figures
+            .read_under::<Point>(&format!("at.{key}.*"))
+            .await?;
+        let mut points: Vec<(u64, Point)> = found
+            .into_values()
+            .map(|found| {
+                let point = Point {
+                    archived_at: found.written_at,
+                    ..found.value
+                };
+                (found.revision, point)
+            })
+            .collect();
+        points.sort_by_key(|(revision, _)| *revision);
+        Ok(points.into_iter().map(|(_, point)| point).collect())
+    }
+
+    /// What a run was measured with and in; nothing if that is not known.
+    ///
+    /// # Errors
+    /// When the server cannot be asked.
+    pub async fn surroundings(&self, job: &str) -> Result<Value, FleetError> {
+        let found = self.figures.read(&format!("in.{job}")).await?;
+        Ok(found.map_or(Value::Null, |found| found.value))
+    }
+
+    /// The ids of all cells.
+    ///
+    /// # Errors
+    /// When the server cannot be asked.
+    pub async fn cells(&self) -> Result<Vec<String>, FleetError> {
+        let cells = self.figures.read_under::<String>("cell.*").await?;
+        let mut cells: Vec<String> = cells.into_values().map(|found| found.value).collect();
+        cells.sort();
+        Ok(cells)
+    }
+}

@@ -1,0 +1,84 @@
+//! Who a user is: an NKey, alone or with a JWT, in a file that only its owner reads.
+
+use crate::error::FleetError;
+use nkeys::{KeyPair, KeyPairType};
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+const HELP: &str =
+    "`cipherbench fleet key FILE` makes one; a file of credentials (.creds) of NATS will do too";
+
+/// A user's key, and the JWT that an operator gave for it, if any.
+pub struct Identity {
+    pub(crate) key: KeyPair,
+    pub(crate) jwt: Option<String>,
+}
+
+impl Identity {
+    /// Reads a seed (`SU…`), alone or in a file of credentials with the JWT.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or has no seed of a user.
+    pub fn read(path: &Path) -> Result<Self, FleetError> {
+        let text = fs::read_to_string(path).map_err(|error| FleetError::Disk {
+            what: format!("cannot read the user's key {}", path.display()),
+            error,
+        })?;
+        let lines = || text.lines().map(str::trim);
+        let seed = lines().find(|line| line.starts_with("SU"));
+        let key = seed.and_then(|seed| KeyPair::from_seed(seed).ok());
+        let key = key.ok_or_else(|| FleetError::Mistake {
+            file: path.display().to_string(),
+            reason: "it has no NKey of a user (a line `SU…`)".to_owned(),
+            help: HELP.to_owned(),
+        })?;
+        Ok(Self {
+            key,
+            jwt: lines()
+                .find(|line| line.starts_with("eyJ"))
+                .map(str::to_owned),
+        })
+    }
+
+    /// Makes a new key, in a new file that only its owner reads.
+    ///
+    /// # Errors
+    /// When the file exists or cannot be written.
+    pub fn create(path: &Path) -> Result<Self, FleetError> {
+        let cannot = |error| FleetError::Disk {
+            what: format!("cannot make {}", path.display()),
+            error,
+        };
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes)
+            .unwrap_or_else(|error| panic!("the kernel has no random bytes: {error}"));
+        let key = KeyPair::new_from_raw(KeyPairType::User, bytes)
+            .unwrap_or_else(|error| unreachable!("any 32 bytes are a key: {error}"));
+        let seed = key
+            .seed()
+            .unwrap_or_else(|error| unreachable!("it was made of its seed: {error}"));
+        let mut file = File::options()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(cannot)?;
+        writeln!(file, "{seed}")
+            .and_then(|()| file.sync_all())
+            .map_err(cannot)?;
+        Ok(Self { key, jwt: None })
+    }
+
+    /// The public key, `U…`.
+    #[must_use]
+    pub fn public(&self) -> String {
+        self.key.public_key()
+    }
+}
+
+/// Whether a text is the public key of a user.
+pub(crate) fn is_user_key(text: &str) -> bool {
+    text.starts_with('U') && KeyPair::from_public_key(text).is_ok()
+}

@@ -1,0 +1,120 @@
+//! Jobs that are repeated: once in each period, whoever is alive then.
+//!
+//! Any agent submits the job of a period that has begun; its id ends with the number of the period,
+//! and of one id there is one job. The clock is the server's: it stamps the entry that began the
+//! repetition, and each renewal of a lease.
+
+use crate::bucket::{Found, Seen, Swap};
+use crate::error::FleetError;
+use crate::lease::BEAT;
+use crate::message::{Job, LabOffer};
+use crate::queue::submit;
+use crate::store::Fleet;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use tokio::time::sleep;
+
+/// Repetitions, as an agent knows them.
+#[derive(Default)]
+pub(crate) struct Repeats {
+    all: RefCell<BTreeMap<String, Found<Job>>>,
+    /// The last period whose job is in the queue.
+    made: RefCell<BTreeMap<String, u64>>,
+}
+
+impl Fleet {
+    /// Begins to repeat a job; the same one again changes nothing.
+    ///
+    /// # Errors
+    /// When the server cannot be asked, or the user may not.
+    pub async fn repeat(&self, job: &Job) -> Result<(), FleetError> {
+        self.repeats.swap(&job.id, 0, job).await.map(drop)
+    }
+
+    /// What is repeated.
+    ///
+    /// # Errors
+    /// When the server cannot be asked.
+    pub async fn repeats(&self) -> Result<Vec<Job>, FleetError> {
+        let found = self.repeats.read_all::<Job>().await?;
+        let jobs = found.into_values().map(|found| found.value);
+        Ok(jobs.filter(|job| job.every.is_some()).collect())
+    }
+
+    /// Repeats a job no more; jobs of periods that have begun stay. Returns whether it was
+    /// repeated.
+    ///
+    /// # Errors
+    /// When the server cannot be asked, or the user may not.
+    pub async fn end_repeat(&self, id: &str) -> Result<bool, FleetError> {
+        loop {
+            let found = self.repeats.read::<Job>(id).await?;
+            let Some(found) = found.filter(|found| found.value.every.is_some()) else {
+                return Ok(false);
+            };
+            // It stays as what it was, so that its id is never begun again.
+            let ended = Job {
+                every: None,
+                ..found.value
+            };
+            if self.repeats.swap(id, found.revision, &ended).await? != Swap::Lost {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+impl Repeats {
+    /// Submits what is due, for ever.
+    pub(crate) async fn serve(&self, fleet: &Fleet, labs: Vec<String>) {
+        let follow = async {
+            loop {
+                let followed = fleet.repeats.follow::<Job>(|seen| {
+                    if let Seen::Entry(id, found) = seen {
+                        let mut all = self.all.borrow_mut();
+                        match found.filter(|found| found.value.every.is_some()) {
+                            Some(found) => all.insert(id, found),
+                            None => all.remove(&id),
+                        };
+                    }
+                    ControlFlow::Continue(())
+                });
+                // It ends only when the server is away or has missed something.
+                let _ = followed.await;
+                sleep(BEAT).await;
+            }
+        };
+        let submit = async {
+            loop {
+                // A server that is away is asked again.
+                let _ = self.submit_due(fleet, &labs).await;
+                sleep(BEAT).await;
+            }
+        };
+        tokio::join!(follow, submit);
+    }
+
+    async fn submit_due(&self, fleet: &Fleet, labs: &[String]) -> Result<(), FleetError> {
+        let all: Vec<Found<Job>> = self.all.borrow().values().cloned().collect();
+        if all.is_empty() {
+            return Ok(());
+        }
+        let leases = fleet.labs.read_each::<LabOffer>(labs.to_vec()).await?;
+        let Some(now) = leases.values().map(|found| found.written_at).max() else {
+            return Ok(());
+        };
+        for found in all {
+            let Some(every) = found.value.every.filter(|every| *every > 0) else {
+                continue;
+            };
+            let period = now.saturating_sub(found.written_at) / every;
+            let id = &found.value.id;
+            if self.made.borrow().get(id).is_none_or(|made| *made < period) {
+                submit(fleet, &found.value.in_period(period)).await?;
+                self.made.borrow_mut().insert(id.clone(), period);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,209 @@
+//! The users of a server that this program starts, and what each may do there: permissions on
+//! subjects of nats-server.
+
+use crate::error::FleetError;
+use crate::identity::is_user_key;
+use crate::store::{BUCKETS, FILES, inbox};
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+/// What a user may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Read everything.
+    Reader,
+    /// Read, and queue, cancel and release jobs.
+    Submitter,
+    /// Read, have labs, take jobs, and write runs.
+    Agent,
+}
+
+impl Role {
+    /// All roles.
+    pub const ALL: [Self; 3] = [Self::Reader, Self::Submitter, Self::Agent];
+
+    /// In one word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reader => "reader",
+            Self::Submitter => "submitter",
+            Self::Agent => "agent",
+        }
+    }
+
+    /// The subjects of what it writes.
+    const fn writes(self) -> &'static [&'static str] {
+        match self {
+            Self::Reader => &[],
+            Self::Submitter => &[
+                "$KV.fleet-jobs.>",
+                "$KV.fleet-states.>",
+                "$KV.fleet-repeats.>",
+            ],
+            Self::Agent => &[
+                // What the server lost, an agent puts back; and jobs that are repeated.
+                "$KV.fleet-jobs.>",
+                "$KV.fleet-states.>",
+                "$KV.fleet-labs.>",
+                "$KV.fleet-misfits.>",
+                "$KV.fleet-runs.>",
+                "$KV.fleet-figures.>",
+                "$O.fleet-files.>",
+                // Damaged files are replaced.
+                "$JS.API.STREAM.PURGE.OBJ_fleet-files",
+            ],
+        }
+    }
+
+    /// Every subject that it may publish to.
+    fn publishes(self) -> Vec<String> {
+        let streams = BUCKETS.map(|(name, _)| format!("KV_{name}"));
+        let reads = streams
+            .into_iter()
+            .chain([format!("OBJ_{FILES}")])
+            .flat_map(|stream| {
+                [
+                    format!("$JS.API.STREAM.INFO.{stream}"),
+                    format!("$JS.API.STREAM.MSG.GET.{stream}"),
+                    format!("$JS.API.DIRECT.GET.{stream}"),
+                    format!("$JS.API.DIRECT.GET.{stream}.>"),
+                    format!("$JS.API.CONSUMER.CREATE.{stream}"),
+                    format!("$JS.API.CONSUMER.CREATE.{stream}.>"),
+                    format!("$JS.API.CONSUMER.INFO.{stream}.>"),
+                    format!("$JS.API.CONSUMER.DELETE.{stream}.>"),
+                    format!("$JS.FC.{stream}.>"),
+                ]
+            });
+        let writes = self.writes().iter().map(|&subject| subject.to_owned());
+        ["$JS.API.INFO".to_owned()]
+            .into_iter()
+            .chain(reads)
+            .chain(writes)
+            .collect()
+    }
+}
+
+/// The users of a server.
+#[derive(Debug, Clone)]
+pub struct Users(Vec<(Role, String)>);
+
+impl Users {
+    /// Reads a file of lines `ROLE KEY NAME`; `#` begins a comment.
+    ///
+    /// # Errors
+    /// When it cannot be read, or a line is none of these.
+    pub fn read(path: &Path) -> Result<Self, FleetError> {
+        let text = fs::read_to_string(path).map_err(|error| FleetError::Disk {
+            what: format!("cannot read the users {}", path.display()),
+            error,
+        })?;
+        let mut users: Vec<(Role, String)> = Vec::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            let mistake = |reason: String| {
+                FleetError::Mistake {
+                file: format!("{}:{number}", path.display()),
+                reason,
+                help: "write lines `ROLE KEY NAME`: a role is reader, submitter or agent, and `cipherbench fleet key` \
+                       prints a key"
+                    .to_owned(),
+            }
+            };
+            let mut words = line
+                .split('#')
+                .next()
+                .unwrap_or_default()
+                .split_whitespace();
+            let Some(role) = words.next() else { continue };
+            let Some(role) = Role::ALL.into_iter().find(|known| known.name() == role) else {
+                return Err(mistake(format!("`{}` is no role", role.escape_debug())));
+            };
+            let key = words.next().unwrap_or_default();
+            if !is_user_key(key) {
+                let reason = format!("`{}` is no public key of a user (`U…`)", key.escape_debug());
+                return Err(mistake(reason));
+            }
+            if users.iter().any(|(_, known)| known == key) {
+                return Err(mistake(format!("{key} is a user already")));
+            }
+            users.push((role, key.to_owned()));
+        }
+        Ok(Self(users))
+    }
+
+    /// The part of nats-server's configuration: these users, and an administrator.
+    pub(crate) fn config(&self, administrator: &str) -> String {
+        let mut text = format!("authorization {{\n  users = [\n    {{ nkey: {administrator} }}\n");
+        for (role, key) in &self.0 {
+            let _ = write!(
+                text,
+                "    {{ nkey: {key}, permissions: {{\n      publish: {{ allow: {:?} }}\n      subscribe: {{ allow: \
+                 [\"{}.>\"] }}\n    }} }}\n",
+                role.publishes(),
+                inbox(key)
+            );
+        }
+        text.push_str("  ]\n}\n");
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::Identity;
+
+    #[test]
+    fn users_are_read_and_a_wrong_line_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = |name: &str| {
+            Identity::create(&folder.path().join(name))
+                .unwrap()
+                .public()
+        };
+        let (one, other) = (key("one"), key("other"));
+        let file = folder.path().join("users");
+        let read = |text: &str| {
+            fs::write(&file, text).unwrap();
+            Users::read(&file)
+        };
+        let users = read(&format!("# who\nreader {one} one\n\nagent {other}\n")).unwrap();
+        assert_eq!(users.0, [(Role::Reader, one.clone()), (Role::Agent, other)]);
+        for (text, reason) in [
+            (format!("king {one}"), "users:1: `king` is no role"),
+            ("\nreader me".to_owned(), "users:2: `me` is no public key"),
+            (format!("reader {one}\nagent {one}"), "is a user already"),
+        ] {
+            let error = read(&text).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+
+    #[test]
+    fn each_role_writes_only_what_is_its_own() {
+        let writes = |role: Role, subject: &str| {
+            let published = role.publishes();
+            published.iter().any(|allowed| {
+                allowed
+                    .strip_suffix('>')
+                    .map_or(allowed == subject, |start| subject.starts_with(start))
+            })
+        };
+        let subjects = [
+            "$KV.fleet-jobs.1",
+            "$KV.fleet-labs.lab",
+            "$KV.fleet-runs.1",
+            "$O.fleet-files.C.x",
+            "$KV.fleet-meta.schema",
+            "$JS.API.STREAM.DELETE.KV_fleet-jobs",
+        ];
+        let of = |role| subjects.map(|subject| writes(role, subject));
+        assert_eq!(of(Role::Reader), [false; 6]);
+        assert_eq!(
+            of(Role::Submitter),
+            [true, false, false, false, false, false]
+        );
+        assert_eq!(of(Role::Agent), [true, true, true, true, false, false]);
+    }
+}

@@ -1,0 +1,149 @@
+//! Labs and what runs in them.
+
+use crate::site::{PATIENCE, Site, kill};
+use fleet::{Selector, State};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+pub(crate) fn deadly() {
+    let site = Site::new();
+    let mut agent = site.start("agent", "lab");
+    site.submit(0, "deadly", Selector::default());
+    let since = Instant::now();
+    let states = loop {
+        if let Ok(Some(_)) = agent.try_wait() {
+            agent = site.start("agent", "lab");
+        }
+        let states = site.states();
+        if states.values().all(State::is_final) {
+            break states;
+        }
+        assert!(since.elapsed() < PATIENCE, "{states:?}\n{}", site.logs());
+    };
+    let [state] = Vec::from_iter(states.values())[..] else {
+        panic!("{states:?}");
+    };
+    let State::Parked { reason } = state else {
+        panic!("{state:?}");
+    };
+    assert!(reason.contains("none came to an end"), "{reason}");
+    // The agent lives on, and takes the next.
+    site.submit(1, "fine", Selector::default());
+    site.await_all("at an end", State::is_final);
+    kill(agent.id());
+    agent.wait().unwrap();
+}
+
+pub(crate) fn misfits() {
+    let site = Site::new();
+    let mut agent = site.start("agent", "lab");
+    let asks = |key: &str, value: &str| Selector {
+        labels: BTreeMap::from([(key.to_owned(), value.to_owned())]),
+        ..Selector::default()
+    };
+    site.submit(0, "unfit", Selector::default());
+    site.submit(1, "fine", asks("site", "there"));
+    let wrong = site.submit(2, "wrong", asks("site", "here"));
+    let is_parked = |states: &BTreeMap<String, State>| match &states[&wrong] {
+        State::Parked { reason } => Some(reason.clone()),
+        _ => None,
+    };
+    let since = Instant::now();
+    let reason = loop {
+        if let Some(reason) = is_parked(&site.states()) {
+            break reason;
+        }
+        assert!(since.elapsed() < PATIENCE, "{}", site.logs());
+    };
+    assert!(reason.contains("a wrong campaign"), "{reason}");
+    assert_eq!(
+        site.misfit("00000000", "lab"),
+        "error: this lab has 2 cores of 4"
+    );
+    assert_eq!(
+        site.misfit("00000001", "lab"),
+        "it asks for site=there, and the lab has here"
+    );
+    let fleet = site.fleet();
+    for id in ["00000000", "00000001"] {
+        let before = site.runtime.block_on(fleet.cancel(id)).unwrap();
+        assert!(matches!(before, Some(State::Queued { .. })), "{before:?}");
+    }
+    site.await_all("at an end", State::is_final);
+    kill(agent.id());
+    agent.wait().unwrap();
+}
+
+pub(crate) fn one_agent() {
+    let site = Site::new();
+    let mut first = site.start("first", "lab");
+    let fleet = site.fleet();
+    let holder = || {
+        let offers = site.runtime.block_on(fleet.offers()).unwrap();
+        offers.first().map(|offer| offer.agent.clone())
+    };
+    let since = Instant::now();
+    let one = loop {
+        if let Some(holder) = holder() {
+            break holder;
+        }
+        assert!(since.elapsed() < PATIENCE, "{}", site.logs());
+    };
+    let mut second = site.start("second", "lab");
+    for number in 0..3 {
+        site.submit(number, "fine", Selector::default());
+    }
+    let states = site.await_all("at an end", State::is_final);
+    for state in states.values() {
+        let State::Done { held, .. } = state else {
+            panic!("{state:?}");
+        };
+        assert_eq!(held.agent, one);
+    }
+    // Once the first is gone, the second has the lab.
+    kill(first.id());
+    first.wait().unwrap();
+    let since = Instant::now();
+    while holder().is_none_or(|holder| holder == one) {
+        assert!(since.elapsed() < PATIENCE, "{}", site.logs());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert!(site.logs().contains("has it"), "{}", site.logs());
+    kill(second.id());
+    second.wait().unwrap();
+}
+
+pub(crate) fn migration() {
+    let site = Site::new();
+    let address = site.url();
+    site.runtime.block_on(async {
+        let client = async_nats::connect(address).await.unwrap();
+        let context = async_nats::jetstream::new(client);
+        let meta = context.get_key_value("fleet-meta").await.unwrap();
+        meta.put("schema", "1".into()).await.unwrap();
+        // As it was: jobs without what is new, and no buckets of it.
+        let job = r#"{"id":"old","name":"campaign.yaml","campaign":"fine","quick":false,
+            "selector":{"lab":null,"labels":{}},"priority":0,"labels":{},"by":"test"}"#;
+        let jobs = context.get_key_value("fleet-jobs").await.unwrap();
+        jobs.put("old", job.into()).await.unwrap();
+        let states = context.get_key_value("fleet-states").await.unwrap();
+        let state = r#"{"state":"queued","attempts":0}"#;
+        states.put("old", state.into()).await.unwrap();
+        for new in ["fleet-repeats", "fleet-figures"] {
+            context.delete_key_value(new).await.unwrap();
+        }
+    });
+    let access = crate::site::access(&site.url());
+    let old = site.runtime.block_on(fleet::Fleet::connect(&access));
+    let error = old.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(
+        error.contains("has schema 1, and this program 2"),
+        "{error}"
+    );
+    let set_up = site.runtime.block_on(fleet::Fleet::set_up(&access, 1));
+    set_up.unwrap();
+    let agent = site.start("agent", "lab");
+    let states = site.await_all("done", |state| matches!(state, State::Done { .. }));
+    assert_eq!(states.len(), 1);
+    crate::site::end(agent);
+}

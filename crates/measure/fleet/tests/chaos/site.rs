@@ -1,0 +1,328 @@
+//! A server, and agents that are processes of these tests.
+
+use fleet::{
+    Access, Agent, AgentLab, Fleet, Identity, Job, Selector, Server, ServerOptions, State, Trust,
+    Users, fetch, free_address, submit,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Stands for the program: a run of ten lines, one at a time, which `resume` goes on with. Each
+/// line is written once in all.
+const PROGRAM: &str = "#!/bin/sh
+case $1 in
+check) case $(cat \"$4\") in *unfit*) echo 'error: this lab has 2 cores of 4' >&2; exit 3;; esac; exit 0;;
+figures) echo '{\"surroundings\":{\"kernel\":\"1\"},\"cells\":{\"the cell\":[{\"key\":\"frames_per_s\",\"value\":2.5,\"repeats\":3}]}}'; exit 0;;
+run) run=runs/the-run; mkdir -p $run;;
+resume) run=$2;;
+esac
+grep -q wrong campaign.yaml && { echo 'error: a wrong campaign' >&2; exit 2; }
+grep -q deadly campaign.yaml && kill -9 $(cat ../../pid)
+touch $run/journal.jsonl
+while [ $(wc -l < $run/journal.jsonl) -lt 10 ]; do
+  echo \"{\\\"line\\\":$(wc -l < $run/journal.jsonl)}\" >> $run/journal.jsonl
+  sleep 0.02
+  grep -q slow campaign.yaml && sleep 0.5
+done
+echo done > $run/report.md
+";
+
+/// An agent, until it is killed: `URL FOLDER LAB`. A key and trusted keys are in its folder.
+pub(crate) fn serve(words: &[String]) -> ExitCode {
+    let [url, folder, lab] = words else {
+        panic!("{words:?}");
+    };
+    let folder = Path::new(folder);
+    let file = |name: &str| Some(folder.join(name)).filter(|path| path.exists());
+    let agent = Agent {
+        program: folder.join("program"),
+        folder: folder.to_owned(),
+        access: Access {
+            key: file("key"),
+            ..access(url)
+        },
+        labs: vec![AgentLab {
+            name: lab.to_owned(),
+            file: "memory".to_owned(),
+            labels: BTreeMap::from([("site".to_owned(), "here".to_owned())]),
+        }],
+        allow: None,
+        trust: file("trust").map(|path| Trust::read(&path).unwrap()),
+    };
+    let (_stop, stopped) = watch::channel(false);
+    let ended = runtime().block_on(agent.run(stopped, |text| eprintln!("{text}")));
+    eprintln!("{ended:?}");
+    ExitCode::FAILURE
+}
+
+pub(crate) fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+pub(crate) fn access(url: &str) -> Access {
+    Access {
+        url: url.to_owned(),
+        ..Access::default()
+    }
+}
+
+/// A server and agents' folders.
+pub(crate) struct Site {
+    pub(crate) folder: tempfile::TempDir,
+    url: String,
+    pub(crate) options: ServerOptions,
+    server: Option<Server>,
+    pub(crate) runtime: Runtime,
+}
+
+impl Site {
+    pub(crate) fn new() -> Self {
+        Self::with(tempfile::tempdir().unwrap(), None)
+    }
+
+    /// With a file of users.
+    pub(crate) fn with(folder: tempfile::TempDir, users: Option<Users>) -> Self {
+        let options = ServerOptions {
+            listen: free_address().unwrap(),
+            folder: folder.path().join("server"),
+            users,
+        };
+        let server = Server::start(&options).unwrap();
+        let runtime = runtime();
+        runtime.block_on(server.set_up()).unwrap();
+        Self {
+            folder,
+            url: format!("nats://{}", options.listen),
+            options,
+            server: Some(server),
+            runtime,
+        }
+    }
+
+    /// With a server that runs elsewhere.
+    pub(crate) fn of(folder: tempfile::TempDir, url: &str) -> Self {
+        Self {
+            options: ServerOptions {
+                listen: free_address().unwrap(),
+                folder: folder.path().join("server"),
+                users: None,
+            },
+            folder,
+            url: url.to_owned(),
+            server: None,
+            runtime: runtime(),
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.url.clone()
+    }
+
+    /// As the server's administrator, if there are users.
+    pub(crate) fn fleet(&self) -> Fleet {
+        let access = Access {
+            key: Some(self.options.folder.join("admin.nk")).filter(|path| path.exists()),
+            ..access(&self.url())
+        };
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.runtime.block_on(Fleet::connect(&access)) {
+                Ok(fleet) => return fleet,
+                Err(error) => assert!(Instant::now() < deadline, "{error}"),
+            }
+        }
+    }
+
+    pub(crate) fn kill_server(&mut self) {
+        let server = self.server.take().unwrap();
+        kill(server.pid());
+        drop(server);
+        self.server = Some(Server::start(&self.options).unwrap());
+    }
+
+    pub(crate) fn agent_folder(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn start(&self, name: &str, lab: &str) -> Child {
+        let folder = self.agent_folder(name);
+        fs::create_dir_all(&folder).unwrap();
+        let program = folder.join("program");
+        if !program.exists() {
+            fs::write(&program, PROGRAM).unwrap();
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(folder.join("log"))
+            .unwrap();
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["agent", &self.url()])
+            .arg(&folder)
+            .arg(lab)
+            .stderr(log)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        fs::create_dir_all(folder.join(lab)).unwrap();
+        fs::write(folder.join("pid"), child.id().to_string()).unwrap();
+        child
+    }
+
+    pub(crate) fn submit(&self, number: usize, campaign: &str, selector: Selector) -> String {
+        self.submit_to(&self.fleet(), number, campaign, selector)
+    }
+
+    pub(crate) fn submit_to(
+        &self,
+        fleet: &Fleet,
+        number: usize,
+        campaign: &str,
+        selector: Selector,
+    ) -> String {
+        let job = Job {
+            selector,
+            ..job(&format!("{number:08}"), campaign)
+        };
+        self.runtime.block_on(submit(fleet, &job)).unwrap();
+        // Again changes nothing.
+        self.runtime.block_on(submit(fleet, &job)).unwrap();
+        job.id
+    }
+
+    pub(crate) fn states(&self) -> BTreeMap<String, State> {
+        let fleet = self.fleet();
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.runtime.block_on(fleet.states()) {
+                Ok(states) => return states,
+                Err(error) => assert!(Instant::now() < deadline, "{error}"),
+            }
+        }
+    }
+
+    /// Why a job does not fit a lab, once that is known.
+    pub(crate) fn misfit(&self, id: &str, lab: &str) -> String {
+        let fleet = self.fleet();
+        self.await_some("a misfit", || {
+            let listing = self.runtime.block_on(fleet.list(None)).ok()?;
+            let row = listing.rows.into_iter().find(|row| row.job.id == id)?;
+            row.misfits.get(lab).cloned()
+        })
+    }
+
+    /// Waits for something.
+    pub(crate) fn await_some<T>(&self, what: &str, mut find: impl FnMut() -> Option<T>) -> T {
+        let since = Instant::now();
+        loop {
+            if let Some(found) = find() {
+                return found;
+            }
+            assert!(since.elapsed() < PATIENCE, "no {what}\n{}", self.logs());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// The run of a job that is done, as its agent wrote it: each line once.
+    pub(crate) fn check_run(&self, fleet: &Fleet, id: &str) {
+        let into = tempfile::tempdir().unwrap();
+        let fetched = self.runtime.block_on(fetch(fleet, id, into.path()));
+        let run = fetched.unwrap().unwrap();
+        let journal = fs::read_to_string(run.join("journal.jsonl")).unwrap();
+        let lines: String = (0..10)
+            .map(|line| format!("{{\"line\":{line}}}\n"))
+            .collect();
+        assert_eq!(journal, lines, "{id}");
+        assert_eq!(fs::read_to_string(run.join("report.md")).unwrap(), "done\n");
+    }
+
+    /// Every job that is done is once in the course of its cell.
+    pub(crate) fn check_history(&self, fleet: &Fleet, done: usize) {
+        let points = self.runtime.block_on(fleet.history("the cell")).unwrap();
+        let jobs: BTreeSet<&str> = points.iter().map(|point| point.job.as_str()).collect();
+        assert_eq!((jobs.len(), points.len()), (done, done));
+        for point in &points {
+            assert_eq!(point.labels["site"], "here");
+            assert!((point.figures[0].value - 2.5).abs() < 1e-9);
+        }
+        let none = self.runtime.block_on(fleet.history("another")).unwrap();
+        assert!(none.is_empty());
+        assert_eq!(self.runtime.block_on(fleet.cells()).unwrap(), ["the cell"]);
+    }
+
+    pub(crate) fn await_all(
+        &self,
+        what: &str,
+        holds: impl Fn(&State) -> bool,
+    ) -> BTreeMap<String, State> {
+        let since = Instant::now();
+        loop {
+            let states = self.states();
+            if states.values().all(&holds) {
+                return states;
+            }
+            assert!(
+                since.elapsed() < PATIENCE,
+                "not all are {what}: {states:?}\n{}",
+                self.logs()
+            );
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    pub(crate) fn logs(&self) -> String {
+        let mut text = String::new();
+        for entry in fs::read_dir(self.folder.path()).unwrap().flatten() {
+            let log = fs::read_to_string(entry.path().join("log")).unwrap_or_default();
+            text.push_str(&format!("{}:\n{log}\n", entry.path().display()));
+        }
+        text
+    }
+}
+
+/// A job that nobody has signed.
+pub(crate) fn job(id: &str, campaign: &str) -> Job {
+    Job {
+        id: id.to_owned(),
+        name: "campaign.yaml".to_owned(),
+        campaign: campaign.to_owned(),
+        quick: false,
+        selector: Selector::default(),
+        priority: 0,
+        labels: BTreeMap::new(),
+        by: "test".to_owned(),
+        every: None,
+        period: None,
+        signature: None,
+    }
+}
+
+/// A new user: the file of the key and the public key.
+pub(crate) fn user(folder: &Path, name: &str) -> (PathBuf, String) {
+    let path = folder.join(name);
+    let public = Identity::create(&path).unwrap().public();
+    (path, public)
+}
+
+/// Kills an agent, and waits for its end.
+pub(crate) fn end(mut agent: Child) {
+    kill(agent.id());
+    agent.wait().unwrap();
+}
+
+pub(crate) fn kill(pid: u32) {
+    let pid = nix::unistd::Pid::from_raw(pid.cast_signed());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
+}
