@@ -56,6 +56,7 @@ fn main() {
         submit_to_start(&access).await;
         leases(&access.url, server.pid()).await;
         runs(&access, folder.path(), server.pid()).await;
+        followers(&access.url).await;
     });
 }
 
@@ -271,11 +272,11 @@ fn idle_agent(access: &Access, folder: &Path, program: Option<&Path>) {
     std::thread::sleep(IDLE);
     let used = (cpu(pid) - before) / IDLE.as_secs_f64();
     println!(
-        "idle agent: {:.3} % of a core in {} s, {:.1} MB resident, {:.1} MB at most",
+        "idle agent: {:.3} % of a core in {} s, {:.1} MB resident, {:.1} MB of it its own (not the program's file)",
         used * 100.0,
         IDLE.as_secs(),
         memory_mb(pid, "VmRSS:"),
-        memory_mb(pid, "VmHWM:")
+        memory_mb(pid, "RssAnon:")
     );
 }
 
@@ -303,7 +304,9 @@ async fn submit_to_start(access: &Access) {
         offers.first().map(|offer| offer.incarnation.clone())
     };
     let before = incarnation().await;
-    while incarnation().await == before {}
+    while incarnation().await == before {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
     for _ in 0..3 {
         let wanted = Job {
             id: fleet::new_id(),
@@ -352,6 +355,22 @@ async fn leases(url: &str, server: u32) {
         (cpu(server) - before) / beats as f64 * 1e6,
         AGENTS / 2
     );
+}
+
+/// How many agents can follow the queue.
+async fn followers(url: &str) {
+    let states = bucket(url, "fleet-states").await;
+    let mut watches = Vec::new();
+    for _ in 0..2 * AGENTS {
+        match states.watch_all().await {
+            Ok(watch) => watches.push(watch),
+            Err(error) => {
+                println!("followers of the queue: {} ({error})", watches.len());
+                return;
+            }
+        }
+    }
+    println!("followers of the queue: {} and more", watches.len());
 }
 
 /// How many runs the server takes, of 1 MB in six files.
