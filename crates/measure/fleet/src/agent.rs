@@ -11,7 +11,7 @@ use crate::history::RunFigures;
 use crate::kept::{Disk, Kept, identity};
 use crate::lease::{BEAT, Lease};
 use crate::message::{Job, LabOffer, State};
-use crate::queue::ATTEMPTS_MAX;
+use crate::queue::{ATTEMPTS_MAX, is_id};
 use crate::random_word;
 use crate::repeat::Repeats;
 use crate::signing::Trust;
@@ -172,6 +172,7 @@ impl Tender<'_> {
         };
         let mut lease = taken?;
         say(format!("{name}: on offer"));
+        self.adopt(&lease.offer).await?;
         let mut changes = self.view.changes();
         changes.mark_changed();
         let mut since = Instant::now();
@@ -207,6 +208,35 @@ impl Tender<'_> {
             }
         }
         lease.end(&self.fleet).await;
+        Ok(())
+    }
+
+    /// Keeps the jobs that an earlier start of this agent took, and was killed before they were on
+    /// its disk.
+    async fn adopt(&self, offer: &LabOffer) -> Result<(), FleetError> {
+        for (id, state) in self.fleet.states().await? {
+            let State::Running(held) = state else {
+                continue;
+            };
+            let is_ours = held.agent == self.identity && held.lab == self.lab.name;
+            if !is_ours || !is_id(&id) || self.disk.has(&id) {
+                continue;
+            }
+            let Some(job) = self.fleet.job(&id).await?.filter(|job| job.id == id) else {
+                continue;
+            };
+            // It may be somebody else who wrote that this agent has it.
+            if let Some(reason) = self.misfit(offer, &job).await {
+                self.end(&id, &State::Parked { reason }).await?;
+                continue;
+            }
+            self.disk.keep(&Kept {
+                job,
+                held,
+                exit: None,
+                stopped: false,
+            })?;
+        }
         Ok(())
     }
 

@@ -58,6 +58,10 @@ impl Disk {
         self.folder.join(id)
     }
 
+    pub(crate) fn has(&self, id: &str) -> bool {
+        self.job_folder(id).join("job.json").exists()
+    }
+
     pub(crate) fn keep(&self, kept: &Kept) -> Result<(), FleetError> {
         let folder = self.job_folder(&kept.job.id);
         let write = || {

@@ -239,7 +239,7 @@ impl Fleet {
 }
 
 /// Whether it is an id as [`new_id`](crate::new_id) makes them: agents name folders by it.
-fn is_id(id: &str) -> bool {
+pub(crate) fn is_id(id: &str) -> bool {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '-';
     !id.is_empty() && id.chars().all(is_fine)
 }

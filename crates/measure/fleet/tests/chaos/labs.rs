@@ -147,3 +147,42 @@ pub(crate) fn migration() {
     assert_eq!(states.len(), 1);
     crate::site::end(agent);
 }
+
+/// Killed after it took a job at the server, and before its disk knew of that.
+pub(crate) fn taken_only() {
+    let site = Site::new();
+    let agent = site.start("agent", "lab");
+    let fleet = site.fleet();
+    let offer = site.await_some("offer", || {
+        let offers = site.runtime.block_on(fleet.offers()).ok()?;
+        offers.into_iter().next()
+    });
+    crate::site::end(agent);
+    let id = site.submit(0, "fine", Selector::default());
+    let unfit = site.submit(1, "unfit", Selector::default());
+    site.runtime.block_on(async {
+        let client = async_nats::connect(site.url()).await.unwrap();
+        let context = async_nats::jetstream::new(client);
+        let states = context.get_key_value("fleet-states").await.unwrap();
+        for id in [&id, &unfit] {
+            let state = format!(
+                r#"{{"state":"running","lab":"lab","agent":"{}","attempt":1}}"#,
+                offer.agent
+            );
+            states.put(id, state.into()).await.unwrap();
+        }
+    });
+    let agent = site.start("agent", "lab");
+    let states = site.await_all("at an end", State::is_final);
+    assert!(
+        matches!(&states[&id], State::Done { held, .. } if held.attempt == 2),
+        "{states:?}"
+    );
+    // Whoever wrote that the agent has it: it is looked at as any other.
+    assert!(
+        matches!(&states[&unfit], State::Parked { reason } if reason.contains("2 cores of 4")),
+        "{states:?}"
+    );
+    site.check_run(&fleet, &id);
+    crate::site::end(agent);
+}

@@ -38,6 +38,10 @@ fn main() -> ExitCode {
         ),
         ("a_lab_has_one_agent", labs::one_agent),
         (
+            "a_job_that_its_agent_took_and_does_not_know_of_is_begun",
+            labs::taken_only,
+        ),
+        (
             "each_role_does_what_it_may_and_nothing_else",
             permissions::roles,
         ),
