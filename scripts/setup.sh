@@ -121,6 +121,8 @@ if [ "$mode" = test ]; then
     # An independent ESP stack for the interop tests, which use the distribution's Python.
     /usr/bin/python3 -c 'import scapy.layers.ipsec, cryptography' 2>/dev/null ||
         wanted="$wanted python3-scapy python3-cryptography"
+    # A dissector of captures, ESP and L2TPv3 that is not ours.
+    have tshark || wanted="$wanted tshark"
     # A parser of OpenMetrics that is not ours.
     /usr/bin/python3 -c 'import prometheus_client.openmetrics' 2>/dev/null ||
         wanted="$wanted python3-prometheus-client"
