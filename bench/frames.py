@@ -14,6 +14,8 @@ import statistics
 import subprocess
 import sys
 
+import generator
+
 PROGRAM = "target/release/cipherbench"
 FRAME_BYTES = 64
 PAYLOAD_BYTES = FRAME_BYTES - 4 - 14 - 20 - 8
@@ -76,36 +78,17 @@ def iperf3(pair, seconds):
     return (total["packets"] - total["lost_packets"]) / total["seconds"]
 
 
-def octets(mac):
-    return [int(part, 16) for part in mac.split(":")]
-
-
-def part(node, tag, role):
-    return json.dumps({"interface": "v", "port": PORT[role["role"]], "threads": 1, "tag": tag, "role": role})
-
-
-PORT = {"send": None, "receive": None}
-
-
 def frames(pair, seconds, tag, checked=True):
     """(frames/s sent, frames/s received intact, ports) of our own generator and analyser."""
-    flows = {
-        "source_mac": octets(MAC["a"]), "target_mac": octets(MAC["b"] if checked else NOBODY),
-        "source": SOURCE, "target": TARGET, "flows": 1, "tunnels": 1,
-    }
-    mix = {"name": "64", "shares": [{"frame_bytes": FRAME_BYTES, "weight": 1}]}
-    send = {
-        "role": "send", "flows": flows, "mix": mix, "frames_per_s": None,
-        "duration_ns": seconds * 10**9, "burst_ns": 0, "esp": None,
-    }
-    receive = {"role": "receive", "flows": 1, "expected": None, "esp": None}
+    macs = (MAC["a"], MAC["b"] if checked else NOBODY)
+    send = generator.sender(macs, (SOURCE, TARGET), FRAME_BYTES, None, seconds)
     receiver = None
     if checked:
         receiver = pair.start("b", PROGRAM, "frames")
-        receiver.stdin.write(part("b", tag, receive))
+        receiver.stdin.write(generator.spec("v", tag, generator.receiver(FRAME_BYTES)))
         receiver.stdin.close()
         assert receiver.stdout.readline() == "ready\n"
-    output = pair.run("a", PROGRAM, "frames", input=part("a", tag, send))
+    output = pair.run("a", PROGRAM, "frames", input=generator.spec("v", tag, send))
     sender = json.loads(output.splitlines()[-1])
     seconds = sender["sent"]["elapsed_ns"] / 1e9
     offered = sender["sent"]["frames"] / seconds

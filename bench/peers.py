@@ -26,6 +26,7 @@ import statistics
 import subprocess
 import time
 
+import generator
 from nodes import Nodes
 
 PROGRAM = os.path.abspath("target/release/cipherbench")
@@ -295,32 +296,15 @@ def tcp(lab, streams, seconds):
     return result["end"]["sum_received"]["bits_per_second"] / 1e9
 
 
-def octets(address):
-    return [int(part, 16) for part in address.split(":")]
-
-
 def frames(lab, frame_bytes, rate, seconds, tag):
     """Frames sent, duration in seconds, and frames received intact, in a trial at this rate."""
-    mix = {"name": str(frame_bytes), "shares": [{"frame_bytes": frame_bytes, "weight": 1}]}
-    flows = {
-        "source_mac": octets(mac("a", 0)), "target_mac": octets(mac("gw1", 0)),
-        "source": SOURCE, "target": TARGET, "flows": 1, "tunnels": 1,
-    }
-    send = {
-        "role": "send", "flows": flows, "mix": mix, "frames_per_s": rate and int(rate),
-        "duration_ns": int(seconds * 1e9), "burst_ns": 0, "esp": None,
-    }
-    receive = {"role": "receive", "flows": 1, "expected": None, "esp": None}
-
-    def spec(link, role):
-        return json.dumps({"interface": link, "port": None, "threads": 1, "tag": tag, "role": role})
-
+    send = generator.sender((mac("a", 0), mac("gw1", 0)), (SOURCE, TARGET), frame_bytes, rate, seconds)
     receiver = lab.start("b", PROGRAM, "frames")
-    receiver.stdin.write(spec("b0", receive))
+    receiver.stdin.write(generator.spec("b0", tag, generator.receiver(frame_bytes)))
     receiver.stdin.close()
     if receiver.stdout.readline() != "ready\n":
         raise RuntimeError("the receiver is not ready")
-    output = lab.run("a", PROGRAM, "frames", input=spec("a0", send))
+    output = lab.run("a", PROGRAM, "frames", input=generator.spec("a0", tag, send))
     sent = json.loads(output.splitlines()[-1])["sent"]
     # Frames in transit arrive within the queues' delay.
     time.sleep(0.3)

@@ -33,9 +33,11 @@ import subprocess
 import sys
 import time
 
+import generator
 from nodes import Failed, Nodes
 
 FRAME_BYTES = 512
+FLOWS = 4
 # Of a minute, where the events are; the rest of it after the frames is the pause.
 KILL_AT, CUT_AT, FRAMES_UNTIL = 0.25, 0.6, 0.9
 CUT_SECONDS = 2
@@ -286,26 +288,18 @@ class Frames:
 
     def __init__(self, nodes, program, tag, rate, seconds):
         self.nodes, self.program = nodes, program
-        mix = {"name": str(FRAME_BYTES), "shares": [{"frame_bytes": FRAME_BYTES, "weight": 1}]}
-        frames = {"mix": mix, "flows": 4, "tunnels": 1}
         self.receivers, self.senders = {}, {}
         for gateway, other in OTHER.items():
-            receive = {"role": "receive", "frames": frames, "expected": None, "peer": None}
-            self.receivers[gateway] = self.station(other, tag, receive)
+            self.receivers[gateway] = self.station(other, tag, generator.receiver(FRAME_BYTES, FLOWS))
         for gateway, other in OTHER.items():
-            send = {
-                "role": "send", "frames": frames, "frames_per_s": rate, "duration_ns": int(seconds * 1e9), "burst_ns": 0, "peer": None,
-                "addresses": {
-                    "source_mac": octets(ETHER["a0" if gateway == "gw1" else "b0"]), "target_mac": octets(ETHER[CLEAR[gateway]]),
-                    "source": SOURCE[gateway], "target": SOURCE[other],
-                },
-            }
+            macs = (ETHER["a0" if gateway == "gw1" else "b0"], ETHER[CLEAR[gateway]])
+            send = generator.sender(macs, (SOURCE[gateway], SOURCE[other]), FRAME_BYTES, rate, seconds, FLOWS)
             self.senders[gateway] = self.station(gateway, tag, send)
 
     def station(self, gateway, tag, role):
         node = STATION[gateway]
         child = self.nodes.start(node, self.program, "frames")
-        json.dump({"interface": f"{node}0", "port": "packet", "threads": 1, "tag": tag, "role": role}, child.stdin)
+        child.stdin.write(generator.spec(f"{node}0", tag, role, port="packet"))
         child.stdin.close()
         if child.stdout.readline() != "ready\n":
             raise Unable(f"station {node} cannot open its port")
@@ -324,10 +318,6 @@ class Frames:
             reports[gateway] = json.loads(receiver.stdout.read())
             receiver.wait()
         return reports
-
-
-def octets(address):
-    return [int(part, 16) for part in address.split(":")]
 
 
 def less(one, other):
