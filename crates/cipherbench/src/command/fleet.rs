@@ -151,8 +151,7 @@ pub(crate) fn cached(job: &str) -> Result<PathBuf, Failure> {
         return Err(Failure::new(Exit::Usage, text));
     };
     let url = std::env::var("CIPHERBENCH_FLEET").unwrap_or_else(|_| DEFAULT_URL.to_owned());
-    let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    if job.is_empty() || !job.chars().all(is_fine) {
+    if !fleet::is_id(job) {
         return Err(unknown(&job.escape_debug().to_string()));
     }
     let servers: String = url
@@ -173,6 +172,14 @@ pub(crate) fn cached(job: &str) -> Result<PathBuf, Failure> {
     };
     let run = fleet::run(async { fetch(&Fleet::connect(&access).await?, job, &folder).await });
     run.map_err(failure)?.ok_or_else(|| unknown(job))
+}
+
+/// Labels behind a lab's name.
+fn labels(labels: &BTreeMap<String, String>) -> String {
+    let labels = labels.iter();
+    labels
+        .map(|(key, value)| format!(" {key}={value}"))
+        .collect()
 }
 
 fn failure(error: FleetError) -> Failure {

@@ -78,7 +78,43 @@ impl Identity {
     }
 }
 
-/// Whether a text is the public key of a user.
-pub(crate) fn is_user_key(text: &str) -> bool {
-    text.starts_with('U') && KeyPair::from_public_key(text).is_ok()
+/// A line of a file of keys.
+pub(crate) struct Line {
+    /// The file and the line's number, for messages.
+    pub(crate) place: String,
+    /// Without the comment; never blank.
+    pub(crate) text: String,
+}
+
+impl Line {
+    /// What is wrong with it, with advice.
+    pub(crate) fn mistake(&self, reason: String, help: &str) -> FleetError {
+        FleetError::Mistake {
+            file: self.place.clone(),
+            reason,
+            help: format!("{help}; `cipherbench fleet key` prints a key"),
+        }
+    }
+
+    /// The user's public key in it.
+    pub(crate) fn user_key<'a>(&self, key: &'a str, help: &str) -> Result<&'a str, FleetError> {
+        if key.starts_with('U') && KeyPair::from_public_key(key).is_ok() {
+            return Ok(key);
+        }
+        let reason = format!("`{}` is no public key of a user (`U…`)", key.escape_debug());
+        Err(self.mistake(reason, help))
+    }
+}
+
+/// Reads the lines of a file that are not blank; `#` begins a comment.
+pub(crate) fn lines(path: &Path, what: &str) -> Result<Vec<Line>, FleetError> {
+    let text = fs::read_to_string(path).map_err(|error| FleetError::Disk {
+        what: format!("cannot read the {what} {}", path.display()),
+        error,
+    })?;
+    let lines = (1..).zip(text.lines()).map(|(number, line)| Line {
+        place: format!("{}:{number}", path.display()),
+        text: line.split('#').next().unwrap_or_default().trim().to_owned(),
+    });
+    Ok(lines.filter(|line| !line.text.is_empty()).collect())
 }

@@ -40,7 +40,7 @@ pub use error::FleetError;
 pub use history::{Figure, Point, RunFigures};
 pub use identity::Identity;
 pub use message::{Held, Job, LabOffer, Manifest, RunFile, SCHEMA, Selector, Signature, State};
-pub use queue::{Listing, Row, submit};
+pub use queue::{Listing, Row, is_id, submit};
 pub use server::{Server, ServerOptions, free_address};
 pub use signing::Trust;
 pub use store::{Access, Fleet};

@@ -238,8 +238,9 @@ impl Fleet {
     }
 }
 
-/// Whether it is an id as [`new_id`](crate::new_id) makes them: agents name folders by it.
-pub(crate) fn is_id(id: &str) -> bool {
+/// Whether it is an id as [`new_id`](crate::new_id) makes them: folders are named by it.
+#[must_use]
+pub fn is_id(id: &str) -> bool {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '-';
     !id.is_empty() && id.chars().all(is_fine)
 }

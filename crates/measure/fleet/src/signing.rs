@@ -4,11 +4,10 @@
 //! its period, so that one signature is enough for all.
 
 use crate::error::FleetError;
-use crate::identity::{Identity, is_user_key};
+use crate::identity::{Identity, lines};
 use crate::message::{Job, Signature};
 use nkeys::KeyPair;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 /// What is in front of the signed bytes, so that no other message of the key is taken for a job.
@@ -49,25 +48,13 @@ impl Trust {
     /// # Errors
     /// When it cannot be read, or a line has no public key of a user.
     pub fn read(path: &Path) -> Result<Self, FleetError> {
-        let text = fs::read_to_string(path).map_err(|error| FleetError::Disk {
-            what: format!("cannot read the trusted keys {}", path.display()),
-            error,
-        })?;
         let mut keys = BTreeMap::new();
-        for (number, line) in (1..).zip(text.lines()) {
-            let line = line.split('#').next().unwrap_or_default().trim();
-            let (key, name) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-            if line.is_empty() {
-                continue;
-            }
-            if !is_user_key(key) {
-                return Err(FleetError::Mistake {
-                    file: format!("{}:{number}", path.display()),
-                    reason: format!("`{}` is no public key of a user (`U…`)", key.escape_debug()),
-                    help: "write lines `KEY NAME`; `cipherbench fleet key` prints the key"
-                        .to_owned(),
-                });
-            }
+        for line in lines(path, "trusted keys")? {
+            let (key, name) = line
+                .text
+                .split_once(char::is_whitespace)
+                .unwrap_or((&line.text, ""));
+            let key = line.user_key(key, "write lines `KEY NAME`")?;
             keys.insert(key.to_owned(), name.trim().to_owned());
         }
         Ok(Self(keys))
@@ -103,6 +90,7 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
     use crate::message::Selector;
+    use std::fs;
 
     fn job() -> Job {
         Job {

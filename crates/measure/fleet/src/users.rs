@@ -2,11 +2,12 @@
 //! subjects of nats-server.
 
 use crate::error::FleetError;
-use crate::identity::is_user_key;
+use crate::identity::lines;
 use crate::store::{BUCKETS, FILES, inbox};
 use std::fmt::Write;
-use std::fs;
 use std::path::Path;
+
+const HELP: &str = "write lines `ROLE KEY NAME`: a role is reader, submitter or agent";
 
 /// What a user may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,37 +96,16 @@ impl Users {
     /// # Errors
     /// When it cannot be read, or a line is none of these.
     pub fn read(path: &Path) -> Result<Self, FleetError> {
-        let text = fs::read_to_string(path).map_err(|error| FleetError::Disk {
-            what: format!("cannot read the users {}", path.display()),
-            error,
-        })?;
         let mut users: Vec<(Role, String)> = Vec::new();
-        for (number, line) in (1..).zip(text.lines()) {
-            let mistake = |reason: String| {
-                FleetError::Mistake {
-                file: format!("{}:{number}", path.display()),
-                reason,
-                help: "write lines `ROLE KEY NAME`: a role is reader, submitter or agent, and `cipherbench fleet key` \
-                       prints a key"
-                    .to_owned(),
-            }
-            };
-            let mut words = line
-                .split('#')
-                .next()
-                .unwrap_or_default()
-                .split_whitespace();
-            let Some(role) = words.next() else { continue };
+        for line in lines(path, "users")? {
+            let mut words = line.text.split_whitespace();
+            let role = words.next().unwrap_or_default();
             let Some(role) = Role::ALL.into_iter().find(|known| known.name() == role) else {
-                return Err(mistake(format!("`{}` is no role", role.escape_debug())));
+                return Err(line.mistake(format!("`{}` is no role", role.escape_debug()), HELP));
             };
-            let key = words.next().unwrap_or_default();
-            if !is_user_key(key) {
-                let reason = format!("`{}` is no public key of a user (`U…`)", key.escape_debug());
-                return Err(mistake(reason));
-            }
+            let key = line.user_key(words.next().unwrap_or_default(), HELP)?;
             if users.iter().any(|(_, known)| known == key) {
-                return Err(mistake(format!("{key} is a user already")));
+                return Err(line.mistake(format!("{key} is a user already"), HELP));
             }
             users.push((role, key.to_owned()));
         }
@@ -153,6 +133,7 @@ impl Users {
 mod tests {
     use super::*;
     use crate::identity::Identity;
+    use std::fs;
 
     #[test]
     fn users_are_read_and_a_wrong_line_is_named() {

@@ -1,6 +1,6 @@
 //! `cipherbench fleet history`: the course of a cell over the runs of the archive.
 
-use super::failure;
+use super::{failure, labels};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use compare::{Difference, Shift, of_surroundings, shifts};
@@ -143,17 +143,13 @@ fn in_words(cell: &str, all: &[Series<'_>]) -> String {
             if let Some((shift, differences)) = shift {
                 text.push_str(&shift_in_words(series.quantity, shift, differences));
             }
-            let labels: String = point
-                .labels
-                .iter()
-                .map(|(key, value)| format!(" {key}={value}"))
-                .collect();
             let _ = writeln!(
                 text,
-                "  {} {} in {}{labels}: {}",
+                "  {} {} in {}{}: {}",
                 archived(point),
                 point.job,
                 point.lab,
+                labels(&point.labels),
                 series.quantity.print(*value)
             );
         }

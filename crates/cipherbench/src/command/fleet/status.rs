@@ -1,6 +1,6 @@
 //! `cipherbench fleet status` and `watch`: labs, jobs and their changes, in words or as JSON.
 
-use super::{failure, stop_channel};
+use super::{failure, labels, stop_channel};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use fleet::{Access, Change, Fleet, Job, LabOffer, Listing, Row, State};
@@ -66,11 +66,7 @@ fn in_words(offers: &[LabOffer], repeats: &[Job], listing: &Listing) -> String {
         text.push_str("No lab is on offer: `cipherbench fleet agent LAB` offers one\n");
     }
     for offer in offers {
-        let labels: String = offer
-            .labels
-            .iter()
-            .map(|(key, value)| format!(" {key}={value}"))
-            .collect();
+        let labels = labels(&offer.labels);
         let job = offer
             .job
             .as_ref()
