@@ -248,10 +248,10 @@ impl Blocks {
         }
     }
 
-    /// Appends folded tables, except in the short form.
-    fn details(&mut self, title: &'static str, tables: Vec<Table>) {
-        if !self.is_short() {
-            let tables = tables.into_iter().map(Table::condensed).collect();
+    /// Appends folded tables, if there are any, except in the short form.
+    fn details(&mut self, title: &'static str, tables: impl IntoIterator<Item = Table>) {
+        let tables: Vec<Table> = tables.into_iter().map(Table::condensed).collect();
+        if !self.is_short() && !tables.is_empty() {
             self.found.push(Block::Details { title, tables });
         }
     }

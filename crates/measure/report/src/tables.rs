@@ -27,7 +27,9 @@ mod transfer;
 mod video;
 mod weather;
 
-pub(crate) use beside::{beside, drawings, overview as published_overview};
+pub(crate) use beside::{
+    beside, drawings, overview as published_overview, summary as published_summary,
+};
 pub(crate) use captures::{capture_files, capture_lengths, capture_protocols};
 pub(crate) use claims::claims;
 pub(crate) use cpu::cpu;

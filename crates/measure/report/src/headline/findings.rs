@@ -4,6 +4,7 @@ use crate::format::{Scale, capitalized, counted, ratio_number};
 use crate::layout::Run;
 use crate::order::grouped;
 use crate::sections::is_curve;
+use crate::tables::published_summary;
 use crate::tables::ranking::{self, Ranked};
 use crate::tables::suites::{entry_name, rate_of};
 use stats::{ClaimVerdict, Estimate, SuiteMatrix};
@@ -17,6 +18,7 @@ const SUITES_MIN: usize = 3;
 pub(crate) fn findings(run: &Run<'_>) -> Vec<String> {
     let results = &run.results;
     let mut found = claims(run);
+    found.extend(published_summary(run));
     found.extend(keys(run));
     found.extend(hybrids(run));
     let matrices = results.suites.iter();

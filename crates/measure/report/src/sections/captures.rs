@@ -6,9 +6,6 @@ use crate::tables;
 pub(super) const SECTION: Section = Section::result("captures", "Captures", |run, out| {
     out.tables(tables::capture_protocols(run));
     out.tables(tables::capture_lengths(run));
-    out.details(
-        "Files of the captures",
-        tables::capture_files(run).into_iter().collect(),
-    );
+    out.details("Files of the captures", tables::capture_files(run));
 })
 .not_brief();

@@ -22,10 +22,7 @@ pub(super) const SECTION: Section = Section::result("monitored", "Boxes and powe
             || chart::monitored::draw(run, cell, &format!("monitored-{index}")),
         );
     }
-    out.details(
-        "Readings under each load",
-        tables::monitored_loads(run).into_iter().collect(),
-    );
+    out.details("Readings under each load", tables::monitored_loads(run));
 });
 
 fn reading(cells: usize) -> String {

@@ -31,28 +31,16 @@ pub(crate) fn overview(run: &Run<'_>) -> Option<Table> {
     );
     let note = format!(
         "{}; figures: as printed there; with a ratio: those that a cell here measures in the same unit, layer and \
-         directions. Nothing is judged by them. Why they differ: {}",
+         directions; ratio: measured by published, lowest to highest. Nothing is judged by them. Why they differ: {}",
         sources.join("; "),
         differs.join("; ")
     );
     let mut table = Table::new("Tables of the published report", note)
         .labels(["Table", "What"])
-        .figures(["Figures", "With a ratio"])
+        .figures(["Figures", "With a ratio", "Ratio"])
         .text("Remarks");
     for (report, published) in all(run) {
         let shaped = Shaped::of(run, report, published);
-        let figures = || {
-            published
-                .rows
-                .iter()
-                .flat_map(|row| row.cells.iter().flatten())
-        };
-        let compared: BTreeSet<_> = shaped
-            .results
-            .iter()
-            .filter(|one| one.ratio.is_some())
-            .filter_map(|one| one.at.as_ref().map(|at| (&at.row, &at.column)))
-            .collect();
         let remarks = unique(
             published
                 .differs
@@ -65,12 +53,48 @@ pub(crate) fn overview(run: &Run<'_>) -> Option<Table> {
         table.push(vec![
             Cell::label(&published.id),
             Cell::label(&published.title),
-            Cell::plain(figures().count().to_string()),
-            Cell::plain(compared.len().to_string()),
+            Cell::plain(figures(published).to_string()),
+            Cell::plain(shaped.with_ratio().to_string()),
+            Cell::derived_or_missing(ratios(&shaped.results)),
             Cell::or_missing((!remarks.is_empty()).then(|| remarks.join("; "))),
         ]);
     }
     table.with_rows()
+}
+
+/// All tables in one sentence; `None` where the campaign names no report.
+pub(crate) fn summary(run: &Run<'_>) -> Option<String> {
+    let (mut printed, mut with_ratio) = (0, 0);
+    let mut results = Vec::new();
+    for (report, published) in all(run) {
+        let shaped = Shaped::of(run, report, published);
+        printed += figures(published);
+        with_ratio += shaped.with_ratio();
+        results.extend(shaped.results);
+    }
+    let found = ratios(&results).map_or_else(String::new, |found| {
+        format!(", {found} times as high here as published")
+    });
+    let have = if with_ratio == 1 { "has" } else { "have" };
+    let sentence = format!("Of {printed} published figures {with_ratio} {have} a ratio{found}.");
+    (printed > 0).then_some(sentence)
+}
+
+/// Figures that a table prints.
+fn figures(published: &PublishedTable) -> usize {
+    let cells = published.rows.iter().flat_map(|row| &row.cells);
+    cells.flatten().count()
+}
+
+/// The lowest and the highest ratio; `None` where there is none.
+fn ratios(results: &[&PublishedResult]) -> Option<String> {
+    let all = || results.iter().filter_map(|one| one.ratio);
+    let (lowest, highest) = (all().reduce(f64::min)?, all().reduce(f64::max)?);
+    let [lowest, highest] = [lowest, highest].map(ratio_number);
+    Some(match lowest == highest {
+        true => lowest,
+        false => format!("{lowest}–{highest}"),
+    })
 }
 
 /// Every published table in its own form, in the order of its report.
@@ -123,6 +147,13 @@ struct Shaped<'r> {
 }
 
 impl<'r> Shaped<'r> {
+    /// Figures of the table that have a ratio.
+    fn with_ratio(&self) -> usize {
+        let compared = self.results.iter().filter(|one| one.ratio.is_some());
+        let places = compared.filter_map(|one| one.at.as_ref().map(|at| (&at.row, &at.column)));
+        places.collect::<BTreeSet<_>>().len()
+    }
+
     fn of(run: &'r Run<'r>, report: &'r PublishedReport, published: &'r PublishedTable) -> Self {
         let of_table = |one: &&PublishedResult| {
             let table = one.at.as_ref().map(|at| &at.table);
@@ -179,7 +210,7 @@ impl<'r> Shaped<'r> {
             }
         }
         let (id, title) = (&self.published.id, &self.published.title);
-        table.caption = match title.is_empty() {
+        table.caption = match title.is_empty() || title == id {
             true => id.clone(),
             false => format!("{id}: {title}"),
         };

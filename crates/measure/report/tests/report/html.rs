@@ -97,6 +97,32 @@ fn links_lead_somewhere_and_ids_are_unique() {
 }
 
 #[test]
+fn every_section_and_every_fold_has_content() {
+    let (_, page) = parse(&fixture::quick());
+    for found in select(&page, "section, details.more") {
+        let has = |name| {
+            found
+                .select(&Selector::parse(name).unwrap())
+                .next()
+                .is_some()
+        };
+        assert!(has("table, svg, p, dl, ul"), "{}", text(found));
+    }
+    let links = select(&page, "nav a");
+    let links: Vec<_> = links
+        .iter()
+        .filter_map(|link| link.value().attr("href"))
+        .collect();
+    assert!(links.contains(&"#tcp"), "{links:?}");
+    for absent in ["#monitored", "#captures", "#published"] {
+        assert!(
+            !links.contains(&absent),
+            "{absent}: nothing of the kind was measured"
+        );
+    }
+}
+
+#[test]
 fn every_chart_is_described_in_words_and_has_a_table_beside_it() {
     let (_, page) = parse(&fixture::quick());
     let charts = select(&page, "figure svg");

@@ -234,4 +234,11 @@ fn a_published_table_has_the_measured_figure_beside_each_and_the_reason_without_
             .contains("its load is <code>elsewhere</code>")
     );
     assert!(documents.markdown.contains("| its load is `elsewhere` |"));
+    // The answer first: how many figures, and how far apart.
+    let ratio = &like_rate[2];
+    let sentence =
+        format!("Of 6 published figures 1 has a ratio, {ratio} times as high here as published.");
+    assert!(documents.markdown.contains(&sentence), "{sentence}");
+    let overview = format!("| 1 | a box | 6 | 1 | {ratio} |");
+    assert!(documents.markdown.contains(&overview), "{overview}");
 }
