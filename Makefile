@@ -80,9 +80,10 @@ bench-search: ## Trials and time of each search on simulated devices
 campaigns: build ## Run every shipped campaign, shortened, and list the cells without a figure (root; ARGS="quick ipsec")
 	bench/campaigns.py $(ARGS)
 
-chaos: ## A fleet of 20 agents and 500 jobs, 100 kills of agents and 10 of the server, by a seed (CHAOS="7 20 500 110")
+chaos: build ## A fleet of 20 agents and 500 jobs, 100 kills of agents and 10 of the server, by a seed (CHAOS="7 20 500 110")
 	scripts/tools.sh nats >/dev/null
 	CHAOS="$(CHAOS)" cargo test --release --locked --package cipherbench-fleet --test chaos -- killed_agents
+	bench/chaos.py $(CHAOS)
 
 compare-power: ## How often `compare` finds a drop between simulated runs, and one that is none (ARGS=100: comparisons)
 	cargo run --release --locked --package cipherbench-compare --example power -- $(ARGS)
