@@ -6,8 +6,8 @@ ARGS ?=
 # What `make fuzz` runs, and for how long.
 TARGET ?= list
 SECONDS ?= 60
-# The game of `make chaos`: seed, agents, jobs, kills, of which every eleventh is of the server.
-CHAOS ?= 7 20 500 110
+# The game of `make chaos`: seed, agents, jobs, events, of which every eleventh kills the server.
+CHAOS ?= 7 20 500 220
 
 # rustup's own installer puts cargo here without changing the PATH of open shells.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -80,10 +80,10 @@ bench-search: ## Trials and time of each search on simulated devices
 campaigns: build ## Run every shipped campaign, shortened, and list the cells without a figure (root; ARGS="quick ipsec")
 	bench/campaigns.py $(ARGS)
 
-chaos: build ## A fleet of 20 agents and 500 jobs, 100 kills of agents and 10 of the server, by a seed (CHAOS="7 20 500 110")
+chaos: build ## A fleet of 20 agents and 500 jobs, about 100 kills of agents, 20 of the server and 100 cuts or delays of networks, by a seed (CHAOS="7 20 500 220")
 	scripts/tools.sh nats >/dev/null
 	CHAOS="$(CHAOS)" cargo test --release --locked --package cipherbench-fleet --test chaos -- killed_agents
-	bench/chaos.py $(CHAOS)
+	bench/chaos.py $(ARGS)
 
 compare-power: ## How often `compare` finds a drop between simulated runs, and one that is none (ARGS=100: comparisons)
 	cargo run --release --locked --package cipherbench-compare --example power -- $(ARGS)

@@ -135,6 +135,9 @@ if [ "$mode" = test ]; then
     have softhsm2-util || wanted="$wanted softhsm2"
     # An independent HTTP and TLS client, for the tests of KMEs.
     have curl || wanted="$wanted curl"
+    # Clocks that are wrong by a day, for the tests of a fleet.
+    ls /usr/lib/*/faketime/libfaketime.so.1 /usr/lib*/faketime/libfaketime.so.1 2>/dev/null | grep -q . ||
+        wanted="$wanted libfaketime"
     # Hosts that are reached by ssh only.
     [ -x /usr/sbin/sshd ] || wanted="$wanted openssh-server"
     # net-snmp's agent, as a box that is monitored.

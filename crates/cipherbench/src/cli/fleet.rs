@@ -9,7 +9,7 @@ pub(crate) const DEFAULT_URL: &str = "nats://127.0.0.1:4222";
 
 #[derive(Debug, Args)]
 pub(crate) struct Fleet {
-    /// The server
+    /// The server; of a cluster several, with commas between
     #[arg(long, global = true, value_name = "URL", env = "CIPHERBENCH_FLEET")]
     #[arg(default_value = DEFAULT_URL)]
     pub(crate) url: String,
@@ -17,8 +17,8 @@ pub(crate) struct Fleet {
     #[arg(long, alias = "credentials", global = true, value_name = "FILE")]
     #[arg(env = "CIPHERBENCH_FLEET_KEY")]
     pub(crate) key: Option<PathBuf>,
-    /// Certificates of who signed the server's (PEM)
-    #[arg(long, global = true, value_name = "FILE")]
+    /// Certificates of who signed the server's (PEM); nothing is sent without TLS then
+    #[arg(long, global = true, value_name = "FILE", env = "CIPHERBENCH_FLEET_CA")]
     pub(crate) ca: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: FleetCommand,
@@ -38,15 +38,35 @@ pub(crate) enum FleetCommand {
         #[arg(long, value_name = "DIR", default_value = "fleet")]
         store: PathBuf,
         /// Who may do what: lines `ROLE KEY NAME` with the roles reader, submitter and agent
+        ///
+        /// A changed file is in force within seconds; one with a mistake is reported and changes
+        /// nothing.
         #[arg(long, value_name = "FILE", conflicts_with = "existing")]
         users: Option<PathBuf>,
+        /// The server's certificate (PEM), which is taken over when it changes
+        #[arg(
+            long,
+            value_name = "FILE",
+            conflicts_with = "existing",
+            requires = "tls_key"
+        )]
+        tls_cert: Option<PathBuf>,
+        /// Its key (PEM)
+        #[arg(long, value_name = "FILE", requires = "tls_cert")]
+        tls_key: Option<PathBuf>,
+        /// Listen beyond this machine without TLS: the network itself is encrypted
+        #[arg(long, conflicts_with_all = ["existing", "tls_cert"])]
+        plain: bool,
+        /// The most that its store takes; without it what it has and 90 % of what is free there
+        #[arg(long, value_name = "SIZE", conflicts_with = "existing", value_parser = size)]
+        store_max: Option<u64>,
         /// Start none: make the fleet on the server at `--url`
         #[arg(long)]
         existing: bool,
-        /// Copies of everything, on a cluster
-        #[arg(long, value_name = "N", default_value_t = 1, requires = "existing")]
+        /// Copies of everything, on a cluster; without it as many as there are, or one
+        #[arg(long, value_name = "N", requires = "existing")]
         #[arg(value_parser = clap::value_parser!(u8).range(1..=5))]
-        replicas: u8,
+        replicas: Option<u8>,
     },
     /// Offer labs of this machine, and run what is queued for them, until SIGTERM
     ///
@@ -158,6 +178,12 @@ fn label(text: &str) -> Result<(String, String), String> {
         }
         _ => Err("write KEY=VALUE, such as `firmware=2.1`".to_owned()),
     }
+}
+
+/// A number of bytes.
+fn size(text: &str) -> Result<u64, String> {
+    let size = units::Bytes::parse(text).map_err(|error| error.to_string())?;
+    Ok(size.get())
 }
 
 /// A period in seconds.

@@ -9,8 +9,8 @@ use crate::planning::load_lab;
 use crate::{output, signals};
 use campaign::HostFacts;
 use fleet::{
-    Access, Agent, AgentLab, Fleet, FleetError, Identity, Job, Selector, Server, ServerOptions,
-    State, Trust, Users, fetch, new_id, submit, watch,
+    Access, Agent, AgentLab, Fleet, FleetError, Identity, Job, Selector, Server, ServerExtras,
+    ServerOptions, ServerTls, State, Trust, fetch, new_id, submit, watch,
 };
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,7 +30,7 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
             replicas,
             ..
         } => {
-            fleet::run(Fleet::set_up(&access, usize::from(*replicas))).map_err(failure)?;
+            fleet::run(Fleet::set_up(&access, replicas.map(usize::from))).map_err(failure)?;
             output::stdout(&format!("the server at {} has a fleet\n", access.url))?;
             Ok(Exit::Done)
         }
@@ -38,16 +38,27 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
             listen,
             store,
             users,
+            tls_cert,
+            tls_key,
+            plain,
+            store_max,
             ..
-        } => serve(&ServerOptions {
-            listen: *listen,
-            folder: store.clone(),
-            users: users
-                .as_deref()
-                .map(Users::read)
-                .transpose()
-                .map_err(failure)?,
-        }),
+        } => {
+            let options = ServerOptions {
+                listen: *listen,
+                folder: store.clone(),
+                users: users.clone(),
+            };
+            let tls = tls_cert.clone().zip(tls_key.clone());
+            serve(
+                &options,
+                &ServerExtras {
+                    tls: tls.map(|(certificate, key)| ServerTls { certificate, key }),
+                    is_plain: *plain,
+                    store_bytes_max: *store_max,
+                },
+            )
+        }
         FleetCommand::Agent {
             labs,
             folder,
@@ -168,7 +179,7 @@ pub(crate) fn cached(job: &str) -> Result<PathBuf, Failure> {
     let access = Access {
         url,
         key: set("CIPHERBENCH_FLEET_KEY").map(PathBuf::from),
-        ca: None,
+        ca: set("CIPHERBENCH_FLEET_CA").map(PathBuf::from),
     };
     let run = fleet::run(async { fetch(&Fleet::connect(&access).await?, job, &folder).await });
     run.map_err(failure)?.ok_or_else(|| unknown(job))
@@ -227,15 +238,22 @@ fn read(path: &Path) -> Result<String, Failure> {
     })
 }
 
-fn serve(options: &ServerOptions) -> Result<Exit, Failure> {
+fn serve(options: &ServerOptions, extras: &ServerExtras) -> Result<Exit, Failure> {
     let stop = signals::stop()?;
-    let mut server = Server::start(options).map_err(failure)?;
+    if options.users.is_none() && !options.listen.ip().is_loopback() {
+        let text = "without --users, whoever reaches this server may do everything there";
+        output::warn(&[text]);
+    }
+    let mut server = Server::start_with(options, extras).map_err(failure)?;
     fleet::run(server.set_up()).map_err(failure)?;
     // A service whose standard output is closed continues.
     let _ = output::stdout(&format!("ready url={}\n", server.access().url));
     while !stop.is_raised() {
         let limit = Some(std::time::Duration::from_millis(500));
         let _ = port::wait_readable(&[stop.as_fd()], limit);
+        for text in server.tend() {
+            output::stderr(&format!("{text}\n"));
+        }
         if let Some(how) = server.ended() {
             let text = format!(
                 "nats-server ended ({how})\nhelp: see {}",

@@ -4,7 +4,7 @@ use crate::support::{Sandbox, end, finish, kill, read_line, start, wait_for};
 use nix::sys::signal::SIGTERM;
 use std::fs;
 use std::net::TcpListener;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 const CAMPAIGN: &str = "\
 campaign: queued
@@ -223,6 +223,151 @@ pub(crate) fn users_do_what_they_may_and_a_campaign_loads_what_the_agent_allows(
         kill(child.id().cast_signed(), SIGTERM);
         finish(child).exits(0);
     }
+}
+
+pub(crate) fn a_server_has_tls_and_follows_its_users_and_its_certificate() {
+    let sandbox = Sandbox::new();
+    let keys = |words: &[&str]| end(&mut sandbox.program(&[&["keys"], words].concat())).exits(0);
+    keys(&["authority", "authority"]);
+    let certificate = |out: &str| {
+        let words = [
+            "certificate",
+            "--authority",
+            "authority",
+            "--out",
+            out,
+            "localhost",
+        ];
+        keys(&words);
+    };
+    for folder in ["first", "second"] {
+        fs::create_dir(sandbox.path(folder)).expect("a folder");
+        certificate(folder);
+    }
+    let copy = |from: &str| {
+        for file in ["localhost.pem", "localhost.key"] {
+            fs::copy(sandbox.path(from).join(file), sandbox.path(file)).expect("a copy");
+        }
+    };
+    copy("first");
+    let key = |name: &str| {
+        let made = end(&mut sandbox.program(&["fleet", "key", name])).exits(0);
+        made.stdout.trim().to_owned()
+    };
+    let (alice, bob) = (key("alice"), key("bob"));
+    sandbox.write("users", &format!("submitter {alice} Alice\n"));
+    let address = TcpListener::bind("127.0.0.1:0")
+        .and_then(|port| port.local_addr())
+        .expect("a free port");
+    let listen = address.to_string();
+    let url = format!("tls://localhost:{}", address.port());
+    let words = ["fleet", "server", "--listen", &listen, "--users", "users"];
+    let tls = ["--tls-cert", "localhost.pem", "--tls-key", "localhost.key"];
+    let said = fs::File::create(sandbox.path("said")).expect("a file");
+    let mut server = sandbox
+        .interruptible(&[&words[..], &tls].concat())
+        .stdout(Stdio::piped())
+        .stderr(said)
+        .spawn()
+        .expect("the program");
+    let line = read_line(&mut server);
+    assert_eq!(line.trim(), format!("ready url=tls://{address}"));
+    let await_said = |words: &str, times: usize| {
+        wait_for(words, || {
+            let said = fs::read_to_string(sandbox.path("said")).expect("a file");
+            (said.matches(words).count() == times).then_some(())
+        });
+    };
+    let status = |url: &str, more: &[&str]| {
+        end(&mut sandbox.program(&[&["fleet", "--url", url, "status"], more].concat()))
+    };
+    let known = ["--ca", "authority/ca.pem", "--key", "alice"];
+    status(&url, &known).exits(0);
+
+    // Who does not know the authority is told what to name, in one error.
+    for unknown in [url.as_str(), &format!("nats://{address}")] {
+        let ended = status(unknown, &["--key", "alice"])
+            .exits(3)
+            .says("invalid peer certificate: UnknownIssuer\n")
+            .says("help: name the certificate of who signed the server's: `--ca FILE`");
+        assert_eq!(ended.stderr.lines().count(), 2, "{}", ended.stderr);
+    }
+    // Nor is it another name's, or no certificate at all.
+    status(&format!("tls://{address}"), &known)
+        .exits(3)
+        .says("help: write `--url` with a name that is in the server's certificate");
+    status(&url, &["--ca", "users", "--key", "alice"])
+        .exits(2)
+        .says("users: it has no certificate in PEM");
+    status(&url, &["--ca", "nothing", "--key", "alice"])
+        .exits(2)
+        .says("cannot read the certificates nothing");
+
+    // Users and the certificate change; one server all the while.
+    let in_force = "the changed users or certificate are in force";
+    let known_as_bob = ["--ca", "authority/ca.pem", "--key", "bob"];
+    status(&url, &known_as_bob)
+        .exits(3)
+        .says("does not accept this user");
+    sandbox.write("users", &format!("king {bob} Bob\n"));
+    await_said("users:1: `king` is no role", 1);
+    status(&url, &known).exits(0);
+    sandbox.write("users", &format!("reader {bob} Bob\n"));
+    await_said(in_force, 1);
+    status(&url, &known_as_bob).exits(0);
+    status(&url, &known)
+        .exits(3)
+        .says("does not accept this user");
+    copy("second");
+    await_said(in_force, 2);
+    status(&url, &known_as_bob).exits(0);
+    fs::copy(
+        sandbox.path("first/localhost.key"),
+        sandbox.path("localhost.key"),
+    )
+    .expect("a copy");
+    await_said("stay as they were: nats-server says: ", 1);
+    status(&url, &known_as_bob).exits(0);
+    kill(server.id().cast_signed(), SIGTERM);
+    finish(server).exits(0);
+
+    // What does not belong together, and a server without TLS.
+    end(&mut sandbox.program(&[&words[..], &tls].concat()))
+        .exits(3)
+        .says("help: see whether the files of --tls-cert and --tls-key belong together");
+    let mut server = start(&mut sandbox.interruptible(&words[..4]));
+    read_line(&mut server);
+    status(&url, &["--ca", "authority/ca.pem"])
+        .exits(3)
+        .says("help: that server has no TLS");
+    kill(server.id().cast_signed(), SIGTERM);
+    finish(server).exits(0);
+}
+
+pub(crate) fn a_server_beyond_this_machine_wants_tls_or_a_word() {
+    let sandbox = Sandbox::new();
+    let server = |words: &[&str]| {
+        let all = [&["fleet", "server", "--listen", "192.0.2.1:4222"], words].concat();
+        end(&mut sandbox.program(&all))
+    };
+    server(&[])
+        .exits(2)
+        .says("--listen 192.0.2.1:4222: without TLS, who is on the network")
+        .says("help: name a certificate (--tls-cert FILE --tls-key FILE)");
+    server(&["--tls-cert", "nothing.pem", "--tls-key", "nothing.key"])
+        .exits(2)
+        .says("cannot read the certificates nothing.pem");
+    for half in [["--tls-cert", "x"], ["--tls-key", "x"]] {
+        server(&half)
+            .exits(2)
+            .says("required arguments were not provided");
+    }
+    server(&["--existing", "--tls-cert", "x", "--tls-key", "x"])
+        .exits(2)
+        .says("cannot be used with");
+    server(&["--store-max", "much"])
+        .exits(2)
+        .says("--store-max");
 }
 
 pub(crate) fn check_names_each_command_that_is_not_allowed() {

@@ -84,6 +84,7 @@ fn main() -> ExitCode {
         tests!(None, fleet:
             check_names_each_command_that_is_not_allowed,
             without_a_server_each_command_says_what_to_do,
+            a_server_beyond_this_machine_wants_tls_or_a_word,
         ),
         tests!(None, kme:
             two_kmes_serve_until_a_termination_signal,
@@ -153,6 +154,7 @@ fn main() -> ExitCode {
         tests!(no_lab, programs: cells_without_their_programs_are_left_out_on_request_and_measured_later),
         tests!(fleet::missing(), fleet:
             a_campaign_goes_through_a_fleet_and_comes_back_whole,
+            a_server_has_tls_and_follows_its_users_and_its_certificate,
             users_do_what_they_may_and_a_campaign_loads_what_the_agent_allows,
         ),
         tests!(None, devices:

@@ -3,11 +3,12 @@
 //! After a crash the agent's folder ([`kept`](crate::kept)) says what was under way: a job whose
 //! folder is there is resumed before any other is taken, and uploaded before it is forgotten.
 
+mod measuring;
+
 use crate::archive::upload;
 use crate::bucket::{Found, Swap};
-use crate::child::{INTERRUPTED, code, command, end, ended};
+use crate::connection::Access;
 use crate::error::FleetError;
-use crate::history::RunFigures;
 use crate::kept::{Disk, Kept, identity};
 use crate::lease::{BEAT, Lease};
 use crate::message::{Job, LabOffer, State};
@@ -15,21 +16,21 @@ use crate::queue::{ATTEMPTS_MAX, is_id};
 use crate::random_word;
 use crate::repeat::Repeats;
 use crate::signing::Trust;
-use crate::store::{Access, Fleet};
+use crate::store::Fleet;
 use crate::view::QueueView;
 use futures_util::future::join_all;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
-use tokio::task::spawn_blocking;
-use tokio::time::{interval, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 /// Between attempts to reach a server that is away.
 const RETRY: Duration = Duration::from_secs(1);
+/// How long an agent that is stopped waits for the server once no run is left.
+const GOODBYE: Duration = Duration::from_secs(3);
 /// Exit codes with a run: figures, failed cells, too few trials.
 const WITH_A_RUN: [i32; 3] = [0, 1, 5];
 
@@ -85,6 +86,7 @@ impl Agent {
         let identity = identity(&self.folder)?;
         let fleet = Fleet::connect(&self.access).await?;
         let view = QueueView::new();
+        let measuring = Rc::new(());
         let repeats = Repeats::default();
         let tender = |lab: &AgentLab| Tender {
             agent: &self,
@@ -94,30 +96,52 @@ impl Agent {
             fleet: fleet.clone(),
             view: &view,
             stop: stop.clone(),
+            measuring: &measuring,
             refused: RefCell::default(),
         };
         let labs = self.labs.iter().map(|lab| lab.name.clone()).collect();
-        let mut refusals = fleet.denials.refusals();
-        let report_refusals = async {
-            while refusals.changed().await.is_ok() {
-                let refusal = refusals.borrow_and_update().clone();
-                say(refusal.map_or_else(
-                    || "the server accepts this agent again".to_owned(),
-                    |reason| format!(
-                        "the server does not accept this agent: {reason}\nhelp: replace the file of its key or credentials; \
-                         runs go on meanwhile, and are uploaded then"
-                    ),
-                ));
+        // What is under way with a server that is away would be awaited for ever.
+        let gone = async {
+            let mut stop = stop.clone();
+            let _ = stop.wait_for(|stop| *stop).await;
+            while Rc::strong_count(&measuring) > 1 {
+                sleep(RETRY).await;
             }
+            sleep(GOODBYE).await;
         };
-        // One task for all: what they do is wait. Only the first comes to an end.
+        // One task for all: what they do is wait. Only the first and the last come to an end.
         tokio::select! {
             _ = join_all(self.labs.iter().map(|lab| tender(lab).serve(&say))) => {}
             () = view.follow(&fleet.states) => {}
             () = repeats.serve(&fleet, labs) => {}
-            () = report_refusals => {}
+            () = report(&fleet, &say) => {}
+            () = gone => {}
         }
         Ok(())
+    }
+}
+
+/// Reports what the server refuses, and whether it answers, for ever.
+async fn report(fleet: &Fleet, say: &impl Fn(String)) {
+    let mut refusals = fleet.denials.refusals();
+    let mut silences = fleet.denials.silences();
+    loop {
+        tokio::select! {
+            Ok(()) = refusals.changed() => say(match &*refusals.borrow_and_update() {
+                None => "the server accepts this agent again".to_owned(),
+                Some(reason) => format!(
+                    "the server does not accept this agent: {reason}\nhelp: replace the file of its key or credentials; \
+                     runs go on meanwhile, and are uploaded then"
+                ),
+            }),
+            Ok(()) = silences.changed() => say(match &*silences.borrow_and_update() {
+                None => "the server answers again".to_owned(),
+                Some(reason) => format!(
+                    "the server does not answer: {reason}; runs go on meanwhile, and are uploaded once it does"
+                ),
+            }),
+            else => return,
+        }
     }
 }
 
@@ -130,6 +154,8 @@ struct Tender<'a> {
     fleet: Fleet,
     view: &'a QueueView,
     stop: watch::Receiver<bool>,
+    /// One more of it for each run that is under way.
+    measuring: &'a Rc<()>,
     /// Jobs that do not fit the lab: neither they nor it change while the agent runs.
     refused: RefCell<BTreeSet<String>>,
 }
@@ -176,14 +202,29 @@ impl Tender<'_> {
         let mut changes = self.view.changes();
         changes.mark_changed();
         let mut since = Instant::now();
+        let mut has_room = true;
         while !*self.stop.borrow() {
+            let lack = self.disk.lack();
+            if has_room != lack.is_none() {
+                has_room = lack.is_none();
+                say(match &lack {
+                    None => format!("{name}: there is room again"),
+                    Some(lack) => format!(
+                        "{name}: {lack}: no run begins or goes on\nhelp: make room there; what has ended is uploaded"
+                    ),
+                });
+            }
             // Before the queue is looked at: what comes later is a change.
-            let is_changed = changes.has_changed().unwrap_or(false);
-            changes.mark_unchanged();
-            let next = match self.disk.left()? {
-                Some(kept) => self.again(kept).await?,
+            let is_changed = has_room && changes.has_changed().unwrap_or(false);
+            if has_room {
+                changes.mark_unchanged();
+            }
+            let left = self.disk.left()?;
+            let of_left = left.as_ref().map(|kept| kept.job.id.clone());
+            let next = match left {
+                Some(kept) if has_room || kept.exit.is_some() => self.again(kept).await?,
                 None if is_changed => self.next(&lease.offer).await?,
-                None => None,
+                _ => None,
             };
             match next {
                 Some(kept) => {
@@ -195,13 +236,13 @@ impl Tender<'_> {
                 }
                 None => tokio::select! {
                     _ = stop.wait_for(|stop| *stop) => {}
-                    _ = changes.changed() => changes.mark_changed(),
+                    _ = changes.changed(), if has_room => changes.mark_changed(),
                     () = sleep(BEAT.saturating_sub(since.elapsed())) => {}
                 },
             }
             if since.elapsed() >= BEAT {
                 since = Instant::now();
-                if !lease.renew(&self.fleet, None).await? {
+                if !lease.renew(&self.fleet, of_left.as_deref()).await? {
                     say(format!("{name}: another agent has the lab now"));
                     return Ok(());
                 }
@@ -226,7 +267,7 @@ impl Tender<'_> {
                 continue;
             };
             // It may be somebody else who wrote that this agent has it.
-            if let Some(reason) = self.misfit(offer, &job).await {
+            if let Some(reason) = self.misfit(offer, &job).await? {
                 self.end(&id, &State::Parked { reason }).await?;
                 continue;
             }
@@ -286,7 +327,7 @@ impl Tender<'_> {
     /// Takes a job of the queue.
     async fn next(&self, offer: &LabOffer) -> Result<Option<Kept>, FleetError> {
         let fits = async |job: &Job| {
-            let Some(reason) = self.misfit(offer, job).await else {
+            let Some(reason) = self.misfit(offer, job).await? else {
                 return Ok(true);
             };
             self.refused.borrow_mut().insert(job.id.clone());
@@ -310,34 +351,6 @@ impl Tender<'_> {
         };
         self.disk.keep(&kept)?;
         Ok(Some(kept))
-    }
-
-    /// Why a job cannot run in this lab: what it asks for, who signed it, or what `cipherbench
-    /// check` says, also of commands that are not allowed here.
-    async fn misfit(&self, offer: &LabOffer, job: &Job) -> Option<String> {
-        let trust = self.agent.trust.as_ref();
-        let asked = job.selector.misfit(offer).or_else(|| trust?.objection(job));
-        if asked.is_some() {
-            return asked;
-        }
-        let file = tempfile::Builder::new().suffix(".yaml").tempfile().ok()?;
-        fs::write(file.path(), &job.campaign).ok()?;
-        let mut check = Command::new(&self.agent.program);
-        check
-            .args(["check", "--lab", &self.lab.file])
-            .arg(file.path())
-            .arg("--allow")
-            .arg(
-                self.agent
-                    .allow
-                    .as_deref()
-                    .unwrap_or(Path::new("/dev/null")),
-            )
-            .stdin(Stdio::null());
-        let checked = spawn_blocking(move || check.output()).await.ok()?.ok()?;
-        let said = String::from_utf8_lossy(&checked.stderr).into_owned();
-        let name = file.path().display().to_string();
-        (!checked.status.success()).then(|| said.replace(&name, &job.name).trim().to_owned())
     }
 
     /// Runs a job to its end and archives it. Returns whether this agent still has the lab.
@@ -367,6 +380,17 @@ impl Tender<'_> {
                     say(format!("{name}: job {id} was taken away"));
                     self.disk.forget(&id)?;
                     return lease.renew(&self.fleet, None).await;
+                }
+                Ended::Exit(exit, said)
+                    if !WITH_A_RUN.contains(&exit) && self.disk.lack().is_some() =>
+                {
+                    say(format!(
+                        "{name}: job {id} ended for want of room, and goes on once there is some (exit code {exit}: {said})"
+                    ));
+                    // It counts as an attempt only where not even this can be written.
+                    kept.stopped = true;
+                    let _ = self.disk.keep(&kept);
+                    return Ok(true);
                 }
                 Ended::Exit(exit, said) if !WITH_A_RUN.contains(&exit) => {
                     let reason = format!("`cipherbench run` ended with exit code {exit}: {said}");
@@ -420,18 +444,6 @@ impl Tender<'_> {
         lease.renew(&self.fleet, None).await
     }
 
-    /// A run's figures by cell, by the program; `None` where it has none.
-    async fn figures(&self, run: &Path) -> Option<RunFigures> {
-        let mut figures = Command::new(&self.agent.program);
-        figures
-            .arg("figures")
-            .arg(run)
-            .stdin(Stdio::null())
-            .stderr(Stdio::null());
-        let printed = spawn_blocking(move || figures.output()).await.ok()?.ok()?;
-        serde_json::from_slice(&printed.stdout).ok()
-    }
-
     /// Writes a job's end, unless it is not this agent's any more.
     async fn end(&self, id: &str, state: &State) -> Result<(), FleetError> {
         loop {
@@ -451,88 +463,6 @@ impl Tender<'_> {
                 }
                 Some(_) => return Ok(()),
             }
-        }
-    }
-
-    /// Runs the program, or resumes what it began, and renews the lease meanwhile.
-    async fn measure(&mut self, lease: &mut Lease, kept: &Kept) -> Result<Ended, FleetError> {
-        let id = &kept.job.id;
-        let folder = self.disk.job_folder(id);
-        let log = folder.join("log");
-        let cannot_start = |error| FleetError::Disk {
-            what: format!("cannot start {}", self.agent.program.display()),
-            error,
-        };
-        let mut command = match self.disk.run_of(id) {
-            Some(run) => {
-                let mut command = command(&self.agent.program);
-                command.arg("resume").arg(run);
-                command
-            }
-            None => {
-                let mut command = command(&self.agent.program);
-                command.args([
-                    "run",
-                    "campaign.yaml",
-                    "--out",
-                    "runs",
-                    "--lab",
-                    &self.lab.file,
-                ]);
-                command.args(kept.job.quick.then_some("--quick"));
-                command
-            }
-        };
-        let errors = fs::File::create(&log).map_err(cannot_start)?;
-        let mut child = command
-            .arg("--quiet")
-            .current_dir(&folder)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(errors)
-            .spawn()
-            .map_err(cannot_start)?;
-        let mut beats = interval(BEAT);
-        let mut stop = self.stop.clone();
-        loop {
-            tokio::select! {
-                status = ended(&mut child) => {
-                    let status = status.map_err(cannot_start)?;
-                    let said = fs::read_to_string(&log).unwrap_or_default();
-                    let last: Vec<&str> = said.lines().rev().take(3).collect();
-                    let said = last.into_iter().rev().collect::<Vec<_>>().join("; ");
-                    return Ok(match code(status) {
-                        INTERRUPTED => Ended::Stopped,
-                        code => Ended::Exit(code, said),
-                    });
-                }
-                _ = beats.tick() => {
-                    // A server that is away takes nothing: the run goes on, and the next beat
-                    // repeats this one.
-                    let has_lab = timeout(BEAT, lease.renew(&self.fleet, Some(id))).await;
-                    let has_job = timeout(BEAT, self.is_ours(id)).await;
-                    if matches!(has_lab, Ok(Ok(false))) || has_job == Ok(false) {
-                        end(&mut child).await;
-                        return Ok(Ended::Taken);
-                    }
-                }
-                _ = stop.wait_for(|stop| *stop) => {
-                    end(&mut child).await;
-                    return Ok(Ended::Stopped);
-                }
-            }
-        }
-    }
-
-    /// Whether the job is still this agent's, as far as the server says: while it is away, yes.
-    async fn is_ours(&self, id: &str) -> bool {
-        match self.fleet.states.read::<State>(id).await {
-            Ok(Some(Found {
-                value: State::Running(held),
-                ..
-            })) => held.agent == self.identity,
-            Ok(Some(_)) => false,
-            Ok(None) | Err(_) => true,
         }
     }
 }

@@ -5,7 +5,7 @@
 //! and the list is written last.
 
 use crate::bucket::Found;
-use crate::error::{FleetError, refused};
+use crate::error::{FleetError, is_full, refused};
 use crate::message::{Manifest, RunFile};
 use crate::store::Fleet;
 use async_nats::jetstream::object_store::ObjectMetadata;
@@ -209,8 +209,13 @@ async fn put(fleet: &Fleet, file: &RunFile, path: &Path) -> Result<(), FleetErro
             subject,
         }),
     };
-    sent.map(drop)
-        .map_err(|error| refused(format!("keep {}", file.path), &error))
+    sent.map(drop).map_err(|error| {
+        let (what, reason) = (format!("keep {}", file.path), error.to_string());
+        match is_full(&reason) {
+            true => FleetError::Full { what, reason },
+            false => FleetError::Refused { what, reason },
+        }
+    })
 }
 
 async fn get(fleet: &Fleet, file: &RunFile) -> Result<Vec<u8>, FleetError> {

@@ -2,14 +2,16 @@
 //! and what happens to them from now on.
 
 use crate::denial::Denials;
-use crate::error::{FleetError, refused};
+use crate::error::{FleetError, is_full, refused};
 use async_nats::jetstream::kv::{Entry, Operation, Store, UpdateErrorKind, Watch};
+use async_nats::jetstream::message::StreamMessage;
+use async_nats::jetstream::stream::LastRawMessageErrorKind;
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 /// How long a server may take to answer before a command says that it does not.
@@ -22,12 +24,53 @@ const QUIET: Duration = Duration::from_secs(60);
 const ON_THE_WAY: Duration = Duration::from_secs(2);
 /// Requests at once.
 const AT_ONCE: usize = 64;
+/// Attempts without an answer after which the server counts as away.
+const SILENT_MAX: u32 = 2;
 
 /// Entries by key.
 #[derive(Clone)]
 pub(crate) struct Bucket {
     store: Store,
     denials: Denials,
+    /// Whether several servers have it.
+    is_replicated: bool,
+}
+
+/// An entry as the server has it.
+struct Raw {
+    value: Vec<u8>,
+    revision: u64,
+    is_deleted: bool,
+    /// In seconds since 1970.
+    written_at: i64,
+}
+
+impl From<Entry> for Raw {
+    fn from(entry: Entry) -> Self {
+        Self {
+            value: entry.value.to_vec(),
+            revision: entry.revision,
+            is_deleted: entry.operation != Operation::Put,
+            written_at: entry.created.unix_timestamp(),
+        }
+    }
+}
+
+impl From<StreamMessage> for Raw {
+    fn from(message: StreamMessage) -> Self {
+        // What marks a deletion, by the client or by the server.
+        let marks = ["KV-Operation", "Nats-Marker-Reason"];
+        let is_marked = |mark: &str| {
+            let value = message.headers.get(mark);
+            value.is_some_and(|value| value.as_str() != "PUT")
+        };
+        Self {
+            is_deleted: marks.into_iter().any(is_marked),
+            value: message.payload.to_vec(),
+            revision: message.sequence,
+            written_at: message.time.unix_timestamp(),
+        }
+    }
 }
 
 /// What came of a swap.
@@ -57,8 +100,28 @@ pub(crate) enum Seen<T> {
 }
 
 impl Bucket {
-    pub(crate) const fn new(store: Store, denials: Denials) -> Self {
-        Self { store, denials }
+    pub(crate) fn new(store: Store, denials: Denials) -> Self {
+        Self {
+            is_replicated: store.stream.cached_info().config.num_replicas > 1,
+            store,
+            denials,
+        }
+    }
+
+    /// An entry, also one that was deleted; `None` where there never was one.
+    async fn entry(&self, key: &str) -> Result<Option<Raw>, async_nats::Error> {
+        if !self.is_replicated || !is_key(key) {
+            return Ok(self.store.entry(key).await?.map(Raw::from));
+        }
+        // Any server of a cluster answers for a bucket, and one that lags shows a state from before
+        // a change that this very program made. So the leader is asked.
+        let subject = format!("$KV.{}.{key}", self.store.name);
+        let asked = self.store.stream.get_last_raw_message_by_subject(&subject);
+        match asked.await {
+            Ok(message) => Ok(Some(message.into())),
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// An entry; `None` where there is none.
@@ -66,16 +129,11 @@ impl Bucket {
         &self,
         key: &str,
     ) -> Result<Option<Found<T>>, FleetError> {
-        let failed = |error: &dyn std::error::Error| {
-            refused(format!("read {key} of {}", self.store.name), error)
-        };
-        let entry = self
-            .store
-            .entry(key)
-            .await
-            .map_err(|error| failed(&error))?;
+        let what = || format!("read {key} of {}", self.store.name);
+        let entry = self.entry(key).await;
+        let entry = entry.map_err(|error| refused(what(), &*error))?;
         entry
-            .and_then(|entry| self.parse(entry).transpose())
+            .and_then(|entry| self.parse(key, &entry).transpose())
             .transpose()
     }
 
@@ -109,11 +167,55 @@ impl Bucket {
         &self,
         pattern: &str,
     ) -> Result<BTreeMap<String, Found<T>>, FleetError> {
+        let until = Instant::now() + ANSWER_LIMIT;
+        loop {
+            // Any server of a cluster lists a bucket, and one that lags leaves out entries that its
+            // leader counts.
+            let expected = match self.is_replicated {
+                true => self.count(pattern).await?,
+                false => 0,
+            };
+            let (all, seen) = self.list(pattern).await?;
+            if seen >= expected {
+                return Ok(all);
+            }
+            if Instant::now() > until {
+                return Err(FleetError::Refused {
+                    what: format!("list {}", self.store.name),
+                    reason: format!("it has {expected} entries and shows {seen}"),
+                });
+            }
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    /// How many entries there are under a pattern, with those that were deleted, as the leader
+    /// counts them.
+    async fn count(&self, pattern: &str) -> Result<usize, FleetError> {
+        let failed =
+            |error: &dyn std::error::Error| refused(format!("count {}", self.store.name), error);
+        let pattern = format!("$KV.{}.{pattern}", self.store.name);
+        let subjects = self.store.stream.info_with_subjects(pattern).await;
+        let mut subjects = subjects.map_err(|error| failed(&error))?;
+        let mut count = 0;
+        while let Some(subject) = subjects.next().await {
+            subject.map_err(|error| failed(&error))?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// The entries under a pattern as one server has them, and their number with those that were
+    /// deleted.
+    async fn list<T: DeserializeOwned>(
+        &self,
+        pattern: &str,
+    ) -> Result<(BTreeMap<String, Found<T>>, usize), FleetError> {
         let failed =
             |error: &dyn std::error::Error| refused(format!("list {}", self.store.name), error);
-        let mut all = BTreeMap::new();
+        let (mut all, mut seen) = (BTreeMap::new(), BTreeSet::new());
         if self.last_sequence().await?.is_none() {
-            return Ok(all);
+            return Ok((all, 0));
         }
         let watch = self.store.watch_with_history(pattern).await;
         let mut entries = watch.map_err(|error| failed(&error))?;
@@ -127,14 +229,15 @@ impl Bucket {
             limit = ANSWER_LIMIT;
             let entry = entry.map_err(|error| failed(&error))?;
             let (key, is_last) = (entry.key.clone(), entry.seen_current || entry.delta == 0);
-            if let Some(found) = self.parse(entry)? {
-                all.insert(key, found);
+            if let Some(found) = self.parse(&key, &entry.into())? {
+                all.insert(key.clone(), found);
             }
+            seen.insert(key);
             if is_last {
                 break;
             }
         }
-        Ok(all)
+        Ok((all, seen.len()))
     }
 
     /// The sequence number of the last change; `None` of an empty bucket.
@@ -174,7 +277,8 @@ impl Bucket {
                     (last, missed) = (Some(entry.revision), false);
                     let became_current = !is_current && (entry.seen_current || entry.delta == 0);
                     let key = entry.key.clone();
-                    if on(Seen::Entry(key, self.parse(entry)?)).is_break() {
+                    let found = self.parse(&key, &entry.into())?;
+                    if on(Seen::Entry(key, found)).is_break() {
                         return Ok(());
                     }
                     if became_current {
@@ -196,18 +300,20 @@ impl Bucket {
         })
     }
 
-    fn parse<T: DeserializeOwned>(&self, entry: Entry) -> Result<Option<Found<T>>, FleetError> {
-        if entry.operation != Operation::Put {
+    fn parse<T: DeserializeOwned>(
+        &self,
+        key: &str,
+        entry: &Raw,
+    ) -> Result<Option<Found<T>>, FleetError> {
+        if entry.is_deleted {
             return Ok(None);
         }
-        let value = serde_json::from_slice(&entry.value).map_err(|error| {
-            let what = format!("read {} of {}", entry.key, self.store.name);
-            refused(what, &error)
-        })?;
+        let value = serde_json::from_slice(&entry.value)
+            .map_err(|error| refused(format!("read {key} of {}", self.store.name), &error))?;
         Ok(Some(Found {
             value,
             revision: entry.revision,
-            written_at: entry.created.unix_timestamp().unsigned_abs(),
+            written_at: entry.written_at.unsigned_abs(),
         }))
     }
 
@@ -215,7 +321,7 @@ impl Bucket {
     /// which of the two ways it went: an answer that was lost is looked up.
     ///
     /// # Errors
-    /// [`FleetError::Denied`] only.
+    /// [`FleetError::Denied`] and [`FleetError::Full`] only.
     pub(crate) async fn swap<T: Serialize>(
         &self,
         key: &str,
@@ -228,6 +334,7 @@ impl Bucket {
         self.denials.forget(&subject);
         // Of an entry that was deleted, the deletion's.
         let mut expected = revision;
+        let mut silent = 0;
         loop {
             let updated = tokio::select! {
                 updated = self.store.update(key, bytes.clone().into(), expected) => updated,
@@ -237,19 +344,32 @@ impl Bucket {
                 }),
             };
             match updated {
-                Ok(revision) => return Ok(Swap::Made(revision)),
+                Ok(revision) => {
+                    self.denials.answered();
+                    return Ok(Swap::Made(revision));
+                }
                 // It may be our own earlier attempt, whose answer was lost.
                 Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => {}
-                Err(_) => tokio::time::sleep(RETRY).await,
+                Err(error) if is_full(&error.to_string()) => {
+                    return Err(FleetError::Full {
+                        what: format!("change {key} of {}", self.store.name),
+                        reason: error.to_string(),
+                    });
+                }
+                Err(error) => {
+                    silent += 1;
+                    if silent >= SILENT_MAX {
+                        self.denials.silent(&error.to_string());
+                    }
+                    tokio::time::sleep(RETRY).await;
+                }
             }
-            match self.store.entry(key).await {
-                Ok(Some(entry)) if entry.value == bytes => {
+            match self.entry(key).await {
+                Ok(Some(entry)) if !entry.is_deleted && entry.value == bytes => {
                     return Ok(Swap::Made(entry.revision));
                 }
                 Ok(Some(entry)) if entry.revision == expected => {}
-                Ok(Some(entry)) if revision == 0 && entry.operation != Operation::Put => {
-                    expected = entry.revision;
-                }
+                Ok(Some(entry)) if revision == 0 && entry.is_deleted => expected = entry.revision,
                 Ok(None) if revision == 0 => {}
                 Ok(_) => return Ok(Swap::Lost),
                 Err(_) => tokio::time::sleep(RETRY).await,
@@ -261,4 +381,10 @@ impl Bucket {
     pub(crate) async fn remove(&self, key: &str, revision: u64) {
         let _ = self.store.delete_expect_revision(key, Some(revision)).await;
     }
+}
+
+/// Whether it is a key, and no pattern of several.
+fn is_key(key: &str) -> bool {
+    let is_fine = |c: char| c.is_ascii_alphanumeric() || "-/_=.".contains(c);
+    !key.is_empty() && key.chars().all(is_fine) && !key.starts_with('.') && !key.ends_with('.')
 }

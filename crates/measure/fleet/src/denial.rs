@@ -1,5 +1,5 @@
-//! What the server refuses this user. It says so beside the request, which itself stays without an
-//! answer.
+//! What the server refuses this user, which it says beside the request that stays without an
+//! answer; and whether it answers at all.
 
 use async_nats::{Event, ServerError};
 use std::collections::BTreeSet;
@@ -11,6 +11,7 @@ use tokio::sync::watch;
 pub(crate) struct Denials {
     subjects: watch::Sender<BTreeSet<String>>,
     refusal: watch::Sender<Option<String>>,
+    silence: watch::Sender<Option<String>>,
 }
 
 impl Denials {
@@ -18,6 +19,7 @@ impl Denials {
         Self {
             subjects: watch::Sender::new(BTreeSet::new()),
             refusal: watch::Sender::new(None),
+            silence: watch::Sender::new(None),
         }
     }
 
@@ -29,6 +31,11 @@ impl Denials {
                 self.subjects.send_replace(BTreeSet::new());
                 self.refusal
                     .send_if_modified(|refusal| refusal.take().is_some());
+                self.answered();
+            }
+            // Of a user that it does not accept, it ends the connection too.
+            Event::Disconnected if self.refusal.borrow().is_none() => {
+                self.silent("the connection ended");
             }
             Event::ServerError(ServerError::Other(text)) => {
                 if let Some(subject) = denied_subject(text) {
@@ -55,6 +62,26 @@ impl Denials {
             refusal.get_or_insert_with(|| text.to_owned());
             is_new
         });
+    }
+
+    /// Takes note that it does not answer; the first reason stays.
+    pub(crate) fn silent(&self, reason: &str) {
+        self.silence.send_if_modified(|silence| {
+            let is_new = silence.is_none();
+            silence.get_or_insert_with(|| reason.to_owned());
+            is_new
+        });
+    }
+
+    /// Takes note that it answers.
+    pub(crate) fn answered(&self) {
+        self.silence
+            .send_if_modified(|silence| silence.take().is_some());
+    }
+
+    /// Why it does not answer; changes as that does.
+    pub(crate) fn silences(&self) -> watch::Receiver<Option<String>> {
+        self.silence.subscribe()
     }
 
     /// Forgets a denial, so that another attempt shows whether it still holds.
@@ -116,6 +143,20 @@ mod tests {
         assert!(denials.refusals().borrow().is_none());
         denials.note(&Event::Connected);
         assert!(denials.subjects.borrow().is_empty());
+    }
+
+    #[test]
+    fn a_connection_that_ended_is_a_silence_unless_it_is_a_refusal() {
+        let denials = Denials::new();
+        let silences = denials.silences();
+        denials.note(&Event::Disconnected);
+        denials.silent("timed out");
+        assert_eq!(silences.borrow().as_deref(), Some("the connection ended"));
+        denials.note(&Event::Connected);
+        assert_eq!(*silences.borrow(), None);
+        denials.note(&Event::ServerError(ServerError::AuthorizationViolation));
+        denials.note(&Event::Disconnected);
+        assert_eq!(*silences.borrow(), None);
     }
 
     #[test]

@@ -42,6 +42,17 @@ pub enum FleetError {
         /// The subject to which the user may not publish.
         subject: String,
     },
+    /// The server has no room for more.
+    #[error(
+        "the fleet's server has no room to {what}: {reason}\nhelp: make room on the disk of its store, or raise its \
+         limit (`fleet server --store-max`); runs stay on the disks of their agents, and are uploaded then"
+    )]
+    Full {
+        /// What it was asked.
+        what: String,
+        /// What it said.
+        reason: String,
+    },
     /// The server refused or lost a request.
     #[error("the fleet's server did not {what}: {reason}")]
     Refused {
@@ -70,9 +81,37 @@ pub enum FleetError {
     },
 }
 
+/// Whether the server says that it, an account or a bucket has no room (error codes of JetStream).
+pub(crate) fn is_full(reason: &str) -> bool {
+    const CODES: [u32; 3] = [10_023, 10_047, 10_077];
+    let says = |code: u32| reason.contains(&format!("error code {code})"));
+    CODES.into_iter().any(says)
+}
+
 pub(crate) fn refused(what: String, error: &dyn std::error::Error) -> FleetError {
     FleetError::Refused {
         what,
         reason: error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_store_is_recognised_by_its_code() {
+        for reason in [
+            "failed getting entry: publish failed: insufficient resources (code 503, error code 10023)",
+            "maximum bytes exceeded (code 400, error code 10077)",
+        ] {
+            assert!(is_full(reason), "{reason}");
+        }
+        for reason in [
+            "timed out",
+            "wrong last sequence: 7 (code 400, error code 10071)",
+        ] {
+            assert!(!is_full(reason), "{reason}");
+        }
     }
 }

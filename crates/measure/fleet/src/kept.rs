@@ -10,10 +10,14 @@
 use crate::error::FleetError;
 use crate::message::{Held, Job};
 use crate::random_word;
+use crate::room;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// Without this much room no run begins or goes on: it would end in the midst of a trial.
+const ROOM_MIN: u64 = 64 << 20;
 
 /// What an agent's disk knows of a job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -34,6 +38,21 @@ pub(crate) struct Disk {
 impl Disk {
     pub(crate) const fn new(folder: PathBuf) -> Self {
         Self { folder }
+    }
+
+    /// Whether too little room is left for a run, in words.
+    pub(crate) fn lack(&self) -> Option<String> {
+        // The lab's folder is made with its first job.
+        let folders = self.folder.ancestors();
+        let free = folders.map(room::free).find_map(Result::ok)?;
+        (free < ROOM_MIN).then(|| {
+            format!(
+                "the disk of {} has {} left of the {} that a run needs",
+                self.folder.display(),
+                room::mebibytes(free),
+                room::mebibytes(ROOM_MIN)
+            )
+        })
     }
 
     /// The job that an earlier start of the agent left.

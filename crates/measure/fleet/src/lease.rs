@@ -61,7 +61,14 @@ impl Lease {
                 continue;
             }
             let holder = found.map(|found| found.value);
+            let is_silent = since.elapsed() >= EXPIRY;
             let why = holder.map_or_else(String::new, |holder| match holder.job {
+                Some(job) if is_silent => format!(
+                    "agent {} runs job {job} there and has not been heard of for {} s: it is awaited; if it will not \
+                     come back, `cipherbench fleet release {job}` queues the job again",
+                    holder.agent,
+                    EXPIRY.as_secs()
+                ),
                 Some(job) => format!("agent {} runs job {job} there", holder.agent),
                 None => format!("agent {} has it", holder.agent),
             });

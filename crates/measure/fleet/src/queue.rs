@@ -4,6 +4,7 @@ use crate::bucket::{Found, Swap};
 use crate::error::FleetError;
 use crate::message::{Held, Job, LabOffer, State};
 use crate::store::Fleet;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Attempts after which a job that ends its agent each time is parked.
@@ -186,7 +187,9 @@ impl Fleet {
         mut queued: Vec<Queued>,
         mut fits: impl AsyncFnMut(&Job) -> Result<bool, FleetError>,
     ) -> Result<Option<(Job, Held)>, FleetError> {
-        queued.sort_by(|one, other| (other.priority, &one.id).cmp(&(one.priority, &other.id)));
+        // By the server's own count: ids begin with the clock of who submitted them, which may be
+        // wrong.
+        queued.sort_by_key(|queued| (Reverse(queued.priority), queued.revision));
         for Queued {
             id,
             attempts,

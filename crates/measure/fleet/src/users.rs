@@ -1,9 +1,10 @@
 //! The users of a server that this program starts, and what each may do there: permissions on
 //! subjects of nats-server.
 
+use crate::connection::inbox;
 use crate::error::FleetError;
 use crate::identity::lines;
-use crate::store::{BUCKETS, FILES, inbox};
+use crate::store::{BUCKETS, FILES};
 use std::fmt::Write;
 use std::path::Path;
 

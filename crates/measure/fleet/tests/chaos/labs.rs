@@ -76,7 +76,8 @@ pub(crate) fn misfits() {
 
 pub(crate) fn one_agent() {
     let site = Site::new();
-    let mut first = site.start("first", "lab");
+    // Whose clocks are wrong: each waits by its monotonic one.
+    let mut first = site.start_with("first", "lab", &site.url(), "+1d");
     let fleet = site.fleet();
     let holder = || {
         let offers = site.runtime.block_on(fleet.offers()).unwrap();
@@ -89,7 +90,7 @@ pub(crate) fn one_agent() {
         }
         assert!(since.elapsed() < PATIENCE, "{}", site.logs());
     };
-    let mut second = site.start("second", "lab");
+    let mut second = site.start_with("second", "lab", &site.url(), "-1d");
     for number in 0..3 {
         site.submit(number, "fine", Selector::default());
     }
@@ -140,7 +141,7 @@ pub(crate) fn migration() {
         error.contains("has schema 1, and this program 2"),
         "{error}"
     );
-    let set_up = site.runtime.block_on(fleet::Fleet::set_up(&access, 1));
+    let set_up = site.runtime.block_on(fleet::Fleet::set_up(&access, None));
     set_up.unwrap();
     let agent = site.start("agent", "lab");
     let states = site.await_all("done", |state| matches!(state, State::Done { .. }));

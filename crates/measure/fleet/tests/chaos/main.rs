@@ -1,18 +1,25 @@
-//! A fleet with a real nats-server: agents and server are killed at random moments, and every job
-//! ends once, with the run that its agent has on its disk; users do what they may, and no more.
+//! A fleet with a real nats-server: agents and server are killed, networks cut and disks filled,
+//! and every job ends once, with the run that its agent has on its disk; users do what they may,
+//! and no more.
 //!
 //! Agents are processes of this file, so that they can be killed. What they measure with is a
 //! script that writes a journal line by line and can be resumed, as the program does: here the
 //! queue, the leases and the archive are tested, not the measuring.
 //!
-//! `CHAOS="SEED AGENTS JOBS KILLS"` plays another game; `make chaos` a long one.
+//! `CHAOS="SEED AGENTS JOBS EVENTS"` plays another game; `make chaos` a long one.
 
+mod clocks;
+mod cluster;
+mod cuts;
+mod full;
 mod game;
 mod labs;
 mod operator;
 mod permissions;
+mod relay;
 mod repeats;
 mod site;
+mod users;
 mod watching;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -25,7 +32,7 @@ fn main() -> ExitCode {
     }
     let tests = [
         (
-            "killed_agents_and_servers_lose_nothing_and_double_nothing",
+            "killed_agents_and_servers_and_cut_networks_lose_nothing_and_double_nothing",
             game::chaos as fn(),
         ),
         (
@@ -60,6 +67,36 @@ fn main() -> ExitCode {
         (
             "who_watches_sees_each_change_and_the_end_also_over_a_killed_server",
             watching::changes,
+        ),
+        (
+            "a_run_goes_on_behind_a_cut_that_is_longer_than_a_lease_and_nobody_takes_its_lab",
+            cuts::longer_than_a_lease,
+        ),
+        (
+            "an_agent_that_is_stopped_behind_a_cut_ends_and_uploads_at_its_next_start",
+            cuts::stopped_behind_a_cut,
+        ),
+        (
+            "a_cluster_goes_on_when_one_server_after_the_other_is_killed",
+            cluster::killed_one_by_one,
+        ),
+        ("a_run_is_kept_until_the_store_has_room", full::limit),
+        ("a_run_is_kept_until_its_bucket_has_room", full::bucket),
+        (
+            "a_server_whose_disk_was_full_is_started_again_once_there_is_room",
+            full::server,
+        ),
+        (
+            "an_agent_whose_disk_is_full_takes_nothing_and_resumes_once_there_is_room",
+            full::agent,
+        ),
+        (
+            "jobs_run_in_the_order_in_which_the_server_got_them_whatever_the_clocks_say",
+            clocks::order,
+        ),
+        (
+            "users_change_while_the_server_runs_and_a_mistake_changes_nothing",
+            users::change,
         ),
         (
             "a_fleet_of_the_schema_before_is_brought_to_this_one",

@@ -1,6 +1,6 @@
 //! A server of an operator: users have JWTs, which expire.
 
-use crate::site::{PATIENCE, Site, access, end, kill};
+use crate::site::{PATIENCE, Site, access, end, kill, now};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use fleet::{Access, Fleet, Selector, Server, State, free_address};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// How long the first credentials of the agent are good.
 const EXPIRES_IN: u64 = 4;
@@ -22,11 +22,6 @@ impl Drop for Nats {
         kill(self.0.id());
         self.0.wait().unwrap();
     }
-}
-
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    since.as_secs()
 }
 
 /// A JWT as NATS has them (github.com/nats-io/jwt, version 2).
@@ -134,7 +129,7 @@ pub(crate) fn expiry() {
         ..access(&url)
     };
     let since = Instant::now();
-    while let Err(error) = site.runtime.block_on(Fleet::set_up(&owner, 1)) {
+    while let Err(error) = site.runtime.block_on(Fleet::set_up(&owner, None)) {
         let log = fs::read_to_string(site.folder.path().join("nats.log")).unwrap();
         assert!(since.elapsed() < PATIENCE, "{error}\n{log}");
         std::thread::sleep(Duration::from_millis(100));

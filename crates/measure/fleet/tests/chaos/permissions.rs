@@ -1,7 +1,7 @@
 //! Users: what they may do at the server, and whose jobs an agent runs.
 
 use crate::site::{Site, access, end, job, user};
-use fleet::{Access, Fleet, FleetError, Job, Selector, State, Users, submit, upload};
+use fleet::{Access, Fleet, FleetError, Job, Selector, State, submit, upload};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub(crate) fn roles() {
         .collect();
     let file = folder.path().join("users");
     fs::write(&file, lines.concat()).unwrap();
-    let site = Site::with(folder, Some(Users::read(&file).unwrap()));
+    let site = Site::with_users(folder, file);
     let run = site.folder.path().join("a-run");
     fs::create_dir(&run).unwrap();
     fs::write(run.join("journal.jsonl"), "{}\n").unwrap();

@@ -1,22 +1,23 @@
 //! A server, and agents that are processes of these tests.
 
 use fleet::{
-    Access, Agent, AgentLab, Fleet, Identity, Job, Selector, Server, ServerOptions, State, Trust,
-    Users, fetch, free_address, submit,
+    Access, Agent, AgentLab, Fleet, Identity, Job, Selector, Server, ServerExtras, ServerOptions,
+    State, Trust, fetch, free_address, submit,
 };
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Stands for the program: a run of ten lines, one at a time, which `resume` goes on with. Each
-/// line is written once in all.
+/// line is written once in all. One that is held waits until the agent's folder has a file `go`.
 const PROGRAM: &str = "#!/bin/sh
 case $1 in
 check) case $(cat \"$4\") in *unfit*) echo 'error: this lab has 2 cores of 4' >&2; exit 3;; esac; exit 0;;
@@ -27,6 +28,12 @@ esac
 grep -q wrong campaign.yaml && { echo 'error: a wrong campaign' >&2; exit 2; }
 grep -q deadly campaign.yaml && kill -9 $(cat ../../pid)
 touch $run/journal.jsonl
+grep -q fat campaign.yaml && head -c 3000000 /dev/urandom > $run/capture
+grep -qE 'held|greedy' campaign.yaml && until [ -e \"$(dirname \"$0\")/go\" ]; do sleep 0.05; done
+if grep -q greedy campaign.yaml; then
+  head -c 30000000 /dev/zero > $run/big || { rm -f $run/big; echo 'error: no space left' >&2; exit 2; }
+  rm $run/big
+fi
 while [ $(wc -l < $run/journal.jsonl) -lt 10 ]; do
   echo \"{\\\"line\\\":$(wc -l < $run/journal.jsonl)}\" >> $run/journal.jsonl
   sleep 0.02
@@ -35,7 +42,8 @@ done
 echo done > $run/report.md
 ";
 
-/// An agent, until it is killed: `URL FOLDER LAB`. A key and trusted keys are in its folder.
+/// An agent, until it is killed or finds a file `stop`: `URL FOLDER LAB`. A key and trusted keys
+/// are in its folder.
 pub(crate) fn serve(words: &[String]) -> ExitCode {
     let [url, folder, lab] = words else {
         panic!("{words:?}");
@@ -57,10 +65,24 @@ pub(crate) fn serve(words: &[String]) -> ExitCode {
         allow: None,
         trust: file("trust").map(|path| Trust::read(&path).unwrap()),
     };
-    let (_stop, stopped) = watch::channel(false);
+    let (stop, stopped) = watch::channel(false);
+    let asked = folder.join("stop");
+    std::thread::spawn(move || {
+        while !asked.exists() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        stop.send(true)
+    });
+    eprintln!("clock {}", now());
     let ended = runtime().block_on(agent.run(stopped, |text| eprintln!("{text}")));
     eprintln!("{ended:?}");
     ExitCode::FAILURE
+}
+
+/// Seconds since 1970, by this process' clock.
+pub(crate) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    since.as_secs()
 }
 
 pub(crate) fn runtime() -> Runtime {
@@ -82,20 +104,33 @@ pub(crate) struct Site {
     pub(crate) folder: tempfile::TempDir,
     url: String,
     pub(crate) options: ServerOptions,
-    server: Option<Server>,
+    pub(crate) extras: ServerExtras,
+    server: RefCell<Option<Server>>,
     pub(crate) runtime: Runtime,
 }
 
 impl Site {
     pub(crate) fn new() -> Self {
-        Self::with(tempfile::tempdir().unwrap(), None)
+        let folder = tempfile::tempdir().unwrap();
+        let of_server = folder.path().join("server");
+        Self::at(folder, of_server)
+    }
+
+    /// With the server's folder elsewhere.
+    pub(crate) fn at(folder: tempfile::TempDir, of_server: PathBuf) -> Self {
+        Self::start_server(folder, of_server, None)
     }
 
     /// With a file of users.
-    pub(crate) fn with(folder: tempfile::TempDir, users: Option<Users>) -> Self {
+    pub(crate) fn with_users(folder: tempfile::TempDir, users: PathBuf) -> Self {
+        let of_server = folder.path().join("server");
+        Self::start_server(folder, of_server, Some(users))
+    }
+
+    fn start_server(folder: tempfile::TempDir, of_server: PathBuf, users: Option<PathBuf>) -> Self {
         let options = ServerOptions {
             listen: free_address().unwrap(),
-            folder: folder.path().join("server"),
+            folder: of_server,
             users,
         };
         let server = Server::start(&options).unwrap();
@@ -105,7 +140,8 @@ impl Site {
             folder,
             url: format!("nats://{}", options.listen),
             options,
-            server: Some(server),
+            extras: ServerExtras::default(),
+            server: RefCell::new(Some(server)),
             runtime,
         }
     }
@@ -118,9 +154,10 @@ impl Site {
                 folder: folder.path().join("server"),
                 users: None,
             },
+            extras: ServerExtras::default(),
             folder,
             url: url.to_owned(),
-            server: None,
+            server: RefCell::new(None),
             runtime: runtime(),
         }
     }
@@ -145,10 +182,25 @@ impl Site {
     }
 
     pub(crate) fn kill_server(&mut self) {
-        let server = self.server.take().unwrap();
-        kill(server.pid());
-        drop(server);
-        self.server = Some(Server::start(&self.options).unwrap());
+        kill(self.server_pid());
+        self.restart_server();
+    }
+
+    /// Ends it in order, and starts it with the extras as they are now.
+    pub(crate) fn restart_server(&mut self) {
+        drop(self.server.take());
+        let started = Server::start_with(&self.options, &self.extras);
+        self.server = RefCell::new(Some(started.unwrap()));
+    }
+
+    pub(crate) fn server_pid(&self) -> u32 {
+        self.server.borrow().as_ref().unwrap().pid()
+    }
+
+    /// What `fleet server` prints of its server from time to time.
+    pub(crate) fn tend(&self) -> String {
+        let mut server = self.server.borrow_mut();
+        server.as_mut().unwrap().tend().join("\n")
     }
 
     pub(crate) fn agent_folder(&self, name: &str) -> PathBuf {
@@ -156,6 +208,16 @@ impl Site {
     }
 
     pub(crate) fn start(&self, name: &str, lab: &str) -> Child {
+        self.start_with(name, lab, &self.url(), "")
+    }
+
+    /// An agent that reaches the server at this URL.
+    pub(crate) fn start_via(&self, name: &str, lab: &str, url: &str) -> Child {
+        self.start_with(name, lab, url, "")
+    }
+
+    /// An agent whose clock is wrong by so much, such as `+1d`.
+    pub(crate) fn start_with(&self, name: &str, lab: &str, url: &str, clock: &str) -> Child {
         let folder = self.agent_folder(name);
         fs::create_dir_all(&folder).unwrap();
         let program = folder.join("program");
@@ -169,7 +231,8 @@ impl Site {
             .open(folder.join("log"))
             .unwrap();
         let child = Command::new(std::env::current_exe().unwrap())
-            .args(["agent", &self.url()])
+            .envs(wrong_clock(clock))
+            .args(["agent", url])
             .arg(&folder)
             .arg(lab)
             .stderr(log)
@@ -282,6 +345,40 @@ impl Site {
         }
     }
 
+    /// What an agent has said so far.
+    pub(crate) fn log(&self, name: &str) -> String {
+        fs::read_to_string(self.agent_folder(name).join("log")).unwrap_or_default()
+    }
+
+    /// Lets an agent's runs that are held go on, now and later.
+    pub(crate) fn go(&self, name: &str) {
+        fs::write(self.agent_folder(name).join("go"), "").unwrap();
+    }
+
+    /// Waits until a job runs.
+    pub(crate) fn await_running(&self, id: &str) {
+        self.await_some("run", || {
+            matches!(self.states().get(id), Some(State::Running(_))).then_some(())
+        });
+    }
+
+    /// The run of a job of an agent, which may not have begun.
+    pub(crate) fn run_of(&self, name: &str, lab: &str, id: &str) -> PathBuf {
+        let folder = self.agent_folder(name).join(lab).join(id);
+        folder.join("runs/the-run")
+    }
+
+    /// Waits until a run has ended, wherever the server is.
+    pub(crate) fn await_end_of_run(&self, name: &str, lab: &str, id: &str) {
+        let report = self.run_of(name, lab, id).join("report.md");
+        self.await_some("end of the run", || report.exists().then_some(()));
+    }
+
+    /// Asks an agent to end.
+    pub(crate) fn stop(&self, name: &str) {
+        fs::write(self.agent_folder(name).join("stop"), "").unwrap();
+    }
+
     pub(crate) fn logs(&self) -> String {
         let mut text = String::new();
         for entry in fs::read_dir(self.folder.path()).unwrap().flatten() {
@@ -289,6 +386,36 @@ impl Site {
             text.push_str(&format!("{}:\n{log}\n", entry.path().display()));
         }
         text
+    }
+}
+
+/// What makes a process' clock wrong, with libfaketime.
+fn wrong_clock(offset: &str) -> Vec<(&'static str, String)> {
+    const FOLDERS: [&str; 4] = [
+        "/usr/lib/x86_64-linux-gnu/faketime",
+        "/usr/lib/aarch64-linux-gnu/faketime",
+        "/usr/lib64/faketime",
+        "/usr/lib/faketime",
+    ];
+    let libraries = FOLDERS.map(|folder| Path::new(folder).join("libfaketime.so.1"));
+    let library = libraries.into_iter().find(|path| path.exists());
+    match library {
+        _ if offset.is_empty() => Vec::new(),
+        Some(library) => vec![
+            ("LD_PRELOAD", library.display().to_string()),
+            ("FAKETIME", offset.to_owned()),
+            // The clock that people set, and no other; nothing is left in /dev/shm.
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
+            ("FAKETIME_DISABLE_SHM", "1".to_owned()),
+        ],
+        None => {
+            assert!(
+                std::env::var("CI").as_deref() != Ok("true"),
+                "libfaketime is not installed"
+            );
+            eprintln!("SKIPPED: wrong clocks: libfaketime is not installed");
+            Vec::new()
+        }
     }
 }
 

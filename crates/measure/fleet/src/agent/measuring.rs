@@ -1,0 +1,168 @@
+//! The programs that an agent starts: what measures, what checks, what estimates.
+
+use super::{Ended, Tender};
+use crate::bucket::Found;
+use crate::child::{INTERRUPTED, code, command, end, ended};
+use crate::error::FleetError;
+use crate::history::RunFigures;
+use crate::kept::Kept;
+use crate::lease::{BEAT, Lease};
+use crate::message::{Job, LabOffer, State};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::rc::Rc;
+use tokio::task::spawn_blocking;
+use tokio::time::{interval, timeout};
+
+/// Renewals without an answer after which the server counts as away.
+const SILENT_MAX: u32 = 3;
+
+impl Tender<'_> {
+    /// Why a job cannot run in this lab: what it asks for, who signed it, or what `cipherbench
+    /// check` says, also of commands that are not allowed here.
+    ///
+    /// # Errors
+    /// When that cannot be found out: then it is not run either.
+    pub(super) async fn misfit(
+        &self,
+        offer: &LabOffer,
+        job: &Job,
+    ) -> Result<Option<String>, FleetError> {
+        let cannot = |error| FleetError::Disk {
+            what: format!("cannot check job {}", job.id),
+            error,
+        };
+        let trust = self.agent.trust.as_ref();
+        let asked = job.selector.misfit(offer).or_else(|| trust?.objection(job));
+        if asked.is_some() {
+            return Ok(asked);
+        }
+        let file = tempfile::Builder::new().suffix(".yaml").tempfile();
+        let file = file.map_err(cannot)?;
+        fs::write(file.path(), &job.campaign).map_err(cannot)?;
+        let mut check = Command::new(&self.agent.program);
+        check
+            .args(["check", "--lab", &self.lab.file])
+            .arg(file.path())
+            .arg("--allow")
+            .arg(
+                self.agent
+                    .allow
+                    .as_deref()
+                    .unwrap_or(Path::new("/dev/null")),
+            )
+            .stdin(Stdio::null());
+        let checked = spawn_blocking(move || check.output()).await;
+        let checked = checked.map_err(std::io::Error::other).flatten();
+        let checked = checked.map_err(cannot)?;
+        let said = String::from_utf8_lossy(&checked.stderr).into_owned();
+        let name = file.path().display().to_string();
+        let reason = said.replace(&name, &job.name).trim().to_owned();
+        Ok((!checked.status.success()).then_some(reason))
+    }
+
+    /// A run's figures by cell, by the program; `None` where it has none.
+    pub(super) async fn figures(&self, run: &Path) -> Option<RunFigures> {
+        let mut figures = Command::new(&self.agent.program);
+        figures
+            .arg("figures")
+            .arg(run)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null());
+        let printed = spawn_blocking(move || figures.output()).await.ok()?.ok()?;
+        serde_json::from_slice(&printed.stdout).ok()
+    }
+
+    /// Runs the program, or resumes what it began, and renews the lease meanwhile.
+    pub(super) async fn measure(
+        &mut self,
+        lease: &mut Lease,
+        kept: &Kept,
+    ) -> Result<Ended, FleetError> {
+        let id = &kept.job.id;
+        let folder = self.disk.job_folder(id);
+        let log = folder.join("log");
+        let cannot_start = |error| FleetError::Disk {
+            what: format!("cannot start {}", self.agent.program.display()),
+            error,
+        };
+        let mut command = match self.disk.run_of(id) {
+            Some(run) => {
+                let mut command = command(&self.agent.program);
+                command.arg("resume").arg(run);
+                command
+            }
+            None => {
+                let mut command = command(&self.agent.program);
+                command.args([
+                    "run",
+                    "campaign.yaml",
+                    "--out",
+                    "runs",
+                    "--lab",
+                    &self.lab.file,
+                ]);
+                command.args(kept.job.quick.then_some("--quick"));
+                command
+            }
+        };
+        let errors = fs::File::create(&log).map_err(cannot_start)?;
+        let mut child = command
+            .arg("--quiet")
+            .current_dir(&folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(errors)
+            .spawn()
+            .map_err(cannot_start)?;
+        let _measuring = Rc::clone(self.measuring);
+        let mut beats = interval(BEAT);
+        let mut stop = self.stop.clone();
+        let mut silent = 0;
+        loop {
+            tokio::select! {
+                status = ended(&mut child) => {
+                    let status = status.map_err(cannot_start)?;
+                    let said = fs::read_to_string(&log).unwrap_or_default();
+                    let last: Vec<&str> = said.lines().rev().take(3).collect();
+                    let said = last.into_iter().rev().collect::<Vec<_>>().join("; ");
+                    return Ok(match code(status) {
+                        INTERRUPTED => Ended::Stopped,
+                        code => Ended::Exit(code, said),
+                    });
+                }
+                _ = beats.tick() => {
+                    // A server that is away takes nothing: the run goes on, and the next beat
+                    // repeats this one.
+                    let has_lab = timeout(BEAT, lease.renew(&self.fleet, Some(id))).await;
+                    let has_job = timeout(BEAT, self.is_ours(id)).await;
+                    silent = if has_lab.is_err() { silent + 1 } else { 0 };
+                    if silent >= SILENT_MAX {
+                        self.fleet.denials.silent("it does not renew the lease");
+                    }
+                    if matches!(has_lab, Ok(Ok(false))) || has_job == Ok(false) {
+                        end(&mut child).await;
+                        return Ok(Ended::Taken);
+                    }
+                }
+                _ = stop.wait_for(|stop| *stop) => {
+                    end(&mut child).await;
+                    return Ok(Ended::Stopped);
+                }
+            }
+        }
+    }
+
+    /// Whether the job is still this agent's, as far as the server says: while it is away, yes.
+    async fn is_ours(&self, id: &str) -> bool {
+        match self.fleet.states.read::<State>(id).await {
+            Ok(Some(Found {
+                value: State::Running(held),
+                ..
+            })) => held.agent == self.identity,
+            Ok(Some(_)) => false,
+            Ok(None) | Err(_) => true,
+        }
+    }
+}

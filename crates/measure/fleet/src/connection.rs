@@ -1,0 +1,256 @@
+//! A connection to a fleet's server: who one is there, by which certificates it is known, and what
+//! is made there.
+
+use crate::bucket::{ANSWER_LIMIT, Bucket};
+use crate::denial::Denials;
+use crate::error::{FleetError, refused};
+use crate::identity::Identity;
+use crate::pin::Pin;
+use async_nats::jetstream::stream::Config;
+use async_nats::jetstream::{self, kv, object_store};
+use async_nats::rustls::pki_types::CertificateDer;
+use async_nats::rustls::pki_types::pem::PemObject;
+use async_nats::{Auth, AuthError, ConnectError, ConnectErrorKind, ConnectOptions, ServerAddr};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The largest entry: a campaign's file is far smaller.
+const ENTRY_BYTES_MAX: i32 = 512 << 10;
+/// Between pings: a connection through which nothing comes is given up after three.
+const PING: Duration = Duration::from_secs(10);
+
+/// How to reach the server.
+#[derive(Debug, Clone, Default)]
+pub struct Access {
+    /// `nats://host:port`, or `tls://…`; of a cluster several, with commas between.
+    pub url: String,
+    /// A file with a user's NKey, alone or with a JWT.
+    pub key: Option<PathBuf>,
+    /// Certificates of who signed the server's; with them nothing is sent without TLS.
+    pub ca: Option<PathBuf>,
+}
+
+/// A connection, and what the server says beside its answers.
+pub(crate) struct Connection {
+    pub(crate) context: jetstream::Context,
+    pub(crate) denials: Denials,
+}
+
+impl Connection {
+    /// Connects to a server, or to any of a cluster; to one with a pinned certificate whatever its
+    /// names are.
+    pub(crate) async fn to(
+        access: &Access,
+        pinned: Option<&CertificateDer<'static>>,
+    ) -> Result<Self, FleetError> {
+        let unreachable = |reason: String, help| FleetError::Unreachable {
+            url: access.url.clone(),
+            reason,
+            help,
+        };
+        let addresses = access.url.split(',').map(|url| url.trim().parse());
+        let addresses: Vec<ServerAddr> =
+            addresses
+                .collect::<Result<_, _>>()
+                .map_err(|error: std::io::Error| {
+                    unreachable(
+                        error.to_string(),
+                        "write it as nats://host:4222, or several with commas between",
+                    )
+                })?;
+        let mut options = match &access.key {
+            Some(path) => identified(path)?,
+            None => ConnectOptions::new(),
+        };
+        let denials = Denials::new();
+        let noting = denials.clone();
+        options = options
+            .name("cipherbench")
+            .connection_timeout(ANSWER_LIMIT)
+            .request_timeout(Some(ANSWER_LIMIT))
+            .ping_interval(PING)
+            .event_callback(move |event| {
+                noting.note(&event);
+                async {}
+            });
+        if let Some(path) = &access.ca {
+            certificates(path)?;
+            options = options
+                .add_root_certificates(path.clone())
+                .require_tls(true);
+        }
+        if let Some(certificate) = pinned {
+            let config = Pin::config(certificate.clone());
+            options = options.tls_client_config(config).require_tls(true);
+        }
+        let client = options.connect(addresses).await.map_err(|error| {
+            match (error.kind(), tls_help(&error)) {
+                (ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication, _) => {
+                    FleetError::Unknown {
+                        url: access.url.clone(),
+                        reason: error.to_string(),
+                        help: "name the file of a user's key or credentials that the server knows and that has not \
+                               expired: `--key FILE`",
+                    }
+                }
+                (_, Some(help)) => unreachable(error.to_string(), help),
+                _ => unreachable(
+                    error.to_string(),
+                    "start one with `cipherbench fleet server`, or correct `--url`",
+                ),
+            }
+        })?;
+        Ok(Self {
+            context: jetstream::new(client),
+            denials,
+        })
+    }
+
+    pub(crate) fn bucket(&self, store: kv::Store) -> Bucket {
+        Bucket::new(store, self.denials.clone())
+    }
+
+    /// Makes a bucket, or brings one that is there to what is asked for.
+    pub(crate) async fn make_bucket(
+        &self,
+        name: &str,
+        description: &str,
+        replicas: Option<usize>,
+    ) -> Result<(), FleetError> {
+        if let Ok(found) = self.context.get_key_value(name).await {
+            let config = Config {
+                max_message_size: ENTRY_BYTES_MAX,
+                ..found.stream.cached_info().config.clone()
+            };
+            return self
+                .update(name, config, replicas, &found.stream.cached_info().config)
+                .await;
+        }
+        let config = kv::Config {
+            bucket: name.to_owned(),
+            description: description.to_owned(),
+            history: 1,
+            max_value_size: ENTRY_BYTES_MAX,
+            num_replicas: replicas.unwrap_or(1),
+            ..kv::Config::default()
+        };
+        let made = self.context.create_key_value(config).await;
+        made.map(drop)
+            .map_err(|error| refused(format!("make bucket {name}"), &error))
+    }
+
+    /// The same for the archive's files.
+    pub(crate) async fn make_archive(
+        &self,
+        bucket: &str,
+        replicas: Option<usize>,
+    ) -> Result<(), FleetError> {
+        let name = format!("OBJ_{bucket}");
+        if let Ok(found) = self.context.get_stream(&name).await {
+            let config = &found.cached_info().config;
+            return self.update(bucket, config.clone(), replicas, config).await;
+        }
+        let config = object_store::Config {
+            bucket: bucket.to_owned(),
+            description: Some("Files of runs, by the hash of their content".to_owned()),
+            num_replicas: replicas.unwrap_or(1),
+            ..object_store::Config::default()
+        };
+        let made = self.context.create_object_store(config).await;
+        made.map(drop)
+            .map_err(|error| refused("make the archive".to_owned(), &error))
+    }
+
+    async fn update(
+        &self,
+        name: &str,
+        mut config: Config,
+        replicas: Option<usize>,
+        found: &Config,
+    ) -> Result<(), FleetError> {
+        config.num_replicas = replicas.unwrap_or(config.num_replicas);
+        if config == *found {
+            return Ok(());
+        }
+        let updated = self.context.update_stream(config).await;
+        updated
+            .map(drop)
+            .map_err(|error| refused(format!("change bucket {name}"), &error))
+    }
+}
+
+/// The certificates of a file in PEM, at least one.
+pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, FleetError> {
+    let text = fs::read(path).map_err(|error| FleetError::Disk {
+        what: format!("cannot read the certificates {}", path.display()),
+        error,
+    })?;
+    let found = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
+    match found {
+        Ok(found) if !found.is_empty() => Ok(found),
+        _ => Err(FleetError::Mistake {
+            file: path.display().to_string(),
+            reason: "it has no certificate in PEM (`-----BEGIN CERTIFICATE-----`)".to_owned(),
+            help: "`cipherbench keys authority DIR` makes an authority, whose certificate is DIR/ca.pem"
+                .to_owned(),
+        }),
+    }
+}
+
+/// Advice where TLS is why there is no connection.
+fn tls_help(error: &ConnectError) -> Option<&'static str> {
+    const HELP: [(&str, &str); 5] = [
+        (
+            "UnknownIssuer",
+            "name the certificate of who signed the server's: `--ca FILE`",
+        ),
+        (
+            "not valid for name",
+            "write `--url` with a name that is in the server's certificate",
+        ),
+        (
+            "certificate expired",
+            "have the server's owner renew its certificate, and see whether this machine's clock is right",
+        ),
+        ("not valid yet", "see whether this machine's clock is right"),
+        (
+            "InvalidContentType",
+            "that server has no TLS: use `cipherbench fleet server --tls-cert FILE --tls-key FILE`, or leave `--ca` out",
+        ),
+    ];
+    let text = error.to_string();
+    let found = HELP.iter().find(|(words, _)| text.contains(words));
+    let is_of_tls = text.contains("certificate") || text.contains("tls");
+    match found {
+        Some((_, help)) => Some(help),
+        None if is_of_tls => Some("see the server's certificate, and `--ca` and `--url` here"),
+        None => None,
+    }
+}
+
+/// The inboxes of a user, which no other user may read.
+pub(crate) fn inbox(public_key: &str) -> String {
+    format!("_INBOX.{public_key}")
+}
+
+/// Identifies by a file that is read again at each connection: credentials that expire are renewed
+/// by replacing it.
+fn identified(path: &Path) -> Result<ConnectOptions, FleetError> {
+    let public = Identity::read(path)?.public();
+    let path = path.to_owned();
+    let options = ConnectOptions::with_auth_callback(move |nonce| {
+        let path = path.clone();
+        async move {
+            let failed = |error: &dyn std::error::Error| AuthError::new(error.to_string());
+            let identity = Identity::read(&path).map_err(|error| failed(&error))?;
+            let signature = identity.key.sign(&nonce).map_err(|error| failed(&error))?;
+            let mut auth = Auth::new();
+            auth.signature = Some(signature);
+            auth.nkey = identity.jwt.is_none().then(|| identity.public());
+            auth.jwt = identity.jwt;
+            Ok(auth)
+        }
+    });
+    Ok(options.custom_inbox_prefix(inbox(&public)))
+}

@@ -1,0 +1,76 @@
+//! Files that a server follows while it runs.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+/// The content of each file, or why it cannot be read.
+type Contents = Vec<Result<Vec<u8>, io::ErrorKind>>;
+
+/// Files, and what was in them.
+#[derive(Debug)]
+pub(super) struct Inputs {
+    paths: Vec<PathBuf>,
+    /// What was taken over, or at least tried.
+    taken: Contents,
+    seen: Contents,
+}
+
+impl Inputs {
+    pub(super) fn new(paths: Vec<PathBuf>) -> Self {
+        let now = read(&paths);
+        Self {
+            paths,
+            taken: now.clone(),
+            seen: now,
+        }
+    }
+
+    /// Whether they have another content than was taken over: once for each content, and only of
+    /// one that two looks saw, since who writes a file may be half done.
+    pub(super) fn have_changed(&mut self) -> bool {
+        let now = read(&self.paths);
+        let is_still = now == self.seen;
+        self.seen = now;
+        if !is_still || self.seen == self.taken {
+            return false;
+        }
+        self.taken.clone_from(&self.seen);
+        true
+    }
+}
+
+fn read(paths: &[PathBuf]) -> Contents {
+    let contents = paths.iter().map(fs::read);
+    contents
+        .map(|content| content.map_err(|error| error.kind()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_content_is_a_change_once_and_only_when_it_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("users");
+        fs::write(&file, "one").unwrap();
+        let mut inputs = Inputs::new(vec![file.clone()]);
+        assert!(!inputs.have_changed());
+        fs::write(&file, "hal").unwrap();
+        assert!(!inputs.have_changed());
+        fs::write(&file, "half and half").unwrap();
+        assert!(!inputs.have_changed());
+        assert!(inputs.have_changed());
+        assert!(!inputs.have_changed());
+        fs::remove_file(&file).unwrap();
+        assert!(!inputs.have_changed());
+        assert!(inputs.have_changed());
+        assert!(!inputs.have_changed());
+        // Back as it was before.
+        fs::write(&file, "half and half").unwrap();
+        assert!(!inputs.have_changed());
+        assert!(inputs.have_changed());
+    }
+}

@@ -1,0 +1,139 @@
+//! What nats-server says, kept in a file, and what of it matters while it runs.
+//!
+//! It comes through a pipe: the disk with the file may be full, which is then what it says.
+
+use crate::error::FleetError;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+/// How long the last words of a server that has ended may take.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// What a line says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// A changed configuration is in force.
+    Reloaded,
+    /// It is not, for this reason.
+    NotReloaded(String),
+    /// The store is as large as it may be.
+    Limit,
+    /// The disk is full.
+    Full,
+}
+
+impl News {
+    fn of(line: &str) -> Option<Self> {
+        if line.contains("Reloaded server configuration") {
+            return Some(Self::Reloaded);
+        }
+        if let Some((_, reason)) = line.split_once("Failed to reload server configuration: ") {
+            return Some(Self::NotReloaded(reason.to_owned()));
+        }
+        if line.contains("no space left on device") {
+            return Some(Self::Full);
+        }
+        line.contains("resource limits exceeded for server")
+            .then_some(Self::Limit)
+    }
+}
+
+/// The lines of one server.
+#[derive(Debug)]
+pub(super) struct Log(Receiver<String>);
+
+impl Log {
+    /// Copies what a server says to the end of a file, until it ends.
+    pub(super) fn follow(
+        said: impl Read + Send + 'static,
+        path: &Path,
+    ) -> Result<Self, FleetError> {
+        let file = File::options().create(true).append(true).open(path);
+        let mut file = file.map_err(super::disk(path))?;
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            for line in BufReader::new(said).split(b'\n') {
+                let Ok(mut line) = line else { break };
+                line.push(b'\n');
+                // What has no room on the disk is news all the same; nobody may wait for it.
+                let _ = file.write_all(&line);
+                let _ = sender.send(String::from_utf8_lossy(line.trim_ascii()).into_owned());
+            }
+        });
+        Ok(Self(lines))
+    }
+
+    /// The last line of a server that has ended.
+    pub(super) fn last_line(&self) -> String {
+        let mut last = None;
+        while let Ok(line) = self.0.recv_timeout(LAST_WORDS) {
+            if !line.is_empty() {
+                last = Some(line);
+            }
+        }
+        last.unwrap_or_else(|| "it said nothing".to_owned())
+    }
+
+    /// What it said since the last call.
+    pub(super) fn news(&self) -> Vec<News> {
+        self.0
+            .try_iter()
+            .filter_map(|line| News::of(&line))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn each_line_is_in_the_file_and_news_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("server.log");
+        fs::write(&path, "of an earlier start\n").unwrap();
+        let (mut server, said) = UnixStream::pair().unwrap();
+        let log = Log::follow(said, &path).unwrap();
+        let text = "[1] [INF] Server is ready\n[1] [NTC] Reloaded server configuration (sha256:1)\n\
+                    [1] [ERR] Failed to reload server configuration: tls: wrong\n\
+                    [1] [ERR] JetStream file resource limits exceeded for server\n\
+                    [1] [ERR] Filestore [a] Critical write error: write /x: no space left on device\n";
+        server.write_all(text.as_bytes()).unwrap();
+        let mut news = Vec::new();
+        while news.len() < 4 {
+            news.extend(log.news());
+        }
+        let reason = "tls: wrong".to_owned();
+        let all = [
+            News::Reloaded,
+            News::NotReloaded(reason),
+            News::Limit,
+            News::Full,
+        ];
+        assert_eq!(news, all);
+        server.write_all(b"the end\n\n").unwrap();
+        drop(server);
+        assert_eq!(log.last_line(), "the end");
+        assert_eq!(log.news(), []);
+        let kept = fs::read_to_string(&path).unwrap();
+        assert_eq!(kept, format!("of an earlier start\n{text}the end\n\n"));
+    }
+
+    #[test]
+    fn what_has_no_room_on_the_disk_is_news_all_the_same() {
+        let (mut server, said) = UnixStream::pair().unwrap();
+        let log = Log::follow(said, Path::new("/dev/full")).unwrap();
+        server
+            .write_all(b"write /x: no space left on device\n")
+            .unwrap();
+        drop(server);
+        let last = log.last_line();
+        assert_eq!(News::of(&last), Some(News::Full), "{last}");
+    }
+}
