@@ -276,6 +276,7 @@ impl Tender<'_> {
                 held,
                 exit: None,
                 stopped: false,
+                trials: 0,
             })?;
         }
         Ok(())
@@ -293,11 +294,16 @@ impl Tender<'_> {
                 if kept.exit.is_some() {
                     return Ok(Some(kept));
                 }
-                kept.held.attempt = held.attempt + u32::from(!kept.stopped);
-                kept.stopped = false;
+                // Whoever killed a run that went further was not the job.
+                let trials = self.disk.trials_of(&id);
+                let in_vain = !kept.stopped && trials <= kept.trials;
+                kept.held.attempt = held.attempt + u32::from(in_vain);
+                (kept.stopped, kept.trials) = (false, trials);
                 if kept.held.attempt > ATTEMPTS_MAX {
-                    let reason =
-                        format!("{} runs of it began, and none came to an end", held.attempt);
+                    let reason = format!(
+                        "{} runs of it ended with their agent, and measured no trial",
+                        held.attempt
+                    );
                     self.end(&id, &State::Parked { reason }).await?;
                     self.disk.forget(&id)?;
                     return Ok(None);
@@ -348,6 +354,7 @@ impl Tender<'_> {
             held,
             exit: None,
             stopped: false,
+            trials: 0,
         };
         self.disk.keep(&kept)?;
         Ok(Some(kept))

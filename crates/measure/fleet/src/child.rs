@@ -2,6 +2,7 @@
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
@@ -15,11 +16,30 @@ const STEP: Duration = Duration::from_millis(50);
 /// How long a run may take to end after SIGTERM, giving its lab back, before SIGKILL.
 const END_LIMIT: Duration = Duration::from_secs(60);
 
-/// The program, which ends with the agent where that can be had.
-pub(crate) fn command(program: &Path) -> Command {
+/// The program, which ends with the agent. Each of its processes holds `lock`.
+pub(crate) fn command(program: &Path, lock: &Path) -> Command {
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "TERM"]).arg(program);
+    command.args(["--pdeathsig", "TERM", "flock", "--no-fork"]);
+    command.arg(lock).arg(program);
     command
+}
+
+/// Waits for the end of a run that an earlier start of the agent left: it was told to end with its
+/// agent, and gives its lab back first.
+pub(crate) async fn earlier_ended(lock: &Path) -> io::Result<()> {
+    let free = async {
+        let file = File::create(lock)?;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(()),
+                Err(TryLockError::WouldBlock) => sleep(STEP).await,
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+    };
+    let too_long = || io::Error::other("processes of an earlier run of it have not ended");
+    let found = timeout(END_LIMIT, free).await;
+    found.unwrap_or_else(|_| Err(too_long()))
 }
 
 pub(crate) fn code(status: ExitStatus) -> i32 {

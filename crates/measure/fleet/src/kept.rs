@@ -13,11 +13,14 @@ use crate::random_word;
 use crate::room;
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io;
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 /// Without this much room no run begins or goes on: it would end in the midst of a trial.
 const ROOM_MIN: u64 = 64 << 20;
+
+/// What the record of a trial begins with in a journal.
+const TRIAL: &[u8] = b"{\"record\":\"trial\"";
 
 /// What an agent's disk knows of a job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -28,6 +31,9 @@ pub(crate) struct Kept {
     pub(crate) exit: Option<i32>,
     /// Whether the agent was stopped in order while it ran.
     pub(crate) stopped: bool,
+    /// Trials in its journal when the attempt began.
+    #[serde(default)]
+    pub(crate) trials: usize,
 }
 
 /// The folder of one lab.
@@ -104,6 +110,16 @@ impl Disk {
             what: format!("cannot remove {}", folder.display()),
             error,
         })
+    }
+
+    /// Trials in the journal of a job's run.
+    pub(crate) fn trials_of(&self, id: &str) -> usize {
+        let journal = self.run_of(id).map(|run| run.join("journal.jsonl"));
+        let Some(Ok(journal)) = journal.map(fs::File::open) else {
+            return 0;
+        };
+        let lines = BufReader::new(journal).split(b'\n').map_while(Result::ok);
+        lines.filter(|line| line.starts_with(TRIAL)).count()
     }
 
     /// The run's folder.

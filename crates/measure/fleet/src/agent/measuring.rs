@@ -2,7 +2,7 @@
 
 use super::{Ended, Tender};
 use crate::bucket::Found;
-use crate::child::{INTERRUPTED, code, command, end, ended};
+use crate::child::{INTERRUPTED, code, command, earlier_ended, end, ended};
 use crate::error::FleetError;
 use crate::history::RunFigures;
 use crate::kept::Kept;
@@ -87,14 +87,14 @@ impl Tender<'_> {
             what: format!("cannot start {}", self.agent.program.display()),
             error,
         };
-        let mut command = match self.disk.run_of(id) {
+        let lock = folder.join("lock");
+        earlier_ended(&lock).await.map_err(cannot_start)?;
+        let mut command = command(&self.agent.program, &lock);
+        match self.disk.run_of(id) {
             Some(run) => {
-                let mut command = command(&self.agent.program);
                 command.arg("resume").arg(run);
-                command
             }
             None => {
-                let mut command = command(&self.agent.program);
                 command.args([
                     "run",
                     "campaign.yaml",
@@ -104,9 +104,8 @@ impl Tender<'_> {
                     &self.lab.file,
                 ]);
                 command.args(kept.job.quick.then_some("--quick"));
-                command
             }
-        };
+        }
         let errors = fs::File::create(&log).map_err(cannot_start)?;
         let mut child = command
             .arg("--quiet")

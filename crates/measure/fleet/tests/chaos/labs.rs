@@ -26,7 +26,10 @@ pub(crate) fn deadly() {
     let State::Parked { reason } = state else {
         panic!("{state:?}");
     };
-    assert!(reason.contains("none came to an end"), "{reason}");
+    assert!(
+        reason.contains("3 runs of it ended with their agent"),
+        "{reason}"
+    );
     // The agent lives on, and takes the next.
     site.submit(1, "fine", Selector::default());
     site.await_all("at an end", State::is_final);

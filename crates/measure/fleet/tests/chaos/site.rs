@@ -17,7 +17,8 @@ use tokio::sync::watch;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Stands for the program: a run of ten lines, one at a time, which `resume` goes on with. Each
-/// line is written once in all. One that is held waits until the agent's folder has a file `go`.
+/// line is written once in all. One that is told to end takes a moment, as a lab is given back, in
+/// which no other may run. One that is held waits until the agent's folder has a file `go`.
 const PROGRAM: &str = "#!/bin/sh
 case $1 in
 check) case $(cat \"$4\") in *unfit*) echo 'error: this lab has 2 cores of 4' >&2; exit 3;; esac; exit 0;;
@@ -25,6 +26,9 @@ figures) echo '{\"surroundings\":{\"kernel\":\"1\"},\"cells\":{\"the cell\":[{\"
 run) run=runs/the-run; mkdir -p $run;;
 resume) run=$2;;
 esac
+mkdir busy 2>/dev/null || { echo 'error: two runs at once' >&2; exit 2; }
+trap 'trap \"\" TERM; sleep 0.3; rmdir busy' EXIT
+trap 'exit 4' TERM
 grep -q wrong campaign.yaml && { echo 'error: a wrong campaign' >&2; exit 2; }
 grep -q deadly campaign.yaml && kill -9 $(cat ../../pid)
 touch $run/journal.jsonl
@@ -35,7 +39,7 @@ if grep -q greedy campaign.yaml; then
   rm $run/big
 fi
 while [ $(wc -l < $run/journal.jsonl) -lt 10 ]; do
-  echo \"{\\\"line\\\":$(wc -l < $run/journal.jsonl)}\" >> $run/journal.jsonl
+  echo \"{\\\"record\\\":\\\"trial\\\",\\\"line\\\":$(wc -l < $run/journal.jsonl)}\" >> $run/journal.jsonl
   sleep 0.02
   grep -q slow campaign.yaml && sleep 0.5
 done
@@ -305,7 +309,7 @@ impl Site {
         let run = fetched.unwrap().unwrap();
         let journal = fs::read_to_string(run.join("journal.jsonl")).unwrap();
         let lines: String = (0..10)
-            .map(|line| format!("{{\"line\":{line}}}\n"))
+            .map(|line| format!("{{\"record\":\"trial\",\"line\":{line}}}\n"))
             .collect();
         assert_eq!(journal, lines, "{id}");
         assert_eq!(fs::read_to_string(run.join("report.md")).unwrap(), "done\n");
