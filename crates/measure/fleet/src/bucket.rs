@@ -24,7 +24,7 @@ const QUIET: Duration = Duration::from_secs(60);
 const ON_THE_WAY: Duration = Duration::from_secs(2);
 /// Requests at once.
 const AT_ONCE: usize = 64;
-/// Attempts without an answer after which the server counts as away.
+/// Attempts that fail at once after which the server counts as away; one that times out is enough.
 const SILENT_MAX: u32 = 2;
 
 /// Entries by key.
@@ -358,7 +358,7 @@ impl Bucket {
                 }
                 Err(error) => {
                     silent += 1;
-                    if silent >= SILENT_MAX {
+                    if silent >= SILENT_MAX || error.kind() == UpdateErrorKind::TimedOut {
                         self.denials.silent(&error.to_string());
                     }
                     tokio::time::sleep(RETRY).await;
