@@ -383,4 +383,48 @@ mod tests {
         let (a, b) = (trial(None, &[(10, 1)]), trial(None, &[]));
         assert_eq!(result(None, &[(1, &a), (2, &b)]), None);
     }
+
+    /// The buckets of values, as a receiver records them.
+    fn recorded(values: &[u64]) -> Vec<LatencyBucket> {
+        let mut histogram = hdrhistogram::Histogram::<u64>::new_with_bounds(1, 100_000_000_000, 3);
+        let histogram = histogram.as_mut().unwrap();
+        values
+            .iter()
+            .for_each(|value| histogram.saturating_record(*value));
+        let steps = histogram.iter_recorded();
+        steps
+            .map(|step| LatencyBucket {
+                upto_ns: histogram.highest_equivalent(step.value_iterated_to()),
+                frames: step.count_at_value(),
+            })
+            .collect()
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_merged_histograms_of_parts_are_that_of_the_whole(
+            parts in proptest::collection::vec(
+                proptest::collection::vec((0_u32..37, 0_u64..1 << 20), 0..60), 0..8,
+            )
+        ) {
+            // Of every size: a bucket is as wide as its place in the range.
+            let value = |&(shift, low): &(u32, u64)| (low << shift >> 20).max(1);
+            let parts: Vec<Vec<u64>> = parts
+                .iter()
+                .map(|part| part.iter().map(value).collect())
+                .collect();
+            let whole = pooled(&recorded(&parts.concat()));
+            let each: Vec<Vec<LatencyBucket>> = parts.iter().map(|part| recorded(part)).collect();
+            proptest::prop_assert_eq!(&pooled(each.iter().flatten()), &whole);
+            proptest::prop_assert_eq!(&pooled(each.iter().rev().flatten()), &whole);
+            // So percentiles are within a bucket of those of the values themselves.
+            let mut sorted = parts.concat();
+            sorted.sort_unstable();
+            for per_mille in [500, 900, 990, 999] {
+                let Some(found) = percentile(&whole, per_mille) else { continue };
+                let exact = crate::percentile(&sorted, per_mille).unwrap();
+                proptest::prop_assert!(exact <= found && found as f64 <= exact as f64 * 1.001);
+            }
+        }
+    }
 }
