@@ -13,17 +13,27 @@ use std::fmt::Write;
 use units::human::counted;
 
 /// The last runs, which are always listed.
-const LAST: usize = 20;
+pub(super) const LAST: usize = 20;
 
 /// A run and the value there.
 type Valued<'a> = (&'a Point, f64);
 
 /// A quantity of the cell over all runs that have it.
-struct Series<'a> {
-    quantity: Quantity,
-    load_percent: Option<u8>,
-    points: Vec<Valued<'a>>,
-    shifts: Vec<(Shift, Vec<Difference>)>,
+pub(super) struct Series<'a> {
+    pub(super) quantity: Quantity,
+    pub(super) load_percent: Option<u8>,
+    pub(super) points: Vec<Valued<'a>>,
+    pub(super) shifts: Vec<(Shift, Vec<Difference>)>,
+}
+
+impl Series<'_> {
+    /// The quantity, and the load if it is one of several.
+    pub(super) fn title(&self) -> String {
+        let load = self
+            .load_percent
+            .map_or_else(String::new, |percent| format!(" at {percent} % load"));
+        format!("{}{load}", self.quantity.word())
+    }
 }
 
 pub(super) fn history(access: &Access, cell: Option<&str>, as_json: bool) -> Result<Exit, Failure> {
@@ -33,13 +43,7 @@ pub(super) fn history(access: &Access, cell: Option<&str>, as_json: bool) -> Res
     let text = fleet::run(async {
         let fleet = Fleet::connect(access).await?;
         let points = fleet.history(cell).await?;
-        let mut all = series(&points);
-        for series in &mut all {
-            for (shift, differences) in &mut series.shifts {
-                let [before, after] = [shift.at - 1, shift.at].map(|at| series.points[at].0);
-                *differences = between(&fleet, before, after).await?;
-            }
-        }
+        let all = series(&fleet, &points).await?;
         Ok((!points.is_empty()).then(|| match as_json {
             true => in_json(cell, &all),
             false => in_words(cell, &all),
@@ -66,7 +70,22 @@ fn list_cells(access: &Access) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn series(points: &[Point]) -> Vec<Series<'_>> {
+/// Each quantity over the runs, with its changes and what else changed there.
+pub(super) async fn series<'a>(
+    fleet: &Fleet,
+    points: &'a [Point],
+) -> Result<Vec<Series<'a>>, FleetError> {
+    let mut all = by_quantity(points);
+    for series in &mut all {
+        for (shift, differences) in &mut series.shifts {
+            let [before, after] = [shift.at - 1, shift.at].map(|at| series.points[at].0);
+            *differences = between(fleet, before, after).await?;
+        }
+    }
+    Ok(all)
+}
+
+fn by_quantity(points: &[Point]) -> Vec<Series<'_>> {
     let mut by_key: BTreeMap<(&str, Option<u8>), Vec<Valued<'_>>> = BTreeMap::new();
     for point in points {
         for figure in &point.figures {
@@ -114,14 +133,11 @@ async fn between(
 fn in_words(cell: &str, all: &[Series<'_>]) -> String {
     let mut text = format!("{cell}\n");
     for series in all {
-        let load = series
-            .load_percent
-            .map_or_else(String::new, |percent| format!(" at {percent} % load"));
         let count = series.points.len();
         let _ = writeln!(
             text,
-            "\n{}{load}, {}, {}",
-            series.quantity.word(),
+            "\n{}, {}, {}",
+            series.title(),
             counted(count as u64, "run"),
             match series.shifts.len() {
                 0 => "no change found".to_owned(),
@@ -158,14 +174,7 @@ fn in_words(cell: &str, all: &[Series<'_>]) -> String {
 }
 
 fn shift_in_words(quantity: Quantity, shift: &Shift, differences: &[Difference]) -> String {
-    let mut text = format!(
-        "  --- {} times ({} to {}): {} before, {} from here on\n",
-        ratio(shift.ratio),
-        ratio(shift.low),
-        ratio(shift.high),
-        quantity.print(shift.before),
-        quantity.print(shift.after)
-    );
+    let mut text = format!("  --- {}\n", change(quantity, shift));
     for difference in differences {
         let _ = writeln!(
             text,
@@ -174,16 +183,32 @@ fn shift_in_words(quantity: Quantity, shift: &Shift, differences: &[Difference])
         );
     }
     if differences.is_empty() {
-        text.push_str("      nothing that is recorded of lab, machine and program changed here\n");
+        let _ = writeln!(text, "      {NOTHING_ELSE}");
     }
     text
 }
 
-fn ratio(value: f64) -> String {
+/// What is said where a figure changed and nothing else did.
+pub(super) const NOTHING_ELSE: &str =
+    "nothing that is recorded of lab, machine and program changed here";
+
+/// By how much a figure changed, and from what to what.
+pub(super) fn change(quantity: Quantity, shift: &Shift) -> String {
+    format!(
+        "{} times ({} to {}): {} before, {} from here on",
+        ratio(shift.ratio),
+        ratio(shift.low),
+        ratio(shift.high),
+        quantity.print(shift.before),
+        quantity.print(shift.after)
+    )
+}
+
+pub(super) fn ratio(value: f64) -> String {
     format!("{value:.3}")
 }
 
-fn archived(point: &Point) -> String {
+pub(super) fn archived(point: &Point) -> String {
     utc(point.archived_at.saturating_mul(1_000_000_000))
 }
 
