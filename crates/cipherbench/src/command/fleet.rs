@@ -2,6 +2,7 @@
 
 mod cache;
 mod history;
+mod pooled;
 mod serve;
 mod status;
 

@@ -134,6 +134,7 @@ async fn fill(access: &Access) {
         // As long as a machine's record.
         surroundings: serde_json::json!({ "environment": { "all": "x".repeat(2000) } }),
         cells: BTreeMap::from([(CELL.to_owned(), vec![figure(), figure()])]),
+        histograms: BTreeMap::new(),
     };
     let (jobs, states) = (
         bucket(url, "fleet-jobs").await,

@@ -45,7 +45,7 @@ pub use archive::{fetch, upload};
 pub use changes::Change;
 pub use connection::Access;
 pub use error::FleetError;
-pub use history::{Figure, Point, RunFigures};
+pub use history::{Figure, LoadHistogram, Point, RunFigures};
 pub use identity::Identity;
 pub use message::{Held, Job, LabOffer, Manifest, RunFile, SCHEMA, Selector, Signature, State};
 pub use overview::{LabSeen, Overview, Seen};

@@ -1,5 +1,6 @@
 //! `cipherbench fleet history`: the course of a cell over the runs of the archive.
 
+use super::pooled::{Pooled, parts};
 use super::{failure, labels};
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -34,6 +35,21 @@ impl Series<'_> {
             .map_or_else(String::new, |percent| format!(" at {percent} % load"));
         format!("{}{load}", self.quantity.word())
     }
+
+    /// Percentiles of all frames of the runs between changes. They are with the medians of
+    /// latencies under a load, so that they are there once for each load.
+    pub(super) async fn pooled(
+        &self,
+        fleet: &Fleet,
+        cell: &str,
+    ) -> Result<Vec<Pooled>, FleetError> {
+        let (Quantity::LatencyP50, Some(load)) = (self.quantity, self.load_percent) else {
+            return Ok(Vec::new());
+        };
+        let jobs: Vec<&str> = self.points.iter().map(|(point, _)| &*point.job).collect();
+        let changes = self.shifts.iter().map(|(shift, _)| shift.at);
+        parts(fleet, (cell, load), &jobs, changes).await
+    }
 }
 
 pub(super) fn history(access: &Access, cell: Option<&str>, as_json: bool) -> Result<Exit, Failure> {
@@ -44,6 +60,11 @@ pub(super) fn history(access: &Access, cell: Option<&str>, as_json: bool) -> Res
         let fleet = Fleet::connect(access).await?;
         let points = fleet.history(cell).await?;
         let all = series(&fleet, &points).await?;
+        let mut pooled = Vec::new();
+        for series in &all {
+            pooled.push(series.pooled(&fleet, cell).await?);
+        }
+        let all: Vec<_> = all.iter().zip(&pooled).collect();
         Ok((!points.is_empty()).then(|| match as_json {
             true => in_json(cell, &all),
             false => in_words(cell, &all),
@@ -130,9 +151,11 @@ async fn between(
     Ok(all)
 }
 
-fn in_words(cell: &str, all: &[Series<'_>]) -> String {
+type WithPooled<'a> = (&'a Series<'a>, &'a Vec<Pooled>);
+
+fn in_words(cell: &str, all: &[WithPooled<'_>]) -> String {
     let mut text = format!("{cell}\n");
-    for series in all {
+    for (series, pooled) in all {
         let count = series.points.len();
         let _ = writeln!(
             text,
@@ -144,6 +167,9 @@ fn in_words(cell: &str, all: &[Series<'_>]) -> String {
                 shifts => counted(shifts as u64, "change"),
             }
         );
+        for part in pooled.iter() {
+            let _ = writeln!(text, "  from run {} on, {}", part.from + 1, part.in_words());
+        }
         let mut left_out = 0;
         for (at, (point, value)) in series.points.iter().enumerate() {
             let shift = series.shifts.iter().find(|(shift, _)| shift.at == at);
@@ -212,10 +238,10 @@ pub(super) fn archived(point: &Point) -> String {
     utc(point.archived_at.saturating_mul(1_000_000_000))
 }
 
-fn in_json(cell: &str, all: &[Series<'_>]) -> String {
+fn in_json(cell: &str, all: &[WithPooled<'_>]) -> String {
     let series: Vec<Value> = all
         .iter()
-        .map(|series| {
+        .map(|(series, pooled)| {
             let points: Vec<Value> = series
                 .points
                 .iter()
@@ -226,7 +252,7 @@ fn in_json(cell: &str, all: &[Series<'_>]) -> String {
                 .iter()
                 .map(|(shift, differences)| json!({ "shift": shift, "differences": differences }))
                 .collect();
-            json!({ "key": series.quantity.key(), "load_percent": series.load_percent, "points": points, "shifts": shifts })
+            json!({ "key": series.quantity.key(), "load_percent": series.load_percent, "points": points, "shifts": shifts, "pooled": pooled })
         })
         .collect();
     format!("{}\n", json!({ "cell": cell, "series": series }))

@@ -217,11 +217,26 @@ pub(super) fn result(percent: Option<u8>, trials: &[Trial<'_>]) -> Option<LoadLa
 
 /// Merges histograms into one: rising, without empty buckets.
 fn pooled<'a>(buckets: impl IntoIterator<Item = &'a LatencyBucket>) -> Vec<(u64, u64)> {
+    let buckets = buckets.into_iter();
+    merged_histogram(buckets.map(|bucket| (bucket.upto_ns, bucket.frames)))
+}
+
+/// Merges histograms of the same resolution, as buckets of their highest value and the frames in
+/// it, into one: rising, without empty buckets. That of parts is that of the whole.
+#[must_use]
+pub fn merged_histogram(buckets: impl IntoIterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
     let mut sum: BTreeMap<u64, u64> = BTreeMap::new();
-    for bucket in buckets.into_iter().filter(|bucket| bucket.frames > 0) {
-        *sum.entry(bucket.upto_ns).or_default() += bucket.frames;
+    for (upto_ns, frames) in buckets.into_iter().filter(|(_, frames)| *frames > 0) {
+        *sum.entry(upto_ns).or_default() += frames;
     }
     sum.into_iter().collect()
+}
+
+/// Percentile of a merged histogram by nearest rank, `per_mille` below 1000; `None` if less than
+/// one frame would lie beyond it.
+#[must_use]
+pub fn merged_percentile(histogram: &[(u64, u64)], per_mille: u64) -> Option<u64> {
+    percentile(histogram, per_mille)
 }
 
 /// Percentile of a recorded histogram by nearest rank, `per_mille` below 1000; `None` if less than

@@ -2,6 +2,7 @@
 
 use super::super::history::{LAST, NOTHING_ELSE, Series, archived, change, ratio, series};
 use super::super::labels;
+use super::super::pooled::Pooled;
 use super::super::status::how_far;
 use fleet::{Fleet, FleetError, Job, LabSeen, Overview, Row, Seen, State};
 use journal::time::utc;
@@ -326,13 +327,19 @@ fn encoded(text: &str) -> String {
 async fn course_of(fleet: &Fleet, cell: &str) -> Result<Markup, FleetError> {
     let points = fleet.history(cell).await?;
     let all = series(fleet, &points).await?;
+    let mut pooled = Vec::new();
+    for series in &all {
+        pooled.push(series.pooled(fleet, cell).await?);
+    }
     Ok(html! {
         @if all.is_empty() { (sentence("No run of the archive has this cell.")) }
-        @for (at, series) in all.iter().enumerate() { (of_series(at, series)) }
+        @for (at, (series, pooled)) in all.iter().zip(&pooled).enumerate() {
+            (of_series(at, series, pooled))
+        }
     })
 }
 
-fn of_series(at: usize, series: &Series<'_>) -> Markup {
+fn of_series(at: usize, series: &Series<'_>, pooled: &[Pooled]) -> Markup {
     let count = series.points.len();
     let left_out = count.saturating_sub(DRAWN);
     let points = series.points.iter().skip(left_out);
@@ -388,6 +395,7 @@ fn of_series(at: usize, series: &Series<'_>) -> Markup {
                 }
                 (report::course(&drawn))
             }
+            @for part in pooled { p.note { "From run " (part.from + 1) " on, " (part.in_words()) "." } }
             @for (shift, differences) in &series.shifts {
                 h4 { "At " (archived(series.points[shift.at].0)) ": " (change(series.quantity, shift)) }
                 ul.what {
@@ -532,7 +540,7 @@ mod tests {
                 .map(|shift| (shift, Vec::new()))
                 .collect(),
         };
-        let text = of_series(0, &series).into_string();
+        let text = of_series(0, &series, &[]).into_string();
         for part in [
             "6 runs, 1 change",
             "<svg",
