@@ -41,7 +41,7 @@ bench-capture: build ## What a capture costs TCP, with it and without in turn (r
 bench-direct: build ## What our checks cost TCP over `direct`, beside iperf3 by hand (root)
 	bench/direct.py $(ARGS)
 
-bench-fleet: build ## What a fleet costs and carries: an idle agent, `status` of 10 000 jobs, leases and runs per second
+bench-fleet: build ## What a fleet costs and carries: an idle agent, `status` of 10 000 jobs, leases, runs and records per second
 	cargo run --release --locked --package cipherbench-fleet --example scale -- target/release/cipherbench
 
 bench-frames: build ## Frames per second of our generator and of iperf3 over one veth pair (root)

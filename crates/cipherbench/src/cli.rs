@@ -236,7 +236,7 @@ pub(crate) struct Resume {
 
 #[derive(Debug, Args)]
 pub(crate) struct Report {
-    /// Folder of the run
+    /// Folder of the run, or `fleet:JOB` of the fleet at $CIPHERBENCH_FLEET
     pub(crate) run: PathBuf,
     /// Write the documents into this folder, for a run that cannot be written to
     #[arg(long, value_name = "DIR")]
@@ -247,7 +247,7 @@ pub(crate) struct Report {
 
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// Folder of the run
+    /// Folder of the run, or `fleet:JOB` of the fleet at $CIPHERBENCH_FLEET
     pub(crate) run: PathBuf,
     /// Format
     #[arg(long, value_enum)]

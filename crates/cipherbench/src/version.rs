@@ -21,8 +21,12 @@ pub(crate) fn word() -> String {
 }
 
 /// Version and revision, followed by the crypto engines with their versions, or why one cannot be
-/// used here.
+/// used here; without the engines where the command line does not ask for them. They are tested for
+/// that, with libraries that would stay in memory.
 pub(crate) fn long() -> &'static str {
+    if std::env::args_os().all(|word| word != "--version") {
+        return short();
+    }
     static LONG: LazyLock<String> = LazyLock::new(|| {
         let engines = engine::engines()
             .iter()

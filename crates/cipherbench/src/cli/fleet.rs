@@ -138,6 +138,21 @@ pub(crate) enum FleetCommand {
         #[arg(long)]
         until_done: bool,
     },
+    /// Print each line of a job's journal as its run writes it, until the job has ended
+    ///
+    /// The server keeps them for a week. The run in the archive (`fetch`) is the whole.
+    Records {
+        /// The job's id
+        job: String,
+    },
+    /// Show the fleet in a browser, until SIGTERM: labs, queue, progress, reports, courses of cells
+    ///
+    /// The page only reads, and asks nobody who they are: whoever reaches the address sees it.
+    Serve {
+        /// Where it listens
+        #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8422")]
+        listen: SocketAddr,
+    },
     /// Cancel a job; a run of it is ended, and what is repeated is so no more
     Cancel {
         /// Its id

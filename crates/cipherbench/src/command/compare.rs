@@ -21,11 +21,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<Exit, Failure> {
     let runs = arguments.runs.iter();
     let runs: Vec<(String, Journal)> = runs
         .map(|dir| {
-            let job = dir.to_str().and_then(|dir| dir.strip_prefix("fleet:"));
-            let journal = match job {
-                Some(job) if !dir.exists() => journal::read(&fleet::cached(job)?)?,
-                _ => journal::read(dir)?,
-            };
+            let journal = fleet::journal_of(dir)?;
             Ok((dir.display().to_string(), journal))
         })
         .collect::<Result<_, Failure>>()?;

@@ -3,9 +3,9 @@
 use crate::cli::Figures;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use fleet::{Figure, RunFigures};
+use fleet::{Figure, LoadHistogram, RunFigures};
 use journal::Journal;
-use stats::{Reading, Results};
+use stats::{LoadLatency, Reading, Results};
 
 pub(crate) fn figures(arguments: &Figures) -> Result<Exit, Failure> {
     let journal = journal::read(&arguments.run)?;
@@ -22,9 +22,22 @@ fn of(journal: &Journal) -> RunFigures {
         let figures: Vec<Figure> = result.readings().iter().filter_map(figure).collect();
         (!figures.is_empty()).then(|| (cell.id.clone(), figures))
     });
+    let planned = journal.header.plan.cells.iter();
+    let histograms = planned.zip(&results.cells).filter_map(|(cell, result)| {
+        let loads = result.frames().map_or(&[][..], |frames| &frames.latency);
+        let histogram = |load: &LoadLatency| {
+            Some(LoadHistogram {
+                load_percent: load.percent?,
+                buckets: load.histogram.clone(),
+            })
+        };
+        let found: Vec<LoadHistogram> = loads.iter().filter_map(histogram).collect();
+        (!found.is_empty()).then(|| (cell.id.clone(), found))
+    });
     RunFigures {
         surroundings: compare::surroundings(journal),
         cells: measured.collect(),
+        histograms: histograms.collect(),
     }
 }
 

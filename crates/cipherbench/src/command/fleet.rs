@@ -1,9 +1,14 @@
 //! `cipherbench fleet …`: one queue of campaigns for many labs.
 
+mod cache;
 mod history;
+mod pooled;
+mod serve;
 mod status;
 
-use crate::cli::{DEFAULT_URL, Fleet as Arguments, FleetCommand};
+pub(crate) use cache::{folder_of, journal_of};
+
+use crate::cli::{Fleet as Arguments, FleetCommand};
 use crate::exit::{Exit, Failure};
 use crate::planning::load_lab;
 use crate::{output, signals};
@@ -107,6 +112,8 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
         }
         FleetCommand::Status { json, all } => status::status(&access, *json, *all),
         FleetCommand::Watch { until_done } => status::watch(&access, *until_done),
+        FleetCommand::Records { job } => status::records(&access, job),
+        FleetCommand::Serve { listen } => serve::serve(&access, *listen),
         FleetCommand::Cancel { job } => cancel(&access, job),
         FleetCommand::Release { job } => {
             let released = fleet::run(async { Fleet::connect(&access).await?.release(job).await });
@@ -148,41 +155,6 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
             Ok(Exit::Done)
         }
     }
-}
-
-/// The folder of an archived run, for commands that read runs: `fleet:JOB`, in the user's cache
-/// once it was fetched.
-pub(crate) fn cached(job: &str) -> Result<PathBuf, Failure> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let cache = set("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| Some(PathBuf::from(set("HOME")?).join(".cache")));
-    let Some(cache) = cache else {
-        let text = "there is no folder for runs of the fleet\nhelp: set XDG_CACHE_HOME or HOME, or use `cipherbench fleet fetch`";
-        return Err(Failure::new(Exit::Usage, text));
-    };
-    let url = std::env::var("CIPHERBENCH_FLEET").unwrap_or_else(|_| DEFAULT_URL.to_owned());
-    if !fleet::is_id(job) {
-        return Err(unknown(&job.escape_debug().to_string()));
-    }
-    let servers: String = url
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-        .collect();
-    let folder = cache.join("cipherbench/fleet").join(servers).join(job);
-    // A run that is there is whole, and does not change any more.
-    let found = fs::read_dir(&folder).into_iter().flatten().flatten();
-    let mut runs = found.map(|entry| entry.path());
-    if let Some(run) = runs.find(|run| run.join("journal.jsonl").is_file()) {
-        return Ok(run);
-    }
-    let access = Access {
-        url,
-        key: set("CIPHERBENCH_FLEET_KEY").map(PathBuf::from),
-        ca: set("CIPHERBENCH_FLEET_CA").map(PathBuf::from),
-    };
-    let run = fleet::run(async { fetch(&Fleet::connect(&access).await?, job, &folder).await });
-    run.map_err(failure)?.ok_or_else(|| unknown(job))
 }
 
 /// Labels behind a lab's name.

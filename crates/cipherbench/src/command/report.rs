@@ -1,5 +1,6 @@
 //! `cipherbench report RUN`: rebuilds every document from the journal.
 
+use super::fleet;
 use crate::cli::Report;
 use crate::exit::{Exit, Failure};
 use crate::{output, session};
@@ -7,11 +8,8 @@ use report::Folders;
 use std::fs;
 
 pub(crate) fn report(arguments: &Report) -> Result<Exit, Failure> {
-    let Report {
-        run: dir,
-        out,
-        form,
-    } = arguments;
+    let Report { run, out, form } = arguments;
+    let dir = &fleet::folder_of(run)?;
     let journal = journal::read(dir)?;
     output::warn(&journal.warnings);
     if let Some(out) = out {

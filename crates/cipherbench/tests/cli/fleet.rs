@@ -1,5 +1,9 @@
 //! A fleet of one lab, in memory, with a real nats-server.
 
+mod page;
+
+pub(crate) use page::a_fleet_is_seen_in_a_browser_and_a_run_is_followed_line_by_line;
+
 use crate::support::{Sandbox, end, finish, kill, read_line, start, wait_for};
 use nix::sys::signal::SIGTERM;
 use std::fs;
@@ -13,6 +17,14 @@ calibrate: false
 duts: [direct]
 trials: [load: { frame: 512 B, rate: 1000 frames/s, duration: 100 ms }]
 ";
+
+/// A free address, and the URL of a server there.
+fn free() -> (String, String) {
+    let address = TcpListener::bind("127.0.0.1:0")
+        .and_then(|port| port.local_addr())
+        .expect("a free port");
+    (address.to_string(), format!("nats://{address}"))
+}
 
 /// Why there can be no server here. Where CI runs it must be there.
 pub(crate) fn missing() -> Option<String> {
@@ -28,10 +40,7 @@ pub(crate) fn missing() -> Option<String> {
 pub(crate) fn a_campaign_goes_through_a_fleet_and_comes_back_whole() {
     let sandbox = Sandbox::new();
     sandbox.write("campaign.yaml", CAMPAIGN);
-    let address = TcpListener::bind("127.0.0.1:0")
-        .and_then(|port| port.local_addr())
-        .expect("a free port");
-    let url = format!("nats://{address}");
+    let (listen, url) = free();
     let fleet = |words: &[&str]| {
         let mut all = vec!["fleet", "--url", &url];
         all.extend(words);
@@ -42,7 +51,6 @@ pub(crate) fn a_campaign_goes_through_a_fleet_and_comes_back_whole() {
         all.extend(words);
         sandbox.interruptible(&all)
     };
-    let listen = address.to_string();
     let mut server = start(&mut interruptible(&["server", "--listen", &listen]));
     let line = read_line(&mut server);
     assert_eq!(line.trim(), format!("ready url={url}"));
@@ -148,6 +156,16 @@ pub(crate) fn a_campaign_goes_through_a_fleet_and_comes_back_whole() {
             "{compared}"
         );
     }
+    // So do other commands that read a run.
+    for words in [&["report", "--json"][..], &["export", "--format", "csv"]] {
+        let run = format!("fleet:{job}");
+        let mut command = sandbox.program(&[&[words[0], &run], &words[1..]].concat());
+        command
+            .env("CIPHERBENCH_FLEET", &url)
+            .env("XDG_CACHE_HOME", sandbox.path("cache"));
+        let read = end(&mut command).exits(0).stdout;
+        assert!(read.contains(cell), "{words:?}: {read}");
+    }
     compare("fleet:nothing")
         .exits(2)
         .says("the fleet has no job nothing");
@@ -176,10 +194,7 @@ pub(crate) fn users_do_what_they_may_and_a_campaign_loads_what_the_agent_allows(
     sandbox.write("users", &users.concat());
     sandbox.write("trust", &users[1].replace("submitter ", ""));
     sandbox.write("allow", "# what campaigns may load here\n");
-    let address = TcpListener::bind("127.0.0.1:0")
-        .and_then(|port| port.local_addr())
-        .expect("a free port");
-    let (listen, url) = (address.to_string(), format!("nats://{address}"));
+    let (listen, url) = free();
     let words = ["fleet", "server", "--listen", &listen, "--users", "users"];
     let mut server = start(&mut sandbox.interruptible(&words));
     assert_eq!(read_line(&mut server).trim(), format!("ready url={url}"));

@@ -156,6 +156,7 @@ fn main() -> ExitCode {
             a_campaign_goes_through_a_fleet_and_comes_back_whole,
             a_server_has_tls_and_follows_its_users_and_its_certificate,
             users_do_what_they_may_and_a_campaign_loads_what_the_agent_allows,
+            a_fleet_is_seen_in_a_browser_and_a_run_is_followed_line_by_line,
         ),
         tests!(None, devices:
             a_functional_trial_ends_in_a_table,

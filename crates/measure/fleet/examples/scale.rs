@@ -1,15 +1,21 @@
 //! What a fleet costs and carries, with a real nats-server on this machine: an idle agent, `status`
-//! with many jobs, the time from submit to start, leases and runs per second of the server.
+//! with many jobs, the time from submit to start; and what the server takes on one core: leases,
+//! runs, records of a thousand agents, and as many that follow the queue.
 //!
 //! `cargo run --release --package cipherbench-fleet --example scale -- [PROGRAM]`; with a PROGRAM
 //! (`target/release/cipherbench`) the idle agent is its `fleet agent memory`.
 
+use async_nats::jetstream::kv::Watch;
+use async_nats::{Client, HeaderMap};
 use fleet::{
     Access, Agent, AgentLab, Change, Figure, Fleet, Held, Job, Manifest, RunFigures, RunFile,
     Selector, Server, ServerOptions, State, free_address, submit, upload, watch,
 };
+use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde::Serialize;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -23,6 +29,12 @@ const QUEUED: usize = 500;
 const CELL: &str = "throughput-1500-direct";
 /// Agents with one lab each, whose leases are renewed.
 const AGENTS: usize = 1000;
+/// What each of them sends of its journal, line by line, and how long a line is: of a trial of
+/// frames with its latency histogram.
+const RECORDS: usize = 10;
+const RECORD_BYTES: usize = 4000;
+/// The core of the server while it is measured; these agents have the others.
+const SERVERS_CORE: &str = "0";
 const IDLE: Duration = Duration::from_secs(60);
 /// Of the kernel's accounting (USER_HZ).
 const TICKS_PER_S: f64 = 100.0;
@@ -54,9 +66,12 @@ fn main() {
     idle_agent(&access, folder.path(), program.as_deref());
     fleet::run(async {
         submit_to_start(&access).await;
+        pin(server.pid());
         leases(&access.url, server.pid()).await;
         runs(&access, folder.path(), server.pid()).await;
-        followers(&access.url).await;
+        let agents = connect(&access.url).await;
+        records(&agents, server.pid()).await;
+        followers(&agents, &access.url, server.pid()).await;
     });
 }
 
@@ -119,6 +134,7 @@ async fn fill(access: &Access) {
         // As long as a machine's record.
         surroundings: serde_json::json!({ "environment": { "all": "x".repeat(2000) } }),
         cells: BTreeMap::from([(CELL.to_owned(), vec![figure(), figure()])]),
+        histograms: BTreeMap::new(),
     };
     let (jobs, states) = (
         bucket(url, "fleet-jobs").await,
@@ -357,20 +373,100 @@ async fn leases(url: &str, server: u32) {
     );
 }
 
-/// How many agents can follow the queue.
-async fn followers(url: &str) {
-    let states = bucket(url, "fleet-states").await;
-    let mut watches = Vec::new();
-    for _ in 0..2 * AGENTS {
-        match states.watch_all().await {
-            Ok(watch) => watches.push(watch),
-            Err(error) => {
-                println!("followers of the queue: {} ({error})", watches.len());
-                return;
+/// Puts a program on one core, with all of its threads.
+fn pin(pid: u32) {
+    let mut taskset = Command::new("taskset");
+    taskset.args(["--all-tasks", "--cpu-list", "--pid", SERVERS_CORE]);
+    let pinned = taskset.arg(pid.to_string()).output();
+    assert!(pinned.expect("taskset").status.success());
+}
+
+/// As many connections as agents, on which each does its own.
+async fn connect(url: &str) -> Vec<Client> {
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
+    setrlimit(Resource::RLIMIT_NOFILE, most, most).expect("as many files as may be");
+    let connect = |_| async { async_nats::connect(url).await.expect("a server") };
+    let agents = stream::iter(0..AGENTS).map(connect).buffered(AT_ONCE);
+    agents.collect().await
+}
+
+/// How many records the server takes of all agents at once, each sent when the one before is kept.
+async fn records(agents: &[Client], server: u32) {
+    let times = RefCell::new(Vec::new());
+    let text = "x".repeat(RECORD_BYTES);
+    let send = |(agent, client): (usize, &Client)| {
+        let context = async_nats::jetstream::new(client.clone());
+        let (times, text) = (&times, &text);
+        async move {
+            for line in 1..=RECORDS {
+                let mut headers = HeaderMap::new();
+                headers.insert("Nats-Msg-Id", format!("agent-{agent}-{line}"));
+                let subject = format!("fleet.records.agent-{agent}");
+                let since = Instant::now();
+                let sent = context.publish_with_headers(subject, headers, text.clone().into());
+                let kept = sent.await.expect("sent").await;
+                kept.expect("kept");
+                times.borrow_mut().push(since.elapsed());
             }
         }
+    };
+    let (since, before) = (Instant::now(), cpu(server));
+    let all = agents.iter().enumerate().map(send);
+    join_all(all).await;
+    let took = since.elapsed().as_secs_f64();
+    let mut times = times.into_inner();
+    times.sort();
+    let count = times.len() as f64;
+    println!(
+        "records of {RECORD_BYTES} B from {AGENTS} agents: {:.0} per second, {:.1} MB/s, {:.0} µs of the server's \
+         processor each; kept after {:.0} ms (median), {:.0} ms (99 %)",
+        count / took,
+        count * RECORD_BYTES as f64 / took / 1e6,
+        (cpu(server) - before) / count * 1e6,
+        times[times.len() / 2].as_secs_f64() * 1e3,
+        times[times.len() * 99 / 100].as_secs_f64() * 1e3
+    );
+}
+
+/// Whether all agents can follow the queue at once, and when the last one sees a change.
+async fn followers(agents: &[Client], url: &str, server: u32) {
+    let before = memory_mb(server, "VmRSS:");
+    let watch = |client: Client| async {
+        let context = async_nats::jetstream::new(client);
+        let states = context
+            .get_key_value("fleet-states")
+            .await
+            .expect("a bucket");
+        states.watch_all().await
+    };
+    let watches = stream::iter(agents.to_vec()).map(watch).buffered(AT_ONCE);
+    let watches: Vec<_> = watches.collect().await;
+    let refused = watches.iter().filter_map(|watch| watch.as_ref().err());
+    if let Some(error) = refused.clone().next() {
+        println!(
+            "followers of the queue: {} of {AGENTS} refused ({error})",
+            refused.count()
+        );
+        return;
     }
-    println!("followers of the queue: {} and more", watches.len());
+    let after = memory_mb(server, "VmRSS:");
+    let states = bucket(url, "fleet-states").await;
+    let since = Instant::now();
+    states.put("x", "{}".into()).await.expect("kept");
+    let see = |watch: Result<Watch, _>| async {
+        watch
+            .expect("a watch")
+            .next()
+            .await
+            .expect("a change")
+            .expect("a state");
+    };
+    join_all(watches.into_iter().map(see)).await;
+    println!(
+        "followers of the queue: {AGENTS}, the last one sees a change after {:.0} ms; {:.0} kB of the server's memory each",
+        since.elapsed().as_secs_f64() * 1e3,
+        (after - before) / AGENTS as f64 * 1e3
+    );
 }
 
 /// How many runs the server takes, of 1 MB in six files.

@@ -9,11 +9,12 @@ use crate::archive::upload;
 use crate::bucket::{Found, Swap};
 use crate::connection::Access;
 use crate::error::FleetError;
-use crate::kept::{Disk, Kept, identity};
+use crate::kept::{Disk, JOURNAL, Kept, identity};
 use crate::lease::{BEAT, Lease};
 use crate::message::{Job, LabOffer, State};
 use crate::queue::{ATTEMPTS_MAX, is_id};
 use crate::random_word;
+use crate::records::Sender;
 use crate::repeat::Repeats;
 use crate::signing::Trust;
 use crate::store::Fleet;
@@ -188,6 +189,7 @@ impl Tender<'_> {
             incarnation: random_word(),
             labels: self.lab.labels.clone(),
             job: None,
+            progress: None,
             beats: 0,
         };
         let name = self.lab.name.clone();
@@ -242,7 +244,7 @@ impl Tender<'_> {
             }
             if since.elapsed() >= BEAT {
                 since = Instant::now();
-                if !lease.renew(&self.fleet, of_left.as_deref()).await? {
+                if !lease.renew(&self.fleet, of_left.as_deref(), None).await? {
                     say(format!("{name}: another agent has the lab now"));
                     return Ok(());
                 }
@@ -369,7 +371,7 @@ impl Tender<'_> {
     ) -> Result<bool, FleetError> {
         let id = kept.job.id.clone();
         let name = self.lab.name.clone();
-        if !lease.renew(&self.fleet, Some(&id)).await? {
+        if !lease.renew(&self.fleet, Some(&id), None).await? {
             return Ok(false);
         }
         if kept.exit.is_none() {
@@ -386,7 +388,7 @@ impl Tender<'_> {
                 Ended::Taken => {
                     say(format!("{name}: job {id} was taken away"));
                     self.disk.forget(&id)?;
-                    return lease.renew(&self.fleet, None).await;
+                    return lease.renew(&self.fleet, None, None).await;
                 }
                 Ended::Exit(exit, said)
                     if !WITH_A_RUN.contains(&exit) && self.disk.lack().is_some() =>
@@ -404,7 +406,7 @@ impl Tender<'_> {
                     say(format!("{name}: job {id}: {reason}"));
                     self.end(&id, &State::Parked { reason }).await?;
                     self.disk.forget(&id)?;
-                    return lease.renew(&self.fleet, None).await;
+                    return lease.renew(&self.fleet, None, None).await;
                 }
                 Ended::Exit(exit, _) => {
                     kept.exit = Some(exit);
@@ -422,7 +424,7 @@ impl Tender<'_> {
             return Ok(true);
         };
         loop {
-            if !lease.renew(&self.fleet, Some(&id)).await? {
+            if !lease.renew(&self.fleet, Some(&id), None).await? {
                 return Ok(false);
             }
             match upload(&self.fleet, &id, &run).await {
@@ -436,6 +438,8 @@ impl Tender<'_> {
                 }
             }
         }
+        let journal = || Some(run.join(JOURNAL));
+        Sender::new(&self.fleet, &id, &journal).finish().await;
         // Made of the run, which is in the archive: a job does not wait for it.
         if let Some(figures) = self.figures(&run).await {
             let labels = &self.lab.labels;
@@ -448,7 +452,7 @@ impl Tender<'_> {
         self.end(&id, &State::Done { held, exit }).await?;
         say(format!("{name}: job {id} is done (exit code {exit})"));
         self.disk.forget(&id)?;
-        lease.renew(&self.fleet, None).await
+        lease.renew(&self.fleet, None, None).await
     }
 
     /// Writes a job's end, unless it is not this agent's any more.

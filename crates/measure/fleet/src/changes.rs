@@ -2,7 +2,8 @@
 
 use crate::bucket::Seen;
 use crate::error::FleetError;
-use crate::message::{Job, State};
+use crate::message::{Job, LabOffer, State};
+use crate::progress::Progress;
 use crate::store::Fleet;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -18,12 +19,15 @@ const RETRY: Duration = Duration::from_secs(1);
 pub enum Change<'a> {
     /// A job has not ended when the watch begins, or its state is another now.
     Job(&'a Job, &'a State),
+    /// Of the job with this id a trial more has ended.
+    Progress(&'a str, &'a Progress),
     /// The server does not answer; what happened meanwhile is seen when it does.
     Away(&'a str),
 }
 
 enum Event {
     State(String, State),
+    Lab(LabOffer),
     Current,
     Away(FleetError),
 }
@@ -57,7 +61,24 @@ impl Fleet {
                 sleep(RETRY).await;
             }
         };
+        // Each lease has how far the run of its job is.
+        let follow_labs = async {
+            loop {
+                // What keeps it from going on is reported of the states.
+                let _ = self
+                    .labs
+                    .follow::<LabOffer>(|seen| {
+                        if let Seen::Entry(_, Some(found)) = seen {
+                            send(Event::Lab(found.value));
+                        }
+                        ControlFlow::Continue(())
+                    })
+                    .await;
+                sleep(RETRY).await;
+            }
+        };
         let show = async {
+            let mut progress: BTreeMap<String, Progress> = BTreeMap::new();
             let mut open: BTreeMap<String, State> = BTreeMap::new();
             let mut is_current = false;
             while let Some(event) = events.recv().await {
@@ -73,11 +94,22 @@ impl Fleet {
                         if let Some(job) = self.job_at_last(&id).await {
                             see(Change::Job(&job, &state));
                         }
-                        match state.is_final() {
-                            true => open.remove(&id),
-                            false => open.insert(id, state),
-                        };
+                        if state.is_final() {
+                            open.remove(&id);
+                            progress.remove(&id);
+                        } else {
+                            open.insert(id, state);
+                        }
                     }
+                    Event::Lab(LabOffer {
+                        job: Some(id),
+                        progress: Some(now),
+                        ..
+                    }) if open.contains_key(&id) && progress.get(&id) != Some(&now) => {
+                        see(Change::Progress(&id, &now));
+                        progress.insert(id, now);
+                    }
+                    Event::Lab(_) => {}
                     Event::Current => is_current = true,
                     Event::Away(error) => {
                         is_current = false;
@@ -91,6 +123,7 @@ impl Fleet {
         };
         tokio::select! {
             () = follow => {}
+            () = follow_labs => {}
             () = show => {}
             _ = stop.wait_for(|stop| *stop) => {}
         }

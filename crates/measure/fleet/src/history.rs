@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! at.CELL.JOB    the cell's figures in that run; CELL: the beginning of the SHA-256 of its id
+//! hist.CELL.JOB  its latency histograms in that run, if it has some
 //! in.JOB         what the run was measured with and in
 //! cell.CELL      the cell's id, written last
 //! ```
@@ -22,6 +23,8 @@ use std::collections::BTreeMap;
 
 /// Requests at once.
 const AT_ONCE: usize = 16;
+/// Longer histograms are not kept: an entry has a limit.
+const BUCKETS_MAX: usize = 15_000;
 
 /// What `cipherbench figures RUN` prints.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -30,6 +33,18 @@ pub struct RunFigures {
     pub surroundings: Value,
     /// By the id of each cell that was measured.
     pub cells: BTreeMap<String, Vec<Figure>>,
+    /// Latency histograms by the id of the cell.
+    #[serde(default)]
+    pub histograms: BTreeMap<String, Vec<LoadHistogram>>,
+}
+
+/// Latencies of a cell under one load in one run, over all repeats.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadHistogram {
+    /// The load in per cent of the throughput.
+    pub load_percent: u8,
+    /// Highest value of a bucket in nanoseconds and frames in it, rising.
+    pub buckets: Vec<(u64, u64)>,
 }
 
 /// A quantity of a cell in one run.
@@ -85,6 +100,13 @@ impl Fleet {
             .chain(&job.labels)
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();
+        for (cell, histograms) in &run.histograms {
+            let buckets: usize = histograms.iter().map(|one| one.buckets.len()).sum();
+            if buckets <= BUCKETS_MAX {
+                let key = format!("hist.{}.{}", key_of(cell), job.id);
+                self.figures.swap(&key, 0, histograms).await?;
+            }
+        }
         let add = |(cell, figures): (String, Vec<Figure>)| {
             let point = Point {
                 job: job.id.clone(),
@@ -135,6 +157,25 @@ impl Fleet {
             .collect();
         points.sort_by_key(|(revision, _)| *revision);
         Ok(points.into_iter().map(|(_, point)| point).collect())
+    }
+
+    /// A cell's latency histograms in these runs, by job; runs without some are left out.
+    ///
+    /// # Errors
+    /// When the server cannot be asked.
+    pub async fn histograms(
+        &self,
+        cell: &str,
+        jobs: &[&str],
+    ) -> Result<BTreeMap<String, Vec<LoadHistogram>>, FleetError> {
+        let start = format!("hist.{}.", key_of(cell));
+        let keys = jobs.iter().map(|job| format!("{start}{job}"));
+        let found = self.figures.read_each(keys).await?.into_iter();
+        let by_job = found.filter_map(|(key, found)| {
+            let job = key.strip_prefix(&start)?.to_owned();
+            Some((job, found.value))
+        });
+        Ok(by_job.collect())
     }
 
     /// What a run was measured with and in; nothing if that is not known.

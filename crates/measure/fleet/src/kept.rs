@@ -16,6 +16,8 @@ use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+/// What a run's folder is known by.
+pub(crate) const JOURNAL: &str = "journal.jsonl";
 /// Without this much room no run begins or goes on: it would end in the midst of a trial.
 const ROOM_MIN: u64 = 64 << 20;
 
@@ -126,7 +128,7 @@ impl Disk {
     pub(crate) fn run_of(&self, id: &str) -> Option<PathBuf> {
         let runs = fs::read_dir(self.job_folder(id).join("runs")).ok()?;
         let mut runs: Vec<PathBuf> = runs.flatten().map(|entry| entry.path()).collect();
-        runs.retain(|run| run.join("journal.jsonl").is_file());
+        runs.retain(|run| run.join(JOURNAL).is_file());
         runs.sort();
         runs.pop()
     }

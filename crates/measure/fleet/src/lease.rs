@@ -8,6 +8,7 @@
 use crate::bucket::{Found, Swap};
 use crate::error::FleetError;
 use crate::message::LabOffer;
+use crate::progress::Progress;
 use crate::store::Fleet;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
@@ -15,7 +16,7 @@ use tokio::time::sleep;
 /// Between renewals.
 pub(crate) const BEAT: Duration = Duration::from_secs(2);
 /// Without a renewal for this long a lab without a job is free.
-const EXPIRY: Duration = Duration::from_secs(10);
+pub(crate) const EXPIRY: Duration = Duration::from_secs(10);
 /// Between looks at a lab that another agent has.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -24,6 +25,8 @@ const LOOK: Duration = Duration::from_millis(500);
 pub(crate) struct Lease {
     pub(crate) offer: LabOffer,
     revision: u64,
+    /// A renewal whose answer was not awaited.
+    pending: Option<LabOffer>,
 }
 
 impl Lease {
@@ -56,7 +59,11 @@ impl Lease {
             if may_take {
                 let swapped = fleet.labs.swap(&offer.lab, revision, &offer).await?;
                 if let Swap::Made(revision) = swapped {
-                    return Ok(Self { offer, revision });
+                    return Ok(Self {
+                        offer,
+                        revision,
+                        pending: None,
+                    });
                 }
                 continue;
             }
@@ -80,7 +87,8 @@ impl Lease {
         }
     }
 
-    /// Renews it, with the job that runs there. Returns whether this agent still has the lab.
+    /// Renews it, with the job that runs there and how far its run is. Returns whether this agent
+    /// still has the lab.
     ///
     /// # Errors
     /// When the user may not.
@@ -88,13 +96,27 @@ impl Lease {
         &mut self,
         fleet: &Fleet,
         job: Option<&str>,
+        progress: Option<Progress>,
     ) -> Result<bool, FleetError> {
+        // It may have been made: only the same one again shows whether it was.
+        if let Some(pending) = self.pending.clone()
+            && !self.swap(fleet, pending).await?
+        {
+            return Ok(false);
+        }
         let offer = LabOffer {
             job: job.map(str::to_owned),
+            progress,
             beats: self.offer.beats + 1,
             ..self.offer.clone()
         };
+        self.swap(fleet, offer).await
+    }
+
+    async fn swap(&mut self, fleet: &Fleet, offer: LabOffer) -> Result<bool, FleetError> {
+        self.pending = Some(offer.clone());
         let swapped = fleet.labs.swap(&offer.lab, self.revision, &offer).await?;
+        self.pending = None;
         Ok(match swapped {
             Swap::Made(revision) => {
                 (self.offer, self.revision) = (offer, revision);

@@ -1,5 +1,6 @@
 //! What the server keeps, as JSON.
 
+use crate::progress::Progress;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -173,6 +174,9 @@ pub struct LabOffer {
     pub labels: BTreeMap<String, String>,
     /// The job that runs there. While there is one, no other agent takes the lab.
     pub job: Option<String>,
+    /// How far its run is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
     /// Renewals so far: an entry that changes is alive.
     pub beats: u64,
 }

@@ -76,7 +76,15 @@ impl Fleet {
     /// # Errors
     /// When the server cannot be asked.
     pub async fn list(&self, ended: Option<usize>) -> Result<Listing, FleetError> {
-        let mut states = self.states().await?;
+        self.list_of(self.states().await?, ended).await
+    }
+
+    /// The same of known states.
+    pub(crate) async fn list_of(
+        &self,
+        mut states: BTreeMap<String, State>,
+        ended: Option<usize>,
+    ) -> Result<Listing, FleetError> {
         let finals = states.values().filter(|state| state.is_final()).count();
         let left_out = ended.map_or(0, |ended| finals.saturating_sub(ended));
         let mut leave = left_out;

@@ -5,6 +5,8 @@ use crate::connection::{Access, Connection};
 use crate::denial::Denials;
 use crate::error::{FleetError, refused};
 use crate::message::SCHEMA;
+use crate::streams;
+use async_nats::jetstream::Context;
 use async_nats::jetstream::object_store::ObjectStore;
 use async_nats::rustls::pki_types::CertificateDer;
 
@@ -34,6 +36,7 @@ pub struct Fleet {
     pub(crate) figures: Bucket,
     pub(crate) files: ObjectStore,
     pub(crate) denials: Denials,
+    pub(crate) context: Context,
 }
 
 impl Fleet {
@@ -97,6 +100,7 @@ impl Fleet {
                 .await
                 .map_err(|error| refused("open the archive".to_owned(), &error))?,
             denials: connection.denials.clone(),
+            context: context.clone(),
         })
     }
 
@@ -130,6 +134,7 @@ impl Fleet {
                 subject,
             }),
         }
+        streams::complete(&connection.context).await?;
         let meta = connection.context.get_key_value("fleet-meta").await;
         let meta = meta.map_err(|error| refused("open bucket fleet-meta".to_owned(), &error))?;
         let meta = connection.bucket(meta);

@@ -10,6 +10,7 @@
 //! in a section.
 
 mod area;
+pub(crate) mod course;
 pub(crate) mod cpu;
 mod curves;
 pub(crate) mod datagrams;

@@ -17,7 +17,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use parts::{figure, rich, table};
 use screens::Parts;
 
-const STYLE: &str = include_str!("html/style.css");
+/// The style sheet of the page.
+pub(crate) const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/page.js");
 /// Asks the browser itself to refuse whatever is not in the file, and every script but ours, which
 /// the hash identifies: a test prints it after a change.

@@ -31,6 +31,7 @@ mod table;
 mod tables;
 mod text;
 
+pub use chart::course::{Course, CourseChange, CoursePoint, course};
 pub use documents::{
     CSV_NAME, Documents, ForPeople, HTML_NAME, JSON_NAME, MARKDOWN_NAME, Report, WriteError,
 };
@@ -39,6 +40,9 @@ pub use export::{ExportFormat, export};
 use journal::Journal;
 use layout::Run;
 use std::path::Path;
+
+/// The style sheets of pages and charts: light, dark and print, for narrow and wide screens.
+pub const STYLES: [&str; 2] = [html::STYLE, chart::STYLE];
 
 /// Builds every document of a run, complete or not.
 #[must_use]

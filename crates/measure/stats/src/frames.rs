@@ -27,7 +27,10 @@ pub use disturbed::{
     EventPlace, EventResult, EventTimes, FailoverResult, HOSTILE_LOSS_PPM, HostileResult,
     HostileShare, RekeyResult, ResetResult, SetupResult,
 };
-pub use latency::{DirectionLatency, LoadLatency, RoundTrip, histogram_percentile};
+pub use latency::{
+    DirectionLatency, LoadLatency, RoundTrip, histogram_percentile, merged_histogram,
+    merged_percentile,
+};
 pub use loads::LoadResult;
 pub use loss::{DirectionLoss, LossAccount};
 pub use mean::MeanFrameRate;

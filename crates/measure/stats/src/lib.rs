@@ -80,6 +80,7 @@ pub use frames::{
     RecoveryResult, RekeyResult, ResetResult, RoundTrip, STALL_NS, ServiceResult,
     ServiceStepResult, SetupResult, SoakCapacity, SoakResult, SoakRun, SoakStall, SoakVerdict,
     ThroughputResult, TrafficInfo, TrialSpread, histogram_percentile, longest_burst,
+    merged_histogram, merged_percentile,
 };
 pub use goodput::{GOODPUT_DRIFT_BOUND, GOODPUT_DRIFT_MIN_NS, GoodputDrift};
 pub use http::{HttpFigures, HttpLimit, HttpTimesResult, Percentiles};

@@ -1,5 +1,6 @@
 //! `cipherbench fleet history`: the course of a cell over the runs of the archive.
 
+use super::pooled::{Pooled, parts};
 use super::{failure, labels};
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -13,17 +14,42 @@ use std::fmt::Write;
 use units::human::counted;
 
 /// The last runs, which are always listed.
-const LAST: usize = 20;
+pub(super) const LAST: usize = 20;
 
 /// A run and the value there.
 type Valued<'a> = (&'a Point, f64);
 
 /// A quantity of the cell over all runs that have it.
-struct Series<'a> {
-    quantity: Quantity,
-    load_percent: Option<u8>,
-    points: Vec<Valued<'a>>,
-    shifts: Vec<(Shift, Vec<Difference>)>,
+pub(super) struct Series<'a> {
+    pub(super) quantity: Quantity,
+    pub(super) load_percent: Option<u8>,
+    pub(super) points: Vec<Valued<'a>>,
+    pub(super) shifts: Vec<(Shift, Vec<Difference>)>,
+}
+
+impl Series<'_> {
+    /// The quantity, and the load if it is one of several.
+    pub(super) fn title(&self) -> String {
+        let load = self
+            .load_percent
+            .map_or_else(String::new, |percent| format!(" at {percent} % load"));
+        format!("{}{load}", self.quantity.word())
+    }
+
+    /// Percentiles of all frames of the runs between changes. They are with the medians of
+    /// latencies under a load, so that they are there once for each load.
+    pub(super) async fn pooled(
+        &self,
+        fleet: &Fleet,
+        cell: &str,
+    ) -> Result<Vec<Pooled>, FleetError> {
+        let (Quantity::LatencyP50, Some(load)) = (self.quantity, self.load_percent) else {
+            return Ok(Vec::new());
+        };
+        let jobs: Vec<&str> = self.points.iter().map(|(point, _)| &*point.job).collect();
+        let changes = self.shifts.iter().map(|(shift, _)| shift.at);
+        parts(fleet, (cell, load), &jobs, changes).await
+    }
 }
 
 pub(super) fn history(access: &Access, cell: Option<&str>, as_json: bool) -> Result<Exit, Failure> {
@@ -33,13 +59,12 @@ pub(super) fn history(access: &Access, cell: Option<&str>, as_json: bool) -> Res
     let text = fleet::run(async {
         let fleet = Fleet::connect(access).await?;
         let points = fleet.history(cell).await?;
-        let mut all = series(&points);
-        for series in &mut all {
-            for (shift, differences) in &mut series.shifts {
-                let [before, after] = [shift.at - 1, shift.at].map(|at| series.points[at].0);
-                *differences = between(&fleet, before, after).await?;
-            }
+        let all = series(&fleet, &points).await?;
+        let mut pooled = Vec::new();
+        for series in &all {
+            pooled.push(series.pooled(&fleet, cell).await?);
         }
+        let all: Vec<_> = all.iter().zip(&pooled).collect();
         Ok((!points.is_empty()).then(|| match as_json {
             true => in_json(cell, &all),
             false => in_words(cell, &all),
@@ -66,7 +91,22 @@ fn list_cells(access: &Access) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn series(points: &[Point]) -> Vec<Series<'_>> {
+/// Each quantity over the runs, with its changes and what else changed there.
+pub(super) async fn series<'a>(
+    fleet: &Fleet,
+    points: &'a [Point],
+) -> Result<Vec<Series<'a>>, FleetError> {
+    let mut all = by_quantity(points);
+    for series in &mut all {
+        for (shift, differences) in &mut series.shifts {
+            let [before, after] = [shift.at - 1, shift.at].map(|at| series.points[at].0);
+            *differences = between(fleet, before, after).await?;
+        }
+    }
+    Ok(all)
+}
+
+fn by_quantity(points: &[Point]) -> Vec<Series<'_>> {
     let mut by_key: BTreeMap<(&str, Option<u8>), Vec<Valued<'_>>> = BTreeMap::new();
     for point in points {
         for figure in &point.figures {
@@ -111,23 +151,25 @@ async fn between(
     Ok(all)
 }
 
-fn in_words(cell: &str, all: &[Series<'_>]) -> String {
+type WithPooled<'a> = (&'a Series<'a>, &'a Vec<Pooled>);
+
+fn in_words(cell: &str, all: &[WithPooled<'_>]) -> String {
     let mut text = format!("{cell}\n");
-    for series in all {
-        let load = series
-            .load_percent
-            .map_or_else(String::new, |percent| format!(" at {percent} % load"));
+    for (series, pooled) in all {
         let count = series.points.len();
         let _ = writeln!(
             text,
-            "\n{}{load}, {}, {}",
-            series.quantity.word(),
+            "\n{}, {}, {}",
+            series.title(),
             counted(count as u64, "run"),
             match series.shifts.len() {
                 0 => "no change found".to_owned(),
                 shifts => counted(shifts as u64, "change"),
             }
         );
+        for part in pooled.iter() {
+            let _ = writeln!(text, "  from run {} on, {}", part.from + 1, part.in_words());
+        }
         let mut left_out = 0;
         for (at, (point, value)) in series.points.iter().enumerate() {
             let shift = series.shifts.iter().find(|(shift, _)| shift.at == at);
@@ -158,14 +200,7 @@ fn in_words(cell: &str, all: &[Series<'_>]) -> String {
 }
 
 fn shift_in_words(quantity: Quantity, shift: &Shift, differences: &[Difference]) -> String {
-    let mut text = format!(
-        "  --- {} times ({} to {}): {} before, {} from here on\n",
-        ratio(shift.ratio),
-        ratio(shift.low),
-        ratio(shift.high),
-        quantity.print(shift.before),
-        quantity.print(shift.after)
-    );
+    let mut text = format!("  --- {}\n", change(quantity, shift));
     for difference in differences {
         let _ = writeln!(
             text,
@@ -174,23 +209,39 @@ fn shift_in_words(quantity: Quantity, shift: &Shift, differences: &[Difference])
         );
     }
     if differences.is_empty() {
-        text.push_str("      nothing that is recorded of lab, machine and program changed here\n");
+        let _ = writeln!(text, "      {NOTHING_ELSE}");
     }
     text
 }
 
-fn ratio(value: f64) -> String {
+/// What is said where a figure changed and nothing else did.
+pub(super) const NOTHING_ELSE: &str =
+    "nothing that is recorded of lab, machine and program changed here";
+
+/// By how much a figure changed, and from what to what.
+pub(super) fn change(quantity: Quantity, shift: &Shift) -> String {
+    format!(
+        "{} times ({} to {}): {} before, {} from here on",
+        ratio(shift.ratio),
+        ratio(shift.low),
+        ratio(shift.high),
+        quantity.print(shift.before),
+        quantity.print(shift.after)
+    )
+}
+
+pub(super) fn ratio(value: f64) -> String {
     format!("{value:.3}")
 }
 
-fn archived(point: &Point) -> String {
+pub(super) fn archived(point: &Point) -> String {
     utc(point.archived_at.saturating_mul(1_000_000_000))
 }
 
-fn in_json(cell: &str, all: &[Series<'_>]) -> String {
+fn in_json(cell: &str, all: &[WithPooled<'_>]) -> String {
     let series: Vec<Value> = all
         .iter()
-        .map(|series| {
+        .map(|(series, pooled)| {
             let points: Vec<Value> = series
                 .points
                 .iter()
@@ -201,7 +252,7 @@ fn in_json(cell: &str, all: &[Series<'_>]) -> String {
                 .iter()
                 .map(|(shift, differences)| json!({ "shift": shift, "differences": differences }))
                 .collect();
-            json!({ "key": series.quantity.key(), "load_percent": series.load_percent, "points": points, "shifts": shifts })
+            json!({ "key": series.quantity.key(), "load_percent": series.load_percent, "points": points, "shifts": shifts, "pooled": pooled })
         })
         .collect();
     format!("{}\n", json!({ "cell": cell, "series": series }))

@@ -1,9 +1,9 @@
 //! `cipherbench fleet status` and `watch`: labs, jobs and their changes, in words or as JSON.
 
-use super::{failure, labels, stop_channel};
+use super::{failure, labels, stop_channel, unknown};
 use crate::exit::{Exit, Failure};
 use crate::output;
-use fleet::{Access, Change, Fleet, Job, LabOffer, Listing, Row, State};
+use fleet::{Access, Change, Fleet, Job, LabOffer, Listing, Progress, Record, Row, State};
 use std::fmt::Write;
 use std::time::Duration;
 use units::human::counted;
@@ -49,7 +49,10 @@ pub(super) fn watch(access: &Access, until_done: bool) -> Result<Exit, Failure> 
             Change::Job(job, state) if printed.is_ok() => {
                 printed = output::stdout(&line(job, state));
             }
-            Change::Job(..) => {}
+            Change::Progress(job, progress) if printed.is_ok() => {
+                printed = output::stdout(&format!("{job} {}\n", how_far(progress)));
+            }
+            Change::Job(..) | Change::Progress(..) => {}
             Change::Away(reason) => output::stderr(&format!("{reason}\n")),
         };
         fleet.watch(until_done, stop, see).await;
@@ -58,6 +61,34 @@ pub(super) fn watch(access: &Access, until_done: bool) -> Result<Exit, Failure> 
     watched.map_err(failure)?;
     printed?;
     Ok(Exit::Done)
+}
+
+/// Prints each line of a job's journal as it comes, until the job has ended.
+pub(super) fn records(access: &Access, job: &str) -> Result<Exit, Failure> {
+    let mut printed = Ok(());
+    let see = |record: Record| {
+        if printed.is_ok() {
+            printed = output::stdout(&format!("{}\n", record.text));
+        }
+    };
+    let followed = fleet::run(async {
+        let fleet = Fleet::connect(access).await?;
+        fleet.follow_records(job, see).await
+    });
+    let is_known = followed.map_err(failure)?;
+    printed?;
+    match is_known {
+        true => Ok(Exit::Done),
+        false => Err(unknown(job)),
+    }
+}
+
+/// How far a run is: `3 of 20 trials, last CELL #2: measured`.
+pub(super) fn how_far(progress: &Progress) -> String {
+    let last = progress.last.as_ref().map_or_else(String::new, |last| {
+        format!(", last {} #{}: {}", last.cell, last.repeat, last.outcome)
+    });
+    format!("{} of {} trials{last}", progress.done, progress.planned)
 }
 
 fn in_words(offers: &[LabOffer], repeats: &[Job], listing: &Listing) -> String {
@@ -71,7 +102,13 @@ fn in_words(offers: &[LabOffer], repeats: &[Job], listing: &Listing) -> String {
             .job
             .as_ref()
             .map_or_else(|| "idle".to_owned(), |job| format!("runs {job}"));
-        let _ = writeln!(text, "lab {} ({}{labels}): {job}", offer.lab, offer.agent);
+        let progress = offer.progress.as_ref().map(how_far);
+        let progress = progress.map_or_else(String::new, |far| format!(", {far}"));
+        let _ = writeln!(
+            text,
+            "lab {} ({}{labels}): {job}{progress}",
+            offer.lab, offer.agent
+        );
     }
     for job in repeats {
         let period = units::time::print(Duration::from_secs(job.every.unwrap_or_default()));

@@ -5,11 +5,14 @@ use crate::bucket::Found;
 use crate::child::{INTERRUPTED, code, command, earlier_ended, end, ended};
 use crate::error::FleetError;
 use crate::history::RunFigures;
-use crate::kept::Kept;
+use crate::kept::{JOURNAL, Kept};
 use crate::lease::{BEAT, Lease};
 use crate::message::{Job, LabOffer, State};
+use crate::records::Sender;
+use std::cell::RefCell;
 use std::fs;
 use std::path::Path;
+use std::pin::pin;
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 use tokio::task::spawn_blocking;
@@ -119,8 +122,13 @@ impl Tender<'_> {
         let mut beats = interval(BEAT);
         let mut stop = self.stop.clone();
         let mut silent = 0;
+        let find = || Some(self.disk.run_of(id)?.join(JOURNAL));
+        let progress = RefCell::default();
+        let mut sender = Sender::new(&self.fleet, id, &find);
+        let mut sending = pin!(sender.follow(&progress));
         loop {
             tokio::select! {
+                () = &mut sending => {}
                 status = ended(&mut child) => {
                     let status = status.map_err(cannot_start)?;
                     let said = fs::read_to_string(&log).unwrap_or_default();
@@ -134,7 +142,8 @@ impl Tender<'_> {
                 _ = beats.tick() => {
                     // A server that is away takes nothing: the run goes on, and the next beat
                     // repeats this one.
-                    let has_lab = timeout(BEAT, lease.renew(&self.fleet, Some(id))).await;
+                    let now = progress.borrow().clone();
+                    let has_lab = timeout(BEAT, lease.renew(&self.fleet, Some(id), now)).await;
                     let has_job = timeout(BEAT, self.is_ours(id)).await;
                     silent = if has_lab.is_err() { silent + 1 } else { 0 };
                     if silent >= SILENT_MAX {

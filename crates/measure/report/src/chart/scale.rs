@@ -90,6 +90,56 @@ fn round_step(step: f64) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
+/// An axis of a part of the values that does not begin at 0: for marks, not for bars.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Part {
+    low: f64,
+    high: f64,
+    step: f64,
+    scale: Scale,
+}
+
+impl Part {
+    /// Exactly from `low` to `high`, with about that many ticks, numbers in the scale's unit.
+    pub(super) fn new(low: f64, high: f64, ticks: f64, scale: Scale) -> Self {
+        let high = if high > low {
+            high
+        } else {
+            low + scale.divisor
+        };
+        let step = round_step((high - low) / ticks / scale.divisor) * scale.divisor;
+        Self {
+            low,
+            high,
+            step,
+            scale,
+        }
+    }
+
+    /// The unit of the numbers.
+    pub(super) fn unit(&self) -> &str {
+        &self.scale.unit
+    }
+}
+
+impl Axis for Part {
+    fn share(&self, value: f64) -> f64 {
+        (value - self.low) / (self.high - self.low)
+    }
+
+    fn ticks(&self) -> Vec<(f64, String)> {
+        let step = self.step / self.scale.divisor;
+        let decimals = (-step.log10()).ceil().max(0.0) as usize;
+        let first = (self.low / self.step).ceil();
+        let count = ((self.high / self.step).floor() - first).clamp(0.0, 100.0) as u32;
+        let tick = |index: u32| {
+            let value = first + f64::from(index);
+            (value * self.step, format!("{:.decimals$}", value * step))
+        };
+        (0..=count).map(tick).collect()
+    }
+}
+
 /// A logarithmic axis between two values.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Log {
@@ -243,6 +293,19 @@ mod tests {
         let labels: Vec<String> = axis.ticks().into_iter().map(|(_, label)| label).collect();
         assert_eq!(labels, ["0", "1", "2"]);
         assert!((axis.share(2.003) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_part_of_the_values_has_round_ticks_within_it() {
+        let axis = Part::new(98.3e6, 102.2e6, 4.0, Scale::si(1e8, "pps"));
+        let labels: Vec<String> = axis.ticks().into_iter().map(|(_, label)| label).collect();
+        assert_eq!(labels, ["99", "100", "101", "102"]);
+        assert!(axis.share(98.3e6).abs() < 1e-9 && (axis.share(102.2e6) - 1.0).abs() < 1e-9);
+        assert!(
+            Part::new(0.0, 0.0, 4.0, Scale::plain())
+                .share(0.0)
+                .is_finite()
+        );
     }
 
     #[test]

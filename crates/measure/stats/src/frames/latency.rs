@@ -217,11 +217,26 @@ pub(super) fn result(percent: Option<u8>, trials: &[Trial<'_>]) -> Option<LoadLa
 
 /// Merges histograms into one: rising, without empty buckets.
 fn pooled<'a>(buckets: impl IntoIterator<Item = &'a LatencyBucket>) -> Vec<(u64, u64)> {
+    let buckets = buckets.into_iter();
+    merged_histogram(buckets.map(|bucket| (bucket.upto_ns, bucket.frames)))
+}
+
+/// Merges histograms of the same resolution, as buckets of their highest value and the frames in
+/// it, into one: rising, without empty buckets. That of parts is that of the whole.
+#[must_use]
+pub fn merged_histogram(buckets: impl IntoIterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
     let mut sum: BTreeMap<u64, u64> = BTreeMap::new();
-    for bucket in buckets.into_iter().filter(|bucket| bucket.frames > 0) {
-        *sum.entry(bucket.upto_ns).or_default() += bucket.frames;
+    for (upto_ns, frames) in buckets.into_iter().filter(|(_, frames)| *frames > 0) {
+        *sum.entry(upto_ns).or_default() += frames;
     }
     sum.into_iter().collect()
+}
+
+/// Percentile of a merged histogram by nearest rank, `per_mille` below 1000; `None` if less than
+/// one frame would lie beyond it.
+#[must_use]
+pub fn merged_percentile(histogram: &[(u64, u64)], per_mille: u64) -> Option<u64> {
+    percentile(histogram, per_mille)
 }
 
 /// Percentile of a recorded histogram by nearest rank, `per_mille` below 1000; `None` if less than
@@ -382,5 +397,49 @@ mod tests {
     fn a_repeat_that_timed_no_frame_has_no_latency() {
         let (a, b) = (trial(None, &[(10, 1)]), trial(None, &[]));
         assert_eq!(result(None, &[(1, &a), (2, &b)]), None);
+    }
+
+    /// The buckets of values, as a receiver records them.
+    fn recorded(values: &[u64]) -> Vec<LatencyBucket> {
+        let mut histogram = hdrhistogram::Histogram::<u64>::new_with_bounds(1, 100_000_000_000, 3);
+        let histogram = histogram.as_mut().unwrap();
+        values
+            .iter()
+            .for_each(|value| histogram.saturating_record(*value));
+        let steps = histogram.iter_recorded();
+        steps
+            .map(|step| LatencyBucket {
+                upto_ns: histogram.highest_equivalent(step.value_iterated_to()),
+                frames: step.count_at_value(),
+            })
+            .collect()
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_merged_histograms_of_parts_are_that_of_the_whole(
+            parts in proptest::collection::vec(
+                proptest::collection::vec((0_u32..37, 0_u64..1 << 20), 0..60), 0..8,
+            )
+        ) {
+            // Of every size: a bucket is as wide as its place in the range.
+            let value = |&(shift, low): &(u32, u64)| (low << shift >> 20).max(1);
+            let parts: Vec<Vec<u64>> = parts
+                .iter()
+                .map(|part| part.iter().map(value).collect())
+                .collect();
+            let whole = pooled(&recorded(&parts.concat()));
+            let each: Vec<Vec<LatencyBucket>> = parts.iter().map(|part| recorded(part)).collect();
+            proptest::prop_assert_eq!(&pooled(each.iter().flatten()), &whole);
+            proptest::prop_assert_eq!(&pooled(each.iter().rev().flatten()), &whole);
+            // So percentiles are within a bucket of those of the values themselves.
+            let mut sorted = parts.concat();
+            sorted.sort_unstable();
+            for per_mille in [500, 900, 990, 999] {
+                let Some(found) = percentile(&whole, per_mille) else { continue };
+                let exact = crate::percentile(&sorted, per_mille).unwrap();
+                proptest::prop_assert!(exact <= found && found as f64 <= exact as f64 * 1.001);
+            }
+        }
     }
 }

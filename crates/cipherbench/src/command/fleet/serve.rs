@@ -1,0 +1,231 @@
+//! `cipherbench fleet serve`: the fleet in a browser.
+//!
+//! ```text
+//! browser ◄─ HTTP, server-sent events ─► site ─► pages ◄─ overview ◄─ what the server reports
+//! ```
+//!
+//! One loop renders pages, one at a time, however many browsers ask. A page that is open gets its
+//! content anew when something changed.
+
+mod pages;
+
+use super::cache::cached;
+use super::{failure, stop_channel};
+use crate::exit::{Exit, Failure};
+use crate::output;
+use axum::Router;
+use axum::extract::{Path, Request, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST};
+use axum::http::{HeaderName, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use fleet::{Access, Fleet, Overview, watch};
+use futures_util::stream::{self, Stream};
+use pages::Page;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::{sleep, timeout};
+
+const SCRIPT: &str = include_str!("serve/page.js");
+const STYLE: &str = include_str!("serve/page.css");
+/// The browser refuses whatever does not come from this server.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'; \
+                      form-action 'none'; frame-ancestors 'none'";
+/// After a change, until a page is rendered anew: several come at once.
+const SETTLE: Duration = Duration::from_millis(300);
+/// Without a change a page is rendered anew after this: a lab that is not heard of is no change.
+const REFRESH: Duration = Duration::from_secs(5);
+/// Pages that are open at once; others are shown, but do not change.
+const OPEN_MAX: usize = 100;
+/// Reports that are rendered at once.
+const REPORTS_MAX: usize = 2;
+
+/// What a page asks the loop that renders.
+type Asked = (Page, oneshot::Sender<String>);
+
+struct Site {
+    access: Access,
+    listen: SocketAddr,
+    overview: Arc<Overview>,
+    render: mpsc::Sender<Asked>,
+    open: Arc<Semaphore>,
+    reports: Semaphore,
+}
+
+pub(super) fn serve(access: &Access, listen: SocketAddr) -> Result<Exit, Failure> {
+    let mut stop = stop_channel()?;
+    fleet::run(async {
+        let fleet = Fleet::connect(access).await.map_err(failure)?;
+        let cannot = |error: std::io::Error| {
+            let text =
+                format!("cannot listen on {listen}: {error}\nhelp: take another address: --listen");
+            Failure::new(Exit::Usage, text)
+        };
+        let listener = TcpListener::bind(listen).await.map_err(cannot)?;
+        let listen = listener.local_addr().map_err(cannot)?;
+        // A service whose standard output is closed continues.
+        let _ = output::stdout(&format!("ready url=http://{listen}/\n"));
+        let overview = Arc::new(Overview::default());
+        let (render, mut asked) = mpsc::channel::<Asked>(OPEN_MAX);
+        let site = Arc::new(Site {
+            access: access.clone(),
+            listen,
+            overview: Arc::clone(&overview),
+            render,
+            open: Arc::new(Semaphore::new(OPEN_MAX)),
+            reports: Semaphore::new(REPORTS_MAX),
+        });
+        let render = async {
+            while let Some((page, answer)) = asked.recv().await {
+                let content = page.content(&fleet, &overview).await.into_string();
+                // The browser may have gone.
+                let _ = answer.send(content);
+            }
+        };
+        tokio::select! {
+            ended = axum::serve(listener, router(site)).into_future() => ended.map_err(cannot)?,
+            () = overview.follow(&fleet) => {}
+            () = render => {}
+            _ = stop.wait_for(|stop| *stop) => {}
+        }
+        Ok(Exit::Done)
+    })
+}
+
+fn router(site: Arc<Site>) -> Router {
+    let fixed =
+        |kind: &'static str, text: String| get(async move || ([(CONTENT_TYPE, kind)], text));
+    let style = format!("{}{STYLE}", report::STYLES.concat());
+    Router::new()
+        .route("/", get(async |site| page(site, Page::Overview).await))
+        .route("/cells", get(async |site| page(site, Page::Cells).await))
+        .route(
+            "/cell/{id}",
+            get(async |site, Path(id): Path<String>| page(site, Page::Cell(id)).await),
+        )
+        .route("/live/", get(async |site| live(site, Page::Overview)))
+        .route("/live/cells", get(async |site| live(site, Page::Cells)))
+        .route(
+            "/live/cell/{id}",
+            get(async |site, Path(id): Path<String>| live(site, Page::Cell(id))),
+        )
+        .route("/run/{job}", get(run))
+        .route("/page.css", fixed("text/css", style))
+        .route("/page.js", fixed("text/javascript", SCRIPT.to_owned()))
+        .layer(middleware::from_fn_with_state(Arc::clone(&site), guard))
+        .with_state(site)
+}
+
+/// Answers only who asks for this address, so that a page from elsewhere whose name was turned to
+/// this machine (DNS rebinding) reads nothing.
+async fn guard(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
+    let host = request
+        .headers()
+        .get(HOST)
+        .and_then(|host| host.to_str().ok());
+    let name = host.map(|host| match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|c| c.is_ascii_digit()) => name,
+        _ => host,
+    });
+    let is_local = matches!(name, Some("localhost" | "127.0.0.1" | "[::1]"));
+    let is_address = name.is_some_and(|name| {
+        name.trim_matches(['[', ']'])
+            .parse::<std::net::IpAddr>()
+            .is_ok()
+    });
+    if !is_local && !is_address && site.listen.ip().is_loopback() {
+        return (
+            StatusCode::MISDIRECTED_REQUEST,
+            "ask for http://localhost\n",
+        )
+            .into_response();
+    }
+    next.run(request).await
+}
+
+/// For every page but reports, which have a policy of their own.
+const HEADERS: [(HeaderName, &str); 2] = [
+    (CONTENT_SECURITY_POLICY, POLICY),
+    (CACHE_CONTROL, "no-store"),
+];
+
+async fn page(State(site): State<Arc<Site>>, page: Page) -> Response {
+    let shell = page.shell(&site.access.url);
+    match site.content(&page).await {
+        Some(content) => (HEADERS, Html(shell.around(&content))).into_response(),
+        None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+    }
+}
+
+impl Site {
+    /// `None` when the program ends.
+    async fn content(&self, page: &Page) -> Option<String> {
+        let (answer, answered) = oneshot::channel();
+        self.render.send((page.clone(), answer)).await.ok()?;
+        answered.await.ok()
+    }
+}
+
+/// A page's content as it changes.
+fn live(
+    State(site): State<Arc<Site>>,
+    page: Page,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, StatusCode> {
+    let place = Arc::clone(&site.open).try_acquire_owned();
+    let place = place.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
+    let mut changes = match page {
+        Page::Overview => site.overview.changes(),
+        Page::Cells | Page::Cell(_) => site.overview.ends(),
+    };
+    changes.mark_unchanged();
+    let state = (site, page, changes, String::new(), place);
+    let events = stream::unfold(
+        state,
+        |(site, page, mut changes, shown, place)| async move {
+            loop {
+                let content = site.content(&page).await?;
+                if content != shown {
+                    let event = Event::default().data(&content);
+                    return Some((Ok(event), (site, page, changes, content, place)));
+                }
+                changed(&mut changes).await;
+            }
+        },
+    );
+    Ok(Sse::new(events).keep_alive(KeepAlive::default()))
+}
+
+async fn changed(changes: &mut watch::Receiver<()>) {
+    if timeout(REFRESH, changes.changed()).await.is_ok() {
+        sleep(SETTLE).await;
+        changes.mark_unchanged();
+    }
+}
+
+/// A run's report, from the archive.
+async fn run(State(site): State<Arc<Site>>, Path(job): Path<String>) -> Response {
+    let Ok(_place) = site.reports.acquire().await else {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    };
+    let access = site.access.clone();
+    let name = job.clone();
+    let render = move || -> Result<String, Failure> {
+        let journal = journal::read(&cached(&access, &job)?)?;
+        Ok(report::build(&journal).html)
+    };
+    match tokio::task::spawn_blocking(render).await {
+        Ok(Ok(html)) => Html(html).into_response(),
+        Ok(Err(failure)) => {
+            let shell = pages::missing(&site.access.url, &name);
+            let content = pages::sentence(&failure.to_string()).into_string();
+            (StatusCode::NOT_FOUND, HEADERS, Html(shell.around(&content))).into_response()
+        }
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}

@@ -1,0 +1,180 @@
+//! A fleet as a page shows it: states and labs, kept true by what the server reports.
+
+use crate::bucket::{Bucket, Seen as Reported};
+use crate::error::FleetError;
+use crate::lease::EXPIRY;
+use crate::message::{Job, LabOffer, State};
+use crate::queue::Listing;
+use crate::store::Fleet;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+/// Between attempts to reach a server that is away.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// A fleet, as far as the server has reported it.
+#[derive(Debug)]
+pub struct Overview {
+    known: Mutex<Known>,
+    changed: watch::Sender<()>,
+    ended: watch::Sender<()>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    states: BTreeMap<String, State>,
+    labs: BTreeMap<String, (LabSeen, Instant)>,
+    /// Why the server does not answer.
+    away: Option<String>,
+}
+
+/// A lab and when its agent renewed its lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabSeen {
+    /// The lease.
+    pub offer: LabOffer,
+    /// When it was renewed last, by the server's clock, in seconds since 1970.
+    pub renewed_at: u64,
+    /// Whether it was renewed within the time after which a lab without a job is free.
+    pub is_alive: bool,
+}
+
+/// What there is to see at one moment.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// Labs by name.
+    pub labs: Vec<LabSeen>,
+    /// Jobs that are repeated.
+    pub repeats: Vec<Job>,
+    /// Jobs that have not ended, and the last ones that have.
+    pub listing: Listing,
+}
+
+impl Default for Overview {
+    fn default() -> Self {
+        Self {
+            known: Mutex::default(),
+            changed: watch::Sender::new(()),
+            ended: watch::Sender::new(()),
+        }
+    }
+}
+
+impl Overview {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notices that there may be something else to see.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Notices that a job has ended.
+    #[must_use]
+    pub fn ends(&self) -> watch::Receiver<()> {
+        self.ended.subscribe()
+    }
+
+    /// Why the server does not answer; `None` while it does.
+    #[must_use]
+    pub fn away(&self) -> Option<String> {
+        self.known().away.clone()
+    }
+
+    /// Keeps it true, for ever.
+    pub async fn follow(&self, fleet: &Fleet) {
+        tokio::join!(
+            self.follow_bucket::<State>(&fleet.states, |known, id, found| {
+                if found.is_some_and(State::is_final) {
+                    self.ended.send_replace(());
+                }
+                replace(&mut known.states, id, found.cloned());
+            }),
+            self.follow_labs(&fleet.labs),
+            self.follow_bucket::<serde::de::IgnoredAny>(&fleet.misfits, |_, _, _| {}),
+            self.follow_bucket::<serde::de::IgnoredAny>(&fleet.repeats, |_, _, _| {}),
+        );
+    }
+
+    async fn follow_bucket<T: DeserializeOwned>(
+        &self,
+        bucket: &Bucket,
+        mut take: impl FnMut(&mut Known, String, Option<&T>),
+    ) {
+        loop {
+            let followed = bucket.follow::<T>(|reported| {
+                let mut known = self.known();
+                known.away = None;
+                if let Reported::Entry(key, found) = reported {
+                    take(&mut known, key, found.as_ref().map(|found| &found.value));
+                }
+                drop(known);
+                self.changed.send_replace(());
+                ControlFlow::Continue(())
+            });
+            self.note_away(followed.await);
+            sleep(RETRY).await;
+        }
+    }
+
+    async fn follow_labs(&self, labs: &Bucket) {
+        loop {
+            let followed = labs.follow::<LabOffer>(|reported| {
+                if let Reported::Entry(name, found) = reported {
+                    let seen = found.map(|found| LabSeen {
+                        offer: found.value,
+                        renewed_at: found.written_at,
+                        is_alive: true,
+                    });
+                    let seen = seen.map(|seen| (seen, Instant::now()));
+                    replace(&mut self.known().labs, name, seen);
+                    self.changed.send_replace(());
+                }
+                ControlFlow::Continue(())
+            });
+            self.note_away(followed.await);
+            sleep(RETRY).await;
+        }
+    }
+
+    fn note_away(&self, followed: Result<(), FleetError>) {
+        if let Err(error) = followed {
+            self.known().away = Some(error.to_string());
+            self.changed.send_replace(());
+        }
+    }
+
+    /// What there is to see now, with the last `ended` jobs that have ended.
+    ///
+    /// # Errors
+    /// When the server cannot be asked for jobs.
+    pub async fn see(&self, fleet: &Fleet, ended: usize) -> Result<Seen, FleetError> {
+        let (states, labs) = {
+            let known = self.known();
+            let labs = known.labs.values().map(|(seen, since)| LabSeen {
+                is_alive: since.elapsed() < EXPIRY,
+                ..seen.clone()
+            });
+            (known.states.clone(), labs.collect())
+        };
+        Ok(Seen {
+            labs,
+            repeats: fleet.repeats().await?,
+            listing: fleet.list_of(states, Some(ended)).await?,
+        })
+    }
+}
+
+fn replace<T>(all: &mut BTreeMap<String, T>, key: String, found: Option<T>) {
+    match found {
+        Some(found) => all.insert(key, found),
+        None => all.remove(&key),
+    };
+}
