@@ -25,6 +25,9 @@ mod watching;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::process::{Command, ExitCode};
 
+/// Tests wait for leases, time-outs and restarts most of the time.
+const TESTS_AT_ONCE: usize = 3;
+
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().collect();
     if words.get(1).is_some_and(|word| word == "agent") {
@@ -115,7 +118,7 @@ fn main() -> ExitCode {
         trial.with_ignored_flag(is_missing)
     });
     let arguments = Arguments {
-        test_threads: Some(1),
+        test_threads: Some(TESTS_AT_ONCE),
         ..Arguments::from_args()
     };
     libtest_mimic::run(&arguments, tests.into()).exit_code()
