@@ -5,6 +5,7 @@ use crate::connection::inbox;
 use crate::error::FleetError;
 use crate::identity::lines;
 use crate::store::{BUCKETS, FILES};
+use crate::streams::RECORDS;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -53,6 +54,7 @@ impl Role {
                 "$KV.fleet-runs.>",
                 "$KV.fleet-figures.>",
                 "$O.fleet-files.>",
+                "fleet.records.>",
                 // Damaged files are replaced.
                 "$JS.API.STREAM.PURGE.OBJ_fleet-files",
             ],
@@ -64,7 +66,7 @@ impl Role {
         let streams = BUCKETS.map(|(name, _)| format!("KV_{name}"));
         let reads = streams
             .into_iter()
-            .chain([format!("OBJ_{FILES}")])
+            .chain([format!("OBJ_{FILES}"), RECORDS.to_owned()])
             .flat_map(|stream| {
                 [
                     format!("$JS.API.STREAM.INFO.{stream}"),
@@ -177,15 +179,19 @@ mod tests {
             "$KV.fleet-labs.lab",
             "$KV.fleet-runs.1",
             "$O.fleet-files.C.x",
+            "fleet.records.1",
             "$KV.fleet-meta.schema",
             "$JS.API.STREAM.DELETE.KV_fleet-jobs",
         ];
         let of = |role| subjects.map(|subject| writes(role, subject));
-        assert_eq!(of(Role::Reader), [false; 6]);
+        assert_eq!(of(Role::Reader), [false; 7]);
         assert_eq!(
             of(Role::Submitter),
-            [true, false, false, false, false, false]
+            [true, false, false, false, false, false, false]
         );
-        assert_eq!(of(Role::Agent), [true, true, true, true, false, false]);
+        assert_eq!(
+            of(Role::Agent),
+            [true, true, true, true, true, false, false]
+        );
     }
 }

@@ -73,6 +73,10 @@ pub(crate) fn roles() {
     let true_agent = site.start("true", "lab");
     site.await_all("done", |state| matches!(state, State::Done { .. }));
     site.check_run(&as_reader, "2");
+    let mut lines = Vec::new();
+    let follow = as_reader.follow_records("2", |record| lines.push(record.line));
+    assert!(site.runtime.block_on(follow).unwrap());
+    assert_eq!(lines, (1..=10).collect::<Vec<u64>>());
     let cancelled = site.runtime.block_on(as_reader.cancel("2")).unwrap();
     assert!(matches!(cancelled, Some(State::Done { .. })));
     queue(&as_submitter, "3", "unfit").unwrap();
@@ -89,6 +93,7 @@ pub(crate) fn roles() {
         (submitter, "$KV.fleet-labs.lab"),
         (submitter, "$KV.fleet-runs.9"),
         (submitter, "$O.fleet-files.C.9"),
+        (submitter, "fleet.records.9"),
         (agent, "$KV.fleet-meta.schema"),
         (agent, "$JS.API.STREAM.DELETE.KV_fleet-jobs"),
     ];
