@@ -111,6 +111,19 @@ pub(crate) struct Site {
     pub(crate) extras: ServerExtras,
     server: RefCell<Option<Server>>,
     pub(crate) runtime: Runtime,
+    /// Of agents whose clock is wrong.
+    wrong: RefCell<Vec<u32>>,
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        // What libfaketime leaves of a process that is killed.
+        for pid in self.wrong.borrow().iter() {
+            for name in ["faketime_shm_", "sem.faketime_sem_"] {
+                let _ = fs::remove_file(format!("/dev/shm/{name}{pid}"));
+            }
+        }
+    }
 }
 
 impl Site {
@@ -147,6 +160,7 @@ impl Site {
             extras: ServerExtras::default(),
             server: RefCell::new(Some(server)),
             runtime,
+            wrong: RefCell::default(),
         }
     }
 
@@ -163,6 +177,7 @@ impl Site {
             url: url.to_owned(),
             server: RefCell::new(None),
             runtime: runtime(),
+            wrong: RefCell::default(),
         }
     }
 
@@ -243,6 +258,9 @@ impl Site {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
+        if !clock.is_empty() {
+            self.wrong.borrow_mut().push(child.id());
+        }
         fs::create_dir_all(folder.join(lab)).unwrap();
         fs::write(folder.join("pid"), child.id().to_string()).unwrap();
         child
@@ -408,9 +426,8 @@ fn wrong_clock(offset: &str) -> Vec<(&'static str, String)> {
         Some(library) => vec![
             ("LD_PRELOAD", library.display().to_string()),
             ("FAKETIME", offset.to_owned()),
-            // The clock that people set, and no other; nothing is left in /dev/shm.
+            // The clock that people set, and no other.
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
-            ("FAKETIME_DISABLE_SHM", "1".to_owned()),
         ],
         None => {
             assert!(
