@@ -137,6 +137,7 @@ def main():
             submitted = fleet.ask("submit", fleet.folder / "campaign.yaml")
             if submitted.returncode != 0:
                 sys.exit(f"not submitted: {submitted.stderr}")
+            fleet.keep()
         began = changed = time.monotonic()
         killed, before = collections.Counter(), None
         while True:
