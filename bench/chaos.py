@@ -47,15 +47,15 @@ class Fleet:
         self.kept = folder / "kept"
         self.kept.mkdir()
         (folder / "campaign.yaml").write_text(CAMPAIGN)
-        self.server = self.start("server", "--listen", self.address, "--store", folder / "store")
+        self.server = self.start_server()
         self.await_server()
         self.agents = [self.agent(number) for number in range(agents)]
 
     def words(self, *words):
         return [PROGRAM, "fleet", "--url", f"nats://{self.address}", *words]
 
-    def start(self, *words):
-        log = open(self.folder / "log", "a")
+    def start(self, log, *words):
+        log = open(self.folder / log, "w")
         return subprocess.Popen([*BOUND, *self.words(*words)], stdout=log, stderr=log)
 
     def ask(self, *words):
@@ -69,13 +69,13 @@ class Fleet:
         until = time.monotonic() + PATIENCE
         while self.ask("status").returncode != 0:
             if self.server.poll() is not None or time.monotonic() > until:
-                sys.exit(f"the server does not answer: {(self.folder / 'log').read_text()[-2000:]}")
+                sys.exit(f"the server does not answer: {(self.folder / 'server').read_text()[-2000:]}")
             time.sleep(0.1)
 
     def agent(self, number):
         lab = self.folder / f"lab-{number}.yaml"
         lab.write_text(f"lab: lab-{number}\nkind: memory\n")
-        return self.start("agent", "--folder", self.folder / f"agent-{number}", lab)
+        return self.start(f"agent-{number}.log", "agent", "--folder", self.folder / f"agent-{number}", lab)
 
     def kill(self, number):
         """An agent, or the server; and starts it again."""
@@ -83,7 +83,7 @@ class Fleet:
         victim.kill()
         victim.wait()
         if number is None:
-            self.server = self.start("server", "--listen", self.address, "--store", self.folder / "store")
+            self.server = self.start_server()
         else:
             self.agents[number] = self.agent(number)
 
@@ -96,6 +96,17 @@ class Fleet:
             except (FileExistsError, FileNotFoundError):
                 pass
         return len({name.name.split("-")[0] for name in self.kept.iterdir()})
+
+    def tend(self):
+        """Starts the server again if it could not start, as a supervisor does; returns its last words then."""
+        if self.server.poll() is None:
+            return None
+        said = (self.folder / "server").read_text().strip()
+        self.server = self.start_server()
+        return said
+
+    def start_server(self):
+        return self.start("server", "server", "--listen", self.address, "--store", self.folder / "store")
 
     def states(self):
         answer = self.ask("status", "--json", "--all")
@@ -139,10 +150,13 @@ def main():
                 sys.exit(f"not submitted: {submitted.stderr}")
             fleet.keep()
         began = changed = time.monotonic()
-        killed, before = collections.Counter(), None
+        killed, before, restarts = collections.Counter(), None, 0
         while True:
             # Kills are spread over the jobs; the moment within a job is the dice's.
             begun = fleet.keep()
+            if said := fleet.tend():
+                print(f"\nthe server has ended: {said}", file=sys.stderr)
+                restarts += 1
             if killed.total() < kills and begun * (kills + 1) >= jobs * (killed.total() + 1):
                 until = time.monotonic() + dice.random()
                 while time.monotonic() < until:
@@ -172,7 +186,7 @@ def main():
         print(file=sys.stderr)
         print(
             f"seed {seed}: {agents} agents, {jobs} jobs in {seconds:.0f} s; killed: agents {killed['agents']} times, the server "
-            f"{killed['server']} times; done: {len(done)}, with a fault: {len(wrong)}; not done: {len(others)}"
+            f"{killed['server']} times, after which it had to be started twice {restarts} times; done: {len(done)}, with a fault: {len(wrong)}; not done: {len(others)}"
         )
         for job, found in wrong.items():
             print(f"{job}: {'; '.join(found)}")
