@@ -173,6 +173,12 @@ pub(crate) fn a_campaign_goes_through_a_fleet_and_comes_back_whole() {
         .exits(2)
         .says("the fleet has no job ../..");
 
+    // A store has one server.
+    let (elsewhere, _) = free();
+    end(&mut fleet(&["server", "--listen", &elsewhere]))
+        .exits(3)
+        .says("another server uses fleet");
+
     // One that is killed leaves nothing that holds its address, and has lost nothing.
     kill(server.id().cast_signed(), SIGKILL);
     server.wait().expect("an end");

@@ -16,26 +16,32 @@ const STEP: Duration = Duration::from_millis(50);
 /// How long a run may take to end after SIGTERM, giving its lab back, before SIGKILL.
 const END_LIMIT: Duration = Duration::from_secs(60);
 
-/// The program, which ends with the agent. Each of its processes holds `lock`.
-pub(crate) fn command(program: &Path, lock: &Path) -> Command {
+/// A program that is sent a signal when this one ends. Each of its processes holds `lock`.
+pub(crate) fn bound(signal: &str, lock: &Path, program: &Path) -> Command {
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "TERM", "flock", "--no-fork"]);
+    command.args(["--pdeathsig", signal, "flock", "--no-fork"]);
     command.arg(lock).arg(program);
     command
+}
+
+/// Whether every process that was started with this lock has ended. It takes them a moment after
+/// what started them was killed.
+pub(crate) fn is_free(lock: &Path) -> io::Result<bool> {
+    match File::create(lock)?.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
 }
 
 /// Waits for the end of a run that an earlier start of the agent left: it was told to end with its
 /// agent, and gives its lab back first.
 pub(crate) async fn earlier_ended(lock: &Path) -> io::Result<()> {
     let free = async {
-        let file = File::create(lock)?;
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(()),
-                Err(TryLockError::WouldBlock) => sleep(STEP).await,
-                Err(TryLockError::Error(error)) => return Err(error),
-            }
+        while !is_free(lock)? {
+            sleep(STEP).await;
         }
+        Ok(())
     };
     let too_long = || io::Error::other("processes of an earlier run of it have not ended");
     let found = timeout(END_LIMIT, free).await;

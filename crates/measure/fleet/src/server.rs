@@ -3,6 +3,7 @@
 mod inputs;
 mod log;
 
+use crate::child::{bound, is_free};
 use crate::connection::{Access, certificates};
 use crate::error::FleetError;
 use crate::identity::Identity;
@@ -19,16 +20,20 @@ use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = "nats-server";
+/// A file beside the store that each process of a server holds.
+const LOCK: &str = "lock";
 /// How long it may take to listen; with a large store it reads that first.
 const READY_LIMIT: Duration = Duration::from_secs(60);
 /// From SIGTERM to SIGKILL.
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 const STEP: Duration = Duration::from_millis(20);
+/// How long a server that an earlier start left may take to end.
+const EARLIER_LIMIT: Duration = Duration::from_secs(10);
 /// Without this much room a server whose disk was full is not started again.
 const ROOM_MIN: u64 = 16 << 20;
 
@@ -110,6 +115,9 @@ impl Server {
         }
         let (options, extras) = (options.clone(), extras.clone());
         fs::create_dir_all(&options.folder).map_err(disk(&options.folder))?;
+        let scheme = if extras.tls.is_some() { "tls" } else { "nats" };
+        let url = format!("{scheme}://{}", options.listen);
+        own_store(&options, &url)?;
         let path = options.folder.join("server.log");
         fs::write(&path, "").map_err(disk(&path))?;
         let files = [
@@ -120,9 +128,8 @@ impl Server {
         let inputs = Inputs::new(files.into_iter().flatten().cloned().collect());
         let store_bytes_max = store_bytes_max(&options, &extras)?;
         write_config(&options, &extras, store_bytes_max)?;
-        let scheme = if extras.tls.is_some() { "tls" } else { "nats" };
         let access = Access {
-            url: format!("{scheme}://{}", options.listen),
+            url,
             key: options.users.as_ref().map(|_| administrator(&options)),
             ca: None,
         };
@@ -314,6 +321,24 @@ fn disk(path: &Path) -> impl FnOnce(io::Error) -> FleetError + use<> {
     move |error| FleetError::Disk { what, error }
 }
 
+/// Waits until no other server uses the store.
+fn own_store(options: &ServerOptions, url: &str) -> Result<(), FleetError> {
+    let lock = options.folder.join(LOCK);
+    let since = Instant::now();
+    while !is_free(&lock).map_err(disk(&lock))? {
+        if since.elapsed() >= EARLIER_LIMIT {
+            let reason = format!("another server uses {}", options.folder.display());
+            return Err(failed(
+                url,
+                reason,
+                "end that one, or take another folder: --store",
+            ));
+        }
+        thread::sleep(STEP);
+    }
+    Ok(())
+}
+
 fn spawn(options: &ServerOptions, url: &str) -> Result<(Child, Log), FleetError> {
     let program = Server::program().ok_or_else(|| {
         failed(
@@ -323,9 +348,7 @@ fn spawn(options: &ServerOptions, url: &str) -> Result<(Child, Log), FleetError>
         )
     })?;
     // It ends with this program, even if that is killed.
-    let child = Command::new("setpriv")
-        .args(["--pdeathsig", "KILL"])
-        .arg(program)
+    let child = bound("KILL", &options.folder.join(LOCK), &program)
         .arg("--config")
         .arg(options.folder.join("server.conf"))
         .stdin(Stdio::null())

@@ -2,7 +2,7 @@
 
 use super::{Ended, Tender};
 use crate::bucket::Found;
-use crate::child::{INTERRUPTED, code, command, earlier_ended, end, ended};
+use crate::child::{INTERRUPTED, bound, code, earlier_ended, end, ended};
 use crate::error::FleetError;
 use crate::history::RunFigures;
 use crate::kept::{JOURNAL, Kept};
@@ -92,7 +92,7 @@ impl Tender<'_> {
         };
         let lock = folder.join("lock");
         earlier_ended(&lock).await.map_err(cannot_start)?;
-        let mut command = command(&self.agent.program, &lock);
+        let mut command = bound("TERM", &lock, &self.agent.program);
         match self.disk.run_of(id) {
             Some(run) => {
                 command.arg("resume").arg(run);
