@@ -60,6 +60,8 @@ fn round_trips_are_measured_under_each_load() {
 /// The path is impaired until the last load has ended.
 fn round_trips_under_load_meet_the_impairment() {
     const DELAY_NS: u64 = 20_000_000;
+    // ping cuts off what is below a tenth of a millisecond.
+    const PRINTED_NS: u64 = 100_000;
     let mut lab = impaired_lab();
     let mut measurement = ping();
     if let Measurement::Ping { count, loaded, .. } = &mut measurement {
@@ -76,7 +78,10 @@ fn round_trips_under_load_meet_the_impairment() {
     assert_eq!(latency.loaded.len(), TransferDirection::ALL.len());
     let loaded = latency.loaded.iter().flat_map(|one| &one.round_trips_ns);
     let shortest = latency.round_trips_ns.iter().chain(loaded).min();
-    assert!(shortest.is_some_and(|ns| *ns >= DELAY_NS), "{shortest:?}");
+    assert!(
+        shortest.is_some_and(|ns| *ns + PRINTED_NS >= DELAY_NS),
+        "{shortest:?}"
+    );
 }
 
 /// Packets of the stations' MTU do not fit between the gateways.
