@@ -55,8 +55,8 @@ class Fleet:
         return [PROGRAM, "fleet", "--url", f"nats://{self.address}", *words]
 
     def start(self, log, *words):
-        log = open(self.folder / log, "w")
-        return subprocess.Popen([*BOUND, *self.words(*words)], stdout=log, stderr=log)
+        with open(self.folder / log, "w") as file:
+            return subprocess.Popen([*BOUND, *self.words(*words)], stdout=file, stderr=file)
 
     def ask(self, *words):
         return subprocess.run(self.words(*words), capture_output=True, text=True)
@@ -113,8 +113,12 @@ class Fleet:
         return json.loads(answer.stdout)["jobs"] if answer.returncode == 0 else None
 
 
+def state_of(job):
+    return job["progress"]["state"]
+
+
 def is_final(job):
-    return any(state in json.dumps(job["progress"]) for state in ("done", "parked", "cancelled"))
+    return state_of(job) in ("done", "parked", "cancelled")
 
 
 def faults(fleet, job):
@@ -180,8 +184,8 @@ def main():
                     time.sleep(0.01)
             time.sleep(0.01)
         seconds = time.monotonic() - began
-        done = [job["job"] for job in states if "done" in json.dumps(job["progress"])]
-        others = [job for job in states if job["job"] not in done]
+        done = [job["job"] for job in states if state_of(job) == "done"]
+        others = [job for job in states if state_of(job) != "done"]
         wrong = {job: found for job in done if (found := faults(fleet, job))}
         print(file=sys.stderr)
         print(

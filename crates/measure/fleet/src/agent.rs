@@ -296,7 +296,7 @@ impl Tender<'_> {
                 if kept.exit.is_some() {
                     return Ok(Some(kept));
                 }
-                // Whoever killed a run that went further was not the job.
+                // A run that has measured a trial since was not ended by its own job.
                 let trials = self.disk.trials_of(&id);
                 let in_vain = !kept.stopped && trials <= kept.trials;
                 kept.held.attempt = held.attempt + u32::from(in_vain);

@@ -116,7 +116,7 @@ impl Disk {
 
     /// Trials in the journal of a job's run.
     pub(crate) fn trials_of(&self, id: &str) -> usize {
-        let journal = self.run_of(id).map(|run| run.join("journal.jsonl"));
+        let journal = self.run_of(id).map(|run| run.join(JOURNAL));
         let Some(Ok(journal)) = journal.map(fs::File::open) else {
             return 0;
         };
