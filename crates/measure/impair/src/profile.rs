@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// An Ethernet frame of 1500 B with FCS, preamble and gap.
+const LONG_FRAME_BYTES: u64 = 1500 + 14 + 4 + 20;
+
 /// A named impairment of both directions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profile {
@@ -46,6 +49,19 @@ impl Profile {
             Direction::AToB => &self.a_to_b,
             Direction::BToA => &self.b_to_a,
         }
+    }
+
+    /// What its delays add to a round trip, in nanoseconds, without jitter and queues.
+    #[must_use]
+    pub const fn round_trip_ns(&self) -> u64 {
+        self.a_to_b.delay_ns.saturating_add(self.b_to_a.delay_ns)
+    }
+
+    /// What its full queues add to a round trip of long frames, in nanoseconds.
+    #[must_use]
+    pub fn full_queues_ns(&self) -> u64 {
+        let full_ns = |way: &Impairment| way.rate.map_or(0, |rate| rate.full_queue_ns());
+        full_ns(&self.a_to_b).saturating_add(full_ns(&self.b_to_a))
     }
 
     /// Whether it flips bits in any direction.
@@ -188,6 +204,19 @@ pub struct Rate {
     pub queue: Queue,
 }
 
+impl Rate {
+    /// How long the last of a full queue of long frames waits, in nanoseconds.
+    fn full_queue_ns(self) -> u64 {
+        let bytes = match self.queue {
+            Queue::TimeNs(ns) => return ns,
+            Queue::Bytes(bytes) => bytes,
+            Queue::Packets(packets) => u64::from(packets) * LONG_FRAME_BYTES,
+        };
+        let ns = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(self.bps.max(1));
+        u64::try_from(ns).unwrap_or(u64::MAX)
+    }
+}
+
 /// Length of a queue, the frame in transmission included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -198,4 +227,30 @@ pub enum Queue {
     Packets(u32),
     /// Nanoseconds that a frame may wait before its transmission.
     TimeNs(u64),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_and_full_queues_add_up_over_a_round_trip() {
+        let way = |delay_ns, queue| Impairment {
+            delay_ns,
+            rate: Some(Rate {
+                bps: 12_304_000,
+                queue,
+            }),
+            ..Impairment::default()
+        };
+        let profile = Profile {
+            a_to_b: way(10, Queue::Packets(100)),
+            b_to_a: way(20, Queue::TimeNs(7)),
+            ..Profile::none()
+        };
+        assert_eq!(profile.round_trip_ns(), 30);
+        // 100 frames of 1538 B at L1, 1 ms each.
+        assert_eq!(profile.full_queues_ns(), 100_000_000 + 7);
+        assert_eq!(Profile::none().full_queues_ns(), 0);
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::failure::{size, then_repeat};
 use super::{Load, ToolObserved, check};
+use impair::Profile;
 use journal::record::{Check, Explanation};
 use units::human::duration_ns;
 
@@ -22,6 +23,8 @@ pub(super) fn tools_kept_time(observed: &ToolObserved<'_>) -> Option<Check> {
     };
     let timing = observed.commands.timing;
     let slack_ns = (timing.measured_ns() / 100 * OFF_PERCENT).max(OFF_NS_LEAST);
+    let profile = observed.path.cell.impair.as_ref();
+    let slack_ns = slack_ns.saturating_add(profile.map_or(0, agreeing_ns));
     let ms = |ns: u64| ns / 1_000_000;
     let is_near = |ns: u64, planned_ns: u64| ns.abs_diff(planned_ns) <= slack_ns;
     let end_ns = observed.client_ends_ns.iter().copied().max()?;
@@ -73,6 +76,13 @@ pub(super) fn tools_kept_time(observed: &ToolObserved<'_>) -> Option<Check> {
         ms(slack_ns)
     );
     check("tools-kept-time", failure, detail)
+}
+
+/// What an impaired path adds to the time in which the tool's ends agree, before and after they
+/// send: some ten round trips, of which two meet full queues.
+fn agreeing_ns(profile: &Profile) -> u64 {
+    let round_trips_ns = profile.round_trip_ns().saturating_mul(10);
+    round_trips_ns.saturating_add(profile.full_queues_ns().saturating_mul(2))
 }
 
 /// `the tool ended 300 ms (6 %) later than planned`.

@@ -3,12 +3,14 @@
 use super::failure::{count, then_repeat_or};
 use super::{ObservedPath, check};
 use crate::impaired::blocked;
-use impair::Counts;
+use impair::{Counts, Profile};
 use journal::record::{Check, Explanation};
 use units::human::duration_ns;
 
-/// Delay beyond the model's that 99 of 100 frames may have, in nanoseconds.
+/// Delay beyond the model's that 99 of 100 frames may have, in nanoseconds, or
 const ADDED_NS_MAX: u64 = 50_000;
+/// in per cent of what the model's delays add to a round trip: both ways may be late then.
+const ADDED_PERCENT_MAX: u64 = 1;
 
 /// What applies of the checks of the impaired path.
 pub(super) fn checks(path: &ObservedPath<'_>) -> Vec<Option<Check>> {
@@ -20,19 +22,22 @@ pub(super) fn checks(path: &ObservedPath<'_>) -> Vec<Option<Check>> {
 fn kept_up(path: &ObservedPath<'_>) -> Option<Check> {
     let impaired = path.impaired?;
     let ways = [("A to B", impaired.a_to_b), ("B to A", impaired.b_to_a)];
-    let name = path
-        .cell
-        .impair
-        .as_ref()
-        .map_or("", |profile| &profile.name);
+    let profile = path.cell.impair.as_ref();
+    let name = profile.map_or("", |profile| &profile.name);
+    let delay_ns = profile.map_or(0, Profile::round_trip_ns);
+    let allowed_ns = (delay_ns / 100 * ADDED_PERCENT_MAX).max(ADDED_NS_MAX);
     let words: Vec<String> = ways
         .iter()
         .map(|(way, counts)| words(way, counts))
         .collect();
     let failure = ways
         .into_iter()
-        .find_map(|(way, counts)| fault(way, &counts));
-    let detail = format!("profile `{name}`: {}", words.join("; "));
+        .find_map(|(way, counts)| fault(way, &counts, allowed_ns));
+    let detail = format!(
+        "profile `{name}`: {}; {} us are allowed at the 99th percentile",
+        words.join("; "),
+        allowed_ns / 1000
+    );
     check("impair-kept-up", failure, detail)
 }
 
@@ -62,11 +67,11 @@ fn words(way: &str, counts: &Counts) -> String {
     )
 }
 
-fn fault(way: &str, counts: &Counts) -> Option<Explanation> {
+fn fault(way: &str, counts: &Counts, allowed_ns: u64) -> Option<Explanation> {
     let difference = if counts.lost_by_tester > 0 {
         let lost = count(counts.lost_by_tester, counts.received, "frame");
         format!("the impaired path itself lost {lost} from {way}, beyond its model")
-    } else if counts.added_ns_p99 > ADDED_NS_MAX {
+    } else if counts.added_ns_p99 > allowed_ns {
         let late = duration_ns(counts.added_ns_p99 as f64);
         format!(
             "one frame in 100 from {way} left the impaired path {late} later than its model says, or more"

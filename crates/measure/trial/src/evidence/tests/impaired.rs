@@ -53,9 +53,30 @@ fn what_the_tester_lost_held_up_or_did_not_count_is_an_objection() {
     let mut fixture = lossy();
     back(&mut fixture).added_ns_p99 = 50_001;
     assert_eq!(fixture.failing(), ["impair-kept-up"]);
+    // A hundredth of what the path itself adds to a round trip does not count.
+    let profile = fixture.cell.impair.as_mut().unwrap();
+    (profile.a_to_b.delay_ns, profile.b_to_a.delay_ns) = (8_000_000, 2_000_000);
+    back(&mut fixture).added_ns_p99 = 100_000;
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    back(&mut fixture).added_ns_p99 = 100_001;
+    assert_eq!(fixture.failing(), ["impair-kept-up"]);
     let mut fixture = lossy();
     back(&mut fixture).sent = 899;
     assert_eq!(fixture.failing(), ["impair-kept-up"]);
+}
+
+/// iperf3 agrees with its server over the same path, before and after it sends.
+#[test]
+fn a_tool_has_ten_round_trips_of_the_path_to_agree_with_its_other_end() {
+    let ending = |later_ns| {
+        let mut fixture = lossy();
+        let profile = fixture.cell.impair.as_mut().unwrap();
+        (profile.a_to_b.delay_ns, profile.b_to_a.delay_ns) = (50_000_000, 50_000_000);
+        fixture.client_ends_ns = vec![fixture.commands.timing.run_ns + later_ns];
+        fixture.failing()
+    };
+    assert_eq!(ending(1_000_000_000), Vec::<String>::new());
+    assert_eq!(ending(2_000_000_000), ["tools-kept-time"]);
 }
 
 #[test]
