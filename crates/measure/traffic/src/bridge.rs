@@ -23,6 +23,7 @@ use hdrhistogram::Histogram;
 use impair::{Counts, Delivery, Direction, Fate, Impaired, Model, Profile};
 use port::{ClearPort, Stop, wait_readable};
 use std::io::{self, ErrorKind};
+use std::ops::{Range, RangeInclusive};
 use std::os::fd::AsFd;
 use std::time::Duration;
 use waiting::Waiting;
@@ -32,8 +33,10 @@ use wire::vnet::{VNET_HEADER_BYTES, VnetHeader};
 
 /// Frames of one direction between two readings of the clock.
 const BATCH_FRAMES: usize = 64;
-/// A wait ends this long before the next frame is due; the rest is spent looking at the ports.
-const SPIN_NS: u64 = 30_000;
+/// A wait ends a tenth before the next frame is due, but within these bounds; the rest is spent
+/// looking at the ports. A sleeping core may need 200 us to wake; frames that come as often as that
+/// keep it awake.
+const SPIN_NS: RangeInclusive<u64> = 30_000..=400_000;
 
 /// A port of the bridge.
 pub trait BridgePort: ClearPort {
@@ -60,6 +63,8 @@ pub struct Bridge<P, C> {
     /// From A to B, and from B to A.
     ways: [Way; 2],
     clock: C,
+    /// When it stays awake for the frame that is due at the end.
+    awake: Range<u64>,
 }
 
 /// One direction.
@@ -88,6 +93,7 @@ impl<P: BridgePort, C: Clock> Bridge<P, C> {
             ports,
             ways: [Direction::AToB, Direction::BToA].map(way),
             clock,
+            awake: 0..0,
         }
     }
 
@@ -124,13 +130,24 @@ impl<P: BridgePort, C: Clock> Bridge<P, C> {
         }
     }
 
-    fn wait(&self, stop: &Stop) -> io::Result<()> {
+    fn wait(&mut self, stop: &Stop) -> io::Result<()> {
         let due = self.ways.iter().filter_map(|way| way.waiting.next_ns());
-        let left_ns = due.min().map(|due| due.saturating_sub(self.clock.now_ns()));
-        if left_ns.is_some_and(|left_ns| left_ns <= SPIN_NS) {
-            return Ok(());
-        }
-        let limit = left_ns.map(|left_ns| Duration::from_nanos(left_ns - SPIN_NS));
+        let limit = match due.min() {
+            None => None,
+            Some(due_ns) => {
+                let now_ns = self.clock.now_ns();
+                if self.awake.contains(&now_ns) && due_ns <= self.awake.end {
+                    return Ok(());
+                }
+                let left_ns = due_ns.saturating_sub(now_ns);
+                let spin_ns = (left_ns / 10).clamp(*SPIN_NS.start(), *SPIN_NS.end());
+                if left_ns <= spin_ns {
+                    return Ok(());
+                }
+                self.awake = due_ns - spin_ns..due_ns;
+                Some(Duration::from_nanos(left_ns - spin_ns))
+            }
+        };
         let [a, b] = self.ports.each_ref().map(ClearPort::readable);
         let fds: arrayvec::ArrayVec<_, 3> =
             [a, b, Some(stop.as_fd())].into_iter().flatten().collect();

@@ -88,19 +88,24 @@ fn speed(series: &DeviceSeries, device: &str) -> Option<Fact> {
     let best = figures.max_by(|a, b| a.mean.total_cmp(&b.mean));
     let range = best.map_or_else(String::new, |best| repeats(best, &scale));
     Some(match compared {
-        Some(found) => Fact {
-            label,
-            range,
-            figure: ratio_number(found.crossover.best_ratio),
-            unit: match found.crossover.course {
-                Course::Same if found.crossover.in_one_repeat() => {
-                    format!("× {}, one repeat decides nothing", found.cpu)
-                }
-                Course::Same => format!("× {}, no difference shown", found.cpu),
-                _ => format!("× {} at best", found.cpu),
-            },
-            detail: format!("{}; {}{gain}", found.verdict, curve.verdict),
-        },
+        Some(found) => {
+            let is_same = found.crossover.course == Course::Same;
+            let is_single = is_same && found.crossover.in_one_repeat();
+            Fact {
+                label,
+                range: match is_single {
+                    true => format!("{range} decides nothing"),
+                    false => range,
+                },
+                figure: ratio_number(found.crossover.best_ratio),
+                unit: match is_same {
+                    true if is_single => format!("× {}", found.cpu),
+                    true => format!("× {}, no difference shown", found.cpu),
+                    false => format!("× {} at best", found.cpu),
+                },
+                detail: format!("{}; {}{gain}", found.verdict, curve.verdict),
+            }
+        }
         None => Fact {
             label,
             range,

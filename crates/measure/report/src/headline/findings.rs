@@ -210,8 +210,13 @@ fn suites(run: &Run<'_>, matrix: &SuiteMatrix) -> Option<String> {
     };
     let words = run.group_words();
     let name = crate::layout::groups::words_of(&words, &matrix.group).name;
+    let all = &run.results.suites;
+    let device = match all.iter().all(|other| other.device == matrix.device) {
+        true => String::new(),
+        false => format!(", {}", matrix.device),
+    };
     Some(format!(
-        "{name}: fastest {}, {}; slowest {}, {}.",
+        "{name}{device}: fastest {}, {}; slowest {}, {}.",
         entry_name(best),
         text(most),
         entry_name(worst),

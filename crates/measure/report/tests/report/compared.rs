@@ -3,7 +3,9 @@
 use crate::fixture;
 use crate::html::{parse, select, text};
 use crate::machine::{json, rows};
+use campaign::plan::Adapter;
 use journal::Journal;
+use std::collections::BTreeSet;
 
 const LINE: Option<u64> = Some(10_000_000_000);
 
@@ -147,6 +149,20 @@ fn a_ceiling_is_of_the_line_where_it_has_a_rate_and_else_of_the_baseline() {
         }
         assert!(report::build(&journal).markdown.contains(words), "{words}");
     }
+}
+
+#[test]
+fn the_suites_of_two_devices_are_summed_up_by_device() {
+    let mut journal = fixture::suites(LINE);
+    for cell in &mut journal.header.plan.cells {
+        if let Adapter::Cipherbench(encryptor) = &mut cell.dut.adapter {
+            encryptor.tunnels = 1 + u16::from(cell.dut.name.starts_with("aes-128"));
+        }
+    }
+    let page = report::build(&journal).markdown;
+    let facts = page.lines().filter_map(|line| line.split_once(": fastest"));
+    let named: BTreeSet<&str> = facts.clone().map(|(name, _)| name).collect();
+    assert_eq!((named.len(), facts.count()), (4, 4), "{named:?}");
 }
 
 #[test]
