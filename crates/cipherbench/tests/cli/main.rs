@@ -48,9 +48,14 @@ macro_rules! tests {
 fn main() -> ExitCode {
     let no_lab = support::missing_lab();
     let no_user = support::missing_user_namespaces();
-    for (what, reason) in [("a lab", &no_lab), ("a user namespace", &no_user)] {
+    let no_fleet = fleet::missing();
+    for (what, reason) in [
+        ("a lab", &no_lab),
+        ("a user namespace", &no_user),
+        ("a fleet", &no_fleet),
+    ] {
         if let Some(reason) = reason {
-            eprintln!("SKIPPED: tests that need {what}: {reason}");
+            testing::skip(format_args!("tests that need {what}"), reason);
         }
     }
     let no_hosts = no_lab.clone().or_else(hosts::missing);
@@ -152,7 +157,7 @@ fn main() -> ExitCode {
             cpus_of_a_host_are_used_recorded_and_checked,
         ),
         tests!(no_lab, programs: cells_without_their_programs_are_left_out_on_request_and_measured_later),
-        tests!(fleet::missing(), fleet:
+        tests!(no_fleet, fleet:
             a_campaign_goes_through_a_fleet_and_comes_back_whole,
             a_server_has_tls_and_follows_its_users_and_its_certificate,
             users_do_what_they_may_and_a_campaign_loads_what_the_agent_allows,

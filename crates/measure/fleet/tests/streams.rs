@@ -10,10 +10,14 @@ use std::collections::BTreeMap;
 /// More than nats-server allows a stream that sets no number.
 const FOLLOWERS: usize = 1100;
 
-/// A server with a fleet, if nats-server is installed: where CI runs it must be there.
+/// A server with a fleet, if nats-server is installed.
 fn server(folder: &tempfile::TempDir) -> Option<Server> {
-    if Server::program().is_none() && std::env::var_os("CI").is_none_or(|ci| ci != "true") {
-        eprintln!("SKIPPED: nats-server is not installed: scripts/tools.sh nats");
+    if Server::program().is_none() {
+        testing::lacks(
+            "streams of a server",
+            "nats-server",
+            "scripts/tools.sh nats",
+        );
         return None;
     }
     let options = ServerOptions {

@@ -5,7 +5,7 @@ use crate::frames::LINKS;
 use crate::strongswan;
 use crate::support::{
     PATIENCE, TestLab, assert_nothing_is_left, await_that, dump, is_alive, ping, reason, shell,
-    skip, start,
+    start,
 };
 use campaign::plan::{
     Ability, Adapter, Direction, Dut, Encryptor, OpenVpn, Reset, StrongSwan, WireGuard,
@@ -237,7 +237,9 @@ pub(crate) fn wireguard_in_user_space_goes_through_all_and_leaves_nothing_midway
             Err(error) if reason(&error).starts_with("needs the program") => {
                 match program {
                     WireGuardProgram::Gotatun => eprintln!("SKIPPED: gotatun: {error}"),
-                    other => skip(other.name(), &reason(&error)),
+                    other => {
+                        testing::skip(format_args!("tests of {}", other.name()), reason(&error))
+                    }
                 }
                 continue;
             }

@@ -19,15 +19,6 @@ pub(crate) const LINKS: Links = Links {
     rate_bps: None,
 };
 
-/// Reports that tests are skipped, and why. In CI that is a failure.
-pub(crate) fn skip(what: &str, reason: &str) {
-    eprintln!("SKIPPED: tests of {what}: {reason}");
-    assert!(
-        std::env::var_os("CI").is_none(),
-        "CI must not skip tests of {what}: {reason}"
-    );
-}
-
 /// A lab with a state folder of its own.
 pub(crate) struct TestLab {
     // Dropped first.
