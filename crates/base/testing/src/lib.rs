@@ -3,8 +3,13 @@
 
 #![forbid(unsafe_code)]
 
+mod browser;
+
+pub use browser::Browser;
+
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
+use std::process::Command;
 
 /// Reports that a test, or a part of one, is skipped, and why.
 ///
@@ -26,4 +31,25 @@ pub fn skip(test: impl Display, reason: impl Display) {
 #[track_caller]
 pub fn lacks(test: impl Display, program: impl Display, install: impl Display) {
     skip(test, format_args!("no {program} here: {install}"));
+}
+
+/// The output of tshark with the arguments that `add` adds; `None`, as [`lacks`] reports, where it
+/// is not installed.
+///
+/// # Panics
+/// As [`skip`], and where tshark fails.
+#[track_caller]
+pub fn tshark(test: &str, add: impl FnOnce(&mut Command)) -> Option<String> {
+    let mut command = Command::new("tshark");
+    add(&mut command);
+    let output = match command.output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            lacks(test, "tshark", "apt install tshark");
+            return None;
+        }
+        output => output.expect("tshark is started"),
+    };
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {errors}");
+    Some(String::from_utf8(output.stdout).expect("tshark prints UTF-8"))
 }
