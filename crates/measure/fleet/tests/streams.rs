@@ -1,9 +1,11 @@
 //! What a real nats-server keeps of runs, and how many may follow it.
 
-use fleet::{
-    Figure, Fleet, Job, LoadHistogram, RunFigures, Selector, Server, ServerOptions, free_address,
-};
+#[path = "aid/job.rs"]
+mod job;
+
+use fleet::{Figure, Fleet, LoadHistogram, RunFigures, Server, ServerOptions, free_address};
 use futures_util::{StreamExt, stream};
+use job::job;
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -71,21 +73,8 @@ fn a_cells_histograms_are_read_by_run() {
             histograms: BTreeMap::from([("a cell".to_owned(), vec![histogram])]),
         }
     };
-    let job = |id: &str| Job {
-        id: id.to_owned(),
-        name: "campaign.yaml".to_owned(),
-        campaign: String::new(),
-        quick: false,
-        selector: Selector::default(),
-        priority: 0,
-        labels: BTreeMap::new(),
-        by: "test".to_owned(),
-        every: None,
-        period: None,
-        signature: None,
-    };
     let add = async |fleet: &Fleet, id: &str, run: &RunFigures| {
-        let (job, labels) = (job(id), BTreeMap::new());
+        let (job, labels) = (job(id, ""), BTreeMap::new());
         let added = fleet.add_figures(&job, "lab", &labels, run);
         added.await.unwrap();
     };

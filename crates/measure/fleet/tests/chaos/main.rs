@@ -13,6 +13,8 @@ mod cluster;
 mod cuts;
 mod full;
 mod game;
+#[path = "../aid/job.rs"]
+mod job;
 mod labs;
 mod operator;
 mod permissions;
