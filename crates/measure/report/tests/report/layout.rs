@@ -101,28 +101,45 @@ fn pages() -> Vec<(&'static str, Journal)> {
     pages
 }
 
+/// The faults of a run's page at every width, with their place.
+fn faults_of(browser: &Browser, name: &str, journal: &Journal) -> Vec<String> {
+    let found = measured(browser, &report::build(journal).html);
+    assert_eq!(found.len(), WIDTHS.len(), "{name}");
+    let mut faults = Vec::new();
+    for page in found {
+        let place = format!("{name} at {} px", page.width);
+        let mut put = |fault: String| faults.push(format!("{place}: {fault}"));
+        page.faults.into_iter().for_each(&mut put);
+        page.drawings.into_iter().for_each(&mut put);
+        if page.sideways > 0.0 {
+            put(format!("scrolls sideways by {} px", page.sideways));
+        }
+        if page.width == WIDTHS[1] && page.height > SCREENS_MAX * SCREEN {
+            put(format!("{} px high", page.height));
+        }
+    }
+    faults
+}
+
 #[test]
 fn pages_are_laid_out_without_a_fault() {
     let Some(browser) = browser() else {
         return;
     };
-    let mut faults = Vec::new();
-    for (name, journal) in pages() {
-        let found = measured(&browser, &report::build(&journal).html);
-        assert_eq!(found.len(), WIDTHS.len(), "{name}");
-        for page in found {
-            let place = format!("{name} at {} px", page.width);
-            let mut put = |fault: String| faults.push(format!("{place}: {fault}"));
-            page.faults.into_iter().for_each(&mut put);
-            page.drawings.into_iter().for_each(&mut put);
-            if page.sideways > 0.0 {
-                put(format!("scrolls sideways by {} px", page.sideways));
-            }
-            if page.width == WIDTHS[1] && page.height > SCREENS_MAX * SCREEN {
-                put(format!("{} px high", page.height));
-            }
-        }
-    }
+    // This test is the last to end: two browsers at once take less time.
+    let pages = pages();
+    let (one, other) = pages.split_at(pages.len() / 2);
+    let of = |pages: &[(&'static str, Journal)]| -> Vec<String> {
+        let found = pages.iter();
+        found
+            .flat_map(|(name, journal)| faults_of(&browser, name, journal))
+            .collect()
+    };
+    let faults = std::thread::scope(|scope| {
+        let one = scope.spawn(|| of(one));
+        let other = of(other);
+        [one.join().unwrap(), other].concat()
+    });
     assert!(
         faults.is_empty(),
         "{} faults:\n{}",
