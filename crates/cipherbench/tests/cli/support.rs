@@ -114,16 +114,40 @@ impl Sandbox {
     /// tested here.
     #[track_caller]
     pub(crate) fn measured(&self, ended: Ended) -> Ended {
-        self.measured_with(ended, 0)
-    }
-
-    /// The same for a command that exits with this code where no trial is invalid.
-    #[track_caller]
-    pub(crate) fn measured_with(&self, ended: Ended, code: i32) -> Ended {
         if ended.code == Some(1) {
             self.repeat_if_busy(|outcome| outcome["kind"] == "measured");
         }
-        ended.exits(code)
+        ended.exits(0)
+    }
+
+    /// The result of a command whose trials must all be recorded, whatever the machine left them
+    /// worth: it exits with this code, or with 1 where some are invalid because the machine was
+    /// busy.
+    #[track_caller]
+    pub(crate) fn recorded_with(&self, ended: Ended, code: i32) -> Ended {
+        if ended.code != Some(1) {
+            return ended.exits(code);
+        }
+        let mut spoilt = 0;
+        for (trial, outcome) in self.trials() {
+            let reasons = outcome["reasons"].as_array().into_iter().flatten();
+            let is_busy = busy::is_the_cause(reasons.filter_map(Value::as_str));
+            spoilt += usize::from(is_busy);
+            assert!(
+                is_busy || outcome["kind"] == "measured",
+                "{trial:?}: {outcome}"
+            );
+        }
+        match spoilt {
+            0 => ended.exits(code),
+            _ => ended,
+        }
+    }
+
+    /// Runs a command whose trials must all be recorded, whatever the machine left them worth.
+    #[track_caller]
+    pub(crate) fn records(&self, command: &mut Command) -> Ended {
+        self.recorded_with(end(command), 0)
     }
 
     /// Ends the attempt at the test if some trials are invalid because the machine was busy, and
