@@ -57,7 +57,8 @@ tests() {
         cargo test --workspace --locked "$@"
     fi
 }
-tests --all-targets --no-run
+# Examples as programs, as the tests below have them: as tests of their own they would be compiled twice.
+tests --no-run
 [ -n "$clippy" ] || RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --no-deps --locked
 # A developer checks the manifests by `make kubernetes`: the schemas are a download of 23 MB.
 [ "${CI:-}" != true ] || scripts/kubernetes.sh target/debug/cipherbench

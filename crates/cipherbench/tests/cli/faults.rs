@@ -139,7 +139,7 @@ pub(crate) fn a_missing_privilege_is_reported_with_the_responsible_setting() {
 
 pub(crate) fn an_unreadable_journal_is_reported_with_its_line() {
     let sandbox = Sandbox::new();
-    sandbox.measures(sandbox.run(PINGS).args(["--quiet", "--repeats", "1"]));
+    sandbox.records(sandbox.run(PINGS).args(["--quiet", "--repeats", "1"]));
     let run = sandbox.only_run();
     let path = sandbox.path("").join(&run).join("journal.jsonl");
     let run = run.to_str().expect("a plain name").to_owned();

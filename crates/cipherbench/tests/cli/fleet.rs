@@ -8,7 +8,7 @@ use crate::support::{Sandbox, end, finish, kill, read_line, start, wait_for};
 use nix::sys::signal::{SIGKILL, SIGTERM};
 use std::fs;
 use std::net::TcpListener;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 const CAMPAIGN: &str = "\
 campaign: queued
@@ -26,15 +26,10 @@ fn free() -> (String, String) {
     (address.to_string(), format!("nats://{address}"))
 }
 
-/// Why there can be no server here. Where CI runs it must be there.
+/// Why there can be no server here.
 pub(crate) fn missing() -> Option<String> {
-    let find =
-        "PATH=$PATH:$HOME/.local/bin:$HOME/.cache/cipherbench-tools/bin command -v nats-server";
-    let found = Command::new("sh").args(["-c", find]).output();
-    let is_there = found.is_ok_and(|found| found.status.success());
-    let may_lack = std::env::var_os("CI").is_none_or(|ci| ci != "true");
-    (!is_there && may_lack)
-        .then(|| "nats-server is not installed: scripts/tools.sh nats".to_owned())
+    let is_missing = ::fleet::Server::program().is_none();
+    is_missing.then(|| "no nats-server here: scripts/tools.sh nats".to_owned())
 }
 
 pub(crate) fn a_campaign_goes_through_a_fleet_and_comes_back_whole() {

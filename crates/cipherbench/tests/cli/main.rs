@@ -48,13 +48,18 @@ macro_rules! tests {
 fn main() -> ExitCode {
     let no_lab = support::missing_lab();
     let no_user = support::missing_user_namespaces();
-    for (what, reason) in [("a lab", &no_lab), ("a user namespace", &no_user)] {
+    let no_fleet = fleet::missing();
+    for (what, reason) in [
+        ("a lab", &no_lab),
+        ("a user namespace", &no_user),
+        ("a fleet", &no_fleet),
+    ] {
         if let Some(reason) = reason {
-            eprintln!("SKIPPED: tests that need {what}: {reason}");
+            testing::skip(format_args!("tests that need {what}"), reason);
         }
     }
     let no_hosts = no_lab.clone().or_else(hosts::missing);
-    // What is refused, killed or answered without a figure.
+    // What is refused, killed or answered, whatever its figures are worth.
     let beside = [
         tests!(None, texts:
             help_is_as_recorded,
@@ -90,18 +95,43 @@ fn main() -> ExitCode {
             two_kmes_serve_until_a_termination_signal,
             mistakes_of_a_kme_are_reported_before_it_serves,
         ),
-        tests!(None, devices: unknown_and_unusable_devices_are_reported),
-        tests!(None, speed: impossible_measurements_are_refused),
+        tests!(None, compare:
+            old_cut_and_repeated_runs_are_compared_or_refused_with_their_place,
+        ),
+        tests!(no_fleet, fleet:
+            users_do_what_they_may_and_a_campaign_loads_what_the_agent_allows,
+        ),
+        tests!(None, devices:
+            unknown_and_unusable_devices_are_reported,
+            a_functional_trial_ends_in_a_table,
+            a_device_with_wrong_results_exits_1,
+        ),
+        tests!(None, speed:
+            impossible_measurements_are_refused,
+            every_engine_has_a_rate_for_every_size_and_direction,
+            threads_are_measured_alone_and_together,
+            curves_are_charted_and_kept_in_the_cache,
+            insecure_suites_and_engines_are_marked_everywhere,
+        ),
         tests!(None, frames: an_invalid_spec_is_an_error),
         tests!(None, trust:
             an_own_journal_is_resumed_without_a_question,
             a_journal_from_elsewhere_needs_trust_or_an_agreement,
+            a_changed_journal_runs_none_of_its_commands,
+        ),
+        tests!(no_lab, interrupts:
+            a_run_that_was_killed_is_resumed_without_losing_a_trial,
+            ctrl_c_takes_the_lab_down_and_exits_4_even_when_pressed_again,
+            a_station_left_by_a_killed_run_is_removed_by_the_next,
+            a_station_that_dies_ends_the_run_and_it_can_be_resumed,
+            a_truncated_last_line_is_dropped_with_a_warning,
         ),
         tests!(no_hosts, hosts:
             what_two_hosts_with_boxes_cannot_do_is_refused_in_words,
             ctrl_c_gives_back_both_hosts_and_takes_the_boxes_down,
             a_killed_run_gives_back_both_hosts_and_takes_the_boxes_down,
             doctor_looks_at_both_hosts,
+            pods_are_reached_by_kubectl,
             a_killed_ssh_session_frees_the_host,
             a_host_that_is_cut_off_frees_itself,
             a_run_waits_for_a_host_that_reboots_and_goes_on,
@@ -116,7 +146,10 @@ fn main() -> ExitCode {
             two_runs_of_one_lab_exclude_each_other_on_its_hosts,
         ),
         tests!(no_user, faults: a_missing_privilege_is_reported_with_the_responsible_setting),
+        tests!(no_user, runs: an_ordinary_user_runs_in_a_user_namespace),
+        tests!(no_lab, runs: a_report_is_rebuilt_byte_for_byte),
         tests!(no_lab, faults:
+            an_unreadable_journal_is_reported_with_its_line,
             an_unwritable_folder_is_refused_before_measuring,
             a_disk_that_is_full_from_the_start_is_reported_before_anything_is_measured,
             a_lab_name_in_use_is_refused,
@@ -129,10 +162,7 @@ fn main() -> ExitCode {
     ];
     // Another test's work is what spoils a figure, and settings are the whole machine's.
     let alone = [
-        tests!(None, compare:
-            a_device_of_half_the_speed_violates_a_gate,
-            old_cut_and_repeated_runs_are_compared_or_refused_with_their_place,
-        ),
+        tests!(None, compare: a_device_of_half_the_speed_violates_a_gate),
         tests!(no_hosts, hosts:
             two_hosts_measure_as_one_machine_does,
             boxes_between_two_hosts_are_measured_by_tools_and_frames,
@@ -145,55 +175,34 @@ fn main() -> ExitCode {
             a_report_between_two_clocks_says_that_its_latency_is_of_round_trips,
             doctor_tunes_both_hosts_and_restores_them_exactly,
             what_a_host_does_not_let_be_tuned_is_reported,
-            pods_are_reached_by_kubectl,
             a_host_is_sent_the_program_and_keeps_nothing,
             what_a_login_shell_prints_is_ignored,
             each_host_is_read_for_itself,
             cpus_of_a_host_are_used_recorded_and_checked,
         ),
         tests!(no_lab, programs: cells_without_their_programs_are_left_out_on_request_and_measured_later),
-        tests!(fleet::missing(), fleet:
+        tests!(no_fleet, fleet:
             a_campaign_goes_through_a_fleet_and_comes_back_whole,
             a_server_has_tls_and_follows_its_users_and_its_certificate,
-            users_do_what_they_may_and_a_campaign_loads_what_the_agent_allows,
             a_fleet_is_seen_in_a_browser_and_a_run_is_followed_line_by_line,
         ),
         tests!(None, devices:
-            a_functional_trial_ends_in_a_table,
             speeds_of_devices_are_a_run,
             an_interrupted_fatigue_trial_is_resumed,
-            a_device_with_wrong_results_exits_1,
             invalid_trials_are_repeated_only_on_request,
-        ),
-        tests!(None, speed:
-            every_engine_has_a_rate_for_every_size_and_direction,
-            threads_are_measured_alone_and_together,
-            curves_are_charted_and_kept_in_the_cache,
-            insecure_suites_and_engines_are_marked_everywhere,
         ),
         tests!(no_lab, runs:
             a_run_ends_in_a_table_and_every_document,
-            a_report_is_rebuilt_byte_for_byte,
             reference_campaigns_print_their_published_figures_beside_measured_ones,
             a_published_table_stands_beside_what_was_measured,
             json_output_is_pure_and_quiet_prints_nothing_else,
             a_terminal_sees_a_bar_that_clears_itself,
         ),
-        tests!(no_user, runs: an_ordinary_user_runs_in_a_user_namespace),
-        tests!(no_lab, interrupts:
-            a_run_that_was_killed_is_resumed_without_losing_a_trial,
-            ctrl_c_takes_the_lab_down_and_exits_4_even_when_pressed_again,
-            a_station_left_by_a_killed_run_is_removed_by_the_next,
-            a_station_that_dies_ends_the_run_and_it_can_be_resumed,
-            a_truncated_last_line_is_dropped_with_a_warning,
-        ),
         tests!(no_lab, faults:
             a_full_disk_ends_the_run_and_it_can_be_resumed,
-            an_unreadable_journal_is_reported_with_its_line,
             a_device_that_dies_during_a_trial_fails_its_cell_with_the_reason,
             doctor_applies_settings_and_reverts_them_exactly,
         ),
-        tests!(None, trust: a_changed_journal_runs_none_of_its_commands),
         tests!(None, frames:
             the_lab_in_memory_measures_without_any_privilege,
             calibrate_measures_the_tester_alone,

@@ -80,7 +80,7 @@ pub(crate) fn a_run_ends_in_a_table_and_every_document() {
 
 pub(crate) fn a_report_is_rebuilt_byte_for_byte() {
     let sandbox = Sandbox::new();
-    sandbox.measures(&mut sandbox.run(PINGS));
+    sandbox.records(&mut sandbox.run(PINGS));
     let run = sandbox.only_run();
     let written = DOCUMENTS.map(|name| sandbox.run_file(name));
     for name in DOCUMENTS {
@@ -89,17 +89,18 @@ pub(crate) fn a_report_is_rebuilt_byte_for_byte() {
     let run = run.to_str().expect("a plain name");
     // Another time zone, language and terminal must not affect the result.
     let mut report = sandbox.program(&["report", run]);
-    end(report
-        .env("TZ", "Asia/Tokyo")
-        .env("LC_ALL", "cs_CZ.UTF-8")
-        .env("COLUMNS", "40"))
-    .exits(0);
+    sandbox.records(
+        report
+            .env("TZ", "Asia/Tokyo")
+            .env("LC_ALL", "cs_CZ.UTF-8")
+            .env("COLUMNS", "40"),
+    );
     for (name, before) in DOCUMENTS.iter().zip(written) {
         assert!(sandbox.run_file(name) == before, "{name} differs");
     }
     // The journal is complete, so nothing is left to do.
-    end(&mut sandbox.program(&["resume", run]))
-        .exits(0)
+    sandbox
+        .records(&mut sandbox.program(&["resume", run]))
         .says("nothing is left to do");
 }
 
@@ -186,7 +187,7 @@ pub(crate) fn an_ordinary_user_runs_in_a_user_namespace() {
             .gid(NOBODY);
         outside = Some(NOBODY);
     }
-    sandbox.measures(&mut command);
+    sandbox.records(&mut command);
     let journal = String::from_utf8(sandbox.run_file("journal.jsonl")).expect("UTF-8");
     assert!(
         journal.contains(r#""privilege":"root in a user namespace""#),

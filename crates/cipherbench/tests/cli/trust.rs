@@ -115,7 +115,8 @@ pub(crate) fn a_changed_journal_runs_none_of_its_commands() {
     let sandbox = Sandbox::new();
     sandbox.write("campaign.yaml", IN_MEMORY);
     let run_in_memory = ["run", "campaign.yaml", "--lab", "memory"];
-    sandbox.measures(&mut sandbox.program(&run_in_memory));
+    // Whatever its trial is worth: only the header is used.
+    end(&mut sandbox.program(&run_in_memory));
     let name = run(&sandbox);
     let header = journal::read(&sandbox.path(&name))
         .expect("a journal")

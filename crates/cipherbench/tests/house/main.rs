@@ -148,6 +148,49 @@ fn comments_wrap_at_100_columns() {
     );
 }
 
+/// Most crates have no example in their documentation, and rustdoc, which takes time for each, does
+/// not look for any.
+#[test]
+fn every_example_in_documentation_is_run() {
+    let is_passed_over = |folder: &Path| {
+        let manifest = read(&folder.join("Cargo.toml"));
+        manifest.contains("\ndoctest = false\n")
+    };
+    let folders = crates().into_iter().map(|(_, _, folder)| folder);
+    let passed_over: Vec<_> = folders.filter(|folder| is_passed_over(folder)).collect();
+    assert!(passed_over.len() > 20, "{passed_over:?}");
+    let mut left_out = Vec::new();
+    for path in rust_files() {
+        let place = root().join(&path);
+        if !passed_over.iter().any(|folder| place.starts_with(folder)) {
+            continue;
+        }
+        let mut is_inside = false;
+        for (number, line) in (1..).zip(read(&path).lines()) {
+            let line = line.trim_start();
+            let documentation = ["///", "//!"]
+                .iter()
+                .find_map(|mark| line.strip_prefix(mark));
+            let Some(documentation) = documentation else {
+                is_inside = false;
+                continue;
+            };
+            let Some(language) = documentation.trim_start().strip_prefix("```") else {
+                continue;
+            };
+            is_inside = !is_inside;
+            // Without a language it is Rust.
+            if is_inside && !["text", "sh", "console"].contains(&language) {
+                left_out.push(format!("{}:{number}", path.display()));
+            }
+        }
+    }
+    assert!(
+        left_out.is_empty(),
+        "give these a language, or remove `doctest = false` from the manifest: {left_out:#?}"
+    );
+}
+
 /// Wings of `crates/`, lowest first: a crate imports from its own wing and from those before it.
 const WINGS: [&str; 4] = ["base", "crypto", "tunnel", "measure"];
 

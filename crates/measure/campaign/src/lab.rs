@@ -151,11 +151,7 @@ fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
     let path = map.with_default("path", Vec::new(), read_path);
     let addresses = match map.optional("addresses") {
         Some(node) => node.map(read_addresses),
-        None => Ok(Addresses {
-            station_a: STATION_A,
-            cipher: CIPHER,
-            station_b: STATION_B,
-        }),
+        None => Ok(Addresses::default()),
     };
     let between_hosts = matches!(kind, Ok(LabKind::Hosts));
     let external = map.with_default("external", None, |node| {
@@ -268,15 +264,12 @@ fn refuse(
     result
 }
 
-const STATION_A: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 0);
-const CIPHER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 0);
-const STATION_B: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 0);
-
 fn read_addresses(map: &Map<'_>) -> Result<Addresses, Reported> {
     let read = |key, default| map.with_default(key, map.node().spanned(default), read_network);
-    let station_a = read("station_a", STATION_A);
-    let cipher = read("cipher", CIPHER);
-    let station_b = read("station_b", STATION_B);
+    let default = Addresses::default();
+    let station_a = read("station_a", default.station_a);
+    let cipher = read("cipher", default.cipher);
+    let station_b = read("station_b", default.station_b);
     let all = [
         ("station_a", station_a?),
         ("cipher", cipher?),

@@ -199,6 +199,24 @@ pub struct LabPlan {
     pub hosts: Option<Hosts>,
 }
 
+impl LabPlan {
+    /// The lab of a file that has only its name: namespaces of this machine, and links without a
+    /// limit.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind: LabKind::Namespaces,
+            cipher_mtu: None,
+            addresses: Addresses::default(),
+            link_bps: None,
+            path: Vec::new(),
+            external: None,
+            hosts: None,
+        }
+    }
+}
+
 /// A box between the gateways that is no DUT of the campaign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -256,6 +274,17 @@ pub struct Addresses {
     pub cipher: std::net::Ipv4Addr,
     /// `/24` of B (host .2) and gw2 (host .1).
     pub station_b: std::net::Ipv4Addr,
+}
+
+/// Those of a lab whose file names none.
+impl Default for Addresses {
+    fn default() -> Self {
+        Self {
+            station_a: [10, 1, 0, 0].into(),
+            cipher: [192, 0, 2, 0].into(),
+            station_b: [10, 2, 0, 0].into(),
+        }
+    }
 }
 
 impl Addresses {

@@ -1,6 +1,6 @@
 //! The documents and the shipped files say what the code does.
 
-use campaign::plan::{Measurement, Procedure};
+use campaign::plan::{LabPlan, Measurement, Procedure};
 use campaign::{HostFacts, LabFile, from_text, lab_from_text, load, load_lab};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -104,6 +104,7 @@ fn the_suites_campaign_fits_an_ethernet_link() {
 fn the_defaults_of_a_lab_are_those_of_the_built_in_one() {
     let lab = lab_from_text("l.yaml", "lab: namespaces\n").unwrap();
     assert_eq!(lab.plan(), LabFile::built_in().plan());
+    assert_eq!(*lab.plan(), LabPlan::named("namespaces"));
 }
 
 /// The keys that the code asks for, as its own message about an unknown key lists them.

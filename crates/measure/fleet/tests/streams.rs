@@ -1,19 +1,25 @@
 //! What a real nats-server keeps of runs, and how many may follow it.
 
-use fleet::{
-    Figure, Fleet, Job, LoadHistogram, RunFigures, Selector, Server, ServerOptions, free_address,
-};
+#[path = "aid/job.rs"]
+mod job;
+
+use fleet::{Figure, Fleet, LoadHistogram, RunFigures, Server, ServerOptions, free_address};
 use futures_util::{StreamExt, stream};
+use job::job;
 use serde_json::json;
 use std::collections::BTreeMap;
 
 /// More than nats-server allows a stream that sets no number.
 const FOLLOWERS: usize = 1100;
 
-/// A server with a fleet, if nats-server is installed: where CI runs it must be there.
+/// A server with a fleet, if nats-server is installed.
 fn server(folder: &tempfile::TempDir) -> Option<Server> {
-    if Server::program().is_none() && std::env::var_os("CI").is_none_or(|ci| ci != "true") {
-        eprintln!("SKIPPED: nats-server is not installed: scripts/tools.sh nats");
+    if Server::program().is_none() {
+        testing::lacks(
+            "streams of a server",
+            "nats-server",
+            "scripts/tools.sh nats",
+        );
         return None;
     }
     let options = ServerOptions {
@@ -67,21 +73,8 @@ fn a_cells_histograms_are_read_by_run() {
             histograms: BTreeMap::from([("a cell".to_owned(), vec![histogram])]),
         }
     };
-    let job = |id: &str| Job {
-        id: id.to_owned(),
-        name: "campaign.yaml".to_owned(),
-        campaign: String::new(),
-        quick: false,
-        selector: Selector::default(),
-        priority: 0,
-        labels: BTreeMap::new(),
-        by: "test".to_owned(),
-        every: None,
-        period: None,
-        signature: None,
-    };
     let add = async |fleet: &Fleet, id: &str, run: &RunFigures| {
-        let (job, labels) = (job(id), BTreeMap::new());
+        let (job, labels) = (job(id, ""), BTreeMap::new());
         let added = fleet.add_figures(&job, "lab", &labels, run);
         added.await.unwrap();
     };

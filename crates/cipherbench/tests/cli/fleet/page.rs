@@ -6,14 +6,12 @@ use nix::sys::signal::SIGTERM;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+use testing::Browser;
 
-/// Names of a browser that reads `--headless --dump-dom`.
-const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 /// Finds what is cut, lies over other text or scrolls sideways.
 const MEASURE: &str = include_str!("../../../../measure/report/tests/report/layout/measure.js");
 const WIDTHS: [u32; 2] = [400, 1300];
@@ -171,7 +169,7 @@ pub(crate) fn a_fleet_is_seen_in_a_browser_and_a_run_is_followed_line_by_line() 
     // A name that somebody has turned to this machine.
     assert_eq!(get_as(page, "evil.example", "/").0, 421);
 
-    if let Some(browser) = browser() {
+    if let Some(browser) = Browser::find("a fleet in a browser") {
         for path in ["/".to_owned(), "/cells".to_owned(), format!("/cell/{cell}")] {
             check_layout(&browser, page, &path);
         }
@@ -184,39 +182,8 @@ pub(crate) fn a_fleet_is_seen_in_a_browser_and_a_run_is_followed_line_by_line() 
     }
 }
 
-/// The first of [`BROWSERS`] in the PATH; CI must not pass without one.
-fn browser() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    let places = BROWSERS
-        .iter()
-        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
-    let found = places.into_iter().find(|place| place.is_file());
-    if found.is_none() {
-        eprintln!("SKIPPED: no browser is installed: apt-get install chromium");
-        let is_ci = std::env::var_os("CI").is_some_and(|ci| ci == "true");
-        assert!(!is_ci, "CI must not pass without a browser");
-    }
-    found
-}
-
-fn chromium(browser: &Path, folder: &Path) -> Command {
-    let mut command = Command::new(browser);
-    let profile = folder.join("profile");
-    command
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--hide-scrollbars",
-        ])
-        .args(["--window-size=2000,1200", "--dump-dom"])
-        .arg(format!("--user-data-dir={}", profile.display()));
-    command
-}
-
 /// Lays a page out at every width.
-fn check_layout(browser: &Path, address: &str, path: &str) {
+fn check_layout(browser: &Browser, address: &str, path: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let body = |path: &str| {
         let (_, answer) = get(address, path);
@@ -241,7 +208,8 @@ fn check_layout(browser: &Path, address: &str, path: &str) {
     );
     fs::write(folder.path().join("around.html"), around).expect("written");
     let place = folder.path().join("around.html");
-    let dumped = chromium(browser, folder.path())
+    let dumped = browser
+        .dump(folder.path())
         .arg("--virtual-time-budget=20000")
         .arg(format!("file://{}", place.display()))
         .output()
@@ -262,7 +230,7 @@ fn check_layout(browser: &Path, address: &str, path: &str) {
 }
 
 /// A page that is open shows what happens after it was loaded.
-fn check_updates(browser: &Path, address: &str, mut happens: impl FnMut()) {
+fn check_updates(browser: &Browser, address: &str, mut happens: impl FnMut()) {
     let folder = tempfile::tempdir().expect("a folder");
     let between = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let place = between.local_addr().expect("its address");
@@ -275,7 +243,7 @@ fn check_updates(browser: &Path, address: &str, mut happens: impl FnMut()) {
             std::thread::spawn(move || drop(pass(&stream, &to, &updates)));
         }
     });
-    let mut dumping = start(chromium(browser, folder.path()).arg(format!("http://{place}/")));
+    let mut dumping = start(browser.dump(folder.path()).arg(format!("http://{place}/")));
     let dom = loop {
         happens();
         if dumping.try_wait().expect("a browser").is_some() {

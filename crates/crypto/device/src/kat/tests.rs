@@ -126,11 +126,11 @@ fn installed(folder: &str, file: &str) -> bool {
         .join(file);
     let exists = place.exists();
     if !exists {
-        println!(
-            "SKIPPED: {} is missing (package libengine-gost-openssl)",
-            place.display()
+        testing::lacks(
+            "known answers of the GOST engine and provider",
+            place.display(),
+            "apt install libengine-gost-openssl",
         );
-        assert!(std::env::var_os("CI").is_none(), "CI must have it");
     }
     exists
 }

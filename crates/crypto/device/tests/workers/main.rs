@@ -25,11 +25,7 @@ fn main() -> ExitCode {
     }
     let lacking = SoftHsm::make().err().map(|error| error.to_string());
     if let Some(reason) = &lacking {
-        assert!(
-            std::env::var_os("CI").is_none(),
-            "CI must not skip tests: {reason}"
-        );
-        eprintln!("SKIPPED: {reason}");
+        testing::skip("trials with a token", reason);
     }
     let lacking = Arc::new(lacking);
     let modules: [(&str, Tests, bool); 3] = [

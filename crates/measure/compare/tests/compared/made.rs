@@ -1,8 +1,8 @@
 //! Made-up runs of known truth: TCP cells whose repeats scatter by a known amount.
 
 use campaign::plan::{
-    Adapter, Addresses, Axis, Cell, Coordinate, Dut, Encryptor, LabKind, LabPlan, Measurement,
-    Order, Plan, Stations, Tool, TransferDirection, Value,
+    Adapter, Axis, Cell, Coordinate, Dut, Encryptor, LabPlan, Measurement, Order, Plan, Stations,
+    Tool, TransferDirection, Value,
 };
 use journal::record::*;
 use journal::{Journal, Record};
@@ -60,20 +60,7 @@ pub(crate) fn run(truth: Truth, second: u64, noise: &mut Noise) -> Journal {
 
 /// A complete run of these cells without trials.
 pub(crate) fn journal(cells: Vec<Cell>, repeats: u32, second: u64) -> Journal {
-    let lab = LabPlan {
-        name: "test".into(),
-        kind: LabKind::Namespaces,
-        cipher_mtu: None,
-        link_bps: None,
-        path: Vec::new(),
-        external: None,
-        hosts: None,
-        addresses: Addresses {
-            station_a: [10, 1, 0, 0].into(),
-            cipher: [10, 2, 0, 0].into(),
-            station_b: [10, 3, 0, 0].into(),
-        },
-    };
+    let lab = LabPlan::named("test");
     let started_unix_ns = second * SECOND_NS;
     let mut journal = Journal::new(Header {
         format: FORMAT_VERSION,

@@ -39,11 +39,7 @@ impl Disk {
         let disk = Self { holder };
         let is_there = line == "ready\n" && fs::read_dir(disk.path()).is_ok();
         if !is_there {
-            assert!(
-                std::env::var("CI").as_deref() != Ok("true"),
-                "no user namespace"
-            );
-            eprintln!("SKIPPED: a full disk: no user namespace here");
+            testing::skip("a full disk", "no user namespace here");
         }
         is_there.then_some(disk)
     }

@@ -13,6 +13,8 @@ mod cluster;
 mod cuts;
 mod full;
 mod game;
+#[path = "../aid/job.rs"]
+mod job;
 mod labs;
 mod operator;
 mod permissions;
@@ -22,8 +24,9 @@ mod site;
 mod users;
 mod watching;
 
+use fleet::Server;
 use libtest_mimic::{Arguments, Failed, Trial};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 /// Tests wait for leases, time-outs and restarts most of the time.
 const TESTS_AT_ONCE: usize = 3;
@@ -106,9 +109,9 @@ fn main() -> ExitCode {
             labs::migration,
         ),
     ];
-    let is_missing = is_server_missing();
+    let is_missing = Server::program().is_none();
     if is_missing {
-        eprintln!("SKIPPED: nats-server is not installed: scripts/tools.sh nats");
+        testing::lacks("a fleet in trouble", "nats-server", "scripts/tools.sh nats");
     }
     let tests = tests.map(|(name, test)| {
         let trial = Trial::test(name, move || {
@@ -122,13 +125,4 @@ fn main() -> ExitCode {
         ..Arguments::from_args()
     };
     libtest_mimic::run(&arguments, tests.into()).exit_code()
-}
-
-/// Where CI runs it must be there.
-fn is_server_missing() -> bool {
-    let find =
-        "PATH=$PATH:$HOME/.local/bin:$HOME/.cache/cipherbench-tools/bin command -v nats-server";
-    let found = Command::new("sh").args(["-c", find]).output();
-    let is_there = found.is_ok_and(|found| found.status.success());
-    !is_there && std::env::var_os("CI").is_none_or(|ci| ci != "true")
 }

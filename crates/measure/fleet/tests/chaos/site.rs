@@ -1,5 +1,7 @@
 //! A server, and agents that are processes of these tests.
 
+pub(crate) use crate::job::job;
+
 use fleet::{
     Access, Agent, AgentLab, Fleet, Identity, Job, Selector, Server, ServerExtras, ServerOptions,
     State, Trust, fetch, free_address, submit,
@@ -430,30 +432,9 @@ fn wrong_clock(offset: &str) -> Vec<(&'static str, String)> {
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
         ],
         None => {
-            assert!(
-                std::env::var("CI").as_deref() != Ok("true"),
-                "libfaketime is not installed"
-            );
-            eprintln!("SKIPPED: wrong clocks: libfaketime is not installed");
+            testing::lacks("wrong clocks", "libfaketime", "apt install libfaketime");
             Vec::new()
         }
-    }
-}
-
-/// A job that nobody has signed.
-pub(crate) fn job(id: &str, campaign: &str) -> Job {
-    Job {
-        id: id.to_owned(),
-        name: "campaign.yaml".to_owned(),
-        campaign: campaign.to_owned(),
-        quick: false,
-        selector: Selector::default(),
-        priority: 0,
-        labels: BTreeMap::new(),
-        by: "test".to_owned(),
-        every: None,
-        period: None,
-        signature: None,
     }
 }
 

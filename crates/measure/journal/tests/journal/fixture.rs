@@ -1,9 +1,9 @@
 //! A small plan and records that fit it.
 
 use campaign::plan::{
-    Adapter, Addresses, Bound, Capture, CapturePoint, Cell, Claim, ClaimUnit, Coordinate, Dut,
-    Encryptor, Keep, LabKind, LabPlan, Measurement, Order, Plan, Published, PublishedUnit,
-    RateBasis, RateDirection, RateKind, RateLayer, ReadingKind, Stations, Tool, TransferDirection,
+    Adapter, Bound, Capture, CapturePoint, Cell, Claim, ClaimUnit, Coordinate, Dut, Encryptor,
+    Keep, LabPlan, Measurement, Order, Plan, Published, PublishedUnit, RateBasis, RateDirection,
+    RateKind, RateLayer, ReadingKind, Stations, Tool, TransferDirection,
 };
 use impair::{Distribution, Impairment, Jitter, Loss, Queue, Rate, Reorder};
 use journal::Record;
@@ -25,20 +25,7 @@ pub(crate) fn header() -> Header {
         plan: Plan {
             name: "quick".into(),
             title: "A quick look".into(),
-            lab: LabPlan {
-                name: "quick".into(),
-                kind: LabKind::Namespaces,
-                cipher_mtu: None,
-                link_bps: None,
-                path: Vec::new(),
-                external: None,
-                hosts: None,
-                addresses: Addresses {
-                    station_a: [10, 1, 0, 0].into(),
-                    cipher: [10, 2, 0, 0].into(),
-                    station_b: [10, 3, 0, 0].into(),
-                },
-            },
+            lab: LabPlan::named("quick"),
             repeats: 3,
             order: Order::Random { seed: Some(7) },
             cells: vec![

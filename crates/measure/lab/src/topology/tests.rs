@@ -1,13 +1,5 @@
 use super::*;
-use campaign::plan::{Element, LabKind};
-
-fn addresses() -> Addresses {
-    Addresses {
-        station_a: [10, 1, 0, 0].into(),
-        cipher: [192, 0, 2, 0].into(),
-        station_b: [10, 2, 0, 0].into(),
-    }
-}
+use campaign::plan::Element;
 
 fn map() -> Map {
     map_of(&[])
@@ -19,14 +11,8 @@ fn map_of(path: &[Element]) -> Map {
 
 fn plan(path: &[Element]) -> LabPlan {
     LabPlan {
-        name: "test".to_owned(),
-        kind: LabKind::Namespaces,
-        cipher_mtu: None,
-        link_bps: None,
         path: path.to_vec(),
-        external: None,
-        hosts: None,
-        addresses: addresses(),
+        ..LabPlan::named("test")
     }
 }
 
@@ -127,11 +113,11 @@ fn a_bucket_holds_a_millisecond_or_two_frames() {
 
 #[test]
 fn prefixes_of_the_labs_own_networks_are_taken() {
-    assert_eq!(Map::taken(&addresses()), None);
+    assert_eq!(Map::taken(&Addresses::default()), None);
     for taken in [[198, 18, 7, 0], [198, 19, 0, 0], [169, 254, 1, 0]] {
         let addresses = Addresses {
             station_b: taken.into(),
-            ..addresses()
+            ..Addresses::default()
         };
         assert_eq!(Map::taken(&addresses), Some(taken.into()));
     }

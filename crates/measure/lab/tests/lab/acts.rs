@@ -5,7 +5,7 @@ use crate::frames::LINKS;
 use crate::strongswan;
 use crate::support::{
     PATIENCE, TestLab, assert_nothing_is_left, await_that, dump, is_alive, ping, reason, shell,
-    skip, start,
+    start,
 };
 use campaign::plan::{
     Ability, Adapter, Direction, Dut, Encryptor, OpenVpn, Reset, StrongSwan, WireGuard,
@@ -224,28 +224,34 @@ pub(crate) fn our_encryptor_leaves_nothing_midway() {
     leaves_nothing_midway(&mut ready_lab(), &ours());
 }
 
-pub(crate) fn wireguard_in_user_space_goes_through_all_and_leaves_nothing_midway() {
+/// All of it with a program, if it is installed.
+fn wireguard_by(program: WireGuardProgram) {
     let mut lab = ready_lab();
-    for program in [
-        WireGuardProgram::Go,
-        WireGuardProgram::Boringtun,
-        WireGuardProgram::Gotatun,
-    ] {
-        let device = wireguard(program);
-        match try_start(&mut lab, &device) {
-            Ok(dut) => lab.lab.stop_dut(dut).unwrap(),
-            Err(error) if reason(&error).starts_with("needs the program") => {
-                match program {
-                    WireGuardProgram::Gotatun => eprintln!("SKIPPED: gotatun: {error}"),
-                    other => skip(other.name(), &reason(&error)),
-                }
-                continue;
-            }
-            Err(error) => panic!("{error}"),
+    let device = wireguard(program);
+    match try_start(&mut lab, &device) {
+        Ok(dut) => lab.lab.stop_dut(dut).unwrap(),
+        Err(error) if reason(&error).starts_with("needs the program") => {
+            return match program {
+                WireGuardProgram::Gotatun => eprintln!("SKIPPED: gotatun: {error}"),
+                other => testing::skip(format_args!("tests of {}", other.name()), reason(&error)),
+            };
         }
-        goes_through_all(&mut lab, &device);
-        leaves_nothing_midway(&mut lab, &device);
+        Err(error) => panic!("{error}"),
     }
+    goes_through_all(&mut lab, &device);
+    leaves_nothing_midway(&mut lab, &device);
+}
+
+pub(crate) fn wireguard_go_goes_through_all_and_leaves_nothing_midway() {
+    wireguard_by(WireGuardProgram::Go);
+}
+
+pub(crate) fn boringtun_goes_through_all_and_leaves_nothing_midway() {
+    wireguard_by(WireGuardProgram::Boringtun);
+}
+
+pub(crate) fn gotatun_goes_through_all_and_leaves_nothing_midway() {
+    wireguard_by(WireGuardProgram::Gotatun);
 }
 
 pub(crate) fn openvpn_goes_through_all_and_leaves_nothing_midway() {

@@ -4,7 +4,7 @@
 use crate::frames::{LINKS, cross_both_ways, with_dut};
 use crate::support::{
     MARKER_IN_HEX, PATIENCE, TestLab, assert_nothing_is_left, await_that, dump, end_watch,
-    is_alive, ping, reason, shell, skip, watch,
+    is_alive, ping, reason, shell, watch,
 };
 use campaign::plan::{Adapter, Direction, Dut, Form, LinkForm, OpenVpn};
 use journal::record::CipherWatch;
@@ -34,9 +34,9 @@ pub(crate) fn missing() -> Option<String> {
         .filter(|p| lacks(p))
         .collect();
     let reason =
-        (!lacking.is_empty()).then(|| format!("not installed here: {}", lacking.join(", ")));
+        (!lacking.is_empty()).then(|| format!("no {0} here: apt install {0}", lacking.join(" ")));
     if let Some(reason) = &reason {
-        skip("OpenVPN", reason);
+        testing::skip("tests of OpenVPN", reason);
     }
     reason
 }

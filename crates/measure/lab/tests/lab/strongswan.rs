@@ -5,7 +5,7 @@ use crate::frames::{LINKS, cross_both_ways, with_dut};
 use crate::kernel::refused;
 use crate::support::{
     MARKER_IN_HEX, PATIENCE, TestLab, assert_nothing_is_left, await_that, dump, end_watch,
-    is_alive, ping, reason, shell, skip, watch,
+    is_alive, ping, reason, shell, watch,
 };
 use campaign::plan::{Adapter, DataPath, Direction, Dut, Form, IkeAuth, LinkForm, StrongSwan};
 use journal::record::CipherWatch;
@@ -43,9 +43,12 @@ pub(crate) fn missing() -> Option<String> {
         .filter(|(_, is)| !is)
         .map(|(it, _)| *it)
         .collect();
-    let reason = (!lacking.is_empty()).then(|| format!("not here: {}", lacking.join(", ")));
+    let reason = (!lacking.is_empty()).then(|| {
+        let lacking = lacking.join(", ");
+        format!("no {lacking} here: apt install strongswan-charon strongswan-swanctl libcharon-extra-plugins")
+    });
     if let Some(reason) = &reason {
-        skip("strongSwan", reason);
+        testing::skip("tests of strongSwan", reason);
     }
     reason
 }

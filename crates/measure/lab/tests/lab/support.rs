@@ -1,6 +1,6 @@
 //! What several tests need.
 
-use campaign::plan::{Adapter, Addresses, Direction, Dut, Element, LabKind, LabPlan};
+use campaign::plan::{Adapter, Direction, Dut, Element, LabPlan};
 use journal::record::CipherWatch;
 use lab::protocol::{Program, Request, Response, SealedPort};
 use lab::{Bench, Interrupt, LabError, Links, NamespaceLab, Node, NodeId, Setup};
@@ -18,15 +18,6 @@ pub(crate) const LINKS: Links = Links {
     offloads: true,
     rate_bps: None,
 };
-
-/// Reports that tests are skipped, and why. In CI that is a failure.
-pub(crate) fn skip(what: &str, reason: &str) {
-    eprintln!("SKIPPED: tests of {what}: {reason}");
-    assert!(
-        std::env::var_os("CI").is_none(),
-        "CI must not skip tests of {what}: {reason}"
-    );
-}
 
 /// A lab with a state folder of its own.
 pub(crate) struct TestLab {
@@ -121,23 +112,13 @@ pub(crate) fn install(source: &Path, target: &Path) {
 }
 
 pub(crate) fn plan(name: &str) -> LabPlan {
-    plan_with_path(name, &[])
+    LabPlan::named(name)
 }
 
 pub(crate) fn plan_with_path(name: &str, path: &[Element]) -> LabPlan {
     LabPlan {
-        name: name.to_owned(),
-        kind: LabKind::Namespaces,
-        cipher_mtu: None,
-        link_bps: None,
         path: path.to_vec(),
-        external: None,
-        hosts: None,
-        addresses: Addresses {
-            station_a: [10, 1, 0, 0].into(),
-            cipher: [192, 0, 2, 0].into(),
-            station_b: [10, 2, 0, 0].into(),
-        },
+        ..LabPlan::named(name)
     }
 }
 

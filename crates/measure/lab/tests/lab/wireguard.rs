@@ -4,7 +4,7 @@ use crate::frames::{self, cross_both_ways};
 use crate::kernel::refused;
 use crate::support::{
     LINKS, MARKER_IN_HEX, PATIENCE, TestLab, assert_nothing_is_left, dump, end_watch, is_alive,
-    ping, reason, shell, skip, start, watch,
+    ping, reason, shell, start, watch,
 };
 use campaign::plan::{Adapter, Direction, Dut, Form, LinkForm, WireGuard, WireGuardProgram};
 use journal::record::CipherWatch;
@@ -47,7 +47,9 @@ fn with_each(test: impl Fn(&mut TestLab, WireGuardProgram)) {
                 // One of the two in Rust is enough: to build both takes a while.
                 match program {
                     WireGuardProgram::Gotatun => eprintln!("SKIPPED: gotatun: {error}"),
-                    other => skip(other.name(), &reason(&error)),
+                    other => {
+                        testing::skip(format_args!("tests of {}", other.name()), reason(&error))
+                    }
                 }
                 continue;
             }

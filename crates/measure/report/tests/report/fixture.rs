@@ -3,8 +3,8 @@
 
 use campaign::HostFacts;
 use campaign::plan::{
-    Adapter, Addresses, Cell, Coordinate, DataPath, Dut, Encryptor, IkeAuth, LabKind, LabPlan,
-    Measurement, Mode, OpenVpn, Plan, Stations, StrongSwan, Tool, TransferDirection, WireGuard,
+    Adapter, Addresses, Cell, Coordinate, DataPath, Dut, Encryptor, IkeAuth, LabPlan, Measurement,
+    Mode, OpenVpn, Plan, Stations, StrongSwan, Tool, TransferDirection, WireGuard,
     WireGuardProgram,
 };
 use journal::record::*;
@@ -414,18 +414,12 @@ fn plan(name: &str, cells: Vec<Cell>, repeats: u32) -> Plan {
         name: name.into(),
         title: "Quick campaign: our encryptor against the path without it".into(),
         lab: LabPlan {
-            name: "quick".into(),
-            kind: LabKind::Namespaces,
-            cipher_mtu: None,
-            link_bps: None,
-            path: Vec::new(),
-            external: None,
-            hosts: None,
             addresses: Addresses {
                 station_a: [10, 77, 1, 0].into(),
                 cipher: [10, 77, 0, 0].into(),
                 station_b: [10, 77, 2, 0].into(),
             },
+            ..LabPlan::named("quick")
         },
         repeats,
         cells,

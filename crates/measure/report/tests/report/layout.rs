@@ -6,11 +6,9 @@ use crate::html::{select, text};
 use journal::Journal;
 use scraper::Html;
 use serde::Deserialize;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
+use testing::Browser;
 
-/// Names of a browser that reads `--headless --dump-dom`.
-const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 const WIDTHS: [u32; 2] = [400, 1300];
 /// Height of a screen, and how many the unfolded part may take at the larger width.
 const SCREEN: f64 = 1000.0;
@@ -33,30 +31,12 @@ struct Measured {
     drawings: Vec<String>,
 }
 
-/// The first of [`BROWSERS`] in the PATH; CI must not pass without one.
-fn browser() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    let places = BROWSERS
-        .iter()
-        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
-    let mut places = places.filter(|place| place.is_file());
-    let found = places.next();
-    if found.is_none() {
-        eprintln!(
-            "SKIPPED: none of {} is installed, so the layout of pages was not checked: apt-get install chromium",
-            BROWSERS.join(", ")
-        );
-        assert!(
-            std::env::var_os("CI").is_none_or(|ci| ci != "true"),
-            "CI must not pass without a browser"
-        );
-    }
-    found
+fn browser() -> Option<Browser> {
+    Browser::find("the layout of pages")
 }
 
 /// The page at every width, each in a frame of its own.
-fn measured(browser: &Path, html: &str) -> Vec<Measured> {
+fn measured(browser: &Browser, html: &str) -> Vec<Measured> {
     let dir = tempfile::tempdir().unwrap();
     let (head, rest) = html.split_once("<meta http-equiv").unwrap();
     let (_, rest) = rest.split_once('>').unwrap();
@@ -78,29 +58,21 @@ fn measured(browser: &Path, html: &str) -> Vec<Measured> {
     let dom = loaded(browser, dir.path(), "around.html");
     let found = select(&dom, "#found").pop().map(text).unwrap_or_default();
     serde_json::from_str(&found)
-        .unwrap_or_else(|error| panic!("{} measured nothing: {error}: {found}", browser.display()))
+        .unwrap_or_else(|error| panic!("nothing was measured: {error}: {found}"))
 }
 
 /// What the browser makes of a file in `dir`, which may be followed by a query.
-fn loaded(browser: &Path, dir: &Path, file: &str) -> Html {
-    let output = Command::new(browser)
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--hide-scrollbars",
-        ])
-        .args(["--window-size=2000,1200", "--virtual-time-budget=20000"])
-        .arg(format!("--user-data-dir={}", dir.join("profile").display()))
-        .arg("--dump-dom")
+fn loaded(browser: &Browser, dir: &Path, file: &str) -> Html {
+    let output = browser
+        .dump(dir)
+        .arg("--virtual-time-budget=20000")
         .arg(format!("file://{}", dir.join(file).display()))
         .output()
         .unwrap();
     let dom = String::from_utf8(output.stdout).unwrap();
     assert!(
         dom.contains("</html>"),
-        "{}: {}",
-        browser.display(),
+        "{}",
         String::from_utf8_lossy(&output.stderr)
     );
     Html::parse_document(&dom)
@@ -129,28 +101,45 @@ fn pages() -> Vec<(&'static str, Journal)> {
     pages
 }
 
+/// The faults of a run's page at every width, with their place.
+fn faults_of(browser: &Browser, name: &str, journal: &Journal) -> Vec<String> {
+    let found = measured(browser, &report::build(journal).html);
+    assert_eq!(found.len(), WIDTHS.len(), "{name}");
+    let mut faults = Vec::new();
+    for page in found {
+        let place = format!("{name} at {} px", page.width);
+        let mut put = |fault: String| faults.push(format!("{place}: {fault}"));
+        page.faults.into_iter().for_each(&mut put);
+        page.drawings.into_iter().for_each(&mut put);
+        if page.sideways > 0.0 {
+            put(format!("scrolls sideways by {} px", page.sideways));
+        }
+        if page.width == WIDTHS[1] && page.height > SCREENS_MAX * SCREEN {
+            put(format!("{} px high", page.height));
+        }
+    }
+    faults
+}
+
 #[test]
 fn pages_are_laid_out_without_a_fault() {
     let Some(browser) = browser() else {
         return;
     };
-    let mut faults = Vec::new();
-    for (name, journal) in pages() {
-        let found = measured(&browser, &report::build(&journal).html);
-        assert_eq!(found.len(), WIDTHS.len(), "{name}");
-        for page in found {
-            let place = format!("{name} at {} px", page.width);
-            let mut put = |fault: String| faults.push(format!("{place}: {fault}"));
-            page.faults.into_iter().for_each(&mut put);
-            page.drawings.into_iter().for_each(&mut put);
-            if page.sideways > 0.0 {
-                put(format!("scrolls sideways by {} px", page.sideways));
-            }
-            if page.width == WIDTHS[1] && page.height > SCREENS_MAX * SCREEN {
-                put(format!("{} px high", page.height));
-            }
-        }
-    }
+    // This test is the last to end: two browsers at once take less time.
+    let pages = pages();
+    let (one, other) = pages.split_at(pages.len() / 2);
+    let of = |pages: &[(&'static str, Journal)]| -> Vec<String> {
+        let found = pages.iter();
+        found
+            .flat_map(|(name, journal)| faults_of(&browser, name, journal))
+            .collect()
+    };
+    let faults = std::thread::scope(|scope| {
+        let one = scope.spawn(|| of(one));
+        let other = of(other);
+        [one.join().unwrap(), other].concat()
+    });
     assert!(
         faults.is_empty(),
         "{} faults:\n{}",

@@ -1,8 +1,8 @@
 //! Small journals, made cell by cell.
 
 use campaign::plan::{
-    Adapter, Addresses, Cell, Coordinate, Dut, Encryptor, LabKind, LabPlan, Measurement, Plan,
-    Stations, Tool, TransferDirection,
+    Adapter, Cell, Coordinate, Dut, Encryptor, LabPlan, Measurement, Plan, Stations, Tool,
+    TransferDirection,
 };
 use journal::record::*;
 use journal::{Journal, Record};
@@ -12,20 +12,7 @@ pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
 /// A run of those cells on a machine with that many cores, at its end.
 pub(crate) fn journal(cells: Vec<Cell>, repeats: u32, cpus: u32) -> Journal {
-    let lab = LabPlan {
-        name: "test".into(),
-        kind: LabKind::Namespaces,
-        cipher_mtu: None,
-        link_bps: None,
-        path: Vec::new(),
-        external: None,
-        hosts: None,
-        addresses: Addresses {
-            station_a: [10, 1, 0, 0].into(),
-            cipher: [10, 2, 0, 0].into(),
-            station_b: [10, 3, 0, 0].into(),
-        },
-    };
+    let lab = LabPlan::named("test");
     let mut journal = Journal::new(Header {
         format: FORMAT_VERSION,
         started_unix_ns: 0,

@@ -64,29 +64,15 @@ fn dissect(frames: &[Vec<u8>], fields: &[&str]) -> Option<Vec<Vec<String>>> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("golden.pcap");
     write_pcap(&path, frames);
-    let mut tshark = Command::new("tshark");
-    tshark.args(["-n", "-T", "fields", "-E", "separator=;"]);
-    tshark.args([
-        "-o",
-        "ip.check_checksum:TRUE",
-        "-o",
-        "udp.check_checksum:TRUE",
-    ]);
-    tshark.arg("-r").arg(&path);
-    for field in fields {
-        tshark.args(["-e", field]);
-    }
-    let Ok(output) = tshark.output() else {
-        assert!(
-            std::env::var_os("CI").is_none_or(|ci| ci != "true"),
-            "CI must have tshark"
-        );
-        eprintln!("SKIPPED: dissection by tshark: install tshark");
-        return None;
-    };
-    let text = String::from_utf8(output.stdout).unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
+    let text = testing::tshark("dissection by tshark", |tshark| {
+        tshark.args(["-n", "-T", "fields", "-E", "separator=;"]);
+        tshark.args(["-o", "ip.check_checksum:TRUE"]);
+        tshark.args(["-o", "udp.check_checksum:TRUE"]);
+        tshark.arg("-r").arg(&path);
+        for field in fields {
+            tshark.args(["-e", field]);
+        }
+    })?;
     let row = |line: &str| line.split(';').map(str::to_owned).collect();
     Some(text.lines().map(row).collect())
 }
@@ -215,7 +201,11 @@ fn python(program: &str, lines: &[String]) -> Option<String> {
     };
     // `scripts/setup.sh test` installs it for the first.
     let Some(python) = ["/usr/bin/python3", "python3"].iter().find(has_scapy) else {
-        eprintln!("SKIPPED: dissection by scapy: install python3-scapy and python3-cryptography");
+        testing::lacks(
+            "dissection by scapy",
+            "scapy with its ciphers",
+            "apt install python3-scapy python3-cryptography",
+        );
         return None;
     };
     let mut child = Command::new(python)

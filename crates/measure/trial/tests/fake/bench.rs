@@ -3,8 +3,8 @@
 use crate::counters::Counters;
 use crate::sealed::Tunnel;
 use campaign::plan::{
-    Adapter, Addresses, Cell, Coordinate, Direction, Dut, Encryptor, LabKind, LabPlan, Measurement,
-    Plan, Stations, Tool, TransferDirection,
+    Adapter, Cell, Coordinate, Direction, Dut, Encryptor, LabPlan, Measurement, Plan, Stations,
+    Tool, TransferDirection,
 };
 use journal::record::{CipherLink, CipherWatch, InterfaceCounters, PathSettings};
 use lab::protocol::{CpuTime, Ended, Program, Request, Response, SealedPort};
@@ -575,20 +575,7 @@ pub(crate) fn plan(cells: Vec<Cell>, repeats: u32) -> Plan {
     Plan {
         name: "test".to_owned(),
         title: String::new(),
-        lab: LabPlan {
-            name: "test".to_owned(),
-            kind: LabKind::Namespaces,
-            cipher_mtu: None,
-            link_bps: None,
-            path: Vec::new(),
-            external: None,
-            hosts: None,
-            addresses: Addresses {
-                station_a: Ipv4Addr::new(10, 1, 0, 0),
-                cipher: Ipv4Addr::new(192, 0, 2, 0),
-                station_b: Ipv4Addr::new(10, 2, 0, 0),
-            },
-        },
+        lab: LabPlan::named("test"),
         repeats,
         cells,
         order: campaign::plan::Order::File,

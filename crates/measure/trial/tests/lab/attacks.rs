@@ -225,8 +225,7 @@ fn start(lab: &mut TestLab, adapter: Adapter) -> Option<RunningDut> {
     match lab.lab.start_dut(&dut, links, Direction::Both) {
         Ok(running) => Some(running),
         Err(LabError::Dut { reason, .. }) if reason.starts_with("needs") => {
-            eprintln!("SKIPPED: {reason}");
-            assert!(std::env::var_os("CI").is_none(), "CI must not skip this");
+            testing::skip("attacks on a device", reason);
             None
         }
         Err(error) => panic!("{error}"),

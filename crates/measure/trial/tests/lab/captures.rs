@@ -66,15 +66,13 @@ fn pinged(adapter: Adapter, capture: &Capture, folder: &Path) -> (Vec<String>, M
     }
 }
 
+const BY_TSHARK: &str = "captures as read by tshark";
+
 fn tshark(file: &Path, options: &[&str]) -> String {
-    let output = Command::new("tshark")
-        .arg("-r")
-        .arg(file)
-        .args(options)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap()
+    let output = testing::tshark(BY_TSHARK, |tshark| {
+        tshark.arg("-r").arg(file).args(options);
+    });
+    output.expect("it was there before")
 }
 
 /// The frames and bytes of each protocol in `tshark -z io,phs`, whose names are indented.
@@ -98,20 +96,11 @@ fn hierarchy(file: &Path) -> BTreeMap<String, (u64, u64)> {
     found
 }
 
-fn has_tshark() -> bool {
-    let is_there = Command::new("tshark").arg("-v").output().is_ok();
-    if !is_there {
-        assert!(
-            std::env::var_os("CI").is_none_or(|ci| ci != "true"),
-            "CI must have tshark"
-        );
-        eprintln!("SKIPPED: tshark is not installed");
-    }
-    is_there
-}
-
 fn tshark_reads_what_was_captured_and_opens_it_with_the_keys() {
-    if !has_tshark() {
+    let version = testing::tshark(BY_TSHARK, |tshark| {
+        tshark.arg("-v");
+    });
+    if version.is_none() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -3,8 +3,8 @@
 use crate::busy;
 use campaign::Plan;
 use campaign::plan::{
-    Adapter, Addresses, Cell, Coordinate, Dut, Encryptor, LabKind, LabPlan, Measurement, Stations,
-    Tool, TransferDirection,
+    Adapter, Cell, Coordinate, Dut, Encryptor, LabPlan, Measurement, Stations, Tool,
+    TransferDirection,
 };
 use journal::record::{CountsByRole, Measured, Outcome, Transfer, TrialRecord};
 use lab::{Interrupt, Links, NamespaceLab, NodeId, Setup};
@@ -172,20 +172,7 @@ fn is_other_test(reason: &str) -> bool {
 }
 
 pub(crate) fn lab_plan() -> LabPlan {
-    LabPlan {
-        name: "trial-test".to_owned(),
-        kind: LabKind::Namespaces,
-        cipher_mtu: None,
-        link_bps: None,
-        path: Vec::new(),
-        external: None,
-        hosts: None,
-        addresses: Addresses {
-            station_a: [10, 1, 0, 0].into(),
-            cipher: [192, 0, 2, 0].into(),
-            station_b: [10, 2, 0, 0].into(),
-        },
-    }
+    LabPlan::named("trial-test")
 }
 
 pub(crate) fn plan(cell: &Cell) -> Plan {

@@ -1,7 +1,7 @@
-//! Shared code of the tests with other programs: requests to a peer, and a note when it is missing.
+//! Shared code of the tests with other programs: requests to a peer.
 
 use super::*;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// What both ends of an SA have agreed on, beside the keys of [`keymat`].
@@ -25,9 +25,11 @@ impl Scapy {
         };
         // `scripts/setup.sh test` installs it for the first.
         let Some(python) = ["/usr/bin/python3", "python3"].iter().find(has_scapy) else {
-            skip("scapy: install python3-scapy and python3-cryptography");
-            let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");
-            assert!(!in_ci, "scapy is missing in CI");
+            testing::lacks(
+                "interoperation with scapy",
+                "scapy with its ciphers",
+                "apt install python3-scapy python3-cryptography",
+            );
             return None;
         };
         let mut child = Command::new(python)
@@ -78,13 +80,6 @@ impl Drop for Scapy {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Prints that a test was skipped: past the test harness, which captures the output of passing
-/// tests.
-pub(super) fn skip(what: &str) {
-    // A closed standard error must not fail the test.
-    let _ = writeln!(io::stderr(), "SKIPPED: interoperation with {what}");
 }
 
 /// Hexadecimal; `-` for none.

@@ -2,7 +2,7 @@
 //! Sorbonne and `qkdsec`, which has probes of a KME's conformance. Both are on PyPI;
 //! `scripts/peers.sh` installs them.
 
-use crate::lab::{Lab, skip};
+use crate::lab::Lab;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
@@ -22,7 +22,11 @@ fn python() -> Option<PathBuf> {
     };
     let found = python.filter(has_both);
     if found.is_none() {
-        skip("etsi-qkd-014-client and qkdsec: scripts/peers.sh");
+        testing::lacks(
+            "independent clients of a KME",
+            "etsi-qkd-014-client and qkdsec",
+            "scripts/peers.sh",
+        );
     }
     found
 }

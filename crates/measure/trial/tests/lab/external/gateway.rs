@@ -4,7 +4,7 @@
 use super::await_that;
 use super::rack::{Rack, adapter, shipped};
 use crate::frames::{assert_all_came, frames, load, passes, short};
-use crate::one_gateway::{emulated, is_missing, skip};
+use crate::one_gateway::{emulated, is_missing};
 use crate::trials::TestLab;
 use campaign::plan::{
     Carrier, Cell, Direction, External, ExternalBox, Form, GatewayPeer, IkePeer, IkeSecrets,
@@ -364,7 +364,13 @@ pub(super) fn wireguard() {
         (None, Some(boringtun)) => {
             format!("{boringtun} --foreground --disable-drop-privileges wgbox")
         }
-        (None, None) => return skip("wireguard-go"),
+        (None, None) => {
+            return testing::lacks(
+                "one gateway that speaks WireGuard",
+                "wireguard-go or boringtun-cli",
+                "scripts/peers.sh",
+            );
+        }
     };
     let folder = rack.folder.path().display().to_string();
     let [station, own] = [wg(&["genkey"], ""), wg(&["genkey"], "")];

@@ -31,8 +31,7 @@ fn managed() -> Option<(Rack, Agent)> {
     match Agent::start(&rack) {
         Some(agent) => Some((rack, agent)),
         None => {
-            eprintln!("SKIPPED: no snmpd here: `apt install snmpd`");
-            assert!(std::env::var_os("CI").is_none(), "CI must not skip this");
+            testing::lacks("boxes that are monitored", "snmpd", "apt install snmpd");
             None
         }
     }

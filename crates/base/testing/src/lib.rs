@@ -1,0 +1,55 @@
+//! What tests of several crates share: other programs that they run, and how one that is missing is
+//! reported. Only tests depend on it.
+
+#![forbid(unsafe_code)]
+
+mod browser;
+
+pub use browser::Browser;
+
+use std::fmt::Display;
+use std::io::{self, ErrorKind, Write};
+use std::process::Command;
+
+/// Reports that a test, or a part of one, is skipped, and why.
+///
+/// # Panics
+/// In CI (`CI=true`), whose set-up installs all that tests need.
+#[track_caller]
+pub fn skip(test: impl Display, reason: impl Display) {
+    // Past the test harness, which captures the output of tests that pass. A closed standard error
+    // must not fail a test.
+    let _ = writeln!(io::stderr(), "SKIPPED: {test}: {reason}");
+    let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
+    assert!(!in_ci, "CI must not skip {test}: {reason}");
+}
+
+/// Reports that a test is skipped because something is not installed, and what installs it.
+///
+/// # Panics
+/// As [`skip`].
+#[track_caller]
+pub fn lacks(test: impl Display, program: impl Display, install: impl Display) {
+    skip(test, format_args!("no {program} here: {install}"));
+}
+
+/// The output of tshark with the arguments that `add` adds; `None`, as [`lacks`] reports, where it
+/// is not installed.
+///
+/// # Panics
+/// As [`skip`], and where tshark fails.
+#[track_caller]
+pub fn tshark(test: &str, add: impl FnOnce(&mut Command)) -> Option<String> {
+    let mut command = Command::new("tshark");
+    add(&mut command);
+    let output = match command.output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            lacks(test, "tshark", "apt install tshark");
+            return None;
+        }
+        output => output.expect("tshark is started"),
+    };
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {errors}");
+    Some(String::from_utf8(output.stdout).expect("tshark prints UTF-8"))
+}
