@@ -23,7 +23,7 @@ const QUIET: Duration = Duration::from_secs(60);
 /// How long a change may be under way before it counts as missed.
 const ON_THE_WAY: Duration = Duration::from_secs(2);
 /// Requests at once.
-const AT_ONCE: usize = 64;
+pub(crate) const AT_ONCE: usize = 64;
 /// Attempts that fail at once after which the server counts as away; one that times out is enough.
 const SILENT_MAX: u32 = 2;
 
