@@ -14,8 +14,8 @@ use crate::planning::load_lab;
 use crate::{output, signals};
 use campaign::HostFacts;
 use fleet::{
-    Access, Agent, AgentLab, Fleet, FleetError, Identity, Job, Selector, Server, ServerExtras,
-    ServerOptions, ServerTls, State, Trust, fetch, new_id, submit, watch,
+    Access, Agent, AgentLab, Fleet, FleetError, Identity, Job, LEFT_AFTER, Selector, Server,
+    ServerExtras, ServerOptions, ServerTls, State, Trust, fetch, new_id, submit, watch,
 };
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,8 +35,20 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
             replicas,
             ..
         } => {
-            fleet::run(Fleet::set_up(&access, replicas.map(usize::from))).map_err(failure)?;
+            let removed: Result<_, FleetError> = fleet::run(async {
+                let fleet = Fleet::set_up(&access, replicas.map(usize::from)).await?;
+                Ok(fleet.remove_leftovers(LEFT_AFTER).await)
+            });
+            let removed = removed.map_err(failure)?;
             output::stdout(&format!("the server at {} has a fleet\n", access.url))?;
+            match removed {
+                Ok(0) => {}
+                Ok(uploads) => output::stdout(&format!(
+                    "what {uploads} uploads left that were cut short is removed from the archive\n"
+                ))?,
+                // The fleet is there.
+                Err(error) => output::warn(&[error]),
+            }
             Ok(Exit::Done)
         }
         FleetCommand::Server {

@@ -86,7 +86,7 @@ impl Agent {
     ) -> Result<(), FleetError> {
         let identity = identity(&self.folder)?;
         let fleet = Fleet::connect(&self.access).await?;
-        let view = QueueView::new();
+        let view = QueueView::new(identity.clone());
         let measuring = Rc::new(());
         let repeats = Repeats::default();
         let tender = |lab: &AgentLab| Tender {
@@ -200,7 +200,6 @@ impl Tender<'_> {
         };
         let mut lease = taken?;
         say(format!("{name}: on offer"));
-        self.adopt(&lease.offer).await?;
         let mut changes = self.view.changes();
         changes.mark_changed();
         let mut since = Instant::now();
@@ -254,34 +253,40 @@ impl Tender<'_> {
         Ok(())
     }
 
-    /// Keeps the jobs that an earlier start of this agent took, and was killed before they were on
-    /// its disk.
-    async fn adopt(&self, offer: &LabOffer) -> Result<(), FleetError> {
-        for (id, state) in self.fleet.states().await? {
-            let State::Running(held) = state else {
-                continue;
-            };
-            let is_ours = held.agent == self.identity && held.lab == self.lab.name;
-            if !is_ours || !is_id(&id) || self.disk.has(&id) {
-                continue;
-            }
-            let Some(job) = self.fleet.job(&id).await?.filter(|job| job.id == id) else {
-                continue;
-            };
-            // It may be somebody else who wrote that this agent has it.
-            if let Some(reason) = self.misfit(offer, &job).await? {
-                self.end(&id, &State::Parked { reason }).await?;
-                continue;
-            }
-            self.disk.keep(&Kept {
-                job,
-                held,
-                exit: None,
-                stopped: false,
-                trials: 0,
-            })?;
+    /// Keeps a job that an earlier start of this agent took, and was killed before it was on its
+    /// disk.
+    async fn adopt(&self, offer: &LabOffer, id: &str) -> Result<Option<Kept>, FleetError> {
+        if !is_id(id) || self.disk.has(id) {
+            return Ok(None);
         }
-        Ok(())
+        // It may have ended since.
+        let Some(Found {
+            value: State::Running(held),
+            ..
+        }) = self.fleet.states.read::<State>(id).await?
+        else {
+            return Ok(None);
+        };
+        if held.agent != self.identity || held.lab != self.lab.name {
+            return Ok(None);
+        }
+        let Some(job) = self.fleet.job(id).await?.filter(|job| job.id == id) else {
+            return Ok(None);
+        };
+        // It may be somebody else who wrote that this agent has it.
+        if let Some(reason) = self.misfit(offer, &job).await? {
+            self.end(id, &State::Parked { reason }).await?;
+            return Ok(None);
+        }
+        let kept = Kept {
+            job,
+            held,
+            exit: None,
+            stopped: false,
+            trials: 0,
+        };
+        self.disk.keep(&kept)?;
+        Ok(Some(kept))
     }
 
     /// Takes up a job that was left; `None` if it is not this lab's any more.
@@ -332,8 +337,15 @@ impl Tender<'_> {
         }
     }
 
-    /// Takes a job of the queue.
+    /// Takes a job of the queue, or one that is this lab's already.
     async fn next(&self, offer: &LabOffer) -> Result<Option<Kept>, FleetError> {
+        for id in self.view.held(&self.lab.name) {
+            if let Some(kept) = self.adopt(offer, &id).await?
+                && let Some(kept) = self.again(kept).await?
+            {
+                return Ok(Some(kept));
+            }
+        }
         let fits = async |job: &Job| {
             let Some(reason) = self.misfit(offer, job).await? else {
                 return Ok(true);

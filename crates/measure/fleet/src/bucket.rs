@@ -3,6 +3,9 @@
 
 use crate::denial::Denials;
 use crate::error::{FleetError, is_full, refused};
+use async_nats::HeaderMap;
+use async_nats::jetstream::Message;
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::kv::{Entry, Operation, Store, UpdateErrorKind, Watch};
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::LastRawMessageErrorKind;
@@ -23,7 +26,12 @@ const QUIET: Duration = Duration::from_secs(60);
 /// How long a change may be under way before it counts as missed.
 const ON_THE_WAY: Duration = Duration::from_secs(2);
 /// Requests at once.
-const AT_ONCE: usize = 64;
+pub(crate) const AT_ONCE: usize = 64;
+/// Entries that are on their way at once while all are reported: a client keeps what it has not yet
+/// looked at, and does not give back to the system what it kept at its peak.
+const BATCH: usize = 500;
+/// Without a request for this long the server forgets a consumer.
+const INACTIVE_MAX: Duration = Duration::from_secs(30);
 /// Attempts that fail at once after which the server counts as away; one that times out is enough.
 const SILENT_MAX: u32 = 2;
 
@@ -58,19 +66,24 @@ impl From<Entry> for Raw {
 
 impl From<StreamMessage> for Raw {
     fn from(message: StreamMessage) -> Self {
-        // What marks a deletion, by the client or by the server.
-        let marks = ["KV-Operation", "Nats-Marker-Reason"];
-        let is_marked = |mark: &str| {
-            let value = message.headers.get(mark);
-            value.is_some_and(|value| value.as_str() != "PUT")
-        };
         Self {
-            is_deleted: marks.into_iter().any(is_marked),
+            is_deleted: is_deletion(&message.headers),
             value: message.payload.to_vec(),
             revision: message.sequence,
             written_at: message.time.unix_timestamp(),
         }
     }
+}
+
+/// Whether it is marked as a deletion, by the client or by the server.
+fn is_deletion(headers: &HeaderMap) -> bool {
+    let is_marked = |mark: &str| {
+        let value = headers.get(mark);
+        value.is_some_and(|value| value.as_str() != "PUT")
+    };
+    ["KV-Operation", "Nats-Marker-Reason"]
+        .into_iter()
+        .any(is_marked)
 }
 
 /// What came of a swap.
@@ -257,14 +270,19 @@ impl Bucket {
     ) -> Result<(), FleetError> {
         let failed =
             |error: &dyn std::error::Error| refused(format!("follow {}", self.store.name), error);
-        let mut entries: Watch = self
-            .store
-            .watch_with_history(">")
-            .await
-            .map_err(|error| failed(&error))?;
+        let reported = match self.report_all(&mut on).await {
+            Ok(Some(last)) => last,
+            Ok(None) => return Ok(()),
+            // A server that an earlier version of this program started: all comes at once.
+            Err(FleetError::Denied { .. }) => 0,
+            Err(error) => return Err(error),
+        };
+        // A bucket has one change of each entry, the last.
+        let entries = self.store.watch_all_from_revision(reported + 1);
+        let mut entries: Watch = entries.await.map_err(|error| failed(&error))?;
         // Asked after the watch began: what is there by then is reported by it.
         let mut last = self.last_sequence().await?;
-        let mut is_current = last.is_none();
+        let mut is_current = reported > 0 || last.is_none();
         if is_current && on(Seen::Current).is_break() {
             return Ok(());
         }
@@ -298,6 +316,70 @@ impl Bucket {
             what: format!("report each change of {}", self.store.name),
             reason: "it knows of changes that it did not report".to_owned(),
         })
+    }
+
+    /// Reports every entry that is there. Returns the revision of the last, 0 if there is none;
+    /// `None` if `on` broke.
+    async fn report_all<T: DeserializeOwned>(
+        &self,
+        on: &mut impl FnMut(Seen<T>) -> ControlFlow<()>,
+    ) -> Result<Option<u64>, FleetError> {
+        let failed =
+            |error: &dyn std::error::Error| refused(format!("list {}", self.store.name), error);
+        let prefix = format!("$KV.{}.", self.store.name);
+        let stream = &self.store.stream;
+        let consumer = stream.create_consumer(pull::Config {
+            deliver_policy: DeliverPolicy::LastPerSubject,
+            ack_policy: AckPolicy::None,
+            filter_subject: format!("{prefix}>"),
+            inactive_threshold: INACTIVE_MAX,
+            num_replicas: 1,
+            memory_storage: true,
+            ..pull::Config::default()
+        });
+        let consumer = consumer.await.map_err(|error| failed(&error))?;
+        let (name, mut pending) = {
+            let info = consumer.cached_info();
+            (info.name.clone(), info.num_pending)
+        };
+        let next = format!(
+            "$JS.API.CONSUMER.MSG.NEXT.{}",
+            stream.cached_info().config.name
+        );
+        self.denials.forget(&next);
+        let mut last = 0;
+        while pending > 0 {
+            let batch = consumer.fetch().max_messages(BATCH).messages().await;
+            let mut batch = batch.map_err(|error| failed(&error))?;
+            let before = pending;
+            while pending > 0 {
+                let message = tokio::select! {
+                    message = timeout(ANSWER_LIMIT, batch.next()) => message,
+                    subject = self.denials.under(&next) => return Err(FleetError::Denied {
+                        what: format!("list {}", self.store.name),
+                        subject,
+                    }),
+                };
+                let message = message.map_err(|error| failed(&error))?;
+                let Some(message) = message.transpose().map_err(|error| failed(&*error))? else {
+                    break;
+                };
+                let (entry, left) = raw_of(&message).map_err(|error| failed(&*error))?;
+                (last, pending) = (last.max(entry.revision), left);
+                let key = message.subject.strip_prefix(&*prefix).unwrap_or_default();
+                let found = self.parse(key, &entry)?;
+                if on(Seen::Entry(key.to_owned(), found)).is_break() {
+                    return Ok(None);
+                }
+            }
+            // What else there was is gone.
+            if pending == before {
+                break;
+            }
+        }
+        // Otherwise it expires.
+        let _ = stream.delete_consumer(&name).await;
+        Ok(Some(last))
     }
 
     fn parse<T: DeserializeOwned>(
@@ -381,6 +463,18 @@ impl Bucket {
     pub(crate) async fn remove(&self, key: &str, revision: u64) {
         let _ = self.store.delete_expect_revision(key, Some(revision)).await;
     }
+}
+
+/// An entry as a consumer delivers it, and how many are left.
+fn raw_of(message: &Message) -> Result<(Raw, u64), async_nats::Error> {
+    let info = message.info()?;
+    let raw = Raw {
+        is_deleted: message.headers.as_ref().is_some_and(is_deletion),
+        value: message.payload.to_vec(),
+        revision: info.stream_sequence,
+        written_at: info.published.unix_timestamp(),
+    };
+    Ok((raw, info.pending))
 }
 
 /// Whether it is a key, and no pattern of several.

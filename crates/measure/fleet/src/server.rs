@@ -2,6 +2,7 @@
 
 mod inputs;
 mod log;
+mod upkeep;
 
 use crate::child::{bound, is_free};
 use crate::connection::{Access, certificates};
@@ -23,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use upkeep::Upkeep;
 
 const PROGRAM: &str = "nats-server";
 /// A file beside the store that each process of a server holds.
@@ -79,6 +81,7 @@ pub struct Server {
     store_bytes_max: u64,
     inputs: Inputs,
     log: Log,
+    upkeep: Upkeep,
     /// Whether it could not write to its disk, and keeps nothing until it is started again.
     is_full: bool,
 }
@@ -142,6 +145,7 @@ impl Server {
             extras,
             store_bytes_max,
             inputs,
+            upkeep: Upkeep::new(),
             is_full: false,
         };
         server.await_ready()?;
@@ -218,8 +222,9 @@ impl Server {
     }
 
     /// Does what is due, and returns what happened, for people: changed files of users and of the
-    /// certificate are taken over, and a server whose disk was full is started again once there is
-    /// room. To be called about twice a second.
+    /// certificate are taken over, a server whose disk was full is started again once there is
+    /// room, and once a day what uploads that were cut short left in the archive of its fleet is
+    /// removed ([`Fleet::remove_leftovers`]). To be called about twice a second.
     pub fn tend(&mut self) -> Vec<String> {
         let mut said = Vec::new();
         if self.inputs.have_changed()
@@ -260,6 +265,12 @@ impl Server {
                 Err(error) => error.to_string(),
             });
         }
+        if self.upkeep.is_due()
+            && let Ok(own) = self.own_certificate()
+        {
+            self.upkeep.begin(self.access.clone(), own);
+        }
+        said.extend(self.upkeep.news());
         said
     }
 

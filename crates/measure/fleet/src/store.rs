@@ -49,7 +49,8 @@ impl Fleet {
         Self::connect_to(access, None).await
     }
 
-    async fn connect_to(
+    /// The same to a server that has exactly this certificate.
+    pub(crate) async fn connect_to(
         access: &Access,
         pinned: Option<&CertificateDer<'static>>,
     ) -> Result<Self, FleetError> {

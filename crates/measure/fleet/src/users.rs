@@ -76,6 +76,7 @@ impl Role {
                     format!("$JS.API.CONSUMER.CREATE.{stream}"),
                     format!("$JS.API.CONSUMER.CREATE.{stream}.>"),
                     format!("$JS.API.CONSUMER.INFO.{stream}.>"),
+                    format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.>"),
                     format!("$JS.API.CONSUMER.DELETE.{stream}.>"),
                     format!("$JS.FC.{stream}.>"),
                 ]

@@ -8,9 +8,11 @@ use crate::history::RunFigures;
 use crate::kept::{JOURNAL, Kept};
 use crate::lease::{BEAT, Lease};
 use crate::message::{Job, LabOffer, State};
+use crate::progress::Progress;
 use crate::records::Sender;
 use std::cell::RefCell;
 use std::fs;
+use std::future::pending;
 use std::path::Path;
 use std::pin::pin;
 use std::process::{Command, Stdio};
@@ -79,7 +81,7 @@ impl Tender<'_> {
 
     /// Runs the program, or resumes what it began, and renews the lease meanwhile.
     pub(super) async fn measure(
-        &mut self,
+        &self,
         lease: &mut Lease,
         kept: &Kept,
     ) -> Result<Ended, FleetError> {
@@ -91,7 +93,18 @@ impl Tender<'_> {
             error,
         };
         let lock = folder.join("lock");
-        earlier_ended(&lock).await.map_err(cannot_start)?;
+        let _measuring = Rc::clone(self.measuring);
+        let progress = RefCell::default();
+        let mut earlier = pin!(earlier_ended(&lock));
+        tokio::select! {
+            biased;
+            free = &mut earlier => free.map_err(cannot_start)?,
+            halted = self.halted(lease, id, &progress) => {
+                // The lab is in use until then.
+                earlier.await.map_err(cannot_start)?;
+                return Ok(halted);
+            }
+        }
         let mut command = bound("TERM", &lock, &self.agent.program);
         match self.disk.run_of(id) {
             Some(run) => {
@@ -118,47 +131,63 @@ impl Tender<'_> {
             .stderr(errors)
             .spawn()
             .map_err(cannot_start)?;
-        let _measuring = Rc::clone(self.measuring);
-        let mut beats = interval(BEAT);
-        let mut stop = self.stop.clone();
-        let mut silent = 0;
         let find = || Some(self.disk.run_of(id)?.join(JOURNAL));
-        let progress = RefCell::default();
         let mut sender = Sender::new(&self.fleet, id, &find);
-        let mut sending = pin!(sender.follow(&progress));
-        loop {
-            tokio::select! {
-                () = &mut sending => {}
-                status = ended(&mut child) => {
-                    let status = status.map_err(cannot_start)?;
-                    let said = fs::read_to_string(&log).unwrap_or_default();
-                    let last: Vec<&str> = said.lines().rev().take(3).collect();
-                    let said = last.into_iter().rev().collect::<Vec<_>>().join("; ");
-                    return Ok(match code(status) {
-                        INTERRUPTED => Ended::Stopped,
-                        code => Ended::Exit(code, said),
-                    });
+        let sending = async {
+            sender.follow(&progress).await;
+            // It ends only where it may not send; the run goes on.
+            pending().await
+        };
+        tokio::select! {
+            status = ended(&mut child) => {
+                let status = status.map_err(cannot_start)?;
+                let said = fs::read_to_string(&log).unwrap_or_default();
+                let last: Vec<&str> = said.lines().rev().take(3).collect();
+                let said = last.into_iter().rev().collect::<Vec<_>>().join("; ");
+                Ok(match code(status) {
+                    INTERRUPTED => Ended::Stopped,
+                    code => Ended::Exit(code, said),
+                })
+            }
+            halted = self.halted(lease, id, &progress) => {
+                end(&mut child).await;
+                Ok(halted)
+            }
+            never = sending => never,
+        }
+    }
+
+    /// Renews the lease until the job is to be left: because the agent is to stop, or the lab or
+    /// the job is not this agent's any more.
+    async fn halted(
+        &self,
+        lease: &mut Lease,
+        id: &str,
+        progress: &RefCell<Option<Progress>>,
+    ) -> Ended {
+        let lost = async {
+            let mut beats = interval(BEAT);
+            let mut silent = 0;
+            loop {
+                beats.tick().await;
+                // A server that is away takes nothing: the run goes on, and the next beat repeats
+                // this one.
+                let now = progress.borrow().clone();
+                let has_lab = timeout(BEAT, lease.renew(&self.fleet, Some(id), now)).await;
+                let has_job = timeout(BEAT, self.is_ours(id)).await;
+                silent = if has_lab.is_err() { silent + 1 } else { 0 };
+                if silent >= SILENT_MAX {
+                    self.fleet.denials.silent("it does not renew the lease");
                 }
-                _ = beats.tick() => {
-                    // A server that is away takes nothing: the run goes on, and the next beat
-                    // repeats this one.
-                    let now = progress.borrow().clone();
-                    let has_lab = timeout(BEAT, lease.renew(&self.fleet, Some(id), now)).await;
-                    let has_job = timeout(BEAT, self.is_ours(id)).await;
-                    silent = if has_lab.is_err() { silent + 1 } else { 0 };
-                    if silent >= SILENT_MAX {
-                        self.fleet.denials.silent("it does not renew the lease");
-                    }
-                    if matches!(has_lab, Ok(Ok(false))) || has_job == Ok(false) {
-                        end(&mut child).await;
-                        return Ok(Ended::Taken);
-                    }
-                }
-                _ = stop.wait_for(|stop| *stop) => {
-                    end(&mut child).await;
-                    return Ok(Ended::Stopped);
+                if matches!(has_lab, Ok(Ok(false))) || has_job == Ok(false) {
+                    return;
                 }
             }
+        };
+        let mut stop = self.stop.clone();
+        tokio::select! {
+            () = lost => Ended::Taken,
+            _ = stop.wait_for(|stop| *stop) => Ended::Stopped,
         }
     }
 

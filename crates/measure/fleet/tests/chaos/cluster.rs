@@ -170,6 +170,19 @@ pub(crate) fn killed_one_by_one() {
         site.check_run(&fleet, id);
     }
     site.check_history(&fleet, jobs);
+    // Parts without a file are removed, by what the leader says, and no others.
+    let removed = site.runtime.block_on(async {
+        let client =
+            async_nats::connect(site.url().split(',').map(str::to_owned).collect::<Vec<_>>());
+        let context = async_nats::jetstream::new(client.await.unwrap());
+        let part = context
+            .publish("$O.fleet-files.C.left", "part".into())
+            .await;
+        part.unwrap().await.unwrap();
+        fleet.remove_leftovers(Duration::ZERO).await.unwrap()
+    });
+    assert_eq!(removed, 1);
+    states.keys().for_each(|id| site.check_run(&fleet, id));
     // Another set-up keeps the copies as they are.
     let access = access(&site.url());
     site.runtime.block_on(Fleet::set_up(&access, None)).unwrap();

@@ -11,6 +11,7 @@
 mod clocks;
 mod cluster;
 mod cuts;
+mod earlier;
 mod full;
 mod game;
 #[path = "../aid/job.rs"]
@@ -53,6 +54,10 @@ fn main() -> ExitCode {
         (
             "a_job_that_its_agent_took_and_does_not_know_of_is_begun",
             labs::taken_only,
+        ),
+        (
+            "an_agent_that_waits_for_an_earlier_run_renews_its_lease_and_is_cancelled_and_stopped",
+            earlier::run,
         ),
         (
             "each_role_does_what_it_may_and_nothing_else",

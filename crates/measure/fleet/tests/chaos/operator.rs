@@ -84,8 +84,11 @@ impl Operator {
     /// Credentials of a new user, as NATS's tools write them.
     fn credentials(&self, path: &Path, expires: Option<u64>) {
         let user = KeyPair::new_user();
-        let of_user =
-            json!({ "type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1 });
+        // What servers of earlier versions did not let their users: agents do without it.
+        let denied = json!({ "deny": ["$JS.API.CONSUMER.MSG.NEXT.>"] });
+        let of_user = json!({
+            "type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1, "pub": denied,
+        });
         let jwt = jwt(&self.account, &user, expires, &of_user);
         let text = format!(
             "-----BEGIN NATS USER JWT-----\n{jwt}\n------END NATS USER JWT------\n\n\

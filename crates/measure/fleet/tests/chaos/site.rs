@@ -20,7 +20,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Stands for the program: a run of ten lines, one at a time, which `resume` goes on with. Each
 /// line is written once in all. One that is told to end takes a moment, as a lab is given back, in
-/// which no other may run. One that is held waits until the agent's folder has a file `go`.
+/// which no other may run. One that is held waits until the agent's folder has a file `go`, and one
+/// that lingers does at its end.
 const PROGRAM: &str = "#!/bin/sh
 case $1 in
 check) case $(cat \"$4\") in *unfit*) echo 'error: this lab has 2 cores of 4' >&2; exit 3;; esac; exit 0;;
@@ -29,13 +30,14 @@ run) run=runs/the-run; mkdir -p $run;;
 resume) run=$2;;
 esac
 mkdir busy 2>/dev/null || { echo 'error: two runs at once' >&2; exit 2; }
-trap 'trap \"\" TERM; sleep 0.3; rmdir busy' EXIT
+await_go() { until [ -e \"$(dirname \"$0\")/go\" ]; do sleep 0.05; done; }
+trap 'trap \"\" TERM; sleep 0.3; ! grep -q lingering campaign.yaml || await_go; rmdir busy' EXIT
 trap 'exit 4' TERM
 grep -q wrong campaign.yaml && { echo 'error: a wrong campaign' >&2; exit 2; }
 grep -q deadly campaign.yaml && kill -9 $(cat ../../pid)
 touch $run/journal.jsonl
 grep -q fat campaign.yaml && head -c 3000000 /dev/urandom > $run/capture
-grep -qE 'held|greedy' campaign.yaml && until [ -e \"$(dirname \"$0\")/go\" ]; do sleep 0.05; done
+grep -qE 'held|greedy' campaign.yaml && await_go
 if grep -q greedy campaign.yaml; then
   head -c 30000000 /dev/zero > $run/big || { rm -f $run/big; echo 'error: no space left' >&2; exit 2; }
   rm $run/big
@@ -77,7 +79,8 @@ pub(crate) fn serve(words: &[String]) -> ExitCode {
         while !asked.exists() {
             std::thread::sleep(Duration::from_millis(50));
         }
-        stop.send(true)
+        stop.send(true).unwrap();
+        eprintln!("asked to end");
     });
     eprintln!("clock {}", now());
     let ended = runtime().block_on(agent.run(stopped, |text| eprintln!("{text}")));
