@@ -116,7 +116,7 @@ fn cross_in_clear(lab: &TestLab, path: &FramePath, version: IpVersion) -> Cipher
     await_that("all frames are there", || {
         counters(lab, &path.sink).rx_packets - before.rx_packets >= FRAMES
     });
-    // The analyser's frames only: nothing of the test's, at most what nodes of IPv6 say of their own.
+    // The analyser's frames only: the stack gets at most what nodes of IPv6 say of their own.
     let taken = taken_in() - taken_before;
     assert!(taken < FRAMES / 2, "the stack took in {taken} packets");
     let sent = end_watch(lab, &path.source, watches[0]);
