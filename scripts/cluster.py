@@ -168,10 +168,14 @@ def check(cluster, manifests):
     expect("specifications changed by applying them again", [key for key in before if before[key] != after[key]], [])
 
     def pods():
-        return cluster.items("pods", "--namespace=cipherbench")
+        found = cluster.items("pods", "--namespace=cipherbench")
+        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
     def placed():
         return {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in pods()}
+
+    def agents():
+        return sorted(node for pod, node in placed().items() if pod.startswith("agent-") and node)
 
     # Three servers, an agent on each lab's node, the job that makes the fleet, the agent of the stations, and two stations.
     wanted = 3 + len(LABS) + 1 + 1 + 2
@@ -181,8 +185,7 @@ def check(cluster, manifests):
     expect("pods", len(where), wanted)
     servers = sorted(node for pod, node in where.items() if pod.startswith("nats-"))
     expect("nodes of the NATS servers", servers, NODES)
-    agents = sorted(node for pod, node in where.items() if pod.startswith("agent-"))
-    expect("nodes of the agents", agents, LABS)
+    expect("nodes of the agents", agents(), LABS)
     expect("the stations are on two nodes", where["cipherbench-a"] != where["cipherbench-b"], True)
     images = {box["image"] for pod in pods() for box in pod["spec"]["containers"]}
     expect("images", sorted(images), ["nats:2.15.1-alpine", "registry.example.com/cipherbench:0.1.0"])
@@ -193,15 +196,8 @@ def check(cluster, manifests):
     cluster.kubectl("label", "node", NODES[2], "cipherbench/lab=true")
     cluster.kubectl("label", "node", NODES[0], "cipherbench/lab-")
 
-    def agents_now():
-        return sorted(
-            node for pod in pods()
-            for node in [pod["spec"].get("nodeName")]
-            if pod["metadata"]["name"].startswith("agent-") and "deletionTimestamp" not in pod["metadata"]
-        )
-
-    cluster.until("agents follow the label", lambda: agents_now() == NODES[1:])
-    expect("nodes of the agents after the labels moved", agents_now(), NODES[1:])
+    cluster.until("agents follow the label", lambda: agents() == NODES[1:])
+    print(f"  nodes of the agents after the labels moved: {NODES[1:]}")
 
     for account, verb, what, wanted in [
         ("stations", "get", "pods/cipherbench-a", True),
@@ -215,11 +211,7 @@ def check(cluster, manifests):
         expect(f"{account} may {verb} {what}", found, wanted)
 
     cluster.kubectl("delete", f"--kustomize={manifests}", "--wait=false")
-
-    def left():
-        return [pod for pod in pods() if "deletionTimestamp" not in pod["metadata"]]
-
-    cluster.until("all pods are being removed", lambda: not left())
+    cluster.until("all pods are being removed", lambda: not placed())
     print(f"Kubernetes took, placed and removed the {len(made)} manifests of {manifests}")
 
 

@@ -39,7 +39,5 @@ if [ ! -x "$tools/kubectl" ]; then
             mv "$build/$program" "$tools/$program"
         done
     )
-    rm -rf "$build"
-    trap - EXIT
 fi
-exec scripts/cluster.py "$tools"
+scripts/cluster.py "$tools"

@@ -15,7 +15,8 @@ use crate::{output, signals};
 use campaign::HostFacts;
 use fleet::{
     Access, Agent, AgentLab, Fleet, FleetError, Identity, Job, LEFT_AFTER, Selector, Server,
-    ServerExtras, ServerOptions, ServerTls, State, Trust, fetch, new_id, submit, watch,
+    ServerExtras, ServerOptions, ServerTls, State, Trust, fetch, leftovers_removed, new_id, submit,
+    watch,
 };
 use std::collections::BTreeMap;
 use std::fs;
@@ -42,10 +43,11 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
             let removed = removed.map_err(failure)?;
             output::stdout(&format!("the server at {} has a fleet\n", access.url))?;
             match removed {
-                Ok(0) => {}
-                Ok(uploads) => output::stdout(&format!(
-                    "what {uploads} uploads left that were cut short is removed from the archive\n"
-                ))?,
+                Ok(uploads) => {
+                    if let Some(said) = leftovers_removed(uploads) {
+                        output::stdout(&format!("{said}\n"))?;
+                    }
+                }
                 // The fleet is there.
                 Err(error) => output::warn(&[error]),
             }

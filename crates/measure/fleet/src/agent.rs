@@ -278,13 +278,7 @@ impl Tender<'_> {
             self.end(id, &State::Parked { reason }).await?;
             return Ok(None);
         }
-        let kept = Kept {
-            job,
-            held,
-            exit: None,
-            stopped: false,
-            trials: 0,
-        };
+        let kept = Kept::new(job, held);
         self.disk.keep(&kept)?;
         Ok(Some(kept))
     }
@@ -363,13 +357,7 @@ impl Tender<'_> {
         let Some((job, held)) = claimed else {
             return Ok(None);
         };
-        let kept = Kept {
-            job,
-            held,
-            exit: None,
-            stopped: false,
-            trials: 0,
-        };
+        let kept = Kept::new(job, held);
         self.disk.keep(&kept)?;
         Ok(Some(kept))
     }

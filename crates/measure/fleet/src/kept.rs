@@ -38,6 +38,19 @@ pub(crate) struct Kept {
     pub(crate) trials: usize,
 }
 
+impl Kept {
+    /// A job that was taken, before its first run.
+    pub(crate) const fn new(job: Job, held: Held) -> Self {
+        Self {
+            job,
+            held,
+            exit: None,
+            stopped: false,
+            trials: 0,
+        }
+    }
+}
+
 /// The folder of one lab.
 pub(crate) struct Disk {
     folder: PathBuf,

@@ -64,6 +64,14 @@ impl Fleet {
     }
 }
 
+/// What [`Fleet::remove_leftovers`] removed, for people; `None` if there was nothing.
+#[must_use]
+pub fn leftovers_removed(uploads: usize) -> Option<String> {
+    (uploads > 0).then(|| {
+        format!("what {uploads} uploads left that were cut short is removed from the archive")
+    })
+}
+
 /// The subjects of parts (`C`) or entries (`M`), as the leader has them.
 async fn subjects(archive: &Stream, kind: &str) -> Result<BTreeSet<String>, FleetError> {
     let pattern = format!("$O.{FILES}.{kind}.>");

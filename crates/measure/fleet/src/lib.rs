@@ -48,7 +48,7 @@ pub use connection::Access;
 pub use error::FleetError;
 pub use history::{Figure, LoadHistogram, Point, RunFigures};
 pub use identity::Identity;
-pub use leftovers::LEFT_AFTER;
+pub use leftovers::{LEFT_AFTER, leftovers_removed};
 pub use message::{Held, Job, LabOffer, Manifest, RunFile, SCHEMA, Selector, Signature, State};
 pub use overview::{LabSeen, Overview, Seen};
 pub use progress::{LastTrial, Progress};

@@ -3,7 +3,7 @@
 
 use crate::connection::Access;
 use crate::error::{FleetError, refused};
-use crate::leftovers::LEFT_AFTER;
+use crate::leftovers::{LEFT_AFTER, leftovers_removed};
 use crate::store::Fleet;
 use async_nats::rustls::pki_types::CertificateDer;
 use std::thread::{self, JoinHandle};
@@ -53,12 +53,7 @@ impl Upkeep {
     pub(super) fn news(&mut self) -> Option<String> {
         let ended = self.under_way.take_if(|thread| thread.is_finished())?;
         let error = match ended.join() {
-            Ok(Ok(0)) => return None,
-            Ok(Ok(uploads)) => {
-                return Some(format!(
-                    "what {uploads} uploads left that were cut short is removed from the archive"
-                ));
-            }
+            Ok(Ok(uploads)) => return leftovers_removed(uploads),
             Ok(Err(error)) => error.to_string(),
             Err(_) => "its thread panicked".to_owned(),
         };

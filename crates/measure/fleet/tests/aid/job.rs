@@ -3,7 +3,7 @@
 use fleet::{Job, Selector};
 use std::collections::BTreeMap;
 
-/// A job that nobody has signed.
+/// A job without a signature.
 pub(crate) fn job(id: &str, campaign: &str) -> Job {
     Job {
         id: id.to_owned(),

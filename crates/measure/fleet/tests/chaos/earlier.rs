@@ -35,7 +35,8 @@ fn waiting(site: &Site, name: &str, number: usize) -> (Child, String) {
     (agent, id)
 }
 
-/// The incarnation and the renewals of whoever runs a job in a lab.
+/// Of the lease of a lab in which a job runs: which start of the agent has it, and how often that
+/// has renewed it.
 fn beats(site: &Site, lab: &str, id: &str) -> Option<(String, u64)> {
     let offers = site.runtime.block_on(site.fleet().offers()).ok()?;
     let mut offers = offers.into_iter();

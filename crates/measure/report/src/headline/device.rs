@@ -89,20 +89,19 @@ fn speed(series: &DeviceSeries, device: &str) -> Option<Fact> {
     let range = best.map_or_else(String::new, |best| repeats(best, &scale));
     Some(match compared {
         Some(found) => {
-            let is_same = found.crossover.course == Course::Same;
-            let is_single = is_same && found.crossover.in_one_repeat();
+            let cpu = &found.cpu;
+            let (unit, range) = match found.crossover.course {
+                Course::Same if found.crossover.in_one_repeat() => {
+                    (format!("× {cpu}"), format!("{range} decides nothing"))
+                }
+                Course::Same => (format!("× {cpu}, no difference shown"), range),
+                _ => (format!("× {cpu} at best"), range),
+            };
             Fact {
                 label,
-                range: match is_single {
-                    true => format!("{range} decides nothing"),
-                    false => range,
-                },
+                range,
                 figure: ratio_number(found.crossover.best_ratio),
-                unit: match is_same {
-                    true if is_single => format!("× {}", found.cpu),
-                    true => format!("× {}, no difference shown", found.cpu),
-                    false => format!("× {} at best", found.cpu),
-                },
+                unit,
                 detail: format!("{}; {}{gain}", found.verdict, curve.verdict),
             }
         }

@@ -7,9 +7,9 @@ use impair::{Counts, Profile};
 use journal::record::{Check, Explanation};
 use units::human::duration_ns;
 
-/// Delay beyond the model's that 99 of 100 frames may have, in nanoseconds, or
+/// Delay beyond the model's that 99 of 100 frames may always have, in nanoseconds.
 const ADDED_NS_MAX: u64 = 50_000;
-/// in per cent of what the model's delays add to a round trip: both ways may be late then.
+/// The same in per cent of what the model's delays add to a round trip; the larger one applies.
 const ADDED_PERCENT_MAX: u64 = 1;
 
 /// What applies of the checks of the impaired path.
