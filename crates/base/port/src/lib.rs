@@ -38,7 +38,7 @@ pub use frame::{
 };
 pub use link::{LinkError, LinkOffloads, LinkPort};
 pub use memory::{MEMORY_BATCH_BYTES, MemoryCipherPort, memory_cipher_pair};
-pub use priority::{run_in_real_time, run_when_idle};
+pub use priority::{run_in_front, run_in_real_time, run_when_idle};
 pub use steering::flow_hash;
 pub use tun::{Tun, TunError, TunOffloads, TunSettings};
 pub use udp::control::Ancillary;

@@ -6,14 +6,26 @@ use std::io;
 /// Lets the calling thread run before every ordinary one whenever it has work: SCHED_FIFO with the
 /// lowest priority (sched(7)). Threads that it starts afterwards are ordinary.
 ///
+/// Of each second it has 950 ms (`sched_rt_runtime_us`): a kernel with groups of real-time threads
+/// then stops it until the second ends. A thread that can work for so long without sleeping has to
+/// be [ordinary](run_in_front) now and then.
+///
 /// # Errors
 /// The kernel's error: EPERM without CAP_SYS_NICE, or where its control group has no real-time
 /// budget.
 pub fn run_in_real_time() -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: 1 };
-    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: the parameters outlive the call; 0 is the calling thread.
-    kernel::check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) }).map(drop)
+    schedule(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1)
+}
+
+/// Makes the calling thread an ordinary one with the largest share of its core, nice -20. Threads
+/// that it starts afterwards have the usual share.
+///
+/// # Errors
+/// The kernel's error: EPERM or EACCES without CAP_SYS_NICE.
+pub fn run_in_front() -> io::Result<()> {
+    schedule(libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0)?;
+    // SAFETY: no memory is involved; 0 is the calling thread.
+    kernel::check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) }).map(drop)
 }
 
 /// Lets the calling thread run only on a core that no ordinary one has work for: SCHED_IDLE
@@ -22,8 +34,13 @@ pub fn run_in_real_time() -> io::Result<()> {
 /// # Errors
 /// The kernel's error; an ordinary process may always do this.
 pub fn run_when_idle() -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: 0 };
+    schedule(libc::SCHED_IDLE, 0)
+}
+
+fn schedule(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
+    let parameters = libc::sched_param {
+        sched_priority: priority,
+    };
     // SAFETY: the parameters outlive the call; 0 is the calling thread.
-    kernel::check(unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) })
-        .map(drop)
+    kernel::check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) }).map(drop)
 }

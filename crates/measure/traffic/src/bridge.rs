@@ -12,6 +12,8 @@
 //! A frame's time is when the kernel noted its arrival, so that waiting for this program counts as
 //! added delay.
 
+mod priority;
+mod rest;
 mod serve;
 mod waiting;
 
@@ -22,8 +24,10 @@ use crate::tally::histogram;
 use hdrhistogram::Histogram;
 use impair::{Counts, Delivery, Direction, Fate, Impaired, Model, Profile};
 use port::{ClearPort, Stop, wait_readable};
+use priority::Priority;
+use rest::{Rest, Rests};
 use std::io::{self, ErrorKind};
-use std::ops::{Range, RangeInclusive};
+use std::ops::RangeInclusive;
 use std::os::fd::AsFd;
 use std::time::Duration;
 use waiting::Waiting;
@@ -33,10 +37,6 @@ use wire::vnet::{VNET_HEADER_BYTES, VnetHeader};
 
 /// Frames of one direction between two readings of the clock.
 const BATCH_FRAMES: usize = 64;
-/// A wait ends a tenth before the next frame is due, but within these bounds; the rest is spent
-/// looking at the ports. A sleeping core may need 200 us to wake; frames that come as often as that
-/// keep it awake.
-const SPIN_NS: RangeInclusive<u64> = 30_000..=400_000;
 
 /// A port of the bridge.
 pub trait BridgePort: ClearPort {
@@ -63,8 +63,7 @@ pub struct Bridge<P, C> {
     /// From A to B, and from B to A.
     ways: [Way; 2],
     clock: C,
-    /// When it stays awake for the frame that is due at the end.
-    awake: Range<u64>,
+    rests: Rests,
 }
 
 /// One direction.
@@ -76,6 +75,8 @@ struct Way {
     added: Histogram<u64>,
     /// When each frame that was handed to the port since its last flush was to leave.
     handed: Vec<u64>,
+    /// When the frames came that a call of `carry` takes.
+    came_ns: Option<RangeInclusive<u64>>,
 }
 
 impl<P: BridgePort, C: Clock> Bridge<P, C> {
@@ -88,23 +89,27 @@ impl<P: BridgePort, C: Clock> Bridge<P, C> {
             counts: Counts::default(),
             added: histogram(),
             handed: Vec::with_capacity(3 * BATCH_FRAMES),
+            came_ns: None,
         };
         Self {
             ports,
             ways: [Direction::AToB, Direction::BToA].map(way),
             clock,
-            awake: 0..0,
+            rests: Rests::default(),
         }
     }
 
-    /// Carries frames until `stop` is raised, and returns the counts.
+    /// Carries frames until `stop` is raised, and returns the counts. The calling thread runs in
+    /// real time, where it may.
     ///
     /// # Errors
     /// When an interface is gone or down.
     pub fn run(mut self, stop: &Stop) -> io::Result<Impaired> {
+        let mut priority = Priority::new();
         while !stop.is_raised() {
+            priority.keep(self.clock.now_ns());
             if !self.step()? {
-                self.wait(stop)?;
+                self.wait(&mut priority, stop)?;
             }
         }
         Ok(self.end())
@@ -117,7 +122,17 @@ impl<P: BridgePort, C: Clock> Bridge<P, C> {
     pub fn step(&mut self) -> io::Result<bool> {
         let [a, b] = &mut self.ports;
         let [there, back] = &mut self.ways;
-        Ok(there.carry(a, b, &self.clock)? | back.carry(b, a, &self.clock)?)
+        let worked = there.carry(a, b, &self.clock)? | back.carry(b, a, &self.clock)?;
+        let came_ns = [there.came_ns.take(), back.came_ns.take()]
+            .into_iter()
+            .flatten();
+        let both = |a: RangeInclusive<u64>, b: RangeInclusive<u64>| {
+            *a.start().min(b.start())..=*a.end().max(b.end())
+        };
+        if let Some(came_ns) = came_ns.reduce(both) {
+            self.rests.came(came_ns);
+        }
+        Ok(worked)
     }
 
     /// The counts. Frames that are still delayed do not leave any more.
@@ -130,28 +145,17 @@ impl<P: BridgePort, C: Clock> Bridge<P, C> {
         }
     }
 
-    fn wait(&mut self, stop: &Stop) -> io::Result<()> {
-        let due = self.ways.iter().filter_map(|way| way.waiting.next_ns());
-        let limit = match due.min() {
-            None => None,
-            Some(due_ns) => {
-                let now_ns = self.clock.now_ns();
-                if self.awake.contains(&now_ns) && due_ns <= self.awake.end {
-                    return Ok(());
-                }
-                let left_ns = due_ns.saturating_sub(now_ns);
-                let spin_ns = (left_ns / 10).clamp(*SPIN_NS.start(), *SPIN_NS.end());
-                if left_ns <= spin_ns {
-                    return Ok(());
-                }
-                self.awake = due_ns - spin_ns..due_ns;
-                Some(Duration::from_nanos(left_ns - spin_ns))
-            }
+    fn wait(&mut self, priority: &mut Priority, stop: &Stop) -> io::Result<()> {
+        let due_ns = self.ways.iter().filter_map(|way| way.waiting.next_ns());
+        let limit_ns = match self.rests.next(self.clock.now_ns(), due_ns.min()) {
+            Rest::Awake => return Ok(()),
+            Rest::Asleep(limit_ns) => limit_ns,
         };
+        priority.before_sleep();
         let [a, b] = self.ports.each_ref().map(ClearPort::readable);
         let fds: arrayvec::ArrayVec<_, 3> =
             [a, b, Some(stop.as_fd())].into_iter().flatten().collect();
-        wait_readable(&fds, limit).map(drop)
+        wait_readable(&fds, limit_ns.map(Duration::from_nanos)).map(drop)
     }
 }
 
@@ -171,6 +175,11 @@ impl Way {
                 Ok((frame, bytes, arrived_ns)) => {
                     // It may have come after the clock was read.
                     let arrived_ns = arrived_ns.map_or(now_ns, |arrived_ns| arrived_ns.min(now_ns));
+                    let first_ns = self
+                        .came_ns
+                        .as_ref()
+                        .map_or(arrived_ns, |came_ns| *came_ns.start());
+                    self.came_ns = Some(first_ns..=arrived_ns);
                     self.take(&mut frame[..bytes], (arrived_ns, now_ns), to);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,

@@ -5,7 +5,7 @@ use crate::clock::Monotonic;
 use crate::report::READY;
 use crate::serve::{ServeError, print_line};
 use impair::Profile;
-use port::{LinkOffloads, LinkPort, Stop, run_in_real_time};
+use port::{LinkOffloads, LinkPort, Stop};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 
@@ -31,8 +31,6 @@ pub fn serve_bridge(input: &str, mut output: impl Write, stop: &Stop) -> Result<
     let [a, b] = &spec.interfaces;
     let ports = [open(a)?, open(b)?];
     let bridge = Bridge::new(&spec.profile, spec.frame_bytes, ports, Monotonic::new());
-    // Without this right the bridge waits for a core like any program: the added delay shows it.
-    let _ = run_in_real_time();
     print_line(&mut output, READY)?;
     let impaired = bridge.run(stop).map_err(ServeError::Bridge)?;
     print_line(&mut output, &serde_json::to_string(&impaired)?)

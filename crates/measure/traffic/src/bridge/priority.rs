@@ -1,0 +1,98 @@
+//! The priority of a bridge that may never sleep.
+//!
+//! In real time it gets a core as soon as it wakes. But the kernel stops a thread that has run in
+//! real time for 950 ms of a second, for what is left of it: 50 ms in which no frame passes. So it
+//! is an ordinary thread for a tenth of the time, in short turns, with the largest share of its
+//! core. Turns follow the clock, which is common to all bridges of a host: together they stay
+//! within the limit too.
+
+use port::{run_in_front, run_in_real_time};
+
+/// Length of a turn of both kinds, in nanoseconds.
+const TURN_NS: u64 = 20_000_000;
+/// Of which it runs in real time for this long, whenever it does not sleep.
+const REAL_TIME_NS: u64 = 18_000_000;
+
+/// The calling thread's priority.
+#[derive(Debug)]
+pub(super) struct Priority {
+    is_real_time: bool,
+    /// Without this right the bridge waits for a core like any program: the added delay shows it.
+    may_change: bool,
+}
+
+impl Priority {
+    /// Real time, where the thread may have it.
+    pub(super) fn new() -> Self {
+        let may_change = run_in_real_time().is_ok();
+        Self {
+            is_real_time: may_change,
+            may_change,
+        }
+    }
+
+    /// Keeps to the turns while there is work.
+    pub(super) fn keep(&mut self, now_ns: u64) {
+        self.set(now_ns % TURN_NS < REAL_TIME_NS);
+    }
+
+    /// Prepares for a sleep: what wakes it finds it in real time.
+    pub(super) fn before_sleep(&mut self) {
+        self.set(true);
+    }
+
+    fn set(&mut self, is_real_time: bool) {
+        if !self.may_change || is_real_time == self.is_real_time {
+            return;
+        }
+        let set = match is_real_time {
+            true => run_in_real_time(),
+            false => run_in_front(),
+        };
+        self.may_change = set.is_ok();
+        self.is_real_time = is_real_time;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Clock, Monotonic, SECOND_NS};
+    use std::thread;
+
+    /// Longer than another thread's time slice, shorter than the kernel's stop.
+    const PAUSE_NS: u64 = 12_000_000;
+
+    /// The longest time in which a thread that never sleeps for two seconds did not run.
+    fn longest_pause_ns(mut keep: impl FnMut(u64)) -> u64 {
+        let clock = Monotonic::new();
+        let since_ns = clock.now_ns();
+        let (mut last_ns, mut longest_ns) = (since_ns, 0);
+        while last_ns < since_ns + 2 * SECOND_NS {
+            let now_ns = clock.now_ns();
+            longest_ns = longest_ns.max(now_ns - last_ns);
+            last_ns = now_ns;
+            keep(now_ns);
+        }
+        longest_ns
+    }
+
+    #[test]
+    fn the_kernel_does_not_stop_a_bridge_that_never_sleeps() {
+        let test = || {
+            let mut priority = Priority::new();
+            if !priority.may_change {
+                testing::skip(
+                    "a bridge that never sleeps",
+                    "no thread in real time here: run as root",
+                );
+                return;
+            }
+            // Other tests take the core in the ordinary turns.
+            let runs_on =
+                (0..8).any(|_| longest_pause_ns(|now_ns| priority.keep(now_ns)) < PAUSE_NS);
+            assert!(runs_on, "stopped in each of eight runs");
+        };
+        thread::spawn(test).join().unwrap();
+    }
+}
