@@ -83,10 +83,11 @@ impl Model {
         if self.loses() {
             return Fate::LostByModel;
         }
-        let left_ns = match &mut self.link {
-            None => now_ns,
-            Some(link) => match link.carry(frame_bytes as u64 + WIRE_BYTES, now_ns) {
-                Some(left_ns) => left_ns,
+        let wire_bytes = frame_bytes as u64 + WIRE_BYTES;
+        let (left_ns, wire_ns) = match &mut self.link {
+            None => (now_ns, 0),
+            Some(link) => match link.carry(wire_bytes, now_ns) {
+                Some(left_ns) => (left_ns, link.wire_ns(wire_bytes)),
                 None => return Fate::LostByQueue,
             },
         };
@@ -94,7 +95,10 @@ impl Model {
             None => self.impairment.delay_ns,
             Some(jitter) => self.varied(jitter),
         };
-        let in_order_ns = left_ns.saturating_add(delay_ns).max(self.last_ns);
+        // Frames that wait for a late one do not leave faster than the link carries them either.
+        let in_order_ns = left_ns
+            .saturating_add(delay_ns)
+            .max(self.last_ns.saturating_add(wire_ns));
         let held_back_ns = match self.impairment.reorder {
             Some(reorder) if self.reorder.happens(reorder.ppm) => Some(reorder.by_ns),
             _ => None,
@@ -183,6 +187,11 @@ impl Link {
             fraction: 0,
             leaving: VecDeque::with_capacity(frames),
         }
+    }
+
+    /// How long a frame takes on the wire.
+    const fn wire_ns(&self, wire_bytes: u64) -> u64 {
+        wire_bytes * 8 * SECOND_NS / self.rate.bps
     }
 
     /// Accepts a frame, and returns when its last bit has left; `None` if it does not fit.

@@ -107,7 +107,8 @@ pub struct Impairment {
     pub rate: Option<Rate>,
 }
 
-/// Variation of the delay. Frames keep their order: a frame waits for the one before it.
+/// Variation of the delay. Frames keep their order: a frame waits for the one before it, and leaves
+/// behind it at the rate, if there is one, as by tc-netem(8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Jitter {
     /// Its scale in nanoseconds, by the distribution.

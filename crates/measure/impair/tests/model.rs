@@ -280,13 +280,15 @@ fn any_impairment() -> impl Strategy<Value = Impairment> {
 
 proptest! {
     /// Same frames in, same fates; a frame leaves no earlier than it came, in order unless it is
-    /// held back, and a flipped bit is in the frame, behind the headers.
+    /// held back and then no faster than the rate, and a flipped bit is in the frame, behind the
+    /// headers.
     #[test]
     fn fates_repeat_and_are_possible(
         impairment in any_impairment(),
         seed in any::<u64>(),
         frames in prop::collection::vec((14_usize..9_500, 0_u64..100_000), 1..300),
     ) {
+        let bps = impairment.rate.map(|rate| rate.bps);
         let profile = profile(seed, impairment);
         let mut one = Model::new(&profile, Direction::AToB);
         let mut same = Model::new(&profile, Direction::AToB);
@@ -298,7 +300,9 @@ proptest! {
             let Fate::Delivered(delivery) = fate else { continue };
             prop_assert!(delivery.at_ns >= now_ns);
             if !delivery.is_held_back {
-                prop_assert!(delivery.at_ns >= last_ns);
+                let wire_bits = (bytes as u64 + 24) * 8;
+                let wire_ns = bps.map_or(0, |bps| wire_bits * 1_000_000_000 / bps);
+                prop_assert!(delivery.at_ns >= last_ns + wire_ns);
                 last_ns = delivery.at_ns;
             }
             if let Some(bit) = delivery.flip {
