@@ -17,15 +17,17 @@ pub fn run_in_real_time() -> io::Result<()> {
     schedule(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1)
 }
 
-/// Makes the calling thread an ordinary one with the largest share of its core, nice -20. Threads
-/// that it starts afterwards have the usual share.
+/// Makes the calling thread an ordinary one with the largest share of its core, nice -20, if it may
+/// have that. Threads that it starts afterwards have the usual share.
 ///
 /// # Errors
-/// The kernel's error: EPERM or EACCES without CAP_SYS_NICE.
+/// The kernel's error; a thread in real time may always do this.
 pub fn run_in_front() -> io::Result<()> {
     schedule(libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0)?;
+    // Without CAP_SYS_NICE it keeps the share that it had.
     // SAFETY: no memory is involved; 0 is the calling thread.
-    kernel::check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) }).map(drop)
+    let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
+    Ok(())
 }
 
 /// Lets the calling thread run only on a core that no ordinary one has work for: SCHED_IDLE

@@ -64,6 +64,13 @@ impl Profile {
         full_ns(&self.a_to_b).saturating_add(full_ns(&self.b_to_a))
     }
 
+    /// Whether packets get lost in any direction: by its loss, or damaged, so that the receiver
+    /// drops them.
+    #[must_use]
+    pub const fn loses(&self) -> bool {
+        self.a_to_b.loss.is_some() || self.b_to_a.loss.is_some() || self.corrupts()
+    }
+
     /// Whether it flips bits in any direction.
     #[must_use]
     pub const fn corrupts(&self) -> bool {

@@ -1,5 +1,6 @@
 //! The run in a few words and numbers.
 
+mod applications;
 mod device;
 mod disturbed;
 mod findings;
@@ -74,6 +75,7 @@ pub(crate) fn headlines(run: &Run<'_>) -> Vec<Headline> {
         }
         facts.extend(of(Protocol::Ping).find_map(|set| latency(run, name, set)));
         facts.extend(efficiency(run, name));
+        facts.extend(applications::facts(run, name));
         facts.extend(frames::facts(run, name));
         facts.extend(disturbed::facts(run, name));
         facts.extend(soak::facts(run, name));

@@ -26,6 +26,7 @@ use crate::cell::{CellFigures, CellResult};
 use crate::compare::{Comparison, Metric};
 use crate::estimate::LARGE_SPREAD_PERCENT;
 use crate::scaling::{Scaling, other_workers};
+use campaign::plan::ImpairProfile;
 use journal::Journal;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -207,7 +208,7 @@ pub(crate) fn warnings(
         large_spread(cells),
         lost_ping(cells),
         no_baseline(cells),
-        tester_limited(comparisons),
+        tester_limited(journal, comparisons),
         generator_limited(cells),
         offered_shortfall(cells),
         machine::shared_cores(journal),
@@ -392,11 +393,22 @@ fn no_baseline(cells: &[CellResult]) -> Option<Warning> {
     )
 }
 
-fn tester_limited(comparisons: &[Comparison]) -> Option<Warning> {
+fn tester_limited(journal: &Journal, comparisons: &[Comparison]) -> Option<Warning> {
+    // An impaired path limits both, which is what the campaign asks for.
+    let planned = journal.header.plan.cells.iter();
+    let impaired: BTreeSet<_> = planned
+        .filter(|cell| {
+            let profile = cell.impair.as_ref();
+            profile.is_some_and(|profile| profile.name != ImpairProfile::NONE)
+        })
+        .map(|cell| &cell.id)
+        .collect();
     let limited: Vec<String> = comparisons
         .iter()
         .filter(|found| {
-            found.metric == Metric::PayloadThroughput && found.ratio >= TESTER_LIMITED_RATIO
+            found.metric == Metric::PayloadThroughput
+                && found.ratio >= TESTER_LIMITED_RATIO
+                && !impaired.contains(&found.cell)
         })
         .map(|found| found.cell.clone())
         .collect();

@@ -333,7 +333,7 @@ impl Attempt<'_> {
             dut: self.dut,
             timing: self.commands.timing,
             look: self.look(),
-            sample: Sample::of(&self.trial.cell.measurement),
+            sample: Sample::of(self.trial.cell, &self.commands.timing),
             interrupt: self.interrupt,
         };
         let run = Duration::from_nanos(self.commands.timing.run_ns);

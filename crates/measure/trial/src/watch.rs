@@ -7,7 +7,7 @@ use crate::reading::{CpuReading, by_machine};
 use crate::timing::Timing;
 use crate::tools::{INTERRUPT_STEP, expect_running, sleep_until, status};
 use crate::witness::open_all;
-use campaign::plan::Measurement;
+use campaign::plan::{Cell, ImpairProfile, Measurement, VideoTransport};
 use journal::record::{CipherLink, CipherWatch, Cpu};
 use lab::protocol::{Request, Response};
 use lab::{Bench, Interrupt, LabError, Node, NodeId, RunningDut};
@@ -25,6 +25,11 @@ const SAMPLE: Duration = Duration::from_millis(100);
 const SAMPLE_MAX: Duration = Duration::from_secs(2);
 /// Positions of samples in the measured time, in per cent.
 const SAMPLES_AT_PERCENT: [u32; 3] = [20, 50, 80];
+/// Maximum duration of one of the three samples of a transfer over a path that loses packets.
+const SAMPLE_LOSSY_MAX: Duration = Duration::from_millis(500);
+/// Maximum duration of the sample of a transfer that may end before the measured time begins: until
+/// then.
+const SAMPLE_EARLY: Duration = Duration::from_millis(1900);
 /// A shorter trial has one sample, from its start.
 const MANY_SAMPLES_FROM: Duration = Duration::from_millis(500);
 /// CPU time is last read this long before the tools end, while all of them run.
@@ -200,6 +205,8 @@ pub(crate) struct Watcher<'a> {
 pub(crate) struct Sample {
     frames: u32,
     limit: Duration,
+    /// One sample, from the start of the tools on.
+    is_early: bool,
 }
 
 impl Sample {
@@ -207,16 +214,32 @@ impl Sample {
     pub(crate) const BULK: Self = Self {
         frames: FRAMES_BULK,
         limit: SAMPLE,
+        is_early: false,
     };
 
-    /// Returns the limits for a measurement's traffic.
-    pub(crate) fn of(measurement: &Measurement) -> Self {
-        match measurement {
+    /// Returns the limits for a cell's traffic.
+    pub(crate) fn of(cell: &Cell, timing: &Timing) -> Self {
+        match &cell.measurement {
             Measurement::Ping { interval_ns, .. } => {
                 let two_requests = Duration::from_nanos(interval_ns.saturating_mul(2));
                 Self {
                     frames: FRAMES_ECHO,
                     limit: two_requests.clamp(SAMPLE, SAMPLE_MAX),
+                    is_early: false,
+                }
+            }
+            // Players fetch a whole short clip before they show it.
+            Measurement::Video(test) if test.transport == VideoTransport::Http => Self {
+                limit: SAMPLE_EARLY,
+                is_early: true,
+                ..Self::BULK
+            },
+            // Where losses come in bursts, TCP waits for a second and longer.
+            _ if cell.impair.as_ref().is_some_and(ImpairProfile::loses) => {
+                let tenth = Duration::from_nanos(timing.measured_ns() / 10);
+                Self {
+                    limit: tenth.clamp(SAMPLE, SAMPLE_LOSSY_MAX),
+                    ..Self::BULK
                 }
             }
             _ => Self::BULK,
@@ -243,7 +266,7 @@ impl Watcher<'_> {
         let mut first_reading: Option<CpuReading> = None;
         let mut counting = None;
         let machines = by_machine(self.bench)?;
-        for (after, step) in schedule(&self.timing) {
+        for (after, step) in schedule(&self.timing, self.sample.is_early) {
             let programs = tools.iter().chain(self.dut.path_processes());
             sleep_until(self.bench, programs, started + after, self.interrupt)?;
             match step {
@@ -291,7 +314,7 @@ impl Watcher<'_> {
         let Some(look) = self.look else {
             return Ok(());
         };
-        let Sample { frames, limit } = self.sample;
+        let Sample { frames, limit, .. } = self.sample;
         let gateway = self.bench.node(look.gateway);
         let request = Request::Sample {
             interface: look.interface.to_owned(),
@@ -333,12 +356,14 @@ fn add(sum: &mut CipherLink, found: CipherLink) {
 }
 
 /// Returns the steps with their times from the start of the tools, in order.
-fn schedule(timing: &Timing) -> Vec<(Duration, Step)> {
+fn schedule(timing: &Timing, samples_early: bool) -> Vec<(Duration, Step)> {
     let begin = Duration::from_nanos(timing.warmup_ns);
     let end = begin + Duration::from_nanos(timing.measured_ns());
     let measured = end - begin;
     let mut steps = vec![(begin, Step::CpuTime)];
-    if measured < MANY_SAMPLES_FROM {
+    if samples_early {
+        steps.insert(0, (Duration::ZERO, Step::Sample));
+    } else if measured < MANY_SAMPLES_FROM {
         steps.push((begin, Step::Sample));
     } else {
         steps.extend(

@@ -8,8 +8,10 @@ use crate::table::{Cell, Table};
 use campaign::plan::{Axis, ImpairProfile};
 use stats::{CellResult, Estimate, RankedBy};
 
-const NOTE: &str = "mean of the repeats; in brackets: of the figure without an impairment, on the same path; devices: the \
-                    best without an impairment first";
+const NOTE: &str = "mean of the repeats";
+/// Where the campaign measures without an impairment too.
+const NOTE_PLAIN: &str = "mean of the repeats; in brackets: of the figure without an impairment, on the same path; \
+                          devices: the best without an impairment first";
 
 /// The quantity of a table: the first one that any of its cells has.
 const QUANTITIES: [RankedBy; 4] = [
@@ -54,7 +56,9 @@ fn table(run: &Run<'_>, question: &str, cells: &[Impaired<'_>]) -> Table {
     };
     duts.sort_by(|one, other| better(one).total_cmp(&better(other)));
     let caption = format!("Under impairments: {question}");
-    let mut table = Table::new(caption, NOTE)
+    let is_plain_there = cells.iter().any(|(name, _)| *name == ImpairProfile::NONE);
+    let note = if is_plain_there { NOTE_PLAIN } else { NOTE };
+    let mut table = Table::new(caption, note)
         .label("Impairment")
         .figures(duts.iter().map(|dut| run.label(dut)));
     for profile in unique(cells.iter().map(|(profile, _)| *profile)) {

@@ -1,7 +1,7 @@
 //! Each warning appears where it applies, and only there.
 
 use crate::fixture::*;
-use campaign::plan::{Adapter, Encryptor};
+use campaign::plan::{Adapter, Encryptor, ImpairProfile};
 use journal::Journal;
 use journal::record::{Environment, Outcome, Resumed};
 use stats::{Results, Warning, WarningKind};
@@ -184,6 +184,16 @@ fn a_device_as_fast_as_the_path_without_it_was_not_the_limit() {
         (found.kind, found.cells),
         (WarningKind::TesterLimited, vec!["tcp/box".to_owned()])
     );
+    let impaired = |name: &str| {
+        let name = name.to_owned();
+        let profile = ImpairProfile::none();
+        Some(ImpairProfile { name, ..profile })
+    };
+    journal.header.plan.cells[1].impair = impaired(ImpairProfile::NONE);
+    assert_eq!(kinds(&journal), [WarningKind::TesterLimited]);
+    // On a bad line both are as fast as the line: that is the question, not a doubt.
+    journal.header.plan.cells[1].impair = impaired("bad-line");
+    assert_eq!(kinds(&journal), []);
 }
 
 /// Two datagram sizes by the baseline, with the datagrams sent in two seconds.

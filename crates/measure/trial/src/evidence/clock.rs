@@ -14,6 +14,8 @@ const OFF_NS_LEAST: u64 = 250_000_000;
 /// an interval of up to 200 ms by 100 ms at least; a sender of a set rate makes up for it at once,
 /// so that nothing else shows it.
 const STILL_NS: u64 = 80_000_000;
+/// How long a new connection waits before it sends a lost segment again (RFC 6298 section 2).
+const RESEND_NS: u64 = 1_000_000_000;
 
 /// Each tool ran for the time that it was asked to, by its own clock and by the tester's, and stood
 /// still for none of it: a process that was stopped reports the rate of the time it ran.
@@ -25,6 +27,12 @@ pub(super) fn tools_kept_time(observed: &ToolObserved<'_>) -> Option<Check> {
     let slack_ns = (timing.measured_ns() / 100 * OFF_PERCENT).max(OFF_NS_LEAST);
     let profile = observed.path.cell.impair.as_ref();
     let slack_ns = slack_ns.saturating_add(profile.map_or(0, agreeing_ns));
+    // The tool's ends agree by connections of their own.
+    let resend_ns = match profile.is_some_and(Profile::loses) {
+        true => RESEND_NS,
+        false => 0,
+    };
+    let end_slack_ns = slack_ns.saturating_add(resend_ns);
     let ms = |ns: u64| ns / 1_000_000;
     let is_near = |ns: u64, planned_ns: u64| ns.abs_diff(planned_ns) <= slack_ns;
     let end_ns = observed.client_ends_ns.iter().copied().max()?;
@@ -39,7 +47,7 @@ pub(super) fn tools_kept_time(observed: &ToolObserved<'_>) -> Option<Check> {
             "the tool stood still for {} or more",
             duration_ns(still_ns as f64)
         )),
-        (true, _) if !is_near(end_ns, timing.run_ns) => {
+        (true, _) if end_ns.abs_diff(timing.run_ns) > end_slack_ns => {
             Some(apart("the tool ended", end_ns, timing.run_ns))
         }
         (_, [sent_ns, _]) if !is_near(sent_ns, measured_ns) => Some(apart(
@@ -63,8 +71,8 @@ pub(super) fn tools_kept_time(observed: &ToolObserved<'_>) -> Option<Check> {
     });
     let detail = format!(
         "by the tester's clock the tool ended after {} ms of {} planned; by its own clock station {from} sent for {} ms and {to} received \
-         for {} ms of {} planned; the longest of the intervals of {} ms took {} ms, {} ms more are allowed; of all else {} ms more \
-         or less",
+         for {} ms of {} planned; the longest of the intervals of {} ms took {} ms, {} ms more are allowed; of its end {} ms and \
+         of all else {} ms more or less",
         ms(end_ns),
         ms(timing.run_ns),
         ms(own[0]),
@@ -73,6 +81,7 @@ pub(super) fn tools_kept_time(observed: &ToolObserved<'_>) -> Option<Check> {
         ms(timing.interval_ns),
         ms(totals.longest_step_ns),
         ms(STILL_NS),
+        ms(end_slack_ns),
         ms(slack_ns)
     );
     check("tools-kept-time", failure, detail)

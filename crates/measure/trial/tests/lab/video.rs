@@ -66,12 +66,17 @@ fn packets(found: &VideoResult, count: fn(&RtpCounts) -> u64) -> u64 {
 fn players_show_the_whole_clip_over_rtp_and_http() {
     let mut lab = TestLab::build();
     let over_rtp = video_cell(encrypting(), Player::Vlc, VideoTransport::Rtp);
-    let over_http = video_cell(Adapter::Direct, Player::Ffmpeg, VideoTransport::Http);
+    let over_http = video_cell(encrypting(), Player::Ffmpeg, VideoTransport::Http);
     for cell in [over_rtp, over_http] {
         let measured = lab.measured(&cell);
         let found = measured.video().unwrap();
         assert_eq!(frames(found), [50, 50, 0], "{found:#?}");
-        for name in ["video-decoded", "players-kept-up", "cipher-link-amount"] {
+        for name in [
+            "video-decoded",
+            "players-kept-up",
+            "cipher-link-amount",
+            "cipher-link-encrypted",
+        ] {
             assert!(passes(&measured, name), "{name}");
         }
         match &cell.measurement {

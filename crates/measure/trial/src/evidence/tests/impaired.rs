@@ -1,7 +1,7 @@
 //! Checks of an impaired path.
 
 use super::*;
-use impair::{Counts, Impaired, Impairment, Profile};
+use impair::{Counts, Impaired, Impairment, Loss, Profile};
 
 /// A trial over a path that lost one frame in ten of a thousand each way.
 fn lossy() -> Fixture {
@@ -65,18 +65,23 @@ fn what_the_tester_lost_held_up_or_did_not_count_is_an_objection() {
     assert_eq!(fixture.failing(), ["impair-kept-up"]);
 }
 
-/// iperf3 agrees with its server over the same path, before and after it sends.
+/// iperf3 agrees with its server over the same path, before and after it sends; what is lost then
+/// is sent again after a second.
 #[test]
 fn a_tool_has_ten_round_trips_of_the_path_to_agree_with_its_other_end() {
-    let ending = |later_ns| {
+    let ending = |later_ns, loss| {
         let mut fixture = lossy();
         let profile = fixture.cell.impair.as_mut().unwrap();
         (profile.a_to_b.delay_ns, profile.b_to_a.delay_ns) = (50_000_000, 50_000_000);
+        profile.b_to_a.loss = loss;
         fixture.client_ends_ns = vec![fixture.commands.timing.run_ns + later_ns];
         fixture.failing()
     };
-    assert_eq!(ending(1_000_000_000), Vec::<String>::new());
-    assert_eq!(ending(2_000_000_000), ["tools-kept-time"]);
+    assert_eq!(ending(1_000_000_000, None), Vec::<String>::new());
+    assert_eq!(ending(2_000_000_000, None), ["tools-kept-time"]);
+    let loss = Some(Loss::Random { ppm: 1000 });
+    assert_eq!(ending(2_000_000_000, loss), Vec::<String>::new());
+    assert_eq!(ending(3_000_000_000, loss), ["tools-kept-time"]);
 }
 
 #[test]
