@@ -22,15 +22,24 @@ const LOAD_AROUND: Duration = Duration::from_secs(10);
 /// Bytes of a load that did load the path, far more than those of the requests.
 const LOAD_BYTES_LEAST: u64 = 1_000_000;
 
+/// The path that is loaded.
+#[derive(Clone, Copy)]
+pub(crate) struct Loaded<'a> {
+    pub(crate) bench: &'a dyn Bench,
+    pub(crate) dut: &'a RunningDut,
+    pub(crate) interrupt: &'a Interrupt,
+    /// Whether it may damage packets itself.
+    pub(crate) path_damages: bool,
+}
+
 /// Sends the echo requests of `commands` once more under each load. The commands are added to
 /// `words`.
 ///
 /// # Errors
 /// When a tool fails, the load ends before the requests do, or nothing of it arrives.
 pub(crate) fn measure(
-    (bench, dut): (&dyn Bench, &RunningDut),
+    path: Loaded<'_>,
     commands: &Commands,
-    interrupt: &Interrupt,
     words: &mut Vec<Vec<String>>,
 ) -> Result<Vec<LoadedLatency>, TrialError> {
     let ping = commands
@@ -38,11 +47,9 @@ pub(crate) fn measure(
         .first()
         .ok_or_else(|| failed("no ping is planned".to_owned()))?;
     let requests = Duration::from_nanos(commands.timing.run_ns);
-    let target = bench.target();
+    let target = path.bench.target();
     let loads = TransferDirection::ALL.map(|(_, direction)| Load {
-        bench,
-        dut,
-        interrupt,
+        path,
         direction,
         ping,
         server: iperf3(
@@ -79,9 +86,7 @@ fn iperf3(options: &str, cores: &[u16], ready: Ready) -> Program {
 
 /// One load, with the requests under it.
 struct Load<'a> {
-    bench: &'a dyn Bench,
-    dut: &'a RunningDut,
-    interrupt: &'a Interrupt,
+    path: Loaded<'a>,
     direction: TransferDirection,
     ping: &'a Program,
     server: Program,
@@ -90,26 +95,31 @@ struct Load<'a> {
 
 impl Load<'_> {
     fn run(&self, requests: Duration) -> Result<LoadedLatency, TrialError> {
-        let mut tools = Tools::new(self.bench);
+        let mut tools = Tools::new(self.path.bench);
         let server = tools.start(NodeId::B, &self.server)?;
         let client = tools.start(NodeId::A, &self.client)?;
         // Without a connection there is no load.
-        congestion::of_port(self.bench, NodeId::A, BASE_PORT)?;
+        congestion::of_port(self.path.bench, NodeId::A, BASE_PORT)?;
         let before = self.link_bytes()?;
         let started = Instant::now();
         let ping = tools.start(NodeId::A, self.ping)?;
         let deadline = started + requests * REQUESTS_LATE + END_LIMIT;
-        while Instant::now() < deadline && status(self.bench, NodeId::A, ping)?.is_none() {
+        while Instant::now() < deadline && status(self.path.bench, NodeId::A, ping)?.is_none() {
             let next = Instant::now() + INTERRUPT_STEP;
-            sleep_until(self.bench, self.dut.processes.iter(), next, self.interrupt)?;
+            sleep_until(
+                self.path.bench,
+                self.path.dut.processes.iter(),
+                next,
+                self.path.interrupt,
+            )?;
         }
         let left = deadline.saturating_duration_since(Instant::now());
         let ended = tools.wait(NodeId::A, ping, left)?;
         let duration_ns = started.elapsed().as_nanos() as u64;
         let after = self.link_bytes()?;
-        let found = latency(NodeId::A, &ended)?;
+        let found = latency(NodeId::A, &ended, self.path.path_damages)?;
         let direction = self.direction.name();
-        if let Some(ended) = status(self.bench, NodeId::A, client)? {
+        if let Some(ended) = status(self.path.bench, NodeId::A, client)? {
             let problem = format!("the load {direction} ended before the echo requests");
             let why = Sessions::parse(&ended.stdout).err();
             let problem = why.map_or(problem.clone(), |why| format!("{problem}: {why}"));
@@ -139,9 +149,9 @@ impl Load<'_> {
 
     /// Bytes that went from A's side to B's and back so far.
     fn link_bytes(&self) -> Result<[u64; 2], TrialError> {
-        let interfaces = Counters::read(self.bench, self.dut)?.interfaces;
-        let (a, b) = self.bench.station_interfaces();
-        let ends = self.bench.cipher_ends();
+        let interfaces = Counters::read(self.path.bench, self.path.dut)?.interfaces;
+        let (a, b) = self.path.bench.station_interfaces();
+        let ends = self.path.bench.cipher_ends();
         let [there, back] = ends.unwrap_or([(NodeId::A, a), (NodeId::B, b)]);
         Ok([there, back].map(|(node, name)| {
             let found = interfaces.get(&format!("{}/{name}", node.name()));

@@ -33,7 +33,7 @@ use crate::tools::{STOP_GRACE, Tools, latency, report_of, sessions};
 use crate::transfer::{Pair, Totals, assemble};
 use crate::watch::{CipherLinkWatch, Sample, WatchPoint, WatchResult, Watcher};
 use crate::way::ends;
-use campaign::plan::{Direction, Measurement, Tool, TransferDirection, Way};
+use campaign::plan::{Direction, ImpairProfile, Measurement, Tool, TransferDirection, Way};
 use journal::record::{Figures, HttpResult, Latency, Measured, Outcome, Transfer, VideoResult};
 use lab::protocol::{Ended, Program};
 use lab::{Bench, Interrupt, LabError, NodeId, RunningDut, TrafficLog};
@@ -280,11 +280,22 @@ impl Attempt<'_> {
                 latency.route = Some(found);
             }
             if loaded {
-                latency.loaded =
-                    loaded::measure((self.bench, self.dut), self.commands, self.interrupt, words)?;
+                let path = loaded::Loaded {
+                    bench: self.bench,
+                    dut: self.dut,
+                    interrupt: self.interrupt,
+                    path_damages: self.path_damages(),
+                };
+                latency.loaded = loaded::measure(path, self.commands, words)?;
             }
         }
         Ok(())
+    }
+
+    /// Whether the impaired path flips bits.
+    fn path_damages(&self) -> bool {
+        let profile = self.trial.cell.impair.as_ref();
+        profile.is_some_and(ImpairProfile::corrupts)
     }
 
     /// Returns the shortest round trip on the idle path; `None` where it is not asked for, and
@@ -294,7 +305,8 @@ impl Attempt<'_> {
             return Ok(None);
         };
         let ended = self.bench.node(NodeId::A).run(ping.clone(), END_LIMIT)?;
-        let round_trips = latency(NodeId::A, &ended).map(|found| found.round_trips_ns);
+        let round_trips =
+            latency(NodeId::A, &ended, self.path_damages()).map(|found| found.round_trips_ns);
         Ok(round_trips.ok().and_then(|times| times.into_iter().min()))
     }
 
@@ -385,7 +397,8 @@ impl Attempt<'_> {
                 node: NodeId::A.name(),
                 problem: "no ping was started".to_owned(),
             })?;
-            return Ok(Report::Echo(latency(NodeId::A, ended)?, payload_bytes));
+            let latency = latency(NodeId::A, ended, self.path_damages())?;
+            return Ok(Report::Echo(latency, payload_bytes));
         }
         let own = |name| {
             let ended = ran.clients.first().ok_or(TrialError::Tool {

@@ -44,21 +44,35 @@ pub enum PingError {
 
 /// Parses the standard output of `ping`.
 ///
+/// Where the path itself damages packets, an altered reply counts as none: every other program
+/// drops it for its checksum, which `ping` does not look at.
+///
 /// # Errors
-/// When it is truncated, reports an error, or contains altered replies.
-pub fn parse(output: &str) -> Result<Latency, PingError> {
+/// When it is truncated, reports an error, or contains altered replies that the path does not
+/// explain.
+pub fn parse(output: &str, path_damages: bool) -> Result<Latency, PingError> {
     if output.trim().is_empty() {
         return Err(PingError::Empty);
     }
     let mut replies: Vec<(u64, u64)> = Vec::new();
     let mut unreachable = None;
     let mut summary = None;
+    let mut damaged = 0;
+    let mut is_last_listed = false;
     for line in output.lines().map(str::trim_end) {
         if line.contains("wrong data byte") {
-            return Err(PingError::Corrupted(excerpt(line)));
+            // Of the reply on the line before; the bytes that follow it begin with `#`.
+            if !path_damages {
+                return Err(PingError::Corrupted(excerpt(line)));
+            }
+            if std::mem::take(&mut is_last_listed) {
+                replies.pop();
+                damaged += 1;
+            }
         } else if line.contains(" bytes from ") {
             // A duplicate is no separate reply; the summary counts it separately, too.
-            if !line.ends_with("(DUP!)") {
+            is_last_listed = !line.ends_with("(DUP!)");
+            if is_last_listed {
                 let expected = replies.last().map_or(1, |(sequence, _)| sequence + 1);
                 let (sequence, ns) = reply(line)?;
                 replies.push((unwrapped(sequence, expected), ns));
@@ -69,18 +83,20 @@ pub fn parse(output: &str) -> Result<Latency, PingError> {
             unreachable.get_or_insert_with(|| excerpt(line));
         } else if let Some(words) = line.strip_prefix("ping: ") {
             return Err(PingError::Reported(words.to_owned()));
-        } else if !is_decoration(line) {
+        } else if !(is_decoration(line) || path_damages && line.starts_with('#')) {
             return Err(malformed("a line that is none of ping's", line));
         }
     }
     let last = output.lines().next_back().unwrap_or_default();
     let (sent, received) = summary.ok_or_else(|| malformed("the summary is missing", last))?;
-    if received != replies.len() as u64 {
+    let listed = replies.len() as u64 + damaged;
+    if received != listed {
         return Err(PingError::Disagrees {
             summary: received,
-            listed: replies.len() as u64,
+            listed,
         });
     }
+    let received = received - damaged;
     if received == 0 {
         let why = unreachable.unwrap_or_else(|| format!("none of {sent} requests was answered"));
         return Err(PingError::Reported(why));
@@ -174,7 +190,7 @@ mod tests {
 
     #[test]
     fn reads_every_round_trip_in_order() {
-        let latency = parse(PING).unwrap();
+        let latency = parse(PING, false).unwrap();
         assert_eq!((latency.sent, latency.received), (20, 20));
         assert_eq!(latency.round_trips_ns.len(), 20);
         assert_eq!(latency.round_trips_ns[19], 5_000);
@@ -183,7 +199,7 @@ mod tests {
 
     #[test]
     fn lost_replies_are_counted() {
-        let latency = parse(LOSS).unwrap();
+        let latency = parse(LOSS, false).unwrap();
         assert_eq!(
             (latency.sent, latency.received, latency.round_trips_ns.len()),
             (25, 21, 21)
@@ -192,9 +208,10 @@ mod tests {
 
     #[test]
     fn an_interrupted_ping_is_read_as_far_as_it_went() {
-        let latency = parse(include_str!(
-            "../tests/data/iputils-20221126-ping-interrupted.txt"
-        ))
+        let latency = parse(
+            include_str!("../tests/data/iputils-20221126-ping-interrupted.txt"),
+            false,
+        )
         .unwrap();
         assert_eq!((latency.sent, latency.received), (5, 5));
     }
@@ -206,7 +223,7 @@ mod tests {
                     64 bytes from h: icmp_seq=1 ttl=64 time=1001 ms (DUP!)\n\
                     2 packets transmitted, 2 received, +1 duplicates, 0% packet loss, time 1ms\n";
         assert_eq!(
-            parse(text).unwrap().round_trips_ns,
+            parse(text, false).unwrap().round_trips_ns,
             [1_000_000_000, 2_000_000]
         );
     }
@@ -221,7 +238,7 @@ mod tests {
 
     #[test]
     fn failures_say_why() {
-        let error = |text: &str| parse(text).unwrap_err().to_string();
+        let error = |text: &str| parse(text, false).unwrap_err().to_string();
         let unreachable = include_str!("../tests/data/iputils-20221126-ping-unreachable.txt");
         assert_eq!(
             error(unreachable),
@@ -240,7 +257,26 @@ mod tests {
             error(&PING.replace("20 received", "19 received")),
             "ping's summary says 19 replies, but 20 are listed"
         );
-        assert_eq!(parse("\n"), Err(PingError::Empty));
+        assert_eq!(parse("\n", false), Err(PingError::Empty));
+    }
+
+    #[test]
+    fn altered_replies_count_as_lost_where_the_path_damages_packets() {
+        let text = "PING h (h) 56(84) bytes of data.\n\
+                    64 bytes from h: icmp_seq=1 ttl=64 time=1.0 ms\n\
+                    64 bytes from h: icmp_seq=2 ttl=64 time=2.0 ms\n\
+                    wrong data byte #33 should be 0x33 but was 0x73\n\
+                    #16\t36 37 38 39 30 31 32 33 34 35 36 37 38 39 30 31 32 73 34 35 36 37 38 39 \n\
+                    #48\t38 39 30 31 32 33 34 35 \n\
+                    64 bytes from h: icmp_seq=1 ttl=64 time=3.0 ms (DUP!)\n\
+                    wrong data byte #33 should be 0x33 but was 0x73\n\
+                    64 bytes from h: icmp_seq=3 ttl=64 time=4.0 ms\n\
+                    \n--- h ping statistics ---\n\
+                    4 packets transmitted, 3 received, +1 duplicates, 25% packet loss, time 3ms\n";
+        let found = parse(text, true).unwrap();
+        assert_eq!((found.sent, found.received), (4, 2));
+        assert_eq!(found.round_trips_ns, [1_000_000, 4_000_000]);
+        assert!(parse(text, false).is_err());
     }
 
     #[test]
@@ -248,7 +284,7 @@ mod tests {
         let summary =
             PING.find("20 packets").unwrap() + "20 packets transmitted, 20 received".len();
         for end in 0..summary {
-            assert!(parse(&PING[..end]).is_err(), "cut at {end}");
+            assert!(parse(&PING[..end], false).is_err(), "cut at {end}");
         }
     }
 
@@ -258,7 +294,7 @@ mod tests {
             let mut output = PING.to_owned();
             let end = (at + junk.len()).min(output.len());
             output.replace_range(at..end, &junk);
-            if let Ok(latency) = parse(&output) {
+            if let Ok(latency) = parse(&output, false) {
                 prop_assert_eq!(latency.received, latency.round_trips_ns.len() as u64);
             }
         }

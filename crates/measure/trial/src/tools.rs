@@ -197,12 +197,17 @@ pub(crate) fn sessions(
     })
 }
 
-/// Returns the round-trip times of `ping`.
-pub(crate) fn latency(id: NodeId, ended: &Ended) -> Result<Latency, TrialError> {
+/// Returns the round-trip times of `ping`, over a path that may damage packets itself.
+pub(crate) fn latency(
+    id: NodeId,
+    ended: &Ended,
+    path_damages: bool,
+) -> Result<Latency, TrialError> {
     if ended.timed_out {
         return Err(tool_error(id, "ping did not end in time".to_owned(), ended));
     }
-    ping::parse(&ended.stdout).map_err(|error| tool_error(id, error.to_string(), ended))
+    ping::parse(&ended.stdout, path_damages)
+        .map_err(|error| tool_error(id, error.to_string(), ended))
 }
 
 /// Returns a program of this binary, whose subcommand reads its specification as a line of JSON.
