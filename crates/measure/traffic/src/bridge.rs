@@ -168,13 +168,18 @@ impl Way {
         to: &mut P,
         clock: &impl Clock,
     ) -> io::Result<bool> {
-        let now_ns = clock.now_ns();
+        let mut now_ns = clock.now_ns();
         let mut received = 0;
         while received < BATCH_FRAMES {
             match from.recv_timed() {
                 Ok((frame, bytes, arrived_ns)) => {
-                    // It may have come after the clock was read.
-                    let arrived_ns = arrived_ns.map_or(now_ns, |arrived_ns| arrived_ns.min(now_ns));
+                    let arrived_ns = arrived_ns.unwrap_or(now_ns);
+                    // It came after the clock was read. To take it for older would let it leave too
+                    // early; but no clock says that it is still to come.
+                    if arrived_ns > now_ns {
+                        now_ns = clock.now_ns();
+                    }
+                    let arrived_ns = arrived_ns.min(now_ns);
                     let first_ns = self
                         .came_ns
                         .as_ref()

@@ -75,7 +75,7 @@ fn video(run: &Run<'_>, device: &str) -> Option<Fact> {
     (expected > 0).then(|| Fact {
         label: "Video".to_owned(),
         figure: format!("{} of {expected}", expected.saturating_sub(bad)),
-        unit: "frames shown as they are".to_owned(),
+        unit: "frames shown undamaged".to_owned(),
         range: String::new(),
         detail: detail.join(", "),
     })
