@@ -225,7 +225,7 @@ fn a_station_times_round_trips_over_a_veth_pair() {
                 trips.iter().zip(&stays).all(is_longer)
             };
             // A machine that pauses between the readings of two clocks shifts a whole batch.
-            assert!((0..3).any(|_| attempt()));
+            assert!((0..10).any(|_| attempt()));
         }
     });
 }
