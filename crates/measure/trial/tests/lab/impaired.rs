@@ -368,7 +368,7 @@ fn a_path_that_is_killed_in_mid_trial_fails_the_trial() {
         let deadline = Instant::now() + PATIENCE;
         let pid = loop {
             assert!(Instant::now() < deadline, "no path is impaired");
-            // As an argument of its own: every command of this station may have the node's name in it.
+            // An argument of its own: any command of this station may have the node's name in it.
             match child(station, "\0impair\0") {
                 Some(pid) => break pid.to_string(),
                 None => std::thread::sleep(Duration::from_millis(5)),
