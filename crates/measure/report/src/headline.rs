@@ -173,25 +173,41 @@ fn throughput(run: &Run<'_>, device: &str, set: &Set<'_>, all: &[&Set<'_>]) -> O
         words.insert(0, format!("datagrams of {}", payload_name(point.payload)));
     }
     let words = words.join(", ");
-    let own = cells.iter().map(|(_, cell)| *cell);
-    Some(match ratios::of(run, own, Metric::PayloadThroughput) {
+    let own: Vec<&CellResult> = cells.iter().map(|(_, cell)| *cell).collect();
+    let metric = Metric::PayloadThroughput;
+    Some(rate(run, (label, words), &own, metric, best))
+}
+
+/// The highest bit rate of some cells, with what was measured there in words, and the ratios of all
+/// of them to their baseline by `metric`, if there are any.
+fn rate(
+    run: &Run<'_>,
+    (label, words): (String, String),
+    cells: &[&CellResult],
+    metric: Metric,
+    best: &Estimate,
+) -> Fact {
+    let at_most = |before: &'static str| if cells.len() > 1 { before } else { "" };
+    match ratios::of(run, cells.iter().copied(), metric) {
         Some(found) => {
-            let at_most = if cells.len() > 1 { "at most " } else { "" };
-            let detail = format!("{at_most}{}: {words}", format::bit_rate(best));
-            found.fact(label, detail)
+            let rate = format::bit_rate(best);
+            let of = match metric {
+                Metric::TransactionsPerSecond => " of objects",
+                _ => "",
+            };
+            found.fact(label, format!("{}{rate}{of}: {words}", at_most("at most ")))
         }
         None => {
             let scale = Scale::si(best.mean, "bit/s");
-            let at_most = if cells.len() > 1 { "at most: " } else { "" };
             Fact {
                 label,
                 figure: scale.number(best.mean),
                 range: repeats(best, &scale),
                 unit: scale.unit,
-                detail: format!("{at_most}{words}"),
+                detail: format!("{}{words}", at_most("at most: ")),
             }
         }
-    })
+    }
 }
 
 /// `repeats 6.88–7.20 Gbit/s`: the smallest and the largest.

@@ -36,7 +36,7 @@ pub(crate) use cpu::cpu;
 pub(crate) use cycles::cycles;
 pub(crate) use environment::environment;
 pub(crate) use evidence::{coverage, evidence, reasons};
-pub(crate) use http::{flows, http, http_times};
+pub(crate) use http::{flows, http, http_cells, http_times};
 pub(crate) use keys::{hybrids, keys};
 pub(crate) use latency::latency;
 pub(crate) use monitored::{energy, monitored, monitored_loads};

@@ -1,9 +1,10 @@
 //! Transactions over HTTP, short flows and video in a few words and numbers.
 
-use super::{Fact, ratios, repeats};
-use crate::format::{self, Scale, counted};
+use super::{Fact, rate};
+use crate::format::counted;
 use crate::layout::Run;
-use campaign::plan::{HttpServer, HttpTest, Measurement};
+use crate::tables::http_cells;
+use campaign::plan::{HttpServer, HttpTest};
 use stats::{CellResult, Metric};
 
 /// One fact for each application that the device has a figure of.
@@ -24,37 +25,16 @@ fn transactions(
     label: &str,
     is_wanted: impl Fn(&HttpTest) -> bool,
 ) -> Option<Fact> {
-    let of_device = run.results.cells.iter().filter(|cell| cell.dut == device);
-    let cells: Vec<(&HttpTest, &CellResult)> = of_device
-        .filter_map(|cell| match &run.planned(cell)?.measurement {
-            Measurement::Http(test) if is_wanted(test) => Some((test, cell)),
-            _ => None,
-        })
-        .collect();
+    let of_device = http_cells(run).filter(|(cell, _)| cell.dut == device);
+    let cells: Vec<_> = of_device.filter(|(_, test)| is_wanted(test)).collect();
     let (test, best) = cells
         .iter()
-        .filter_map(|(test, cell)| Some((test, &cell.http()?.object_throughput_bps)))
+        .filter_map(|(cell, test)| Some((test, &cell.http()?.object_throughput_bps)))
         .max_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean))?;
-    let at_most = if cells.len() > 1 { "at most " } else { "" };
     let words = campaign::http_in_words(test);
-    let own = cells.iter().map(|(_, cell)| *cell);
-    let label = label.to_owned();
-    Some(match ratios::of(run, own, Metric::TransactionsPerSecond) {
-        Some(found) => {
-            let detail = format!("{at_most}{} of objects: {words}", format::bit_rate(best));
-            found.fact(label, detail)
-        }
-        None => {
-            let scale = Scale::si(best.mean, "bit/s");
-            Fact {
-                label,
-                figure: scale.number(best.mean),
-                range: repeats(best, &scale),
-                unit: scale.unit,
-                detail: format!("{at_most}of objects: {words}"),
-            }
-        }
-    })
+    let own: Vec<&CellResult> = cells.iter().map(|(cell, _)| *cell).collect();
+    let metric = Metric::TransactionsPerSecond;
+    Some(rate(run, (label.to_owned(), words), &own, metric, best))
 }
 
 /// Frames that players showed as they are, of all cells.

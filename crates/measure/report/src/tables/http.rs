@@ -78,7 +78,7 @@ pub(crate) fn flows(run: &Run<'_>) -> Option<Table> {
         .figures(TIMES)
         .figures(["Flows", "Flows/s", "Ratio", "Failed"])
         .text("Limit");
-    for (cell, test) in cells(run).filter(|(_, test)| test.server == HttpServer::Plain) {
+    for (cell, test) in http_cells(run).filter(|(_, test)| test.server == HttpServer::Plain) {
         let labels = [Cell::label(campaign::http_in_words(test)), dut(run, cell)];
         let times = cell
             .http()
@@ -100,10 +100,13 @@ pub(crate) fn flows(run: &Run<'_>) -> Option<Table> {
 }
 
 fn over_http<'r>(run: &'r Run<'_>) -> impl Iterator<Item = (&'r CellResult, &'r HttpTest)> {
-    cells(run).filter(|(_, test)| test.server != HttpServer::Plain)
+    http_cells(run).filter(|(_, test)| test.server != HttpServer::Plain)
 }
 
-fn cells<'r>(run: &'r Run<'_>) -> impl Iterator<Item = (&'r CellResult, &'r HttpTest)> {
+/// Every cell of transactions, over HTTP and as short flows, with its test.
+pub(crate) fn http_cells<'r>(
+    run: &'r Run<'_>,
+) -> impl Iterator<Item = (&'r CellResult, &'r HttpTest)> {
     run.results
         .cells
         .iter()
