@@ -1,6 +1,7 @@
 //! BPF programs for the kernel, by bpf(2): an assembler (RFC 9669), the loader, and attaching.
 
 use crate::kernel;
+use std::cell::UnsafeCell;
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -10,6 +11,7 @@ use std::ptr;
 const MAP_CREATE: libc::c_int = 0;
 const MAP_UPDATE_ELEM: libc::c_int = 2;
 const PROG_LOAD: libc::c_int = 5;
+const PROG_TEST_RUN: libc::c_int = 10;
 const LINK_CREATE: libc::c_int = 28;
 
 /// A program under construction: instructions, and the targets of forward jumps. `P` names the
@@ -42,6 +44,7 @@ pub(crate) const PACKET_U16: u8 = 0x28;
 pub(crate) const PACKET_U8: u8 = 0x30;
 /// As above, at an offset from a register.
 pub(crate) const PACKET_U16_AT: u8 = 0x48;
+pub(crate) const STORE_U32: u8 = 0x63;
 pub(crate) const ADD: u8 = 0x07;
 pub(crate) const ADD_REGISTER: u8 = 0x0f;
 pub(crate) const MULTIPLY_REGISTER: u8 = 0x2f;
@@ -53,7 +56,9 @@ pub(crate) const SET: u8 = 0xb7;
 pub(crate) const COPY: u8 = 0xbf;
 pub(crate) const TO_BIG_ENDIAN: u8 = 0xdc;
 pub(crate) const JUMP: u8 = 0x05;
+pub(crate) const IF_EQUAL_REGISTER: u8 = 0x1d;
 pub(crate) const IF_ABOVE: u8 = 0x2d;
+pub(crate) const IF_ABOVE_VALUE: u8 = 0x25;
 pub(crate) const IF_NOT_ABOVE: u8 = 0xbd;
 pub(crate) const IF_NOT_ABOVE_VALUE: u8 = 0xb5;
 pub(crate) const IF_EQUAL: u8 = 0x15;
@@ -110,6 +115,9 @@ impl<P: Copy + PartialEq> Assembly<P> {
     }
 }
 
+const MAP_TYPE_ARRAY: u32 = 2;
+const MAP_MMAPABLE: u32 = 1 << 10;
+
 // The parts of `union bpf_attr` in use; the kernel treats the rest as zero.
 
 #[repr(C)]
@@ -118,6 +126,7 @@ struct MapCreate {
     key_bytes: u32,
     value_bytes: u32,
     entries: u32,
+    flags: u32,
 }
 
 #[repr(C)]
@@ -153,6 +162,20 @@ struct LinkCreate {
     flags: u32,
 }
 
+#[repr(C)]
+#[derive(Default)]
+struct TestRun {
+    program: RawFd,
+    result: u32,
+    bytes_in: u32,
+    bytes_out: u32,
+    frame_in: u64,
+    frame_out: u64,
+    repeat: u32,
+    duration_ns: u32,
+    context: [u64; 3],
+}
+
 /// Creates an array map, for example of sockets.
 pub(crate) fn new_map(map_type: u32, entries: u32) -> io::Result<OwnedFd> {
     let map = MapCreate {
@@ -160,6 +183,19 @@ pub(crate) fn new_map(map_type: u32, entries: u32) -> io::Result<OwnedFd> {
         key_bytes: 4,
         value_bytes: 4,
         entries,
+        flags: 0,
+    };
+    new_fd(MAP_CREATE, &map)
+}
+
+/// Creates memory of this size that a program and this process share, once mapped.
+pub(crate) fn new_shared(bytes: u32) -> io::Result<OwnedFd> {
+    let map = MapCreate {
+        map_type: MAP_TYPE_ARRAY,
+        key_bytes: 4,
+        value_bytes: bytes,
+        entries: 1,
+        flags: MAP_MMAPABLE,
     };
     new_fd(MAP_CREATE, &map)
 }
@@ -217,6 +253,18 @@ pub(crate) fn attach(
     new_fd(LINK_CREATE, &link)
 }
 
+/// Runs a program on an Ethernet frame and returns its result.
+pub(crate) fn run(program: &OwnedFd, frame: &[u8]) -> io::Result<u32> {
+    let run = UnsafeCell::new(TestRun {
+        program: program.as_raw_fd(),
+        bytes_in: frame.len() as u32,
+        frame_in: frame.as_ptr() as u64,
+        ..TestRun::default()
+    });
+    bpf(PROG_TEST_RUN, &run)?;
+    Ok(run.into_inner().result)
+}
+
 fn new_fd<A>(command: libc::c_int, attributes: &A) -> io::Result<OwnedFd> {
     let fd = bpf(command, attributes)?;
     // SAFETY: the kernel has just created this descriptor, and it has no other owner.
@@ -237,38 +285,4 @@ fn bpf<A>(command: libc::c_int, attributes: &A) -> io::Result<libc::c_int> {
         )
     };
     kernel::check(result as libc::c_int)
-}
-
-#[cfg(test)]
-pub(crate) mod tests {
-    use std::io;
-    use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-
-    const PROG_TEST_RUN: libc::c_int = 10;
-
-    #[repr(C)]
-    #[derive(Default)]
-    struct TestRun {
-        program: RawFd,
-        result: u32,
-        bytes_in: u32,
-        bytes_out: u32,
-        frame_in: u64,
-        frame_out: u64,
-        repeat: u32,
-        duration_ns: u32,
-        context: [u64; 3],
-    }
-
-    /// Runs a program on an Ethernet frame and returns its result.
-    pub(crate) fn run(program: &OwnedFd, frame: &[u8]) -> io::Result<u32> {
-        let run = std::cell::UnsafeCell::new(TestRun {
-            program: program.as_raw_fd(),
-            bytes_in: frame.len() as u32,
-            frame_in: frame.as_ptr() as u64,
-            ..TestRun::default()
-        });
-        super::bpf(PROG_TEST_RUN, &run)?;
-        Ok(run.into_inner().result)
-    }
 }

@@ -385,6 +385,12 @@ impl Mapping {
         Self::new(socket.as_raw_fd(), bytes, offset, flags)
     }
 
+    /// Maps the memory that BPF programs share.
+    pub(crate) fn of_map(map: &impl AsRawFd, bytes: usize) -> io::Result<Self> {
+        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
+        Self::new(map.as_raw_fd(), bytes, 0, flags)
+    }
+
     /// Memory of this process, initially zero.
     pub(crate) fn anonymous(bytes: usize) -> io::Result<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;

@@ -215,7 +215,7 @@ mod tests {
             // The kernel removes the Ethernet header before the program sees the packet.
             let frame = [&[0; 14], &packet[..]].concat();
             // It does not run on a frame without payload.
-            let Ok(result) = bpf::tests::run(&program, &frame) else {
+            let Ok(result) = bpf::run(&program, &frame) else {
                 assert!(packet.is_empty(), "not run on {packet:02x?}");
                 continue;
             };

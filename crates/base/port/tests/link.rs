@@ -70,42 +70,59 @@ fn send(port: &mut LinkPort, frame: &[u8]) {
     port.send(&VnetHeader::PLAIN, headers, &[one, two]).unwrap();
 }
 
+/// As `both`; the first sends by a program in the kernel, where one may be loaded.
+fn both_by_program(pair: &Pair) -> Option<(LinkPort, LinkPort)> {
+    let (mut a, b) = both(pair);
+    if !a.send_by_program() {
+        eprintln!("SKIPPED: no program may be loaded here: run as root");
+        return None;
+    }
+    Some((a, b))
+}
+
 #[test]
 fn frames_of_any_kind_and_length_cross_unchanged_and_in_order() {
     with_pair(Ip::Both, |pair| {
-        let (mut a, mut b) = both(pair);
-        let tags: [&[[u8; 4]]; 4] = [
-            &[],
-            &[[0x81, 0, 0x20, 0x64]],
-            &[[0x88, 0xa8, 0, 7], [0x81, 0, 0xef, 0xff]],
-            &[[0x81, 0, 0, 1], [0x81, 0, 0, 2], [0x81, 0, 0, 3]],
-        ];
-        let mut frames = Vec::new();
-        for bytes in [60, 61, 64, 500, 1514, 2047, 2049, 9000, 9222] {
-            for tags in tags {
-                frames.push(frame(tags, bytes, frames.len() as u8));
-            }
+        let (a, b) = both(pair);
+        cross_unchanged_and_in_order(a, b);
+        if let Some((a, b)) = both_by_program(pair) {
+            cross_unchanged_and_in_order(a, b);
         }
-        // Also more than the port gathers.
-        frames.extend((0..200).map(|number| frame(&[], 60, number)));
-        // Several times round the ring.
-        for _ in 0..4 {
-            for frame in &frames {
-                send(&mut a, frame);
-            }
-            assert_eq!(a.flush().unwrap(), 0);
-            for (number, frame) in frames.iter().enumerate() {
-                let (vnet, got) = receive(&mut b, |frame| frame[..6] == [2, 9, 9, 9, 9, 9]);
-                assert_eq!(vnet, VnetHeader::PLAIN);
-                assert!(
-                    got == *frame,
-                    "frame {number} of {} B is another",
-                    frame.len()
-                );
-            }
-        }
-        assert_eq!(b.missed(), 0);
     });
+}
+
+fn cross_unchanged_and_in_order(mut a: LinkPort, mut b: LinkPort) {
+    let tags: [&[[u8; 4]]; 4] = [
+        &[],
+        &[[0x81, 0, 0x20, 0x64]],
+        &[[0x88, 0xa8, 0, 7], [0x81, 0, 0xef, 0xff]],
+        &[[0x81, 0, 0, 1], [0x81, 0, 0, 2], [0x81, 0, 0, 3]],
+    ];
+    let mut frames = Vec::new();
+    for bytes in [60, 61, 64, 500, 1514, 2047, 2049, 9000, 9222] {
+        for tags in tags {
+            frames.push(frame(tags, bytes, frames.len() as u8));
+        }
+    }
+    // Also more than the port gathers.
+    frames.extend((0..200).map(|number| frame(&[], 60, number)));
+    // Several times round the ring.
+    for _ in 0..4 {
+        for frame in &frames {
+            send(&mut a, frame);
+        }
+        assert_eq!(a.flush().unwrap(), 0);
+        for (number, frame) in frames.iter().enumerate() {
+            let (vnet, got) = receive(&mut b, |frame| frame[..6] == [2, 9, 9, 9, 9, 9]);
+            assert_eq!(vnet, VnetHeader::PLAIN);
+            assert!(
+                got == *frame,
+                "frame {number} of {} B is another",
+                frame.len()
+            );
+        }
+    }
+    assert_eq!(b.missed(), 0);
 }
 
 #[test]
@@ -113,18 +130,83 @@ fn only_a_frame_beyond_the_mtu_is_lost_and_it_is_counted() {
     with_pair(Ip::Both, |pair| {
         let (mut a, mut b) = both(pair);
         ip("link set v0 mtu 1500");
-        for bytes in [100, 1600, 200] {
-            send(&mut a, &frame(&[], bytes, 3));
-        }
-        assert_eq!(a.flush().unwrap(), 1);
-        assert_eq!(a.flush().unwrap(), 0);
-        let stranger = |frame: &[u8]| frame[..6] == [2, 9, 9, 9, 9, 9];
-        assert_eq!(receive(&mut b, stranger).1.len(), 100);
-        assert_eq!(receive(&mut b, stranger).1.len(), 200);
+        only_frames_beyond_the_mtu_are_lost(&mut a, &mut b);
         let long = frame(&[], 5000, 0);
         let error = a.send(&VnetHeader::PLAIN, &long, &[]).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc_emsgsize()));
     });
+}
+
+/// The program sends complete frames alone.
+#[test]
+fn checksums_are_completed_for_the_program_and_frames_stay_in_order() {
+    with_pair(Ip::Both, |pair| {
+        let Some((mut a, mut b)) = both_by_program(pair) else {
+            return;
+        };
+        let udp = etherparse::PacketBuilder::ethernet2(A_MAC, B_MAC)
+            .ipv4([10, 8, 0, 1], [10, 8, 0, 2], 64)
+            .udp(5, 6);
+        let mut complete = Vec::new();
+        udp.write(&mut complete, &[7; 100]).unwrap();
+        // The kernel leaves the sum of the pseudo-header there.
+        let mut incomplete = complete.clone();
+        let pseudo_header = [&complete[26..34], &[0, 17], &complete[38..40]].concat();
+        let sum = wire::checksum::fold(wire::checksum::portable(&pseudo_header, 0));
+        incomplete[40..42].copy_from_slice(&sum.to_ne_bytes());
+        assert_ne!(incomplete, complete);
+        let vnet = VnetHeader {
+            flags: NEEDS_CSUM,
+            csum_start: 34,
+            csum_offset: 6,
+            ..VnetHeader::PLAIN
+        };
+        for number in 0..40 {
+            send(&mut a, &frame(&[], 60, number));
+            if number % 10 == 9 {
+                a.send(&vnet, &incomplete, &[]).unwrap();
+            }
+        }
+        assert_eq!(a.flush().unwrap(), 0);
+        let ours = |frame: &[u8]| frame[..6] == [2, 9, 9, 9, 9, 9] || frame[..6] == B_MAC;
+        for number in 0..40 {
+            assert_eq!(receive(&mut b, ours).1, frame(&[], 60, number));
+            if number % 10 == 9 {
+                assert_eq!(receive(&mut b, ours), (VnetHeader::PLAIN, complete.clone()));
+            }
+        }
+    });
+}
+
+#[test]
+fn a_program_counts_the_frames_that_the_interface_drops() {
+    with_pair(Ip::Both, |pair| {
+        let Some((mut a, mut b)) = both_by_program(pair) else {
+            return;
+        };
+        // The port knows of no shorter MTU: the device itself drops the long ones.
+        pair.in_b(|| ip("link set v1 mtu 1500"));
+        for _ in 0..3 {
+            only_frames_beyond_the_mtu_are_lost(&mut a, &mut b);
+        }
+        pair.in_b(|| ip("link set v1 down"));
+        for number in 0..150 {
+            send(&mut a, &frame(&[], 60, number));
+        }
+        assert_eq!(a.flush().unwrap(), 150);
+    });
+}
+
+fn only_frames_beyond_the_mtu_are_lost(a: &mut LinkPort, b: &mut LinkPort) {
+    for bytes in [100, 1600, 200, 300, 1700] {
+        send(a, &frame(&[], bytes, 3));
+    }
+    assert_eq!(a.flush().unwrap(), 2);
+    assert_eq!(a.flush().unwrap(), 0);
+    let stranger = |frame: &[u8]| frame[..6] == [2, 9, 9, 9, 9, 9];
+    for bytes in [100, 200, 300] {
+        assert_eq!(receive(b, stranger).1.len(), bytes);
+    }
 }
 
 /// Frames that left the interface so far, the kernel's own ones too.

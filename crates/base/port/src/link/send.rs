@@ -1,7 +1,8 @@
 //! Frames to the kernel: small ones gathered, large ones sent at once in place.
 
-use super::BATCH_FRAMES;
-use crate::kernel;
+use super::batch::BatchProgram;
+use super::gathered::{GATHERED_BYTES_MAX, GATHERED_FRAMES_MAX, Gathered};
+use crate::kernel::{self, Interface};
 use crate::wait::wait_writable;
 use arrayvec::ArrayVec;
 use std::io;
@@ -9,32 +10,43 @@ use std::mem::zeroed;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 use wire::coalesce::SEGMENTS_MAX;
-use wire::vnet::{Gso, VNET_HEADER_BYTES, VnetHeader};
+use wire::vnet::{Gso, VnetHeader};
 
-/// Frames up to this length are copied and gathered; for a longer one the copy would cost more than
-/// it saves.
-const GATHERED_BYTES_MAX: usize = 2048;
-/// Distance between slots: an odd number of cache lines.
-const STRIDE_BYTES: usize = ((VNET_HEADER_BYTES + GATHERED_BYTES_MAX).div_ceil(64) | 1) * 64;
+/// The program's call costs as much as this many frames by the packet socket.
+const BATCH_FRAMES_MIN: usize = 4;
+/// Ethernet header in front of what the MTU counts.
+const ETHERNET_BYTES: usize = 14;
 /// Longest wait for room in the send buffer before frames count as lost.
 const SEND_WAIT: Duration = Duration::from_millis(2);
 
 #[derive(Debug)]
 pub(super) struct Sender {
-    slots: Box<[u8]>,
-    /// Lengths of the waiting frames, with virtio headers.
-    lengths: ArrayVec<usize, BATCH_FRAMES>,
+    gathered: Gathered,
+    /// How many of these the program can send.
+    plain: usize,
+    program: Option<BatchProgram>,
+    frame_bytes_max: usize,
     /// Lost since the last `flush`.
     lost: u64,
 }
 
 impl Sender {
-    pub(super) fn new() -> Self {
-        Self {
-            slots: vec![0; BATCH_FRAMES * STRIDE_BYTES].into_boxed_slice(),
-            lengths: ArrayVec::new(),
+    pub(super) fn new(interface: &Interface) -> io::Result<Self> {
+        Ok(Self {
+            gathered: Gathered::in_own_memory()?,
+            plain: 0,
+            program: None,
+            frame_bytes_max: interface.mtu + ETHERNET_BYTES,
             lost: 0,
-        }
+        })
+    }
+
+    /// Has batches sent by a program in the kernel. No frame may be waiting.
+    pub(super) fn send_by_program(&mut self, interface: u32) -> io::Result<()> {
+        let (program, gathered) = BatchProgram::load(interface)?;
+        self.gathered = gathered;
+        self.program = Some(program);
+        Ok(())
     }
 
     /// Sends a frame, at once or with later ones.
@@ -53,18 +65,14 @@ impl Sender {
             self.push(socket)?;
             return self.send_now(socket, vnet, headers, payload);
         }
-        if self.lengths.is_full() {
+        if self.gathered.is_full() {
             self.push(socket)?;
         }
-        let slot = &mut self.slots[self.lengths.len() * STRIDE_BYTES..];
-        let mut room = &mut slot[..VNET_HEADER_BYTES + bytes];
-        let vnet = vnet.to_bytes();
-        for piece in [&vnet, headers].iter().chain(payload) {
-            let (now, later) = room.split_at_mut(piece.len());
-            now.copy_from_slice(piece);
-            room = later;
-        }
-        self.lengths.push(VNET_HEADER_BYTES + bytes);
+        // The program neither completes checksums nor knows what the interface accepts.
+        let completes = self.program.is_some();
+        let is_complete = self.gathered.put(vnet, headers, payload, completes);
+        let is_accepted = (ETHERNET_BYTES..=self.frame_bytes_max).contains(&bytes);
+        self.plain += usize::from(is_complete && is_accepted);
         Ok(())
     }
 
@@ -116,8 +124,23 @@ impl Sender {
 
     /// Sends waiting frames, and counts those that cannot be sent.
     fn push(&mut self, socket: &OwnedFd) -> io::Result<()> {
+        let plain = std::mem::take(&mut self.plain);
+        if plain >= BATCH_FRAMES_MIN
+            && plain == self.gathered.len()
+            && let Some(program) = &self.program
+        {
+            match program.send(&mut self.gathered) {
+                Ok(lost) => {
+                    self.gathered.clear();
+                    self.lost += lost;
+                    return Ok(());
+                }
+                // The process has given up the right to run it, or the kernel has no memory.
+                Err(_) => self.program = None,
+            }
+        }
         let (mut next, mut waited, mut gone) = (0, false, None);
-        while next < self.lengths.len() {
+        while next < self.gathered.len() {
             let error = match self.send_from(socket, next) {
                 Ok(count) => {
                     next += count;
@@ -132,30 +155,25 @@ impl Sender {
                     wait_writable(socket.as_fd(), SEND_WAIT);
                     0
                 }
-                Some(libc::EAGAIN) => self.lengths.len() - next,
+                Some(libc::EAGAIN) => self.gathered.len() - next,
                 // The driver dropped this one, or it is longer than the MTU, or not a frame.
                 Some(libc::ENOBUFS | libc::EMSGSIZE | libc::EINVAL) => 1,
                 _ => {
                     gone = Some(error);
-                    self.lengths.len() - next
+                    self.gathered.len() - next
                 }
             };
             next += lost;
             self.lost += lost as u64;
         }
-        self.lengths.clear();
+        self.gathered.clear();
         gone.map_or(Ok(()), Err)
     }
 
     /// Sends the waiting frames from `first` on, in one call; returns how many it took.
     fn send_from(&self, socket: &OwnedFd, first: usize) -> io::Result<usize> {
-        let slots = self.slots.chunks_exact(STRIDE_BYTES);
-        let mut vectors: ArrayVec<libc::iovec, BATCH_FRAMES> = slots
-            .zip(&self.lengths)
-            .skip(first)
-            .map(|(slot, bytes)| vector(&slot[..*bytes]))
-            .collect();
-        let mut messages: ArrayVec<libc::mmsghdr, BATCH_FRAMES> = ArrayVec::new();
+        let mut vectors = self.gathered.vectors(first);
+        let mut messages: ArrayVec<libc::mmsghdr, GATHERED_FRAMES_MAX> = ArrayVec::new();
         for vector in &mut vectors {
             // SAFETY: all-zero is a valid value of this plain C structure.
             let mut message: libc::mmsghdr = unsafe { zeroed() };
