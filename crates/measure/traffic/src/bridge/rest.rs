@@ -6,8 +6,14 @@ use std::ops::{Range, RangeInclusive};
 /// looking at the ports. A sleeping core may need 200 us to wake; frames that come as often as that
 /// keep it awake.
 const SPIN_NS: RangeInclusive<u64> = 30_000..=400_000;
-/// Where frames come at shorter distances than this, it stays awake for the next.
-const LINGER_NS: u64 = 60_000;
+/// Where frames come at shorter distances than this on average, it stays awake for the next,
+const OFTEN_NS: u64 = 60_000;
+/// for this long: a sender that is stopped for a moment is no reason to sleep.
+const LINGER_NS: u64 = 250_000;
+/// Longer distances count as this one, so that a few short ones outweigh any pause.
+const SELDOM_NS: u64 = 500_000;
+/// The newest distance's share of the average is one of so many.
+const AVERAGED: u64 = 8;
 
 /// What a bridge without work does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,26 +25,37 @@ pub(super) enum Rest {
 }
 
 /// What the next rest depends on; times in nanoseconds.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Rests {
     /// When it stays awake for the frame that is due at the end.
     awake: Range<u64>,
     /// When the last frame came.
     came_ns: u64,
-    /// Whether it came soon after the one before.
-    come_often: bool,
+    /// Average distance of frames that came one after the other.
+    distance_ns: u64,
+}
+
+impl Default for Rests {
+    fn default() -> Self {
+        Self {
+            awake: 0..0,
+            came_ns: 0,
+            distance_ns: SELDOM_NS,
+        }
+    }
 }
 
 impl Rests {
     /// Frames came in this time.
     pub(super) fn came(&mut self, times: RangeInclusive<u64>) {
-        self.come_often = times.start().saturating_sub(self.came_ns) <= LINGER_NS;
+        let distance_ns = times.start().saturating_sub(self.came_ns).min(SELDOM_NS);
+        self.distance_ns = ((AVERAGED - 1) * self.distance_ns + distance_ns) / AVERAGED;
         self.came_ns = *times.end();
     }
 
     /// The next rest, where the next frame leaves at `due_ns` and none has come.
     pub(super) fn next(&mut self, now_ns: u64, due_ns: Option<u64>) -> Rest {
-        if self.come_often && now_ns <= self.came_ns + LINGER_NS {
+        if self.distance_ns <= OFTEN_NS && now_ns <= self.came_ns + LINGER_NS {
             return Rest::Awake;
         }
         let Some(due_ns) = due_ns else {
@@ -87,23 +104,44 @@ mod tests {
         assert_eq!(Rests::default().next(5 * MS, None), Asleep(None));
     }
 
+    /// A rest after frames at this distance, the last of them at the end.
+    fn after(frames: u64, distance_ns: u64) -> (Rests, u64) {
+        let mut rests = Rests::default();
+        for nth in 1..=frames {
+            rests.came(MS + nth * distance_ns..=MS + nth * distance_ns);
+        }
+        (rests, MS + frames * distance_ns)
+    }
+
     #[test]
     fn it_stays_awake_for_frames_that_come_often_and_only_for_them() {
-        let mut rests = Rests::default();
-        rests.came(MS..=MS);
+        let (mut rests, last_ns) = after(40, 50_000);
+        assert_eq!(rests.next(last_ns + LINGER_NS, None), Awake);
         assert_eq!(
-            rests.next(MS + 1, None),
-            Asleep(None),
-            "the first after a pause"
-        );
-        rests.came(MS + LINGER_NS..=MS + 70_000);
-        assert_eq!(rests.next(MS + 130_000, None), Awake);
-        assert_eq!(
-            rests.next(MS + 130_001, None),
+            rests.next(last_ns + LINGER_NS + 1, None),
             Asleep(None),
             "it did not come"
         );
-        rests.came(2 * MS..=2 * MS);
-        assert_eq!(rests.next(2 * MS + 1, None), Asleep(None));
+        let (mut rests, last_ns) = after(40, 70_000);
+        assert_eq!(rests.next(last_ns + 1, None), Asleep(None));
+        let (mut rests, last_ns) = after(2, 5000);
+        assert_eq!(
+            rests.next(last_ns + 1, None),
+            Asleep(None),
+            "two frames are not many"
+        );
+    }
+
+    #[test]
+    fn one_pause_does_not_put_it_to_sleep_but_frames_that_come_seldom_do() {
+        let (mut rests, last_ns) = after(100, 5000);
+        let mut now_ns = last_ns + 300_000;
+        rests.came(now_ns..=now_ns);
+        assert_eq!(rests.next(now_ns + 1, None), Awake);
+        for _ in 0..3 {
+            now_ns += 300_000;
+            rests.came(now_ns..=now_ns);
+        }
+        assert_eq!(rests.next(now_ns + 1, None), Asleep(None));
     }
 }

@@ -20,6 +20,23 @@ pub struct BridgeSpec {
     pub profile: Profile,
 }
 
+impl BridgeSpec {
+    /// Opens the ports. From now on the kernel sees no frame of the interfaces.
+    ///
+    /// # Errors
+    /// [`ServeError`] when a port cannot be opened.
+    pub fn open(&self) -> Result<Bridge<LinkPort, Monotonic>, ServeError> {
+        let [a, b] = &self.interfaces;
+        let ports = [open(a)?, open(b)?];
+        Ok(Bridge::new(
+            &self.profile,
+            self.frame_bytes,
+            ports,
+            Monotonic::new(),
+        ))
+    }
+}
+
 /// Does what the [`BridgeSpec`] in `input` (JSON) specifies: opens the ports, prints [`READY`] on a
 /// line of its own, carries frames until `stop` is raised, and prints the [`impair::Impaired`] on
 /// one line of JSON. Meanwhile the kernel sees no frame of the interfaces.
@@ -28,9 +45,7 @@ pub struct BridgeSpec {
 /// [`ServeError`]; nothing has been printed then, or [`READY`] alone.
 pub fn serve_bridge(input: &str, mut output: impl Write, stop: &Stop) -> Result<(), ServeError> {
     let spec: BridgeSpec = serde_json::from_str(input)?;
-    let [a, b] = &spec.interfaces;
-    let ports = [open(a)?, open(b)?];
-    let bridge = Bridge::new(&spec.profile, spec.frame_bytes, ports, Monotonic::new());
+    let bridge = spec.open()?;
     print_line(&mut output, READY)?;
     let impaired = bridge.run(stop).map_err(ServeError::Bridge)?;
     print_line(&mut output, &serde_json::to_string(&impaired)?)
@@ -46,5 +61,7 @@ fn open(interface: &str) -> Result<LinkPort, ServeError> {
         return Err(ServeError::KernelListens(interface.to_owned()));
     }
     port.keep_times();
+    // Where it may not, the bridge is slower, and its counts say so.
+    port.send_by_program();
     Ok(port)
 }
