@@ -25,9 +25,9 @@ pub use external::{
     SnmpLogin, SnmpPrivacy, Source, WireGuardPeer, fill_in,
 };
 pub use l2tpv3::{L2tpEncapsulation, L2tpv3};
-pub use openvpn::OpenVpn;
+pub use openvpn::{OpenVpn, TLS_UP};
 pub use profile::{Ability, Direction, DutProfile, GatewayTraffic, PacketLimit, Role};
-pub use strongswan::{DataPath, IkeAuth, StrongSwan, TUNNEL_SET_UP};
+pub use strongswan::{DataPath, IKE_UP, IkeAuth, StrongSwan, TUNNEL_SET_UP};
 pub use wireguard::{WireGuard, WireGuardProgram};
 pub use xfrm::Xfrm;
 

@@ -23,6 +23,9 @@
 //! | speed of devices | duration + processes × [`PROCESS`] + threads × [`THREAD`] |
 //! | fatigue of devices | duration, or loops × operations × threads × [`OPERATION`], with the same for what works |
 //! | around it all | [`BRING_UP`] |
+//! | over an impaired path | [`IMPAIRED_PATH`] |
+//! | of OpenVPN | [`TLS_UP`] |
+//! | of strongSwan | [`IKE_UP`] |
 //! | of strongSwan's tunnels but the first, each time that they are set up | tunnels × [`TUNNEL_SET_UP`] |
 //! | of our own tunnels that agree on keys, likewise | tunnels × [`HANDSHAKE`], with QKD [`KME_UP`] once |
 //! | of boxes outside | commands × [`BOX_COMMAND`] + [`BOX_READY`] |
@@ -34,7 +37,9 @@
 mod device;
 mod frames;
 
-pub use crate::adapter::{BOX_COMMAND, BOX_READY, HANDSHAKE, KME_UP, TUNNEL_SET_UP};
+pub use crate::adapter::{
+    BOX_COMMAND, BOX_READY, HANDSHAKE, IKE_UP, KME_UP, TLS_UP, TUNNEL_SET_UP,
+};
 pub use device::{ALGORITHM, OPERATION, PROCESS, THREAD};
 pub use frames::{EVIDENCE_RUN, FLOOD_RUN, FRAMES_AROUND, LEAD_RUN, NOISY_SEARCHES};
 
@@ -44,6 +49,8 @@ use units::human;
 
 /// Around one trial: DUT up and down, tools up and down, evidence read.
 pub const BRING_UP: Duration = Duration::from_millis(250);
+/// The element takes the bridge's place, and gives it back when all frames have left.
+pub const IMPAIRED_PATH: Duration = Duration::from_millis(600);
 /// Time that the tool runs in one attempt of a search.
 pub const TUNE_RUN: Duration = Duration::from_secs(1);
 
@@ -89,7 +96,11 @@ fn at_pace(cell: &Cell, repeats: u32, searches: u32) -> u64 {
     let profile = cell.dut.adapter.profile();
     let tunnels = profile.set_up;
     let search = (TUNE_RUN + BRING_UP + tunnels) * attempts(cell);
-    let own = BRING_UP + tunnels * (1 + set_ups(&cell.measurement)) + profile.beside;
+    let path = match cell.impair {
+        Some(_) => IMPAIRED_PATH,
+        None => Duration::ZERO,
+    };
+    let own = BRING_UP + path + tunnels * (1 + set_ups(&cell.measurement)) + profile.beside;
     let time = measuring(&cell.measurement, searches) + own + search / repeats.max(1);
     // A few days at most: it fits.
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)

@@ -432,7 +432,7 @@ impl Campaign {
             let is_skipped = self.skips_missing_cores && lab.plan().hosts.is_none();
             cell.estimate_ns = match is_skipped && wanted > host.cores {
                 true => 0,
-                false => estimate::trial_ns(&draft.cell, self.repeats),
+                false => estimate::trial_ns(&cell, self.repeats),
             };
             cell
         });

@@ -5,8 +5,12 @@ use super::entry::{Entry, Variants, name};
 use super::profile::{Ability, DutProfile, GatewayTraffic};
 use crate::axis::axis;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 use wire::Suite;
 use yaml::{Map, Node, Reported};
+
+/// Time to start both ends, and to agree on keys by TLS.
+pub const TLS_UP: Duration = Duration::from_millis(1200);
 
 /// OpenVPN over UDP between two points, TLS with certificates pinned by fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +28,7 @@ impl OpenVpn {
         };
         let mut profile = DutProfile::tunnel(carrier, format!("OpenVPN {}", self.suite));
         profile.gateway_traffic = GatewayTraffic::Keepalives;
+        profile.beside = TLS_UP;
         profile
             .abilities
             .extend([Ability::Attack, Ability::Crash, Ability::SetUp]);

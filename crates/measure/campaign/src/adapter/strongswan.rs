@@ -90,6 +90,8 @@ impl IkeAuth {
     }
 }
 
+/// Time to start both daemons, and to agree on the first SAs.
+pub const IKE_UP: Duration = Duration::from_millis(400);
 /// Time for one more tunnel with a key exchange: SAs agreed on, looked at and taken down.
 pub const TUNNEL_SET_UP: Duration = Duration::from_millis(5);
 impl StrongSwan {
@@ -115,6 +117,7 @@ impl StrongSwan {
         profile.directions = &Direction::ALL;
         profile.gateway_traffic = GatewayTraffic::Keepalives;
         profile.set_up = TUNNEL_SET_UP * u32::from(self.tunnels.saturating_sub(1));
+        profile.beside = IKE_UP;
         profile.abilities.extend([
             Ability::Attack,
             Ability::Rekey,
