@@ -138,9 +138,9 @@ impl LinkPort {
         self.deafness.is_some()
     }
 
-    /// Has batches of small frames sent by a program in the kernel from now on, with their checksums
-    /// complete: on virtual links in half the time. Returns whether it may be loaded (CAP_BPF); otherwise nothing
-    /// changes. Must be called before any frame is sent.
+    /// Has batches of small frames sent by a program in the kernel from now on, with their
+    /// checksums complete: on virtual links in half the time. Returns whether it may be loaded
+    /// (CAP_BPF); otherwise nothing changes. Must be called before any frame is sent.
     pub fn send_by_program(&mut self) -> bool {
         self.sender.send_by_program(self.interface).is_ok()
     }

@@ -65,8 +65,8 @@ impl Gathered {
         self.lengths.clear();
     }
 
-    /// Appends a frame of up to [`GATHERED_BYTES_MAX`] from its pieces, and its checksum if it is to
-    /// be complete. Returns whether it is.
+    /// Appends a frame of up to [`GATHERED_BYTES_MAX`] from its pieces, and completes its checksum
+    /// if it is to. Returns whether the frame is complete.
     ///
     /// # Panics
     /// If it is full, or the frame too long.
