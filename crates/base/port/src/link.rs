@@ -35,6 +35,8 @@ use std::sync::Arc;
 use wire::coalesce::Joinable;
 use wire::vnet::{Gso, VnetHeader};
 
+/// Ethernet header, in front of what the MTU counts: the shortest frame.
+const ETHERNET_BYTES: usize = 14;
 /// Buffers requested from the kernel, in bytes: some milliseconds of a fast link.
 const SOCKET_BUFFER_BYTES: libc::c_int = 16 << 20;
 /// The nearest-bridge address (IEEE 802.1Q §8.6.3): no bridge forwards a probe.
@@ -167,11 +169,10 @@ impl LinkPort {
 
     /// Sends one super-packet that no receiver forwards or answers.
     fn probe(&mut self, gso: Gso) -> io::Result<()> {
-        const ETHERNET_BYTES: u16 = 14;
         let (vnet, packet) = probe::super_packet(gso);
         let vnet = VnetHeader {
-            hdr_len: vnet.hdr_len + ETHERNET_BYTES,
-            csum_start: vnet.csum_start + ETHERNET_BYTES,
+            hdr_len: vnet.hdr_len + ETHERNET_BYTES as u16,
+            csum_start: vnet.csum_start + ETHERNET_BYTES as u16,
             ..vnet
         };
         let [a, b, c, d, e, f] = NEAREST_BRIDGE;

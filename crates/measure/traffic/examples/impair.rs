@@ -42,7 +42,7 @@ const MTU: usize = 9000;
 const GATHER: Duration = Duration::from_millis(1);
 /// and then carries this many batches: fewer frames than came.
 const GATHERED_BATCHES: usize = 8;
-/// A thread that reads the clock again only after this long was stopped.
+/// A thread between whose readings of the clock more than this passes was stopped.
 const STOPPED: Duration = Duration::from_micros(5);
 /// Frames between two answers that there is none, as a port in memory.
 const BATCH_FRAMES: usize = 64;
@@ -93,16 +93,16 @@ fn main() {
         }
     }
     let (_, unimpaired) = &profiles[0];
-    let by_socket = |spec: &BridgeSpec, ready: &_, stop: &_| {
+    let saturated_by_socket = |spec: &BridgeSpec, ready: &_, stop: &_| {
         let ports = spec.interfaces.each_ref().map(|name| by_socket(name));
         let clock = Monotonic::new();
         let bridge = Bridge::new(&spec.profile, spec.frame_bytes, ports, clock);
         saturate(bridge, ready, stop)
     };
-    between_links("none, socket", unimpaired, 64, None, by_socket);
+    between_links("none, socket", unimpaired, 64, None, saturated_by_socket);
 }
 
-/// For how long the bridge's core stops a thread of a second.
+/// Prints for how long the bridge's core stops a thread.
 fn stops() {
     let reader = thread::spawn(|| {
         on_core(1);

@@ -11,8 +11,8 @@ use super::wanted::{Beside, OpenFrames, Packets};
 use super::xdp::XdpAttach;
 use crate::bpf::{
     self, ADD, AND, Assembly, CALL, COPY, EXIT, IF_ABOVE, IF_EQUAL, IF_NOT_ABOVE,
-    IF_NOT_ABOVE_VALUE, IF_NOT_EQUAL, Instruction, JUMP, LOAD_64, LOAD_U8, LOAD_U16, LOAD_U32, SET,
-    TO_BIG_ENDIAN,
+    IF_NOT_ABOVE_VALUE, IF_NOT_EQUAL, Instruction, JUMP, LOAD_64, LOAD_U8, LOAD_U16, LOAD_U32,
+    PROG_TYPE_SCHED_CLS, SET, TO_BIG_ENDIAN,
 };
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -20,7 +20,6 @@ use wire::headers::{ESP, UDP};
 
 // Types and attach points of linux/bpf.h.
 const MAP_TYPE_XSKMAP: u32 = 17;
-const PROG_TYPE_SCHED_CLS: u32 = 3;
 const PROG_TYPE_XDP: u32 = 6;
 const ATTACH_XDP: u32 = 37;
 const ATTACH_TCX_INGRESS: u32 = 46;

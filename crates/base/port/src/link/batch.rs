@@ -9,28 +9,27 @@
 //!
 //! Needs CAP_BPF and CAP_NET_ADMIN, and Linux 5.5 for arrays in shared memory.
 
+use super::ETHERNET_BYTES;
 use super::gathered::{
     CONTROL_BYTES, FRAME_AT, GATHERED_BYTES_MAX, GATHERED_FRAMES_MAX, Gathered, LOST_AT,
     MEMORY_BYTES, STRIDE_BYTES, WAITING_AT,
 };
 use crate::bpf::{
     self, ADD, Assembly, CALL, COPY, EXIT, IF_ABOVE_VALUE, IF_EQUAL, IF_EQUAL_REGISTER,
-    IF_NOT_ABOVE_VALUE, IF_NOT_EQUAL, Instruction, LOAD_64, LOAD_U32, SET, STORE_U32,
+    IF_NOT_ABOVE_VALUE, IF_NOT_EQUAL, Instruction, LOAD_64, LOAD_U32, PROG_TYPE_SCHED_CLS, SET,
+    STORE_U32,
 };
 use crate::kernel::Mapping;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 // Types and helpers of linux/bpf.h.
-const PROG_TYPE_SCHED_CLS: u32 = 3;
 const ATTACH_NONE: u32 = 0;
 const PSEUDO_MAP_VALUE: u8 = 2;
 const HELPER_SKB_STORE_BYTES: i32 = 9;
 const HELPER_CLONE_REDIRECT: i32 = 13;
 const HELPER_SKB_CHANGE_TAIL: i32 = 38;
 
-/// The shortest frame: an Ethernet header.
-const FRAME_BYTES_MIN: usize = 14;
 /// The kernel's own frame; any that it accepts.
 const BLANK: [u8; 60] = [0; 60];
 
@@ -89,7 +88,7 @@ fn send_batch(shared: &OwnedFd, interface: u32) -> Vec<Instruction> {
         code.jump(IF_NOT_ABOVE_VALUE, 1, 0, slot as i32, Place::End);
         code.add(LOAD_U32, 8, 9, 0, 0);
         // The verifier wants to know that the frame is within its slot.
-        let (min, max) = (FRAME_BYTES_MIN as i32, GATHERED_BYTES_MAX as i32);
+        let (min, max) = (ETHERNET_BYTES as i32, GATHERED_BYTES_MAX as i32);
         code.jump(IF_ABOVE_VALUE, 8, 0, max, Place::Lost(slot));
         code.jump(IF_NOT_ABOVE_VALUE, 8, 0, min - 1, Place::Lost(slot));
         // struct __sk_buff begins with its length.

@@ -1,5 +1,6 @@
 //! Frames to the kernel: small ones gathered, large ones sent at once in place.
 
+use super::ETHERNET_BYTES;
 use super::batch::BatchProgram;
 use super::gathered::{GATHERED_BYTES_MAX, GATHERED_FRAMES_MAX, Gathered};
 use crate::kernel::{self, Interface};
@@ -14,8 +15,6 @@ use wire::vnet::{Gso, VnetHeader};
 
 /// The program's call costs as much as this many frames by the packet socket.
 const BATCH_FRAMES_MIN: usize = 4;
-/// Ethernet header in front of what the MTU counts.
-const ETHERNET_BYTES: usize = 14;
 /// Longest wait for room in the send buffer before frames count as lost.
 const SEND_WAIT: Duration = Duration::from_millis(2);
 

@@ -12,7 +12,7 @@ const OFTEN_NS: u64 = 60_000;
 const LINGER_NS: u64 = 250_000;
 /// Longer distances count as this one, so that a few short ones outweigh any pause.
 const SELDOM_NS: u64 = 500_000;
-/// The newest distance's share of the average is one of so many.
+/// A new distance counts for one part in this many of the average.
 const AVERAGED: u64 = 8;
 
 /// What a bridge without work does.
