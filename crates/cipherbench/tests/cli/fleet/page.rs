@@ -80,7 +80,7 @@ pub(crate) fn a_fleet_is_seen_in_a_browser_and_a_run_is_followed_line_by_line() 
     sandbox.write(
         "long.yaml",
         &CAMPAIGN
-            .replace("repeats: 1", "repeats: 20")
+            .replace("repeats: 1", "repeats: 12")
             .replace("100 ms", "400 ms"),
     );
     let (listen, url) = free();
@@ -126,7 +126,7 @@ pub(crate) fn a_fleet_is_seen_in_a_browser_and_a_run_is_followed_line_by_line() 
     let job = submit(&["long.yaml"]);
     let following = start(&mut fleet(&["records", &job]));
     let watching = start(&mut fleet(&["watch"]));
-    live.await_parts(&["<progress max=\"20\"", " of 20 trials, last "]);
+    live.await_parts(&["<progress max=\"12\"", " of 12 trials, last "]);
 
     // The server goes away and comes back while the run goes on: nothing of it is lost.
     stop(server);
@@ -137,11 +137,11 @@ pub(crate) fn a_fleet_is_seen_in_a_browser_and_a_run_is_followed_line_by_line() 
     let fetched = end(&mut fleet(&["fetch", &job, "--out", "fetched"])).exits(0);
     let run = sandbox.path(fetched.stdout.trim());
     let journal = fs::read_to_string(run.join("journal.jsonl")).expect("a journal");
-    assert!(journal.lines().count() >= 22, "{journal}");
+    assert!(journal.lines().count() >= 14, "{journal}");
     assert_eq!(said, journal);
     kill(watching.id().cast_signed(), SIGTERM);
     let watched = finish(watching).exits(0).stdout;
-    let is_progress = |line: &str| line.starts_with(&job) && line.contains(" of 20 trials, last ");
+    let is_progress = |line: &str| line.starts_with(&job) && line.contains(" of 12 trials, last ");
     assert!(watched.lines().any(is_progress), "{watched}");
     end(&mut fleet(&["records", "nothing"]))
         .exits(2)
