@@ -67,17 +67,11 @@ fn seeds(target: &Target) -> Vec<Vec<u8>> {
 fn minimised(target: &Target) -> Vec<Vec<u8>> {
     let file = fuzz_folder().join(format!("minimised/{}.hex", target.name));
     let text = fs::read_to_string(&file).unwrap_or_default();
-    let byte = |digits: &[u8; 2]| {
-        let digits = std::str::from_utf8(digits).unwrap();
-        u8::from_str_radix(digits, 16).unwrap()
+    let bytes = |line: &str| {
+        let bytes = base16ct::mixed::decode_vec(line);
+        bytes.unwrap_or_else(|error| panic!("{}: {error}", file.display()))
     };
-    text.lines()
-        .map(|line| {
-            let (pairs, rest) = line.as_bytes().as_chunks();
-            assert!(rest.is_empty(), "{}: half a byte", file.display());
-            pairs.iter().map(byte).collect()
-        })
-        .collect()
+    text.lines().map(bytes).collect()
 }
 
 fn fuzz_folder() -> PathBuf {

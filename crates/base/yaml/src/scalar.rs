@@ -321,12 +321,7 @@ impl<'d> Node<'d> {
             let what = format!("expected {expected}, found {digits} digits");
             return Err(self.mistake(what, format!("write {} hexadecimal digits", 2 * bytes)));
         }
-        let digit = |byte: u8| char::from(byte).to_digit(16).unwrap_or_default() as u8;
-        Ok(text
-            .as_bytes()
-            .chunks(2)
-            .map(|pair| digit(pair[0]) << 4 | digit(pair[1]))
-            .collect())
+        Ok(base16ct::mixed::decode_vec(text).expect("pairs of hexadecimal digits"))
     }
 }
 

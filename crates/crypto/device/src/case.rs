@@ -6,7 +6,8 @@
 
 use crate::operation::{Action, Curve, Family, MlDsa, MlKem, Mode, Operation, Padding};
 use crate::{DeviceError, Job, Keys, Session, textbook};
-use std::fmt::Write as _;
+use base16ct::HexDisplay;
+use base16ct::lower::encode_string;
 
 /// An input and its expected result. Made once, used by any thread.
 #[derive(Debug, Clone)]
@@ -410,14 +411,10 @@ fn compare(expected: &[u8], actual: &[u8]) -> Result<(), Wrong> {
 /// The first bytes in hexadecimal.
 fn shortened(bytes: &[u8]) -> String {
     const SHOWN: usize = 8;
-    let mut text = String::new();
-    for byte in bytes.iter().take(SHOWN) {
-        let _ = write!(text, "{byte:02x}");
+    match bytes.get(..SHOWN) {
+        Some(first) if bytes.len() > SHOWN => format!("{:x}…", HexDisplay(first)),
+        _ => encode_string(bytes),
     }
-    if bytes.len() > SHOWN {
-        text.push('…');
-    }
-    text
 }
 
 #[cfg(test)]

@@ -127,9 +127,9 @@ fn vector(fields: &BTreeMap<&str, String>) -> Result<Option<Vector>, String> {
     };
     let bytes = |field: &str| match fields.get(field) {
         None => Ok(None),
-        Some(digits) => from_hexadecimal(digits)
+        Some(digits) => base16ct::mixed::decode_vec(digits)
             .map(Some)
-            .ok_or_else(|| format!("{field}: not hexadecimal")),
+            .map_err(|_| format!("{field}: not hexadecimal")),
     };
     let name = text("name")?.clone();
     let algorithm = if fields.contains_key("cipher") {
@@ -213,17 +213,6 @@ fn vector(fields: &BTreeMap<&str, String>) -> Result<Option<Vector>, String> {
         keys,
         cases,
     }))
-}
-
-fn from_hexadecimal(digits: &str) -> Option<Vec<u8>> {
-    let value = |digit: u8| char::from(digit).to_digit(16);
-    let (pairs, []) = digits.as_bytes().as_chunks::<2>() else {
-        return None;
-    };
-    pairs
-        .iter()
-        .map(|&[high, low]| u8::try_from(value(high)? << 4 | value(low)?).ok())
-        .collect()
 }
 
 #[cfg(test)]

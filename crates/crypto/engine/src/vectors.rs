@@ -89,7 +89,7 @@ impl Vector {
     /// [`VectorError::Missing`] or [`VectorError::NotHex`].
     pub fn bytes(&self, field: &'static str) -> Result<Vec<u8>, VectorError> {
         let text = self.text(field)?;
-        from_hex(text).ok_or_else(|| VectorError::NotHex {
+        base16ct::mixed::decode_vec(text).map_err(|_| VectorError::NotHex {
             record: self.name().to_owned(),
             field,
         })
@@ -152,18 +152,6 @@ pub fn parse(text: &str) -> Result<Vec<Vector>, VectorError> {
     }
     records.retain(|record| !record.fields.is_empty());
     Ok(records)
-}
-
-fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    if !rest.is_empty() {
-        return None;
-    }
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    pairs
-        .iter()
-        .map(|&[high, low]| Some((digit(high)? << 4 | digit(low)?) as u8))
-        .collect()
 }
 
 #[cfg(test)]

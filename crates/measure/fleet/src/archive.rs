@@ -9,6 +9,7 @@ use crate::error::{FleetError, is_full, refused};
 use crate::message::{Manifest, RunFile};
 use crate::store::Fleet;
 use async_nats::jetstream::object_store::ObjectMetadata;
+use base16ct::lower::encode_string as hex;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io;
@@ -232,11 +233,6 @@ async fn get(fleet: &Fleet, file: &RunFile) -> Result<Vec<u8>, FleetError> {
 
 fn hash(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
-}
-
-/// In hexadecimal, lower case.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -10,11 +10,11 @@
 //!
 //! It is made of the runs, and can be lost: a run that is not in it is still in the archive.
 
-use crate::archive::hex;
 use crate::bucket::Found;
 use crate::error::FleetError;
 use crate::message::Job;
 use crate::store::Fleet;
+use base16ct::lower::encode_string as hex;
 use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

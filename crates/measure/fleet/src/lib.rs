@@ -90,5 +90,5 @@ fn random_word() -> String {
     let mut bytes = [0; 4];
     getrandom::fill(&mut bytes)
         .unwrap_or_else(|error| panic!("the kernel has no random bytes: {error}"));
-    archive::hex(&bytes)
+    base16ct::lower::encode_string(&bytes)
 }

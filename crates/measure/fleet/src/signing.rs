@@ -33,7 +33,7 @@ impl Job {
             .unwrap_or_else(|error| unreachable!("an identity has its seed: {error}"));
         self.signature = Some(Signature {
             key: identity.public(),
-            signature: crate::archive::hex(&signature),
+            signature: base16ct::lower::encode_string(&signature),
         });
     }
 }
@@ -71,19 +71,13 @@ impl Trust {
                 key.escape_debug()
             ));
         }
-        let signature = from_hex(signature);
+        let signature = base16ct::mixed::decode_vec(signature).ok();
         let key = KeyPair::from_public_key(key);
         let is_right = signature
             .zip(key.ok())
             .is_some_and(|(bytes, key)| key.verify(&job.signed_bytes(), &bytes).is_ok());
         (!is_right).then(|| "its signature is not that of this job: it was changed".to_owned())
     }
-}
-
-fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let pairs = text.as_bytes().chunks(2);
-    let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    pairs.map(byte).collect()
 }
 
 #[cfg(test)]

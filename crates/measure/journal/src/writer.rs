@@ -169,10 +169,7 @@ fn digest_of_first(lines: &[u8]) -> String {
         .split(|&byte| byte == b'\n')
         .next()
         .unwrap_or_default();
-    let digits = Sha256::digest(first)
-        .into_iter()
-        .map(|byte| format!("{byte:02x}"));
-    digits.collect()
+    base16ct::lower::encode_string(&Sha256::digest(first))
 }
 
 /// Returns the line of a record, with its newline, and the checksums up to it.

@@ -33,5 +33,5 @@ pub(crate) fn own_hash() -> io::Result<String> {
         }
     }
     let hash = hasher.finalize();
-    Ok(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(base16ct::lower::encode_string(&hash))
 }

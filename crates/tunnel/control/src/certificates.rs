@@ -7,6 +7,7 @@
 
 use crate::files::{self, ReadError};
 use crate::names::{self, BadName};
+use base16ct::HexDisplay;
 use rcgen::string::Ia5String;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
@@ -158,11 +159,8 @@ impl Authority {
         // A distinct name, so that a certificate of another authority is reported as such, not as a
         // wrong signature.
         let identifier = params.key_identifier(&key);
-        let digits: String = identifier[..AUTHORITY_NAME_BYTES]
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        params.distinguished_name = common_name(&format!("Cipherbench authority {digits}"));
+        let digits = HexDisplay(&identifier[..AUTHORITY_NAME_BYTES]);
+        params.distinguished_name = common_name(&format!("Cipherbench authority {digits:x}"));
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         set_validity(&mut params, days_from_now(AUTHORITY_DAYS));

@@ -89,14 +89,11 @@ impl KeyType for OutputLength {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base16ct::lower;
     use std::collections::HashSet;
 
     fn secret() -> [u8; SECRET_BYTES] {
         std::array::from_fn(|index| index as u8)
-    }
-
-    fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// Derived by another implementation (Python's `cryptography`) from `docs/security.md`.
@@ -121,7 +118,7 @@ mod tests {
         ];
         for ((suite, sender, epoch, lane), key, salt) in cases {
             let keys = sa_keys(&secret(), suite, sender, epoch, lane);
-            assert_eq!(hex(&keys.keymat), format!("{key}{salt}"));
+            assert_eq!(lower::encode_string(&keys.keymat), format!("{key}{salt}"));
             assert_eq!(keys.spi, spi_of(epoch, lane));
         }
     }

@@ -427,12 +427,7 @@ fn neither_debug_output_nor_messages_show_the_secret() {
     let pair = Pair::new();
     let secret = pair.secret();
     let mut a = StaticKeys::open(&pair.a).unwrap();
-    let key: String = a
-        .outbound(SUITE, 0)
-        .keymat
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let key = base16ct::lower::encode_string(&a.outbound(SUITE, 0).keymat);
     let shown = format!("{a:?}");
     assert!(
         shown.contains("a.key") && !shown.contains(&secret) && !shown.contains(&key),

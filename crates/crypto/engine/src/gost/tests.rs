@@ -24,9 +24,8 @@ const SUITES: [Suites; 7] = [
 ];
 
 fn hex(digits: &str) -> Vec<u8> {
-    let digits: Vec<_> = digits.split_whitespace().collect();
-    let pair = |at| u8::from_str_radix(&digits.concat()[at..at + 2], 16).unwrap();
-    (0..digits.concat().len()).step_by(2).map(pair).collect()
+    let digits: String = digits.split_whitespace().collect();
+    base16ct::mixed::decode_vec(digits).unwrap()
 }
 
 /// `KDF_GOSTR3411_2012_256` (RFC 7836 §4.5).
@@ -198,9 +197,8 @@ fn the_shipped_packets_equal_those_of_rustcrypto() {
             ] {
                 write!(text, "{name} =").unwrap();
                 for line in bytes.chunks(48) {
-                    let digits: String = line.iter().map(|byte| format!("{byte:02x}")).collect();
                     let space = if bytes.len() > 44 { "\n  " } else { " " };
-                    write!(text, "{space}{digits}").unwrap();
+                    write!(text, "{space}{:x}", base16ct::HexDisplay(line)).unwrap();
                 }
                 text.push('\n');
             }

@@ -3,6 +3,7 @@
 //! vectors of these.
 
 use crate::selections;
+use base16ct::lower::encode_string;
 use engine::Packet;
 use libgcrypt::Libgcrypt;
 use proptest::prelude::*;
@@ -142,10 +143,6 @@ impl Openssl {
         output.status.success().then_some(output.stdout)
     }
 
-    fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-    }
-
     fn enc(cipher: Cipher, key: &[u8], iv: &[u8], text: &[u8]) -> Option<Vec<u8>> {
         let name = match cipher {
             Cipher::Null => panic!("no cipher"),
@@ -157,7 +154,7 @@ impl Openssl {
         let words = ["enc", "-provider", "legacy", "-provider", "default"];
         let words = words.into_iter().chain([name, "-nopad", "-K"]);
         let mut arguments: Vec<_> = words.map(str::to_owned).collect();
-        arguments.extend([Self::hex(key), "-iv".to_owned(), Self::hex(iv)]);
+        arguments.extend([encode_string(key), "-iv".to_owned(), encode_string(iv)]);
         Self::run(&arguments, text)
     }
 }
@@ -176,7 +173,7 @@ impl Foreign for Openssl {
         };
         let words = ["dgst", name, "-binary", "-mac", "HMAC", "-macopt"];
         let mut arguments: Vec<_> = words.map(str::to_owned).into();
-        arguments.push(format!("hexkey:{}", Self::hex(key)));
+        arguments.push(format!("hexkey:{}", encode_string(key)));
         Self::run(&arguments, text).expect("openssl authenticates")
     }
 }

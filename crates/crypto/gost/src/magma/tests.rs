@@ -8,9 +8,8 @@ use rustcrypto::cipher::{BlockCipherEncrypt, KeyInit};
 const BLOCKS: usize = 140;
 
 fn hex<const N: usize>(digits: &str) -> [u8; N] {
-    let digit = |at: usize| u8::from_str_radix(&digits[at..=at], 16).unwrap();
-    assert_eq!(digits.len(), 2 * N);
-    std::array::from_fn(|at| digit(2 * at) << 4 | digit(2 * at + 1))
+    let bytes = base16ct::lower::decode_vec(digits).unwrap();
+    bytes.try_into().unwrap()
 }
 
 fn both_ways<C: BlockCipher>(cipher: &C, plain: &[u8], sealed: &[u8]) {

@@ -1,7 +1,6 @@
 //! Keys, bytes, and batches.
 
 use gost::{KEY_BYTES, Kernel};
-use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::sync::Once;
 
@@ -53,24 +52,10 @@ pub(crate) fn texts(lengths: &[usize]) -> Vec<Vec<u8>> {
     numbered.map(|(bytes, seed)| noise(seed, *bytes)).collect()
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("writing to a string does not fail");
-        text
-    })
-}
+pub(crate) use base16ct::lower::encode_string as hex;
 
 /// Bytes from hexadecimal digits; spaces are ignored.
 pub(crate) fn unhex(text: &str) -> Vec<u8> {
-    let digits: Vec<u32> = text
-        .chars()
-        .filter(|digit| !digit.is_whitespace())
-        .map(|digit| digit.to_digit(16).expect("a hexadecimal digit"))
-        .collect();
-    let (pairs, rest) = digits.as_chunks();
-    assert!(rest.is_empty(), "two digits a byte: {text}");
-    pairs
-        .iter()
-        .map(|[high, low]| (high << 4 | low) as u8)
-        .collect()
+    let digits: String = text.split_whitespace().collect();
+    base16ct::mixed::decode_vec(digits).unwrap_or_else(|error| panic!("{error}: {text}"))
 }

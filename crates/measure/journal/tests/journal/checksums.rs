@@ -39,8 +39,7 @@ fn damaged(dir: &Path, lines: &[String]) -> String {
 /// The checksum as `docs/journal.md` defines it.
 fn sum(previous: &str, body: &str) -> String {
     let hash = Sha256::digest(format!("{previous}{body}"));
-    let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    digits[..32].to_owned()
+    base16ct::lower::encode_string(&hash[..16])
 }
 
 #[test]

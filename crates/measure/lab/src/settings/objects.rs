@@ -2,6 +2,7 @@
 //! name and its values in words.
 
 use super::netlink::{Message, attributes, number, text};
+use base16ct::lower::encode_string as hex;
 use journal::record::SettingChange;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -321,8 +322,4 @@ fn is_link_local(address: IpAddr) -> bool {
         IpAddr::V4(_) => false,
         IpAddr::V6(address) => address.is_unicast_link_local() || address.is_multicast(),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

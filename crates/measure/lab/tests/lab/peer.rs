@@ -1,6 +1,8 @@
 //! What a station does with test frames, by hand: frames as bytes, sent as they are, sealed and
 //! opened.
 
+use base16ct::lower::encode_string as hex;
+use base16ct::mixed;
 use engine::CpuChoice;
 use esp::{InboundSa, OutboundSa, TRAILER_ROOM, WindowSize};
 use keying::StaticKeys;
@@ -94,7 +96,7 @@ pub(crate) fn seal(node: &dyn Node, esp: &StationPeer, packet: &[u8]) -> Vec<u8>
         &["seal", key_file(esp), esp.suite.name(), &hex(packet)],
     );
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    unhex(ended.stdout.trim())
+    mixed::decode_vec(ended.stdout.trim()).unwrap()
 }
 
 /// The inner packet of an ESP packet, opened by the station that has these keys.
@@ -104,7 +106,7 @@ pub(crate) fn open(node: &dyn Node, esp: &StationPeer, packet: &[u8]) -> Vec<u8>
         &["open", key_file(esp), esp.suite.name(), &hex(packet)],
     );
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    unhex(ended.stdout.trim())
+    mixed::decode_vec(ended.stdout.trim()).unwrap()
 }
 
 /// Starts to wait for a datagram to an address that the node's kernel has.
@@ -121,7 +123,8 @@ pub(crate) fn start_to_receive(node: &dyn Node, address: &str) -> u64 {
 pub(crate) fn received(node: &dyn Node, receiver: u64) -> Vec<u8> {
     let ended = node.wait(receiver, PATIENCE).unwrap();
     let line = ended.stdout.lines().nth(1);
-    unhex(line.unwrap_or_else(|| panic!("nothing came: {ended:?}")))
+    let line = line.unwrap_or_else(|| panic!("nothing came: {ended:?}"));
+    mixed::decode_vec(line).unwrap()
 }
 
 /// Packets of either version that a node's IP has taken in, whatever became of them.
@@ -146,7 +149,11 @@ fn run(node: &dyn Node, words: &[&str]) -> Ended {
 pub(crate) fn play(words: &[&str]) -> Option<()> {
     match words {
         ["send-frames", interface, frame, count] => {
-            send_on(interface, &unhex(frame), count.parse().unwrap());
+            send_on(
+                interface,
+                &mixed::decode_vec(frame).unwrap(),
+                count.parse().unwrap(),
+            );
         }
         ["receive", address] => {
             let socket = UdpSocket::bind(address).unwrap();
@@ -199,7 +206,7 @@ fn seal_here(key_file: &str, suite: &str, packet: &str) -> Vec<u8> {
     let selection = engine::select(&CpuChoice::Auto, suite).unwrap();
     let transform = selection.transform(&keys.keymat);
     let mut sa = OutboundSa::new(keys.spi, transform);
-    let mut inner = unhex(packet);
+    let mut inner = mixed::decode_vec(packet).unwrap();
     let length = inner.len();
     let next_header = if inner[0] >> 4 == 4 { 4 } else { 41 };
     inner.resize(length + TRAILER_ROOM, 0);
@@ -214,7 +221,7 @@ fn seal_here(key_file: &str, suite: &str, packet: &str) -> Vec<u8> {
 fn open_here(key_file: &str, suite: &str, packet: &str) -> Vec<u8> {
     let suite = Suite::from_name(suite).unwrap();
     let keys = StaticKeys::open(Path::new(key_file)).unwrap();
-    let mut packet = unhex(packet);
+    let mut packet = mixed::decode_vec(packet).unwrap();
     let spi = wire::headers::be32(&packet, 0);
     let keys = keys.inbound(suite, spi, keying::lane_of(spi)).unwrap();
     let selection = engine::select(&CpuChoice::Auto, suite).unwrap();
@@ -222,17 +229,6 @@ fn open_here(key_file: &str, suite: &str, packet: &str) -> Vec<u8> {
     let mut sa = InboundSa::new(keys.spi, transform, WindowSize::DEFAULT);
     let opened = sa.open(&mut packet).unwrap();
     packet[opened.inner].to_vec()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Vec<u8> {
-    let digits = text.as_bytes().chunks(2);
-    digits
-        .map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap())
-        .collect()
 }
 
 /// The key file of a station in our own encryptor's place.

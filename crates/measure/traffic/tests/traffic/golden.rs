@@ -1,6 +1,7 @@
 //! Frames as decoded by independent programs: tshark, scapy and etherparse.
 
 use crate::wire_tap::{KeyPair, SOURCE_MAC, TARGET_MAC, all_frames, esp, send};
+use base16ct::lower::encode_string as hex;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use keying::StaticKeys;
 use std::fs;
@@ -221,10 +222,6 @@ fn python(program: &str, lines: &[String]) -> Option<String> {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success());
     Some(String::from_utf8(output.stdout).unwrap())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[test]

@@ -10,7 +10,6 @@ use crate::namespace::{Namespace, pair};
 use crate::tests::{keys, one_tunnel, start};
 use keying::{SaKeys, StaticKeys};
 use nix::sys::socket::setsockopt;
-use std::fmt::Write as _;
 use std::net::UdpSocket;
 use std::process::Command;
 use wire::Suite;
@@ -126,9 +125,5 @@ fn lacks(namespace: &Namespace, line: &str) -> Option<String> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold("0x".to_owned(), |mut text, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    format!("0x{:x}", base16ct::HexDisplay(bytes))
 }

@@ -10,6 +10,7 @@ use crate::gateway::{Gateway, metrics};
 use crate::namespace::{Namespace, pair};
 use crate::stations::Stations;
 use crate::tests::{PATIENCE, await_that, keys, one_tunnel, start};
+use base16ct::lower::encode_string;
 use control::certificates::{Authority, create_authority, create_certificate, days_from_now};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::Signal;
@@ -42,13 +43,12 @@ pub(crate) fn folder() -> TempDir {
 }
 
 fn write_ppk(path: &Path, key: &[u8]) {
-    let text = format!("cipherbench_ppk: 1\nencoding: hex\nkey: {}\n", hex(key));
+    let text = format!(
+        "cipherbench_ppk: 1\nencoding: hex\nkey: {}\n",
+        encode_string(key)
+    );
     fs::write(path, text).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// One tunnel; `more` follows `peer` in `handshake`, `rest` follows in the file.
@@ -400,8 +400,8 @@ pub(crate) fn no_output_of_a_service_contains_a_key() {
     let base64 = "kXHzB0J+2Byq";
     let needles = [
         PPK.to_vec(),
-        hex(&PPK).into(),
-        hex(&PPK).to_uppercase().into(),
+        encode_string(&PPK).into(),
+        encode_string(&PPK).to_uppercase().into(),
         base64.into(),
     ];
     let needles = needles.into_iter().chain(own_keys.map(String::into_bytes));

@@ -87,7 +87,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "-".to_owned();
     }
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    base16ct::lower::encode_string(bytes)
 }
 
 /// The inverse of [`hex`].
@@ -95,8 +95,5 @@ pub(super) fn bytes(hex: &str) -> Vec<u8> {
     if hex == "-" {
         return Vec::new();
     }
-    let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
-    assert!(rest.is_empty(), "whole bytes: {hex}");
-    let byte = |pair: &[u8; 2]| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap();
-    pairs.iter().map(byte).collect()
+    base16ct::mixed::decode_vec(hex).unwrap_or_else(|error| panic!("{error}: {hex}"))
 }

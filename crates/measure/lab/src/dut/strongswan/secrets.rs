@@ -90,7 +90,7 @@ impl Secrets {
         let hex = |file: &Path| {
             let line = secret_file::first_line(file);
             let line = line.map_err(|reason| LabError::unread_secret(dut, &reason))?;
-            Ok::<String, LabError>(line.bytes().map(|byte| format!("{byte:02x}")).collect())
+            Ok::<String, LabError>(base16ct::lower::encode_string(line.as_bytes()))
         };
         let pem = |file: &Path| {
             let name = file.display();
