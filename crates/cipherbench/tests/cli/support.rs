@@ -153,23 +153,7 @@ impl Sandbox {
     /// Ends the attempt at the test if some trials are invalid because the machine was busy, and
     /// the outcomes of all others are as expected.
     pub(crate) fn repeat_if_busy(&self, is_expected: impl Fn(&Value) -> bool) {
-        let mut spoilt = Vec::new();
-        for ((cell, _), outcome) in self.trials() {
-            let reasons: Vec<&str> = outcome["reasons"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .collect();
-            if busy::is_the_cause(reasons.iter().copied()) {
-                spoilt.push(format!("{cell}: {}", reasons.join("; ")));
-            } else if !is_expected(&outcome) {
-                return;
-            }
-        }
-        if !spoilt.is_empty() {
-            busy::too_busy(spoilt.join("; "));
-        }
+        repeat_if_busy(&self.trials(), is_expected);
     }
 
     /// Kinds of the warnings of the only run by which the machine, not the device, lost frames.
@@ -186,24 +170,13 @@ impl Sandbox {
 
     /// The outcome of each trial's last attempt in the only run, by cell and repeat.
     pub(crate) fn trials(&self) -> BTreeMap<(String, u64), Value> {
-        let outcome = |record: &Value| {
-            let cell = record["cell"].as_str().expect("a cell").to_owned();
-            let repeat = record["repeat"].as_u64().expect("a repeat");
-            ((cell, repeat), record["outcome"].clone())
-        };
-        self.trial_records().iter().map(outcome).collect()
+        outcomes(&self.trial_records())
     }
 
     /// All trial records in the journal of the only run; without an unfinished last line.
     pub(crate) fn trial_records(&self) -> Vec<Value> {
         let journal = String::from_utf8(self.run_file("journal.jsonl")).expect("UTF-8");
-        let finished = journal.rsplit_once('\n').map_or("", |(lines, _)| lines);
-        let records = finished
-            .lines()
-            .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-        records
-            .filter(|record| record["record"] == "trial")
-            .collect()
+        trial_records(&journal)
     }
 
     /// A `PATH` that has every program of this host but these, and the environment without what
@@ -315,6 +288,52 @@ impl Sandbox {
             assert!(!state.exists(), "{} is left", state.display());
         }
         assert_eq!(Host::now(), self.host, "the host has changed");
+    }
+}
+
+/// All trial records of a journal, without an unfinished last line.
+pub(crate) fn trial_records(journal: &str) -> Vec<Value> {
+    let finished = journal.rsplit_once('\n').map_or("", |(lines, _)| lines);
+    let records = finished
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    records
+        .filter(|record| record["record"] == "trial")
+        .collect()
+}
+
+/// The last outcome of each cell's repeats.
+pub(crate) fn outcomes(records: &[Value]) -> BTreeMap<(String, u64), Value> {
+    let outcome = |record: &Value| {
+        let cell = record["cell"].as_str().expect("a cell").to_owned();
+        let repeat = record["repeat"].as_u64().expect("a repeat");
+        ((cell, repeat), record["outcome"].clone())
+    };
+    records.iter().map(outcome).collect()
+}
+
+/// Ends the attempt at the test if some of these trials are invalid because the machine was busy,
+/// and the outcomes of all others are as expected.
+pub(crate) fn repeat_if_busy(
+    trials: &BTreeMap<(String, u64), Value>,
+    is_expected: impl Fn(&Value) -> bool,
+) {
+    let mut spoilt = Vec::new();
+    for ((cell, _), outcome) in trials {
+        let reasons: Vec<&str> = outcome["reasons"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        if busy::is_the_cause(reasons.iter().copied()) {
+            spoilt.push(format!("{cell}: {}", reasons.join("; ")));
+        } else if !is_expected(outcome) {
+            return;
+        }
+    }
+    if !spoilt.is_empty() {
+        busy::too_busy(spoilt.join("; "));
     }
 }
 
