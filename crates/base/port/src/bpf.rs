@@ -12,11 +12,13 @@ const MAP_CREATE: libc::c_int = 0;
 const MAP_UPDATE_ELEM: libc::c_int = 2;
 const PROG_LOAD: libc::c_int = 5;
 const PROG_TEST_RUN: libc::c_int = 10;
+const LINK_CREATE: libc::c_int = 28;
+
+// Types and flags of linux/bpf.h.
 const MAP_TYPE_ARRAY: u32 = 2;
 const MAP_MMAPABLE: u32 = 1 << 10;
 /// A program for the frames of an interface's traffic control.
 pub(crate) const PROG_TYPE_SCHED_CLS: u32 = 3;
-const LINK_CREATE: libc::c_int = 28;
 
 /// A program under construction: instructions, and the targets of forward jumps. `P` names the
 /// targets.

@@ -1,5 +1,7 @@
 //! Keys, bytes, and batches.
 
+pub(crate) use base16ct::lower::encode_string as hex;
+
 use gost::{KEY_BYTES, Kernel};
 use std::io::{self, Write as _};
 use std::sync::Once;
@@ -51,8 +53,6 @@ pub(crate) fn texts(lengths: &[usize]) -> Vec<Vec<u8>> {
     let numbered = lengths.iter().zip(1..);
     numbered.map(|(bytes, seed)| noise(seed, *bytes)).collect()
 }
-
-pub(crate) use base16ct::lower::encode_string as hex;
 
 /// Bytes from hexadecimal digits; spaces are ignored.
 pub(crate) fn unhex(text: &str) -> Vec<u8> {

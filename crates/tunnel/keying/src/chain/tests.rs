@@ -1,4 +1,5 @@
 use super::*;
+use base16ct::lower::encode_string as hex;
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::panic;
@@ -54,12 +55,6 @@ fn outputs(secret: &EpochSecret) -> Vec<Vec<u8>> {
 fn share_nothing(one: &EpochSecret, other: &EpochSecret) -> bool {
     let known: HashSet<_> = outputs(one).into_iter().collect();
     outputs(other).iter().all(|output| !known.contains(output))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut digits = String::new();
-    crate::hex::push(&mut digits, bytes);
-    digits
 }
 
 /// RFC 4231 §4.2, §4.3 and §4.7: a short key, one of text, one longer than a block.
