@@ -13,7 +13,7 @@ CHAOS ?= 7 20 500 220
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build bench-capture bench-device bench-direct bench-fleet bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns chaos cluster compare-power explore truth emulate soak fuzz fuzz-all lint fmt doc deny hardening sbom reproducible install kernel kubernetes token peers clean
+.PHONY: help setup run test build attack bench-capture bench-device bench-direct bench-fleet bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns chaos cluster compare-power explore truth emulate soak fuzz fuzz-all lint fmt doc deny hardening sbom reproducible install kernel kubernetes token peers clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ test: ## Set up, then check format, lints, tests and docs: what CI runs
 
 build: ## Build the program: target/release/cipherbench
 	cargo build --release --locked --package cipherbench
+
+attack: ## Attack what docs/security.md promises to withstand, and print results beside bounds (ARGS="journal" for some)
+	@scripts/attack.sh $(ARGS)
 
 bench-device: build ## Our speed trial on OpenSSL, compared with a tight loop in C and `openssl speed`
 	bench/device.py $(ARGS)
@@ -128,9 +131,14 @@ sbom: ## List every dependency, its version, licence and hash: target/sbom (Cycl
 reproducible: ## Build the release twice, in different folders, and compare the programs (15 minutes; ARGS="--profile dev" for a quick look)
 	@scripts/reproducible.sh $(ARGS)
 
-install: build ## Install the program to PREFIX/bin (default /usr/local), and the encryptor's user for systemd-sysusers
+install: build ## Install the program to PREFIX/bin (default /usr/local), and the encryptor's units and user for systemd
 	install -D -m 755 target/release/cipherbench $(DESTDIR)$(PREFIX)/bin/cipherbench
 	install -D -m 644 packaging/sysusers.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/cipherbench.conf
+	install -d -m 755 $(DESTDIR)$(PREFIX)/lib/systemd/system
+	for unit in cipherbench@ cipherbench-closed@; do \
+		sed 's|@PREFIX@|$(PREFIX)|' "packaging/$$unit.service" \
+			> "$(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit.service" || exit 1; \
+	done
 
 kernel: ## Run the tests of the kernel's own tunnels on a distribution's kernel, emulated (apt; a few minutes)
 	@scripts/kernel.sh
@@ -138,7 +146,7 @@ kernel: ## Run the tests of the kernel's own tunnels on a distribution's kernel,
 kubernetes: ## Check the manifests in deploy/kubernetes by Kubernetes' schemas
 	@scripts/kubernetes.sh
 
-cluster: ## Apply the manifests to Kubernetes' own API server, controllers and scheduler (Go; a quarter of an hour once)
+cluster: build ## Apply the manifests to Kubernetes' own API server, controllers and scheduler (Go; a quarter of an hour once)
 	@scripts/cluster.sh
 
 token: ## Test PKCS#11 v3.2, ML-DSA and ML-KEM on a software token (needs libclang and pkcs11-tool; 10 minutes)

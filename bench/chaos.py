@@ -75,7 +75,7 @@ class Fleet:
     def agent(self, number):
         lab = self.folder / f"lab-{number}.yaml"
         lab.write_text(f"lab: lab-{number}\nkind: memory\n")
-        return self.start(f"agent-{number}.log", "agent", "--folder", self.folder / f"agent-{number}", lab)
+        return self.start(f"agent-{number}.log", "agent", "--at-once", "--folder", self.folder / f"agent-{number}", lab)
 
     def kill(self, number):
         """An agent, or the server; and starts it again."""
@@ -106,7 +106,7 @@ class Fleet:
         return said
 
     def start_server(self):
-        return self.start("server", "server", "--listen", self.address, "--store", self.folder / "store")
+        return self.start("server", "server", "--open", "--listen", self.address, "--store", self.folder / "store")
 
     def states(self):
         answer = self.ask("status", "--json", "--all")

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Applies deploy/kubernetes to a control plane on loopback, and checks what becomes of it.
 
-    scripts/cluster.py TOOLS     TOOLS: the folder with the programs (scripts/cluster.sh makes them)
+    scripts/cluster.py TOOLS PROGRAM     TOOLS: the folder with the programs (scripts/cluster.sh makes them)
+                                         PROGRAM: cipherbench, which makes the keys
 
 Nothing plays a part here but the nodes, which are entries in the API without a machine: pods are made, admitted and placed
 by Kubernetes itself, and run nowhere.
@@ -11,6 +12,7 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -18,8 +20,10 @@ import tempfile
 import time
 from pathlib import Path
 
-NODES = ["node-1", "node-2", "node-3"]
+NODES = ["node-1", "node-2", "node-3", "node-4", "node-5"]
 LABS = NODES[:2]
+# The image, and that of the next version: no pod runs, so that nobody fetches them.
+IMAGE, NEXT = (f"registry.example.com/cipherbench@sha256:{digit * 64}" for digit in "12")
 # Generous, on two loaded cores: each wait is for a state.
 WAIT_S = 120
 
@@ -95,10 +99,20 @@ class Cluster:
                 process.kill()
                 process.wait()
 
-    def kubectl(self, *arguments, text=None, check=True):
-        """What kubectl prints. A warning of the API server is an error."""
-        command = [self.tools / "kubectl", f"--kubeconfig={self.folder}/config", "--warnings-as-errors", *arguments]
-        done = subprocess.run(command, input=text, capture_output=True, text=True)
+    def run(self, *arguments, text=None):
+        """How kubectl ended, with what it printed."""
+        command = [self.tools / "kubectl", f"--kubeconfig={self.folder}/config", *arguments]
+        # It keeps what it discovers below the home, and reads preferences there.
+        environment = {**os.environ, "HOME": str(self.folder)}
+        try:
+            return subprocess.run(command, input=text, capture_output=True, text=True, env=environment, timeout=WAIT_S)
+        except subprocess.TimeoutExpired:
+            raise SystemExit(f"cluster: kubectl {' '.join(arguments)} took longer than {WAIT_S} s") from None
+
+    def kubectl(self, *arguments, text=None, check=True, warnings=False):
+        """What kubectl prints. A warning of the API server is an error, unless there may be some."""
+        strictly = [] if warnings else ["--warnings-as-errors"]
+        done = self.run(*strictly, *arguments, text=text)
         if check and done.returncode != 0:
             raise SystemExit(f"cluster: kubectl {' '.join(arguments)}: {done.stderr.strip()}")
         return done.stdout
@@ -138,8 +152,12 @@ class Cluster:
     def may(self, account, verb, what):
         """Whether an account of the namespace may do it, by the API server's own answer."""
         who = f"--as=system:serviceaccount:cipherbench:{account}"
-        answer = self.kubectl("auth", "can-i", verb, *what.split(), who, "--namespace=cipherbench", check=False)
-        return answer.strip() == "yes"
+        done = self.run("auth", "can-i", verb, *what.split(), who, "--namespace=cipherbench")
+        # It ends with 1 for `no`, as where it could not ask.
+        answer = done.stdout.split()[:1]
+        if answer not in (["yes"], ["no"]):
+            raise SystemExit(f"cluster: whether {account} may {verb} {what} is not known: {done.stderr.strip()}")
+        return answer == ["yes"]
 
 
 def expect(what, found, wanted):
@@ -148,12 +166,23 @@ def expect(what, found, wanted):
     print(f"  {what}: {found}")
 
 
+def set_image(manifests, image):
+    subprocess.run([manifests / "image.sh", image], check=True)
+
+
 def check(cluster, manifests):
+    refused = cluster.run("apply", f"--kustomize={manifests}")
+    if refused.returncode == 0 or f"{manifests.name}/image" not in refused.stderr:
+        raise SystemExit(f"cluster: without an image, kubectl does not say so: {refused.stdout}{refused.stderr}")
+    set_image(manifests, IMAGE)
     for name in NODES:
         cluster.add_node(name, {"cipherbench/lab": "true"} if name in LABS else {})
     for at in range(3):
         cluster.add_volume(f"data-{at}", "100Gi")
     cluster.add_volume("stations", "10Gi")
+    # At first there are nodes for two of the servers.
+    for name in NODES[2:]:
+        cluster.kubectl("cordon", name)
 
     made = cluster.kubectl("apply", f"--kustomize={manifests}", "--validate=strict").splitlines()
     expect("objects made", sum(line.endswith(" created") for line in made), len(made))
@@ -174,55 +203,89 @@ def check(cluster, manifests):
     def placed():
         return {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in pods()}
 
+    def servers():
+        return sorted(node for pod, node in placed().items() if pod.startswith("nats-") and node)
+
+    def unschedulable():
+        found = [pod for pod in pods() for one in pod["status"].get("conditions", []) if one.get("reason") == "Unschedulable"]
+        return sum(pod["metadata"]["name"].startswith("nats-") for pod in found)
+
     def agents():
         return sorted(node for pod, node in placed().items() if pod.startswith("agent-") and node)
 
-    # Three servers, an agent on each lab's node, the job that makes the fleet, the agent of the stations, and two stations.
+    cluster.until("the third server waits for a node of its own", lambda: unschedulable() == 1)
+    expect("nodes of the servers where there are two", servers(), LABS)
+    for name in NODES[2:]:
+        cluster.kubectl("uncordon", name)
+
+    # Three servers, an agent on each lab's node, what makes the fleet, the agent of the stations, and two stations.
     wanted = 3 + len(LABS) + 1 + 1 + 2
     cluster.until(f"{wanted} pods have a node", lambda: sum(map(bool, placed().values())) >= wanted)
     where = placed()
     expect("pods placed", sum(map(bool, where.values())), len(where))
     expect("pods", len(where), wanted)
-    servers = sorted(node for pod, node in where.items() if pod.startswith("nats-"))
-    expect("nodes of the NATS servers", servers, NODES)
+    expect("nodes of the NATS servers", len(set(servers())), 3)
     expect("nodes of the agents", agents(), LABS)
-    expect("the stations are on two nodes", where["cipherbench-a"] != where["cipherbench-b"], True)
-    images = {box["image"] for pod in pods() for box in pod["spec"]["containers"]}
-    expect("images", sorted(images), ["nats:2.15.1-alpine", "registry.example.com/cipherbench:0.1.0"])
+    stations = {where["cipherbench-0"], where["cipherbench-1"]}
+    expect("the stations are on two nodes that are no labs", len(stations - set(LABS)), 2)
+
+    def images():
+        return {box["image"] for pod in pods() for box in pod["spec"]["containers"]}
+
+    expect("images", images(), {IMAGE})
     claims = {claim["status"]["phase"] for claim in cluster.items("pvc", "--namespace=cipherbench")}
     expect("volumes", claims, {"Bound"})
+
+    # An upgrade is applied like the first version.
+    set_image(manifests, NEXT)
+    before = generations()
+    upgraded = cluster.kubectl("apply", f"--kustomize={manifests}", "--validate=strict").splitlines()
+    changed = {kind for (kind, name), generation in generations().items() if before[kind, name] != generation}
+    expect("objects of the upgrade", len(upgraded), len(made))
+    expect("kinds changed by it", sorted(changed), ["DaemonSet", "Deployment", "StatefulSet"])
+    # No pod here becomes ready, which a roll-out waits for.
+    cluster.kubectl("delete", "pods", "--all", "--namespace=cipherbench", "--grace-period=0", "--force", warnings=True)
+    cluster.until("all pods have the next image", lambda: len(pods()) == wanted and images() == {NEXT})
+    print(f"  images after the upgrade: {images()}")
 
     # A node that becomes a lab gets an agent, and one that no longer is one loses it.
     cluster.kubectl("label", "node", NODES[2], "cipherbench/lab=true")
     cluster.kubectl("label", "node", NODES[0], "cipherbench/lab-")
 
-    cluster.until("agents follow the label", lambda: agents() == NODES[1:])
-    print(f"  nodes of the agents after the labels moved: {NODES[1:]}")
+    cluster.until("agents follow the label", lambda: agents() == NODES[1:3])
+    print(f"  nodes of the agents after the labels moved: {NODES[1:3]}")
 
     for account, verb, what, wanted in [
-        ("stations", "get", "pods/cipherbench-a", True),
-        ("stations", "create", "pods/cipherbench-b --subresource=exec", True),
+        ("stations", "get", "pods/cipherbench-0", True),
+        ("stations", "create", "pods/cipherbench-1 --subresource=exec", True),
         ("stations", "create", "pods/nats-0 --subresource=exec", False),
-        ("stations", "delete", "pods/cipherbench-a", False),
+        ("stations", "delete", "pods/cipherbench-0", False),
         ("stations", "get", "secrets", False),
-        ("default", "create", "pods/cipherbench-a --subresource=exec", False),
+        ("default", "create", "pods/cipherbench-0 --subresource=exec", False),
     ]:
         found = cluster.may(account, verb, what)
         expect(f"{account} may {verb} {what}", found, wanted)
 
     cluster.kubectl("delete", f"--kustomize={manifests}", "--wait=false")
     cluster.until("all pods are being removed", lambda: not placed())
-    print(f"Kubernetes took, placed and removed the {len(made)} manifests of {manifests}")
+    print(f"Kubernetes took, placed, upgraded and removed the {len(made)} manifests of deploy/kubernetes")
 
 
 def main():
-    manifests = Path(__file__).resolve().parent.parent / "deploy/kubernetes"
+    # A caller with a time limit ends the programs too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("cluster: ended by SIGTERM"))
     folder = tempfile.mkdtemp(prefix="cipherbench-cluster-")
     cluster = Cluster(sys.argv[1], folder)
     try:
+        # With keys and images of its own.
+        manifests = Path(folder) / "kubernetes"
+        ours = shutil.ignore_patterns("keys", "keys.new", "image")
+        shutil.copytree(Path(__file__).resolve().parent.parent / "deploy/kubernetes", manifests, ignore=ours)
+        if subprocess.run([manifests / "keys.sh", sys.argv[2]], stdout=subprocess.DEVNULL).returncode != 0:
+            sys.exit("cluster: there are no keys to apply")
         cluster.begin()
         print(json.loads(cluster.kubectl("version", "--output=json"))["serverVersion"]["gitVersion"])
-        check(cluster, os.path.relpath(manifests))
+        check(cluster, manifests)
     finally:
         cluster.stop()
         shutil.rmtree(folder, ignore_errors=True)

@@ -11,6 +11,8 @@
 # acts as root, or through sudo if that needs no password or a terminal can provide it. An unavailable peer is
 # reported and skipped. Versions are those of scripts/versions.sh.
 set -eu
+# Root runs no program that a group may write to.
+umask 022
 . "$(dirname "$0")/versions.sh"
 
 peers=${PEERS:-$HOME/.cache/cipherbench-peers}
@@ -25,20 +27,7 @@ have() { command -v "$1" >/dev/null 2>&1; }
 installed() { dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }
 known() { apt-cache policy "$1" 2>/dev/null | grep -q '^  Candidate: [^(]'; }
 
-become_root=
-can_install() {
-    have apt-get && have dpkg-query || return 1
-    [ "$(id -u)" -ne 0 ] || return 0
-    have sudo || return 1
-    become_root=sudo
-    sudo -n true 2>/dev/null || [ -t 0 ]
-}
-
-# No questions from the installation of strongSwan or from needrestart.
-apt() {
-    $become_root env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 \
-        apt-get -qq -y -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" >&2
-}
+. "$(dirname "$0")/apt.sh"
 
 # charon with its plug-ins and swanctl. The first three contain all but kernel-libipsec, which is for kernels
 # without ESP.
@@ -68,8 +57,6 @@ for package in $packages; do
 done
 if [ -n "$missing" ]; then
     if can_install; then
-        had_starter=
-        ! installed strongswan-starter || had_starter=yes
         apt update || say "the package lists could not be updated; continuing with the existing ones"
         for package in $missing; do
             if ! known "$package"; then
@@ -77,14 +64,8 @@ if [ -n "$missing" ]; then
                 continue
             fi
             say "installing $package"
-            apt install --no-install-recommends "$package" || say "continuing without $package"
+            install_packages "$package" || say "continuing without $package"
         done
-        # Debian's package of charon brings a service that runs it on this machine. Campaigns start their own,
-        # in namespaces; an existing service stays unchanged.
-        if [ -z "$had_starter" ] && installed strongswan-starter && [ -d /run/systemd/system ]; then
-            $become_root systemctl disable --now strongswan-starter >&2 ||
-                say "the service strongswan-starter runs, and no campaign needs it"
-        fi
     else
         say "this needs apt and root, which are not available here. Missing:$missing"
         say "run: sudo apt-get update && sudo apt-get install -y$missing"

@@ -24,6 +24,7 @@ channel=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
 
 say() { echo "setup: $*" >&2; }
 have() { command -v "$1" >/dev/null 2>&1; }
+. scripts/apt.sh
 # Whether version $1 is at least version $2.
 at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
 
@@ -45,16 +46,8 @@ need ethtool ethtool
 # OpenSSL's headers and pkg-config to find them: its providers and engines are devices.
 need pkg-config pkg-config
 pkg-config --exists 'openssl >= 3' 2>/dev/null || needed="$needed libssl-dev"
-# Hops of a path.
-have traceroute || wanted="$wanted traceroute"
 # A router that translates addresses is one of the devices.
 have nft || wanted="$wanted nftables"
-# Servers and a client of HTTP.
-have nginx || wanted="$wanted nginx-light"
-have wget2 || wanted="$wanted wget2"
-# Players of video.
-have ffmpeg || wanted="$wanted ffmpeg"
-have cvlc || wanted="$wanted vlc-bin vlc-plugin-base"
 # Intel's multi-buffer engine is built in where its header is; it exists for x86-64 only.
 if [ "$(uname -m)" = x86_64 ] && [ ! -e /usr/include/intel-ipsec-mb.h ]; then
     wanted="$wanted libipsec-mb-dev"
@@ -85,21 +78,6 @@ rust_packages() {
     fi
 }
 
-become_root=
-can_install() {
-    have apt-get || return 1
-    [ "$(id -u)" -ne 0 ] || return 0
-    have sudo || return 1
-    become_root=sudo
-    sudo -n true 2>/dev/null || [ -t 0 ]
-}
-
-# No questions from the installation of iperf3 and wireshark, or from needrestart.
-apt() {
-    $become_root env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 \
-        apt-get -qq -y -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" >&2
-}
-
 install_rust() {
     packages=$(rust_packages)
     if [ -z "$packages" ]; then
@@ -107,17 +85,25 @@ install_rust() {
         return 1
     fi
     # shellcheck disable=SC2086
-    apt install --no-install-recommends $packages
+    install_packages $packages
 }
 
 rust=$(rust_lacks)
-install_packages=
-[ -z "$rust" ] || have rustup || install_packages=yes
-if [ "$mode" = test ] && [ -z "$install_packages" ] && ! have rustup; then
+install_rust_packages=
+[ -z "$rust" ] || have rustup || install_rust_packages=yes
+if [ "$mode" = test ] && [ -z "$install_rust_packages" ] && ! have rustup; then
     have cargo-fmt || wanted="$wanted rustfmt-web"
     have cargo-clippy || wanted="$wanted rust-web-clippy"
 fi
 if [ "$mode" = test ]; then
+    # Hops of a path.
+    have traceroute || wanted="$wanted traceroute"
+    # Servers and a client of HTTP.
+    have nginx || wanted="$wanted nginx-light"
+    have wget2 || wanted="$wanted wget2"
+    # Players of video.
+    have ffmpeg || wanted="$wanted ffmpeg"
+    have cvlc || wanted="$wanted vlc-bin vlc-plugin-base"
     # An independent ESP stack for the interop tests, which use the distribution's Python.
     /usr/bin/python3 -c 'import scapy.layers.ipsec, cryptography' 2>/dev/null ||
         wanted="$wanted python3-scapy python3-cryptography"
@@ -151,27 +137,27 @@ if [ "$mode" = test ]; then
         wanted="$wanted fonts-liberation"
 fi
 
-if [ -n "$needed$wanted$install_packages" ]; then
+if [ -n "$needed$wanted$install_rust_packages" ]; then
     if can_install; then
-        say "installing:$needed$wanted${install_packages:+ Rust}"
+        say "installing:$needed$wanted${install_rust_packages:+ Rust}"
         apt update || say "the package lists could not be updated; continuing with the existing ones"
         # shellcheck disable=SC2086
-        [ -z "$needed" ] || apt install --no-install-recommends $needed ||
+        [ -z "$needed" ] || install_packages $needed ||
             say "could not install:$needed"
         for package in $wanted; do
-            apt install --no-install-recommends "$package" || say "continuing without $package"
+            install_packages "$package" || say "continuing without $package"
         done
-        if [ -n "$install_packages" ]; then
+        if [ -n "$install_rust_packages" ]; then
             install_rust || true
             if [ "$mode" = test ] && ! have rustup; then
-                apt install --no-install-recommends rustfmt-web rust-web-clippy ||
+                install_packages rustfmt-web rust-web-clippy ||
                     say "continuing without rustfmt and clippy"
             fi
         fi
     else
         say "this needs root, which is not available here. Missing:$needed$wanted${rust:+ $rust}"
         rust_hint=
-        [ -z "$install_packages" ] || rust_hint=" $(rust_packages)"
+        [ -z "$install_rust_packages" ] || rust_hint=" $(rust_packages)"
         say "run: sudo apt-get update && sudo apt-get install -y$needed$wanted$rust_hint"
     fi
 fi

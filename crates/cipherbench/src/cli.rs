@@ -1,6 +1,7 @@
 //! The command line.
 
 mod fleet;
+mod value;
 
 pub(crate) use fleet::{DEFAULT_URL, Fleet, FleetCommand};
 
@@ -9,6 +10,7 @@ use crate::version;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
+use value::{duration, length, long_duration, percent};
 
 /// Measures encryptors and writes a report, with proof that each number is true.
 #[derive(Debug, Parser)]
@@ -70,6 +72,9 @@ pub(crate) enum Command {
     /// Show what this host can measure and which settings to tune
     Doctor(Doctor),
     /// Run the encryptor as a service, until SIGTERM
+    ///
+    /// Packets for the networks behind the peers do not leave in clear after it has ended, however
+    /// that happens, until `--remove`; docs/encryptor.md describes it.
     Encrypt(Encrypt),
     /// Simulate the key management entities (KMEs) of a QKD network, until SIGTERM
     ///
@@ -340,6 +345,13 @@ pub(crate) struct Encrypt {
     /// Configuration of this end
     #[arg(long, value_name = "FILE")]
     pub(crate) config: PathBuf,
+    /// Only install what keeps packets for the networks behind the peers from leaving in clear, and
+    /// exit: before the network is up
+    #[arg(long, conflicts_with = "remove")]
+    pub(crate) protect: bool,
+    /// Remove that, and exit: packets then follow the host's other routes, in clear
+    #[arg(long)]
+    pub(crate) remove: bool,
 }
 
 #[derive(Debug, Args)]
@@ -364,7 +376,7 @@ pub(crate) struct Speed {
         long,
         value_name = "BYTES",
         value_delimiter = ',',
-        value_parser = clap::value_parser!(u16).range(1..)
+        value_parser = length
     )]
     pub(crate) sizes: Vec<u16>,
     /// What to measure: batches sealed in place, single packets copied and sealed, batches opened
@@ -489,24 +501,6 @@ pub(crate) struct Fatigue {
     pub(crate) output: Output,
 }
 
-/// The campaign's own check reports the permitted range.
-fn long_duration(text: &str) -> Result<Duration, String> {
-    units::time::parse(text).map_err(|error| format!("{error}: {}", error.help()))
-}
-
-/// Long enough for a few rounds, short enough for a table of a hundred figures.
-fn duration(text: &str) -> Result<Duration, String> {
-    match units::time::parse(text) {
-        Ok(duration)
-            if (Duration::from_millis(1)..=Duration::from_secs(60)).contains(&duration) =>
-        {
-            Ok(duration)
-        }
-        Ok(_) => Err("take from 1 ms to 1 min".to_owned()),
-        Err(error) => Err(format!("{error}: {}", error.help())),
-    }
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum Keys {
     /// Make two static key files, one for each end of a tunnel
@@ -571,11 +565,4 @@ pub(crate) struct Station {
     /// file has this SHA-256
     #[arg(long, value_name = "HASH", requires = "host")]
     pub(crate) sent: Option<String>,
-}
-
-/// A share in per cent, above 0.
-fn percent(text: &str) -> Result<f64, String> {
-    let number = text.trim_end_matches('%').trim_end().parse::<f64>().ok();
-    let number = number.filter(|number| *number > 0.0 && *number <= 100.0);
-    number.ok_or_else(|| "write a number above 0, up to 100, such as `5`".to_owned())
 }

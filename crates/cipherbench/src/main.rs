@@ -5,6 +5,7 @@
 mod cli;
 mod command;
 mod exit;
+mod input;
 mod output;
 mod planning;
 mod programs;
@@ -17,8 +18,10 @@ mod version;
 use clap::Parser;
 use cli::{Cli, Command};
 use exit::Exit;
+use nix::sys::stat::{Mode, umask};
 
 fn main() -> Exit {
+    others_write_nothing();
     let result = match Cli::parse().command {
         Command::Run(arguments) => command::run::run(&arguments),
         Command::Calibrate(arguments) => command::run::calibrate(&arguments),
@@ -50,4 +53,12 @@ fn main() -> Exit {
         output::stderr(&format!("{failure}\n"));
         failure.exit
     })
+}
+
+/// Nobody else may write to what this program makes, whatever the umask allows: a report is made
+/// from a run's folder, and people act on it.
+fn others_write_nothing() {
+    let others = Mode::S_IWGRP | Mode::S_IWOTH;
+    let allowed = umask(others);
+    umask(allowed | others);
 }

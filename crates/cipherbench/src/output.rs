@@ -1,6 +1,8 @@
-//! Standard output and standard error whose reader may be gone.
+//! Standard output and standard error: the last place before a terminal, which obeys no sequence
+//! that a journal, a file or a host contains. Their reader may be gone.
 
 use crate::exit::{Exit, Failure};
+use guard::{visible_lines, visible_styled};
 use std::fmt::Display;
 use std::fs;
 use std::io::{self, Write};
@@ -11,7 +13,7 @@ use std::path::Path;
 pub(crate) fn stdout(text: &str) -> Result<(), Failure> {
     let mut output = io::stdout().lock();
     match output
-        .write_all(text.as_bytes())
+        .write_all(visible_styled(text).as_bytes())
         .and_then(|()| output.flush())
     {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -32,9 +34,12 @@ pub(crate) fn file(path: &Path, text: &str) -> Result<(), Failure> {
     })
 }
 
-/// Prints to standard error. A failure is ignored, since it cannot be reported.
+/// Prints to standard error, where this program sets no colours: any are others'. A failure is
+/// ignored, since it cannot be reported.
 pub(crate) fn stderr(text: &str) {
-    let _ = io::stderr().lock().write_all(text.as_bytes());
+    let _ = io::stderr()
+        .lock()
+        .write_all(visible_lines(text).as_bytes());
 }
 
 /// Prints warnings to standard error.

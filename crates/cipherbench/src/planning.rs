@@ -1,10 +1,11 @@
 //! Makes a plan for this host from the command line.
 
 use crate::exit::{Exit, Failure};
-use campaign::plan::LabKind;
-use campaign::{Campaign, HostFacts, LabFile, Plan};
+use campaign::{Campaign, HostFacts, LabFile};
+use plan::{LabKind, Plan, estimate};
 use std::path::Path;
 use std::thread::available_parallelism;
+use units::human::counted;
 
 /// Makes the plan of a campaign in a lab on this host, of its short form where `quick`; without
 /// files, of the built-in ones.
@@ -41,6 +42,17 @@ pub(crate) fn plan(
         None => campaign,
     };
     Ok(campaign.plan(&lab, &host)?)
+}
+
+/// A plan in a line, with its estimated time.
+pub(crate) fn summary(plan: &Plan) -> String {
+    format!(
+        "campaign {}: {}, {}, {}",
+        plan.name,
+        counted(plan.cells.len() as u64, "cell"),
+        counted(plan.trial_count() as u64, "trial"),
+        estimate::in_words(plan)
+    )
 }
 
 fn without_short_form() -> Failure {

@@ -3,9 +3,8 @@
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::session::Session;
-use campaign::Plan;
-use campaign::plan::Cell;
 use lab::programs::{Missing, missing};
+use plan::{Cell, Plan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use trial::Done;
@@ -115,10 +114,21 @@ fn describe(missing: &[Missing], cells: usize) -> String {
         true => "here",
         false => "on the hosts",
     };
+    let unfit = missing.iter().filter(|it| it.unfit.is_some()).count();
+    let or_unfit = match unfit {
+        0 => "",
+        all if all == missing.len() => ", but not as it needs",
+        _ => ", or not as it needs",
+    };
+    let not = if or_unfit.starts_with(", but") {
+        ""
+    } else {
+        "not "
+    };
     let mut text = match missing {
-        [_] => format!("a program that this campaign needs is not installed {place}\n"),
+        [_] => format!("a program that this campaign needs is {not}installed {place}{or_unfit}\n"),
         more => format!(
-            "{} programs that this campaign needs are not installed {place}\n",
+            "{} programs that this campaign needs are {not}installed {place}{or_unfit}\n",
             more.len()
         ),
     };
@@ -136,6 +146,9 @@ fn describe(missing: &[Missing], cells: usize) -> String {
             _ => format!(" (not on host {})", it.hosts.join(" and ")),
         };
         let _ = writeln!(text, "  {program:<width$}  for {by}: {affected}{lacking}");
+        if let Some(why) = &it.unfit {
+            let _ = writeln!(text, "  {:width$}  {why}", "");
+        }
         let _ = writeln!(text, "  {:width$}  install: {}", "", how_to_install(it));
     }
     text
@@ -163,6 +176,14 @@ fn reasons(missing: &[Missing]) -> BTreeMap<String, String> {
         let mut help: Vec<&str> = its.iter().map(|it| how_to_install(it)).collect();
         help.dedup();
         let verb = if names.len() == 1 { "is" } else { "are" };
+        let unfit: Vec<&str> = its.iter().filter_map(|it| it.unfit.as_deref()).collect();
+        if !unfit.is_empty() && unfit.len() == its.len() {
+            return format!(
+                "left out by `--skip-missing`: {}\nhelp: {}",
+                unfit.join("; "),
+                help.join("; ")
+            );
+        }
         format!(
             "left out by `--skip-missing`: {} {verb} not installed here\nhelp: {}",
             names.join(" and "),
@@ -185,22 +206,51 @@ mod tests {
             cells: owned(cells),
             lab: false,
             install: Some("make peers".to_owned()),
+            unfit: None,
             hosts: Vec::new(),
         }
+    }
+
+    #[test]
+    fn a_program_of_another_maker_is_described_as_what_it_is() {
+        let ping = Missing {
+            unfit: Some("`ping` is that of BusyBox".to_owned()),
+            ..program("ping", &["the lab"], &["tcp/one"])
+        };
+        let text = describe(std::slice::from_ref(&ping), 1);
+        assert_eq!(
+            text,
+            "a program that this campaign needs is installed here, but not as it needs\n  \
+               ping  for the lab: all cells\n        \
+                     `ping` is that of BusyBox\n        \
+                     install: make peers\n"
+        );
+        let reason = &reasons(std::slice::from_ref(&ping))["tcp/one"];
+        assert!(reason.contains("`ping` is that of BusyBox") && !reason.contains("not installed"));
+        let text = describe(&[ping, program("wg", &["DUT"], &["tcp/one"])], 1);
+        assert!(
+            text.starts_with(
+                "2 programs that this campaign needs are not installed here, or not as"
+            )
+        );
     }
 
     #[test]
     fn all_programs_are_described_with_what_needs_them_and_what_installs_them() {
         let missing = [
             program("wg", &["DUT one", "DUT two"], &["tcp/one", "tcp/two"]),
-            program("gotatun", &["DUT two"], &["tcp/two"]),
+            Missing {
+                unfit: Some("not used: /home/u/gotatun is not run as root: no".to_owned()),
+                ..program("gotatun", &["DUT two"], &["tcp/two"])
+            },
         ];
         assert_eq!(
             describe(&missing, 2),
-            "2 programs that this campaign needs are not installed here\n  \
+            "2 programs that this campaign needs are not installed here, or not as it needs\n  \
                wg       for DUT one, DUT two: all cells\n           \
                         install: make peers\n  \
                gotatun  for DUT two: 1 of 2 cells\n           \
+                        not used: /home/u/gotatun is not run as root: no\n           \
                         install: make peers\n"
         );
         let reasons = reasons(&missing);

@@ -1,13 +1,18 @@
 //! Progress of a run on standard error: a bar that clears itself on a terminal, otherwise a line
-//! per trial.
+//! for each trial that ends, and for what begins where that takes long.
+
+mod frames;
 
 use crate::output;
+use frames::frames_figure;
+use guard::visible;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use journal::record::{
-    DeviceFatigue, DeviceFound, DeviceResult, DeviceSpeed, Disturbance, FatigueSegment, Figures,
-    FrameFound, FrameResult, FramesSeen, HttpResult, KatOutcome, KatRow, Latency, Measured,
-    Outcome, SoakSegment, SpeedTrial, ToolParameters, Transfer, TrialRecord, VideoResult, in_brief,
+    DeviceFatigue, DeviceFound, DeviceResult, DeviceSpeed, FatigueSegment, Figures, FramesSeen,
+    HttpResult, KatOutcome, KatRow, Latency, Measured, Outcome, SpeedTrial, ToolParameters,
+    Transfer, TrialRecord, VideoResult, in_brief,
 };
+use plan::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
@@ -19,6 +24,9 @@ use units::human;
 /// Interval for redrawing the time left: long enough not to affect measurements.
 const TICK: Duration = Duration::from_secs(1);
 
+/// Without a terminal: after so long without a line the next step is printed too.
+const SILENCE: Duration = Duration::from_secs(10);
+
 /// Shows the progress of a run.
 pub(crate) struct Watch {
     display: Display,
@@ -28,7 +36,7 @@ pub(crate) struct Watch {
 
 enum Display {
     Nothing,
-    Lines,
+    Lines(Lines),
     Bar(Bar),
 }
 
@@ -37,7 +45,7 @@ impl Watch {
     pub(crate) fn new(quiet: bool) -> Self {
         let display = match (quiet, stderr().is_terminal()) {
             (true, _) => Display::Nothing,
-            (false, false) => Display::Lines,
+            (false, false) => Display::Lines(Lines { printed: None }),
             (false, true) => Display::Bar(Bar::new()),
         };
         Self {
@@ -51,42 +59,90 @@ impl Watch {
         if let RunEvent::Ended(record) = progress.event {
             self.figures.insert(record.cell.clone(), came_of(record));
         }
-        match &self.display {
+        match &mut self.display {
             Display::Nothing => {}
-            Display::Lines => print_line(progress),
+            Display::Lines(lines) => lines.show(progress),
             Display::Bar(bar) => bar.show(progress, &self.figures),
         }
     }
 }
 
-/// Prints a line for each completed trial and each tuned cell.
-fn print_line(progress: Progress<'_>) {
-    let what = match progress.event {
-        RunEvent::Started(_)
-        | RunEvent::Attempt { .. }
-        | RunEvent::InTrial(_, TrialEvent::FrameTrial(_)) => return,
-        RunEvent::InTrial(trial, TrialEvent::Checkpoint(Checkpoint::Soak(soak))) => format!(
-            "{}: {} more, {} frames lost in it",
-            trial.cell.id,
-            human::duration_ns(soak.trial.duration_ns as f64),
-            soak.trial.lost()
-        ),
-        RunEvent::InTrial(trial, TrialEvent::Checkpoint(Checkpoint::Fatigue(of))) => {
-            format!("{}: {}", trial.cell.id, fatigue(&of.segment))
-        }
-        RunEvent::Tuned(tuned) => format!("{}: best with {}", tuned.cell, in_words(&tuned.best)),
-        RunEvent::Ended(record) => ended(record),
-    };
-    let Progress {
-        trial,
-        trials,
-        left,
-        ..
-    } = progress;
-    output::stderr(&format!(
-        "[{trial}/{trials}] {what} ({} left)\n",
-        clock(left)
-    ));
+/// The lines of a run without a terminal.
+struct Lines {
+    /// When the last one was.
+    printed: Option<Instant>,
+}
+
+impl Lines {
+    fn show(&mut self, progress: Progress<'_>) {
+        let Some(what) = self.line(progress.event) else {
+            return;
+        };
+        let Progress {
+            trial,
+            trials,
+            left,
+            ..
+        } = progress;
+        self.printed = Some(Instant::now());
+        let begins = matches!(
+            progress.event,
+            RunEvent::Started(_)
+                | RunEvent::Attempt { .. }
+                | RunEvent::InTrial(_, TrialEvent::FrameTrial(_))
+        );
+        let left = match begins {
+            true => String::new(),
+            false => format!(" ({} left)", clock(left)),
+        };
+        output::stderr(&format!("[{trial}/{trials}] {what}{left}\n"));
+    }
+
+    /// Describes completed trials and tuned cells, and what begins where it takes long or nothing
+    /// was printed for long.
+    fn line(&self, event: RunEvent<'_>) -> Option<String> {
+        let is_silent = self.printed.is_none_or(|at| at.elapsed() >= SILENCE);
+        Some(match event {
+            RunEvent::Started(trial) => {
+                let time = Duration::from_nanos(trial.cell.estimate_ns);
+                if !is_silent && time < SILENCE {
+                    return None;
+                }
+                let time = human::duration_ns(trial.cell.estimate_ns as f64);
+                format!("{} #{} begins, about {time}", trial.cell.id, trial.repeat)
+            }
+            RunEvent::Attempt { .. } | RunEvent::InTrial(_, TrialEvent::FrameTrial(_))
+                if !is_silent =>
+            {
+                return None;
+            }
+            RunEvent::Attempt {
+                cell,
+                parameters,
+                attempt,
+                attempts_max,
+            } => attempted(cell, parameters, (attempt, attempts_max)),
+            RunEvent::InTrial(_, TrialEvent::FrameTrial(step)) => in_progress(step),
+            RunEvent::InTrial(trial, TrialEvent::Checkpoint(Checkpoint::Soak(soak))) => format!(
+                "{}: {} more, {} frames lost in it",
+                trial.cell.id,
+                human::duration_ns(soak.trial.duration_ns as f64),
+                soak.trial.lost()
+            ),
+            RunEvent::InTrial(trial, TrialEvent::Checkpoint(Checkpoint::Fatigue(of))) => {
+                format!("{}: {}", trial.cell.id, fatigue(&of.segment))
+            }
+            RunEvent::Tuned(tuned) => {
+                format!("{}: best with {}", tuned.cell, in_words(&tuned.best))
+            }
+            RunEvent::Ended(record) => ended(record),
+        })
+    }
+}
+
+/// Describes an attempt to find better parameters.
+fn attempted(cell: &Cell, parameters: &ToolParameters, (attempt, of): (u32, u32)) -> String {
+    format!("{}: {} ({attempt} of {of})", cell.id, in_words(parameters))
 }
 
 fn ended(record: &TrialRecord) -> String {
@@ -118,6 +174,11 @@ impl Bar {
         Self { bar, end }
     }
 
+    /// The bar writes to the terminal by itself, past [`output`].
+    fn say(&self, text: &str) {
+        self.bar.set_message(visible(text).into_owned());
+    }
+
     fn show(&self, progress: Progress<'_>, figures: &BTreeMap<String, String>) {
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + progress.left;
         self.bar.set_length(progress.trials as u64);
@@ -127,30 +188,23 @@ impl Bar {
                 parameters,
                 attempt,
                 attempts_max,
-            } => {
-                let tried = in_words(parameters);
-                self.bar.set_message(format!(
-                    "{}: {tried} ({attempt} of {attempts_max})",
-                    cell.id
-                ));
-            }
+            } => self.say(&attempted(cell, parameters, (attempt, attempts_max))),
             RunEvent::Started(trial) => {
                 self.bar.set_position(progress.trial as u64 - 1);
                 let before = figures.get(&trial.cell.id);
                 let before = before.map_or_else(String::new, |figure| format!(", before {figure}"));
-                self.bar
-                    .set_message(format!("{} #{}{before}", trial.cell.id, trial.repeat));
+                self.say(&format!("{} #{}{before}", trial.cell.id, trial.repeat));
             }
             RunEvent::Ended(record) => {
                 self.bar.set_position(progress.trial as u64);
-                self.bar.println(ended(record));
+                self.bar.println(visible(&ended(record)));
             }
             RunEvent::InTrial(_, TrialEvent::FrameTrial(step)) => {
-                self.bar.set_message(in_progress(step));
+                self.say(&in_progress(step));
             }
             RunEvent::InTrial(trial, TrialEvent::Checkpoint(Checkpoint::Fatigue(of))) => {
                 let figure = fatigue(&of.segment);
-                self.bar.set_message(format!("{}: {figure}", trial.cell.id));
+                self.say(&format!("{}: {figure}", trial.cell.id));
             }
             RunEvent::Tuned(_)
             | RunEvent::InTrial(_, TrialEvent::Checkpoint(Checkpoint::Soak(_))) => {}
@@ -324,85 +378,6 @@ fn fatigue(segment: &FatigueSegment) -> String {
     )
 }
 
-/// Describes a result of a frame test: the procedure's figure, or the last frame trial.
-fn frames_figure(frames: &FrameResult) -> String {
-    let own = match &frames.found {
-        FrameFound::Nothing => None,
-        FrameFound::Bursts(_) => stats::longest_burst(frames)
-            .map(|burst| format!("{} frames back to back", human::number(burst as f64))),
-        FrameFound::Recovery(recovery) => {
-            let time = human::duration_ns(recovery.recovery_ns as f64);
-            Some(format!("recovery in {time}"))
-        }
-        FrameFound::Disturbed(disturbed) => disturbed_figure(frames, &disturbed.disturbances),
-        FrameFound::Service(steps) => {
-            let steps = steps.len();
-            Some(format!("{steps} steps of a service"))
-        }
-        FrameFound::Soak(segments) => soak_figure(frames, segments),
-    };
-    if let Some(own) = own {
-        return own;
-    }
-    let found = frames.throughput.iter().flat_map(|found| &found.goals);
-    let goals: Vec<String> = found
-        .map(|goal| match goal.lower {
-            Some(load) => format!("{} {}", goal.goal, human::frame_rate(load as f64)),
-            None => format!("{} below the lowest load", goal.goal),
-        })
-        .collect();
-    if !goals.is_empty() {
-        return goals.join(", ");
-    }
-    match frames.trials.last() {
-        Some(last) if last.elapsed_ns > 0 && last.sent > 0 => {
-            let rate = last.received as f64 * 1e9 / last.elapsed_ns as f64;
-            let percent = 100.0 * last.lost() as f64 / last.sent as f64;
-            format!(
-                "{}, {} % lost",
-                human::frame_rate(rate),
-                human::number(percent)
-            )
-        }
-        _ => "no frame".to_owned(),
-    }
-}
-
-/// Describes the loss and the duration of a soak.
-fn soak_figure(frames: &FrameResult, segments: &[SoakSegment]) -> Option<String> {
-    let trials = segments
-        .iter()
-        .filter_map(|segment| frames.trials.get(segment.trial));
-    let (time_ns, lost) = trials.fold((0, 0), |(time_ns, lost), trial| {
-        (time_ns + trial.duration_ns, lost + trial.lost())
-    });
-    (time_ns > 0).then(|| {
-        format!(
-            "{lost} frames lost in {}",
-            human::duration_ns(time_ns as f64)
-        )
-    })
-}
-
-/// Describes the events and the loss that they caused.
-fn disturbed_figure(frames: &FrameResult, disturbances: &[Disturbance]) -> Option<String> {
-    let events = disturbances.iter().flat_map(|found| &found.events);
-    let (count, lost) = events.fold((0_u64, 0), |(count, lost), event| {
-        (count + 1, lost + event.lost)
-    });
-    if count > 0 {
-        return Some(format!("{count} events, {lost} frames lost"));
-    }
-    let attacked = disturbances.iter().filter(|found| found.attack.is_some());
-    let trials = attacked.filter_map(|found| frames.trials.get(found.trial));
-    let losses = trials.map(|trial| 100.0 * trial.lost() as f64 / trial.sent.max(1) as f64);
-    let most = losses.reduce(f64::max)?;
-    Some(format!(
-        "{} % lost at most under attack",
-        human::number(most)
-    ))
-}
-
 fn received_bps(transfer: &Transfer) -> f64 {
     transfer.received_bytes as f64 * 8e9 / transfer.duration_ns.max(1) as f64
 }
@@ -461,6 +436,29 @@ mod tests {
             ["0:00", "0:59", "1:01", "59:59", "1:00:00", "23:59:59"]
         );
         assert_eq!(clock(Duration::from_millis(59_600)), "1:00");
+    }
+
+    #[test]
+    fn without_a_terminal_a_long_trial_and_a_long_silence_are_not_silent() {
+        let campaign = campaign::Campaign::quick();
+        let host = campaign::HostFacts { cores: 2 };
+        let plan = campaign.plan(&campaign.usual_lab(), &host).unwrap();
+        let mut cell = plan.cells[0].clone();
+        let line = |lines: &Lines, cell: &Cell| {
+            let trial = plan::TrialRef { cell, repeat: 2 };
+            lines.line(RunEvent::Started(trial))
+        };
+        let mut lines = Lines { printed: None };
+        cell.estimate_ns = 2_000_000_000;
+        let first = line(&lines, &cell).unwrap();
+        assert_eq!(first, format!("{} #2 begins, about 2 s", cell.id));
+        lines.printed = Some(Instant::now());
+        assert_eq!(line(&lines, &cell), None);
+        lines.printed = Instant::now().checked_sub(SILENCE);
+        assert!(line(&lines, &cell).is_some());
+        lines.printed = Some(Instant::now());
+        cell.estimate_ns = 60_000_000_000;
+        assert!(line(&lines, &cell).unwrap().ends_with("about 60 s"));
     }
 
     #[test]

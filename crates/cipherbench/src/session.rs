@@ -3,13 +3,12 @@
 use crate::exit::{Exit, Failure};
 use crate::progress::Watch;
 use crate::{cli, output, signals};
-use campaign::Plan;
-use campaign::plan::{Cell, LabKind, LabPlan};
 use engine::EngineInfo;
 use journal::record::Environment;
 use journal::{Journal, Writer};
 use lab::programs::Missing;
 use lab::{Interrupt, LabError, NamespaceLab, Privilege, Setup, privilege};
+use plan::{Cell, LabKind, LabPlan, Plan};
 use report::{Folders, Report};
 use stats::Progress;
 use std::collections::BTreeMap;
@@ -85,6 +84,25 @@ impl Session {
             interrupt,
             place: Place::Namespaces(Box::new(lab)),
         })
+    }
+
+    /// Warns of machines that are busy before anything is measured.
+    pub(crate) fn warn_of_load(&self, options: &cli::Output) -> Result<(), Failure> {
+        if options.quiet {
+            return Ok(());
+        }
+        let loads = match &self.place {
+            Place::Namespaces(lab) => lab.loads()?,
+            _ => vec![("this machine".to_owned(), lab::host::load())],
+        };
+        for (machine, load) in loads.iter().filter(|(_, load)| load.is_high()) {
+            output::stderr(&format!(
+                "warning: {machine} is busy: {}\nhelp: figures get lower and trials invalid; stop what else runs \
+                 there, or measure when it has ended\n",
+                load.in_words()
+            ));
+        }
+        Ok(())
     }
 
     /// The machine, its tools and the usable engines.
@@ -262,7 +280,7 @@ fn verdict(progress: &Progress) -> Exit {
     let bad = progress.trials_invalid + progress.trials_failed + progress.trials_with_bad_device;
     if bad > 0 {
         Exit::CriterionFailed
-    } else if progress.trials_not_run > 0 {
+    } else if progress.trials_not_run > 0 || progress.trials_measured == 0 {
         Exit::Inconclusive
     } else {
         Exit::Done

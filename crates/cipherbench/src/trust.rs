@@ -7,18 +7,23 @@
 
 use crate::exit::{Exit, Failure};
 use crate::output;
-use campaign::Plan;
+use guard::read_from;
 use journal::Writer;
 use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
+use plan::Plan;
 use std::fmt::Write as _;
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind, IsTerminal, Read, Write as _};
+use std::io::{self, BufRead, ErrorKind, IsTerminal, Read, Write as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Mode bits that the state file must not have: any access by group or others.
 const FORBIDDEN: u32 = 0o077;
+/// A million runs.
+const STATE_BYTES_MAX: usize = 65 << 20;
+/// Longer than any answer on a terminal.
+const ANSWER_BYTES_MAX: u64 = 1024;
 
 /// Records that this user began this run. Without a state folder `resume` will ask, which a warning
 /// says.
@@ -70,7 +75,10 @@ pub(crate) fn require(writer: &Writer, plan: &Plan, trust: bool) -> Result<(), F
         output::stderr(&format!("{text}Go on? [y/N] "));
         let mut answer = String::new();
         // What cannot be read is no agreement.
-        let _ = io::stdin().read_line(&mut answer);
+        let _ = io::stdin()
+            .lock()
+            .take(ANSWER_BYTES_MAX)
+            .read_line(&mut answer);
         if matches!(answer.trim(), "y" | "Y" | "yes") {
             return Ok(());
         }
@@ -89,9 +97,9 @@ fn is_registered(digest: &str) -> bool {
 }
 
 fn read(path: &Path) -> io::Result<String> {
-    let mut lines = String::new();
-    open(path, OpenOptions::new().read(true))?.read_to_string(&mut lines)?;
-    Ok(lines)
+    let file = open(path, OpenOptions::new().read(true))?;
+    let lines = String::from_utf8(read_from(file, STATE_BYTES_MAX)?);
+    lines.map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
 /// Opens the state file, which must be a file of this user alone.

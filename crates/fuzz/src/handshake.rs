@@ -6,7 +6,9 @@ use keying::chain::{CHAIN_BYTES, Kind, Link, Policy, Secret};
 use keying::message::{
     Cause, Confirmation, MESSAGE_BYTES_MAX, Message, Offer, OfferedPpk, Refusal, VERSION,
 };
-use keying::rollover::{Attempt, Input, Output, Ppk, Role, Rollover, Settings};
+use keying::rollover::{
+    Allowance, Attempt, Input, Output, Ppk, QkdRequest, Role, Rollover, Settings,
+};
 use keying::{EPOCH_MAX, KeyRing, SaKeys, Side};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -59,7 +61,7 @@ fn pieces(u: &mut Unstructured<'_>) -> Result<()> {
 /// Any well-formed message.
 fn message(u: &mut Unstructured<'_>) -> Result<Message> {
     let number = u.arbitrary()?;
-    Ok(match u.int_in_range(0..=10)? {
+    Ok(match u.int_in_range(0..=12)? {
         0 => Message::Open {
             offer: offer(u)?,
             cause: cause(u)?,
@@ -84,6 +86,14 @@ fn message(u: &mut Unstructured<'_>) -> Result<Message> {
         7 => Message::Rekey { cause: cause(u)? },
         8 => Message::Ping { number },
         9 => Message::Pong { number },
+        10 => Message::Keep {
+            confirmation: Confirmation([u.arbitrary()?; CHAIN_BYTES]),
+            said: number,
+        },
+        11 => Message::Kept {
+            confirmation: Confirmation([u.arbitrary()?; CHAIN_BYTES]),
+            said: number,
+        },
         _ => Message::Refuse {
             why: *u.choose(&[Refusal::Policy, Refusal::Qkd, Refusal::Superseded])?,
             detail: "\"\\ü".to_owned(),
@@ -205,6 +215,7 @@ fn gateway(at: usize, policy: Policy, hard: Option<Duration>) -> Gateway {
             attempt_limit: 3 * SECOND,
             retry_min: SECOND / 10,
             retry_max: 5 * SECOND,
+            provoked: Allowance::OF_TUNNEL,
             ping_every: 10 * SECOND,
         }),
         ring: KeyRing::new([Side::A, Side::B][at]),
@@ -312,7 +323,11 @@ impl Path {
                     Output::Send(attempt, message) => self.send(to, attempt, message),
                     Output::Close(attempt) => self.close(to, attempt, &mut inputs),
                     Output::Connect(attempt) => self.connect(attempt, u, &mut inputs)?,
-                    Output::FetchQkd(attempt, ids) => {
+                    Output::FetchQkd(attempt, request) => {
+                        let ids = match request {
+                            QkdRequest::New { .. } => None,
+                            QkdRequest::Named(ids) => Some(ids),
+                        };
                         let keys = self.fetch(ids, u)?;
                         inputs.push_back((to, Input::Qkd { attempt, keys }));
                     }

@@ -20,6 +20,7 @@ mod coalesce;
 mod control;
 mod daemon_log;
 mod esp;
+mod fleet;
 mod gate;
 mod gost;
 mod handshake;
@@ -58,6 +59,10 @@ pub const TARGETS: &[Target] = &[
     target("ecn", inner::ecn),
     target("esp_open", esp::body),
     target("ethernet", link::ethernet),
+    target("fleet_entry", fleet::entry),
+    target("fleet_keys", fleet::keys),
+    target("fleet_manifest", fleet::manifest),
+    target("fleet_signature", fleet::signature),
     target("flow", inner::flow),
     target("gate", gate::body),
     target("gost_modes", gost::body),

@@ -19,19 +19,26 @@ pub(crate) fn body(data: &[u8]) {
                 assert_eq!(*finding.place.file, *file);
                 assert!(!finding.arithmetic.is_empty());
             }
-            let printed = lint::text(std::slice::from_ref(&checked));
+            let printed = lint::text(std::slice::from_ref(&checked), &[]);
             let places = printed.lines().filter(|line| line.starts_with("  --> "));
             assert!(places.count() >= checked.findings.len());
             let files = [checked];
-            for json in [lint::json(&files), lint::sarif(&files, "0")] {
-                assert!(json.starts_with('{') && json.ends_with("}\n"));
-            }
+            is_json(&lint::json(&files, &[]));
+            is_json(&lint::sarif(&files, &[], "0"));
         }
         Err(mistakes) => {
             let shown = mistakes.to_string();
             assert!(shown.contains(&file), "a mistake without a place: {shown}");
+            let unreadable = [mistakes];
+            assert!(!lint::text(&[], &unreadable).contains("0 errors"));
+            is_json(&lint::json(&[], &unreadable));
+            is_json(&lint::sarif(&[], &unreadable, "0"));
         }
     }
+}
+
+fn is_json(text: &str) {
+    assert!(text.starts_with('{') && text.ends_with("}\n"));
 }
 
 #[cfg(test)]

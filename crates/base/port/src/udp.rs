@@ -16,6 +16,7 @@
 pub(crate) mod control;
 mod messages;
 mod options;
+mod route;
 
 use crate::wait::wait_writable;
 use crate::{Batch, CipherPort, Sent, TRAIN_BYTES_MAX, TRAINS_MAX, Train};
@@ -168,7 +169,8 @@ impl UdpLane {
         }
     }
 
-    /// The MTU of the route to a peer, in bytes: the longest outer IP packet that can be sent.
+    /// The MTU of the route to a peer, in bytes: the longest outer IP packet that can be sent. It
+    /// is that of the interface and the route, without what ICMP messages have taught the kernel.
     ///
     /// # Errors
     /// When the kernel has no route, or there is no such peer.
@@ -177,23 +179,9 @@ impl UdpLane {
         let address = address
             .ok_or_else(|| invalid(format!("there is no peer {peer}")))?
             .address;
-        if self.peers.len() == 1 && address.is_ipv4() == self.local.is_ipv4() {
-            return options::path_mtu(&self.socket, address);
-        }
-        // A connected socket knows it; this one is closed after the query.
-        let socket = Socket::new(
-            Domain::for_address(address),
-            Type::DGRAM,
-            Some(Protocol::UDP),
-        )?;
-        options::set_path_mtu_mode(&socket, address, false, false)?;
-        if self.local.is_ipv4() == address.is_ipv4() {
-            let mut local = self.local;
-            local.set_port(0);
-            socket.bind(&local.into())?;
-        }
-        socket.connect(&address.into())?;
-        options::path_mtu(&socket, address)
+        let local = self.local.ip();
+        let source = local.is_ipv4() == address.is_ipv4() && !local.is_unspecified();
+        route::mtu(address.ip(), source.then_some(local))
     }
 
     /// Sends keepalives as a train; returns the longest train that the kernel accepts.

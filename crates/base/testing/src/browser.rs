@@ -7,6 +7,10 @@ use std::process::Command;
 /// Names of a browser that reads `--headless --dump-dom`.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
+/// Measures the page that it is put into, first folded and then unfolded, and reports to the page
+/// around it.
+const MEASURE: &str = include_str!("browser/measure.js");
+
 /// An installed browser, which prints a page as its document is once it is laid out.
 pub struct Browser(PathBuf);
 
@@ -45,5 +49,58 @@ impl Browser {
             .args(["--window-size=2000,1200", "--dump-dom"])
             .arg(format!("--user-data-dir={}", profile.display()));
         command
+    }
+
+    /// Lays a page out at each of these widths, and returns a JSON list of what it measured:
+    /// objects with `width`, `height` of the folded page, `sideways` (how far the page is wider
+    /// than its window), and `faults` and `drawings` (text that is cut or lies over other text, on
+    /// the page and in its charts). The page has its style in itself, no policy and no other
+    /// scripts.
+    ///
+    /// # Panics
+    /// Where the browser measures nothing.
+    #[must_use]
+    pub fn measure(&self, page: &str, widths: &[u32]) -> String {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (page, end) = page.rsplit_once("</body>").expect("a page");
+        let page = format!("{page}<script>{MEASURE}</script></body>{end}");
+        let write = |name: &str, text: &str| {
+            let place = folder.path().join(name);
+            std::fs::write(&place, text).expect("a file is written");
+            place
+        };
+        write("page.html", &page);
+        let frame = |width: &u32| {
+            format!("<iframe src=page.html width={width} height=1000 style=border:0></iframe>")
+        };
+        let frames: String = widths.iter().map(frame).collect();
+        let around = format!(
+            "<!doctype html><meta charset=utf-8><body style=width:2000px>{frames}<pre id=found></pre><script>\
+             const found = []; onmessage = event => {{ found.push(event.data); \
+             document.getElementById('found').textContent = JSON.stringify(found); }};</script>"
+        );
+        let around = write("around.html", &around);
+        let output = self
+            .dump(folder.path())
+            .arg("--virtual-time-budget=20000")
+            .arg(format!("file://{}", around.display()))
+            .output()
+            .expect("the browser is started");
+        let dom = String::from_utf8(output.stdout).expect("a browser prints UTF-8");
+        let found = dom.split_once("<pre id=\"found\">").map(|(_, rest)| rest);
+        let found = found.and_then(|rest| rest.split("</pre>").next());
+        let found = found.filter(|found| found.starts_with('['));
+        let found = found.unwrap_or_else(|| {
+            panic!(
+                "nothing was measured: {}",
+                String::from_utf8_lossy(&output.stderr)
+            )
+        });
+        // As the document has it.
+        found
+            .replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&nbsp;", "\u{a0}")
+            .replace("&amp;", "&")
     }
 }

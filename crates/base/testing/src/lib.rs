@@ -3,13 +3,18 @@
 
 #![forbid(unsafe_code)]
 
+mod attack;
 mod browser;
 
+pub use attack::attack;
 pub use browser::Browser;
 
 use std::fmt::Display;
+use std::fs::Permissions;
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
+use tempfile::TempDir;
 
 /// Reports that a test, or a part of one, is skipped, and why.
 ///
@@ -52,4 +57,14 @@ pub fn tshark(test: &str, add: impl FnOnce(&mut Command)) -> Option<String> {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {errors}");
     Some(String::from_utf8(output.stdout).expect("tshark prints UTF-8"))
+}
+
+/// Creates a temporary folder that only this user can write to and read, whatever the umask is: as
+/// folders of keys and configurations must be.
+///
+/// # Errors
+/// Those of the operating system.
+pub fn folder() -> io::Result<TempDir> {
+    let private = Permissions::from_mode(0o700);
+    tempfile::Builder::new().permissions(private).tempdir()
 }

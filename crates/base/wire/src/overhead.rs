@@ -15,6 +15,22 @@ pub const UDP_HEADER_BYTES: usize = 8;
 pub const ESP_HEADER_BYTES: usize = 8;
 /// Pad length and next header (RFC 4303 §2.4).
 pub const ESP_TRAILER_BYTES: usize = 2;
+/// Of WireGuard's data messages: type, receiver and counter in front, tag behind (WireGuard
+/// whitepaper §5.4.6).
+pub const WIREGUARD_BYTES: usize = 16 + 16;
+/// What WireGuard pads packets to, though never beyond the tunnel's MTU.
+pub const WIREGUARD_PAD_TO_BYTES: usize = 16;
+/// Opcode with peer id and packet id in front, and a tag (OpenVPN's `P_DATA_V2` with an AEAD).
+pub const OPENVPN_BYTES: usize = 4 + 4 + 16;
+/// Peer id of `P_DATA_V2`: `P_DATA_V1` is shorter by it.
+pub const OPENVPN_PEER_BYTES: usize = 3;
+/// SecTAG behind its EtherType, with the SCI, the frame's own EtherType, and the tag behind (IEEE
+/// Std 802.1AE §9.3); between two stations the SCI may be left out.
+pub const MACSEC_BYTES: usize = 6 + MACSEC_SCI_BYTES + 2 + 16;
+/// The SCI in a SecTAG.
+pub const MACSEC_SCI_BYTES: usize = 8;
+/// GRE header without options (RFC 2784 §2.1).
+pub const GRE_HEADER_BYTES: usize = 4;
 
 /// The headers in front of the ESP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

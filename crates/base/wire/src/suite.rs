@@ -244,6 +244,13 @@ impl Suite {
         !self.encrypts() || matches!(self, Self::Gost(Gost::MagmaCtr | Gost::MagmaEcb))
     }
 
+    /// Whether equal blocks of plaintext become equal blocks of ciphertext (electronic codebook),
+    /// so that its ciphertext does not look random.
+    #[must_use]
+    pub const fn repeats_blocks(self) -> bool {
+        matches!(self, Self::Gost(Gost::MagmaEcb))
+    }
+
     /// Whether it exists for old peers and comparisons with them (DES, triple DES, MD5, Magma in
     /// CBC), so that it must be requested explicitly.
     #[must_use]

@@ -3,10 +3,10 @@
 use crate::sink::Sink;
 use crate::source::Source;
 use crate::tree::{self, Tree};
-use crate::{FILE_BYTES_MAX, Mistakes, Place};
+use crate::{FILE_BYTES_MAX, Mistake, Mistakes, Place};
+use guard::{read_bytes, visible};
 use std::cell::RefCell;
-use std::fs::File;
-use std::io::Read;
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// A parsed file, ready for decoding.
@@ -39,25 +39,28 @@ pub fn parse_secret(file: &str, text: &str) -> Result<Document, Mistakes> {
 /// # Errors
 /// When it cannot be read or is not UTF-8, and as [`parse`].
 pub fn load(path: &Path) -> Result<Document, Mistakes> {
-    parse(
-        &path.display().to_string(),
-        &load_text(path, FILE_BYTES_MAX)?,
-    )
+    parse(&name_of(path), &load_text(path, FILE_BYTES_MAX)?)
 }
 
-/// Reads a file of any format, and no more of it than one byte above a limit.
+/// The path as messages have it.
+fn name_of(path: &Path) -> String {
+    visible(&path.display().to_string()).into_owned()
+}
+
+/// Reads a regular file of any format, of at most `bytes_max` bytes.
 ///
 /// # Errors
-/// When it cannot be read or is not UTF-8.
+/// When it cannot be read, is longer, or is not UTF-8.
 pub fn load_text(path: &Path, bytes_max: usize) -> Result<String, Mistakes> {
-    let file = path.display().to_string();
+    let file = name_of(path);
     let cannot = |what: String, help: &str| Place::whole_file(&file).mistake(what, help);
-    let mut bytes = Vec::new();
-    let read =
-        File::open(path).and_then(|open| open.take(bytes_max as u64 + 1).read_to_end(&mut bytes));
-    if let Err(error) = read {
-        return Err(cannot(format!("the file cannot be read: {error}"), "").into());
-    }
+    let bytes = match read_bytes(path, bytes_max) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+            return Err(too_long(&file, bytes_max).into());
+        }
+        Err(error) => return Err(cannot(format!("the file cannot be read: {error}"), "").into()),
+    };
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -66,15 +69,15 @@ pub fn load_text(path: &Path, bytes_max: usize) -> Result<String, Mistakes> {
     })
 }
 
+fn too_long(file: &str, bytes_max: usize) -> Mistake {
+    let most = units::Bytes::new(bytes_max as u64);
+    let what = format!("the file is longer than {most}");
+    Place::whole_file(file).mistake(what, "is it the right file?")
+}
+
 fn parse_with(file: &str, text: &str, secret: bool) -> Result<Document, Mistakes> {
     if text.len() > FILE_BYTES_MAX {
-        let what = format!(
-            "the file is longer than {}",
-            units::Bytes::new(FILE_BYTES_MAX as u64)
-        );
-        return Err(Place::whole_file(file)
-            .mistake(what, "is it the right file?")
-            .into());
+        return Err(too_long(file, FILE_BYTES_MAX).into());
     }
     let source = Source::new(file, text, secret)?;
     let mut sink = Sink::default();

@@ -42,10 +42,9 @@ mod tree;
 
 pub use document::{Document, load, load_text, parse, parse_secret};
 pub use map::Map;
-pub use mistake::{MISTAKES_MAX, Mistake, Mistakes, Place, Spot};
+pub use mistake::{MISTAKES_MAX, Merged, Mistake, Mistakes, Place, Spot};
 pub use node::{Node, Reported, Spanned};
 pub use prefix::Prefix;
-pub use scalar::is_identifier;
 pub use tree::DEPTH_MAX;
 
 /// The longest file accepted: campaigns and configurations are a few kilobytes.

@@ -7,6 +7,9 @@ use unicode_width::UnicodeWidthChar;
 /// Maximum number of mistakes kept per file; further ones are only counted.
 pub const MISTAKES_MAX: usize = 200;
 
+/// From so many places on one mistake is shown once: of fewer each is shown with its line.
+const MERGED_FROM: usize = 4;
+
 /// A place in a file, kept with checked values so that later checks can report it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
@@ -181,10 +184,79 @@ impl Mistakes {
         self.list.iter()
     }
 
+    /// The mistakes by what is wrong and what to do, in file order: each with all places that have
+    /// it.
+    #[must_use]
+    pub fn merged(&self) -> Vec<Merged<'_>> {
+        let mut all: Vec<Merged<'_>> = Vec::new();
+        for mistake in &self.list {
+            match all.iter_mut().find(|known| known.is_of(mistake)) {
+                Some(known) => known.add(&mistake.place),
+                None => all.push(Merged::of(mistake)),
+            }
+        }
+        all
+    }
+
     /// The number of mistakes, including those not kept; at least 1.
     #[must_use]
     pub fn count(&self) -> usize {
         self.list.len() + self.not_kept
+    }
+}
+
+/// Mistakes that say the same of several places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Merged<'m> {
+    /// The first one.
+    pub mistake: &'m Mistake,
+    /// The places of the others.
+    pub others: Vec<&'m Place>,
+}
+
+impl<'m> Merged<'m> {
+    /// Whether a mistake says the same.
+    #[must_use]
+    pub fn is_of(&self, mistake: &Mistake) -> bool {
+        (&self.mistake.what, &self.mistake.help) == (&mistake.what, &mistake.help)
+    }
+
+    /// One mistake, so far.
+    #[must_use]
+    pub const fn of(mistake: &'m Mistake) -> Self {
+        Self {
+            mistake,
+            others: Vec::new(),
+        }
+    }
+
+    /// Adds a place that has it too.
+    pub fn add(&mut self, place: &'m Place) {
+        if self.mistake.place != *place && !self.others.contains(&place) {
+            self.others.push(place);
+        }
+    }
+}
+
+/// As [`Mistake`], and a line with the other places.
+impl fmt::Display for Merged<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// Further places are counted.
+        const SHOWN_MAX: usize = 6;
+        write!(f, "{}", self.mistake)?;
+        let shown: Vec<String> = self
+            .others
+            .iter()
+            .take(SHOWN_MAX)
+            .map(|at| at.to_string())
+            .collect();
+        if !shown.is_empty() {
+            write!(f, "\nalso: {}", shown.join(", "))?;
+        }
+        match self.others.len().saturating_sub(SHOWN_MAX) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more places"),
+        }
     }
 }
 
@@ -206,11 +278,21 @@ impl<'a> IntoIterator for &'a Mistakes {
     }
 }
 
-/// Every mistake followed by a blank line, and their number; no newline at the end.
+/// Every mistake followed by a blank line, and their number; no newline at the end. One that many
+/// places have is shown once.
 impl fmt::Display for Mistakes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let merged = self.merged();
         for mistake in &self.list {
-            write!(f, "{mistake}\n\n")?;
+            let same = merged.iter().find(|merged| merged.is_of(mistake));
+            match same.filter(|merged| merged.others.len() + 1 >= MERGED_FROM) {
+                Some(merged) if std::ptr::eq(merged.mistake, mistake) => {
+                    write!(f, "{merged}\n\n")?;
+                }
+                // It is among those of an earlier one.
+                Some(_) => {}
+                None => write!(f, "{mistake}\n\n")?,
+            }
         }
         let file = self.list.first().map_or("", |mistake| &mistake.place.file);
         match (self.count(), self.not_kept) {
@@ -322,9 +404,29 @@ help: use 576 B or more";
             mistake(2, 1, 1, "a: b"),
         ];
         let mistakes = Mistakes::new(list).unwrap();
+        assert_eq!(mistakes.to_string().matches("error: ").count(), 3);
         let lines: Vec<_> = mistakes.iter().map(|m| m.place.to_string()).collect();
         assert_eq!(lines, ["c.yaml:2:1", "c.yaml:2:5", "c.yaml:9:1"]);
         assert!(mistakes.to_string().ends_with("\n\n3 mistakes in c.yaml"));
         assert_eq!(Mistakes::new(Vec::new()), None);
+    }
+
+    #[test]
+    fn one_mistake_at_many_places_is_shown_once_and_its_places_are_counted() {
+        let at = |line| mistake(line, 1, 1, "z");
+        let other = Mistake {
+            help: "another remedy".to_owned(),
+            ..at(3)
+        };
+        let mut list: Vec<Mistake> = (1..=24).map(at).collect();
+        list[2] = other;
+        let shown = Mistakes::new(list).unwrap().to_string();
+        assert_eq!(shown.matches("error: ").count(), 2, "{shown}");
+        assert!(shown.contains("c.yaml:8:1 and 16 more places\n"), "{shown}");
+        assert!(shown.ends_with("\n\n24 mistakes in c.yaml"), "{shown}");
+        let one = at(1);
+        let mut merged = Merged::of(&one);
+        merged.add(&one.place);
+        assert_eq!(merged.others.len(), 0);
     }
 }

@@ -4,6 +4,7 @@ use crate::names;
 use crate::node::{Node, Reported};
 use crate::prefix::Prefix;
 use crate::tree::Kind;
+use guard::is_identifier;
 use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -323,11 +324,4 @@ impl<'d> Node<'d> {
         }
         Ok(base16ct::mixed::decode_vec(text).expect("pairs of hexadecimal digits"))
     }
-}
-
-/// Whether a text is one that [`Node::identifier`] accepts.
-#[must_use]
-pub fn is_identifier(text: &str, length: RangeInclusive<usize>) -> bool {
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    text.chars().all(fits) && length.contains(&text.len())
 }

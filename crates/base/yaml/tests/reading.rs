@@ -234,6 +234,23 @@ fn a_file_that_cannot_be_read_is_a_mistake_without_a_line() {
 }
 
 #[test]
+fn what_has_no_end_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo.yaml");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.unwrap().success());
+    for (path, kind) in [
+        (fifo.as_path(), "a FIFO"),
+        (std::path::Path::new("/dev/zero"), "a device"),
+        (folder.path(), "a folder"),
+    ] {
+        let text = yaml::load(path).unwrap_err().to_string();
+        let expected = format!("error: the file cannot be read: it is {kind}, not a file\n");
+        assert!(text.starts_with(&expected), "{text}");
+    }
+}
+
+#[test]
 fn mistakes_beyond_the_limit_are_counted_but_not_kept() {
     let text: String = (0..1000).map(|i| format!("k{i}: 1\n")).collect();
     let mistakes = decode(&text, |root| root.map(|_| Ok(()))).unwrap_err();

@@ -39,10 +39,14 @@ pub(crate) enum FleetCommand {
         store: PathBuf,
         /// Who may do what: lines `ROLE KEY NAME` with the roles reader, submitter and agent
         ///
+        /// Without it they are in the store's folder: the first start makes one user of each role.
         /// A changed file is in force within seconds; one with a mistake is reported and changes
         /// nothing.
         #[arg(long, value_name = "FILE", conflicts_with = "existing")]
         users: Option<PathBuf>,
+        /// Have no users: everybody on this machine may do everything; on a loopback address only
+        #[arg(long, conflicts_with_all = ["existing", "users"])]
+        open: bool,
         /// The server's certificate (PEM), which is taken over when it changes
         #[arg(
             long,
@@ -70,7 +74,8 @@ pub(crate) enum FleetCommand {
     },
     /// Offer labs of this machine, and run what is queued for them, until SIGTERM
     ///
-    /// One run per lab at a time. After a crash the run goes on where it ended.
+    /// Labs of one machine take turns, also over several agents of one user. After a crash the run
+    /// goes on where it ended.
     Agent {
         /// Lab files, or built-in labs (`namespaces`, `memory`)
         #[arg(required = true, value_name = "LAB")]
@@ -89,11 +94,23 @@ pub(crate) enum FleetCommand {
         /// Run only jobs signed by these keys: lines `KEY NAME`
         #[arg(long, value_name = "FILE")]
         trust: Option<PathBuf>,
+        /// Do not wait while another lab of the machine is measured: each disturbs the other
+        #[arg(long)]
+        at_once: bool,
     },
     /// Make a user's key; prints the public one
     Key {
         /// File for it, which must not exist
         file: PathBuf,
+    },
+    /// Make users, for a server that another program starts
+    ///
+    /// One of each role and an administrator, with their keys, as the first start of `fleet server`
+    /// does; and `users.conf`, the part of nats-server's configuration that has them. What is there
+    /// stays.
+    Users {
+        /// Folder for them
+        folder: PathBuf,
     },
     /// Queue a campaign; prints the jobs' ids
     Submit {
@@ -102,7 +119,7 @@ pub(crate) enum FleetCommand {
         /// The campaign's short form
         #[arg(long)]
         quick: bool,
-        /// In this lab only
+        /// In this lab only; without it in the one that the campaign names (`lab:`), or any
         #[arg(long, value_name = "NAME")]
         lab: Option<String>,
         /// In labs with this label only
@@ -122,6 +139,11 @@ pub(crate) enum FleetCommand {
         /// Again each period, once in each, until it is cancelled: `1 day`, `6 h`
         #[arg(long, value_name = "PERIOD", value_parser = period)]
         every: Option<u64>,
+        /// How long its signature is valid: agents with `--trust` run it until then
+        ///
+        /// At most 400 days. By default 30 days, or 365 days with `--every`.
+        #[arg(long, value_name = "PERIOD", value_parser = validity)]
+        valid: Option<u64>,
     },
     /// List labs and jobs
     Status {
@@ -147,11 +169,15 @@ pub(crate) enum FleetCommand {
     },
     /// Show the fleet in a browser, until SIGTERM: labs, queue, progress, reports, courses of cells
     ///
-    /// The page only reads, and asks nobody who they are: whoever reaches the address sees it.
+    /// The page only reads, and asks nobody who they are: everybody who reaches the address sees
+    /// it.
     Serve {
         /// Where it listens
         #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8422")]
         listen: SocketAddr,
+        /// A name by which browsers reach it, besides addresses and `localhost`
+        #[arg(long = "name", value_name = "NAME")]
+        names: Vec<String>,
     },
     /// Cancel a job; a run of it is ended, and what is repeated is so no more
     Cancel {
@@ -164,6 +190,12 @@ pub(crate) enum FleetCommand {
     Release {
         /// Its id
         job: String,
+    },
+    /// Remove an entry of the server that cannot be read (`status` lists them)
+    Discard {
+        /// The entry
+        #[arg(value_name = "BUCKET/KEY")]
+        entry: String,
     },
     /// Copy a job's run from the archive, each file verified by its hash
     Fetch {
@@ -223,9 +255,28 @@ fn period(text: &str) -> Result<u64, String> {
     }
 }
 
+/// A validity in seconds.
+fn validity(text: &str) -> Result<u64, String> {
+    const DAYS_MAX: u64 = 400;
+    match period(text)? {
+        seconds if seconds > DAYS_MAX * 24 * 60 * 60 => Err(format!(
+            "agents remember signed jobs for {DAYS_MAX} days at most"
+        )),
+        seconds => Ok(seconds),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::period;
+    use super::{period, validity};
+
+    #[test]
+    fn a_validity_is_at_most_what_agents_remember() {
+        assert_eq!(validity("400 days"), Ok(400 * 86_400));
+        for text in ["401 days", "0 s"] {
+            assert!(validity(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_period_is_a_whole_number_of_seconds() {

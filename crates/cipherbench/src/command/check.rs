@@ -4,14 +4,14 @@
 use crate::cli::Check;
 use crate::exit::{Exit, Failure};
 use crate::{output, planning, programs};
-use campaign::plan::{Demand, LabKind};
-use campaign::{Campaign, HostFacts, Input, LabFile, Plan, estimate};
+use campaign::{Campaign, HostFacts, Input, LabFile};
+use guard::read_text;
 use lab::programs::Missing;
+use plan::{Demand, LabKind};
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 use units::human::counted;
-use yaml::Mistakes;
+use yaml::{Merged, Mistakes};
 
 /// Prints a line for each file without a mistake, with a warning if this host lacks programs that
 /// it needs, and all mistakes of the others.
@@ -82,6 +82,9 @@ enum Content {
     /// A configuration, in words.
     Other(String),
 }
+
+/// Longer than any list of permissions.
+const ALLOWED_BYTES_MAX: usize = 1 << 20;
 
 /// Keys that only the configuration of an encryptor has.
 const OF_ENCRYPTOR: [&str; 4] = ["local", "remote", "peers", "tunnel"];
@@ -166,7 +169,7 @@ struct Allowed<'a> {
 
 impl<'a> Allowed<'a> {
     fn read(path: &'a Path) -> Result<Self, Failure> {
-        let text = fs::read_to_string(path).map_err(|error| {
+        let text = read_text(path, ALLOWED_BYTES_MAX).map_err(|error| {
             let text = format!(
                 "cannot read {}: {error}\nhelp: write what campaigns may run as lines, such as `up: ssh admin@192.0.2.1 \
                  reload`; an empty file allows nothing",
@@ -243,7 +246,7 @@ fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<Ch
         Some(plan) => Ok(Checked {
             summary: format!(
                 "{}, in {}{}",
-                summary(&plan),
+                planning::summary(&plan),
                 lab_names(&names_of(labs)),
                 unseen(labs)
             ),
@@ -251,22 +254,45 @@ fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<Ch
             cells: plan.cells.len(),
             permissions: plan.permissions(),
         }),
-        None => {
-            let refusals = refused
-                .iter()
-                .map(|(mistakes, names)| format!("{mistakes}, checked in {}", lab_names(names)));
-            Err(refusals.collect::<Vec<_>>().join("\n\n"))
-        }
+        None => Err(refusal(&refused)),
     }
 }
 
-fn summary(plan: &Plan) -> String {
-    format!(
-        "campaign {}: {}, {}, {}",
-        plan.name,
-        counted(plan.cells.len() as u64, "cell"),
-        counted(plan.trial_count() as u64, "trial"),
-        estimate::in_words(plan)
+/// The mistakes of a campaign in labs, each once with the labs that have it.
+fn refusal(refused: &[(Mistakes, Vec<&str>)]) -> String {
+    if let [(mistakes, names)] = refused {
+        return format!("{mistakes}, checked in {}", lab_names(names));
+    }
+    // The help names the file of a lab.
+    let mut all: Vec<(Merged<'_>, Vec<&str>)> = Vec::new();
+    for (mistakes, names) in refused {
+        for mistake in mistakes {
+            let known = all
+                .iter()
+                .position(|(known, _)| known.mistake.what == mistake.what);
+            let at = known.unwrap_or_else(|| {
+                all.push((Merged::of(mistake), Vec::new()));
+                all.len() - 1
+            });
+            let (merged, labs) = &mut all[at];
+            merged.add(&mistake.place);
+            if labs.last() != names.last() {
+                labs.extend(names);
+            }
+        }
+    }
+    let mut text = String::new();
+    for (merged, labs) in &all {
+        text += &format!("{merged}\nin {}\n\n", lab_names(labs));
+    }
+    let file = all
+        .first()
+        .map_or("", |(merged, _)| &*merged.mistake.place.file);
+    let labs: usize = refused.iter().map(|(_, names)| names.len()).sum();
+    let mistakes = counted(all.len() as u64, "mistake");
+    text + &format!(
+        "{mistakes} in {file}, checked in {}",
+        counted(labs as u64, "lab")
     )
 }
 

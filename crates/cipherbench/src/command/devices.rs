@@ -9,7 +9,8 @@ use crate::command::run::carry_out;
 use crate::exit::{Exit, Failure};
 use crate::planning::host_facts;
 use crate::programs::OnMissing;
-use campaign::{LabFile, Plan};
+use campaign::LabFile;
+use plan::Plan;
 use std::path::Path;
 use std::time::Duration;
 

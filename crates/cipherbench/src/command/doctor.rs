@@ -4,11 +4,11 @@
 use crate::cli::Doctor;
 use crate::exit::{Exit, Failure};
 use crate::{output, planning, signals};
-use campaign::plan::{Cables, Host, HostName};
 use engine::EngineInfo;
 use lab::host::tuning::{Change, RECORD, Tuning};
 use lab::host::{self, Finding, Status};
 use lab::{Interrupt, Visit, privilege};
+use plan::{Cables, Host, HostName};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
@@ -88,9 +88,10 @@ fn of_lab(lab: &Path, arguments: &Doctor) -> Result<Exit, Failure> {
             }
             Err(failure) if failure.exit == Exit::Interrupted => return Err(failure),
             Err(failure) => {
-                let words = failure.to_string();
-                text += &format!("error: {words}\n\n");
+                let said = failure.to_string();
+                let words = said.strip_prefix("error: ").unwrap_or(&said);
                 all.insert(key.to_owned(), json!({ "error": words }));
+                text += &format!("{said}\n\n");
                 exit = Exit::CannotBuild;
             }
         }

@@ -1,16 +1,26 @@
-//! `cipherbench encrypt --config FILE`: the encryptor as a service.
+//! `cipherbench encrypt --config FILE`: the encryptor as a service, and what holds packets back
+//! while it does not run.
 
 use crate::cli::Encrypt;
 use crate::exit::{Exit, Failure};
 use crate::{output, signals, version};
-use encryptor::{Config, ServiceError};
+use encryptor::{Config, ServiceError, barrier};
 use signal_hook::consts::{SIGHUP, SIGUSR1, SIGUSR2};
 
-/// Runs until a termination signal. SIGUSR1 renews its keys, SIGUSR2 injects the fault configured
-/// by `faults`, and where keys are negotiated SIGHUP reads the certificate again. Prints one line
-/// that begins with `ready` when it forwards.
+/// Runs until a termination signal, unless only what holds packets back is to be changed. SIGUSR1
+/// renews its keys, SIGUSR2 injects the fault configured by `faults`, and where keys are negotiated
+/// SIGHUP reads the certificate again. Prints one line that begins with `ready` when it forwards.
 pub(crate) fn encrypt(arguments: &Encrypt) -> Result<Exit, Failure> {
     let config = Config::load(&arguments.config)?;
+    if arguments.protect || arguments.remove {
+        let changed = match arguments.remove {
+            true => barrier::remove(&config),
+            false => barrier::apply(&config),
+        };
+        return changed
+            .map(|()| Exit::Done)
+            .map_err(|error| Failure::new(Exit::CannotBuild, error));
+    }
     let fault = config.fault;
     let mut asked = vec![SIGUSR1];
     asked.extend(fault.map(|_| SIGUSR2));

@@ -23,6 +23,11 @@ fn of(journal: &Journal) -> RunFigures {
         (!figures.is_empty()).then(|| (cell.id.clone(), figures))
     });
     let planned = journal.header.plan.cells.iter();
+    let names = planned.map(|cell| {
+        let measured = plan::text::in_words(cell);
+        (cell.id.clone(), format!("{}: {measured}", cell.dut.name))
+    });
+    let planned = journal.header.plan.cells.iter();
     let histograms = planned.zip(&results.cells).filter_map(|(cell, result)| {
         let loads = result.frames().map_or(&[][..], |frames| &frames.latency);
         let histogram = |load: &LoadLatency| {
@@ -37,6 +42,7 @@ fn of(journal: &Journal) -> RunFigures {
     RunFigures {
         surroundings: compare::surroundings(journal),
         cells: measured.collect(),
+        names: names.collect(),
         histograms: histograms.collect(),
     }
 }
@@ -50,5 +56,6 @@ fn figure(reading: &Reading) -> Option<Figure> {
         load_percent: reading.load_percent,
         value: mean.exp(),
         repeats: reading.value.n,
+        spread: Some((reading.value.min, reading.value.max)),
     })
 }

@@ -8,21 +8,26 @@ mod status;
 
 pub(crate) use cache::{folder_of, journal_of};
 
-use crate::cli::{Fleet as Arguments, FleetCommand};
+use crate::cli::{DEFAULT_URL, Fleet as Arguments, FleetCommand};
 use crate::exit::{Exit, Failure};
 use crate::planning::load_lab;
 use crate::{output, signals};
 use campaign::HostFacts;
 use fleet::{
-    Access, Agent, AgentLab, Fleet, FleetError, Identity, Job, LEFT_AFTER, Selector, Server,
-    ServerExtras, ServerOptions, ServerTls, State, Trust, fetch, leftovers_removed, new_id, submit,
-    watch,
+    Access, Agent, AgentLab, FirstUsers, Fleet, FleetError, Identity, Job, LEFT_AFTER, LabOffer,
+    Role, Selector, Server, ServerExtras, ServerOptions, ServerTls, State, Terms, Trust, fetch,
+    leftovers_removed, new_id, submit, watch,
 };
-use std::collections::BTreeMap;
+use guard::{Writers, visible, visible_lines};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::thread;
+use std::time::Duration;
+
+/// The largest campaign that `check` reads.
+const CAMPAIGN_BYTES_MAX: usize = 1 << 20;
 
 pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
     let access = Access {
@@ -38,9 +43,14 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
         } => {
             let removed: Result<_, FleetError> = fleet::run(async {
                 let fleet = Fleet::set_up(&access, replicas.map(usize::from)).await?;
-                Ok(fleet.remove_leftovers(LEFT_AFTER).await)
+                Ok((fleet.remove_leftovers(LEFT_AFTER).await, fleet.is_open()))
             });
-            let removed = removed.map_err(failure)?;
+            let (removed, is_open) = removed.map_err(failure)?;
+            if is_open {
+                output::warn(&[
+                    "that server accepts everybody who reaches it; agents there need `--trust FILE`",
+                ]);
+            }
             output::stdout(&format!("the server at {} has a fleet\n", access.url))?;
             match removed {
                 Ok(uploads) => {
@@ -57,16 +67,27 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
             listen,
             store,
             users,
+            open,
             tls_cert,
             tls_key,
             plain,
             store_max,
             ..
         } => {
+            let first = match users {
+                None if !open => Some(FirstUsers::of(store).map_err(failure)?),
+                _ => None,
+            };
+            if let Some(first) = first.as_ref().filter(|first| first.is_new) {
+                let scheme = if tls_cert.is_some() { "tls" } else { "nats" };
+                let url = format!("{scheme}://{listen}");
+                output::stderr(&introduction(first, &url));
+            }
+            let of_store = first.map(|first| first.users);
             let options = ServerOptions {
                 listen: *listen,
                 folder: store.clone(),
-                users: users.clone(),
+                users: users.clone().or(of_store),
             };
             let tls = tls_cert.clone().zip(tls_key.clone());
             serve(
@@ -84,17 +105,26 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
             labels,
             allow,
             trust,
-        } => agent(
-            access,
-            labs,
-            folder,
-            labels,
-            allow.as_deref(),
-            trust.as_deref(),
-        ),
+            at_once,
+        } => {
+            let labs = agent_labs(labs, labels, *at_once)?;
+            agent(access, labs, folder, allow.as_deref(), trust.as_deref())
+        }
         FleetCommand::Key { file } => {
             let identity = Identity::create(file).map_err(failure)?;
             output::stdout(&format!("{}\n", identity.public()))?;
+            Ok(Exit::Done)
+        }
+        FleetCommand::Users { folder } => {
+            let users = FirstUsers::of(folder).map_err(failure)?;
+            let path = folder.join("users.conf");
+            output::file(&path, &users.config().map_err(failure)?)?;
+            let text = format!(
+                "{} has the users of {}: include it in nats-server's configuration\n",
+                path.display(),
+                users.users.display()
+            );
+            output::stdout(&text)?;
             Ok(Exit::Done)
         }
         FleetCommand::Submit {
@@ -105,14 +135,16 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
             priority,
             matrix,
             every,
+            valid,
         } => {
+            let (text, named) = read(campaign)?;
             let job = Job {
                 id: String::new(),
                 name: campaign.display().to_string(),
-                campaign: read(campaign)?,
+                campaign: text,
                 quick: *quick,
                 selector: Selector {
-                    lab: lab.clone(),
+                    lab: lab.clone().or_else(|| named.map(str::to_owned)),
                     labels: select.iter().cloned().collect(),
                 },
                 priority: *priority,
@@ -122,12 +154,15 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
                 period: None,
                 signature: None,
             };
-            queue(&access, &job, matrix.as_ref())
+            let days = if every.is_some() { 365 } else { 30 };
+            let valid = Duration::from_secs(valid.unwrap_or(days * 24 * 60 * 60));
+            queue(&access, &job, matrix.as_ref(), valid)
         }
         FleetCommand::Status { json, all } => status::status(&access, *json, *all),
         FleetCommand::Watch { until_done } => status::watch(&access, *until_done),
         FleetCommand::Records { job } => status::records(&access, job),
-        FleetCommand::Serve { listen } => serve::serve(&access, *listen),
+        FleetCommand::Serve { listen, names } => serve::serve(&access, *listen, names),
+        FleetCommand::Discard { entry } => discard(&access, entry),
         FleetCommand::Cancel { job } => cancel(&access, job),
         FleetCommand::Release { job } => {
             let released = fleet::run(async { Fleet::connect(&access).await?.release(job).await });
@@ -171,20 +206,23 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
     }
 }
 
-/// Labels behind a lab's name.
+/// Labels behind a lab's name, for a terminal.
 fn labels(labels: &BTreeMap<String, String>) -> String {
     let labels = labels.iter();
     labels
-        .map(|(key, value)| format!(" {key}={value}"))
+        .map(|(key, value)| format!(" {}={}", visible(key), visible(value)))
         .collect()
 }
 
 fn failure(error: FleetError) -> Failure {
     let exit = match error {
-        FleetError::Disk { .. } | FleetError::Mistake { .. } => Exit::Usage,
+        FleetError::Disk { .. } | FleetError::Mistake { .. } | FleetError::Unfit { .. } => {
+            Exit::Usage
+        }
         _ => Exit::CannotBuild,
     };
-    Failure::new(exit, error)
+    // Servers and peers have a part in it.
+    Failure::new(exit, visible_lines(&error.to_string()).into_owned())
 }
 
 fn unknown(job: &str) -> Failure {
@@ -210,32 +248,53 @@ fn cancel(access: &Access, job: &str) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// A campaign's text, without mistakes as far as they do not depend on a lab.
-fn read(path: &Path) -> Result<String, Failure> {
+fn discard(access: &Access, entry: &str) -> Result<Exit, Failure> {
+    let (bucket, key) = entry.split_once('/').unwrap_or((entry, ""));
+    let discarded = fleet::run(async { Fleet::connect(access).await?.discard(bucket, key).await });
+    match discarded.map_err(failure)? {
+        true => {
+            output::stdout(&format!("entry {} is removed\n", visible(entry)))?;
+            Ok(Exit::Done)
+        }
+        false => {
+            let text = format!(
+                "the fleet has no entry {}\nhelp: `cipherbench fleet status` lists those that cannot be read",
+                visible(entry)
+            );
+            Err(Failure::new(Exit::Usage, text))
+        }
+    }
+}
+
+/// A campaign's text, without mistakes as far as they do not depend on a lab, and the lab that it
+/// names.
+fn read(path: &Path) -> Result<(String, Option<&'static str>), Failure> {
     // Each lab's agent checks it for its own machine.
     let host = HostFacts { cores: u16::MAX };
-    campaign::load(path, &host)?;
-    fs::read_to_string(path).map_err(|error| {
+    let named = campaign::load(path, &host)?.named_lab();
+    let text = guard::read_text(path, CAMPAIGN_BYTES_MAX).map_err(|error| {
         let text = format!(
             "cannot read {}: {error}\nhelp: check the path",
             path.display()
         );
         Failure::new(Exit::Usage, text)
-    })
+    });
+    Ok((text?, named))
 }
 
 fn serve(options: &ServerOptions, extras: &ServerExtras) -> Result<Exit, Failure> {
     let stop = signals::stop()?;
-    if options.users.is_none() && !options.listen.ip().is_loopback() {
-        let text = "without --users, whoever reaches this server may do everything there";
-        output::warn(&[text]);
-    }
     let mut server = Server::start_with(options, extras).map_err(failure)?;
     fleet::run(server.set_up()).map_err(failure)?;
+    if options.users.is_none() {
+        let text = "without users, everybody on this machine may do everything on this server: read and change runs, \
+                    and have agents that trust no keys run campaigns";
+        output::warn(&[text]);
+    }
     // A service whose standard output is closed continues.
     let _ = output::stdout(&format!("ready url={}\n", server.access().url));
     while !stop.is_raised() {
-        let limit = Some(std::time::Duration::from_millis(500));
+        let limit = Some(Duration::from_millis(500));
         let _ = port::wait_readable(&[stop.as_fd()], limit);
         for text in server.tend() {
             output::stderr(&format!("{text}\n"));
@@ -251,22 +310,51 @@ fn serve(options: &ServerOptions, extras: &ServerExtras) -> Result<Exit, Failure
     Ok(Exit::Done)
 }
 
-fn agent(
-    access: Access,
-    labs: &[PathBuf],
-    folder: &Path,
-    labels: &[(String, String)],
-    allow: Option<&Path>,
-    trust: Option<&Path>,
-) -> Result<Exit, Failure> {
-    let io = |what: String| {
-        move |error: std::io::Error| {
-            let text = format!("{what}: {error}\nhelp: check the path and its owner");
-            Failure::new(Exit::Usage, text)
-        }
+/// What the first start made, and the next commands.
+fn introduction(first: &FirstUsers, url: &str) -> String {
+    let key = |role| first.key(role).display().to_string();
+    let at = match url {
+        DEFAULT_URL => String::new(),
+        url => format!(" --url {url}"),
     };
+    let command = |role, words: &str| {
+        let key = key(role);
+        format!("  cipherbench fleet{at} --key {key} {words}\n")
+    };
+    let trust = first.trust.display();
+    [
+        format!(
+            "first start: made {} with an agent, a submitter and a reader, their keys {}, {} and {}, and {trust}, by \
+             which agents know the submitter. Next:\n",
+            first.users.display(),
+            key(Role::Agent),
+            key(Role::Submitter),
+            key(Role::Reader),
+        ),
+        command(Role::Agent, &format!("agent LAB --trust {trust}")),
+        command(Role::Submitter, "submit CAMPAIGN"),
+        command(Role::Reader, "status"),
+    ]
+    .concat()
+}
+
+/// Turns a failed file operation into a failure with help; `what` names the operation and path.
+fn io(what: String) -> impl FnOnce(std::io::Error) -> Failure {
+    move |error| {
+        let text = format!("{what}: {error}\nhelp: check the path and its owner");
+        Failure::new(Exit::Usage, text)
+    }
+}
+
+/// The labs of an agent, each with the machines on which it takes turns with other labs.
+fn agent_labs(
+    labs: &[PathBuf],
+    labels: &[(String, String)],
+    at_once: bool,
+) -> Result<Vec<AgentLab>, Failure> {
     let labs = labs.iter().map(|path| {
-        let name = load_lab(path)?.plan().name.clone();
+        let lab = load_lab(path)?;
+        let plan = lab.plan();
         // Runs start in folders of their own.
         let file = match path.exists() {
             true => path
@@ -275,31 +363,56 @@ fn agent(
             false => path.clone(),
         };
         Ok(AgentLab {
-            name,
+            name: plan.name.clone(),
             file: file.display().to_string(),
             labels: labels.iter().cloned().collect(),
+            machines: match (&plan.hosts, at_once) {
+                (_, true) => BTreeSet::new(),
+                (None, false) => BTreeSet::from([String::new()]),
+                // This machine is reached by no words.
+                (Some(hosts), false) => {
+                    [&hosts.a, &hosts.b].map(|host| host.reach.join(" ")).into()
+                }
+            },
         })
     });
-    let labs = labs.collect::<Result<Vec<_>, Failure>>()?;
+    labs.collect()
+}
+
+fn agent(
+    access: Access,
+    labs: Vec<AgentLab>,
+    folder: &Path,
+    allow: Option<&Path>,
+    trust: Option<&Path>,
+) -> Result<Exit, Failure> {
     fs::create_dir_all(folder).map_err(io(format!("cannot make {}", folder.display())))?;
     let folder = folder
         .canonicalize()
         .map_err(io(format!("cannot find {}", folder.display())))?;
     let program = std::env::current_exe().map_err(io("cannot find this program".to_owned()))?;
     let allow = allow.map(|path| {
-        let found = path.canonicalize();
-        found.map_err(io(format!("cannot find {}", path.display())))
+        // It decides which commands of others run here.
+        Writers::of_process().check(path).map_err(|error| {
+            let help = "keep it in a folder of one's own";
+            Failure::new(
+                Exit::Usage,
+                format!("{}: {error}\nhelp: {help}", path.display()),
+            )
+        })
     });
     let agent = Agent {
         program,
         folder,
+        turns: lab::state::folder_of_process()?.join("turns"),
         access,
         labs,
         allow: allow.transpose()?,
         trust: trust.map(Trust::read).transpose().map_err(failure)?,
     };
     let stopped = stop_channel()?;
-    fleet::run(agent.run(stopped, |text| output::stderr(&format!("{text}\n")))).map_err(failure)?;
+    let say = |text: String| output::stderr(&format!("{text}\n"));
+    fleet::run(agent.run(stopped, say)).map_err(failure)?;
     Ok(Exit::Done)
 }
 
@@ -315,7 +428,12 @@ fn stop_channel() -> Result<watch::Receiver<bool>, Failure> {
     Ok(stopped)
 }
 
-fn queue(access: &Access, job: &Job, matrix: Option<&(String, String)>) -> Result<Exit, Failure> {
+fn queue(
+    access: &Access,
+    job: &Job,
+    matrix: Option<&(String, String)>,
+    valid: Duration,
+) -> Result<Exit, Failure> {
     let mut jobs: Vec<Job> = match matrix {
         None => vec![Job {
             id: new_id(),
@@ -334,24 +452,64 @@ fn queue(access: &Access, job: &Job, matrix: Option<&(String, String)>) -> Resul
             values.split(',').map(of_value).collect()
         }
     };
-    if let Some(path) = &access.key {
-        let identity = Identity::read(path).map_err(failure)?;
-        for job in &mut jobs {
-            job.sign(&identity);
-        }
-    }
     let sent = fleet::run(async {
         let fleet = Fleet::connect(access).await?;
+        if let Some(path) = &access.key {
+            let identity = Identity::read(path)?;
+            for job in &mut jobs {
+                job.sign(&identity, Terms::now(fleet.id(), valid, job.every));
+            }
+        }
         for job in &jobs {
             match job.every {
                 Some(_) => fleet.repeat(job).await?,
                 None => submit(&fleet, job).await?,
             }
         }
-        Ok(())
+        Ok(fleet.offers().await)
     });
-    sent.map_err(failure)?;
+    let offers = sent.map_err(failure)?;
     let ids: String = jobs.iter().map(|job| format!("{}\n", job.id)).collect();
     output::stdout(&ids)?;
+    match offers {
+        Ok(offers) => {
+            let waits = jobs.iter().filter_map(|job| without_a_lab(job, &offers));
+            output::warn(&waits.collect::<Vec<_>>());
+        }
+        // They are queued.
+        Err(error) => output::warn(&[format!("whether a lab on offer fits is not known: {error}")]),
+    }
     Ok(Exit::Done)
+}
+
+/// A warning for a job that fits no lab on offer; `None` if it fits one.
+fn without_a_lab(job: &Job, offers: &[LabOffer]) -> Option<String> {
+    if offers
+        .iter()
+        .any(|offer| job.selector.misfit(offer).is_none())
+    {
+        return None;
+    }
+    let lab = match &job.selector.lab {
+        Some(lab) => format!("the lab {}", visible(lab)),
+        None => "a lab".to_owned(),
+    };
+    let labels = labels(&job.selector.labels);
+    let with = match labels.is_empty() {
+        true => String::new(),
+        false => format!(" with{labels}"),
+    };
+    let there = match offers.is_empty() {
+        true => "no lab is on offer: `cipherbench fleet agent LAB` offers one".to_owned(),
+        false => {
+            let labs = offers
+                .iter()
+                .map(|offer| format!("{}{}", visible(&offer.lab), self::labels(&offer.labels)));
+            format!("on offer: {}", labs.collect::<Vec<_>>().join(", "))
+        }
+    };
+    Some(format!(
+        "job {} waits: no agent offers {lab}{with}\nhelp: {there}; `cipherbench fleet cancel {}` withdraws the job",
+        job.id, job.id
+    ))
 }

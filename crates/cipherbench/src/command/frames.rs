@@ -1,6 +1,7 @@
 //! `cipherbench frames`: one station's part in one frame trial.
 
 use crate::exit::{Exit, Failure};
+use crate::input;
 use crate::signals;
 use std::io;
 
@@ -8,9 +9,7 @@ use std::io;
 /// reports in either case.
 pub(crate) fn frames() -> Result<Exit, Failure> {
     let stop = signals::stop()?;
-    let spec = io::read_to_string(io::stdin()).map_err(|error| {
-        Failure::new(Exit::Usage, format!("cannot read standard input: {error}"))
-    })?;
+    let spec = input::spec()?;
     traffic::serve(&spec, io::stdout(), &stop)
         .map_err(|error| Failure::new(Exit::CannotBuild, error))?;
     Ok(Exit::Done)

@@ -9,28 +9,28 @@ use yaml::Mistakes;
 
 /// Prints all findings, and on standard error the mistakes of files that cannot be read.
 pub(crate) fn lint(arguments: &Lint) -> Result<Exit, Failure> {
-    let mut files = Vec::new();
-    let mut exit = Exit::Done;
+    let (mut files, mut unreadable) = (Vec::new(), Vec::new());
     for path in &arguments.files {
         match checked(path) {
             Ok(file) => files.push(file),
             Err(mistakes) => {
                 output::stderr(&format!("{mistakes}\n"));
-                exit = Exit::Usage;
+                unreadable.push(mistakes);
             }
         }
     }
     let text = match (arguments.json, arguments.sarif) {
-        (true, _) => lint::json(&files),
-        (_, true) => lint::sarif(&files, &version::word()),
-        _ => lint::text(&files),
+        (true, _) => lint::json(&files, &unreadable),
+        (_, true) => lint::sarif(&files, &unreadable, &version::word()),
+        _ => lint::text(&files, &unreadable),
     };
     output::stdout(&text)?;
     let mut findings = files.iter().flat_map(|file| &file.findings);
     let has_error = findings.any(|finding| finding.rule.severity() == Severity::Error);
-    Ok(match exit {
-        Exit::Done if has_error => Exit::CriterionFailed,
-        exit => exit,
+    Ok(match (unreadable.is_empty(), has_error) {
+        (false, _) => Exit::Usage,
+        (true, true) => Exit::CriterionFailed,
+        (true, false) => Exit::Done,
     })
 }
 

@@ -3,10 +3,9 @@
 use crate::cli::Plan as Arguments;
 use crate::exit::{Exit, Failure};
 use crate::{output, planning, programs};
-use campaign::Plan;
-use campaign::plan::{Cell, Measurement};
 use lab::programs::Missing;
 use lab::protocol::Program;
+use plan::{Cell, Measurement, Plan};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use trial::CommandError;
@@ -89,7 +88,7 @@ fn as_text(plan: &Plan, commands: &[Vec<Vec<String>>]) -> String {
         .map(|cell| cell.id.as_str())
         .zip(commands)
         .collect();
-    campaign::to_text(plan, |cell| by_id[cell.id.as_str()].clone())
+    plan::to_text(plan, |cell| by_id[cell.id.as_str()].clone())
 }
 
 fn as_json(plan: &Plan, commands: Vec<Vec<Vec<String>>>, missing: Vec<Missing>) -> String {
@@ -103,7 +102,7 @@ fn as_json(plan: &Plan, commands: Vec<Vec<Vec<String>>>, missing: Vec<Missing>) 
         })
         .collect();
     let estimate_ns = plan.estimate_ns();
-    let noisy_estimate_ns = campaign::estimate::noisy_ns(plan);
+    let noisy_estimate_ns = plan::estimate::noisy_ns(plan);
     // Plain data with string keys always has a JSON form.
     let planned = serde_json::to_string_pretty(&Planned {
         estimate_ns,

@@ -43,6 +43,7 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
     let on_missing = OnMissing::by_option(*skip_missing);
     done.left_out = programs::require(plan, &done, on_missing)?;
     let session = Session::open(&plan.lab, options)?;
+    session.warn_of_load(options)?;
     let on_hosts = programs::require_on_hosts(&session, plan, &done, on_missing)?;
     done.left_out.extend(on_hosts);
     writer.append(&Record::Resumed(Box::new(Resumed {

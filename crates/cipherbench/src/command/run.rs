@@ -4,10 +4,10 @@ use crate::cli::{Output, Run};
 use crate::exit::{Exit, Failure};
 use crate::programs::{self, OnMissing};
 use crate::session::{Session, unix_ns};
-use crate::{planning, trust, version};
-use campaign::Plan;
+use crate::{output, planning, trust, version};
 use journal::record::{FORMAT_VERSION, Header};
 use journal::{Journal, Writer};
+use plan::Plan;
 use std::path::{Path, PathBuf};
 use trial::Done;
 
@@ -49,7 +49,7 @@ fn plan(arguments: &Run) -> Result<Plan, Failure> {
 /// Runs a plan; its folder is created in `out`.
 pub(crate) fn carry_out(
     out: &Path,
-    output: &Output,
+    options: &Output,
     mut plan: Plan,
     on_missing: OnMissing,
 ) -> Result<Exit, Failure> {
@@ -57,7 +57,12 @@ pub(crate) fn carry_out(
         left_out: programs::require(&plan, &Done::default(), on_missing)?,
         ..Done::default()
     };
-    let session = Session::open(&plan.lab, output)?;
+    if !options.quiet {
+        let lab = &plan.lab.name;
+        output::stderr(&format!("{}, in lab {lab}\n", planning::summary(&plan)));
+    }
+    let session = Session::open(&plan.lab, options)?;
+    session.warn_of_load(options)?;
     let on_hosts = programs::require_on_hosts(&session, &plan, &done, on_missing)?;
     done.left_out.extend(on_hosts);
     let started_unix_ns = unix_ns();
@@ -77,7 +82,7 @@ pub(crate) fn carry_out(
     if !header.plan.demands().is_empty() {
         trust::register(&writer);
     }
-    session.carry_out(&header.plan, &done, writer, &dir, output)
+    session.carry_out(&header.plan, &done, writer, &dir, options)
 }
 
 /// Creates the run's folder with its journal and a first version of every document, so that an

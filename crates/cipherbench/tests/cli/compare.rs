@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 /// A journal of format 1: TCP and ping, `direct` and `cipherbench`, one repeat.
 fn old_journal() -> String {
-    let path = "../measure/journal/tests/fixture/format-1.jsonl";
+    let path = "../model/journal/tests/fixture/format-1.jsonl";
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect("the journal")
 }
 

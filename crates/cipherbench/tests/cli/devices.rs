@@ -1,8 +1,10 @@
 //! Trials of crypto devices from the command line, without a lab or privileges.
 
-use crate::support::{Ended, Sandbox, end, finish, kill, start, wait_for};
+use crate::support::{Ended, PROGRAM, Sandbox, end, finish, kill, start, wait_for};
 use nix::sys::signal::SIGINT;
 use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::process::Child;
 
 /// The outcomes of the only run's trials.
@@ -64,6 +66,20 @@ pub(crate) fn speeds_of_devices_are_a_run() {
 }
 
 /// Ends a run by Ctrl-C once its worker has started.
+pub(crate) fn nobody_else_may_write_to_a_run_whatever_the_umask_is() {
+    let sandbox = Sandbox::new();
+    let words = "umask 000; exec \"$0\" kat --device engine sha-256";
+    let mut shell = sandbox.command("sh");
+    end(shell.args(["-c", words, PROGRAM])).exits(0);
+    let folder = sandbox.path(".").join(sandbox.only_run());
+    let entries = fs::read_dir(&folder).expect("a run");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    for path in paths.chain([folder]) {
+        let mode = fs::metadata(&path).expect("an entry").mode();
+        assert_eq!(mode & 0o022, 0, "{}: {mode:o}", path.display());
+    }
+}
+
 fn interrupt(sandbox: &Sandbox, child: Child) -> Ended {
     wait_for("a worker", || {
         let processes = sandbox.processes();

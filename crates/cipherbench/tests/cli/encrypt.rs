@@ -2,6 +2,7 @@
 
 use crate::support::{Ended, Sandbox, end, finish, kill, namespaces, read_line, start};
 use nix::sys::signal::SIGTERM;
+use std::fs;
 use std::process::{Child, Command};
 
 /// Two networks joined by a link, `w0` at 192.0.2.1 and `w1` at 192.0.2.2, each with a gateway's
@@ -123,6 +124,30 @@ fn terminate(gateway: Child) -> Ended {
     finish(gateway)
 }
 
+pub(crate) fn networks_are_closed_and_opened_without_an_encryptor() {
+    let networks = Networks::new();
+    let state = |change: &str| {
+        let script = format!(
+            "\"$0\" encrypt {change} --config 1.yaml && nft list tables && ip route show type unreachable"
+        );
+        end(&mut networks.script(1, &script)).exits(0).stdout
+    };
+    for _ in 0..2 {
+        let closed = state("--protect");
+        assert!(closed.contains("table ip cipherbench-cb0"), "{closed}");
+        assert!(closed.contains("unreachable 10.9.2.0/24"), "{closed}");
+    }
+    for _ in 0..2 {
+        assert_eq!(state("--remove"), "");
+    }
+    let gateway = networks.start_gateway(1);
+    let refused = end(&mut networks.script(1, "\"$0\" encrypt --remove --config 1.yaml"));
+    refused.exits(3).says("the interface cb0 exists");
+    terminate(gateway).exits(0);
+    let both = end(&mut networks.script(1, "\"$0\" encrypt --remove --protect --config 1.yaml"));
+    both.exits(2);
+}
+
 pub(crate) fn two_gateways_carry_a_ping_count_it_and_stop_cleanly() {
     let networks = Networks::new();
     let gateways = [1, 2].map(|network| networks.start_gateway(network));
@@ -153,6 +178,46 @@ pub(crate) fn two_gateways_carry_a_ping_count_it_and_stop_cleanly() {
     }
 }
 
+/// Configurations and test of the chapter "Two hosts in five lines", word by word.
+pub(crate) fn two_hosts_in_five_lines_reach_each_other_as_documented() {
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/encryptor.md");
+    let docs = fs::read_to_string(docs).expect("the documentation");
+    let chapter = docs.split("\n## Two hosts in five lines\n").nth(1);
+    let chapter = chapter.and_then(|text| text.split("\n## ").next());
+    let chapter = chapter.expect("the chapter");
+    let blocks = |kind: &str| {
+        let begins = format!("```{kind}\n");
+        let blocks = chapter.split(&begins).skip(1);
+        let blocks = blocks.filter_map(|text| text.split("```").next());
+        blocks.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (configs, commands) = (blocks("yaml"), blocks("console"));
+    let commands = commands
+        .iter()
+        .map(|block| block.trim().trim_start_matches("$ "));
+    let [keys, ping] = commands
+        .collect::<Vec<_>>()
+        .try_into()
+        .expect("two commands");
+    let networks = Networks::new();
+    let keys = keys.strip_prefix("cipherbench ").expect("our program");
+    let words: Vec<_> = keys.split(' ').collect();
+    end(&mut networks.sandbox.program(&words)).exits(0);
+    assert_eq!(configs.len(), 2);
+    let gateways = [1, 2].map(|network| {
+        let name = format!("gw{network}.yaml");
+        networks.sandbox.write(&name, &configs[network - 1]);
+        let mut gateway = start(&mut networks.encrypt(network, &name));
+        assert!(read_line(&mut gateway).starts_with("ready "));
+        gateway
+    });
+    let ended = end(&mut networks.script(1, ping)).exits(0);
+    assert!(ended.stdout.contains(" 0% packet loss"), "{}", ended.stdout);
+    for gateway in gateways {
+        terminate(gateway).exits(0);
+    }
+}
+
 pub(crate) fn a_wrong_key_file_is_refused() {
     let networks = Networks::new();
     let sandbox = &networks.sandbox;
@@ -164,7 +229,7 @@ pub(crate) fn a_wrong_key_file_is_refused() {
     };
     sandbox.write("1.key", "not a key\n");
     assert_refused("1.key");
-    std::fs::remove_file(sandbox.path("1.key")).expect("it is there");
+    fs::remove_file(sandbox.path("1.key")).expect("it is there");
     assert_refused("cipherbench keys static");
     sandbox.write(
         "1.yaml",

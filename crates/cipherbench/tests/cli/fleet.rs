@@ -1,7 +1,10 @@
 //! A fleet of one lab, in memory, with a real nats-server.
 
+pub(crate) mod attack;
+mod labs;
 mod page;
 
+pub(crate) use labs::a_job_goes_to_the_lab_that_its_campaign_names_and_submit_says_if_none_is_there;
 pub(crate) use page::a_fleet_is_seen_in_a_browser_and_a_run_is_followed_line_by_line;
 
 use crate::support::{
@@ -10,6 +13,7 @@ use crate::support::{
 use nix::sys::signal::{SIGKILL, SIGTERM};
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 const CAMPAIGN: &str = "\
@@ -26,6 +30,14 @@ fn free() -> (String, String) {
         .and_then(|port| port.local_addr())
         .expect("a free port");
     (address.to_string(), format!("nats://{address}"))
+}
+
+/// Writes a file that decides whom to trust: only its owner may have written it, whatever the
+/// umask.
+fn write_trusted(sandbox: &Sandbox, name: &str, text: &str) {
+    sandbox.write(name, text);
+    let mode = fs::Permissions::from_mode(0o600);
+    fs::set_permissions(sandbox.path(name), mode).expect("the owner's file");
 }
 
 /// Why there can be no server here.
@@ -48,7 +60,9 @@ pub(crate) fn a_campaign_goes_through_a_fleet_and_comes_back_whole() {
         all.extend(words);
         sandbox.interruptible(&all)
     };
-    let mut server = start(&mut interruptible(&["server", "--listen", &listen]));
+    let mut server = start(&mut interruptible(&[
+        "server", "--open", "--listen", &listen,
+    ]));
     let line = read_line(&mut server);
     assert_eq!(line.trim(), format!("ready url={url}"));
     let agent = start(&mut interruptible(&[
@@ -180,14 +194,16 @@ pub(crate) fn a_campaign_goes_through_a_fleet_and_comes_back_whole() {
 
     // A store has one server.
     let (elsewhere, _) = free();
-    end(&mut fleet(&["server", "--listen", &elsewhere]))
+    end(&mut fleet(&["server", "--open", "--listen", &elsewhere]))
         .exits(3)
         .says("another server uses fleet");
 
     // One that is killed leaves nothing that holds its address, and has lost nothing.
     kill(server.id().cast_signed(), SIGKILL);
     server.wait().expect("an end");
-    let mut server = start(&mut interruptible(&["server", "--listen", &listen]));
+    let mut server = start(&mut interruptible(&[
+        "server", "--open", "--listen", &listen,
+    ]));
     let line = read_line(&mut server);
     assert_eq!(line.trim(), format!("ready url={url}"));
     wait_for("the fleet is as it was", || {
@@ -212,9 +228,9 @@ pub(crate) fn users_do_what_they_may_and_a_campaign_loads_what_the_agent_allows(
         made.stdout.trim().to_owned()
     };
     let users = ["reader", "submitter", "agent"].map(|role| format!("{role} {} us\n", key(role)));
-    sandbox.write("users", &users.concat());
-    sandbox.write("trust", &users[1].replace("submitter ", ""));
-    sandbox.write("allow", "# what campaigns may load here\n");
+    write_trusted(&sandbox, "users", &users.concat());
+    write_trusted(&sandbox, "trust", &users[1].replace("submitter ", ""));
+    write_trusted(&sandbox, "allow", "# what campaigns may load here\n");
     let (listen, url) = free();
     let words = ["fleet", "server", "--listen", &listen, "--users", "users"];
     let mut server = start(&mut sandbox.interruptible(&words));
@@ -252,7 +268,7 @@ pub(crate) fn users_do_what_they_may_and_a_campaign_loads_what_the_agent_allows(
     awaited("allow does not allow");
     kill(first.id().cast_signed(), SIGTERM);
     finish(first).exits(0);
-    sandbox.write("allow", "provider: default\n");
+    write_trusted(&sandbox, "allow", "provider: default\n");
     let second = agent();
     awaited(&format!("{job} campaign.yaml done in card"));
     for child in [second, server] {
@@ -277,7 +293,7 @@ pub(crate) fn a_server_has_tls_and_follows_its_users_and_its_certificate() {
         keys(&words);
     };
     for folder in ["first", "second"] {
-        fs::create_dir(sandbox.path(folder)).expect("a folder");
+        sandbox.make_folder(folder);
         certificate(folder);
     }
     let copy = |from: &str| {
@@ -291,7 +307,7 @@ pub(crate) fn a_server_has_tls_and_follows_its_users_and_its_certificate() {
         made.stdout.trim().to_owned()
     };
     let (alice, bob) = (key("alice"), key("bob"));
-    sandbox.write("users", &format!("submitter {alice} Alice\n"));
+    write_trusted(&sandbox, "users", &format!("submitter {alice} Alice\n"));
     let address = TcpListener::bind("127.0.0.1:0")
         .and_then(|port| port.local_addr())
         .expect("a free port");
@@ -345,10 +361,10 @@ pub(crate) fn a_server_has_tls_and_follows_its_users_and_its_certificate() {
     status(&url, &known_as_bob)
         .exits(3)
         .says("does not accept this user");
-    sandbox.write("users", &format!("king {bob} Bob\n"));
+    write_trusted(&sandbox, "users", &format!("king {bob} Bob\n"));
     await_said("users:1: `king` is no role", 1);
     status(&url, &known).exits(0);
-    sandbox.write("users", &format!("reader {bob} Bob\n"));
+    write_trusted(&sandbox, "users", &format!("reader {bob} Bob\n"));
     await_said(in_force, 1);
     status(&url, &known_as_bob).exits(0);
     status(&url, &known)
@@ -401,6 +417,14 @@ pub(crate) fn a_server_beyond_this_machine_wants_tls_or_a_word() {
     server(&["--existing", "--tls-cert", "x", "--tls-key", "x"])
         .exits(2)
         .says("cannot be used with");
+    // Nor does one without users serve other machines, whatever the network is.
+    server(&["--open", "--plain"])
+        .exits(2)
+        .says("a server without users accepts everybody")
+        .says("help: listen on 127.0.0.1, or have users");
+    server(&["--open", "--users", "users"])
+        .exits(2)
+        .says("cannot be used with");
     server(&["--store-max", "much"])
         .exits(2)
         .says("--store-max");
@@ -423,7 +447,7 @@ pub(crate) fn check_names_each_command_that_is_not_allowed() {
         "lab: outside\nkind: namespaces\nexternal: { station_a: eth1, station_b: eth2 }\n",
     );
     let check = |allowed: &str, campaign: &str| {
-        sandbox.write("allow", allowed);
+        write_trusted(&sandbox, "allow", allowed);
         let words = ["check", "--lab", "lab.yaml", campaign, "--allow", "allow"];
         end(&mut sandbox.program(&words))
     };

@@ -64,7 +64,8 @@ fn assert_every_frame_came(sandbox: &Sandbox, cell: &str, outcome: &Value) {
     let last = trials.last().expect("a frame trial");
     assert!(last["sent"].as_u64() > Some(100), "{cell}: {last}");
     let busy = sandbox.busy_warnings();
-    if last["sent"] != last["received"] && !busy.is_empty() {
+    let all_came = last["sent"] == last["intended"] && last["received"] == last["sent"];
+    if !all_came && !busy.is_empty() {
         crate::busy::too_busy(format!("{cell}: {}", busy.join(", ")));
     }
     assert_eq!(last["sent"], last["intended"], "{cell}");
@@ -79,7 +80,7 @@ pub(crate) fn the_lab_in_memory_measures_without_any_privilege() {
     sandbox.write("campaign.yaml", IN_MEMORY);
     let mut run = sandbox.program(&["run", "campaign.yaml", "--lab", "memory"]);
     if nix::unistd::geteuid().is_root() {
-        let mode = std::fs::Permissions::from_mode(0o777);
+        let mode = std::fs::Permissions::from_mode(0o1777);
         std::fs::set_permissions(sandbox.path(""), mode).expect("the folder is ours");
         // The user `nobody` has no capabilities, and the program needs none.
         run.uid(65534).gid(65534).env("TMPDIR", sandbox.path(""));

@@ -12,6 +12,7 @@ mod boxes;
 mod clocks;
 mod errors;
 mod gateway;
+mod lent;
 mod pods;
 mod readings;
 mod reboot;
@@ -38,6 +39,10 @@ pub(crate) use errors::{
     more_cores_than_a_host_has_fail_the_cell_with_its_name, what_a_login_shell_prints_is_ignored,
 };
 pub(crate) use gateway::one_gateway_alone_is_measured_between_two_hosts_of_two_clocks;
+pub(crate) use lent::{
+    a_stopped_or_killed_station_loses_no_interface,
+    an_interface_under_that_of_the_session_is_refused,
+};
 pub(crate) use pods::pods_are_reached_by_kubectl;
 pub(crate) use readings::each_host_is_read_for_itself;
 pub(crate) use reboot::a_run_waits_for_a_host_that_reboots_and_goes_on;
@@ -81,7 +86,7 @@ struct Place {
 impl Place {
     /// `options` are further ones of `unshare`.
     fn new(sandbox: &Sandbox, options: &[&str]) -> Self {
-        let script = "mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /var/tmp && mkdir /run/sshd && \
+        let script = "mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /var/tmp && mkdir -m 755 /run/sshd && \
                       ip link set lo up && echo ready && exec cat";
         let mut holder = sandbox.command("unshare");
         holder.args(["--net", "--mount", "--propagation", "private"]);
@@ -381,6 +386,15 @@ pub(crate) fn a_host_is_sent_the_program_and_keeps_nothing() {
     sandbox.measured(ended);
     hosts.assert_free(&sandbox);
     assert_eq!(hosts.hosts[0].run(folders), before);
+    // The host's agent awaits the tools that it asks for their versions itself.
+    let journal = String::from_utf8(sandbox.run_file("journal.jsonl")).expect("UTF-8");
+    let header = journal.lines().next().expect("a header");
+    let header: Value = serde_json::from_str(header).expect("JSON");
+    for host in ["a", "b"] {
+        let tools = &header["environment"]["hosts"][host]["tools"];
+        let version = tools["ping"].as_str().expect("ping is there");
+        assert_ne!(version, "?", "{host}: {tools}");
+    }
 }
 
 const PING: &str = "\
@@ -477,7 +491,7 @@ pub(crate) fn a_host_that_cannot_be_used_is_refused_in_words() {
     refused(
         &good.replacen("interface: cable0", "interface: cable7", 1),
         "the lab's `hosts.a`: there is no interface `cable7` on that machine",
-        "cable0",
+        "cable0; one that a run has borrowed is back when that run ends",
     );
     refused(
         &good.replacen("interface: cable0", "interface: m0", 1),
@@ -501,6 +515,14 @@ pub(crate) fn a_host_that_cannot_be_used_is_refused_in_words() {
         &good,
         "Host key verification failed",
         "compare the host's key",
+    );
+    // As after a new installation of the host.
+    let other = fs::read_to_string(sandbox.path("user.pub")).expect("a key");
+    sandbox.write("known_hosts", &format!("10.99.0.2 {other}"));
+    refused(
+        &good,
+        "has changed and you have requested strict checking",
+        "forget the old key with `ssh-keygen -R HOST`",
     );
     sandbox.write("known_hosts", &kept);
     fs::rename(sandbox.path("user"), sandbox.path("other")).expect("a key");

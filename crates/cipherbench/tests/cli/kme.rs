@@ -24,7 +24,7 @@ faults: 127.0.0.1:0
 /// Creates an authority, certificates of both KMEs and of one SAE, and the configuration.
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
-    std::fs::create_dir(sandbox.path("authority")).expect("a new folder");
+    sandbox.make_folder("authority");
     end(&mut sandbox.program(&["keys", "authority", "authority"])).exits(0);
     for name in ["kme-a", "kme-b", "gw1"] {
         let words = ["keys", "certificate", "--authority", "authority", name];

@@ -3,6 +3,7 @@
 //! Tests that need a lab are skipped, with the reason, where none can be built. `UPDATE_GOLDEN=1
 //! cargo test -p cipherbench` rewrites the expected texts in `golden/`.
 
+mod attack;
 #[path = "../../../measure/trial/tests/lab/busy.rs"]
 mod busy;
 mod compare;
@@ -23,6 +24,7 @@ mod support;
 mod texts;
 mod trust;
 
+use fleet::attack as fleet_attack;
 use libtest_mimic::{Arguments, Completion, Trial};
 use std::process::ExitCode;
 
@@ -68,6 +70,8 @@ fn main() -> ExitCode {
             lint_ends_with_1_on_an_error_and_with_2_on_a_file_that_it_cannot_read,
             check_reports_all_mistakes_of_a_file,
             check_says_ok_for_the_shipped_files_on_hosts_that_have_their_cores,
+            check_shows_one_mistake_in_many_places_and_labs_once,
+            a_length_may_have_its_unit,
             check_refuses_what_this_host_or_a_named_lab_lacks,
             check_recognises_configurations_and_says_what_it_took_a_file_for,
             cores_that_this_host_lacks_are_reported_with_the_other_mistakes,
@@ -78,6 +82,12 @@ fn main() -> ExitCode {
             keys_are_created_once_and_never_overwritten,
             certificates_are_created_once_and_for_valid_names_only,
             a_ppk_is_the_same_in_both_files,
+        ),
+        tests!(None, attack:
+            inputs_without_an_end_are_refused_at_once,
+            a_journal_of_others_gives_a_terminal_no_orders,
+            a_file_of_others_gives_a_terminal_no_orders,
+            root_runs_no_program_of_another_user,
         ),
         tests!(None, programs:
             check_and_plan_warn_of_missing_programs,
@@ -98,12 +108,18 @@ fn main() -> ExitCode {
         tests!(None, compare:
             old_cut_and_repeated_runs_are_compared_or_refused_with_their_place,
         ),
+        tests!(no_fleet, fleet_attack:
+            a_default_server_accepts_only_the_users_that_its_first_start_made,
+            no_command_and_no_page_writes_where_a_list_in_the_archive_leads,
+            pages_of_other_sites_read_nothing_and_make_serve_write_nothing,
+        ),
         tests!(no_fleet, fleet:
             users_do_what_they_may_and_a_campaign_loads_what_the_agent_allows,
         ),
         tests!(None, devices:
             unknown_and_unusable_devices_are_reported,
             a_functional_trial_ends_in_a_table,
+            nobody_else_may_write_to_a_run_whatever_the_umask_is,
             a_device_with_wrong_results_exits_1,
         ),
         tests!(None, speed:
@@ -137,6 +153,8 @@ fn main() -> ExitCode {
             a_run_waits_for_a_host_that_reboots_and_goes_on,
             a_tester_that_sleeps_frees_its_hosts,
             a_host_that_cannot_be_used_is_refused_in_words,
+            an_interface_under_that_of_the_session_is_refused,
+            a_stopped_or_killed_station_loses_no_interface,
             a_host_of_another_kind_or_version_is_refused_in_words,
             a_host_whose_disk_is_full_is_refused_and_keeps_nothing,
             a_program_that_arrives_damaged_is_refused_and_keeps_nothing,
@@ -155,7 +173,9 @@ fn main() -> ExitCode {
             a_lab_name_in_use_is_refused,
         ),
         tests!(no_lab, encrypt:
+            networks_are_closed_and_opened_without_an_encryptor,
             two_gateways_carry_a_ping_count_it_and_stop_cleanly,
+            two_hosts_in_five_lines_reach_each_other_as_documented,
             a_wrong_key_file_is_refused,
             an_address_in_use_is_refused,
         ),
@@ -184,6 +204,7 @@ fn main() -> ExitCode {
         tests!(no_lab, programs: cells_without_their_programs_are_left_out_on_request_and_measured_later),
         tests!(no_fleet, fleet:
             a_campaign_goes_through_a_fleet_and_comes_back_whole,
+            a_job_goes_to_the_lab_that_its_campaign_names_and_submit_says_if_none_is_there,
             a_server_has_tls_and_follows_its_users_and_its_certificate,
             a_fleet_is_seen_in_a_browser_and_a_run_is_followed_line_by_line,
         ),

@@ -370,7 +370,8 @@ pub(crate) fn a_route_past_the_tunnel() {
             lab.script(
                 clear,
                 &format!(
-                    "ip rule {add} pref 1 iif {clear} lookup 77; \
+                    "nft delete table ip cipherbench-cb0 2>/dev/null; \
+                     ip rule {add} pref 1 iif {clear} lookup 77; \
                      ip route {add} default via {next} dev {gateway} table 77"
                 ),
             );

@@ -4,9 +4,9 @@
 use crate::busy;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::Read;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -44,7 +44,11 @@ impl Sandbox {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let sandbox = Self {
-            folder: tempfile::tempdir().expect("a folder for temporary files"),
+            // Root runs nothing from a folder that others could change, as a umask may allow.
+            folder: tempfile::Builder::new()
+                .permissions(Permissions::from_mode(0o755))
+                .tempdir()
+                .expect("a folder for temporary files"),
             mark: format!("t{}-{number}", std::process::id()),
             host: Host::now(),
         };
@@ -64,8 +68,18 @@ impl Sandbox {
         &self.mark
     }
 
+    /// Writes a file that only its owner can change, whatever the umask is.
     pub(crate) fn write(&self, name: &str, content: &str) {
-        fs::write(self.path(name), content).expect("the folder can be written to");
+        let path = self.path(name);
+        fs::write(&path, content).expect("the folder can be written to");
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("our own file");
+    }
+
+    /// Makes a folder that only its owner can change, whatever the umask is.
+    pub(crate) fn make_folder(&self, name: &str) {
+        let path = self.path(name);
+        fs::create_dir(&path).expect("a new folder");
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("our own folder");
     }
 
     /// A command that runs in the folder and is marked.
@@ -188,7 +202,7 @@ impl Sandbox {
     ) -> &'c mut Command {
         let folder = self.path("bin");
         if !folder.exists() {
-            fs::create_dir(&folder).expect("a new folder");
+            self.make_folder("bin");
             for place in ["/usr/sbin", "/usr/bin", "/sbin", "/bin"] {
                 for entry in fs::read_dir(place).expect("a folder of programs").flatten() {
                     let name = entry.file_name();

@@ -123,6 +123,19 @@ pub(crate) fn lint_ends_with_1_on_an_error_and_with_2_on_a_file_that_it_cannot_r
     );
     let found: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
     assert_eq!(found["counts"]["exceeds-link"], 1);
+    let unread = &found["unreadable"][0];
+    assert_eq!(
+        (&unread["file"], &unread["line"]),
+        (&"merged.csv".into(), &6.into())
+    );
+    let ended = end(&mut sandbox.program(&["lint", "merged.csv", "good.csv"])).exits(2);
+    assert!(
+        ended.stdout.ends_with(
+            "not checked: 1 of 2 files, for 1 place that cannot be read; no finding in the others\n"
+        ),
+        "{}",
+        ended.stdout
+    );
     let ended = end(&mut sandbox.program(&["lint", "--sarif", "fast.csv"])).exits(1);
     let log: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
     let result = &log["runs"][0]["results"][0];
@@ -210,6 +223,58 @@ pub(crate) fn check_says_ok_for_the_shipped_files_on_hosts_that_have_their_cores
             assert!(ended.stdout.starts_with("ok  "), "{}", ended.stdout);
         }
     }
+}
+
+pub(crate) fn check_shows_one_mistake_in_many_places_and_labs_once() {
+    let sandbox = Sandbox::new();
+    let losses: Vec<String> = (1..=8)
+        .map(|n| format!("l{n}: {{ loss: {n} % }}"))
+        .collect();
+    let names: Vec<String> = (1..=8).map(|n| format!("l{n}")).collect();
+    let text = format!(
+        "campaign: c\nimpairments:\n  {}\nduts: [direct]\ntrials:\n  - tcp: {{ mtu: 1400 B, impair: [{}] }}\n",
+        losses.join("\n  "),
+        names.join(", ")
+    );
+    sandbox.write("weather.yaml", &text);
+    sandbox.write("one.yaml", "lab: one\nlink_rate: 1 Gbit/s\n");
+    sandbox.write("two.yaml", "lab: two\nlink_rate: 2 Gbit/s\n");
+    let refused =
+        end(&mut sandbox.program(&["check", "weather.yaml", "one.yaml", "two.yaml"])).exits(2);
+    let refused = refused
+        .says("the lab has no element that impairs its path")
+        .says("also: weather.yaml:")
+        .says("in labs one, two")
+        .says("1 mistake in weather.yaml, checked in 2 labs");
+    assert_eq!(
+        refused.stderr.matches("error: ").count(),
+        1,
+        "{}",
+        refused.stderr
+    );
+}
+
+pub(crate) fn a_length_may_have_its_unit() {
+    let sandbox = Sandbox::new();
+    let speed = |size: &str| {
+        let words = [
+            "speed",
+            "--engine",
+            "aws-lc",
+            "--direction",
+            "seal",
+            "--duration",
+            "1 ms",
+            "--sizes",
+            size,
+        ];
+        end(&mut sandbox.program(&words))
+    };
+    speed("64B").exits(0);
+    speed("64 B,128").exits(0);
+    speed("64K")
+        .exits(2)
+        .says("write whole bytes from 1 to 65535");
 }
 
 pub(crate) fn check_refuses_what_this_host_or_a_named_lab_lacks() {
@@ -455,4 +520,14 @@ pub(crate) fn doctor_reports_what_this_host_can_measure() {
             "a bad finding says why it matters: {finding}"
         );
     }
+    // Of hosts, what is wrong with each is an error, once.
+    let lab = "lab: gone\nkind: hosts\nhosts:\n  a: { reach: /bin/false a, interface: eth1 }\n  \
+               b: { reach: /bin/false b, interface: eth1 }\n";
+    sandbox.write("gone.yaml", lab);
+    let ended = end(&mut sandbox.program(&["doctor", "--lab", "gone.yaml"])).exits(3);
+    let errors = ended.stdout.matches("error: ").count();
+    assert_eq!(errors, 2, "{}", ended.stdout);
+    let words = ["doctor", "--lab", "gone.yaml", "--json"];
+    let ended = end(&mut sandbox.program(&words)).exits(3);
+    assert!(!ended.stdout.contains("error: "), "{}", ended.stdout);
 }

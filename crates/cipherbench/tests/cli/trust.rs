@@ -1,8 +1,8 @@
 //! `resume` of journals that this user began, and of others.
 
 use crate::support::{PROGRAM, Sandbox, end};
-use campaign::plan::{Host, Hosts, LabKind};
 use nix::sys::stat::{Mode, stat};
+use plan::{Host, Hosts, LabKind};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

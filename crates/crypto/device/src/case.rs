@@ -108,7 +108,8 @@ impl Case {
     }
 
     /// Makes an input that is not authentic or not well-formed and must be refused: a changed byte
-    /// in a signature or ciphertext, wrong padding, a length that is not a multiple of the block.
+    /// in a signature, in the signed message (odd variants) or in a ciphertext, wrong padding, a
+    /// length that is not a multiple of the block.
     /// `None` where every input is valid: hashes, MACs, stream modes.
     ///
     /// # Errors
@@ -140,10 +141,14 @@ impl Case {
             input.push(0);
             return Ok(Some(Self::refused(operation, input, forbidden)));
         }
-        // The first byte of an RSA number is kept, so that it stays below the modulus.
+        let signature = signature_bytes(operation).unwrap_or_default();
         let place = match (family, operation.action) {
+            // The signature of another message is well-formed: a device that looks only at its
+            // padding or range accepts it.
+            (_, Action::Verify) if variant % 2 == 1 && input.len() > signature => input.len() - 1,
+            // The first byte of an RSA number is kept, so that it stays below the modulus.
             (Family::Rsa(bits, _), _) => usize::from(bits) / 16,
-            (_, Action::Verify) => signature_bytes(operation).unwrap_or_default() / 2,
+            (_, Action::Verify) => signature / 2,
             _ => input.len() - 1,
         };
         input[place] ^= 1 << (variant % 8);

@@ -5,7 +5,12 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use guard::Lines;
+
 use crate::threads::lock;
+
+/// Every order is shorter.
+pub(crate) const LINE_BYTES_MAX: usize = 64;
 
 /// The orders received so far. Threads can wait for the next one; [`Orders::nudge`] wakes them.
 #[derive(Debug, Default)]
@@ -26,8 +31,8 @@ impl Orders {
         let orders = Arc::new(Self::default());
         let receiver = Arc::clone(&orders);
         thread::spawn(move || {
-            for line in input.lines() {
-                match line.as_deref().map(str::trim) {
+            for line in Lines::new(input, LINE_BYTES_MAX) {
+                match line.as_ref().map(|line| line.text.trim()) {
                     Ok("go") => receiver.change(|received| received.go = true),
                     Ok("") => {}
                     // An unknown line ends the trial, so that no order is lost.

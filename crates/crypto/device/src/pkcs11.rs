@@ -15,6 +15,7 @@
 
 mod key;
 mod mechanism;
+mod raw;
 mod softhsm;
 mod token;
 

@@ -8,6 +8,9 @@
 use operation::device::{Facts, KatRow};
 use serde::{Deserialize, Serialize};
 
+/// More of a line than this is not read; the longest one has the latencies of a fatigue trial.
+pub const LINE_BYTES_MAX: usize = 16 << 20;
+
 /// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -74,6 +77,12 @@ pub struct Speed {
     pub checked_measured: u64,
     /// Wrong results among these.
     pub wrong: u64,
+    /// Verdicts on invalid inputs, where the operation gives one; in no other count of results.
+    #[serde(default)]
+    pub invalid: u64,
+    /// Of those, inputs that were accepted.
+    #[serde(default)]
+    pub accepted: u64,
     /// Latency of single operations in nanoseconds: 50th, 99th percentile and largest, of a sample.
     pub latency_ns: [u64; 3],
     /// Operations in that duration by the device's own counter; `None` where it has none.

@@ -1,17 +1,22 @@
 //! A worker: one process, one device, one trial. [`crate::report`] defines its input and output.
 
 use std::env;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::thread;
 
+use guard::Lines;
+
 use crate::operation::device::{DeviceKind, DeviceTest};
-use crate::orders::Orders;
+use crate::orders::{self, Orders};
 use crate::pkcs11::SoftHsm;
-use crate::report::{Fatigue, Line};
+use crate::report::{Fatigue, LINE_BYTES_MAX, Line};
 use crate::spec::Spec;
 use crate::{Device, DeviceError, Keys, fatigue, kat, open, speed};
+
+/// A spec is far shorter.
+const SPEC_BYTES_MAX: usize = 16 << 20;
 
 /// Runs the trial that the first line of `input` specifies and reports it on `output`.
 ///
@@ -22,8 +27,10 @@ use crate::{Device, DeviceError, Keys, fatigue, kat, open, speed};
 /// Errors of writing to `output`, which end the trial.
 pub fn serve(input: impl Read + Send + 'static, output: impl Write) -> io::Result<()> {
     let mut input = BufReader::new(input);
-    let mut line = String::new();
-    input.read_line(&mut line)?;
+    let first = Lines::new(&mut input, SPEC_BYTES_MAX).next();
+    let line = first
+        .transpose()?
+        .map_or_else(String::new, |line| line.text);
     let mut writer = LineWriter {
         output,
         failed: None,
@@ -185,16 +192,19 @@ fn run_child(
     orders.write_all(line.as_bytes())?;
     // This thread ends with the input, or with the next order after the child has ended.
     thread::spawn(move || {
-        for line in input.lines().map_while(Result::ok) {
-            if orders.write_all(format!("{line}\n").as_bytes()).is_err() {
+        for line in Lines::new(input, orders::LINE_BYTES_MAX).map_while(Result::ok) {
+            if orders
+                .write_all(format!("{}\n", line.text).as_bytes())
+                .is_err()
+            {
                 return;
             }
         }
     });
-    for line in BufReader::new(lines).split(b'\n') {
-        let mut line = line?;
-        line.push(b'\n');
-        writer.write_bytes(&line);
+    for line in Lines::new(BufReader::new(lines), LINE_BYTES_MAX) {
+        let mut line = line?.text;
+        line.push('\n');
+        writer.write_bytes(line.as_bytes());
         if writer.failed.is_some() {
             return Ok(None);
         }

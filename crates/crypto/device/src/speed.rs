@@ -10,6 +10,9 @@
 //!    results of all operations are verified until they are enough.
 //! 4. Threads are stopped. Results that could not be compared at once are verified.
 //!
+//! Operations that give a verdict ([`Operation::gives_verdict`]) have invalid inputs among the
+//! examined ones. A refusal of these is a completed operation.
+//!
 //! Between two operations the loop only takes the next input of a ring, and does a comparison and
 //! one store to memory that no other thread writes ([`Job::repeat`]), so that the device is
 //! measured.
@@ -114,8 +117,16 @@ pub(crate) fn measure(
             Case::valid(operation, bytes, variant, keys, &*maker)
         })
         .collect::<Result<Vec<_>, _>>()?;
+    let invalid = (0..cases.len() as u64)
+        .filter(|_| operation.gives_verdict())
+        .filter_map(|number| {
+            let variant = keys.seed.wrapping_add(number);
+            Case::invalid(operation, bytes, variant, keys, &*maker).transpose()
+        })
+        .collect::<Result<Vec<_>, _>>()?;
     let plan = Plan::new(
         &cases,
+        &invalid,
         examination.needed,
         test.concurrency,
         test.duration_ns,
@@ -251,18 +262,35 @@ impl Trial<'_> {
         let mut samples = Samples::default();
         let mut count = Count::new(tally);
         let mut unexamined = 0;
+        let mut refusal = Refusal::default();
         loop {
             let phase = self.phase.load(Ordering::Relaxed);
             if phase == phase::OVER {
                 return samples;
             }
             job.repeat(unexamined, &mut inputs, output, &mut count);
+            let is_measured = phase == phase::MEASURED;
+            if let Some(case) = sampler.invalid(is_measured) {
+                let begin = Instant::now();
+                let result = job.run(self.plan.invalid[case].input(), output);
+                let took = begin.elapsed().as_nanos() as u64;
+                let result = match result {
+                    Err(DeviceError::Failed(_)) if refusal.is_error(self, case, job) => {
+                        output.clear();
+                        Ok(false)
+                    }
+                    result => result,
+                };
+                count.add(result.is_ok());
+                sampler.examine_invalid(case, &result, output);
+                unexamined = sampler.gap(took, is_measured);
+                continue;
+            }
             let (case, input) = inputs.next();
             let begin = Instant::now();
             let result = job.run(input, output);
             let took = begin.elapsed().as_nanos() as u64;
             count.add(matches!(result, Ok(true)));
-            let is_measured = phase == phase::MEASURED;
             if is_measured {
                 samples.add(took);
             }
@@ -286,34 +314,48 @@ impl Trial<'_> {
         let mut sent = VecDeque::with_capacity(depth);
         let mut count = Count::new(tally);
         let mut unexamined = 0;
+        // The invalid input that is submitted next.
+        let mut next_invalid = None;
         let mut completed = Instant::now();
         loop {
             let phase = self.phase.load(Ordering::Relaxed);
+            let is_measured = phase == phase::MEASURED;
             while phase != phase::OVER && sent.len() < depth {
                 let now = Instant::now();
-                let (case, input) = inputs.next();
+                let invalid: Option<usize> = next_invalid.take();
+                let (case, input) = match invalid {
+                    Some(case) => (case, self.plan.invalid[case].input()),
+                    None => inputs.next(),
+                };
                 if queue.submit(input).is_err() {
                     count.add(false);
                     break;
                 }
-                sent.push_back((now, case));
+                sent.push_back((now, case, invalid.is_some()));
             }
-            let Some((begin, case)) = sent.pop_front() else {
+            let Some((begin, case, is_invalid)) = sent.pop_front() else {
                 match phase {
                     phase::OVER => return samples,
                     _ => continue,
                 }
             };
             let result = queue.complete(output);
+            if is_invalid {
+                count.add(result.is_ok());
+                sampler.examine_invalid(case, &result, output);
+                continue;
+            }
             let succeeded = matches!(result, Ok(true));
             count.add(succeeded);
-            let is_measured = phase == phase::MEASURED;
             let before = std::mem::replace(&mut completed, Instant::now());
             if succeeded && is_measured {
                 samples.add((completed - begin).as_nanos() as u64);
             }
             if unexamined == 0 || !is_measured {
                 sampler.examine(case, &result, output, is_measured);
+                // One valid input and, with the same probability as in the other loop, an invalid
+                // one after it.
+                next_invalid = sampler.invalid(is_measured);
                 // Operations overlap: what each costs is the time since the one before it.
                 let took = (completed - before).as_nanos() as u64;
                 unexamined = sampler.gap(took, is_measured);
@@ -419,12 +461,36 @@ impl Trial<'_> {
             checked: verified.checked,
             checked_measured: verified.measured.min(operations),
             wrong: verified.wrong,
+            invalid: verified.invalid,
+            accepted: verified.accepted,
             latency_ns: [quantile(50), quantile(99), samples_max.unwrap_or(0)],
             device_operations: last
                 .device_operations
                 .zip(first.device_operations)
                 .map(|(last, first)| last - first),
         }
+    }
+}
+
+/// Whether a device refuses invalid inputs by reporting a failure, as some tokens do.
+#[derive(Default)]
+struct Refusal {
+    by_error: bool,
+}
+
+impl Refusal {
+    /// Whether a failure at an invalid input was a refusal: then the device does a valid input
+    /// right, and fails at the invalid one again. It is tried until it is so once; these operations
+    /// are in no count.
+    fn is_error(&mut self, trial: &Trial<'_>, case: usize, job: &mut dyn Job) -> bool {
+        let mut output = Vec::new();
+        self.by_error = self.by_error
+            || (job.run(trial.inputs[0], &mut output) == Ok(true)
+                && trial.plan.cases[0].check(true, &output, None).is_ok()
+                && job
+                    .run(trial.plan.invalid[case].input(), &mut output)
+                    .is_err());
+        self.by_error
     }
 }
 

@@ -323,6 +323,24 @@ impl Operation {
         Some(Self { action, ..self })
     }
 
+    /// Whether its result says whether the input is authentic or well-formed: verification, opening
+    /// by AEADs, decryption with OAEP. A device that accepts everything without work would pass
+    /// where all inputs are valid.
+    #[must_use]
+    pub const fn gives_verdict(self) -> bool {
+        match self.action {
+            Action::Verify => true,
+            Action::Decrypt => matches!(
+                self.algorithm.family,
+                Family::Gcm(_)
+                    | Family::ChaCha20Poly1305
+                    | Family::Mgm(_)
+                    | Family::Rsa(_, Padding::Oaep | Padding::OaepSha256)
+            ),
+            Action::Digest | Action::Encrypt | Action::Sign => false,
+        }
+    }
+
     /// Whether the same key and input always give the same output. Otherwise a result can only be
     /// verified by the [`Self::inverse`].
     #[must_use]

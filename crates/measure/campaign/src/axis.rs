@@ -2,6 +2,7 @@
 //!
 //! Checks between axes only report: a file with anything reported gives no campaign.
 
+use plan::is_congestion;
 use std::time::Duration;
 use units::{Bytes, Layer};
 use yaml::{Map, Node, Place, Reported, Spanned};
@@ -114,11 +115,6 @@ fn read_values<'d, T: Clone + PartialEq>(
 /// Most cores of a station.
 pub(crate) const CORES_MAX: u16 = 128;
 
-/// Times of a campaign are below a day, so they fit.
-pub(crate) fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
 /// Smallest MTU of a campaign: what every IPv4 host must take whole (RFC 791 §3.1).
 pub(crate) const MTU_MIN: u64 = 576;
 /// Largest MTU of a campaign: what switches and adapters that know jumbo frames have in common.
@@ -144,8 +140,6 @@ pub(crate) fn mtu(node: Node<'_>, max: u64) -> Result<u16, Reported> {
     Err(node.mistake(what, format!("write a size from {MTU_MIN} B to {max} B")))
 }
 
-/// The kernel's names are no longer (`TCP_CA_NAME_MAX`).
-const CONGESTION_NAME_MAX: usize = 15;
 /// Smallest step of times, and of what iperf3 reports (`-i`).
 const STEP: Duration = Duration::from_millis(100);
 /// iperf3 runs no longer (`-t`).
@@ -162,12 +156,6 @@ pub(crate) fn congestion(node: Node<'_>) -> Result<String, Reported> {
     let help =
         "write one of /proc/sys/net/ipv4/tcp_allowed_congestion_control, for example `cubic`";
     Err(node.mistake(what, help))
-}
-
-/// Whether the kernel can have a congestion control of this name.
-pub(crate) fn is_congestion(name: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    !name.is_empty() && name.len() <= CONGESTION_NAME_MAX && name.bytes().all(fits)
 }
 
 /// Measured time.

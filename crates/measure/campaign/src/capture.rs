@@ -1,6 +1,6 @@
 //! The key `capture` of a campaign.
 
-use crate::plan::{Capture, CapturePoint, Keep};
+use plan::{Capture, CapturePoint, Keep};
 use units::Bytes;
 use yaml::{Map, Node, Reported, Spanned};
 

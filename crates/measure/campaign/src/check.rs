@@ -5,7 +5,7 @@ use crate::expand::Draft;
 use crate::frames::{LINK_MTU_MIN, packet_bytes_max};
 use crate::host::HostFacts;
 use crate::lab::LabFile;
-use crate::plan::{
+use plan::{
     Adapter, Axis, DataPath, Direction, Disturbed, Event, Failure, FrameTest, Hosts, IpVersion,
     L2tpEncapsulation, LabKind, LatencyPath, Measurement, Mode, PortKind, Procedure, Traffic,
 };

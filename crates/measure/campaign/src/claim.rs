@@ -7,7 +7,7 @@ mod selector;
 use crate::dut::Listed;
 use crate::expand::Draft;
 use crate::frames::rate::{self, Rate};
-use crate::plan::{Bound, Claim, ClaimUnit, Coordinate, Measurement, Percentile, Procedure};
+use plan::{Bound, Claim, ClaimUnit, Coordinate, Measurement, Percentile, Procedure};
 use std::time::Duration;
 use units::{BitRate, FrameRate, Layer, Ratio};
 use yaml::{Map, Node, Reported, Spanned};
@@ -335,7 +335,7 @@ fn figure(node: Node<'_>, (trial, measure): (&str, Measure)) -> Result<(u64, Cla
         }),
         Measure::Time => {
             let time = node.duration(Duration::from_nanos(1)..=TIME_MAX)?;
-            Ok((crate::axis::nanos(time), ClaimUnit::Ns))
+            Ok((plan::nanos(time), ClaimUnit::Ns))
         }
     }
 }

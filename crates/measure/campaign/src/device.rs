@@ -1,16 +1,16 @@
 //! Trials of crypto devices as configured: `kat`, `speed` and `fatigue`.
 //!
 //! To add one: a variant of [`DeviceTrial`] and of [`plan::DeviceTest`], its time in
-//! [`crate::estimate`], its words in `text`, and its table in `docs/campaign.md`.
+//! [`plan::estimate`], its words in `text`, and its table in `docs/campaign.md`.
 
 mod operations;
 mod points;
 
-use crate::axis::{AxisValues, RUN_MAX, axis, nanos};
+use crate::axis::{AxisValues, RUN_MAX, axis};
 use crate::dut;
-use crate::plan::{self, Adapter, DeviceKind, DeviceTest, Workers};
 use operation::{Algorithm, Operation};
 use operations::{block_bytes, read_algorithms, read_operations};
+use plan::{self, Adapter, DeviceKind, DeviceTest, Workers, nanos};
 use std::time::Duration;
 use units::Bytes;
 use yaml::{Map, Node, Reported, Spanned};

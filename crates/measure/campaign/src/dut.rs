@@ -1,9 +1,80 @@
 //! Devices under test: the lists `duts` and `devices` of a campaign.
 
-use crate::adapter::entry::{DUTS_MAX, Entry};
-use crate::adapter::{self, STRAIGHT};
-use crate::plan::{Adapter, Dut};
-use yaml::{Node, Place, Reported};
+mod cipherbench;
+mod device;
+mod entry;
+mod external;
+mod forwarder;
+mod l2tpv3;
+mod openvpn;
+mod strongswan;
+mod xfrm;
+
+use entry::{DUTS_MAX, Entry};
+use plan::{Adapter, Dut, STRAIGHT, WireGuard, WireGuardProgram};
+use yaml::{Map, Node, Place, Reported};
+
+/// Reads the settings of one kind, each of which may be a list.
+type Reader = fn(&Map<'_>) -> Result<Entry<Adapter>, Reported>;
+
+/// The kinds that campaigns can name under `duts`.
+const KINDS: &[(&str, Reader)] = &[
+    ("direct", |map| Entry::plain(map, "direct", Adapter::Direct)),
+    (STRAIGHT, |map| {
+        Entry::plain(map, STRAIGHT, Adapter::STRAIGHT)
+    }),
+    ("router", |map| {
+        Ok(forwarder::read_router(map)?.map(|nat| Adapter::Router { nat }))
+    }),
+    ("bridge", |map| Entry::plain(map, "bridge", Adapter::Bridge)),
+    ("cipherbench", |map| {
+        Ok(cipherbench::read(map)?.map(Adapter::Cipherbench))
+    }),
+    (WireGuardProgram::Kernel.name(), |map| {
+        wireguard(map, WireGuardProgram::Kernel)
+    }),
+    (WireGuardProgram::Go.name(), |map| {
+        wireguard(map, WireGuardProgram::Go)
+    }),
+    (WireGuardProgram::Boringtun.name(), |map| {
+        wireguard(map, WireGuardProgram::Boringtun)
+    }),
+    (WireGuardProgram::Gotatun.name(), |map| {
+        wireguard(map, WireGuardProgram::Gotatun)
+    }),
+    ("strongswan", |map| {
+        Ok(strongswan::read(map)?.map(Adapter::StrongSwan))
+    }),
+    ("openvpn", |map| {
+        Ok(openvpn::read(map)?.map(Adapter::OpenVpn))
+    }),
+    ("xfrm", |map| Ok(xfrm::read(map)?.map(Adapter::Xfrm))),
+    ("l2tpv3", |map| Ok(l2tpv3::read(map)?.map(Adapter::L2tpv3))),
+    ("external", |map| {
+        Ok(external::read(map)?.map(Adapter::External))
+    }),
+];
+
+/// A program that implements WireGuard is a kind of its own.
+fn wireguard(map: &Map<'_>, program: WireGuardProgram) -> Result<Entry<Adapter>, Reported> {
+    Entry::plain(
+        map,
+        program.name(),
+        Adapter::WireGuard(WireGuard { program }),
+    )
+}
+
+/// Reads one entry of `duts`.
+fn read_dut(node: Node<'_>) -> Result<(Entry<Adapter>, Place), Reported> {
+    let (reader, body) = node.variant("DUT", KINDS)?;
+    body.map(|map| Ok((reader(map)?, map.node().place())))
+}
+
+/// Reads one entry of `devices`.
+fn read_device(node: Node<'_>) -> Result<(Entry<Adapter>, Place), Reported> {
+    let (entry, place) = device::read(node)?;
+    Ok((entry.map(Adapter::Device), place))
+}
 
 /// A DUT of the campaign.
 #[derive(Debug, Clone)]
@@ -17,21 +88,21 @@ pub(crate) struct Listed {
 /// Reads the list of DUTs, all names distinct.
 pub(crate) fn read_all(node: Node<'_>) -> Result<Vec<Listed>, Reported> {
     let empty = ("no DUT is given", "the baseline is `- direct`");
-    read_list(node, adapter::read, empty)
+    read_list(node, read_dut, empty)
 }
 
 /// Reads the list of crypto devices, all names distinct.
 pub(crate) fn read_devices(node: Node<'_>) -> Result<Vec<Listed>, Reported> {
     let empty = ("no device is given", "the baseline is `- engine`: our own");
-    read_list(node, adapter::read_devices, empty)
+    read_list(node, read_device, empty)
 }
 
 /// Reads one entry of a list, and finds its place.
-type Reader = fn(Node<'_>) -> Result<(Entry<Adapter>, Place), Reported>;
+type EntryReader = fn(Node<'_>) -> Result<(Entry<Adapter>, Place), Reported>;
 
 fn read_list(
     node: Node<'_>,
-    read: Reader,
+    read: EntryReader,
     (empty, help): (&str, &str),
 ) -> Result<Vec<Listed>, Reported> {
     let mut duts: Vec<Listed> = Vec::new();

@@ -14,16 +14,15 @@ mod point;
 pub(crate) use grid::{CELLS_MAX, Grid};
 pub(crate) use point::Point;
 
-use crate::adapter::STRAIGHT;
 use crate::device;
 use crate::dut::{Listed, names, slug};
 use crate::frames::{self, Given};
 use crate::impairment;
-use crate::plan::{
-    Adapter, Axis, Cell, Coordinate, Disturbed, Dut, Event, ImpairProfile, Measurement, Procedure,
-    group_of,
-};
 use crate::trial::{Kind, Trial};
+use plan::{
+    Adapter, Axis, Cell, Coordinate, Disturbed, Dut, Event, ImpairProfile, Measurement, Procedure,
+    STRAIGHT, group_of,
+};
 use std::collections::{HashMap, HashSet};
 use yaml::{Node, Place, Reported, Spanned};
 

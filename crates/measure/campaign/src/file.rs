@@ -4,16 +4,15 @@ use crate::axis::CORES_MAX;
 use crate::capture;
 use crate::claim;
 use crate::dut;
-use crate::estimate;
 use crate::expand::{self, Draft};
 use crate::host::HostFacts;
 use crate::impairment;
 use crate::lab::{self, LabFile};
-use crate::plan::{
-    Capture, Claim, ImpairProfile, LabKind, Measurement, Order, Plan, PublishedReport,
-};
 use crate::published::{self, OnPath};
 use crate::trial::{self, Kind};
+use plan::{
+    Capture, Claim, ImpairProfile, LabKind, Measurement, Order, Plan, PublishedReport, estimate,
+};
 use std::path::Path;
 use std::time::Duration;
 use units::human::counted;
@@ -21,14 +20,12 @@ use yaml::{Document, Map, Mistake, Mistakes, Place, Reported, Spanned};
 
 /// Times that a cell may be measured.
 const REPEATS_DEFAULT: u32 = 3;
-/// Longest name: it becomes part of a folder's name.
-pub(crate) const NAME_CHARS_MAX: usize = 64;
 const TITLE_CHARS_MAX: usize = 200;
 /// A longer campaign is a slip of a list or a unit.
 const TIME_MAX: Duration = Duration::from_secs(31 * 24 * 3600);
 
 /// The built-in campaigns: name, file and text.
-const BUILT_IN: [(&str, &str, &str); 3] = [
+const BUILT_IN: [(&str, &str, &str); 4] = [
     (
         "quick",
         "campaigns/quick.yaml",
@@ -38,6 +35,11 @@ const BUILT_IN: [(&str, &str, &str); 3] = [
         "memory",
         "campaigns/memory.yaml",
         include_str!("../../../../campaigns/memory.yaml"),
+    ),
+    (
+        "gate",
+        "campaigns/gate.yaml",
+        include_str!("../../../../campaigns/gate.yaml"),
     ),
     (
         "devices",
@@ -147,7 +149,7 @@ fn read_map(map: &Map<'_>, short: Option<&Map<'_>>) -> Result<Campaign, Reported
     // A key that both lack is missing in the file.
     let required = |key| given(key).map_or_else(|| map.required(key), Ok);
     let name = map.required("campaign").and_then(|node| {
-        let name = node.identifier(1..=NAME_CHARS_MAX)?;
+        let name = node.identifier(1..=Plan::NAME_CHARS_MAX)?;
         Ok(node.spanned(name.to_owned()))
     });
     let title = map.with_default("title", String::new(), |node| {
@@ -281,13 +283,14 @@ fn read_map(map: &Map<'_>, short: Option<&Map<'_>>) -> Result<Campaign, Reported
 impl Campaign {
     /// The names of the built-in campaigns.
     #[must_use]
-    pub fn built_in_names() -> [&'static str; 3] {
+    pub fn built_in_names() -> [&'static str; 4] {
         BUILT_IN.map(|(name, ..)| name)
     }
 
     /// The built-in campaign of that name: `quick`, our encryptor on this machine; `memory`, frames
-    /// through it in one process; `devices`, whether our engines and the machine's OpenSSL are
-    /// right, and how fast. Each takes about a minute and a half.
+    /// through it in one process; `gate`, the same for two runs that a gate compares; `devices`,
+    /// whether our engines and the machine's OpenSSL are right, and how fast. Each takes about a
+    /// minute and a half.
     ///
     /// # Panics
     /// Never: the files are part of the program, and tests read them.
@@ -310,6 +313,12 @@ impl Campaign {
     #[must_use]
     pub fn shortened(&self) -> Option<Self> {
         self.short.as_deref().cloned()
+    }
+
+    /// The name of the lab that it names itself.
+    #[must_use]
+    pub const fn named_lab(&self) -> Option<&'static str> {
+        self.lab
     }
 
     /// The built-in lab to measure it in unless another is named: the one that it names, or that of

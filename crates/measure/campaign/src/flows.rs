@@ -1,10 +1,10 @@
 //! Trials of short flows: their axes and their points. A flow is a transaction of the client of
 //! HTTP, without HTTP: a TCP connection that brings one object.
 
-use crate::axis::{self, axis, nanos};
+use crate::axis::{self, axis};
 use crate::expand::Grid;
 use crate::http::{DURATION_DEFAULT, connections, object_bytes, ramp, rate};
-use crate::plan::{Axis, HttpServer, HttpTest};
+use plan::{Axis, HttpServer, HttpTest, nanos};
 use std::time::Duration;
 use yaml::{Map, Reported, Spanned};
 

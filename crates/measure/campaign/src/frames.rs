@@ -1,7 +1,7 @@
 //! Frame trials as configured: axes of the traffic, and procedures.
 //!
-//! To add a procedure: its variant in [`crate::plan::Procedure`] and in [`procedure`], its time in
-//! [`crate::estimate`], its words in `text`, and its table in `docs/campaign.md`.
+//! To add a procedure: its variant in [`plan::Procedure`] and in [`procedure`], its time in
+//! [`plan::estimate`], its words in `text`, and its table in `docs/campaign.md`.
 
 mod check;
 mod disturbed;
@@ -22,7 +22,7 @@ pub(crate) use procedure::{PROCEDURES, Reader};
 
 use crate::axis::{AxisValues, CORES_MAX, axis, required_axis};
 use crate::expand::{Grid, Point};
-use crate::plan::{
+use plan::{
     Axis, Direction, FrameTest, IpVersion, Measurement, PortKind, Ports, Stations, Traffic,
 };
 use procedure::Asked;

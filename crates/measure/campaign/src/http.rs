@@ -1,8 +1,8 @@
 //! Trials over HTTP: their axes, checked one by one and against one another, and their points.
 
-use crate::axis::{self, AxisValues, axis, nanos};
+use crate::axis::{self, AxisValues, axis};
 use crate::expand::Grid;
-use crate::plan::{Axis, HttpClient, HttpServer, HttpTest, HttpVersion, Store};
+use plan::{Axis, HttpClient, HttpServer, HttpTest, HttpVersion, Store, nanos};
 use std::time::Duration;
 use units::Bytes;
 use yaml::{Map, Node, Reported, Spanned};

@@ -1,8 +1,7 @@
 //! Impairment profiles: the map `impairments` of a campaign, and the axis `impair` of its trials.
 
-use crate::axis::nanos;
-use crate::plan::{ImpairProfile, Impairment};
 use impair::{Distribution, Jitter, Loss, Queue, Rate, Reorder};
+use plan::{ImpairProfile, Impairment, nanos};
 use std::time::Duration;
 use units::{Bytes, Layer, Ratio};
 use yaml::{Map, Node, Reported, Spanned};

@@ -4,14 +4,12 @@ pub(crate) mod cables;
 pub(crate) mod hosts;
 
 use crate::axis;
-use crate::plan::{Addresses, Cables, Element, Hosts, LabKind, LabPlan};
+use plan::{Addresses, Cables, Element, Hosts, LabKind, LabPlan, TEST_RANGES, is_test_network};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use units::Layer;
 use yaml::{Document, Map, Mistakes, Node, Prefix, Reported, Spanned};
 
-/// Longest name: it becomes part of names in the kernel.
-pub(crate) const NAME_CHARS_MAX: usize = 32;
 /// The largest MTU of a campaign with room for any encapsulation.
 const CIPHER_MTU_MAX: u64 = 9600;
 
@@ -44,23 +42,6 @@ const BUILT_IN: [(&str, &str, &str); 3] = [
         include_str!("../../../../labs/device.yaml"),
     ),
 ];
-
-/// Ranges that test traffic may use: private (RFC 1918), for benchmarks (RFC 2544 §C.2.2) and for
-/// documentation (RFC 5737). A leaked packet has no owner.
-const RANGES: [(Ipv4Addr, u8); 7] = [
-    (Ipv4Addr::new(10, 0, 0, 0), 8),
-    (Ipv4Addr::new(172, 16, 0, 0), 12),
-    (Ipv4Addr::new(192, 168, 0, 0), 16),
-    (Ipv4Addr::new(198, 18, 0, 0), 15),
-    (Ipv4Addr::new(192, 0, 2, 0), 24),
-    (Ipv4Addr::new(198, 51, 100, 0), 24),
-    (Ipv4Addr::new(203, 0, 113, 0), 24),
-];
-
-impl LabPlan {
-    /// Most elements of a path.
-    pub const ELEMENTS_MAX: usize = 4;
-}
 
 /// A lab without mistakes.
 #[derive(Debug, Clone, PartialEq)]
@@ -135,7 +116,7 @@ pub(crate) fn read(document: &Document) -> Result<LabFile, Mistakes> {
 fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
     let name = map
         .required("lab")
-        .and_then(|node| node.identifier(1..=NAME_CHARS_MAX));
+        .and_then(|node| node.identifier(1..=LabPlan::NAME_CHARS_MAX));
     let kind = map.with_default("kind", LabKind::Namespaces, |node| {
         node.one_of("lab kind", &KINDS)
     });
@@ -294,7 +275,7 @@ fn read_addresses(map: &Map<'_>) -> Result<Addresses, Reported> {
     })
 }
 
-/// A /24 out of [`RANGES`]; two of them are equal or have nothing in common.
+/// A /24 out of [`TEST_RANGES`]; two of them are equal or have nothing in common.
 fn read_network(node: Node<'_>) -> Result<Spanned<Ipv4Addr>, Reported> {
     let prefix = node.prefix()?;
     let IpAddr::V4(address) = prefix.address() else {
@@ -318,10 +299,5 @@ fn read_network(node: Node<'_>) -> Result<Spanned<Ipv4Addr>, Reported> {
 
 fn ranges() -> impl Iterator<Item = Prefix> {
     let range = |(first, length): &(Ipv4Addr, u8)| Prefix::new((*first).into(), *length);
-    RANGES.iter().filter_map(range)
-}
-
-/// Whether this /24 is in one of [`RANGES`].
-pub(crate) fn is_test_network(network: Ipv4Addr) -> bool {
-    network.octets()[3] == 0 && ranges().any(|range| range.contains(network.into()))
+    TEST_RANGES.iter().filter_map(range)
 }

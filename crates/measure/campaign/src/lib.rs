@@ -1,4 +1,4 @@
-//! Campaign and lab files to a [`Plan`] with every default explicit.
+//! Campaign and lab files to a [`Plan`](plan::Plan) with every default explicit.
 //!
 //! ```text
 //! campaign.yaml -> Campaign --.
@@ -16,14 +16,12 @@
 
 #![forbid(unsafe_code)]
 
-mod adapter;
 mod axis;
 mod capture;
 mod check;
 mod claim;
 mod device;
 mod dut;
-pub mod estimate;
 mod expand;
 mod file;
 mod flows;
@@ -32,9 +30,7 @@ mod host;
 mod http;
 mod impairment;
 mod lab;
-pub mod plan;
 mod published;
-pub mod text;
 mod tools;
 mod trial;
 mod video;
@@ -43,5 +39,3 @@ mod words;
 pub use file::{Campaign, Input, from_text, load, load_input};
 pub use host::HostFacts;
 pub use lab::{LabFile, lab_from_text, load_lab};
-pub use plan::Plan;
-pub use text::{http_in_words, in_words, to_text, video_in_words};

@@ -6,15 +6,15 @@ mod cells;
 
 use self::cells::Cells;
 use crate::expand::Draft;
-use crate::plan::{
-    Element, Published, PublishedAt, PublishedCell, PublishedChart, PublishedReport, PublishedRow,
-    PublishedTable,
-};
 use lint::beside::Single;
 use lint::document::{Axis, Column, Row, Table};
 use lint::figure::Figure;
 use lint::unit::{Quantity, Unit};
 use lint::{Document, RESULTS_BYTES_MAX};
+use plan::{
+    Element, Published, PublishedAt, PublishedCell, PublishedChart, PublishedReport, PublishedRow,
+    PublishedTable,
+};
 use std::path::Path;
 use yaml::{Mistakes, Node, Reported};
 
@@ -366,11 +366,11 @@ fn scale(unit: &Unit) -> u64 {
 }
 
 /// The axis of the campaign that the columns of a table are values of; `None` for other columns.
-const fn columns_axis(table: &Table) -> Option<crate::plan::Axis> {
+const fn columns_axis(table: &Table) -> Option<plan::Axis> {
     match table.axis {
-        Axis::Frame | Axis::Mix => Some(crate::plan::Axis::Frame),
-        Axis::Mtu => Some(crate::plan::Axis::Mtu),
-        Axis::Bytes => Some(crate::plan::Axis::Bytes),
+        Axis::Frame | Axis::Mix => Some(plan::Axis::Frame),
+        Axis::Mtu => Some(plan::Axis::Mtu),
+        Axis::Bytes => Some(plan::Axis::Bytes),
         Axis::Rates | Axis::Names => None,
     }
 }

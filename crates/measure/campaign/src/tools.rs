@@ -2,14 +2,13 @@
 //! points.
 
 use crate::axis::{
-    self, AxisValues, axis, check_payload, check_run, check_searched, check_streams, nanos,
-    required_axis,
+    self, AxisValues, axis, check_payload, check_run, check_searched, check_streams, required_axis,
 };
 use crate::expand::{Grid, Point};
 use crate::flows::{self, FlowAxes};
 use crate::http::{self, HttpAxes};
-use crate::plan::{self, Axis, HttpTest, Measurement, Stations, TransferDirection, VideoTest};
 use crate::video::{self, VideoAxes};
+use plan::{self, Axis, HttpTest, Measurement, Stations, TransferDirection, VideoTest, nanos};
 use std::time::Duration;
 use units::Bytes;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};

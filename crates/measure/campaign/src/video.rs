@@ -1,8 +1,8 @@
 //! Trials of video: their axes and their points.
 
-use crate::axis::{self, axis, nanos};
+use crate::axis::{self, axis};
 use crate::expand::Grid;
-use crate::plan::{Axis, Picture, Player, VideoTest, VideoTransport};
+use plan::{Axis, Picture, Player, VideoTest, VideoTransport, nanos};
 use std::time::Duration;
 use units::Layer;
 use yaml::{Map, Reported, Spanned};

@@ -1,7 +1,5 @@
-//! Words that several texts share, and values as cell ids have them.
+//! Words that several files share.
 
-use std::fmt::Display;
-use std::time::Duration;
 use yaml::{Node, Reported};
 
 /// The program and its arguments in front of a command, under that key. `example` is one, `without`
@@ -21,23 +19,4 @@ pub(crate) fn command_prefix(
         return Err(node.mistake(format!("a password has no place in {place}"), help));
     }
     Ok(words)
-}
-
-/// `on` or `off`.
-pub(crate) fn on_off(on: bool) -> &'static str {
-    if on { "on" } else { "off" }
-}
-
-/// A time without the blank, and without characters that separate the parts of an id.
-pub(crate) fn compact_time(time: Duration) -> String {
-    compact(&units::time::print(time)).replace('µ', "u")
-}
-
-/// A rate or size, likewise.
-pub(crate) fn compact(value: &impl Display) -> String {
-    value
-        .to_string()
-        .replace(' ', "")
-        .replace("bit/s", "bps")
-        .replace("frames/s", "fps")
 }

@@ -1,8 +1,7 @@
 //! The key `capture` of a campaign.
 
-use campaign::plan::{Capture, CapturePoint, Keep, Plan};
-use campaign::text::to_text;
 use campaign::{HostFacts, LabFile, from_text};
+use plan::{Capture, CapturePoint, Keep, Plan, text::to_text};
 
 const HOST: HostFacts = HostFacts { cores: 2 };
 

@@ -1,7 +1,7 @@
 //! The documents and the shipped files say what the code does.
 
-use campaign::plan::{LabPlan, Measurement, Procedure};
 use campaign::{HostFacts, LabFile, from_text, lab_from_text, load, load_lab};
+use plan::{LabPlan, Measurement, Procedure, estimate::noisy_ns};
 use std::fs;
 use std::path::{Path, PathBuf};
 use wire::mix::FrameMix;
@@ -374,4 +374,61 @@ fn the_documented_profiles_are_those_of_plans() {
         let documented: Vec<_> = documented.iter().map(|text| minutes(text)).collect();
         assert_eq!(documented[..expected.len()], expected, "{profile}");
     }
+}
+
+/// A time as the documents print it: `53 min`, `7.6 to 10.8 h`.
+fn in_words(usual_ns: u64, noisy_ns: u64) -> String {
+    let one = |ns: u64| {
+        let seconds = ns as f64 / 1e9;
+        let (value, unit) = match seconds {
+            ..100.0 => (seconds, "s"),
+            ..6000.0 => (seconds / 60.0, "min"),
+            _ => (seconds / 3600.0, "h"),
+        };
+        match value >= 9.95 && unit != "h" {
+            true => (format!("{value:.0}"), unit),
+            false => (format!("{value:.1}"), unit),
+        }
+    };
+    let ((usual, of_usual), (noisy, of_noisy)) = (one(usual_ns), one(noisy_ns));
+    match of_usual == of_noisy {
+        true if usual == noisy => format!("{usual} {of_usual}"),
+        true => format!("{usual} to {noisy} {of_noisy}"),
+        false => format!("{usual} {of_usual} to {noisy} {of_noisy}"),
+    }
+}
+
+/// The times of all shipped campaigns on two cores, which the documents print.
+#[test]
+fn the_documents_say_how_long_each_shipped_campaign_takes() {
+    let host = HostFacts { cores: 2 };
+    let table = document("campaign.md");
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let mut wrong = Vec::new();
+    for path in yaml_files("campaigns") {
+        let campaign = load(&path, &host).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let name = campaign.name().to_owned();
+        let lab = |file: &str| load_lab(&root().join("labs").join(file)).unwrap();
+        let lab = match &*name {
+            "external-gateway" => lab("gateway.yaml"),
+            name if name.starts_with("external-") => lab("external.yaml"),
+            "weather" => lab("weather.yaml"),
+            _ => campaign.usual_lab(),
+        };
+        let plan = campaign.plan(&lab, &host).unwrap();
+        let time = in_words(plan.estimate_ns(), noisy_ns(&plan));
+        let link = format!("](../campaigns/{name}.yaml) |");
+        let row = table.lines().find(|line| line.contains(&link));
+        let is_right = row.is_some_and(|row| row.ends_with(&format!("| {time} |")));
+        if !is_right {
+            wrong.push(format!("docs/campaign.md, {name}: {time}"));
+        }
+        let command = format!("cipherbench run campaigns/{name}.yaml");
+        for line in readme.lines().filter(|line| line.contains(&command)) {
+            if !line.ends_with(&format!(": {time}")) {
+                wrong.push(format!("README.md, {name}: {time}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "these times are other ones: {wrong:#?}");
 }

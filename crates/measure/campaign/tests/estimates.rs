@@ -1,11 +1,13 @@
 //! How long frame tests are said to take.
 
-use campaign::estimate::{
-    BRING_UP, EVIDENCE_RUN, FLOOD_RUN, FRAMES_AROUND, HANDSHAKE, KME_UP, NOISY_SEARCHES,
-    TUNNEL_SET_UP, in_words, noisy_ns,
-};
-use campaign::plan::{Cell, Goal, Measurement};
 use campaign::{HostFacts, LabFile, from_text};
+use plan::{
+    Cell, Goal, Measurement,
+    estimate::{
+        BRING_UP, EVIDENCE_RUN, FLOOD_RUN, FRAMES_AROUND, HANDSHAKE, KME_UP, NOISY_SEARCHES,
+        TUNNEL_SET_UP, in_words, noisy_ns,
+    },
+};
 use search::simulate::{Behaviour, Device, run};
 use search::{Limits, Method};
 use std::time::Duration;

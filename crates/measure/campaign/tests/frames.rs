@@ -1,10 +1,10 @@
 //! Guarantees of plans of frame tests to their executor.
 
-use campaign::plan::{
+use campaign::{Campaign, HostFacts, LabFile, from_text, lab_from_text};
+use plan::{
     Adapter, Criteria, Direction, FrameTest, Goal, IpVersion, LatencyPath, Measurement, Plan,
     PortKind, Ports, Procedure, Profile, Stations, ThroughputSearch, Traffic,
 };
-use campaign::{Campaign, HostFacts, LabFile, from_text, lab_from_text};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, subsequence};

@@ -1,11 +1,10 @@
 //! Guarantees of plans to their executor.
 
-use campaign::estimate::BRING_UP;
-use campaign::plan::{
-    Adapter, Cell, Desync, Direction, Encryptor, KeySource, LabKind, Measurement, Plan, Tool,
-    TransferDirection,
-};
 use campaign::{Campaign, HostFacts, Input, LabFile, from_text, lab_from_text, load_input};
+use plan::{
+    Adapter, Cell, Desync, Direction, Encryptor, KeySource, LabKind, Measurement, Plan, Tool,
+    TransferDirection, estimate::BRING_UP,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, subsequence};

@@ -1,7 +1,8 @@
 //! `docs/reports.md` maps every table, figure and drawing of the published reports to its campaign,
 //! the section of our report, and its state. `UPDATE_GOLDEN=1` rewrites its tables.
 
-use campaign::{HostFacts, Plan, load};
+use campaign::{HostFacts, load};
+use plan::Plan;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

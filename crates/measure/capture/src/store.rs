@@ -1,6 +1,6 @@
 //! The frames that are kept, within a limit of bytes.
 
-use campaign::plan::Keep;
+use plan::Keep;
 use port::TapFrame;
 use std::collections::VecDeque;
 

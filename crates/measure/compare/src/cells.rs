@@ -4,8 +4,8 @@
 //! that a campaign varies; so cells are first looked up by the id of their group, and otherwise by
 //! all values in force, which finds them across different campaigns.
 
-use campaign::plan::{Axis, Cell};
 use journal::Journal;
+use plan::{Axis, Cell};
 use stats::{CellResult, Pairing, Results};
 use std::collections::BTreeMap;
 use std::fmt;

@@ -2,7 +2,7 @@
 
 use crate::cells::{Pair, Pairs};
 use serde::Serialize;
-use stats::{CellResult, Change, Pairing, Quantity, Reading, Status};
+use stats::{CellResult, Change, Needed, Pairing, Quantity, Reading, Status};
 use std::cmp::Ordering;
 
 /// What is known of a change.
@@ -50,6 +50,17 @@ pub struct CellChange {
     pub direction: Direction,
     /// Whether the cell measures the tester: no gate applies to it.
     pub calibration: bool,
+    #[serde(skip)]
+    pub(crate) statistics: Statistics,
+}
+
+/// What a change was computed from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Statistics {
+    change: Change,
+    alpha: f64,
+    /// Standard deviation of the repeats by their mean, of the base and of the other run.
+    scatter: [f64; 2],
 }
 
 /// A cell that both runs have, and that cannot be compared.
@@ -59,6 +70,20 @@ pub struct WithoutChange {
     pub cell: String,
     /// Why.
     pub reason: String,
+    /// What the base and the other run lack.
+    #[serde(skip)]
+    pub(crate) lacks: [Option<Lack>; 2],
+}
+
+/// Why a run has no figure of a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lack {
+    /// Evidence speaks against a repeat.
+    Invalid,
+    /// Every repeat failed.
+    Failed,
+    /// It was not measured yet.
+    NotRun,
 }
 
 impl CellChange {
@@ -78,6 +103,18 @@ impl CellChange {
         self.low.zip(self.high)
     }
 
+    /// What would decide on which side of a ratio the change is.
+    pub(crate) fn needed(&self, bound: f64) -> Needed {
+        let Statistics { change, alpha, .. } = self.statistics;
+        change.needed(bound, self.base_repeats.min(self.other_repeats), alpha)
+    }
+
+    /// The larger scatter of both runs' repeats, in per cent of their mean.
+    pub(crate) fn scatter_percent(&self) -> f64 {
+        let [base, other] = self.statistics.scatter;
+        100.0 * base.max(other)
+    }
+
     /// Distance from no change, on logarithms.
     fn size(&self) -> f64 {
         self.ratio.ln().abs()
@@ -95,6 +132,14 @@ pub(crate) fn found<'a>(pairs: &Pairs<'a>) -> Found<'a> {
     let pairing = pairs.pairing;
     let (mut changes, mut without) = (Vec::new(), Vec::new());
     for &pair in &pairs.both {
+        // A gate decides without a reader: evidence against one repeat is enough for it.
+        if [pair.base.result, pair.other.result]
+            .iter()
+            .any(|cell| cell.repeats.invalid > 0)
+        {
+            without.push(WithoutChange::of(pair));
+            continue;
+        }
         let others = pair.other.result.readings();
         let before = changes.len();
         for base in pair.base.result.readings() {
@@ -108,10 +153,7 @@ pub(crate) fn found<'a>(pairs: &Pairs<'a>) -> Found<'a> {
             }
         }
         if changes.len() == before {
-            without.push(WithoutChange {
-                cell: pair.base.planned.id.clone(),
-                reason: why_not(pair),
-            });
+            without.push(WithoutChange::of(pair));
         }
     }
     Found {
@@ -121,24 +163,44 @@ pub(crate) fn found<'a>(pairs: &Pairs<'a>) -> Found<'a> {
     }
 }
 
-fn why_not(pair: Pair<'_>) -> String {
-    let of = |run: &str, cell: &CellResult| {
-        let status = match cell.status {
-            Status::Measured | Status::Partly => return None,
-            Status::Invalid => "is invalid",
-            Status::Failed => "failed",
-            Status::NotRun => "was not run",
+impl Lack {
+    fn of(cell: &CellResult) -> Option<Self> {
+        match cell.status {
+            Status::Partly if cell.repeats.invalid > 0 => Some(Self::Invalid),
+            Status::Measured | Status::Partly => None,
+            Status::Invalid => Some(Self::Invalid),
+            Status::Failed => Some(Self::Failed),
+            Status::NotRun => Some(Self::NotRun),
+        }
+    }
+}
+
+impl WithoutChange {
+    fn of(pair: Pair<'_>) -> Self {
+        let results = [pair.base.result, pair.other.result];
+        let lacks = results.map(Lack::of);
+        let runs = ["the base's", "the other run's"];
+        let reason = |((run, cell), lack): ((&str, &CellResult), Option<Lack>)| {
+            let found = match lack? {
+                Lack::Invalid if cell.status == Status::Partly => "has an invalid repeat",
+                Lack::Invalid => "is invalid",
+                Lack::Failed => "failed",
+                Lack::NotRun => "was not run",
+            };
+            let first = cell.reasons.first().map(stats::Reason::in_short);
+            let reason = first.map(|reason| format!(": {reason}"));
+            Some(format!("{run} {found}{}", reason.unwrap_or_default()))
         };
-        let first = cell.reasons.first().map(stats::Reason::in_short);
-        let reason = first.map(|reason| format!(": {reason}"));
-        Some(format!("{run} {status}{}", reason.unwrap_or_default()))
-    };
-    let base = of("the base's", pair.base.result);
-    let other = of("the other run's", pair.other.result);
-    let reasons: Vec<String> = base.into_iter().chain(other).collect();
-    match reasons.is_empty() {
-        true => "it has no quantity whose ratio is known in both".to_owned(),
-        false => reasons.join("; "),
+        let reasons = runs.into_iter().zip(results).zip(lacks);
+        let reasons: Vec<String> = reasons.filter_map(reason).collect();
+        Self {
+            cell: pair.base.planned.id.clone(),
+            reason: match reasons.is_empty() {
+                true => "it has no quantity whose ratio is known in both".to_owned(),
+                false => reasons.join("; "),
+            },
+            lacks,
+        }
     }
 }
 
@@ -170,11 +232,24 @@ impl Found<'_> {
                 high: interval.map(|(_, high)| high),
                 direction: direction(interval, base.quantity, margin_percent),
                 calibration: pair.base.planned.calibration,
+                statistics: Statistics {
+                    change: *change,
+                    alpha,
+                    scatter: [scatter(base), scatter(other)],
+                },
             }
         });
         let mut all: Vec<CellChange> = all.collect();
         all.sort_by(order);
         all
+    }
+}
+
+fn scatter(reading: &Reading) -> f64 {
+    let deviation = reading.value.standard_deviation.unwrap_or_default();
+    match reading.value.mean > 0.0 {
+        true => deviation / reading.value.mean,
+        false => 0.0,
     }
 }
 

@@ -33,8 +33,8 @@ pub fn surroundings(journal: &Journal) -> Value {
         "lab": lab,
         "repeats": header.plan.repeats,
         "order": match header.plan.order {
-            campaign::plan::Order::File => "file",
-            campaign::plan::Order::Random { .. } => "random",
+            plan::Order::File => "file",
+            plan::Order::Random { .. } => "random",
         },
     })
 }

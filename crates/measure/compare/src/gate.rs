@@ -10,12 +10,12 @@
 //! whole interval is beyond it; otherwise it is undecided, which is not passed.
 
 mod parse;
+mod words;
 
 pub use parse::{GateError, KINDS};
 
-use crate::{CellChange, RunPair};
-use campaign::plan::{Axis, Cell};
-use journal::Journal;
+use crate::{CellChange, Run, RunPair};
+use plan::{Axis, Cell};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -77,7 +77,7 @@ pub struct GateCell {
     pub quantity: String,
     /// What is found.
     pub outcome: Outcome,
-    /// The numbers, as a sentence.
+    /// The numbers and what to do, as a sentence.
     pub reason: String,
 }
 
@@ -93,9 +93,25 @@ impl Outcome {
     }
 }
 
+impl GateResult {
+    /// The outcome as a sentence.
+    #[must_use]
+    pub const fn in_words(&self) -> &'static str {
+        match self.outcome {
+            Outcome::Passed => "every change is surely within the bound",
+            Outcome::Undecided if self.cells.is_empty() => words::NO_CELL,
+            Outcome::Undecided => {
+                "not every change is surely within the bound, and none surely beyond it"
+            }
+            Outcome::Violated => "a change is surely beyond the bound",
+        }
+    }
+}
+
 impl Gate {
-    /// Judges the changes of all runs.
-    pub(crate) fn judge(&self, base: &Journal, pairs: &[RunPair]) -> GateResult {
+    /// Judges the changes of all runs, of which the first one is the base.
+    pub(crate) fn judge(&self, runs: &[Run<'_>], pairs: &[RunPair]) -> GateResult {
+        let base = runs[0].journal;
         let planned = base.header.plan.cells.iter();
         let applies = planned.filter(|cell| self.applies(cell));
         let by_id: BTreeMap<&str, &Cell> = applies.map(|cell| (cell.id.as_str(), cell)).collect();
@@ -116,7 +132,7 @@ impl Gate {
                 cell: without.cell.clone(),
                 quantity: self.quantity.clone(),
                 outcome: Outcome::Undecided,
-                reason: without.reason.clone(),
+                reason: words::of_missing(without, [runs[0].name, runs[pair.run].name]),
             }));
         }
         let worst = cells.iter().map(|cell| cell.outcome).max();
@@ -154,7 +170,7 @@ impl Gate {
             cell: change.cell.clone(),
             quantity: change.quantity_in_words(),
             outcome,
-            reason: change.in_words(),
+            reason: words::of_change(change, outcome, bound),
         }
     }
 }

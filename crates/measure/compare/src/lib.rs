@@ -198,7 +198,7 @@ pub fn compare(runs: &[Run<'_>], options: &Options) -> Result<Comparison, Compar
         })
         .collect();
     let gates = options.gates.iter();
-    let gates = gates.map(|gate| gate.judge(runs[0].journal, &pairs));
+    let gates = gates.map(|gate| gate.judge(runs, &pairs));
     Ok(Comparison {
         schema: "cipherbench-compare/1",
         gates: gates.collect(),

@@ -38,7 +38,7 @@ impl CellChange {
 }
 
 /// The change in per cent: `+1.2`, `-12`, `0.0`.
-fn percent(ratio: f64) -> String {
+pub(crate) fn percent(ratio: f64) -> String {
     let percent = 100.0 * (ratio - 1.0);
     let decimals = if percent.abs() < 9.95 { 1 } else { 0 };
     let text = format!("{percent:+.decimals$}");

@@ -2,6 +2,7 @@
 
 use crate::table::{DIRECTIONS, ROWS_MAX, counted_title, of_direction};
 use crate::{Comparison, Difference, Direction, Outcome, RunPair};
+use guard::visible;
 use std::fmt::Write;
 
 /// The comparison as text: what differs in machine and settings, then what changed, regressions
@@ -14,14 +15,14 @@ pub fn text(comparison: &Comparison) -> String {
             text,
             "{}  {}: {}, {}, {} of {} trials measured",
             letter(place),
-            run.name,
-            run.campaign,
+            visible(run.name.as_ref()),
+            visible(run.campaign.as_ref()),
             run.started_utc,
             run.trials_measured,
             run.trials_planned,
         );
         for warning in &run.warnings {
-            let _ = writeln!(text, "   warning: {warning}");
+            let _ = writeln!(text, "   warning: {}", visible(warning));
         }
     }
     for pair in &comparison.pairs {
@@ -121,13 +122,17 @@ fn section(text: &mut String, title: &str, rows: Vec<Vec<String>>) {
         return;
     }
     let _ = writeln!(text, "\n{}", counted_title(title, rows.len()));
-    let rows = &rows[..rows.len().min(ROWS_MAX)];
+    let shown = rows.iter().take(ROWS_MAX).map(|row| {
+        let cells = row.iter().map(|cell| visible(cell));
+        cells.collect::<Vec<_>>()
+    });
+    let rows: Vec<_> = shown.collect();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
-    for row in rows {
+    for row in &rows {
         let cells = row.iter().zip(&widths);
         let cells: Vec<String> = cells
             .map(|(cell, &width)| format!("{cell:<width$}"))
@@ -143,10 +148,13 @@ fn gates(text: &mut String, comparison: &Comparison) {
     let _ = writeln!(text, "\n{}", comparison.gates_in_words());
     for gate in &comparison.gates {
         let cells = units::human::counted(gate.cells.len() as u64, "cell");
-        let _ = writeln!(text, "  {}: {} ({cells})", gate.outcome.name(), gate.gate);
-        if gate.cells.is_empty() {
-            text.push_str("    it applies to no cell that both runs have\n");
-        }
+        let _ = writeln!(
+            text,
+            "  {}: {} ({cells}): {}",
+            gate.outcome.name(),
+            visible(&gate.gate),
+            gate.in_words()
+        );
         let bad = gate
             .cells
             .iter()
@@ -154,12 +162,12 @@ fn gates(text: &mut String, comparison: &Comparison) {
         for cell in bad.take(ROWS_MAX) {
             let _ = writeln!(
                 text,
-                "    {}: {} {}: {}, {}",
+                "    {}: {} {} of {}: {}",
                 cell.outcome.name(),
-                cell.cell,
-                cell.quantity,
+                visible(&cell.cell),
+                visible(&cell.quantity),
                 letter(cell.run),
-                cell.reason
+                visible(&cell.reason)
             );
         }
     }

@@ -13,10 +13,11 @@ use fleet::{
 };
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
+use guard::{Component, RelativePath};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde::Serialize;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -87,7 +88,9 @@ fn serve(url: &str, folder: &Path) {
             name: "memory".to_owned(),
             file: "memory".to_owned(),
             labels: BTreeMap::new(),
+            machines: BTreeSet::new(),
         }],
+        turns: folder.join("turns"),
         allow: None,
         trust: None,
     };
@@ -134,6 +137,7 @@ async fn fill(access: &Access) {
         // As long as a machine's record.
         surroundings: serde_json::json!({ "environment": { "all": "x".repeat(2000) } }),
         cells: BTreeMap::from([(CELL.to_owned(), vec![figure(), figure()])]),
+        names: vec![(CELL.to_owned(), CELL.to_owned())],
         histograms: BTreeMap::new(),
     };
     let (jobs, states) = (
@@ -150,10 +154,10 @@ async fn fill(access: &Access) {
         let state = if number < ARCHIVED {
             let manifest = Manifest {
                 job: id.clone(),
-                run: "2026-11-28-a-run".to_owned(),
+                run: Component::new("2026-11-28-a-run").expect("a name"),
                 files: (0..6)
                     .map(|file| RunFile {
-                        path: format!("file-{file}.json"),
+                        path: RelativePath::new(format!("file-{file}.json")).expect("a path"),
                         bytes: 1000,
                         sha256: "0".repeat(64),
                     })
@@ -208,6 +212,7 @@ fn figure() -> Figure {
         load_percent: None,
         value: 123_456.7,
         repeats: 5,
+        spread: Some((123_000.0, 124_000.0)),
     }
 }
 

@@ -4,23 +4,27 @@
 //! folder is there is resumed before any other is taken, and uploaded before it is forgotten.
 
 mod measuring;
+mod taking;
 
 use crate::archive::upload;
 use crate::bucket::{Found, Swap};
 use crate::connection::Access;
 use crate::error::FleetError;
-use crate::kept::{Disk, JOURNAL, Kept, identity};
+use crate::kept::{Disk, JOURNAL, Kept, identity, pin};
 use crate::lease::{BEAT, Lease};
 use crate::message::{Job, LabOffer, State};
-use crate::queue::{ATTEMPTS_MAX, is_id};
+use crate::ran::Ran;
 use crate::random_word;
 use crate::records::Sender;
 use crate::repeat::Repeats;
-use crate::signing::Trust;
+use crate::serving::Serving;
+use crate::signing::{Trust, now};
 use crate::store::Fleet;
+use crate::turn::Turn;
 use crate::view::QueueView;
 use futures_util::future::join_all;
-use std::cell::RefCell;
+use guard::{Component, visible};
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -44,6 +48,9 @@ pub struct AgentLab {
     pub file: String,
     /// What submitters can ask for.
     pub labels: BTreeMap<String, String>,
+    /// Names of the machines where it is measured. Of the labs of one machine one is measured at a
+    /// time.
+    pub machines: BTreeSet<String>,
 }
 
 /// An agent on the machine of its labs.
@@ -53,6 +60,8 @@ pub struct Agent {
     pub program: PathBuf,
     /// What the agent keeps.
     pub folder: PathBuf,
+    /// Where agents of one machine agree on whose turn it is.
+    pub turns: PathBuf,
     /// How to reach the server.
     pub access: Access,
     /// The labs.
@@ -84,11 +93,36 @@ impl Agent {
         stop: watch::Receiver<bool>,
         say: impl Fn(String),
     ) -> Result<(), FleetError> {
+        for lab in &self.labs {
+            // A folder is named after it.
+            Component::new(&lab.name).map_err(|error| FleetError::Mistake {
+                file: lab.file.clone(),
+                reason: error.to_string(),
+                help: "give the lab another name: `lab: NAME`".to_owned(),
+            })?;
+        }
         let identity = identity(&self.folder)?;
         let fleet = Fleet::connect(&self.access).await?;
+        let ran = match &self.trust {
+            Some(_) => {
+                pin(&self.folder, &self.access.url, fleet.id())?;
+                Some(Ran::read(&self.folder, now())?)
+            }
+            None => {
+                if fleet.is_open() {
+                    say(format!(
+                        "warning: the server at {} accepts everybody who reaches it, and this agent runs their campaigns\n\
+                         help: use a server with users, or run only jobs that known keys signed: --trust FILE",
+                        self.access.url
+                    ));
+                }
+                None
+            }
+        };
         let view = QueueView::new(identity.clone());
         let measuring = Rc::new(());
         let repeats = Repeats::default();
+        let serving = Serving::new(self.folder.join("serving"), self.labs.len());
         let tender = |lab: &AgentLab| Tender {
             agent: &self,
             identity: identity.clone(),
@@ -98,7 +132,11 @@ impl Agent {
             view: &view,
             stop: stop.clone(),
             measuring: &measuring,
+            serving: &serving,
+            turn: RefCell::new(Turn::new(&self.turns, &lab.machines)),
+            waits: Cell::new(false),
             refused: RefCell::default(),
+            ran: ran.as_ref(),
         };
         let labs = self.labs.iter().map(|lab| lab.name.clone()).collect();
         // What is under way with a server that is away would be awaited for ever.
@@ -126,8 +164,18 @@ impl Agent {
 async fn report(fleet: &Fleet, say: &impl Fn(String)) {
     let mut refusals = fleet.denials.refusals();
     let mut silences = fleet.denials.silences();
+    let mut unreadable = fleet.unreadable.changes();
+    let mut left_out = Vec::new();
     loop {
         tokio::select! {
+            Ok(()) = unreadable.changed() => {
+                unreadable.mark_unchanged();
+                let now = fleet.unreadable();
+                for entry in now.iter().filter(|entry| !left_out.contains(*entry)) {
+                    say(entry.to_string());
+                }
+                left_out = now;
+            }
             Ok(()) = refusals.changed() => say(match &*refusals.borrow_and_update() {
                 None => "the server accepts this agent again".to_owned(),
                 Some(reason) => format!(
@@ -157,15 +205,26 @@ struct Tender<'a> {
     stop: watch::Receiver<bool>,
     /// One more of it for each run that is under way.
     measuring: &'a Rc<()>,
+    /// Shows that this lab is on offer or at work.
+    serving: &'a Serving,
+    /// Of the labs of its machines.
+    turn: RefCell<Turn>,
+    /// Whether there is something to run, and another lab of its machines is measured.
+    waits: Cell<bool>,
     /// Jobs that do not fit the lab: neither they nor it change while the agent runs.
     refused: RefCell<BTreeSet<String>>,
+    /// Signed jobs that began on this agent; `None` where unsigned ones are run too.
+    ran: Option<&'a Ran>,
 }
 
 impl Tender<'_> {
     async fn serve(mut self, say: &impl Fn(String)) {
         let mut last = String::new();
         while !*self.stop.borrow() {
-            if let Err(error) = self.serve_once(say).await {
+            let served = self.serve_once(say).await;
+            self.turn.borrow_mut().give_back();
+            self.waits.set(false);
+            if let Err(error) = served {
                 let text = format!("{}: {error}", self.lab.name);
                 if text != last {
                     say(text.clone());
@@ -189,6 +248,7 @@ impl Tender<'_> {
             incarnation: random_word(),
             labels: self.lab.labels.clone(),
             job: None,
+            waits: false,
             progress: None,
             beats: 0,
         };
@@ -204,6 +264,7 @@ impl Tender<'_> {
         changes.mark_changed();
         let mut since = Instant::now();
         let mut has_room = true;
+        let mut said_that_it_waits = false;
         while !*self.stop.borrow() {
             let lack = self.disk.lack();
             if has_room != lack.is_none() {
@@ -219,14 +280,31 @@ impl Tender<'_> {
             let is_changed = has_room && changes.has_changed().unwrap_or(false);
             if has_room {
                 changes.mark_unchanged();
+            } else {
+                self.waits.set(false);
             }
+            // Its turn has come, or somebody else took what there was.
+            let is_changed =
+                is_changed || self.waits.get() && (self.has_turn()? || !self.has_work());
             let left = self.disk.left()?;
             let of_left = left.as_ref().map(|kept| kept.job.id.clone());
             let next = match left {
-                Some(kept) if has_room || kept.exit.is_some() => self.again(kept).await?,
+                // What has ended is only uploaded.
+                Some(kept) if kept.exit.is_some() || has_room && self.has_turn()? => {
+                    self.again(kept).await?
+                }
                 None if is_changed => self.next(&lease.offer).await?,
                 _ => None,
             };
+            if next.is_none() && !self.waits.get() {
+                self.turn.borrow_mut().give_back();
+            }
+            if self.waits.get() && !said_that_it_waits {
+                say(format!(
+                    "{name}: waits for its turn: another lab of its machine is measured"
+                ));
+            }
+            said_that_it_waits = self.waits.get();
             match next {
                 Some(kept) => {
                     if !self.work(&mut lease, kept, say).await? {
@@ -238,128 +316,23 @@ impl Tender<'_> {
                 None => tokio::select! {
                     _ = stop.wait_for(|stop| *stop) => {}
                     _ = changes.changed(), if has_room => changes.mark_changed(),
-                    () = sleep(BEAT.saturating_sub(since.elapsed())) => {}
+                    () = sleep(self.pause_before(BEAT.saturating_sub(since.elapsed()))) => {}
                 },
             }
             if since.elapsed() >= BEAT {
                 since = Instant::now();
+                lease.offer.waits = self.waits.get();
                 if !lease.renew(&self.fleet, of_left.as_deref(), None).await? {
                     say(format!("{name}: another agent has the lab now"));
                     return Ok(());
+                }
+                if has_room {
+                    self.serving.note(&name);
                 }
             }
         }
         lease.end(&self.fleet).await;
         Ok(())
-    }
-
-    /// Keeps a job that an earlier start of this agent took, and was killed before it was on its
-    /// disk.
-    async fn adopt(&self, offer: &LabOffer, id: &str) -> Result<Option<Kept>, FleetError> {
-        if !is_id(id) || self.disk.has(id) {
-            return Ok(None);
-        }
-        // It may have ended since.
-        let Some(Found {
-            value: State::Running(held),
-            ..
-        }) = self.fleet.states.read::<State>(id).await?
-        else {
-            return Ok(None);
-        };
-        if held.agent != self.identity || held.lab != self.lab.name {
-            return Ok(None);
-        }
-        let Some(job) = self.fleet.job(id).await?.filter(|job| job.id == id) else {
-            return Ok(None);
-        };
-        // It may be somebody else who wrote that this agent has it.
-        if let Some(reason) = self.misfit(offer, &job).await? {
-            self.end(id, &State::Parked { reason }).await?;
-            return Ok(None);
-        }
-        let kept = Kept::new(job, held);
-        self.disk.keep(&kept)?;
-        Ok(Some(kept))
-    }
-
-    /// Takes up a job that was left; `None` if it is not this lab's any more.
-    async fn again(&self, mut kept: Kept) -> Result<Option<Kept>, FleetError> {
-        let id = kept.job.id.clone();
-        match self.fleet.states.read::<State>(&id).await? {
-            Some(Found {
-                value: State::Running(held),
-                revision,
-                ..
-            }) if held.lab == kept.held.lab && held.agent == kept.held.agent => {
-                if kept.exit.is_some() {
-                    return Ok(Some(kept));
-                }
-                // A run that has measured a trial since was not ended by its own job.
-                let trials = self.disk.trials_of(&id);
-                let in_vain = !kept.stopped && trials <= kept.trials;
-                kept.held.attempt = held.attempt + u32::from(in_vain);
-                (kept.stopped, kept.trials) = (false, trials);
-                if kept.held.attempt > ATTEMPTS_MAX {
-                    let reason = format!(
-                        "{} runs of it ended with their agent, and measured no trial",
-                        held.attempt
-                    );
-                    self.end(&id, &State::Parked { reason }).await?;
-                    self.disk.forget(&id)?;
-                    return Ok(None);
-                }
-                let running = State::Running(kept.held.clone());
-                let swapped = self.fleet.states.swap(&id, revision, &running).await?;
-                if swapped == Swap::Lost {
-                    return Ok(None);
-                }
-                self.disk.keep(&kept)?;
-                Ok(Some(kept))
-            }
-            // The server has lost what it acknowledged: this disk is the truth.
-            None => {
-                self.fleet.jobs.swap(&id, 0, &kept.job).await?;
-                let running = State::Running(kept.held.clone());
-                self.fleet.states.swap(&id, 0, &running).await?;
-                Ok(None)
-            }
-            Some(_) => {
-                self.disk.forget(&id)?;
-                Ok(None)
-            }
-        }
-    }
-
-    /// Takes a job of the queue, or one that is this lab's already.
-    async fn next(&self, offer: &LabOffer) -> Result<Option<Kept>, FleetError> {
-        for id in self.view.held(&self.lab.name) {
-            if let Some(kept) = self.adopt(offer, &id).await?
-                && let Some(kept) = self.again(kept).await?
-            {
-                return Ok(Some(kept));
-            }
-        }
-        let fits = async |job: &Job| {
-            let Some(reason) = self.misfit(offer, job).await? else {
-                return Ok(true);
-            };
-            self.refused.borrow_mut().insert(job.id.clone());
-            self.fleet.note_misfit(&job.id, &offer.lab, &reason).await?;
-            Ok(false)
-        };
-        // What is not queued any more needs no memory.
-        self.refused
-            .borrow_mut()
-            .retain(|id| self.view.is_queued(id));
-        let queued = self.view.queued(|id| self.refused.borrow().contains(id));
-        let claimed = self.fleet.claim(offer, queued, fits).await?;
-        let Some((job, held)) = claimed else {
-            return Ok(None);
-        };
-        let kept = Kept::new(job, held);
-        self.disk.keep(&kept)?;
-        Ok(Some(kept))
     }
 
     /// Runs a job to its end and archives it. Returns whether this agent still has the lab.
@@ -371,15 +344,19 @@ impl Tender<'_> {
     ) -> Result<bool, FleetError> {
         let id = kept.job.id.clone();
         let name = self.lab.name.clone();
+        lease.offer.waits = false;
         if !lease.renew(&self.fleet, Some(&id), None).await? {
             return Ok(false);
         }
         if kept.exit.is_none() {
             say(format!(
                 "{name}: job {id} ({}), attempt {}",
-                kept.job.name, kept.held.attempt
+                visible(&kept.job.name),
+                kept.held.attempt
             ));
-            match self.measure(lease, &kept).await? {
+            let ended = self.measure(lease, &kept).await;
+            self.turn.borrow_mut().give_back();
+            match ended? {
                 Ended::Stopped => {
                     kept.stopped = *self.stop.borrow();
                     self.disk.keep(&kept)?;
@@ -387,6 +364,8 @@ impl Tender<'_> {
                 }
                 Ended::Taken => {
                     say(format!("{name}: job {id} was taken away"));
+                    let state = self.fleet.states.read_known::<State>(&id).await?;
+                    self.note_end(&kept.job, state.is_some_and(|found| found.value.is_final()))?;
                     self.disk.forget(&id)?;
                     return lease.renew(&self.fleet, None, None).await;
                 }
@@ -404,7 +383,8 @@ impl Tender<'_> {
                 Ended::Exit(exit, said) if !WITH_A_RUN.contains(&exit) => {
                     let reason = format!("`cipherbench run` ended with exit code {exit}: {said}");
                     say(format!("{name}: job {id}: {reason}"));
-                    self.end(&id, &State::Parked { reason }).await?;
+                    self.end_for_good(&kept.job, &State::Parked { reason })
+                        .await?;
                     self.disk.forget(&id)?;
                     return lease.renew(&self.fleet, None, None).await;
                 }
@@ -418,8 +398,10 @@ impl Tender<'_> {
             return Ok(true);
         };
         let Some(run) = self.disk.run_of(&id) else {
-            let reason = format!("its run is not in {}", self.disk.job_folder(&id).display());
-            self.end(&id, &State::Parked { reason }).await?;
+            let folder = self.disk.job_folder(&id)?;
+            let reason = format!("its run is not in {}", folder.display());
+            self.end_for_good(&kept.job, &State::Parked { reason })
+                .await?;
             self.disk.forget(&id)?;
             return Ok(true);
         };
@@ -429,6 +411,15 @@ impl Tender<'_> {
             }
             match upload(&self.fleet, &id, &run).await {
                 Ok(_) => break,
+                // It would be refused each time, and this is the only copy.
+                Err(error @ FleetError::Unfit { .. }) => {
+                    let reason = format!("{error}; it stays in {}", run.display());
+                    say(format!("{name}: job {id}: {reason}"));
+                    self.end_for_good(&kept.job, &State::Parked { reason })
+                        .await?;
+                    self.disk.leave(&id)?;
+                    return lease.renew(&self.fleet, None, None).await;
+                }
                 Err(error) => {
                     say(format!("{name}: job {id}: {error}"));
                     self.pause(RETRY).await;
@@ -449,30 +440,47 @@ impl Tender<'_> {
             }
         }
         let held = kept.held.clone();
-        self.end(&id, &State::Done { held, exit }).await?;
+        self.end_for_good(&kept.job, &State::Done { held, exit })
+            .await?;
         say(format!("{name}: job {id} is done (exit code {exit})"));
         self.disk.forget(&id)?;
         lease.renew(&self.fleet, None, None).await
     }
 
+    /// Remembers the end of a signed job, and writes it.
+    async fn end_for_good(&self, job: &Job, state: &State) -> Result<(), FleetError> {
+        self.note_end(job, true)?;
+        self.end(&job.id, state).await
+    }
+
+    /// Remembers whether a signed job has ended: only then it is not begun here again.
+    fn note_end(&self, job: &Job, has_ended: bool) -> Result<(), FleetError> {
+        match self.ran {
+            Some(ran) if has_ended => ran.end(job),
+            _ => Ok(()),
+        }
+    }
+
     /// Writes a job's end, unless it is not this agent's any more.
     async fn end(&self, id: &str, state: &State) -> Result<(), FleetError> {
         loop {
-            match self.fleet.states.read::<State>(id).await? {
+            let revision = match self.fleet.states.look::<State>(id).await? {
+                None => 0,
                 Some(Found {
-                    value: State::Running(held),
+                    value: Ok(State::Running(held)),
                     revision,
                     ..
-                }) if held.agent == self.identity => {
-                    let swapped = self.fleet.states.swap(id, revision, state).await?;
-                    if swapped != Swap::Lost {
-                        return Ok(());
-                    }
-                }
-                None => {
-                    self.fleet.states.swap(id, 0, state).await?;
-                }
+                }) if held.agent == self.identity => revision,
+                // It was this agent's when it was read last.
+                Some(Found {
+                    value: Err(_),
+                    revision,
+                    ..
+                }) => revision,
                 Some(_) => return Ok(()),
+            };
+            if self.fleet.states.swap(id, revision, state).await? != Swap::Lost {
+                return Ok(());
             }
         }
     }

@@ -4,39 +4,45 @@
 //! (nats-server#7564, #6888). So a file counts as uploaded once it was read back and has its hash,
 //! and the list is written last.
 
-use crate::bucket::Found;
+use crate::bucket::{ANSWER_LIMIT, Found};
 use crate::error::{FleetError, is_full, refused};
 use crate::message::{Manifest, RunFile};
-use crate::store::Fleet;
+use crate::room;
+use crate::store::{FILES, Fleet};
+use async_nats::jetstream::consumer::push::OrderedConfig;
 use async_nats::jetstream::object_store::ObjectMetadata;
 use base16ct::lower::encode_string as hex;
+use futures_util::StreamExt;
+use guard::{Component, NameError, RelativePath};
 use sha2::{Digest, Sha256};
-use std::fs;
-use std::io;
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use tokio::io::AsyncReadExt;
+use tokio::time::timeout;
 
-/// Read at once.
-const CHUNK_BYTES: usize = 128 << 10;
+/// Room that a fetched run leaves on its disk.
+const ROOM_MIN: u64 = 64 << 20;
 
 /// Copies a run's folder to the archive, file by file, each verified; what is there already is not
 /// sent again.
 ///
 /// # Errors
-/// When a file cannot be read, or the server does not keep it. Calling it again goes on.
+/// [`FleetError::Unfit`] when the run is beyond the bounds of the archive. When a file cannot be
+/// read, or the server does not keep it; calling it again goes on.
 pub async fn upload(fleet: &Fleet, job: &str, folder: &Path) -> Result<Manifest, FleetError> {
+    let run = folder.file_name().unwrap_or_default().to_string_lossy();
     let manifest = Manifest {
         job: job.to_owned(),
-        run: folder
-            .file_name()
-            .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        run: Component::new(run).map_err(|error| unfit(folder, &error))?,
         files: files_of(folder)?,
     };
+    manifest.check(job)?;
     for file in &manifest.files {
         if is_kept(fleet, file).await {
             continue;
         }
-        put(fleet, file, &folder.join(&file.path)).await?;
+        put(fleet, file, &file.path.below(folder)).await?;
         if !is_kept(fleet, file).await {
             return Err(FleetError::Refused {
                 what: format!("keep {} of job {job}", file.path),
@@ -58,8 +64,12 @@ pub async fn upload(fleet: &Fleet, job: &str, folder: &Path) -> Result<Manifest,
 /// Copies a job's run from the archive into a new folder in `into`, each file verified. Returns it;
 /// `None` if the archive has no run of that job.
 ///
+/// Nothing outside of that folder is written, and only its owner reads it: a run may have the keys
+/// of its captures.
+///
 /// # Errors
-/// When a file is damaged or missing, or cannot be written; nothing is left then.
+/// When the list names other places or is beyond the bounds, a file is damaged or missing, or
+/// cannot be written; nothing is left then.
 pub async fn fetch(fleet: &Fleet, job: &str, into: &Path) -> Result<Option<PathBuf>, FleetError> {
     let Some(Found {
         value: manifest, ..
@@ -67,33 +77,45 @@ pub async fn fetch(fleet: &Fleet, job: &str, into: &Path) -> Result<Option<PathB
     else {
         return Ok(None);
     };
+    manifest.check(job)?;
     let disk = |what: String| move |error| FleetError::Disk { what, error };
     fs::create_dir_all(into).map_err(disk(format!("cannot make {}", into.display())))?;
     let target = into.join(&manifest.run);
-    if target.exists() {
+    if fs::symlink_metadata(&target).is_ok() {
         return Err(FleetError::Disk {
             what: format!("cannot write {}", target.display()),
             error: io::Error::from(io::ErrorKind::AlreadyExists),
         });
     }
+    let free = room::free(into).map_err(disk(format!("cannot read {}", into.display())))?;
+    if manifest.bytes().saturating_add(ROOM_MIN) > free {
+        return Err(FleetError::Disk {
+            what: format!(
+                "cannot write the {} of job {job} into {}",
+                room::mebibytes(manifest.bytes()),
+                into.display()
+            ),
+            error: io::Error::from(io::ErrorKind::StorageFull),
+        });
+    }
     let partial = tempfile::Builder::new()
         .prefix(".fetch-")
+        .permissions(Permissions::from_mode(0o700))
         .tempdir_in(into)
         .map_err(disk(format!("cannot write into {}", into.display())))?;
     for file in &manifest.files {
-        let path = partial.path().join(inside(&file.path)?);
-        let bytes = get(fleet, file).await?;
-        if hash(&bytes) != file.sha256 {
-            return Err(FleetError::Refused {
-                what: format!("return {} of job {job} as it was", file.path),
-                reason: "it has another SHA-256".to_owned(),
-            });
-        }
-        let cannot = || format!("cannot write {}", path.display());
+        let path = file.path.below(partial.path());
         if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(disk(cannot()))?;
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(parent);
+            made.map_err(disk(format!("cannot make {}", parent.display())))?;
         }
-        fs::write(&path, bytes).map_err(disk(cannot()))?;
+        let target = File::options()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(disk(format!("cannot write {}", path.display())))?;
+        get(fleet, job, file, target).await?;
     }
     let partial = partial.keep();
     fs::rename(&partial, &target).map_err(|error| {
@@ -102,22 +124,6 @@ pub async fn fetch(fleet: &Fleet, job: &str, into: &Path) -> Result<Option<PathB
         disk(format!("cannot write {}", target.display()))(error)
     })?;
     Ok(Some(target))
-}
-
-/// A path of a list, refused if it leads out of the run's folder.
-fn inside(path: &str) -> Result<&Path, FleetError> {
-    use std::path::Component;
-    let path = Path::new(path);
-    match path
-        .components()
-        .all(|part| matches!(part, Component::Normal(_)))
-    {
-        true => Ok(path),
-        false => Err(FleetError::Refused {
-            what: "name a file of the run".to_owned(),
-            reason: format!("{} leaves the run's folder", path.display()),
-        }),
-    }
 }
 
 /// The files of a run, in the order of their paths.
@@ -131,6 +137,10 @@ fn files_of(folder: &Path) -> Result<Vec<RunFile>, FleetError> {
         };
         for entry in fs::read_dir(&next).map_err(cannot)? {
             let entry = entry.map_err(cannot)?;
+            // Hidden files are those of programs at work, such as an editor's.
+            if entry.file_name().as_encoded_bytes().starts_with(b".") {
+                continue;
+            }
             let kind = entry.file_type().map_err(cannot)?;
             if kind.is_dir() {
                 folders.push(entry.path());
@@ -149,11 +159,12 @@ fn file_of(folder: &Path, path: &Path) -> Result<RunFile, FleetError> {
         error,
     };
     let mut hasher = Sha256::new();
-    let mut file = fs::File::open(path).map_err(cannot)?;
+    let mut file = File::open(path).map_err(cannot)?;
     let bytes = io::copy(&mut file, &mut Hashing(&mut hasher)).map_err(cannot)?;
     let within = path.strip_prefix(folder).unwrap_or(path);
+    let name = within.to_string_lossy().into_owned();
     Ok(RunFile {
-        path: within.to_string_lossy().into_owned(),
+        path: RelativePath::new(name).map_err(|error| unfit(folder, &error))?,
         bytes,
         sha256: hex(&hasher.finalize()),
     })
@@ -161,7 +172,7 @@ fn file_of(folder: &Path, path: &Path) -> Result<RunFile, FleetError> {
 
 struct Hashing<'a>(&'a mut Sha256);
 
-impl io::Write for Hashing<'_> {
+impl Write for Hashing<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.update(bytes);
         Ok(bytes.len())
@@ -172,23 +183,72 @@ impl io::Write for Hashing<'_> {
     }
 }
 
+fn unfit(folder: &Path, error: &NameError) -> FleetError {
+    FleetError::Unfit {
+        what: format!("the run in {}", folder.display()),
+        reason: error.to_string(),
+    }
+}
+
 /// Whether the archive returns a file as it is.
 async fn is_kept(fleet: &Fleet, file: &RunFile) -> bool {
-    match fleet.files.info(&file.sha256).await {
-        Ok(info) if info.size as u64 == file.bytes && !info.deleted => {}
-        _ => return false,
-    }
-    let Ok(mut object) = fleet.files.get(&file.sha256).await else {
-        return false;
+    let read = read(fleet, file, |_| Ok(())).await;
+    read.is_ok_and(|sha256| sha256 == file.sha256)
+}
+
+/// Reads a file from the archive, part by part, up to the size in its list. Returns its SHA-256.
+///
+/// Not by the client's `get`, which follows links between entries without an end.
+async fn read(
+    fleet: &Fleet,
+    file: &RunFile,
+    mut part: impl FnMut(&[u8]) -> Result<(), FleetError>,
+) -> Result<String, FleetError> {
+    let failed = |error: &dyn std::error::Error| refused(format!("return {}", file.path), error);
+    let damaged = |reason: String| FleetError::Refused {
+        what: format!("return {} as it was", file.path),
+        reason,
     };
-    let (mut hasher, mut buffer) = (Sha256::new(), vec![0; CHUNK_BYTES]);
-    loop {
-        match object.read(&mut buffer).await {
-            Ok(0) => return hex(&hasher.finalize()) == file.sha256,
-            Ok(length) => hasher.update(&buffer[..length]),
-            Err(_) => return false,
-        }
+    let entry = fleet.files.info(&file.sha256).await;
+    let entry = entry.map_err(|error| failed(&error))?;
+    if entry.deleted || entry.size as u64 != file.bytes {
+        let size = if entry.deleted { 0 } else { entry.size };
+        return Err(damaged(format!("it has {size} bytes of {}", file.bytes)));
     }
+    let mut hasher = Sha256::new();
+    if file.bytes == 0 {
+        return Ok(hex(&hasher.finalize()));
+    }
+    if entry.nuid.is_empty() || !entry.nuid.bytes().all(|c| c.is_ascii_alphanumeric()) {
+        return Err(damaged("its entry names no parts".to_owned()));
+    }
+    let stream = fleet.context.get_stream_no_info(format!("OBJ_{FILES}"));
+    let stream = stream.await.map_err(|error| failed(&error))?;
+    let consumer = stream.create_consumer(OrderedConfig {
+        deliver_subject: fleet.context.client().new_inbox(),
+        filter_subject: format!("$O.{FILES}.C.{}", entry.nuid),
+        ..OrderedConfig::default()
+    });
+    let consumer = consumer.await.map_err(|error| failed(&error))?;
+    let parts = consumer.messages().await;
+    let mut parts = parts.map_err(|error| failed(&error))?;
+    let mut bytes = 0;
+    while bytes < file.bytes {
+        // An entry may have no parts, or too few.
+        let next = timeout(ANSWER_LIMIT, parts.next()).await;
+        let next = next.map_err(|error| failed(&error))?;
+        let Some(next) = next.transpose().map_err(|error| failed(&error))? else {
+            break;
+        };
+        bytes += next.payload.len() as u64;
+        hasher.update(&next.payload);
+        let left = next.info().map_err(|error| failed(&*error))?.pending;
+        if bytes > file.bytes || (left == 0) != (bytes == file.bytes) {
+            return Err(damaged(format!("its parts have not {} bytes", file.bytes)));
+        }
+        part(&next.payload)?;
+    }
+    Ok(hex(&hasher.finalize()))
 }
 
 async fn put(fleet: &Fleet, file: &RunFile, path: &Path) -> Result<(), FleetError> {
@@ -219,25 +279,28 @@ async fn put(fleet: &Fleet, file: &RunFile, path: &Path) -> Result<(), FleetErro
     })
 }
 
-async fn get(fleet: &Fleet, file: &RunFile) -> Result<Vec<u8>, FleetError> {
-    let failed = |error: &dyn std::error::Error| refused(format!("return {}", file.path), error);
-    let object = fleet.files.get(&file.sha256).await;
-    let mut object = object.map_err(|error| failed(&error))?;
-    let mut bytes = Vec::new();
-    object
-        .read_to_end(&mut bytes)
-        .await
-        .map_err(|error| failed(&error))?;
-    Ok(bytes)
-}
-
-fn hash(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+/// Copies a file from the archive into `target`, and verifies it.
+async fn get(fleet: &Fleet, job: &str, file: &RunFile, mut target: File) -> Result<(), FleetError> {
+    let write = |part: &[u8]| {
+        let written = target.write_all(part);
+        written.map_err(|error| FleetError::Disk {
+            what: format!("cannot write {} of job {job}", file.path),
+            error,
+        })
+    };
+    if read(fleet, file, write).await? != file.sha256 {
+        return Err(FleetError::Refused {
+            what: format!("return {} of job {job} as it was", file.path),
+            reason: "it has another SHA-256".to_owned(),
+        });
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
 
     #[test]
     fn files_are_listed_with_their_hashes_and_paths_stay_inside() {
@@ -257,9 +320,42 @@ mod tests {
                 .sha256
                 .starts_with("ba7816bf8f01cfea414140de5dae2223")
         );
-        assert!(inside("captures/a.pcapng").is_ok());
-        for outside in ["../x", "/etc/passwd", "a/../../x"] {
-            assert!(inside(outside).is_err(), "{outside}");
+    }
+
+    #[test]
+    fn lists_that_lead_out_of_the_run_are_beyond_the_bounds_or_of_another_job_are_refused() {
+        let sha256 = "0".repeat(64);
+        let list = |run: &str, path: &str, bytes: u64, sha256: &str| {
+            let file = json!({ "path": path, "bytes": bytes, "sha256": sha256 });
+            json!({ "job": "1", "run": run, "files": [file] })
+        };
+        let parsed = |list: Value| serde_json::from_value::<Manifest>(list);
+        let good = parsed(list("the-run", "captures/a.pcapng", 3, &sha256)).unwrap();
+        assert!(good.check("1").is_ok());
+        let error = good.check("2").unwrap_err().to_string();
+        assert!(error.contains("that of job"), "{error}");
+        for outside in [
+            "../x",
+            "/etc/passwd",
+            "a/../../x",
+            ".ssh/authorized_keys",
+            "",
+            "a//b",
+        ] {
+            assert!(
+                parsed(list("the-run", outside, 3, &sha256)).is_err(),
+                "{outside}"
+            );
+            assert!(parsed(list(outside, "a", 3, &sha256)).is_err(), "{outside}");
         }
+        for (bytes, sha256) in [(u64::MAX, &*sha256), (3, "../x"), (3, "")] {
+            let bad = parsed(list("the-run", "a", bytes, sha256)).unwrap();
+            assert!(bad.check("1").is_err(), "{bad:?}");
+        }
+        let twice = Manifest {
+            files: [good.files.clone(), good.files.clone()].concat(),
+            ..good
+        };
+        assert!(twice.check("1").is_err());
     }
 }

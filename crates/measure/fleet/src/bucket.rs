@@ -3,6 +3,7 @@
 
 use crate::denial::Denials;
 use crate::error::{FleetError, is_full, refused};
+use crate::unreadable::{Unreadable, UnreadableEntry, parsed};
 use async_nats::HeaderMap;
 use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
@@ -10,6 +11,7 @@ use async_nats::jetstream::kv::{Entry, Operation, Store, UpdateErrorKind, Watch}
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::LastRawMessageErrorKind;
 use futures_util::{StreamExt, stream};
+use guard::visible;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +19,10 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
+/// The largest entry, with its headers: less than a message of nats-server has by default (1 MiB).
+pub(crate) const ENTRY_BYTES_MAX: i32 = 1000 << 10;
+/// The largest value.
+pub(crate) const VALUE_BYTES_MAX: usize = (ENTRY_BYTES_MAX as usize) - 1024;
 /// How long a server may take to answer before a command says that it does not.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 /// Between attempts of what must be done whatever the server does.
@@ -40,6 +46,7 @@ const SILENT_MAX: u32 = 2;
 pub(crate) struct Bucket {
     store: Store,
     denials: Denials,
+    unreadable: Unreadable,
     /// Whether several servers have it.
     is_replicated: bool,
 }
@@ -106,18 +113,19 @@ pub(crate) struct Found<T> {
 
 /// What [`Bucket::follow`] reports.
 pub(crate) enum Seen<T> {
-    /// An entry as it is from now on; `None`: it was deleted.
+    /// An entry as it is from now on; `None`: it was deleted, or cannot be read.
     Entry(String, Option<Found<T>>),
     /// All entries that were there have been reported.
     Current,
 }
 
 impl Bucket {
-    pub(crate) fn new(store: Store, denials: Denials) -> Self {
+    pub(crate) fn new(store: Store, denials: Denials, unreadable: Unreadable) -> Self {
         Self {
             is_replicated: store.stream.cached_info().config.num_replicas > 1,
             store,
             denials,
+            unreadable,
         }
     }
 
@@ -138,25 +146,118 @@ impl Bucket {
     }
 
     /// An entry; `None` where there is none.
+    ///
+    /// # Errors
+    /// Also where it cannot be read.
     pub(crate) async fn read<T: DeserializeOwned>(
         &self,
         key: &str,
     ) -> Result<Option<Found<T>>, FleetError> {
-        let what = || format!("read {key} of {}", self.store.name);
-        let entry = self.entry(key).await;
-        let entry = entry.map_err(|error| refused(what(), &*error))?;
-        entry
-            .and_then(|entry| self.parse(key, &entry).transpose())
-            .transpose()
+        let Some(Found {
+            value,
+            revision,
+            written_at,
+        }) = self.look(key).await?
+        else {
+            return Ok(None);
+        };
+        match value {
+            Ok(value) => Ok(Some(Found {
+                value,
+                revision,
+                written_at,
+            })),
+            Err(reason) => {
+                let UnreadableEntry { bucket, key, .. } = self.entry_of(key, String::new());
+                Err(FleetError::Refused {
+                    what: format!("return an entry {bucket}/{key} of this version"),
+                    reason: format!(
+                        "{reason}\nhelp: `cipherbench fleet discard {bucket}/{key}` removes it"
+                    ),
+                })
+            }
+        }
     }
 
-    /// Entries by their keys, many at once; those that are missing are left out.
+    /// An entry, or why it cannot be read; `None` where there is none.
+    pub(crate) async fn look<T: DeserializeOwned>(
+        &self,
+        key: &str,
+    ) -> Result<Option<Found<Result<T, String>>>, FleetError> {
+        let what = || format!("read {} of {}", visible(key), self.store.name);
+        let entry = self.entry(key).await;
+        let entry = entry.map_err(|error| refused(what(), &*error))?;
+        let Some(entry) = entry.filter(|entry| !entry.is_deleted) else {
+            self.unreadable.note(&self.store.name, key, None);
+            return Ok(None);
+        };
+        let value = parsed(&entry.value);
+        let reason = value.as_ref().err().cloned();
+        self.unreadable.note(&self.store.name, key, reason);
+        Ok(Some(Found {
+            value,
+            revision: entry.revision,
+            written_at: entry.written_at.unsigned_abs(),
+        }))
+    }
+
+    /// An entry; `None` where there is none, and of one that cannot be read, which is noted.
+    pub(crate) async fn read_known<T: DeserializeOwned>(
+        &self,
+        key: &str,
+    ) -> Result<Option<Found<T>>, FleetError> {
+        let found = self.look(key).await?;
+        Ok(found.and_then(|found| {
+            Some(Found {
+                value: found.value.ok()?,
+                revision: found.revision,
+                written_at: found.written_at,
+            })
+        }))
+    }
+
+    fn entry_of(&self, key: &str, reason: String) -> UnreadableEntry {
+        UnreadableEntry {
+            bucket: self.store.name.clone(),
+            key: visible(key).into_owned(),
+            reason,
+        }
+    }
+
+    /// Removes an entry that cannot be read.
+    pub(crate) async fn discard<T: DeserializeOwned>(&self, key: &str) -> Result<bool, FleetError> {
+        let Some(found) = self.look::<T>(key).await? else {
+            return Ok(false);
+        };
+        if found.value.is_ok() {
+            return Err(FleetError::Unfit {
+                what: format!("{}/{}", self.store.name, visible(key)),
+                reason: "it can be read, and `discard` removes only entries that cannot".to_owned(),
+            });
+        }
+        let subject = format!("$KV.{}.{key}", self.store.name);
+        self.denials.forget(&subject);
+        let what = || format!("remove {} of {}", visible(key), self.store.name);
+        tokio::select! {
+            removed = self.store.delete_expect_revision(key, Some(found.revision)) => {
+                removed.map_err(|error| refused(what(), &error))?;
+            }
+            subject = self.denials.under(&subject) => return Err(FleetError::Denied {
+                what: what(),
+                subject,
+            }),
+        }
+        self.unreadable.note(&self.store.name, key, None);
+        Ok(true)
+    }
+
+    /// Entries by their keys, many at once; those that are missing or cannot be read are left out.
     pub(crate) async fn read_each<T: DeserializeOwned>(
         &self,
         keys: impl IntoIterator<Item = String>,
     ) -> Result<BTreeMap<String, Found<T>>, FleetError> {
         let read = |key: String| async move {
-            let found = self.read(&key).await?;
+            let found = self.read_known(&key).await?;
             Ok::<_, FleetError>(found.map(|found| (key, found)))
         };
         let mut all = BTreeMap::new();
@@ -167,7 +268,7 @@ impl Bucket {
         Ok(all)
     }
 
-    /// Every entry, by its key.
+    /// Every entry that can be read, by its key.
     pub(crate) async fn read_all<T: DeserializeOwned>(
         &self,
     ) -> Result<BTreeMap<String, Found<T>>, FleetError> {
@@ -242,7 +343,7 @@ impl Bucket {
             limit = ANSWER_LIMIT;
             let entry = entry.map_err(|error| failed(&error))?;
             let (key, is_last) = (entry.key.clone(), entry.seen_current || entry.delta == 0);
-            if let Some(found) = self.parse(&key, &entry.into())? {
+            if let Some(found) = self.parse(&key, &entry.into()) {
                 all.insert(key.clone(), found);
             }
             seen.insert(key);
@@ -295,7 +396,7 @@ impl Bucket {
                     (last, missed) = (Some(entry.revision), false);
                     let became_current = !is_current && (entry.seen_current || entry.delta == 0);
                     let key = entry.key.clone();
-                    let found = self.parse(&key, &entry.into())?;
+                    let found = self.parse(&key, &entry.into());
                     if on(Seen::Entry(key, found)).is_break() {
                         return Ok(());
                     }
@@ -367,7 +468,7 @@ impl Bucket {
                 let (entry, left) = raw_of(&message).map_err(|error| failed(&*error))?;
                 (last, pending) = (last.max(entry.revision), left);
                 let key = message.subject.strip_prefix(&*prefix).unwrap_or_default();
-                let found = self.parse(key, &entry)?;
+                let found = self.parse(key, &entry);
                 if on(Seen::Entry(key.to_owned(), found)).is_break() {
                     return Ok(None);
                 }
@@ -382,28 +483,28 @@ impl Bucket {
         Ok(Some(last))
     }
 
-    fn parse<T: DeserializeOwned>(
-        &self,
-        key: &str,
-        entry: &Raw,
-    ) -> Result<Option<Found<T>>, FleetError> {
+    /// An entry; `None` of one that was deleted, or cannot be read, which is noted.
+    fn parse<T: DeserializeOwned>(&self, key: &str, entry: &Raw) -> Option<Found<T>> {
         if entry.is_deleted {
-            return Ok(None);
+            self.unreadable.note(&self.store.name, key, None);
+            return None;
         }
-        let value = serde_json::from_slice(&entry.value)
-            .map_err(|error| refused(format!("read {key} of {}", self.store.name), &error))?;
-        Ok(Some(Found {
-            value,
+        let value = parsed(&entry.value);
+        let reason = value.as_ref().err().cloned();
+        self.unreadable.note(&self.store.name, key, reason);
+        Some(Found {
+            value: value.ok()?,
             revision: entry.revision,
             written_at: entry.written_at.unsigned_abs(),
-        }))
+        })
     }
 
     /// Changes an entry from a revision (0: none) to a value, and repeats until the server has said
     /// which of the two ways it went: an answer that was lost is looked up.
     ///
     /// # Errors
-    /// [`FleetError::Denied`] and [`FleetError::Full`] only.
+    /// [`FleetError::Denied`], [`FleetError::Full`] and, of a value that no entry can have,
+    /// [`FleetError::Unfit`] only.
     pub(crate) async fn swap<T: Serialize>(
         &self,
         key: &str,
@@ -412,6 +513,18 @@ impl Bucket {
     ) -> Result<Swap, FleetError> {
         let bytes = serde_json::to_vec(value)
             .unwrap_or_else(|error| unreachable!("an entry is maps, texts and numbers: {error}"));
+        // The server would refuse it each time.
+        let reason = match bytes.len() {
+            _ if !is_key(key) => Some("its key is none".to_owned()),
+            length if length > VALUE_BYTES_MAX => Some(format!(
+                "it has {length} bytes of at most {VALUE_BYTES_MAX}"
+            )),
+            _ => None,
+        };
+        if let Some(reason) = reason {
+            let what = format!("entry {} of {}", visible(key), self.store.name);
+            return Err(FleetError::Unfit { what, reason });
+        }
         let subject = format!("$KV.{}.{key}", self.store.name);
         self.denials.forget(&subject);
         // Of an entry that was deleted, the deletion's.

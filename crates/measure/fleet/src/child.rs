@@ -16,11 +16,21 @@ const STEP: Duration = Duration::from_millis(50);
 /// How long a run may take to end after SIGTERM, giving its lab back, before SIGKILL.
 const END_LIMIT: Duration = Duration::from_secs(60);
 
-/// A program that is sent a signal when this one ends. Each of its processes holds `lock`.
-pub(crate) fn bound(signal: &str, lock: &Path, program: &Path) -> Command {
+/// A program that is sent a signal when this one ends. Each of its processes holds `lock`, and
+/// shares the others.
+pub(crate) fn bound<'a>(
+    signal: &str,
+    lock: &Path,
+    shared: impl Iterator<Item = &'a Path>,
+    program: &Path,
+) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", signal, "flock", "--no-fork"]);
-    command.arg(lock).arg(program);
+    command.arg(lock);
+    for lock in shared {
+        command.args(["flock", "--no-fork", "--shared"]).arg(lock);
+    }
+    command.arg(program);
     command
 }
 

@@ -1,24 +1,30 @@
 //! A connection to a fleet's server: who one is there, by which certificates it is known, and what
 //! is made there.
 
-use crate::bucket::{ANSWER_LIMIT, Bucket};
+use crate::bucket::{ANSWER_LIMIT, Bucket, ENTRY_BYTES_MAX};
 use crate::denial::Denials;
 use crate::error::{FleetError, refused};
 use crate::identity::Identity;
 use crate::pin::Pin;
+use crate::unreadable::Unreadable;
 use async_nats::jetstream::stream::Config;
 use async_nats::jetstream::{self, kv, object_store};
 use async_nats::rustls::pki_types::CertificateDer;
 use async_nats::rustls::pki_types::pem::PemObject;
 use async_nats::{Auth, AuthError, ConnectError, ConnectErrorKind, ConnectOptions, ServerAddr};
-use std::fs;
+use base16ct::lower::encode_string as hex;
+use guard::Component;
+use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The largest entry: a campaign's file is far smaller.
-const ENTRY_BYTES_MAX: i32 = 512 << 10;
 /// Between pings: a connection through which nothing comes is given up after three.
 const PING: Duration = Duration::from_secs(10);
+
+/// The largest file of certificates: that of a system has 220 kB.
+const CERTIFICATES_BYTES_MAX: usize = 4 << 20;
+/// Characters of an address in a folder's name.
+const READABLE_CHARS: usize = 60;
 
 /// How to reach the server.
 #[derive(Debug, Clone, Default)]
@@ -31,10 +37,29 @@ pub struct Access {
     pub ca: Option<PathBuf>,
 }
 
+impl Access {
+    /// A name for a folder of what comes from this server: its address without the user's password,
+    /// for people, and a hash of it, by which two servers never share one.
+    #[must_use]
+    pub fn folder_name(&self) -> Component {
+        let addresses = self.url.split(',');
+        let addresses = addresses.map(|url| url.rsplit('@').next().unwrap_or(url));
+        let address = addresses.collect::<Vec<_>>().join(",");
+        let readable = address.chars().take(READABLE_CHARS);
+        let readable: String = readable
+            .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+            .collect();
+        let hash = hex(&Sha256::digest(&address)[..8]);
+        Component::new(format!("at-{readable}-{hash}"))
+            .unwrap_or_else(|error| unreachable!("letters, digits and hyphens: {error}"))
+    }
+}
+
 /// A connection, and what the server says beside its answers.
 pub(crate) struct Connection {
     pub(crate) context: jetstream::Context,
     pub(crate) denials: Denials,
+    pub(crate) unreadable: Unreadable,
 }
 
 impl Connection {
@@ -104,11 +129,12 @@ impl Connection {
         Ok(Self {
             context: jetstream::new(client),
             denials,
+            unreadable: Unreadable::new(),
         })
     }
 
     pub(crate) fn bucket(&self, store: kv::Store) -> Bucket {
-        Bucket::new(store, self.denials.clone())
+        Bucket::new(store, self.denials.clone(), self.unreadable.clone())
     }
 
     /// Makes a bucket, or brings one that is there to what is asked for.
@@ -182,10 +208,11 @@ impl Connection {
 
 /// The certificates of a file in PEM, at least one.
 pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, FleetError> {
-    let text = fs::read(path).map_err(|error| FleetError::Disk {
-        what: format!("cannot read the certificates {}", path.display()),
-        error,
-    })?;
+    let text =
+        guard::read_bytes(path, CERTIFICATES_BYTES_MAX).map_err(|error| FleetError::Disk {
+            what: format!("cannot read the certificates {}", path.display()),
+            error,
+        })?;
     let found = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
     match found {
         Ok(found) if !found.is_empty() => Ok(found),
@@ -253,4 +280,29 @@ fn identified(path: &Path) -> Result<ConnectOptions, FleetError> {
         }
     });
     Ok(options.custom_inbox_prefix(inbox(&public)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_servers_share_no_folder_and_a_password_names_none() {
+        let name = |url: &str| {
+            let access = Access {
+                url: url.to_owned(),
+                ..Access::default()
+            };
+            access.folder_name().to_string()
+        };
+        assert_ne!(name("nats://a.b:4222"), name("nats://a-b:4222"));
+        let long = format!("nats://{}", "x".repeat(1000));
+        for url in ["", "nats://me:secret@host:4222", "../..", &long] {
+            let name = name(url);
+            assert!(
+                !name.contains("secret") && name.starts_with("at-"),
+                "{name}"
+            );
+        }
+    }
 }

@@ -53,6 +53,15 @@ pub enum FleetError {
         /// What it said.
         reason: String,
     },
+    /// A run or an entry is not accepted: its names leave its folder, or its size is beyond the
+    /// bounds.
+    #[error("{what} is not accepted: {reason}")]
+    Unfit {
+        /// What.
+        what: String,
+        /// Why.
+        reason: String,
+    },
     /// The server refused or lost a request.
     #[error("the fleet's server did not {what}: {reason}")]
     Refused {

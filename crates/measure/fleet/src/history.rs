@@ -5,6 +5,8 @@
 //! at.CELL.JOB    the cell's figures in that run; CELL: the beginning of the SHA-256 of its id
 //! hist.CELL.JOB  its latency histograms in that run, if it has some
 //! in.JOB         what the run was measured with and in
+//! head.JOB       the first figure of each of its first cells
+//! name.CELL      the cell's name for people; runs of an earlier version have none
 //! cell.CELL      the cell's id, written last
 //! ```
 //!
@@ -23,6 +25,8 @@ use std::collections::BTreeMap;
 
 /// Requests at once.
 const AT_ONCE: usize = 16;
+/// Cells of a run whose first figures are kept with the job.
+const HEADLINES: usize = 4;
 /// Longer histograms are not kept: an entry has a limit.
 const BUCKETS_MAX: usize = 15_000;
 
@@ -33,6 +37,9 @@ pub struct RunFigures {
     pub surroundings: Value,
     /// By the id of each cell that was measured.
     pub cells: BTreeMap<String, Vec<Figure>>,
+    /// The names of cells for people, by id; in the order of the plan.
+    #[serde(default)]
+    pub names: Vec<(String, String)>,
     /// Latency histograms by the id of the cell.
     #[serde(default)]
     pub histograms: BTreeMap<String, Vec<LoadHistogram>>,
@@ -59,6 +66,20 @@ pub struct Figure {
     pub value: f64,
     /// Number of these.
     pub repeats: u32,
+    /// The smallest and the largest repeat; `None` in runs of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<(f64, f64)>,
+}
+
+/// A figure by which a run is known.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Headline {
+    /// The id of the cell.
+    pub cell: String,
+    /// Its name for people.
+    pub name: String,
+    /// The cell's first figure.
+    pub figure: Figure,
 }
 
 /// A cell in one run of the archive.
@@ -95,6 +116,21 @@ impl Fleet {
     ) -> Result<(), FleetError> {
         let within = format!("in.{}", job.id);
         self.figures.swap(&within, 0, &run.surroundings).await?;
+        let first = |(cell, name): &(String, String)| {
+            Some(Headline {
+                cell: cell.clone(),
+                name: name.clone(),
+                figure: run.cells.get(cell)?.first()?.clone(),
+            })
+        };
+        let headlines = run.names.iter().filter_map(first).take(HEADLINES);
+        let headlines: Vec<Headline> = headlines.collect();
+        let head = format!("head.{}", job.id);
+        self.figures.swap(&head, 0, &headlines).await?;
+        for (cell, name) in &run.names {
+            let key = format!("name.{}", key_of(cell));
+            self.figures.swap(&key, 0, name).await?;
+        }
         let labels: BTreeMap<String, String> = lab_labels
             .iter()
             .chain(&job.labels)
@@ -196,5 +232,39 @@ impl Fleet {
         let mut cells: Vec<String> = cells.into_values().map(|found| found.value).collect();
         cells.sort();
         Ok(cells)
+    }
+
+    /// The names of cells for people, by id; cells of earlier versions have none.
+    ///
+    /// # Errors
+    /// When the server cannot be asked.
+    pub async fn cell_names(
+        &self,
+        cells: &[String],
+    ) -> Result<BTreeMap<String, String>, FleetError> {
+        let keys = cells.iter().map(|cell| format!("name.{}", key_of(cell)));
+        let mut found = self.figures.read_each::<String>(keys).await?;
+        let names = cells.iter().filter_map(|cell| {
+            let name = found.remove(&format!("name.{}", key_of(cell)))?;
+            Some((cell.clone(), name.value))
+        });
+        Ok(names.collect())
+    }
+
+    /// The figures by which runs are known, by job; runs of earlier versions have none.
+    ///
+    /// # Errors
+    /// When the server cannot be asked.
+    pub async fn headlines(
+        &self,
+        jobs: &[&str],
+    ) -> Result<BTreeMap<String, Vec<Headline>>, FleetError> {
+        let keys = jobs.iter().map(|job| format!("head.{job}"));
+        let found = self.figures.read_each(keys).await?.into_iter();
+        let by_job = found.filter_map(|(key, found)| {
+            let job = key.strip_prefix("head.")?.to_owned();
+            Some((job, found.value))
+        });
+        Ok(by_job.collect())
     }
 }

@@ -1,14 +1,18 @@
 //! Who a user is: an NKey, alone or with a JWT, in a file that only its owner reads.
 
 use crate::error::FleetError;
+use guard::{Insecure, Writers};
 use nkeys::{KeyPair, KeyPairType};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 const HELP: &str =
     "`cipherbench fleet key FILE` makes one; a file of credentials (.creds) of NATS will do too";
+
+/// The largest file of keys.
+const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// A user's key, and the JWT that an operator gave for it, if any.
 pub struct Identity {
@@ -22,15 +26,23 @@ impl Identity {
     /// # Errors
     /// When the file cannot be read, or has no seed of a user.
     pub fn read(path: &Path) -> Result<Self, FleetError> {
-        let text = fs::read_to_string(path).map_err(|error| FleetError::Disk {
+        let text = guard::read_text(path, FILE_BYTES_MAX).map_err(|error| FleetError::Disk {
             what: format!("cannot read the user's key {}", path.display()),
             error,
         })?;
+        Self::parse(&text, &path.display().to_string())
+    }
+
+    /// Reads the text of such a file; `place` is its name in messages.
+    ///
+    /// # Errors
+    /// When it has no seed of a user.
+    pub fn parse(text: &str, place: &str) -> Result<Self, FleetError> {
         let lines = || text.lines().map(str::trim);
         let seed = lines().find(|line| line.starts_with("SU"));
         let key = seed.and_then(|seed| KeyPair::from_seed(seed).ok());
         let key = key.ok_or_else(|| FleetError::Mistake {
-            file: path.display().to_string(),
+            file: place.to_owned(),
             reason: "it has no NKey of a user (a line `SU…`)".to_owned(),
             help: HELP.to_owned(),
         })?;
@@ -106,15 +118,33 @@ impl Line {
     }
 }
 
-/// Reads the lines of a file that are not blank; `#` begins a comment.
-pub(crate) fn lines(path: &Path, what: &str) -> Result<Vec<Line>, FleetError> {
-    let text = fs::read_to_string(path).map_err(|error| FleetError::Disk {
+/// Reads a file of keys.
+///
+/// It decides whom to trust, so that nobody but root and the user of this process may have written
+/// it.
+pub(crate) fn text_of(path: &Path, what: &str) -> Result<String, FleetError> {
+    match Writers::of_process().check(path) {
+        Ok(_) | Err(Insecure::NotExamined { .. }) => {}
+        Err(error) => {
+            return Err(FleetError::Mistake {
+                file: path.display().to_string(),
+                reason: format!("others decide who is in the {what}: {error}"),
+                help: "keep it in a folder of one's own, as ssh wants it of authorized_keys"
+                    .to_owned(),
+            });
+        }
+    }
+    guard::read_text(path, FILE_BYTES_MAX).map_err(|error| FleetError::Disk {
         what: format!("cannot read the {what} {}", path.display()),
         error,
-    })?;
+    })
+}
+
+/// The lines of such a file that are not blank; `#` begins a comment.
+pub(crate) fn lines(text: &str, place: &str) -> Vec<Line> {
     let lines = (1..).zip(text.lines()).map(|(number, line)| Line {
-        place: format!("{}:{number}", path.display()),
+        place: format!("{place}:{number}"),
         text: line.split('#').next().unwrap_or_default().trim().to_owned(),
     });
-    Ok(lines.filter(|line| !line.text.is_empty()).collect())
+    lines.filter(|line| !line.text.is_empty()).collect()
 }

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! FOLDER/agent                    identity, made once
+//! FOLDER/fleet                    the fleet whose signed jobs it runs, as it was first
+//! FOLDER/ran.json                 the signed jobs that began here
 //! FOLDER/LAB/JOB/campaign.yaml    as submitted
 //! FOLDER/LAB/JOB/job.json         the job, and what is known of its end
 //! FOLDER/LAB/JOB/runs/RUN/        the run, as `cipherbench run` writes it
@@ -11,9 +13,11 @@ use crate::error::FleetError;
 use crate::message::{Held, Job};
 use crate::random_word;
 use crate::room;
+use guard::{Component, visible};
 use serde::{Deserialize, Serialize};
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// What a run's folder is known by.
@@ -21,6 +25,8 @@ pub(crate) const JOURNAL: &str = "journal.jsonl";
 /// Without this much room no run begins or goes on: it would end in the midst of a trial.
 const ROOM_MIN: u64 = 64 << 20;
 
+/// Of the file with a fleet's id.
+const PIN_BYTES_MAX: usize = 1024;
 /// What the record of a trial begins with in a journal.
 const TRIAL: &[u8] = b"{\"record\":\"trial\"";
 
@@ -94,16 +100,27 @@ impl Disk {
         Ok(None)
     }
 
-    pub(crate) fn job_folder(&self, id: &str) -> PathBuf {
-        self.folder.join(id)
+    /// The folder of a job.
+    ///
+    /// # Errors
+    /// When the id would lead to another place.
+    pub(crate) fn job_folder(&self, id: &str) -> Result<PathBuf, FleetError> {
+        match Component::new(id) {
+            Ok(name) => Ok(self.folder.join(name)),
+            Err(error) => Err(FleetError::Unfit {
+                what: "the id of a job".to_owned(),
+                reason: error.to_string(),
+            }),
+        }
     }
 
     pub(crate) fn has(&self, id: &str) -> bool {
-        self.job_folder(id).join("job.json").exists()
+        let folder = self.job_folder(id);
+        folder.is_ok_and(|folder| folder.join("job.json").exists())
     }
 
     pub(crate) fn keep(&self, kept: &Kept) -> Result<(), FleetError> {
-        let folder = self.job_folder(&kept.job.id);
+        let folder = self.job_folder(&kept.job.id)?;
         let write = || {
             fs::create_dir_all(&folder)?;
             write_whole(&folder.join("campaign.yaml"), kept.job.campaign.as_bytes())?;
@@ -117,7 +134,7 @@ impl Disk {
     }
 
     pub(crate) fn forget(&self, id: &str) -> Result<(), FleetError> {
-        let folder = self.job_folder(id);
+        let folder = self.job_folder(id)?;
         // First what makes it a job: half a folder is no job.
         let removed =
             fs::remove_file(folder.join("job.json")).and_then(|()| fs::remove_dir_all(&folder));
@@ -127,10 +144,19 @@ impl Disk {
         })
     }
 
+    /// Forgets a job, and keeps its run.
+    pub(crate) fn leave(&self, id: &str) -> Result<(), FleetError> {
+        let path = self.job_folder(id)?.join("job.json");
+        fs::remove_file(&path).map_err(|error| FleetError::Disk {
+            what: format!("cannot remove {}", path.display()),
+            error,
+        })
+    }
+
     /// Trials in the journal of a job's run.
     pub(crate) fn trials_of(&self, id: &str) -> usize {
         let journal = self.run_of(id).map(|run| run.join(JOURNAL));
-        let Some(Ok(journal)) = journal.map(fs::File::open) else {
+        let Some(Ok(journal)) = journal.map(File::open) else {
             return 0;
         };
         let lines = BufReader::new(journal).split(b'\n').map_while(Result::ok);
@@ -139,7 +165,7 @@ impl Disk {
 
     /// The run's folder.
     pub(crate) fn run_of(&self, id: &str) -> Option<PathBuf> {
-        let runs = fs::read_dir(self.job_folder(id).join("runs")).ok()?;
+        let runs = fs::read_dir(self.job_folder(id).ok()?.join("runs")).ok()?;
         let mut runs: Vec<PathBuf> = runs.flatten().map(|entry| entry.path()).collect();
         runs.retain(|run| run.join(JOURNAL).is_file());
         runs.sort();
@@ -167,11 +193,54 @@ pub(crate) fn identity(folder: &Path) -> Result<String, FleetError> {
     Ok(identity)
 }
 
-/// Replaces a file at once.
-fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+/// Checks that a fleet is the one that this agent's folder is of, which the first one is.
+///
+/// # Errors
+/// When it is another: jobs that were signed for it may have been run.
+pub(crate) fn pin(folder: &Path, url: &str, fleet: &str) -> Result<(), FleetError> {
+    let path = folder.join("fleet");
+    let disk = |error| FleetError::Disk {
+        what: format!("cannot use {}", path.display()),
+        error,
+    };
+    match guard::read_text(&path, PIN_BYTES_MAX) {
+        Ok(known) if known.trim() == fleet => Ok(()),
+        Ok(known) => Err(FleetError::Foreign {
+            what: format!(
+                "the fleet at {url} is {fleet}, and this agent has run signed jobs of the fleet {}",
+                visible(known.trim())
+            ),
+            help: format!(
+                "reach that one (--url); if it was replaced on purpose, remove {}",
+                path.display()
+            ),
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            write_whole(&path, fleet.as_bytes()).map_err(disk)
+        }
+        Err(error) => Err(disk(error)),
+    }
+}
+
+/// Replaces a file at once; only its owner reads it.
+pub(crate) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let new = path.with_extension("new");
-    let mut file = fs::File::create(&new)?;
+    let mut file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&new)?;
     io::Write::write_all(&mut file, content)?;
     file.sync_all()?;
     fs::rename(new, path)
+}
+
+/// A folder that others may not change, whatever the umask is.
+#[cfg(test)]
+pub(crate) fn private_folder() -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = fs::Permissions::from_mode(0o700);
+    let folder = tempfile::Builder::new().permissions(mode).tempdir();
+    folder.unwrap_or_else(|error| panic!("no temporary folder: {error}"))
 }

@@ -10,6 +10,7 @@ use crate::error::FleetError;
 use crate::message::LabOffer;
 use crate::progress::Progress;
 use crate::store::Fleet;
+use guard::visible;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
@@ -43,17 +44,20 @@ impl Lease {
         let (mut seen, mut since) = (0, Instant::now());
         let mut last = String::new();
         loop {
-            let found: Option<Found<LabOffer>> = fleet.labs.read(&offer.lab).await?;
+            let found: Option<Found<Result<LabOffer, String>>> =
+                fleet.labs.look(&offer.lab).await?;
             let revision = found.as_ref().map_or(0, |found| found.revision);
-            let may_take = match &found {
+            let holder = found.map(|found| found.value);
+            let may_take = match &holder {
                 None => true,
                 // Of an earlier start of this very agent: a folder has one, by its lock.
-                Some(found) if found.value.agent == offer.agent => true,
-                Some(found) => {
+                Some(Ok(holder)) if holder.agent == offer.agent => true,
+                Some(holder) => {
                     if revision != seen {
                         (seen, since) = (revision, Instant::now());
                     }
-                    found.value.job.is_none() && since.elapsed() >= EXPIRY
+                    let has_job = holder.as_ref().is_ok_and(|holder| holder.job.is_some());
+                    !has_job && since.elapsed() >= EXPIRY
                 }
             };
             if may_take {
@@ -67,18 +71,22 @@ impl Lease {
                 }
                 continue;
             }
-            let holder = found.map(|found| found.value);
+            let Some(Ok(holder)) = holder else {
+                // Nobody's lease: it is replaced unless it changes.
+                sleep(LOOK).await;
+                continue;
+            };
             let is_silent = since.elapsed() >= EXPIRY;
-            let why = holder.map_or_else(String::new, |holder| match holder.job {
+            let agent = visible(&holder.agent);
+            let why = match holder.job.as_deref().map(visible) {
                 Some(job) if is_silent => format!(
-                    "agent {} runs job {job} there and has not been heard of for {} s: it is awaited; if it will not \
-                     come back, `cipherbench fleet release {job}` queues the job again",
-                    holder.agent,
+                    "agent {agent} runs job {job} there and has not been heard of for {} s: it is awaited; if it will \
+                     not come back, `cipherbench fleet release {job}` queues the job again",
                     EXPIRY.as_secs()
                 ),
-                Some(job) => format!("agent {} runs job {job} there", holder.agent),
-                None => format!("agent {} has it", holder.agent),
-            });
+                Some(job) => format!("agent {agent} runs job {job} there"),
+                None => format!("agent {agent} has it"),
+            };
             if why != last {
                 tell(&why);
                 last = why;

@@ -106,7 +106,7 @@ async fn name_files(
             return Err(failed(&reason));
         };
         pending = entry.info().map_err(|error| failed(&*error))?.pending;
-        name(left, &entry.payload)?;
+        name(left, &entry.payload);
     }
     Ok(now)
 }
@@ -123,15 +123,16 @@ async fn name_files_by_leader(
     let entries = subjects(archive, "M").await?;
     let mut entries = stream::iter(entries).map(read).buffer_unordered(AT_ONCE);
     while let Some(entry) = entries.next().await {
-        name(left, &entry?.payload)?;
+        name(left, &entry?.payload);
     }
     Ok(())
 }
 
-fn name(left: &mut BTreeSet<String>, entry: &[u8]) -> Result<(), FleetError> {
-    let file: ObjectInfo = serde_json::from_slice(entry).map_err(|error| failed(&error))?;
-    if !file.deleted {
+/// Leaves out the parts that an entry names. One that cannot be read names none.
+fn name(left: &mut BTreeSet<String>, entry: &[u8]) {
+    if let Ok(file) = serde_json::from_slice::<ObjectInfo>(entry)
+        && !file.deleted
+    {
         left.remove(&format!("$O.{FILES}.C.{}", file.nuid));
     }
-    Ok(())
 }

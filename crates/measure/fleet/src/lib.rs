@@ -20,6 +20,7 @@ mod changes;
 mod child;
 mod connection;
 mod denial;
+mod discard;
 mod error;
 mod history;
 mod identity;
@@ -31,13 +32,17 @@ mod overview;
 mod pin;
 mod progress;
 mod queue;
+mod ran;
 mod records;
 mod repeat;
 mod room;
 mod server;
+mod serving;
 mod signing;
 mod store;
 mod streams;
+mod turn;
+mod unreadable;
 mod users;
 mod view;
 
@@ -46,19 +51,23 @@ pub use archive::{fetch, upload};
 pub use changes::Change;
 pub use connection::Access;
 pub use error::FleetError;
-pub use history::{Figure, LoadHistogram, Point, RunFigures};
+pub use history::{Figure, Headline, LoadHistogram, Point, RunFigures};
 pub use identity::Identity;
 pub use leftovers::{LEFT_AFTER, leftovers_removed};
-pub use message::{Held, Job, LabOffer, Manifest, RunFile, SCHEMA, Selector, Signature, State};
+pub use message::{
+    Held, Job, LabOffer, Manifest, RunFile, SCHEMA, SIGNATURE_VERSION, Selector, Signature, State,
+    Terms, is_id,
+};
 pub use overview::{LabSeen, Overview, Seen};
 pub use progress::{LastTrial, Progress};
-pub use queue::{Listing, Row, is_id, submit};
+pub use queue::{Listing, Row, submit};
 pub use records::Record;
-pub use server::{Server, ServerExtras, ServerOptions, ServerTls, free_address};
+pub use server::{FirstUsers, Server, ServerExtras, ServerOptions, ServerTls, free_address};
 pub use signing::Trust;
 pub use store::Fleet;
 /// How an agent is stopped: a channel of whether it is to stop.
 pub use tokio::sync::watch;
+pub use unreadable::UnreadableEntry;
 pub use users::{Role, Users};
 
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -87,7 +96,17 @@ pub fn new_id() -> String {
 
 /// Eight random hexadecimal digits.
 fn random_word() -> String {
-    let mut bytes = [0; 4];
+    random_digits::<4>()
+}
+
+/// An id that is never given twice.
+fn random_id() -> String {
+    random_digits::<16>()
+}
+
+/// Two random hexadecimal digits for each byte.
+fn random_digits<const BYTES: usize>() -> String {
+    let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes)
         .unwrap_or_else(|error| panic!("the kernel has no random bytes: {error}"));
     base16ct::lower::encode_string(&bytes)

@@ -1,11 +1,16 @@
 //! What the server keeps, as JSON.
 
+use crate::error::FleetError;
 use crate::progress::Progress;
+use guard::{Component, RelativePath};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Version of everything here. A program refuses a server of another one.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
+
+/// Length of an id: those of [`new_id`](crate::new_id) have 20 bytes, with a period some more.
+const ID_BYTES_MAX: usize = 100;
 
 /// A campaign to be measured once, in one lab. Never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,13 +63,35 @@ impl Job {
     }
 }
 
+/// Version of the signed bytes. Signatures of version 1 named neither a fleet nor a validity.
+pub const SIGNATURE_VERSION: u32 = 2;
+
 /// A signature of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signature {
+    /// [`SIGNATURE_VERSION`]; 0 of an earlier version, which had none.
+    #[serde(default)]
+    pub version: u32,
+    /// Under which conditions the job is run.
+    #[serde(default)]
+    pub terms: Terms,
     /// The user's public key.
     pub key: String,
     /// Ed25519, in hexadecimal.
     pub signature: String,
+}
+
+/// What a signature allows beyond the job itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Terms {
+    /// The id of the only fleet that runs the job ([`Fleet::id`](crate::Fleet::id)).
+    pub fleet: String,
+    /// When it was signed, by the submitter's clock, in seconds since 1970.
+    pub signed_at: u64,
+    /// From then on it is not run any more.
+    pub expires_at: u64,
+    /// Of a job that is repeated: the number of periods, the first one included. Otherwise 1.
+    pub periods: u64,
 }
 
 /// The labs that a job may run in: all that match.
@@ -174,6 +201,9 @@ pub struct LabOffer {
     pub labels: BTreeMap<String, String>,
     /// The job that runs there. While there is one, no other agent takes the lab.
     pub job: Option<String>,
+    /// Whether a job waits until another lab of the machine was measured.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub waits: bool,
     /// How far its run is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
@@ -181,13 +211,35 @@ pub struct LabOffer {
     pub beats: u64,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+const fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// Whether it is an id as [`new_id`](crate::new_id) makes them: folders are named by it.
+#[must_use]
+pub fn is_id(id: &str) -> bool {
+    let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    id.len() <= ID_BYTES_MAX && id.chars().all(is_fine) && Component::new(id).is_ok()
+}
+
+/// Files of one run in the archive.
+const RUN_FILES_MAX: usize = 10_000;
+/// Bytes of one run in the archive.
+const RUN_BYTES_MAX: u64 = 8 << 30;
+/// Hexadecimal digits of a SHA-256.
+const SHA256_DIGITS: usize = 64;
+
 /// A run in the archive: its files by content.
+///
+/// Anyone with an agent's key may have written it. Its names are checked while it is read, its
+/// sizes by [`check`](Self::check).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The job's.
     pub job: String,
     /// Name of the run's folder.
-    pub run: String,
+    pub run: Component,
     /// Every file, by path.
     pub files: Vec<RunFile>,
 }
@@ -196,9 +248,70 @@ pub struct Manifest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunFile {
     /// Within the run's folder.
-    pub path: String,
+    pub path: RelativePath,
     /// In bytes.
     pub bytes: u64,
     /// Of its content, in hexadecimal: its name in the archive.
     pub sha256: String,
+}
+
+impl Manifest {
+    /// Total size of the files in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let sizes = self.files.iter().map(|file| file.bytes);
+        sizes.fold(0, u64::saturating_add)
+    }
+
+    /// Checks that it is the run of this job, within the bounds of an archived run.
+    ///
+    /// # Errors
+    /// [`FleetError::Unfit`] with the reason.
+    pub fn check(&self, job: &str) -> Result<(), FleetError> {
+        let fault = self.fault(job);
+        fault.map_or(Ok(()), |reason| {
+            Err(FleetError::Unfit {
+                what: format!("the run of job {}", guard::visible(job)),
+                reason,
+            })
+        })
+    }
+
+    fn fault(&self, job: &str) -> Option<String> {
+        if self.job != job {
+            return Some(format!("its list is that of job {:?}", self.job));
+        }
+        if self.files.len() > RUN_FILES_MAX {
+            let count = self.files.len();
+            return Some(format!("it has {count} files of at most {RUN_FILES_MAX}"));
+        }
+        if self.bytes() > RUN_BYTES_MAX {
+            let bytes = self.bytes();
+            return Some(format!("it has {bytes} bytes of at most {RUN_BYTES_MAX}"));
+        }
+        let is_digit = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
+        let mut paths = BTreeSet::new();
+        for RunFile { path, sha256, .. } in &self.files {
+            if sha256.len() != SHA256_DIGITS || !sha256.bytes().all(is_digit) {
+                return Some(format!("{path} has no SHA-256 but {sha256:?}"));
+            }
+            if !paths.insert(path) {
+                return Some(format!("it has {path} twice"));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_names_no_other_folder() {
+        assert!(is_id(&crate::new_id()));
+        for id in ["", ".", "..", "../x", "a/b", "/x", ".x", &"x".repeat(101)] {
+            assert!(!is_id(id), "{id}");
+        }
+    }
 }

@@ -1,13 +1,15 @@
 //! A fleet as a page shows it: states and labs, kept true by what the server reports.
 
-use crate::bucket::{Bucket, Seen as Reported};
+use crate::bucket::{Bucket, Found, Seen as Reported};
 use crate::error::FleetError;
+use crate::history::Headline;
 use crate::lease::EXPIRY;
 use crate::message::{Job, LabOffer, State};
 use crate::queue::Listing;
 use crate::store::Fleet;
+use crate::unreadable::UnreadableEntry;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,7 +29,8 @@ pub struct Overview {
 
 #[derive(Debug, Default)]
 struct Known {
-    states: BTreeMap<String, State>,
+    /// With the times at which they were written.
+    states: BTreeMap<String, (State, u64)>,
     labs: BTreeMap<String, (LabSeen, Instant)>,
     /// Why the server does not answer.
     away: Option<String>,
@@ -53,6 +56,12 @@ pub struct Seen {
     pub repeats: Vec<Job>,
     /// Jobs that have not ended, and the last ones that have.
     pub listing: Listing,
+    /// Figures of those that have ended, by job.
+    pub headlines: BTreeMap<String, Vec<Headline>>,
+    /// Names for people of the cells that running jobs measured last, by id; those of the archive.
+    pub names: BTreeMap<String, String>,
+    /// Entries that cannot be read.
+    pub unreadable: Vec<UnreadableEntry>,
 }
 
 impl Default for Overview {
@@ -92,28 +101,29 @@ impl Overview {
     pub async fn follow(&self, fleet: &Fleet) {
         tokio::join!(
             self.follow_bucket::<State>(&fleet.states, |known, id, found| {
-                if found.is_some_and(State::is_final) {
+                if found.is_some_and(|found| found.value.is_final()) {
                     self.ended.send_replace(());
                 }
-                replace(&mut known.states, id, found.cloned());
+                let found = found.map(|found| (found.value.clone(), found.written_at));
+                replace(&mut known.states, id, found);
             }),
             self.follow_labs(&fleet.labs),
-            self.follow_bucket::<serde::de::IgnoredAny>(&fleet.misfits, |_, _, _| {}),
-            self.follow_bucket::<serde::de::IgnoredAny>(&fleet.repeats, |_, _, _| {}),
+            self.follow_bucket::<BTreeMap<String, String>>(&fleet.misfits, |_, _, _| {}),
+            self.follow_bucket::<Job>(&fleet.repeats, |_, _, _| {}),
         );
     }
 
     async fn follow_bucket<T: DeserializeOwned>(
         &self,
         bucket: &Bucket,
-        mut take: impl FnMut(&mut Known, String, Option<&T>),
+        mut take: impl FnMut(&mut Known, String, Option<&Found<T>>),
     ) {
         loop {
             let followed = bucket.follow::<T>(|reported| {
                 let mut known = self.known();
                 known.away = None;
                 if let Reported::Entry(key, found) = reported {
-                    take(&mut known, key, found.as_ref().map(|found| &found.value));
+                    take(&mut known, key, found.as_ref());
                 }
                 drop(known);
                 self.changed.send_replace(());
@@ -128,6 +138,7 @@ impl Overview {
         loop {
             let followed = labs.follow::<LabOffer>(|reported| {
                 if let Reported::Entry(name, found) = reported {
+                    let found = found.filter(|found| found.value.lab == name);
                     let seen = found.map(|found| LabSeen {
                         offer: found.value,
                         renewed_at: found.written_at,
@@ -162,12 +173,23 @@ impl Overview {
                 is_alive: since.elapsed() < EXPIRY,
                 ..seen.clone()
             });
-            (known.states.clone(), labs.collect())
+            (known.states.clone(), labs.collect::<Vec<_>>())
         };
+        let progress = labs.iter().filter_map(|seen| seen.offer.progress.as_ref());
+        let last = progress.filter_map(|progress| progress.last.as_ref());
+        let measured: BTreeSet<String> = last.map(|last| last.cell.clone()).collect();
+        let measured: Vec<String> = measured.into_iter().collect();
+        let listing = fleet.list_of(states, Some(ended)).await?;
+        let rows = listing.rows.iter();
+        let done = rows.filter(|row| matches!(row.state, State::Done { .. }));
+        let done: Vec<&str> = done.map(|row| &*row.job.id).collect();
         Ok(Seen {
             labs,
             repeats: fleet.repeats().await?,
-            listing: fleet.list_of(states, Some(ended)).await?,
+            headlines: fleet.headlines(&done).await?,
+            names: fleet.cell_names(&measured).await?,
+            listing,
+            unreadable: fleet.unreadable(),
         })
     }
 }

@@ -1,9 +1,10 @@
 //! The queue: jobs and how far they are.
 
-use crate::bucket::{Found, Swap};
+use crate::bucket::{Bucket, Found, Swap};
 use crate::error::FleetError;
-use crate::message::{Held, Job, LabOffer, State};
+use crate::message::{Held, Job, LabOffer, State, is_id};
 use crate::store::Fleet;
+use guard::visible;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -15,8 +16,12 @@ pub(crate) const ATTEMPTS_MAX: u32 = 3;
 pub struct Row {
     /// As submitted.
     pub job: Job,
+    /// When it was submitted, by the server's clock, in seconds since 1970.
+    pub submitted_at: u64,
     /// How far it is.
     pub state: State,
+    /// When that was written, by the server's clock, in seconds since 1970.
+    pub since: u64,
     /// Why it does not fit a lab, by lab.
     pub misfits: BTreeMap<String, String>,
 }
@@ -45,7 +50,7 @@ pub(crate) struct Queued {
 /// When the server cannot be asked, or the user may not.
 pub async fn submit(fleet: &Fleet, job: &Job) -> Result<(), FleetError> {
     // The state comes second: who sees it finds the job.
-    fleet.jobs.swap(&job.id, 0, job).await?;
+    keep_job(&fleet.jobs, job).await?;
     let queued = State::Queued {
         attempts: 0,
         priority: job.priority,
@@ -58,6 +63,24 @@ pub async fn submit(fleet: &Fleet, job: &Job) -> Result<(), FleetError> {
             reason: "it is not there".to_owned(),
         }),
     }
+}
+
+/// Keeps a job in a bucket, unless it is there.
+pub(crate) async fn keep_job(bucket: &Bucket, job: &Job) -> Result<(), FleetError> {
+    if !is_id(&job.id) {
+        return Err(FleetError::Unfit {
+            what: format!("job {}", visible(&job.id)),
+            reason: "its id has other characters than letters, digits and hyphens".to_owned(),
+        });
+    }
+    let kept = bucket.swap(&job.id, 0, job).await;
+    kept.map(drop).map_err(|error| match error {
+        FleetError::Unfit { reason, .. } => FleetError::Unfit {
+            what: format!("campaign {}", visible(&job.name)),
+            reason: format!("as an entry of the fleet {reason}: divide the campaign"),
+        },
+        error => error,
+    })
 }
 
 impl Fleet {
@@ -76,34 +99,41 @@ impl Fleet {
     /// # Errors
     /// When the server cannot be asked.
     pub async fn list(&self, ended: Option<usize>) -> Result<Listing, FleetError> {
-        self.list_of(self.states().await?, ended).await
+        let states = self.states.read_all::<State>().await?.into_iter();
+        let states = states.map(|(id, found)| (id, (found.value, found.written_at)));
+        self.list_of(states.collect(), ended).await
     }
 
-    /// The same of known states.
+    /// The same of known states, with the times at which they were written.
     pub(crate) async fn list_of(
         &self,
-        mut states: BTreeMap<String, State>,
+        mut states: BTreeMap<String, (State, u64)>,
         ended: Option<usize>,
     ) -> Result<Listing, FleetError> {
-        let finals = states.values().filter(|state| state.is_final()).count();
+        let finals = states.values().filter(|(state, _)| state.is_final());
+        let finals = finals.count();
         let left_out = ended.map_or(0, |ended| finals.saturating_sub(ended));
         let mut leave = left_out;
-        states.retain(|_, state| {
+        states.retain(|_, (state, _)| {
             let is_left = state.is_final() && leave > 0;
             leave -= usize::from(is_left);
             !is_left
         });
         let queued = states
             .iter()
-            .filter(|(_, state)| matches!(state, State::Queued { .. }));
+            .filter(|(_, (state, _))| matches!(state, State::Queued { .. }));
         let queued: Vec<String> = queued.map(|(id, _)| id.clone()).collect();
         let mut jobs = self.jobs.read_each::<Job>(states.keys().cloned()).await?;
         let mut misfits: BTreeMap<String, Found<BTreeMap<String, String>>> =
             self.misfits.read_each(queued).await?;
-        let rows = states.into_iter().filter_map(|(id, state)| {
+        let rows = states.into_iter().filter_map(|(id, (state, since))| {
+            let job = jobs.remove(&id);
+            let job = job.filter(|found| found.value.id == id && is_id(&id))?;
             Some(Row {
-                job: jobs.remove(&id)?.value,
+                job: job.value,
+                submitted_at: job.written_at,
                 state,
+                since,
                 misfits: misfits
                     .remove(&id)
                     .map_or_else(BTreeMap::new, |it| it.value),
@@ -124,13 +154,14 @@ impl Fleet {
         Ok(found.map(|found| found.value))
     }
 
-    /// A job.
+    /// A job; `None` also of one that cannot be read.
     ///
     /// # Errors
     /// When the server cannot be asked.
     pub async fn job(&self, id: &str) -> Result<Option<Job>, FleetError> {
-        let found = self.jobs.read(id).await?;
-        Ok(found.map(|found| found.value))
+        let found = self.jobs.read_known::<Job>(id).await?;
+        let job = found.map(|found| found.value);
+        Ok(job.filter(|job| job.id == id && is_id(id)))
     }
 
     /// All labs on offer.
@@ -138,8 +169,9 @@ impl Fleet {
     /// # Errors
     /// When the server cannot be asked.
     pub async fn offers(&self) -> Result<Vec<LabOffer>, FleetError> {
-        let offers = self.labs.read_all::<LabOffer>().await?;
-        Ok(offers.into_values().map(|found| found.value).collect())
+        let offers = self.labs.read_all::<LabOffer>().await?.into_iter();
+        let offers = offers.filter(|(lab, found)| *lab == found.value.lab);
+        Ok(offers.map(|(_, found)| found.value).collect())
     }
 
     /// Cancels a job: one that is queued at once; of one that runs the agent ends the run. Returns
@@ -214,7 +246,7 @@ impl Fleet {
             let Some(job) = self.job(&id).await? else {
                 continue;
             };
-            if job.id != id || !is_id(&id) || !fits(&job).await? {
+            if !fits(&job).await? {
                 continue;
             }
             let held = Held {
@@ -238,33 +270,17 @@ impl Fleet {
         reason: &str,
     ) -> Result<(), FleetError> {
         loop {
-            let found: Option<Found<BTreeMap<String, String>>> = self.misfits.read(job).await?;
-            let (mut all, revision) =
-                found.map_or_else(Default::default, |found| (found.value, found.revision));
+            let found = self.misfits.look::<BTreeMap<String, String>>(job).await?;
+            let (mut all, revision) = found.map_or_else(Default::default, |found| {
+                (found.value.unwrap_or_default(), found.revision)
+            });
+            if all.get(lab).is_some_and(|known| known == reason) {
+                return Ok(());
+            }
             all.insert(lab.to_owned(), reason.to_owned());
             if self.misfits.swap(job, revision, &all).await? != Swap::Lost {
                 return Ok(());
             }
-        }
-    }
-}
-
-/// Whether it is an id as [`new_id`](crate::new_id) makes them: folders are named by it.
-#[must_use]
-pub fn is_id(id: &str) -> bool {
-    let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    !id.is_empty() && id.chars().all(is_fine)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_id_names_no_other_folder() {
-        assert!(is_id(&crate::new_id()));
-        for id in ["", ".", "..", "../x", "a/b", "/x"] {
-            assert!(!is_id(id), "{id}");
         }
     }
 }

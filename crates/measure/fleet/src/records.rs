@@ -8,8 +8,8 @@
 
 use crate::error::{FleetError, refused};
 use crate::lease::BEAT;
+use crate::message::is_id;
 use crate::progress::{Count, Find, Progress, Tail};
-use crate::queue::is_id;
 use crate::store::Fleet;
 use crate::streams::{RECORDS, RECORDS_SUBJECT};
 use async_nats::header::{HeaderMap, NATS_MESSAGE_ID};
@@ -41,6 +41,16 @@ pub struct Record {
     pub line: u64,
     /// Without its newline; empty if it is longer than a message may be.
     pub text: String,
+}
+
+impl Record {
+    /// The run and the number of a line, from the id of its message (`JOB/RUN-LINE`).
+    #[must_use]
+    pub fn place(id: &str) -> Option<(String, u64)> {
+        let (of, line) = id.rsplit_once('-')?;
+        let (_, run) = of.split_once('/')?;
+        Some((run.to_owned(), line.parse().ok()?))
+    }
 }
 
 /// An agent's part: follows a journal, counts its trials and sends its lines.
@@ -274,9 +284,6 @@ async fn denied(fleet: &Fleet) {
     }
 }
 
-/// The run and the number of a line, from its message's id.
 fn line_of(headers: &HeaderMap) -> Option<(String, u64)> {
-    let (of, line) = headers.get(NATS_MESSAGE_ID)?.as_str().rsplit_once('-')?;
-    let (_, run) = of.split_once('/')?;
-    Some((run.to_owned(), line.parse().ok()?))
+    Record::place(headers.get(NATS_MESSAGE_ID)?.as_str())
 }

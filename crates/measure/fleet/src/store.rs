@@ -4,8 +4,10 @@ use crate::bucket::Bucket;
 use crate::connection::{Access, Connection};
 use crate::denial::Denials;
 use crate::error::{FleetError, refused};
-use crate::message::SCHEMA;
+use crate::message::{SCHEMA, is_id};
+use crate::random_id;
 use crate::streams;
+use crate::unreadable::{Unreadable, UnreadableEntry};
 use async_nats::jetstream::Context;
 use async_nats::jetstream::object_store::ObjectStore;
 use async_nats::rustls::pki_types::CertificateDer;
@@ -37,6 +39,9 @@ pub struct Fleet {
     pub(crate) files: ObjectStore,
     pub(crate) denials: Denials,
     pub(crate) context: Context,
+    pub(crate) unreadable: Unreadable,
+    id: String,
+    is_open: bool,
 }
 
 impl Fleet {
@@ -84,6 +89,13 @@ impl Fleet {
                 ),
             });
         }
+        let id: Option<String> = meta.read("id").await?.map(|found| found.value);
+        let id = id
+            .filter(|id| is_id(id))
+            .ok_or_else(|| FleetError::Foreign {
+                what: format!("the fleet at {} has no id", access.url),
+                help: "`cipherbench fleet server` gives it one".to_owned(),
+            })?;
         let bucket = async |name: &str| match context.get_key_value(name).await {
             Ok(store) => Ok(connection.bucket(store)),
             Err(error) => Err(refused(format!("open bucket {name}"), &error)),
@@ -102,7 +114,29 @@ impl Fleet {
                 .map_err(|error| refused("open the archive".to_owned(), &error))?,
             denials: connection.denials.clone(),
             context: context.clone(),
+            unreadable: connection.unreadable.clone(),
+            id,
+            is_open: !context.client().server_info().auth_required,
         })
+    }
+
+    /// What distinguishes it from every other fleet: made once, by the server's administrator.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Whether its server accepts everybody who reaches it.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Entries that could not be read, and why, as far as this program has seen them. They are left
+    /// out wherever entries are listed.
+    #[must_use]
+    pub fn unreadable(&self) -> Vec<UnreadableEntry> {
+        self.unreadable.all()
     }
 
     /// Makes what is missing on a server, brings what an earlier version made to this one, and
@@ -139,6 +173,10 @@ impl Fleet {
         let meta = connection.context.get_key_value("fleet-meta").await;
         let meta = meta.map_err(|error| refused("open bucket fleet-meta".to_owned(), &error))?;
         let meta = connection.bucket(meta);
+        // Of two programs that make one at once, the first one's stays.
+        if meta.read::<String>("id").await?.is_none() {
+            meta.swap("id", 0, &random_id()).await?;
+        }
         let found = meta.read::<u32>("schema").await?;
         let (schema, revision) = found.map_or((0, 0), |found| (found.value, found.revision));
         // All that is new since schema 1 may be missing.

@@ -3,7 +3,7 @@
 
 use crate::connection::inbox;
 use crate::error::FleetError;
-use crate::identity::lines;
+use crate::identity::{lines, text_of};
 use crate::store::{BUCKETS, FILES};
 use crate::streams::RECORDS;
 use std::fmt::Write;
@@ -100,8 +100,16 @@ impl Users {
     /// # Errors
     /// When it cannot be read, or a line is none of these.
     pub fn read(path: &Path) -> Result<Self, FleetError> {
+        Self::parse(&text_of(path, "users")?, &path.display().to_string())
+    }
+
+    /// Reads the text of such a file; `place` is its name in messages.
+    ///
+    /// # Errors
+    /// When a line is none of these.
+    pub fn parse(text: &str, place: &str) -> Result<Self, FleetError> {
         let mut users: Vec<(Role, String)> = Vec::new();
-        for line in lines(path, "users")? {
+        for line in lines(text, place) {
             let mut words = line.text.split_whitespace();
             let role = words.next().unwrap_or_default();
             let Some(role) = Role::ALL.into_iter().find(|known| known.name() == role) else {
@@ -117,7 +125,8 @@ impl Users {
     }
 
     /// The part of nats-server's configuration: these users, and an administrator.
-    pub(crate) fn config(&self, administrator: &str) -> String {
+    #[must_use]
+    pub fn config(&self, administrator: &str) -> String {
         let mut text = format!("authorization {{\n  users = [\n    {{ nkey: {administrator} }}\n");
         for (role, key) in &self.0 {
             let _ = write!(
@@ -137,11 +146,11 @@ impl Users {
 mod tests {
     use super::*;
     use crate::identity::Identity;
-    use std::fs;
+    use crate::kept::{private_folder, write_whole};
 
     #[test]
     fn users_are_read_and_a_wrong_line_is_named() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = private_folder();
         let key = |name: &str| {
             Identity::create(&folder.path().join(name))
                 .unwrap()
@@ -150,7 +159,7 @@ mod tests {
         let (one, other) = (key("one"), key("other"));
         let file = folder.path().join("users");
         let read = |text: &str| {
-            fs::write(&file, text).unwrap();
+            write_whole(&file, text.as_bytes()).unwrap();
             Users::read(&file)
         };
         let users = read(&format!("# who\nreader {one} one\n\nagent {other}\n")).unwrap();

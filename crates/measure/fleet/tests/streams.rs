@@ -79,10 +79,12 @@ fn a_cells_histograms_are_read_by_run() {
             load_percent: Some(50),
             value: upto_ns as f64,
             repeats: 3,
+            spread: None,
         };
         RunFigures {
             surroundings: json!({}),
             cells: BTreeMap::from([("a cell".to_owned(), vec![figure])]),
+            names: Vec::new(),
             histograms: BTreeMap::from([("a cell".to_owned(), vec![histogram])]),
         }
     };

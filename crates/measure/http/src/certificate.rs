@@ -7,7 +7,8 @@ use rustls::RootCertStore;
 use rustls::client::Resumption;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -29,7 +30,10 @@ pub struct Certificate {
 /// [`HttpError::Certificate`], and [`HttpError::System`] without a folder for temporary files.
 pub fn issue() -> Result<Certificate, HttpError> {
     let refused = |error: &dyn std::fmt::Display| HttpError::Certificate(error.to_string());
-    let folder = tempfile::tempdir().map_err(HttpError::system("create a folder"))?;
+    let folder = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir();
+    let folder = folder.map_err(HttpError::system("create a folder"))?;
     let folder = folder.path();
     let authority = create_authority(folder).map_err(|error| refused(&error))?;
     let server =

@@ -4,9 +4,9 @@
 //! linearly in the ramp-down phase (RFC 9411 §4.3.4). In a closed loop the number of active
 //! connections does.
 
-use campaign::plan::HttpTest;
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use plan::HttpTest;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;

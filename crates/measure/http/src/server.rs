@@ -8,12 +8,13 @@ use crate::error::HttpError;
 use crate::flow;
 use crate::object::Object;
 use crate::spec::{Identity, Serve};
-use campaign::plan::{HttpServer, HttpVersion};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
+use plan::{HttpServer, HttpVersion};
 use std::convert::Infallible;
-use std::fs::{self, File};
-use std::io;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -97,7 +98,12 @@ fn nginx(spec: &Serve) -> io::Result<Command> {
     fs::write(&configuration, nginx_configuration(spec))?;
     if let Some(Identity { certificate, key }) = &spec.identity {
         fs::write(Path::new(FOLDER).join("server.pem"), certificate)?;
-        fs::write(Path::new(FOLDER).join("server.key"), key)?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(Path::new(FOLDER).join("server.key"))?;
+        file.write_all(key.as_bytes())?;
     }
     let mut command = Command::new("nginx");
     command

@@ -1,6 +1,6 @@
 //! One station's part in a trial, as JSON.
 
-use campaign::plan::HttpTest;
+use plan::HttpTest;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddrV4;
 

@@ -11,14 +11,15 @@ use crate::object::{BLOCK_BYTES, Object};
 use crate::schedule::Phases;
 use crate::server::{own_mounts, ram_disk};
 use crate::spec::{Fetch, SERVER_NAME};
-use campaign::plan::{HttpVersion, Store};
 use journal::record::{HttpFailure, HttpResult, HttpStored};
 use nix::mount::{MsFlags, mount};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::statvfs::statvfs;
 use nix::sys::time::TimeValLike;
-use std::fs::{self, File};
+use plan::{HttpVersion, Store};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -32,6 +33,8 @@ const BATCH_FILES: u64 = 2000;
 const BATCH_BYTES: u64 = 256 << 20;
 /// Times that a batch is written directly; the median counts.
 const DIRECT_WRITES: usize = 3;
+/// Messages of wget2 that are kept.
+const WORDS_BYTES_MAX: usize = 1 << 20;
 
 struct Rig<'a> {
     spec: &'a Fetch,
@@ -58,6 +61,7 @@ pub(crate) fn fetch(spec: &Fetch) -> Result<HttpResult, HttpError> {
     own_mounts()?;
     let folder = tempfile::Builder::new()
         .prefix("cipherbench-http-")
+        .permissions(Permissions::from_mode(0o700))
         .tempdir()
         .map_err(HttpError::system("create a folder for files"))?;
     let mut rig = Rig::new(spec, folder.path())?;
@@ -193,7 +197,7 @@ impl<'a> Rig<'a> {
         let cpu_before = children_cpu_ns()?;
         let begun = Instant::now();
         let mut command = self.command();
-        let ended = command.stderr(Stdio::piped()).output();
+        let ended = guard::output(&mut command, WORDS_BYTES_MAX);
         let ended = ended.map_err(HttpError::system("start wget2"))?;
         let wall_ns = begun.elapsed().as_nanos() as u64;
         let cpu_ns = children_cpu_ns()?.saturating_sub(cpu_before);

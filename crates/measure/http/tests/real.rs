@@ -3,7 +3,6 @@
 //! This executable is also the program that plays a part: `http`. Real servers and wget2 need a
 //! mount namespace; where none is permitted, or a program is missing, a test is skipped.
 
-use campaign::plan::{HttpClient, HttpServer, HttpTest, HttpVersion, Store};
 use http::object::Object;
 use http::{Fetch, Serve, Spec};
 use journal::record::{HttpFailure, HttpResult, TimeBucket};
@@ -11,6 +10,7 @@ use libtest_mimic::{Arguments, Completion, Trial};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use plan::{HttpClient, HttpServer, HttpTest, HttpVersion, Store};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream};

@@ -1,13 +1,15 @@
 //! Cables: interfaces of a machine that a lab moves into its namespaces, towards external boxes or
 //! another host.
 //!
-//! 1. Every interface is inspected, and refused if it is in use.
-//! 2. Its future owner records its settings, to restore them at its end ([`crate::station`]).
+//! 1. Every interface is inspected, and refused if it is in use ([`free`]).
+//! 2. Its future owner records its settings, to restore them at its end ([`crate::lent`]).
 //! 3. Only then is it moved. However the run ends in between, the owner returns what it has.
 //!
 //! An interface keeps its name: when station and run are killed together, the kernel returns a
 //! physical interface under its current name. At the cable between two hosts it gets the name of
 //! the link's end, and its own as a second one, by which it is found then.
+
+mod free;
 
 use crate::hosts::Seat;
 use crate::offloads;
@@ -15,8 +17,10 @@ use crate::on_node::{ip, run_tool};
 use crate::protocol::{Lent, Program, Request, Response};
 use crate::switch;
 use crate::{Interrupt, LabError, Links, Node, NodeId, Result, Station};
-use campaign::plan::{Cables, HostName};
+use free::{Found, free_interface, shown};
+use plan::{Cables, HostName};
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -33,41 +37,6 @@ pub(crate) struct Outside {
     pub(crate) interrupt: Interrupt,
     /// MAC addresses of A's and of B's interface.
     pub(crate) macs: [[u8; 6]; 2],
-}
-
-/// An interface as `ip -json address` has it.
-#[derive(Debug, Clone, Default, Deserialize)]
-struct Found {
-    ifname: String,
-    #[serde(default)]
-    flags: Vec<String>,
-    #[serde(default)]
-    mtu: u32,
-    #[serde(default)]
-    link_type: String,
-    #[serde(default)]
-    address: String,
-    #[serde(default)]
-    master: Option<String>,
-    #[serde(default)]
-    addr_info: Vec<Address>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-struct Address {
-    #[serde(default)]
-    family: String,
-    #[serde(default)]
-    local: String,
-    #[serde(default)]
-    scope: String,
-}
-
-/// A route as `ip -json route` has it.
-#[derive(Debug, Deserialize)]
-struct Route {
-    #[serde(default)]
-    dev: String,
 }
 
 impl Outside {
@@ -172,17 +141,6 @@ fn recover(host: &dyn Node, name: &str, renamed: &str) -> Result<()> {
     Ok(())
 }
 
-/// Looks at an interface, and refuses one that somebody needs.
-fn free_interface(host: &dyn Node, key: &str, name: &str) -> Result<Found> {
-    let found = look_at(host, key, name)?;
-    let wireless = is_wireless(host, name)?;
-    let uplink = default_routes(host)?.iter().any(|uplink| uplink == name);
-    match objection(&found, name, wireless, uplink) {
-        Some((what, help)) => Err(refused(key, what, help)),
-        None => Ok(found),
-    }
-}
-
 /// Returns its MAC address; `key` names it in messages.
 fn mac_of(key: &str, interface: &Found) -> Result<[u8; 6]> {
     parse_mac(&interface.address).ok_or_else(|| {
@@ -221,91 +179,6 @@ fn parse<T: for<'de> Deserialize<'de>>(what: &str, text: &str) -> Result<Vec<T>>
     })
 }
 
-/// The interfaces that default routes lead to.
-fn default_routes(host: &dyn Node) -> Result<Vec<String>> {
-    let mut uplinks = Vec::new();
-    for version in ["-4", "-6"] {
-        let argv = ["ip", version, "-json", "route", "show", "default"];
-        // Without IPv6 there is no table of it.
-        if let Some(text) = read(host, &argv)? {
-            let routes: Vec<Route> = parse("ip route", &text)?;
-            uplinks.extend(routes.into_iter().map(|route| route.dev));
-        }
-    }
-    Ok(uplinks)
-}
-
-/// The interface of that name, or of that second name; `None` if there is none.
-fn shown(host: &dyn Node, name: &str) -> Result<Option<Found>> {
-    let argv = ["ip", "-json", "address", "show", "dev", name];
-    let Some(text) = read(host, &argv)? else {
-        return Ok(None);
-    };
-    let found: Vec<Found> = parse("ip address", &text)?;
-    Ok(found.into_iter().find(|found| !found.ifname.is_empty()))
-}
-
-fn look_at(host: &dyn Node, key: &str, name: &str) -> Result<Found> {
-    if let Some(found) = shown(host, name)? {
-        return Ok(found);
-    }
-    let all = read(host, &["ip", "-json", "address", "show"])?.unwrap_or_default();
-    let all: Vec<Found> = parse("ip address", &all)?;
-    let known: Vec<_> = all.iter().map(|found| found.ifname.as_str()).collect();
-    let what = format!("there is no interface `{name}` on that machine");
-    let help = format!("it has {}", known.join(", "));
-    Err(refused(key, what, help))
-}
-
-/// From its entry in `/sys`, or from the old list where `/sys` belongs to another namespace.
-fn is_wireless(host: &dyn Node, name: &str) -> Result<bool> {
-    let script = "test -e \"/sys/class/net/$1/phy80211\" || grep -q \"^ *$1:\" /proc/net/wireless";
-    let argv = ["sh", "-c", script, "sh", name];
-    Ok(read(host, &argv)?.is_some())
-}
-
-/// Returns why an interface cannot be used, and what to do.
-fn objection(found: &Found, name: &str, wireless: bool, uplink: bool) -> Option<(String, String)> {
-    let another = "take another interface".to_owned();
-    if found.ifname != name {
-        let own = &found.ifname;
-        return Some((
-            format!("`{name}` is another name of `{own}`"),
-            format!("write `{own}`"),
-        ));
-    }
-    if uplink {
-        return Some((
-            format!("this machine's default route goes out of `{name}`"),
-            format!("{another}: this one would be gone while the run lasts"),
-        ));
-    }
-    if wireless {
-        return Some((format!("`{name}` is wireless"), "take a cable".to_owned()));
-    }
-    if found.link_type != "ether" {
-        let kind = &found.link_type;
-        return Some((
-            format!("`{name}` is no Ethernet interface ({kind})"),
-            another,
-        ));
-    }
-    if let Some(master) = &found.master {
-        return Some((
-            format!("`{name}` is a port of `{master}`"),
-            format!("{another}, or free it: `ip link set {name} nomaster`"),
-        ));
-    }
-    // Every interface with IPv6 has a link-local address.
-    let in_use = |address: &&Address| address.family != "inet6" || address.scope != "link";
-    let address = found.addr_info.iter().find(in_use)?;
-    let local = &address.local;
-    Some((
-        format!("`{name}` is in use: it has the address {local}"),
-        format!("{another}, or free it: `ip address flush dev {name}`"),
-    ))
-}
-
 /// Moves a station's interfaces to it, once it has recorded their settings.
 fn lend(host: &dyn Node, station: &Seat, found: &[&Found], renamed: Option<&str>) -> Result<()> {
     let mut lent = Vec::new();
@@ -316,6 +189,8 @@ fn lend(host: &dyn Node, station: &Seat, found: &[&Found], renamed: Option<&str>
             mtu: found.mtu,
             up: found.flags.iter().any(|flag| flag == "UP"),
             offloads: offloads_of(host, &found.ifname)?,
+            parameters: parameters_of(host, &found.ifname)?,
+            additions: additions(host, &found.ifname)?,
         });
     }
     match station.call(Request::GiveBack { lent })? {
@@ -350,6 +225,64 @@ fn lend(host: &dyn Node, station: &Seat, found: &[&Found], renamed: Option<&str>
     Ok(())
 }
 
+/// The kernel's parameters of an interface.
+fn parameters_of(host: &dyn Node, interface: &str) -> Result<BTreeMap<String, String>> {
+    let interface = interface.to_owned();
+    match host.call(Request::Parameters { interface })? {
+        Response::Parameters(found) => Ok(found),
+        other => Err(host.unexpected(&other)),
+    }
+}
+
+/// An entry of a neighbour table as `ip -json neighbour` has it.
+#[derive(Debug, Deserialize)]
+struct Neighbour {
+    dst: String,
+    lladdr: Option<String>,
+    /// Flags are keys without a value.
+    #[serde(flatten)]
+    flags: BTreeMap<String, Value>,
+}
+
+/// Commands of `ip` that add an interface's permanent neighbours and multicast addresses again.
+fn additions(host: &dyn Node, name: &str) -> Result<Vec<String>> {
+    let neighbours = |of: &[&str]| -> Result<Vec<Neighbour>> {
+        let words = ["ip", "-json", "neighbour", "show"];
+        let argv = [&words[..], of, &["dev", name]].concat();
+        parse("ip neighbour", &read(host, &argv)?.unwrap_or_default())
+    };
+    let mut commands = Vec::new();
+    for Neighbour { dst, lladdr, flags } in neighbours(&["nud", "permanent"])? {
+        let lladdr = lladdr.map_or_else(String::new, |address| format!(" lladdr {address}"));
+        let router = flags.get("router").map_or("", |_| " router");
+        commands.push(format!(
+            "neighbour replace {dst}{lladdr} dev {name} nud permanent{router}"
+        ));
+    }
+    let proxies = neighbours(&["proxy"])?.into_iter();
+    commands.extend(
+        proxies.map(|Neighbour { dst, .. }| format!("neighbour replace proxy {dst} dev {name}")),
+    );
+    let groups = read(host, &["cat", "/proc/net/dev_mcast"])?.unwrap_or_default();
+    let groups = static_groups(&groups, name);
+    commands.extend(groups.map(|address| format!("maddress add {address} dev {name}")));
+    Ok(commands)
+}
+
+/// The hardware multicast addresses that were added to an interface by hand, from
+/// `/proc/net/dev_mcast`: index, name, users, users by hand, address.
+fn static_groups<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = String> + 'a {
+    text.lines().filter_map(move |line| {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        let [_, interface, _, by_hand, address] = *fields else {
+            return None;
+        };
+        let bytes = address.as_bytes().chunks(2).map(String::from_utf8_lossy);
+        let is_wanted = interface == name && by_hand != "0";
+        is_wanted.then(|| bytes.collect::<Vec<_>>().join(":"))
+    })
+}
+
 /// Returns the current state of the offloads that a lab sets.
 fn offloads_of(host: &dyn Node, interface: &str) -> Result<BTreeMap<String, String>> {
     let text = read(host, &["ethtool", "-k", interface])?.unwrap_or_default();
@@ -371,44 +304,13 @@ pub(crate) fn parse_mac(text: &str) -> Option<[u8; 6]> {
 mod tests {
     use super::*;
 
-    fn free() -> Found {
-        let text = r#"{"ifname":"eth1","flags":["BROADCAST","UP"],"mtu":1500,"link_type":"ether",
-            "address":"02:00:00:00:00:01",
-            "addr_info":[{"family":"inet6","local":"fe80::1","scope":"link"}]}"#;
-        serde_json::from_str(text).unwrap()
-    }
-
-    fn what(found: &Found, wireless: bool, uplink: bool) -> Option<String> {
-        objection(found, "eth1", wireless, uplink).map(|(what, _)| what)
-    }
-
     #[test]
-    fn an_interface_that_somebody_needs_is_refused() {
-        assert_eq!(what(&free(), false, false), None);
-        let with = |change: fn(&mut Found)| {
-            let mut found = free();
-            change(&mut found);
-            what(&found, false, false).unwrap()
-        };
-        assert!(what(&free(), true, false).unwrap().contains("wireless"));
-        assert!(
-            what(&free(), false, true)
-                .unwrap()
-                .contains("default route")
-        );
-        assert!(with(|found| found.ifname = "enp3s0".to_owned()).contains("another name"));
-        assert!(with(|found| found.link_type = "none".to_owned()).contains("no Ethernet"));
-        assert!(with(|found| found.master = Some("br7".to_owned())).contains("br7"));
-        let address = |family: &str, scope: &str| Address {
-            family: family.to_owned(),
-            local: "address".to_owned(),
-            scope: scope.to_owned(),
-        };
-        for (family, scope) in [("inet", "global"), ("inet", "link"), ("inet6", "global")] {
-            let mut found = free();
-            found.addr_info.push(address(family, scope));
-            assert!(what(&found, false, false).unwrap().contains("in use"));
-        }
+    fn multicast_addresses_added_by_hand_are_added_again() {
+        let text = "2    eth1            1     0     333300000001\n\
+                    3    eth10           1     1     01005e010204\n\
+                    2    eth1            2     1     01005e010203\n";
+        let found: Vec<_> = static_groups(text, "eth1").collect();
+        assert_eq!(found, ["01:00:5e:01:02:03"]);
     }
 
     #[test]

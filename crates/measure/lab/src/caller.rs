@@ -1,13 +1,16 @@
 //! The caller's side of a station: a child process that answers on its standard output.
 
 use crate::kill::kill_tree;
+use crate::own_children::OwnChild;
 use crate::procfs::ProcessStat;
-use crate::protocol::{Call, PROTOCOL_VERSION, Reply, Request, Response};
+use crate::protocol::{Call, Lent, PROTOCOL_VERSION, REPLY_BYTES_MAX, Reply, Request, Response};
 use crate::sync::{Deadline, await_true, lock};
 use crate::{Interrupt, LabError, Node, NodeId, Result};
+use guard::Lines;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::unistd::setsid;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, setsid};
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -37,6 +40,9 @@ const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
 /// Last lines of a station's standard error that are kept for messages.
 const STDERR_LINES: usize = 8;
 
+/// Most bytes of one of these lines that are kept.
+const STDERR_LINE_BYTES: usize = 4096;
+
 /// A station that was started by this process. Dropping it ends it and everything on it.
 #[derive(Debug)]
 pub struct Station {
@@ -48,6 +54,8 @@ pub struct Station {
     errors: Arc<Mutex<Errors>>,
     last_call: AtomicU64,
     interrupt: Interrupt,
+    /// The interfaces that it was last asked to give back at its end.
+    lent: Arc<Mutex<Vec<Lent>>>,
 }
 
 /// Pending calls by their number.
@@ -94,7 +102,9 @@ impl Station {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         give_own_session(&mut command);
+        let own = OwnChild::expect();
         let mut child = command.spawn().map_err(&cannot_start)?;
+        drop(own);
         let taken = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(input), Some(output), Some(stderr)) = taken else {
             unreachable!("they were asked for");
@@ -137,6 +147,7 @@ impl Station {
             errors,
             last_call: AtomicU64::new(0),
             interrupt: interrupt.clone(),
+            lent: Arc::default(),
         };
         made_ready?;
         let calls = Arc::clone(&station.calls);
@@ -176,9 +187,20 @@ impl Station {
         self.pid
     }
 
+    /// The interfaces that it is to give back at its end, now and later.
+    pub(crate) fn lent(&self) -> Arc<Mutex<Vec<Lent>>> {
+        Arc::clone(&self.lent)
+    }
+
     /// Ends its input, upon which it ends everything and exits. Does not wait for that.
     pub fn hang_up(&self) {
         lock(&self.input).take();
+        let mut child = lock(&self.child);
+        // A stopped one would not see it. Its process id is not reused before it is reaped.
+        if matches!(child.try_wait(), Ok(None)) {
+            // It may end at this moment.
+            let _ = kill(Pid::from_raw(self.pid.cast_signed()), Signal::SIGCONT);
+        }
     }
 
     fn send(&self, call: &Call) -> Result<()> {
@@ -265,6 +287,9 @@ impl Station {
         interrupt: &Interrupt,
     ) -> Result<Response> {
         interrupt.check()?;
+        if let Request::GiveBack { lent } = &request {
+            lock(&self.lent).clone_from(lent);
+        }
         let deadline = Deadline::after(limit);
         let id = self.last_call.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, receiver) = mpsc::channel();
@@ -328,7 +353,7 @@ fn named(what: &str, id: NodeId) -> std::thread::Builder {
 }
 
 /// Waits for a child to end, up to `limit`; returns whether it has ended.
-fn reap(child: &mut Child, limit: Duration) -> bool {
+pub(crate) fn reap(child: &mut Child, limit: Duration) -> bool {
     let is_over = || Ok::<_, Infallible>(!matches!(child.try_wait(), Ok(None)));
     let Ok(is_over) = await_true(limit, Duration::from_millis(1), is_over);
     is_over
@@ -350,11 +375,24 @@ fn limit(request: &Request) -> Duration {
 }
 
 fn hand_out_replies(output: impl Read, calls: &Mutex<Calls>) {
-    for line in BufReader::new(output).lines() {
-        let Ok(line) = line else { break };
+    let mut output = BufReader::new(output);
+    loop {
+        let mut line = Vec::new();
+        let mut beginning = output.by_ref().take(REPLY_BYTES_MAX as u64 + 1);
+        match beginning.read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => break,
+            Ok(_) => {}
+        }
+        // No station sends one, so what follows is no station's either. Its output is closed.
+        if line.len() > REPLY_BYTES_MAX {
+            let most = REPLY_BYTES_MAX >> 20;
+            let reason = format!("it sent a line of more than {most} MiB, which no station does");
+            lock(calls).lost = Some(reason);
+            break;
+        }
         // Other lines on its standard output, as a login shell may print, are ignored, and so are
         // answers to calls that timed out.
-        let Ok(Reply { id, result }) = serde_json::from_str(&line) else {
+        let Ok(Reply { id, result }) = serde_json::from_slice(&line) else {
             continue;
         };
         if let Some(caller) = lock(calls).pending.remove(&id) {
@@ -382,13 +420,16 @@ pub(crate) fn last_words(
 }
 
 pub(crate) fn keep_last_lines(stderr: impl Read, errors: &Mutex<Errors>) {
-    for line in BufReader::new(stderr).lines() {
+    for line in Lines::new(BufReader::new(stderr), STDERR_LINE_BYTES) {
         let Ok(line) = line else { break };
         let mut errors = lock(errors);
-        errors.lines.push_back(line);
+        errors.lines.push_back(line.text.trim_end().to_owned());
         if errors.lines.len() > STDERR_LINES {
             errors.lines.pop_front();
         }
     }
     lock(errors).complete = true;
 }
+
+#[cfg(test)]
+mod attack;

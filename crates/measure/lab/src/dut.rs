@@ -1,7 +1,7 @@
 //! Devices under test: started between the gateways, queried, and stopped.
 //!
 //! How to add one:
-//! 1. a variant of `campaign::plan::Adapter` with its settings;
+//! 1. a variant of `plan::Adapter` with its settings;
 //! 2. a file here with a type that implements [`Adapter`];
 //! 3. an arm in [`adapter`].
 //!
@@ -32,7 +32,7 @@ pub(crate) use site::{Site, all, by_node, on_each};
 
 use crate::monitor::Poller;
 use crate::{DutAction, LabError, NodeId, Result, RunningDut};
-use campaign::plan::{self, Dut, Reset};
+use plan::{self, Dut, Reset};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -72,6 +72,17 @@ pub(crate) trait Adapter: Send + Sync {
     /// Its counters, by `gateway/counter`; empty when it has none.
     fn counters(&self, _site: &Site<'_>, _dut: &RunningDut) -> Result<BTreeMap<String, u64>> {
         Ok(BTreeMap::new())
+    }
+
+    /// Looks for its own signs after a failure; fails with the one that is missing. Of a DUT on the
+    /// lab's own machines its stop tells.
+    fn expect_there(&self, _site: &Site<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Networks of tunnels that it has ended by itself since it came up, and not set up again.
+    fn lost_tunnels(&self, _site: &Site<'_>) -> Result<Vec<String>> {
+        Ok(Vec::new())
     }
 
     /// Readings of it at an interval; none of a DUT on the lab's own machines.

@@ -1,7 +1,7 @@
 //! Where test frames enter and leave, and what a station needs that stands for the DUT's peer.
 
 use crate::NodeId;
-use campaign::plan::{Carrier, Form};
+use plan::{Carrier, Form};
 
 /// Where test frames enter and leave the path.
 ///

@@ -6,6 +6,7 @@
 mod cards;
 mod discipline;
 mod findings;
+mod load;
 mod machine;
 mod probes;
 mod topology;
@@ -17,16 +18,21 @@ pub use cards::Card;
 pub use discipline::Discipline;
 pub(crate) use discipline::corrected_ppb;
 pub use findings::{Facts, Finding, Status, render};
+pub(crate) use machine::SYSCTLS;
 pub use probes::{Attempt, Probes, TunSuperPackets};
 pub(crate) use topology::{assignable_cpus, logical_cpus, online_cpus};
 pub use verdicts::judge;
 pub use versions::Installed;
 
 use crate::monitor::rapl;
+use crate::protocol::Load;
 use crate::{Privilege, Result, perf};
 use journal::record::Environment;
 use std::path::Path;
 use std::thread;
+
+/// Far more than any tool that this module asks prints about a machine or itself.
+const OUTPUT_BYTES_MAX: usize = 1 << 20;
 
 /// The machine and its tools, as a journal records them, with the privilege that the lab acquired.
 /// The caller adds the engines.
@@ -52,15 +58,24 @@ pub fn environment(privilege: Option<Privilege>) -> Environment {
     }
 }
 
+/// Who uses the CPUs of this machine, over a quarter of a second.
+#[must_use]
+pub fn load() -> Load {
+    load::look()
+}
+
 /// What this machine can and cannot measure, and what to do about it. `privilege` is the result of
 /// [`privilege::acquire`](crate::privilege::acquire): with the privilege, kernel features are tried
 /// in a namespace of their own. `interfaces` are those that a lab uses.
 #[must_use]
 pub fn doctor(privilege: Result<Privilege>, interfaces: &[String]) -> Vec<Finding> {
+    // Before this program uses any itself.
+    let load = load();
     let probes = privilege.is_ok().then(Probes::try_out).transpose();
     let discipline = Discipline::read();
     judge(&Facts {
         privilege,
+        load,
         machine: machine::read(&discipline),
         clock_source: machine::clock_source(),
         discipline,

@@ -22,7 +22,7 @@ mod reach;
 use crate::caller::Station;
 use crate::protocol::{Ended, PROTOCOL_VERSION, Program, Request, Response, THIS_PROGRAM};
 use crate::{Interrupt, LabError, Node, NodeId, Result};
-use campaign::plan::{Host, HostName};
+use plan::{Host, HostName};
 use reach::Reach;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};

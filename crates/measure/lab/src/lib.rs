@@ -29,9 +29,11 @@
 //!
 //! What this deliberately does not do: measure or judge.
 
+mod bypass;
 mod cables;
 mod caller;
 pub mod clocks;
+mod counted;
 mod cut;
 mod driver;
 mod dut;
@@ -42,6 +44,7 @@ mod hosts;
 mod http;
 mod interrupt;
 mod kill;
+mod lent;
 mod mark;
 mod monitor;
 mod namespaces;
@@ -49,6 +52,7 @@ mod nat;
 mod node_id;
 mod offloads;
 mod on_node;
+mod own_children;
 mod own_file;
 mod packet_socket;
 mod perf;
@@ -72,6 +76,7 @@ mod topology;
 mod tunnel_keys;
 
 pub use caller::Station;
+pub use counted::Counted;
 pub use driver::driver_counters;
 pub use frame_path::{FrameEnd, FramePath, StationKeys, StationPeer};
 pub use hosts::Visit;
@@ -85,11 +90,10 @@ pub use receive_queues::ReceiveQueues;
 pub use time_stamps::card_clock;
 pub use tunnel_keys::{Network, TunnelKeys};
 
-use campaign::plan::{Desync, Direction, Dut, IpVersion, Reset};
 use journal::record::InterfaceCounters;
+use plan::{Desync, Direction, Dut, IpVersion, Reset};
 use protocol::{ControlPort, CpuTime, Ended, Program, Request, Response, SealedPort};
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 /// The result of a lab's operation.
 pub type Result<T, E = LabError> = std::result::Result<T, E>;
@@ -254,7 +258,7 @@ impl RunningDut {
     }
 }
 
-/// An action on a running DUT. [`campaign::plan::DutProfile::abilities`] lists which DUT supports
+/// An action on a running DUT. [`plan::DutProfile::abilities`] lists which DUT supports
 /// which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DutAction {
@@ -279,6 +283,11 @@ pub enum DutAction {
     CutLink,
     /// Takes the link up again.
     JoinLink,
+    /// Gives gw1 a default route over the link between the gateways, past the encryptor, to a
+    /// router that does not exist. The lab does this for every DUT.
+    OpenBypass,
+    /// Removes that route.
+    CloseBypass,
 }
 
 /// The interfaces of the built-in lab's path in the order in which traffic from A crosses them, by
@@ -389,6 +398,22 @@ pub trait Bench {
     /// # Errors
     /// When the DUT has died or does not answer.
     fn dut_counters(&self, dut: &RunningDut) -> Result<BTreeMap<String, u64>>;
+
+    /// Looks, after a failure, for the signs by which alone a device outside of the lab is gone.
+    ///
+    /// # Errors
+    /// [`LabError::Dut`] with the sign that is missing.
+    fn expect_dut(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Networks of tunnels that the DUT has ended by itself, and not set up again.
+    ///
+    /// # Errors
+    /// [`LabError`].
+    fn lost_tunnels(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
 
     /// Prepares readings of the DUT, and of machines that count their energy, at an interval; every
     /// value of the DUT is read once. `busy` are the CPUs of the stations, as

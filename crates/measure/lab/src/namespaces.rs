@@ -4,6 +4,7 @@
 mod monitoring;
 mod two_hosts;
 
+use crate::bypass::Bypass;
 use crate::cables::{Outside, lend_cable};
 use crate::cut::Cut;
 use crate::dut::{self, Site, by_node};
@@ -23,7 +24,7 @@ use crate::{
     Bench, ClockEnd, DutAction, ElementId, Interrupt, LabError, Links, Monitor, Node, NodeId,
     Privilege, Result, RunningDut,
 };
-use campaign::plan::{Cables, Direction, Dut, External, Hosts, IpVersion, LabPlan};
+use plan::{Cables, Direction, Dut, External, Hosts, IpVersion, LabPlan};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -69,6 +70,7 @@ pub struct NamespaceLab {
     shaped: bool,
     /// The link between the gateways.
     cut: Cut,
+    bypass: Bypass,
     swept: Vec<String>,
     /// Where programs run on the two hosts themselves, A's first; empty on one machine.
     hosts: Vec<LabHost>,
@@ -148,6 +150,7 @@ impl NamespaceLab {
             links: None,
             shaped: false,
             cut: Cut::default(),
+            bypass: Bypass::default(),
             swept,
             hosts: both,
             powercap: rapl::FOLDER.to_owned(),
@@ -477,6 +480,20 @@ impl Bench for NamespaceLab {
         Ok(counters)
     }
 
+    fn expect_dut(&self) -> Result<()> {
+        match &self.dut {
+            Some(up) => up.adapter.expect_there(&self.site_of(up)),
+            None => Ok(()),
+        }
+    }
+
+    fn lost_tunnels(&self) -> Result<Vec<String>> {
+        let up = self.dut.as_ref();
+        up.map_or(Ok(Vec::new()), |up| {
+            up.adapter.lost_tunnels(&self.site_of(up))
+        })
+    }
+
     fn monitor<'a>(&'a self, _dut: &RunningDut, busy: &[u16]) -> Result<Monitor<'a>> {
         self.monitor_beside(busy)
     }
@@ -505,6 +522,14 @@ impl Bench for NamespaceLab {
                 let (node, interface) = link()?;
                 self.cut.join(node, interface)
             }
+            DutAction::OpenBypass | DutAction::CloseBypass => {
+                let (node, interface) = (self.station(NodeId::Gw1), CIPHER_INTERFACES.0);
+                let ipv6 = self.map.carries_ipv6(up.links);
+                match action {
+                    DutAction::OpenBypass => self.bypass.open(node, interface, ipv6),
+                    _ => self.bypass.close(node, interface, ipv6),
+                }
+            }
             DutAction::Reset(on, kind) => up.adapter.reset(&self.site_of(up), dut, on, kind),
             other => up.adapter.act(&self.site_of(up), dut, other),
         }
@@ -523,11 +548,15 @@ impl Bench for NamespaceLab {
             true => self.act(&mut dut, DutAction::JoinLink),
             false => Ok(()),
         };
+        let closed = match self.bypass.is_open() {
+            true => self.act(&mut dut, DutAction::CloseBypass),
+            false => Ok(()),
+        };
         let Some(mut up) = self.dut.take() else {
             return Ok(());
         };
         let site = self.site(&up.dut.name, up.links, up.direction);
-        let stopped = up.adapter.stop(&site, dut).and(joined);
+        let stopped = up.adapter.stop(&site, dut).and(joined).and(closed);
         if stopped.is_err() {
             site.clear();
         }

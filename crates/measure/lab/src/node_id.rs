@@ -1,6 +1,6 @@
 //! The nodes of a lab and their names.
 
-use campaign::plan::{Element, LabPlan};
+use plan::{Element, LabPlan};
 
 /// A node of the built-in lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -18,6 +18,9 @@ pub(crate) const FRAME_BYTES_MAX: usize = 65_536 + 18;
 /// are neither copied nor filtered for the socket.
 const IGNORE_OUTGOING: libc::c_int = 23;
 
+/// The index that binds a socket to every interface of its namespace.
+const ALL_INTERFACES: libc::c_uint = 0;
+
 /// An open socket that receives what the interface receives, and mostly what it sends as well.
 ///
 /// Frames that do not fit its buffer are dropped, at no cost to the traffic.
@@ -60,6 +63,20 @@ impl PacketSocket {
         Ok(socket)
     }
 
+    /// Opens a socket for the frames of an Ethernet type that any interface of the namespace
+    /// receives and that pass the filter, or for all of them without one. It counts them, and keeps
+    /// next to none.
+    pub(crate) fn open_on_all(protocol: u16, filter: &[libc::sock_filter]) -> io::Result<Self> {
+        let socket = Self::unbound()?;
+        if !filter.is_empty() {
+            attach(&socket.0, filter)?;
+        }
+        // The kernel makes it the least that it allows.
+        setsockopt(&socket.0, sockopt::RcvBuf, &0)?;
+        socket.bind_to(ALL_INTERFACES, protocol)?;
+        Ok(socket)
+    }
+
     /// Receives nothing before it is bound to its interface: its protocol is 0.
     fn unbound() -> io::Result<Self> {
         let fd = socket(
@@ -89,10 +106,14 @@ impl PacketSocket {
     }
 
     fn bind(&self, index: libc::c_uint) -> io::Result<()> {
+        self.bind_to(index, libc::ETH_P_ALL as u16)
+    }
+
+    fn bind_to(&self, index: libc::c_uint, protocol: u16) -> io::Result<()> {
         // SAFETY: all-zero is a valid value of this plain C structure.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         address.sll_family = libc::AF_PACKET as libc::c_ushort;
-        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+        address.sll_protocol = protocol.to_be();
         address.sll_ifindex = index.cast_signed();
         // SAFETY: the pointer is to a live `sockaddr_ll`, and the length is its own.
         let result = unsafe {

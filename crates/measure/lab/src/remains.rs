@@ -1,19 +1,33 @@
-//! Processes that a killed station leaves in its network namespace.
+//! What a killed station leaves: processes in its network namespace, and interfaces that it had
+//! borrowed.
 
+use crate::caller::reap;
 use crate::kill::kill_all;
+use crate::lent;
+use crate::own_children::OwnChild;
+use crate::protocol::{Lent, Program};
+use crate::sync::lock;
 use crate::{Node, Result, Station, procfs};
 use std::fs::File;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How long killed processes may take to be gone.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
+/// How long giving back may take, at each step.
+const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
 /// A station's network namespace, emptied when this is dropped, after the station itself. A station
-/// kills all its processes; those found here are daemons whose station was killed.
+/// kills all its processes and gives back what it borrowed; this does what a killed one could not.
 pub(crate) struct Remains {
-    /// Keeps the inode number from being reused for another namespace.
-    _file: File,
+    /// Keeps the namespace, with the interfaces in it, and its inode number.
+    file: File,
     id: (u64, u64),
+    lent: Arc<Mutex<Vec<Lent>>>,
+    /// Where the interfaces came from.
+    home: File,
 }
 
 impl Remains {
@@ -25,17 +39,50 @@ impl Remains {
             })
         };
         let (file, id) = look(station.pid())?;
-        let (_, own) = look(std::process::id())?;
+        let (home, own) = look(std::process::id())?;
         // Everything in it will be killed: it must never be the machine's own namespace.
         if id == own {
             return Err(node.error("it is in the same network namespace as the run"));
         }
-        Ok(Self { _file: file, id })
+        let lent = station.lent();
+        Ok(Self {
+            file,
+            id,
+            lent,
+            home,
+        })
     }
 }
 
 impl Drop for Remains {
     fn drop(&mut self) {
         kill_all(|| procfs::members(self.id), KILL_LIMIT);
+        let all = std::mem::take(&mut *lock(&self.lent));
+        for lent in all {
+            lent::give_back(&lent, Some(&self.file), &self.home, &run);
+        }
+    }
+}
+
+/// Runs a program to its end, or its limit. No caller is left to report a failure to.
+fn run(program: &Program) {
+    let Some((name, words)) = program.argv.split_first() else {
+        return;
+    };
+    let mut command = Command::new(name);
+    command.args(words).stdin(Stdio::piped());
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let _own = OwnChild::expect();
+    let Ok(mut child) = command.spawn() else {
+        return;
+    };
+    if let Some(mut input) = child.stdin.take() {
+        // A program that has ended takes none.
+        let _ = input.write_all(program.stdin.as_bytes());
+    }
+    if !reap(&mut child, TOOL_LIMIT) {
+        // It may end at this moment.
+        let _ = child.kill();
+        reap(&mut child, TOOL_LIMIT);
     }
 }

@@ -6,6 +6,7 @@
 //! whole trial and sees only what does not belong on the cipher link.
 
 mod classify;
+mod contents;
 mod expected;
 pub(crate) mod filter;
 mod forms;
@@ -18,6 +19,7 @@ pub(crate) use watch::Watch;
 use crate::packet_socket::{FRAME_BYTES_MAX, PacketSocket};
 use crate::protocol::Sample;
 use classify::{Classifier, Kind};
+use contents::contents_of;
 use journal::record::CipherLink;
 use packets::PacketTap;
 use std::collections::BTreeSet;
@@ -27,26 +29,36 @@ use std::time::{Duration, Instant};
 /// Most SPIs, or equivalents of other forms, that are listed; no link of this lab has more.
 const SPIS_MAX: usize = 256;
 
-/// Looks at up to `frames` frames on an interface, for up to `limit`, and returns up to `packets`
-/// whole sealed packets beside.
+/// What a sample takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    /// Frames to look at.
+    pub(crate) frames: u32,
+    /// Whole sealed packets to return, at most.
+    pub(crate) packets: u32,
+    /// Whether to read what sealed packets contain.
+    pub(crate) contents: bool,
+}
+
+/// Looks at frames on an interface, for up to `limit`.
 ///
 /// # Errors
 /// When the interface does not exist or the kernel refuses a packet socket.
 pub(crate) fn sample(
     interface: &str,
-    (frames, packets): (u32, u32),
+    wanted: Wanted,
     limit: Duration,
     expected: Expected<'_>,
 ) -> io::Result<Sample> {
     let deadline = Instant::now() + limit;
     // Opened first, so that it misses no frame that the other socket receives.
-    let tap = (packets > 0)
+    let tap = (wanted.packets > 0 || wanted.contents)
         .then(|| PacketTap::open(interface))
         .transpose()?;
     let socket = PacketSocket::open(interface)?;
     let mut tally = Tally::new(expected);
     let mut buffer = vec![0; FRAME_BYTES_MAX];
-    while tally.link.frames < u64::from(frames) {
+    while tally.link.frames < u64::from(wanted.frames) {
         let left = deadline.saturating_duration_since(Instant::now());
         match socket.receive(&mut buffer, left)? {
             Some(bytes) => tally.count(&buffer[..bytes]),
@@ -60,11 +72,12 @@ pub(crate) fn sample(
             ..Sample::default()
         });
     };
-    let taken = tap.take(expected, (frames, packets), link.esp_frames > 0)?;
+    let taken = tap.take(expected, wanted.frames, link.esp_frames > 0)?;
     Ok(Sample {
         link,
-        packets: taken.packets,
+        contents: wanted.contents.then(|| contents_of(&taken.packets)),
         not_whole: taken.not_whole,
+        packets: taken.at_most(wanted.packets),
     })
 }
 

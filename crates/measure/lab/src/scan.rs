@@ -1,34 +1,96 @@
 //! Numbers in what programs print.
 
+/// Marks between groups of three digits that no other meaning has in a number; a comma is one too.
+const SEPARATORS: [char; 6] = [',', '\'', '\u{2019}', '\u{a0}', '\u{202f}', '\u{2009}'];
+
 /// Returns the first whole number: digits with no letter, digit or dot before or after them.
+/// Thousands may be separated: `1,234,567`. `1 234` may be one number or two, and is none.
 pub(crate) fn first_number(said: &str) -> Option<u64> {
-    words(said).find_map(|(_, word)| word.parse().ok())
+    let (at, word, number) = words(said).find_map(|(at, word)| Some((at, word, whole(word)?)))?;
+    (spaced_groups(word, &said[at + word.len()..]) == 0).then_some(number)
 }
 
 /// Returns the first number in decimal notation, with its sign: `-12.5`. No letter, digit or dot is
-/// directly before or after it.
+/// directly before or after it. Thousands may be separated where that is clear: `1,234.5`; `1,234`
+/// may be a decimal comma, and is none.
 pub(crate) fn first_decimal(said: &str) -> Option<f64> {
-    words(said).find_map(|(at, word)| {
-        let is_decimal = |c: char| c.is_ascii_digit() || c == '.';
-        let fits = word.starts_with(|c: char| c.is_ascii_digit()) && word.chars().all(is_decimal);
-        let value: f64 = fits.then(|| word.parse().ok())??;
-        let mut before = said[..at].chars().rev();
-        let is_negative = before.next() == Some('-')
-            && before.next().is_none_or(|c| c.is_whitespace() || c == '=');
-        Some(if is_negative { -value } else { value })
-    })
+    let begins = |(_, word): &(usize, &str)| {
+        let of_number = |c: char| c.is_ascii_digit() || c == '.' || SEPARATORS.contains(&c);
+        word.starts_with(|c: char| c.is_ascii_digit()) && word.chars().all(of_number)
+    };
+    let fits = |found: &(usize, &str)| begins(found) && found.1.matches('.').count() < 2;
+    let (at, word) = words(said).find(fits)?;
+    if spaced_groups(word, &said[at + word.len()..]) > 1 {
+        return None;
+    }
+    let value: f64 = match word.split_once('.') {
+        Some((integer, fraction)) => format!("{}.{fraction}", whole(integer)?).parse().ok()?,
+        None if word.matches(',').count() == 1 => return None,
+        None => whole(word)? as f64,
+    };
+    let mut before = said[..at].chars().rev();
+    let is_negative =
+        before.next() == Some('-') && before.next().is_none_or(|c| c.is_whitespace() || c == '=');
+    Some(if is_negative { -value } else { value })
 }
 
-/// Runs of letters, digits, dots and `_`, without dots at the end, and where they begin.
+/// A whole number, with or without one kind of separator between its groups of three digits.
+pub(crate) fn whole(word: &str) -> Option<u64> {
+    let Some(separator) = word.chars().find(|c| SEPARATORS.contains(c)) else {
+        let is_number = word.bytes().all(|b| b.is_ascii_digit());
+        return is_number.then(|| word.parse().ok())?;
+    };
+    let mut groups = word.split(separator);
+    let first = groups.next()?;
+    let are_three = groups.clone().all(|group| group.len() == 3);
+    let digits: String = groups.fold(first.to_owned(), |digits, group| digits + group);
+    let is_number = digits.bytes().all(|b| b.is_ascii_digit());
+    let fits = (1..=3).contains(&first.len()) && are_three && is_number;
+    fits.then(|| digits.parse().ok())?
+}
+
+/// How many groups of exactly three digits follow `word` in `rest`, each after one space: `word`
+/// and they may be one number.
+fn spaced_groups(word: &str, rest: &str) -> usize {
+    if word.len() > 3 {
+        return 0;
+    }
+    let mut count = 0;
+    let mut rest = rest;
+    while let Some(next) = rest.strip_prefix(' ') {
+        let end = next
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(next.len());
+        let is_whole = next[end..].chars().next().is_none_or(char::is_whitespace);
+        if end != 3 || !is_whole {
+            break;
+        }
+        (count, rest) = (count + 1, &next[end..]);
+    }
+    count
+}
+
+/// Runs of letters, digits, dots and `_`, without dots at the end, and where they begin. A
+/// separator between digits belongs to the run.
 fn words(said: &str) -> impl Iterator<Item = (usize, &str)> {
     let of_word = |c: char| c.is_alphanumeric() || c == '.' || c == '_';
+    let is_separator = move |at: usize, c: char| {
+        let is_digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+        let after = said[at + c.len_utf8()..].chars().next();
+        SEPARATORS.contains(&c) && is_digit(said[..at].chars().next_back()) && is_digit(after)
+    };
+    let belongs = move |at: usize, c: char| of_word(c) || is_separator(at, c);
     let mut from = 0;
-    let pieces = said.split_inclusive(move |c: char| !of_word(c));
-    pieces.map(move |piece| {
-        let at = from;
-        from += piece.len();
-        let word = piece.trim_end_matches(|c: char| !of_word(c));
-        (at, word.trim_end_matches('.'))
+    std::iter::from_fn(move || {
+        let start = said[from..]
+            .char_indices()
+            .find(|&(at, c)| belongs(from + at, c));
+        let start = from + start?.0;
+        let mut rest = said[start..].char_indices();
+        let end = rest.find(|&(at, c)| !belongs(start + at, c));
+        let end = end.map_or(said.len(), |(at, _)| start + at);
+        from = end;
+        Some((start, said[start..end].trim_end_matches('.')))
     })
 }
 
@@ -48,6 +110,38 @@ mod tests {
             ("99999999999999999999999", None),
         ] {
             assert_eq!(first_number(said), number, "{said}");
+        }
+    }
+
+    #[test]
+    fn separated_thousands_are_one_number_and_what_may_be_two_is_none() {
+        for (said, number) in [
+            ("1,234,567", Some(1_234_567)),
+            ("packets: 1,234 of 5", Some(1_234)),
+            ("1'234'567 B", Some(1_234_567)),
+            ("1\u{202f}234\u{202f}567", Some(1_234_567)),
+            ("1\u{a0}234", Some(1_234)),
+            ("1 234 567", None),
+            ("in 12 345", None),
+            ("in 12 34", Some(12)),
+            ("in 12  345", Some(12)),
+            ("in 1234 567", Some(1234)),
+            ("1,23 then 7", Some(7)),
+            ("1.2K", None),
+            ("1,234'567", None),
+            ("7, 8", Some(7)),
+        ] {
+            assert_eq!(first_number(said), number, "{said}");
+        }
+        for (said, number) in [
+            ("1,234.5 W", Some(1234.5)),
+            ("1,234,567", Some(1_234_567.0)),
+            ("1,234 W", None),
+            ("12,5 W", None),
+            ("45 250", Some(45.0)),
+            ("1 234 567", None),
+        ] {
+            assert_eq!(first_decimal(said), number, "{said}");
         }
     }
 

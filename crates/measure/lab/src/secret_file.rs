@@ -1,7 +1,7 @@
 //! Files of this machine that hold a secret, for its user alone.
 
+use guard::{Writers, open_regular};
 use keying::{metadata_of_file, read_whole};
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub(crate) fn read(path: &Path) -> Result<Zeroizing<String>, String> {
              help: write the secret there, and `chmod 600 {name}`"
         )
     };
-    let mut file = File::open(path).map_err(not_read)?;
+    let mut file = open_regular(path).map_err(not_read)?;
     let metadata = metadata_of_file(&file).map_err(not_read)?;
     if metadata.mode() & FORBIDDEN != 0 {
         let mode = metadata.mode() & 0o7777;
@@ -33,6 +33,11 @@ pub(crate) fn read(path: &Path) -> Result<Zeroizing<String>, String> {
              help: `chmod 600 {name}`"
         ));
     }
+    // Its owner, who may be the user who called `sudo`, knows the secret anyway.
+    Writers::of_process()
+        .and(metadata.uid())
+        .check(path)
+        .map_err(|insecure| format!("the secret's file {name} could be replaced: {insecure}"))?;
     let bytes = read_whole(&mut file, BYTES_MAX).map_err(not_read)?;
     let text = std::str::from_utf8(&bytes).map_err(|_| {
         format!("the secret's file {name} is no text\nhelp: write the secret as its first line")
@@ -63,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_secret_is_a_files_first_line_that_only_its_owner_can_read() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testing::folder().unwrap();
         let path = folder.path().join("secret");
         assert!(first_line(&path).unwrap_err().contains("No such file"));
         fs::write(&path, "s3cret word\nmore\n").unwrap();
@@ -82,6 +87,13 @@ mod tests {
         }
         fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
         assert_eq!(*read(&path).unwrap(), "s3cret word\nmore\n");
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
+        let error = read(&path).unwrap_err();
+        assert!(
+            error.contains("could be replaced") && error.contains("chmod go-w"),
+            "{error}"
+        );
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o700)).unwrap();
         for empty in ["", "\nsecond"] {
             fs::write(&path, empty).unwrap();
             let error = first_line(&path).unwrap_err();

@@ -11,10 +11,11 @@ use crate::kill::{kill_all, kill_tree};
 use crate::mark::marked;
 use crate::procfs::{self, ProcessStat};
 use crate::sync::Deadline;
-use crate::{LabError, NodeId, Privilege, Result};
+use crate::{LabError, NodeId, Privilege, Result, privilege};
+use guard::{open_regular, read_from, read_text};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, ErrorKind, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -31,6 +32,9 @@ const RETURN_STEP: Duration = Duration::from_millis(5);
 /// another run may be looking at a dead one's.
 const LOCK_ATTEMPTS: usize = 100;
 const LOCK_STEP: Duration = Duration::from_millis(5);
+
+/// Far more than the state of any lab.
+const BYTES_MAX: usize = 1 << 20;
 
 /// The file's content.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,6 +99,14 @@ pub(crate) struct Hold {
     state: State,
 }
 
+/// The same of this process, with the privilege that it has.
+///
+/// # Errors
+/// As [`folder`].
+pub fn folder_of_process() -> Result<PathBuf> {
+    folder(privilege::current().unwrap_or_else(Privilege::of_nobody))
+}
+
 /// The folder of the state files: `/run/cipherbench` for root, a private folder of the user
 /// otherwise.
 ///
@@ -149,14 +161,13 @@ impl Hold {
             let help = "see whether its folder can be written to and its disk has space left";
             LabError::cannot_build(what, help)
         };
-        let Some(mut file) = lock_file(&path).map_err(failed)? else {
+        let Some(file) = lock_file(&path).map_err(failed)? else {
             return Err(LabError::Taken {
                 name: lab.to_owned(),
                 pid: recorded(&path).run.pid,
             });
         };
-        let mut left = String::new();
-        file.read_to_string(&mut left).map_err(failed)?;
+        let left = read(&file).map_err(failed)?;
         let swept = sweep(&left);
         remove_dead(folder, &path);
         let run = Process::now("run", std::process::id());
@@ -220,8 +231,13 @@ impl Drop for Hold {
 
 /// The state in the file; the default where there is none.
 fn recorded(path: &Path) -> State {
-    let text = fs::read_to_string(path).unwrap_or_default();
+    let text = read_text(path, BYTES_MAX).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
+}
+
+fn read(file: &File) -> io::Result<String> {
+    let text = String::from_utf8(read_from(file, BYTES_MAX)?);
+    text.map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
 /// Removes the files of other labs whose run is over: a name that is never used again, such as a
@@ -241,10 +257,10 @@ fn remove_dead(folder: &Path, own: &Path) {
 }
 
 fn remove_if_dead(path: &Path) -> io::Result<()> {
-    let file = File::open(path)?;
+    let file = open_regular(path)?;
     let mut text = String::new();
     if file.try_lock().is_ok() && is_at(&file, path)? {
-        (&file).read_to_string(&mut text)?;
+        text = read(&file)?;
     }
     match serde_json::from_str::<State>(&text) {
         Ok(state) if state.is_over() => fs::remove_file(path),
@@ -295,8 +311,11 @@ fn lock_file(path: &Path) -> io::Result<Option<File>> {
     Err(io::Error::other("other runs keep replacing it"))
 }
 
-/// Waits until stations have ended by themselves. A stopped one will not.
+/// Waits until stations have ended by themselves. A traced one that is stopped will not.
 fn await_returns(stations: &[Process]) {
+    for station in stations.iter().filter_map(Process::alive) {
+        station.resume();
+    }
     let deadline = Deadline::after(RETURN_LIMIT);
     let goes_on = |stat: ProcessStat| stat.is_alive() && !matches!(stat.state, 'T' | 't');
     while stations.iter().filter_map(Process::alive).any(goes_on) && !deadline.is_over() {

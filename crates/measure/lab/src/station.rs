@@ -16,13 +16,13 @@ mod requests;
 
 use crate::hosts::SILENCE;
 use crate::hosts::attentive::Attentive;
-use crate::protocol::{Call, Reply, Request, Response};
+use crate::protocol::{Call, REPLY_BYTES_MAX, Reply, Request, Response};
 use crate::sync::lock;
 use crate::{LabError, NodeId, Result, host, privilege, state};
 use ending::Ending;
 use nix::sys::prctl::set_child_subreaper;
 use processes::{Processes, end_all};
-use requests::{BufferLimits, Requests};
+use requests::{OfMachine, Requests};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -85,7 +85,7 @@ fn serve_as(
         let help = "see whether the machine has processes, descriptors and disk space left";
         LabError::cannot_build(format!("the station cannot be set up: {error}"), help)
     };
-    let buffer_limits = BufferLimits::read();
+    let of_machine = OfMachine::read();
     let cores = host::assignable_cpus(cpus)?;
     let mut folder_for_files = std::env::temp_dir();
     let ending = Ending::new().map_err(cannot_build)?;
@@ -100,11 +100,10 @@ fn serve_as(
     let requests = Requests::new(
         Arc::clone(&processes),
         &folder_for_files,
-        buffer_limits,
+        of_machine,
         ending,
         state_folder,
-    )
-    .map_err(cannot_build)?;
+    );
     let server = Arc::new(Server {
         processes,
         requests,
@@ -202,8 +201,19 @@ impl Server {
     }
 
     fn reply(&self, id: u64, result: Result<Response, String>) {
-        let mut line = serde_json::to_vec(&Reply { id, result })
-            .unwrap_or_else(|error| unreachable!("a reply is maps, texts and numbers: {error}"));
+        let line = |result| {
+            serde_json::to_vec(&Reply { id, result })
+                .unwrap_or_else(|error| unreachable!("a reply is maps, texts and numbers: {error}"))
+        };
+        let mut line = match line(result) {
+            long if long.len() > REPLY_BYTES_MAX => {
+                let (bytes, most) = (long.len(), REPLY_BYTES_MAX);
+                line(Err(format!(
+                    "the answer has {bytes} bytes, and at most {most} are sent"
+                )))
+            }
+            line => line,
+        };
         line.push(b'\n');
         let mut output = lock(&self.output);
         // If the reader is gone, the end of the input follows.

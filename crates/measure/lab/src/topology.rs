@@ -36,7 +36,7 @@ pub(crate) use test_networks::{Hop, IPV6_MTU_MIN};
 
 use crate::node_id::{ElementId, NodeId};
 use crate::{FrameEnd, Links};
-use campaign::plan::{Addresses, LabPlan};
+use plan::{Addresses, LabPlan};
 use std::net::Ipv4Addr;
 
 /// Interfaces of the cipher link: gw1's and gw2's end.

@@ -1,7 +1,7 @@
 //! What opens the sealed packets of a DUT whose keys the lab created.
 
-use campaign::plan::Encryptor;
 use keying::{ObserverKeys, Side};
+use plan::Encryptor;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use wire::l2tp::IpSession;

@@ -2,6 +2,7 @@
 
 use crate::beside::{Beside, Chart, Single};
 use crate::claim::Claim;
+use crate::encapsulation::{Encapsulation, UDP_HEADERS_BYTES};
 use crate::figure::Figure;
 use crate::interval::Interval;
 use crate::unit::{Quantity, Unit};
@@ -9,8 +10,7 @@ use units::Layer;
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES, MIN_BYTES, PREAMBLE_AND_GAP_BYTES};
 use yaml::Place;
 
-/// Header bytes of IPv4 and of UDP or TCP without options (RFC 791 §3.1, RFC 768, RFC 9293 §3.1).
-const UDP_HEADERS_BYTES: f64 = 28.0;
+/// Header bytes of IPv4 and TCP without options (RFC 791 §3.1, RFC 9293 §3.1).
 const TCP_HEADERS_BYTES: f64 = 40.0;
 
 /// One file.
@@ -32,6 +32,32 @@ pub struct Document {
     pub mixes: Vec<Mix>,
     /// What its text concludes from figures.
     pub claims: Vec<Claim>,
+    /// Keys that were guessed, and parts that no rule can check.
+    pub remarks: Vec<Remark>,
+    /// Marks of footnotes in tables of Markdown and CSV.
+    pub footnotes: Vec<Footnote>,
+}
+
+/// What the reader assumed or left out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Remark {
+    /// Where.
+    pub place: Place,
+    /// What, in one sentence without a full stop.
+    pub what: String,
+}
+
+/// A mark of a footnote in a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Footnote {
+    /// The mark: `*`, `[1]`.
+    pub mark: String,
+    /// Where it is.
+    pub place: Place,
+    /// The id of the table.
+    pub table: String,
+    /// Whether the file has a note for it.
+    pub is_explained: bool,
 }
 
 /// One table of figures.
@@ -55,8 +81,12 @@ pub struct Table {
     pub link_bps: Option<u64>,
     /// The MTU of every cell, in bytes, where no column states one.
     pub mtu: Option<f64>,
+    /// What the packets are carried in on the link; `None` if the report does not state it.
+    pub encapsulation: Option<Encapsulation>,
     /// Whether a program sends the frames, which may be slower than the device.
     pub software_sender: bool,
+    /// Whether a program wrote it into a result: equal values there are no copies.
+    pub is_result: bool,
     /// What the columns are.
     pub axis: Axis,
     /// The columns, without that of row names and without the mean frame rate.
@@ -115,6 +145,8 @@ pub struct Column {
     pub name: String,
     /// For sizes: bytes; for mixes: their mean.
     pub size: Option<f64>,
+    /// The mix that it names.
+    pub mix: Option<Mix>,
     /// The unit in its heading.
     pub unit: Option<Unit>,
     /// Of a table of rates: the layer of a bit rate, `None` for a frame rate.
@@ -128,8 +160,10 @@ pub struct Row {
     pub name: String,
     /// Where it is.
     pub place: Place,
-    /// Of a table of rates: the frame size in bytes.
+    /// Of a table of rates: the frame size in bytes; of a mix, its mean.
     pub size: Option<f64>,
+    /// Of a table of rates: the mix that it names.
+    pub mix: Option<Mix>,
     /// One for each column; `None` where the report has no figure.
     pub cells: Vec<Option<Figure>>,
     /// The mean of the row's frame rates as printed, in frames per second.
@@ -150,12 +184,18 @@ pub struct Sum {
 }
 
 /// A mix of frame sizes.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Mix {
     /// Its name.
     pub name: String,
     /// Mean frame size in bytes.
     pub mean_bytes: f64,
+    /// How far the mean may be off, in bytes: half of its last printed digit's step; 0 where the
+    /// report states the sizes.
+    pub half_step: f64,
+    /// Weights, as shares of 1, and frame sizes in bytes; empty where the report states the mean
+    /// alone.
+    pub shares: Vec<(f64, f64)>,
 }
 
 /// One cell with all that its table states of it.
@@ -200,7 +240,9 @@ impl Table {
     /// A column in words: `MTU 8000`.
     #[must_use]
     pub fn column_name(&self, column: &Column) -> String {
+        let is_size = column.size.is_some() && column.mix.is_none();
         match self.axis {
+            _ if !is_size => column.name.clone(),
             Axis::Frame | Axis::Bytes => format!("{} B", column.name),
             Axis::Mtu => format!("MTU {}", column.name),
             _ => column.name.clone(),
@@ -279,46 +321,104 @@ impl<'a> Cell<'a> {
         format!("{}, row {}, {column}", self.table.id, self.row.name)
     }
 
+    /// The frame size of the cell, FCS included, in bytes; of a mix, its mean. `None` where the
+    /// table states none.
+    #[must_use]
+    pub fn frame_bytes(&self) -> Option<f64> {
+        match self.table.axis {
+            Axis::Frame | Axis::Mix => self.column.size,
+            Axis::Rates => self.row.size,
+            _ => None,
+        }
+    }
+
+    /// The mix of the cell's column or row.
+    #[must_use]
+    pub fn mix(&self) -> Option<&'a Mix> {
+        self.column.mix.as_ref().or(self.row.mix.as_ref())
+    }
+
     /// Bytes of one frame at the layer of the rate, and on the wire; `None` where the table states
     /// too little.
     #[must_use]
     pub fn lengths(&self) -> Option<Lengths> {
-        match self.table.axis {
-            Axis::Frame | Axis::Mix => {
-                lengths(self.column.size?, self.table.layer?, self.table.transport)
-            }
-            Axis::Rates => lengths(
-                self.row.size?,
-                self.column.layer?,
-                self.table.transport.or(Some(Transport::Udp)),
-            ),
-            Axis::Mtu => self.packet_lengths(self.column.size?),
-            Axis::Bytes | Axis::Names => self.packet_lengths(self.table.mtu?),
-        }
+        self.lengths_with(0.0)
     }
 
-    /// Lengths of frames that carry packets as long as the MTU.
-    fn packet_lengths(&self, mtu: f64) -> Option<Lengths> {
-        let frame = mtu + (HEADER_BYTES + FCS_BYTES) as f64;
-        lengths(frame, self.table.layer?, self.table.transport)
+    /// The same of a frame that is longer.
+    fn lengths_with(&self, more: f64) -> Option<Lengths> {
+        let (layer, transport) = (self.table.layer, self.table.transport);
+        let (frame, layer, transport) = match self.table.axis {
+            Axis::Frame | Axis::Mix => (self.column.size?, layer?, transport),
+            Axis::Rates => (
+                self.row.size?,
+                self.column.layer?,
+                transport.or(Some(Transport::Udp)),
+            ),
+            Axis::Mtu => (packet_frame(self.column.size?), layer?, transport),
+            Axis::Bytes | Axis::Names => (packet_frame(self.table.mtu?), layer?, transport),
+        };
+        let frame = frame + more;
+        let lengths = lengths(frame, layer, transport)?;
+        Some(Lengths {
+            wire: lengths.wire + self.added_bytes(frame),
+            ..lengths
+        })
+    }
+
+    /// The least that the table's encapsulation adds to a frame, in bytes; of a mix, the mean.
+    #[must_use]
+    pub fn added_bytes(&self, frame: f64) -> f64 {
+        let Some(encapsulation) = &self.table.encapsulation else {
+            return 0.0;
+        };
+        let shares = self.mix().map_or(&[][..], |mix| &mix.shares);
+        if shares.is_empty() {
+            return encapsulation.added_to_frame(frame);
+        }
+        let added = shares
+            .iter()
+            .map(|(share, bytes)| share * encapsulation.added_to_frame(*bytes));
+        added.sum()
     }
 
     /// The highest bit rate that the link carries at this cell's layer and size, in bits per
     /// second.
     #[must_use]
     pub fn ceiling_bps(&self) -> Option<f64> {
-        let lengths = self.lengths()?;
+        // The largest mean that rounds to the printed one.
+        let lengths = self.lengths_with(self.mix().map_or(0.0, |mix| mix.half_step))?;
         Some(self.table.link_bps? as f64 * lengths.counted / lengths.wire)
+    }
+
+    /// The highest frame rate that the link carries at this cell's frame size, in frames per
+    /// second.
+    #[must_use]
+    pub fn ceiling_fps(&self) -> Option<f64> {
+        let frame = self.frame_bytes()?;
+        // The smallest mean that rounds to the printed one.
+        let frame = frame - self.mix().map_or(0.0, |mix| mix.half_step);
+        let wire = frame + self.added_bytes(frame) + PREAMBLE_AND_GAP_BYTES as f64;
+        (frame > 0.0).then_some(self.table.link_bps? as f64 / (8.0 * wire))
     }
 
     /// Whether the rate is that of the link: at least 95 % of what it carries.
     #[must_use]
     pub fn is_at_link(&self) -> bool {
-        let ceiling = self.ceiling_bps();
+        let unit = self.unit().map(|unit| unit.quantity);
+        let ceiling = match unit {
+            Some(Quantity::FrameRate) => self.ceiling_fps(),
+            _ => self.ceiling_bps(),
+        };
         ceiling
-            .zip(self.bit_rate())
+            .zip(self.rate())
             .is_some_and(|(ceiling, rate)| rate.high >= 0.95 * ceiling)
     }
+}
+
+/// The frame around an IP packet.
+fn packet_frame(packet: f64) -> f64 {
+    packet + (HEADER_BYTES + FCS_BYTES) as f64
 }
 
 /// Bytes of one frame as a rate counts them, and on the wire.

@@ -1,6 +1,8 @@
 //! One printed figure: its digits, its deviation, and the values for which they stand.
 
 use crate::interval::Interval;
+use crate::marks::{Decimal, Evidence, plain};
+use crate::number::number;
 use crate::unit::Unit;
 use yaml::Place;
 
@@ -22,8 +24,12 @@ pub struct Figure {
     pub approximate: bool,
     /// The deviation, if one is printed.
     pub deviation: Option<Deviation>,
+    /// Whether it is a lower limit: `≥ 900`.
+    pub at_least: bool,
     /// The figure's own unit, if it has one.
     pub unit: Option<Unit>,
+    /// A prefix alone, of the unit around it: `743.38k`.
+    pub prefix: Option<char>,
     /// Digits from the first that is not zero to the last that is printed.
     pub digits: usize,
     /// The same without zeros at the end.
@@ -45,7 +51,8 @@ pub struct Deviation {
 pub type Refusal = (String, &'static str);
 
 impl Figure {
-    /// Reads `14.0`, `~100.0`, `14.0 ± 0.9`, `972 Mbps`, `14.0 Gbit/s ± 6.4 %`, `25..30`, `<25`.
+    /// Reads `14.0`, `~100.0`, `14.0 ± 0.9`, `972 Mbps`, `14.0 Gbit/s ± 6.4 %`, `25..30`, `<25`,
+    /// `≥ 900`, `1.2e9`, `743.38k`.
     ///
     /// # Errors
     /// When it is anything else.
@@ -53,32 +60,45 @@ impl Figure {
         let refused = || {
             (
                 format!("`{text}` is no figure"),
-                "write `14.0`, `14.0 ± 0.9`, `~100.0`, `25..30` or `972 Mbit/s`; leave a cell without figure empty, or \
-                 write `-`",
+                "write `14.0`, `14.0 ± 0.9`, `~100.0`, `25..30`, `≥ 900`, `1.2e9` or `972 Mbit/s`; leave a cell without \
+                 figure empty, or write `-` or `n/a`",
             )
         };
         let shown = text.trim().trim_end_matches('*').trim_end();
-        let (main, deviation) = match shown.split_once('±') {
-            Some((main, deviation)) => (main.trim(), Some(deviation.trim())),
-            None => (shown, None),
+        let evidence = Evidence::of(shown);
+        let shown = match evidence.comma || evidence.unclear_comma {
+            true => shown.to_owned(),
+            false => plain(shown, Decimal::Point),
         };
-        let approximate = main.starts_with(['~', '∼', '≈']);
-        let is_limit = main.starts_with('<');
-        let main = main.trim_start_matches(['~', '∼', '≈', '<']).trim_start();
+        let sign = ["±", "+/-", "+-"]
+            .into_iter()
+            .find(|it| shown.contains(*it));
+        let (main, deviation) = match sign.and_then(|sign| shown.split_once(sign)) {
+            Some((main, deviation)) => (main.trim(), Some(deviation.trim())),
+            None => (shown.as_str(), None),
+        };
+        let (limit, main) = limit(main);
         let (number, rest) = number(main).ok_or_else(refused)?;
-        let (value, mut half_step, rest) = match rest.strip_prefix("..") {
+        let (value, mut half_step, rest) = match range_end(rest) {
             Some(rest) => {
-                let (end, rest) = self::number(rest.trim_start()).ok_or_else(refused)?;
+                let (end, rest) = self::number(rest).ok_or_else(refused)?;
                 let (low, high) = (number.value, end.value);
                 (f64::midpoint(low, high), (high - low).abs() / 2.0, rest)
             }
-            None if is_limit => (number.value / 2.0, number.value / 2.0, rest),
+            None if limit == Limit::AtMost => (number.value / 2.0, number.value / 2.0, rest),
             None => (number.value, number.step / 2.0, rest),
         };
-        if approximate {
+        if limit == Limit::About {
             half_step *= APPROXIMATE;
         }
-        let mut unit = own_unit(rest).ok_or_else(refused)?;
+        let prefix = match rest.trim() {
+            "k" | "K" | "M" | "G" | "T" => rest.trim().chars().next(),
+            _ => None,
+        };
+        let mut unit = match prefix {
+            Some(_) => None,
+            None => own_unit(rest).ok_or_else(refused)?,
+        };
         let deviation = match deviation.map(|text| self::number(text).ok_or_else(refused)) {
             None => None,
             Some(read) => {
@@ -100,9 +120,11 @@ impl Figure {
             place: place.clone(),
             value,
             half_step,
-            approximate,
+            approximate: limit == Limit::About,
+            at_least: limit == Limit::AtLeast,
             deviation,
             unit,
+            prefix,
             digits: number.digits,
             significant: number.significant,
         })
@@ -118,8 +140,10 @@ impl Figure {
             // A program that rounds to whole bits per second, or an older one to micro-units.
             half_step: 0.5 + value.abs() * 1e-6,
             approximate: false,
+            at_least: false,
             deviation: None,
             unit: None,
+            prefix: None,
             digits: 17,
             significant: 17,
         }
@@ -148,46 +172,63 @@ impl Figure {
     /// All values that round to the figure with this half step.
     #[must_use]
     pub fn rounded(&self, half_step: f64) -> Interval {
-        Interval::around(self.value, half_step.max(self.half_step))
-    }
-}
-
-struct Number {
-    value: f64,
-    step: f64,
-    digits: usize,
-    significant: usize,
-}
-
-/// The number at the start of a text, and what follows. Only digits and one point.
-fn number(text: &str) -> Option<(Number, &str)> {
-    let mut end = 0;
-    let mut point = None;
-    for (at, byte) in text.bytes().enumerate() {
-        match byte {
-            b'0'..=b'9' => end = at + 1,
-            // `25..30` is a range.
-            b'.' if point.is_none() && text.as_bytes().get(at + 1) != Some(&b'.') => {
-                point = Some(at);
-            }
-            _ => break,
+        let around = Interval::around(self.value, half_step.max(self.half_step));
+        match self.at_least {
+            true => Interval {
+                high: f64::INFINITY,
+                ..around
+            },
+            false => around,
         }
     }
-    let printed = &text[..end];
-    let value: f64 = printed.parse().ok()?;
-    let decimals = point.filter(|at| *at < end).map_or(0, |at| end - at - 1);
-    let digits: String = printed.chars().filter(char::is_ascii_digit).collect();
-    let digits = digits.trim_start_matches('0');
-    // Longer numbers have no figure's precision, and their step would be zero.
-    (printed.len() <= 18).then(|| {
-        let number = Number {
-            value,
-            step: 10f64.powi(-(decimals as i32)),
-            digits: digits.len(),
-            significant: digits.trim_end_matches('0').len(),
-        };
-        (number, &text[end..])
-    })
+}
+
+/// What a sign in front makes of a number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Limit {
+    None,
+    About,
+    AtMost,
+    AtLeast,
+}
+
+/// Signs and words in front of a number; the longer ones first.
+const LIMITS: [(&str, Limit); 16] = [
+    ("~", Limit::About),
+    ("∼", Limit::About),
+    ("≈", Limit::About),
+    ("approx.", Limit::About),
+    ("about ", Limit::About),
+    ("ca.", Limit::About),
+    ("<=", Limit::AtMost),
+    ("≤", Limit::AtMost),
+    ("<", Limit::AtMost),
+    ("up to ", Limit::AtMost),
+    ("at most ", Limit::AtMost),
+    (">=", Limit::AtLeast),
+    ("≥", Limit::AtLeast),
+    (">", Limit::AtLeast),
+    ("at least ", Limit::AtLeast),
+    ("over ", Limit::AtLeast),
+];
+
+fn limit(text: &str) -> (Limit, &str) {
+    let text = text.trim();
+    let found = LIMITS
+        .iter()
+        .find_map(|(sign, limit)| Some((*limit, text.strip_prefix(sign)?.trim_start())));
+    found.unwrap_or((Limit::None, text))
+}
+
+/// What follows the mark of a range; `None` if there is none before another number.
+fn range_end(rest: &str) -> Option<&str> {
+    let rest = rest.trim_start();
+    let marks = ["..", "…", "–", "—", "-", "−", "to "];
+    let after = marks.iter().find_map(|mark| rest.strip_prefix(mark))?;
+    let after = after.trim_start();
+    after
+        .starts_with(|c: char| c.is_ascii_digit())
+        .then_some(after)
 }
 
 /// The unit after a number: `Some(None)` if there is none, `None` if it is not known.
@@ -232,8 +273,42 @@ mod tests {
     }
 
     #[test]
+    fn the_forms_of_other_programs_and_people_are_read() {
+        let value = |text| parse(text).value;
+        for (text, expected) in [
+            ("1.2e9", 1.2e9),
+            ("1.2E+9 bit/s", 1.2e9),
+            ("1.2×10^9", 1.2e9),
+            ("1.2 · 10⁹", 1.2e9),
+            ("1,234,567", 1_234_567.0),
+            ("1,234.5", 1_234.5),
+            ("1 234 567 pps", 1_234_567.0),
+            ("25-30 Mbps", 27.5),
+            ("25 – 30", 27.5),
+            ("25 to 30", 27.5),
+        ] {
+            assert!((value(text) / expected - 1.0).abs() < 1e-12, "{text}");
+        }
+        let figure = parse("743221.38k");
+        assert_eq!((figure.prefix, figure.unit), (Some('k'), None));
+        let least = parse("≥ 900 Mbps").rounded(0.0);
+        assert!(least.low < 900.0 && least.low > 899.0 && least.high.is_infinite());
+        let step = parse("1.2e9").half_step;
+        assert!((step / 5e7 - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
     fn other_texts_are_refused() {
-        for text in ["", "fast", "1,5", "1.2.3", "14 parsecs", "1e9", "12 ±"] {
+        for text in [
+            "",
+            "fast",
+            "1,5",
+            "1,234",
+            "1.2.3",
+            "14 parsecs",
+            "12 ±",
+            "25 –",
+        ] {
             assert!(
                 Figure::parse(text, &Place::whole_file("t")).is_err(),
                 "{text}"

@@ -63,12 +63,14 @@ macro_rules! rules {
 rules! {
     /// Bit rates of several layers do not follow from one frame rate and size.
     LayersDisagree = "layers-disagree", Error;
-    /// A rate is above what the link carries at that layer and size.
+    /// A rate is above what the link carries at that layer, size and encapsulation.
     ExceedsLink = "exceeds-link", Error;
     /// A printed mean frame rate is not the mean of the row's frame rates.
     MeanDiffers = "mean-differs", Error;
     /// A printed mean frame rate is off by less than 0.5 %, and more than rounding explains.
     MeanImprecise = "mean-imprecise", Note;
+    /// Percentiles, extremes or the mean of one quantity are out of order.
+    StatisticsOutOfOrder = "statistics-out-of-order", Error;
     /// Numbers do not add up to the printed sum.
     SumDiffers = "sum-differs", Error;
     /// A table is equal to another one, digit for digit.
@@ -83,12 +85,18 @@ rules! {
     ConstantFrameRate = "constant-frame-rate", Warning;
     /// The rate is the same for mixes of different mean sizes, and not in other rows.
     ConstantBitRate = "constant-bit-rate", Warning;
+    /// The rate of a mix does not follow from the rates of its sizes in the same table.
+    MixDiffers = "mix-differs", Warning;
     /// The frame rate rises with the frame size.
     FrameRateRises = "frame-rate-rises", Warning;
-    /// The rate falls where the size grows.
+    /// The bit rate falls where the size grows.
     NotMonotonic = "not-monotonic", Warning;
     /// The rate is higher with the device than without it.
     FasterWithDevice = "faster-with-device", Warning;
+    /// The rate is higher with the device, by less than the margin that repeats differ by.
+    FasterByLittle = "faster-by-little", Note;
+    /// A table lacks a row that its twin has.
+    RowMissing = "row-missing", Warning;
     /// Tables with deviations are compared to one without.
     DeviationOnOneSide = "deviation-on-one-side", Warning;
     /// An accelerator is as fast as the CPU at every size: it may not have been used.
@@ -98,6 +106,8 @@ rules! {
     UnitsMixed = "units-mixed", Warning;
     /// A figure has more digits than its deviation supports.
     PrecisionBeyondSpread = "precision-beyond-spread", Note;
+    /// A table has the mark of a footnote, and the file no note for it.
+    FootnoteMissing = "footnote-missing", Note;
 }
 
 impl Serialize for Rule {
@@ -119,4 +129,17 @@ pub struct Finding {
     pub arithmetic: String,
     /// What it means.
     pub meaning: String,
+    /// By what it is compared with others of its rule, to find a common cause.
+    pub likeness: Option<Likeness>,
+}
+
+/// What findings of one cause have in common.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Likeness {
+    /// The printed figure by the expected one.
+    pub ratio: f64,
+    /// The bytes per frame by which the printed rate differs from the expected one.
+    pub bytes: Option<f64>,
+    /// What they are compared with: a table, a column, or one figure.
+    pub against: String,
 }

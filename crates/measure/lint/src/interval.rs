@@ -30,9 +30,12 @@ impl Interval {
         }
     }
 
-    /// The number in the middle.
+    /// The number in the middle; of numbers without upper limit, the lowest.
     #[must_use]
     pub const fn middle(self) -> f64 {
+        if self.high == f64::INFINITY {
+            return self.low;
+        }
         f64::midpoint(self.low, self.high)
     }
 
@@ -63,7 +66,7 @@ impl Interval {
     /// Whether every number is below every number of the other.
     #[must_use]
     pub fn is_below(self, other: Self) -> bool {
-        self.high < other.low - slack(self.high, other.low)
+        self.high.is_finite() && self.high < other.low - slack(self.high, other.low)
     }
 }
 

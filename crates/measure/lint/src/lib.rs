@@ -15,26 +15,31 @@
 #![forbid(unsafe_code)]
 
 pub mod beside;
+mod cause;
 pub mod claim;
 pub mod document;
+pub mod encapsulation;
 mod evaluation;
 pub mod figure;
 mod finding;
 mod interval;
+mod marks;
+mod number;
 mod print;
 mod read;
 mod rules;
 mod source;
 pub mod unit;
 
-pub use document::Document;
-pub use finding::{Finding, Rule, Severity};
+pub use cause::{Cause, causes};
+pub use document::{Document, Remark};
+pub use finding::{Finding, Likeness, Rule, Severity};
 pub use interval::Interval;
 pub use print::{json, sarif, text};
 pub use read::{RESULTS_BYTES_MAX, read};
 pub use rules::check;
 
-use yaml::Mistakes;
+pub use yaml::Mistakes;
 
 /// A file that was read, with its findings.
 #[derive(Debug)]
@@ -47,6 +52,10 @@ pub struct Checked {
     pub figures: usize,
     /// Its findings, in file order.
     pub findings: Vec<Finding>,
+    /// The common causes of several of them.
+    pub causes: Vec<Cause>,
+    /// Keys that were guessed, and parts that no rule can check.
+    pub remarks: Vec<Remark>,
 }
 
 /// Reads and checks a file's text.
@@ -55,10 +64,13 @@ pub struct Checked {
 /// All mistakes of a file that cannot be read, as [`read`].
 pub fn lint(file: &str, text: &str) -> Result<Checked, Mistakes> {
     let document = read(file, text)?;
+    let findings = check(&document);
     Ok(Checked {
         file: file.to_owned(),
         tables: document.tables.len(),
         figures: document.figure_count(),
-        findings: check(&document),
+        causes: causes(&findings),
+        findings,
+        remarks: document.remarks,
     })
 }

@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use units::human::counted;
-use yaml::Place;
+use yaml::{Mistake, Mistakes, Place};
 
-/// The findings for readers, with what was checked, and counts by severity and rule.
+/// The findings for readers, with what was checked, and counts by severity and rule. Of files that
+/// cannot be read only the number of their mistakes: the caller prints these.
 #[must_use]
-pub fn text(files: &[Checked]) -> String {
+pub fn text(files: &[Checked], unreadable: &[Mistakes]) -> String {
     let mut text = String::new();
     for finding in all(files) {
         let severity = finding.rule.severity().name();
@@ -24,6 +25,25 @@ pub fn text(files: &[Checked]) -> String {
             finding.meaning,
         );
     }
+    for cause in files.iter().flat_map(|file| &file.causes) {
+        let _ = writeln!(
+            text,
+            "common cause: {} findings of {} against {}\n  --> {}\n  {}\n",
+            cause.findings,
+            cause.rule.id(),
+            cause.against,
+            place(&cause.place),
+            cause.says,
+        );
+    }
+    for remark in files.iter().flat_map(|file| &file.remarks) {
+        let _ = writeln!(
+            text,
+            "remark: {}\n  --> {}\n",
+            remark.what,
+            place(&remark.place)
+        );
+    }
     for file in files {
         let (tables, figures) = (file.tables as u64, file.figures as u64);
         let _ = writeln!(
@@ -35,14 +55,40 @@ pub fn text(files: &[Checked]) -> String {
             counted(file.findings.len() as u64, "finding"),
         );
     }
+    let severities = [Severity::Error, Severity::Warning, Severity::Note];
     let of = |severity: Severity| {
-        let of_it = all(files).filter(|it| it.rule.severity() == severity);
-        counted(of_it.count() as u64, severity.name())
+        all(files)
+            .filter(|it| it.rule.severity() == severity)
+            .count()
     };
-    let severities = [Severity::Error, Severity::Warning, Severity::Note].map(of);
-    let _ = writeln!(text, "{}", severities.join(", "));
+    let severities = severities.map(|severity| (of(severity) as u64, severity.name()));
+    let shown = |with_none: bool| {
+        let kept = severities
+            .iter()
+            .filter(|(count, _)| with_none || *count > 0);
+        let kept: Vec<String> = kept.map(|(count, name)| counted(*count, name)).collect();
+        kept.join(", ")
+    };
+    if unreadable.is_empty() {
+        let _ = writeln!(text, "{}", shown(true));
+    }
     for (rule, count) in counts(files) {
         let _ = writeln!(text, "{count:>5}  {}", rule.id());
+    }
+    if !unreadable.is_empty() {
+        let places: usize = unreadable.iter().map(Mistakes::count).sum();
+        let others = match (files.len(), all(files).count()) {
+            (0, _) => String::new(),
+            (_, 0) => "; no finding in the others".to_owned(),
+            _ => format!("; in the others: {}", shown(false)),
+        };
+        let _ = writeln!(
+            text,
+            "not checked: {} of {}, for {} that cannot be read{others}",
+            unreadable.len(),
+            counted((files.len() + unreadable.len()) as u64, "file"),
+            counted(places as u64, "place"),
+        );
     }
     text
 }
@@ -67,23 +113,22 @@ fn counts(files: &[Checked]) -> BTreeMap<Rule, usize> {
     counts
 }
 
-/// The findings, what was checked, and counts by rule, as one JSON object (`cipherbench-lint/1`).
+/// The findings, their causes, what was checked and assumed, what cannot be read, and counts by
+/// rule, as one JSON object (`cipherbench-lint/1`).
 #[must_use]
-pub fn json(files: &[Checked]) -> String {
+pub fn json(files: &[Checked], unreadable: &[Mistakes]) -> String {
     let list: Vec<Value> = all(files)
         .map(|finding| {
-            let spot = finding.place.spot.as_ref();
-            json!({
-                "rule": finding.rule,
-                "severity": finding.rule.severity(),
-                "file": *finding.place.file,
-                "line": spot.map(|spot| spot.line),
-                "column": spot.map(|spot| spot.column),
-                "path": finding.place.path,
-                "subject": finding.subject,
-                "arithmetic": finding.arithmetic,
-                "meaning": finding.meaning,
-            })
+            at(
+                &finding.place,
+                json!({
+                    "rule": finding.rule,
+                    "severity": finding.rule.severity(),
+                    "subject": finding.subject,
+                    "arithmetic": finding.arithmetic,
+                    "meaning": finding.meaning,
+                }),
+            )
         })
         .collect();
     let counts: BTreeMap<&str, usize> = counts(files)
@@ -94,48 +139,116 @@ pub fn json(files: &[Checked]) -> String {
         .iter()
         .map(|it| json!({ "file": it.file, "tables": it.tables, "figures": it.figures }))
         .collect();
+    let causes = files.iter().flat_map(|file| &file.causes);
+    let causes: Vec<Value> = causes.map(|it| at(&it.place, json!(it))).collect();
+    let remarks = files.iter().flat_map(|file| &file.remarks);
+    let remarks = remarks.map(|it| at(&it.place, json!({ "what": it.what })));
+    let mistakes = unreadable.iter().flatten();
+    let mistakes = mistakes.map(|it| at(&it.place, json!({ "what": it.what, "help": it.help })));
     pretty(&json!({
         "schema": "cipherbench-lint/1",
         "files": checked,
+        "unreadable": mistakes.collect::<Vec<Value>>(),
         "findings": list,
+        "causes": causes,
+        "remarks": remarks.collect::<Vec<Value>>(),
         "counts": counts,
     }))
 }
 
-/// The findings as a SARIF 2.1.0 log, which code hosts show beside the lines.
+/// An object with its place.
+fn at(place: &Place, mut object: Value) -> Value {
+    let spot = place.spot.as_ref();
+    object["file"] = json!(*place.file);
+    object["line"] = json!(spot.map(|spot| spot.line));
+    object["column"] = json!(spot.map(|spot| spot.column));
+    object["path"] = json!(place.path);
+    object
+}
+
+/// Of SARIF's results: a place that cannot be read.
+const UNREADABLE: &str = "unreadable";
+
+/// The findings and the places that cannot be read as a SARIF 2.1.0 log, which code hosts show
+/// beside the lines.
 #[must_use]
-pub fn sarif(files: &[Checked], version: &str) -> String {
-    let rules: Vec<Value> = Rule::ALL
-        .iter()
-        .map(|rule| {
-            json!({
-                "id": rule.id(),
-                "shortDescription": { "text": rule.summary() },
-                "defaultConfiguration": { "level": rule.severity() },
-            })
+pub fn sarif(files: &[Checked], unreadable: &[Mistakes], version: &str) -> String {
+    let rule = |id: &str, text: &str, level: Severity| {
+        json!({
+            "id": id,
+            "shortDescription": { "text": text },
+            "defaultConfiguration": { "level": level },
         })
+    };
+    let known = Rule::ALL.iter();
+    let mut rules: Vec<Value> = known
+        .map(|it| rule(it.id(), it.summary(), it.severity()))
         .collect();
-    let results: Vec<Value> = all(files).map(result).collect();
+    let summary = "A place cannot be read, so that its file is not checked.";
+    rules.push(rule(UNREADABLE, summary, Severity::Error));
+    let mut results: Vec<Value> = all(files).map(result).collect();
+    results.extend(unreadable.iter().flatten().map(mistake));
+    let causes = files.iter().flat_map(|file| &file.causes).map(|it| {
+        let text = format!(
+            "common cause of {} findings of {} against {}: {}.",
+            it.findings,
+            it.rule.id(),
+            it.against,
+            it.says
+        );
+        notification(&it.place, &text)
+    });
+    let remarks = files.iter().flat_map(|file| &file.remarks);
+    let remarks = remarks.map(|it| notification(&it.place, &format!("{}.", it.what)));
     pretty(&json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
         "runs": [{
             "tool": { "driver": { "name": "cipherbench lint", "version": version, "rules": rules } },
+            "invocations": [{
+                "executionSuccessful": unreadable.is_empty(),
+                "toolExecutionNotifications": causes.chain(remarks).collect::<Vec<Value>>(),
+            }],
             "columnKind": "unicodeCodePoints",
             "results": results,
         }],
     }))
 }
 
-fn result(finding: &Finding) -> Value {
-    let mut physical = json!({ "artifactLocation": { "uri": *finding.place.file } });
-    if let Some(spot) = &finding.place.spot {
+fn mistake(mistake: &Mistake) -> Value {
+    let help = match mistake.help.is_empty() {
+        true => String::new(),
+        false => format!(". Help: {}", mistake.help),
+    };
+    json!({
+        "ruleId": UNREADABLE,
+        "level": Severity::Error,
+        "message": { "text": format!("{}{help}", mistake.what) },
+        "locations": [{ "physicalLocation": physical(&mistake.place) }],
+    })
+}
+
+fn notification(place: &Place, text: &str) -> Value {
+    json!({
+        "level": Severity::Note,
+        "message": { "text": text },
+        "locations": [{ "physicalLocation": physical(place) }],
+    })
+}
+
+fn physical(place: &Place) -> Value {
+    let mut physical = json!({ "artifactLocation": { "uri": *place.file } });
+    if let Some(spot) = &place.spot {
         physical["region"] = json!({
             "startLine": spot.line,
             "startColumn": spot.column,
             "endColumn": spot.column + spot.length,
         });
     }
+    physical
+}
+
+fn result(finding: &Finding) -> Value {
     json!({
         "ruleId": finding.rule.id(),
         "level": finding.rule.severity(),
@@ -143,7 +256,7 @@ fn result(finding: &Finding) -> Value {
             "text": format!("{}: {}. {}", finding.subject, finding.arithmetic, finding.meaning),
         },
         "locations": [{
-            "physicalLocation": physical,
+            "physicalLocation": physical(&finding.place),
             "logicalLocations": [{ "fullyQualifiedName": finding.subject }],
         }],
     })

@@ -1,10 +1,15 @@
 //! Readers: a file's text to a [`Document`], with all mistakes of the file at their places.
 
 mod beside;
+mod columns;
 mod csv;
 mod grid;
+mod guess;
+mod heading;
 mod keys;
 mod markdown;
+mod markup;
+mod pairs;
 mod results;
 mod statements;
 mod table;

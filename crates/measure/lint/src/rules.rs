@@ -1,8 +1,8 @@
 //! The rules: a document to findings, one file for each kind of comparison.
 //!
 //! To add a rule: its line in [`Rule`](crate::Rule), a function in one of the files here and its
-//! call below, a section with an example in `docs/lint.md`, and a table in `tests/rules.rs` that
-//! breaks it.
+//! call below, a section with an example in `docs/lint.md`, and true tables in
+//! `tests/true_tables.rs` with one that a changed value breaks.
 //!
 //! A finding is made only where no values that round to the printed figures avoid it.
 
@@ -10,9 +10,12 @@ mod claims;
 mod copies;
 mod devices;
 mod form;
+mod mixes;
+pub(crate) mod order;
 mod rates;
 mod sizes;
 mod sums;
+mod twins;
 
 use crate::document::Document;
 use crate::finding::Finding;
@@ -28,6 +31,8 @@ pub fn check(document: &Document) -> Vec<Finding> {
         findings.extend(rates::exceeding(table));
         findings.extend(sums::means(table));
         findings.extend(copies::pasted_rows(table));
+        findings.extend(order::out_of_order(table));
+        findings.extend(mixes::differing(table));
         findings.extend(sizes::constant_frame_rates(table));
         findings.extend(sizes::constant_bit_rates(table));
         findings.extend(sizes::rising_frame_rates(table));
@@ -39,6 +44,8 @@ pub fn check(document: &Document) -> Vec<Finding> {
         findings.extend(devices::equal_to_cpu(document, table));
     }
     findings.extend(devices::deviations(document, &is_pasted));
+    findings.extend(twins::missing_rows(document));
+    findings.extend(form::orphans(document));
     findings.extend(sums::sums(document));
     findings.extend(claims::contradicted(document));
     findings.extend(pasted.into_iter().map(|(_, finding)| finding));

@@ -9,7 +9,9 @@ pub enum Quantity {
     FrameRate,
     /// A share in per cent.
     Percent,
-    /// Anything else: operations per second, times.
+    /// Seconds.
+    Time,
+    /// Anything else: operations per second.
     Other,
 }
 
@@ -20,23 +22,81 @@ pub struct Unit {
     pub text: String,
     /// What it counts.
     pub quantity: Quantity,
-    /// Bits per second, frames per second or per cent in one of it; 1 for other quantities.
+    /// Bits, frames or operations per second, seconds, or per cent in one of it.
     pub scale: f64,
 }
 
 /// Names without their prefix, in lower case. A capital `B` is a byte in rates: eight bits.
-const BIT_RATES: [&str; 6] = ["bit/s", "bits/s", "bps", "b/s", "bit/sec", "bits/sec"];
-const FRAME_RATES: [&str; 4] = ["frames/s", "fps", "pps", "packets/s"];
-const OTHERS: [&str; 8] = ["operations/s", "ops/s", "ns", "µs", "us", "ms", "s", "h"];
+const BIT_RATES: [&str; 8] = [
+    "bit/s",
+    "bits/s",
+    "bps",
+    "b/s",
+    "b/sec",
+    "bit/sec",
+    "bits/sec",
+    "bits/second",
+];
+const FRAME_RATES: [&str; 9] = [
+    "frames/s",
+    "frames/sec",
+    "fps",
+    "pps",
+    "packets/s",
+    "packets/sec",
+    "packets/second",
+    "pkt/s",
+    "pkts/s",
+];
+const OPERATION_RATES: [&str; 13] = [
+    "/s",
+    "operations/s",
+    "operations/sec",
+    "ops/s",
+    "ops/sec",
+    "op/s",
+    "ops/second",
+    "sign/s",
+    "verify/s",
+    "requests/s",
+    "requests/sec",
+    "transactions/s",
+    "connections/s",
+];
+/// Names with a capital `B`, or with the word.
+const BYTE_RATES: [&str; 12] = [
+    "B/s",
+    "B/sec",
+    "Bps",
+    "Byte/s",
+    "Bytes/s",
+    "byte/s",
+    "bytes/s",
+    "Byte/sec",
+    "Bytes/sec",
+    "byte/sec",
+    "bytes/sec",
+    "bytes/second",
+];
+const TIMES: [(&str, f64); 8] = [
+    ("ns", 1e-9),
+    ("µs", 1e-6),
+    ("μs", 1e-6),
+    ("us", 1e-6),
+    ("ms", 1e-3),
+    ("s", 1.0),
+    ("sec", 1.0),
+    ("h", 3600.0),
+];
 /// The spellings that error messages list.
-pub(crate) const KNOWN: &str =
-    "bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, MB/s, frames/s, operations/s, %, ns, µs, ms, s";
+pub(crate) const KNOWN: &str = "bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, MB/s, MiB/s, frames/s, kpps, operations/s, %, \
+                                ns, µs, ms, s";
 
 impl Unit {
     /// Whether figures of both can be compared as they are printed.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
-        // Scales are products of powers of ten and 8, without error.
+        // Scales are products of powers of ten and two, without error.
         self.quantity == other.quantity && self.scale.to_bits() == other.scale.to_bits()
     }
 
@@ -54,33 +114,49 @@ impl Unit {
         if text == "%" || text.starts_with("% of ") {
             return made(Quantity::Percent, 1.0);
         }
-        if OTHERS.contains(&text) {
-            return made(Quantity::Other, 1.0);
+        if let Some((_, scale)) = TIMES.iter().find(|(name, _)| *name == text) {
+            return made(Quantity::Time, *scale);
         }
         let (scale, rest) = prefixed(text);
-        if matches!(rest, "B/s" | "Byte/s" | "bytes/s" | "Bps") {
+        if BYTE_RATES.contains(&rest) {
             return made(Quantity::BitRate, 8.0 * scale);
         }
         let rest = rest.to_lowercase();
-        if BIT_RATES.contains(&rest.as_str()) {
-            return made(Quantity::BitRate, scale);
+        let quantity = match rest.as_str() {
+            rest if BIT_RATES.contains(&rest) => Quantity::BitRate,
+            rest if FRAME_RATES.contains(&rest) => Quantity::FrameRate,
+            rest if OPERATION_RATES.contains(&rest) => Quantity::Other,
+            _ => return None,
+        };
+        made(quantity, scale)
+    }
+
+    /// This unit with another prefix, as `openssl speed` prints `743.38k` where the unit is bytes
+    /// per second; `None` if it takes none.
+    #[must_use]
+    pub fn with_prefix(&self, prefix: char) -> Option<Self> {
+        if matches!(self.quantity, Quantity::Percent | Quantity::Time) {
+            return None;
         }
-        if FRAME_RATES.contains(&rest.as_str()) {
-            return made(Quantity::FrameRate, scale);
-        }
-        None
+        let (_, bare) = prefixed(&self.text);
+        Self::parse(&format!("{prefix}{bare}"))
     }
 }
 
+/// The scale of a prefix, and the rest. `Ki` counts 1024, `k` and `K` 1000.
 fn prefixed(text: &str) -> (f64, &str) {
-    let scale = match text.chars().next() {
-        Some('k' | 'K') => 1e3,
-        Some('M' | 'm') => 1e6,
-        Some('G' | 'g') => 1e9,
-        Some('T' | 't') => 1e12,
+    let mut letters = text.chars();
+    let (decimal, binary) = match letters.next() {
+        Some('k' | 'K') => (1e3, 1024.0),
+        Some('M' | 'm') => (1e6, 1024.0 * 1024.0),
+        Some('G' | 'g') => (1e9, 1024.0 * 1024.0 * 1024.0),
+        Some('T' | 't') => (1e12, 1024.0 * 1024.0 * 1024.0 * 1024.0),
         _ => return (1.0, text),
     };
-    (scale, text[1..].trim_start())
+    match letters.next() {
+        Some('i') if letters.as_str().starts_with(['b', 'B']) => (binary, &text[2..]),
+        _ => (decimal, text[1..].trim_start()),
+    }
 }
 
 #[cfg(test)]
@@ -96,6 +172,19 @@ mod tests {
         assert_eq!(scale("MB/s"), Some(8e6));
         assert_eq!(scale("k frames/s"), Some(1e3));
         assert_eq!(scale("% of devices"), Some(1.0));
+        assert_eq!(scale("MiB/s"), Some(8.0 * 1_048_576.0));
+        assert_eq!(scale("KB/sec"), Some(8e3));
+        assert_eq!(scale("Gbits/sec"), Some(1e9));
+        assert_eq!(scale("kops/sec"), Some(1e3));
+        assert_eq!(scale("ms"), Some(1e-3));
         assert_eq!(scale("furlongs"), None);
+    }
+
+    #[test]
+    fn a_prefix_alone_is_of_the_unit_around_it() {
+        let with = |unit: &str, prefix| Unit::parse(unit).and_then(|it| it.with_prefix(prefix));
+        assert_eq!(with("MB/s", 'k').map(|it| it.scale), Some(8e3));
+        assert_eq!(with("kpps", 'M').map(|it| it.text), Some("Mpps".to_owned()));
+        assert_eq!(with("%", 'k'), None);
     }
 }

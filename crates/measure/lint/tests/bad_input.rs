@@ -197,8 +197,8 @@ fn names_that_are_not_there_are_refused() {
 
 #[test]
 fn tables_to_which_no_rule_could_be_applied_are_refused() {
-    let csv = "# columns = \"rates\"\nframe,frames/s,L2 [Mbit/s]\nmix,1000,0.512\n";
-    refused("t.csv", csv, "row `mix` is no size", ":3:1", "frame sizes");
+    let csv = "# columns = \"rates\"\nframe,frames/s,L2 [Mbit/s]\nfast,1000,0.512\n";
+    refused("t.csv", csv, "row `fast` is no size", ":3:1", "frame sizes");
     let csv = "# columns = \"mtu\"\n# unit = \"Mbit/s\"\n# mean_frame_rate = \"mean\"\nd,1500,mean\nA,100,9\n";
     refused(
         "t.csv",

@@ -82,3 +82,31 @@ fn the_example_of_a_markdown_table_is_read_and_has_no_finding() {
     assert_eq!(document.tables[0].cells().count(), 3);
     assert_eq!(lint::check(&document), []);
 }
+
+#[test]
+fn the_example_of_statements_in_markdown_is_read_and_has_no_finding() {
+    let text = fs::read_to_string(page()).unwrap();
+    let (_, rest) = text.split_once("\n[[mix]]").unwrap();
+    let start = text.len() - rest.len();
+    let open = text[..start].rfind("```markdown\n").unwrap() + "```markdown\n".len();
+    let (example, _) = text[open..].split_once("```").unwrap();
+    let document = lint::read("example.md", example).unwrap_or_else(|it| panic!("{it}"));
+    assert_eq!((document.mixes.len(), document.claims.len()), (1, 1));
+    assert_eq!(document.remarks, []);
+    assert_eq!(lint::check(&document), []);
+    // Both statements are checked.
+    let refuted = example.replace("570} >= 400", "570} >= 439");
+    let document = lint::read("example.md", &refuted).unwrap_or_else(|it| panic!("{it}"));
+    let rules: Vec<&str> = lint::check(&document)
+        .iter()
+        .map(|it| it.rule.id())
+        .collect();
+    assert_eq!(rules, ["claim-contradicted"]);
+    let faster = example.replace("| 257 |", "| 886 |");
+    let document = lint::read("example.md", &faster).unwrap_or_else(|it| panic!("{it}"));
+    let rules: Vec<&str> = lint::check(&document)
+        .iter()
+        .map(|it| it.rule.id())
+        .collect();
+    assert_eq!(rules, ["mix-differs"]);
+}

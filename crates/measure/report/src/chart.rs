@@ -9,7 +9,9 @@
 //! To add one: a module with a function from a `Run` to `Markup` by way of [`Svg`], and its place
 //! in a section.
 
+pub(crate) mod applications;
 mod area;
+mod bars;
 pub(crate) mod course;
 pub(crate) mod cpu;
 mod curves;

@@ -19,8 +19,9 @@ mod video;
 
 use crate::evidence::{measured, outcome_name};
 use crate::layout::Run;
-use campaign::plan::{Axis, Cell};
+use guard::visible_lines;
 use journal::record::{Cpu, Latency, Outcome, TcpFacts, Transfer, TrialRecord};
+use plan::{Axis, Cell};
 use stats::{CellResult, ClaimResult, Warning, percentile};
 use std::fmt::Write;
 
@@ -54,7 +55,7 @@ type Declared = (
 /// A column, declared in a list of this module or by an axis.
 enum Column {
     Declared(Declared),
-    Axis(Axis, campaign::plan::Column),
+    Axis(Axis, plan::Column),
 }
 
 impl Column {
@@ -371,7 +372,8 @@ pub(crate) fn documentation() -> String {
          or other figure of the trial, and of crypto devices one per case, device or start. RFC 4180, UTF-8, a header line. \
          Keys carry units. The figures of a trial that is invalid or failed are empty, as is what \
          does not apply: a cell that is invalid has no number. Raw counters of every trial are in \
-         the journal ([journal.md](../journal.md)).\n\nGenerated from the code; a test keeps it \
+         the journal ([journal.md](../journal.md)). A text that begins with `=`, `+`, `-`, `@`, a tab or a line's \
+         end, which a spreadsheet would take for a formula, has an apostrophe in front.\n\nGenerated from the code; a test keeps it \
          true.\n\n| Column | Meaning |\n| --- | --- |\n",
     );
     for column in columns() {
@@ -382,12 +384,20 @@ pub(crate) fn documentation() -> String {
 }
 
 fn line(page: &mut String, fields: impl Iterator<Item = String>) {
-    let fields: Vec<String> = fields.map(quoted).collect();
+    let visible = fields.map(|field| visible_lines(&field).into_owned());
+    let fields: Vec<String> = visible.map(quoted).collect();
     page.push_str(&fields.join(","));
     page.push_str("\r\n");
 }
 
-fn quoted(field: String) -> String {
+/// Programs for spreadsheets take a text that begins with one of these for a formula, even between
+/// quotes: it gets an apostrophe in front (OWASP, CSV injection). Numbers stay numbers.
+const FORMULA: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
+
+fn quoted(mut field: String) -> String {
+    if field.starts_with(FORMULA) && field.parse::<f64>().is_err() {
+        field.insert(0, '\'');
+    }
     match field.contains([',', '"', '\r', '\n']) {
         true => format!("\"{}\"", field.replace('"', "\"\"")),
         false => field,

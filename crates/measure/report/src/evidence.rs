@@ -1,8 +1,8 @@
 //! Evidence of a cell's trials, summed up.
 
 use crate::layout::Run;
-use campaign::plan::{Form, LinkForm};
 use journal::record::{Evidence, FrameTrial, Measured, Outcome, TrialRecord};
+use plan::{Form, LinkForm};
 use stats::CellResult;
 
 /// Checks and sampled frames over all repeats of a cell.

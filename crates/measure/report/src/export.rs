@@ -6,8 +6,8 @@
 mod influx;
 mod openmetrics;
 
-use campaign::plan::Cell;
 use journal::Journal;
+use plan::Cell;
 use stats::{Reading, Results};
 use std::collections::BTreeMap;
 

@@ -136,10 +136,13 @@ pub(crate) fn loss(lost: u64, ratio: &Estimate) -> String {
     }
 }
 
-/// `48.1 %`, `0.25 %`, `< 0.01 %`.
+/// `48.1 %`, `0.25 %`, `< 0.01 %`, `-31.1 %`.
 pub(crate) fn percent(percent: f64) -> String {
     match percent {
         0.0 => "0 %".into(),
+        share if share <= -1.0 => format!("{share:.1} %"),
+        share if share <= -0.01 => format!("{share:.2} %"),
+        share if share < 0.0 => "> -0.01 %".into(),
         share if share < 0.01 => "< 0.01 %".into(),
         share if share < 1.0 => format!("{share:.2} %"),
         share => format!("{share:.1} %"),
@@ -250,6 +253,22 @@ mod tests {
         assert_eq!(loss(1, &estimate(&[0.0, 1e-6])), "< 0.01 %");
         assert_eq!(loss(9, &estimate(&[0.0024, 0.0026])), "0.25 ± 0.01 %");
         assert_eq!(loss(9, &estimate(&[0.47, 0.49])), "48.0 ± 1.0 %");
+    }
+
+    #[test]
+    fn a_negative_share_keeps_its_sign() {
+        let texts = [-31.1, -0.25, -0.001, 0.0, 0.001, 0.25].map(percent);
+        assert_eq!(
+            texts,
+            [
+                "-31.1 %",
+                "-0.25 %",
+                "> -0.01 %",
+                "0 %",
+                "< 0.01 %",
+                "0.25 %"
+            ]
+        );
     }
 
     #[test]

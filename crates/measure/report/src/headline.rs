@@ -1,13 +1,16 @@
 //! The run in a few words and numbers.
 
+mod answer;
 mod applications;
 mod device;
 mod disturbed;
 mod findings;
 mod frames;
+mod loads;
 mod ratios;
 mod soak;
 
+pub(crate) use answer::answer;
 pub(crate) use findings::findings;
 
 use crate::evidence::Summary;
@@ -15,8 +18,8 @@ use crate::format::{self, Scale, counted};
 use crate::layout::{Point, Protocol, Run, Set, payload_name};
 use crate::order::unique;
 use crate::table::Cell;
-use campaign::plan::Measurement;
-use stats::{CellResult, Estimate, Metric};
+use plan::Measurement;
+use stats::{CellResult, Estimate, LARGE_SPREAD_PERCENT, Metric, Status};
 
 /// Summary of a device.
 pub(crate) struct Headline {
@@ -28,6 +31,8 @@ pub(crate) struct Headline {
     pub(crate) facts: Vec<Fact>,
     /// Without facts: why there are none.
     pub(crate) without: Option<String>,
+    /// What speaks against its figures; may be empty.
+    pub(crate) doubt: String,
 }
 
 /// One fact: `TCP throughput: 0.49–0.62 × direct; repeats 0.47–0.65; at most 12.3 ± 0.4 Gbit/s (3
@@ -77,6 +82,7 @@ pub(crate) fn headlines(run: &Run<'_>) -> Vec<Headline> {
         facts.extend(efficiency(run, name));
         facts.extend(applications::facts(run, name));
         facts.extend(frames::facts(run, name));
+        facts.extend(loads::facts(run, name));
         facts.extend(disturbed::facts(run, name));
         facts.extend(soak::facts(run, name));
         facts.extend(device::facts(run, name));
@@ -84,6 +90,10 @@ pub(crate) fn headlines(run: &Run<'_>) -> Vec<Headline> {
             device: run.label(name),
             color: run.color(name),
             without: facts.is_empty().then(|| without(run, name)),
+            doubt: match facts.is_empty() {
+                true => String::new(),
+                false => doubt(run, name),
+            },
             facts,
         }
     };
@@ -101,7 +111,47 @@ fn without(run: &Run<'_>, device: &str) -> String {
             };
             Cell::reason(format!("No figure: {words}")).text
         }
+        None if run.results.progress.ended => {
+            "No figure: no trial gave one; the tables say why.".to_owned()
+        }
         None => "No figure yet.".to_owned(),
+    }
+}
+
+/// What speaks against the figures of one device: cells without one, and repeats that scatter.
+fn doubt(run: &Run<'_>, device: &str) -> String {
+    let own = || run.results.cells.iter().filter(|cell| cell.dut == device);
+    let mut parts = Vec::new();
+    // What is still to be measured speaks against nothing.
+    let ended = run.results.progress.ended;
+    let without = own().filter(|cell| match cell.status {
+        Status::Invalid | Status::Failed => true,
+        Status::NotRun => ended && !cell.is_skipped(),
+        Status::Measured | Status::Partly => false,
+    });
+    let without = without.count();
+    if without > 0 {
+        parts.push(format!(
+            "no figure in {without} of {}",
+            counted(own().count() as u64, "cell")
+        ));
+    }
+    let partly = own().filter(|cell| cell.status == Status::Partly).count();
+    if partly > 0 && ended {
+        let cells = counted(partly as u64, "cell");
+        parts.push(format!("repeats are invalid or missing in {cells}"));
+    }
+    let widest = own().filter_map(CellResult::spread_percent);
+    let widest = widest.fold(0.0, f64::max);
+    if widest > LARGE_SPREAD_PERCENT {
+        parts.push(format!(
+            "repeats differ by up to {}",
+            format::percent(widest)
+        ));
+    }
+    match parts.is_empty() {
+        true => String::new(),
+        false => format!("Doubtful: {}", parts.join(", ")),
     }
 }
 
@@ -109,7 +159,7 @@ fn without(run: &Run<'_>, device: &str) -> String {
 pub(crate) fn soundness(run: &Run<'_>) -> String {
     let progress = &run.results.progress;
     let checks = Summary::total(run);
-    let trials = match progress.trials_planned {
+    let trials = match progress.trials_planned - progress.trials_skipped {
         1 if progress.trials_measured == 1 => "The one trial was measured".to_owned(),
         planned if planned == progress.trials_measured => {
             format!("All {} were measured", counted(planned, "trial"))
@@ -150,7 +200,24 @@ pub(crate) fn soundness(run: &Run<'_>) -> String {
         }
         (made, passed) => format!("{trials}; {passed} of {made} checks of the evidence passed."),
     };
-    checked + &bad
+    checked + &bad + &left_out(run)
+}
+
+/// One line for what the machine cannot do: ` 84 trials need up to 128 cores per station; this
+/// machine has 2, so they were left out.`
+fn left_out(run: &Run<'_>) -> String {
+    let skipped = run.results.progress.trials_skipped;
+    if skipped == 0 {
+        return String::new();
+    }
+    let cells = run.results.cells.iter().filter(|cell| cell.is_skipped());
+    let most = cells.filter_map(|cell| Some(cell.stations?.cores)).max();
+    format!(
+        " {} need up to {} per station; this machine has {}, so they were left out.",
+        counted(skipped, "more trial"),
+        counted(most.unwrap_or(0), "core"),
+        run.cpus().unwrap_or(0)
+    )
 }
 
 /// The best throughput of a device in a set, and its ratio to the baseline over the whole set.
@@ -175,7 +242,13 @@ fn throughput(run: &Run<'_>, device: &str, set: &Set<'_>, all: &[&Set<'_>]) -> O
     let words = words.join(", ");
     let own: Vec<&CellResult> = cells.iter().map(|(_, cell)| *cell).collect();
     let metric = Metric::PayloadThroughput;
-    Some(rate(run, (label, words), &own, metric, best))
+    let mut fact = rate(run, (label, words), &own, metric, best);
+    if set.protocol == Protocol::Udp {
+        // A ratio above 1 may be bought with loss.
+        let lost = answer::lost(own.into_iter()).unwrap_or_else(|| "none".to_owned());
+        fact.unit.push_str(&format!(", {lost} lost"));
+    }
+    Some(fact)
 }
 
 /// The highest bit rate of some cells, with what was measured there in words, and the ratios of all

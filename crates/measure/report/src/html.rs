@@ -13,6 +13,7 @@ use crate::headline;
 use crate::layout::Run;
 use crate::sections::{self, Block, Document, Section};
 use crate::text;
+use guard::visible_lines;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use parts::{figure, rich, table};
 use screens::Parts;
@@ -22,7 +23,7 @@ pub(crate) const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/page.js");
 /// Asks the browser itself to refuse whatever is not in the file, and every script but ours, which
 /// the hash identifies: a test prints it after a change.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
+pub(crate) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
                       script-src 'sha256-bdznurL7JGZr/C2udsOo1HIOm6BmzhjDfIbVrF7JaIE='";
 
 /// Writes the whole document.
@@ -53,16 +54,15 @@ pub(crate) fn write(run: &Run<'_>) -> String {
     printable(page.into_string())
 }
 
-/// Characters that HTML forbids even when escaped become `�`; they can only come from a journal's
-/// texts.
+/// Characters that HTML forbids even when escaped, and those that reorder or hide text, become `�`;
+/// they can only come from a journal's texts.
 fn printable(page: String) -> String {
     let forbidden = |c: char| {
-        (c.is_control() && c != '\n')
-            || (0xFDD0..=0xFDEF).contains(&u32::from(c))
-            || u32::from(c) & 0xFFFE == 0xFFFE
+        c == '\t' || (0xFDD0..=0xFDEF).contains(&u32::from(c)) || u32::from(c) & 0xFFFE == 0xFFFE
     };
+    let page = visible_lines(&page);
     if !page.contains(forbidden) {
-        return page;
+        return page.into_owned();
     }
     page.chars()
         .map(|c| if forbidden(c) { '\u{fffd}' } else { c })

@@ -14,11 +14,10 @@ mod words;
 pub(crate) use names::{marked, shown};
 
 use crate::order::sorted;
-use campaign::Plan;
-use campaign::plan::{Cell, Dut, Measurement, Role, Stations};
 use journal::Journal;
 use journal::record::TrialRecord;
 use names::noted;
+use plan::{Axis, Cell, Coordinate, Dut, Measurement, Plan, Role, Stations};
 use stats::{CellResult, Comparison, Metric, Results};
 use std::collections::BTreeMap;
 
@@ -50,6 +49,32 @@ pub(crate) struct Set<'a> {
     pub(crate) duts: Vec<&'a str>,
     /// Name of the baseline, if there is one.
     pub(crate) baseline: Option<&'a str>,
+    /// Settings that vary over all sets of the protocol: tables name them.
+    pub(crate) varies: Varies,
+    /// Words that are still to be added to `common`.
+    own: String,
+}
+
+/// Settings that are not the same in all points of some sets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Varies {
+    pub(crate) payload: bool,
+    pub(crate) mtu: bool,
+    pub(crate) cores: bool,
+}
+
+impl Varies {
+    fn over<'s, 'a: 's>(sets: impl Iterator<Item = &'s Set<'a>>) -> Self {
+        let mut points = sets.flat_map(|set| &set.points);
+        let Some(first) = points.next() else {
+            return Self::default();
+        };
+        points.fold(Self::default(), |found, point| Self {
+            payload: found.payload || point.payload != first.payload,
+            mtu: found.mtu || point.mtu != first.mtu,
+            cores: found.cores || point.cores != first.cores,
+        })
+    }
 }
 
 /// What a set measures.
@@ -196,6 +221,10 @@ impl<'a> Run<'a> {
             let (Some(protocol), Some(stations)) = (protocol, cell.stations) else {
                 continue;
             };
+            // What the machine cannot do is in one line of the summary, not in tables and charts.
+            if result.is_skipped() {
+                continue;
+            }
             let key = Key::of(cell);
             let index = keys
                 .iter()
@@ -207,8 +236,17 @@ impl<'a> Run<'a> {
                 });
             sets[index].add(result, stations);
         }
+        for at in 0..sets.len() {
+            let protocol = sets[at].protocol;
+            let alike = sets.iter().filter(|set| set.protocol == protocol);
+            let varies = Varies::over(alike);
+            let own = own_coordinates(&sets, &keys, at);
+            sets[at].varies = varies;
+            sets[at].own = own;
+            sets[at].sort();
+        }
         for set in &mut sets {
-            set.sort();
+            set.common.push_str(&std::mem::take(&mut set.own));
         }
         sets
     }
@@ -261,6 +299,34 @@ fn styles(plan: &Plan) -> BTreeMap<String, usize> {
     styles
 }
 
+/// The coordinates that distinguish a set from others with the same words: `, warmup=2s`; without
+/// any, its number among them.
+fn own_coordinates(sets: &[Set<'_>], keys: &[Key], at: usize) -> String {
+    let words = |at: usize| (sets[at].protocol, &sets[at].common);
+    let alike: Vec<usize> = (0..sets.len())
+        .filter(|other| words(*other) == words(at))
+        .collect();
+    if alike.len() == 1 {
+        return String::new();
+    }
+    let is_shared = |own: &&Coordinate| {
+        let mut others = alike.iter().filter(|other| **other != at);
+        others.all(|other| keys[*other].coordinates.contains(own))
+    };
+    let own = keys[at].coordinates.iter().filter(|own| !is_shared(own));
+    let own: String = own.map(|own| format!(", {own}")).collect();
+    let is_alone = alike
+        .iter()
+        .all(|other| *other == at || keys[*other].coordinates != keys[at].coordinates);
+    match is_alone {
+        true => own,
+        false => {
+            let place = alike.iter().position(|other| *other == at).unwrap_or(0);
+            format!("{own}, trial {}", place + 1)
+        }
+    }
+}
+
 /// All that the cells of a set have in common.
 #[derive(PartialEq)]
 struct Key {
@@ -268,6 +334,8 @@ struct Key {
     offloads: bool,
     tune: bool,
     impair: Option<String>,
+    /// Coordinates other than those of points.
+    coordinates: Vec<Coordinate>,
 }
 
 impl Key {
@@ -278,7 +346,25 @@ impl Key {
             Measurement::Ping { payload_bytes, .. } => *payload_bytes = 0,
             _ => {}
         }
+        if cell.tune {
+            // Where the search begins follows from the cores.
+            match &mut measurement {
+                Measurement::Tcp {
+                    streams,
+                    window_bytes,
+                    ..
+                } => (*streams, *window_bytes) = (0, None),
+                Measurement::Udp {
+                    streams, rate_bps, ..
+                } => (*streams, *rate_bps) = (0, None),
+                _ => {}
+            }
+        }
+        let of_points = [Axis::Mtu, Axis::Cores, Axis::Datagram, Axis::Payload];
+        let coordinates = cell.coordinates.iter();
+        let coordinates = coordinates.filter(|at| !of_points.contains(&at.axis));
         Self {
+            coordinates: coordinates.cloned().collect(),
             measurement,
             offloads: cell.stations.is_some_and(|stations| stations.offloads),
             tune: cell.tune,
@@ -296,6 +382,8 @@ impl<'a> Set<'a> {
             points: Vec::new(),
             duts: Vec::new(),
             baseline: None,
+            varies: Varies::default(),
+            own: String::new(),
         }
     }
 

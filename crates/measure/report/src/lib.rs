@@ -44,6 +44,9 @@ use std::path::Path;
 /// The style sheets of pages and charts: light, dark and print, for narrow and wide screens.
 pub const STYLES: [&str; 2] = [html::STYLE, chart::STYLE];
 
+/// The Content-Security-Policy of a run's page, for a server that sends it as a header too.
+pub const PAGE_POLICY: &str = html::POLICY;
+
 /// Builds every document of a run, complete or not.
 #[must_use]
 pub fn build(journal: &Journal) -> Documents {

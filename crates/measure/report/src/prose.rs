@@ -3,7 +3,7 @@
 use crate::layout::Run;
 use crate::layout::device::DeviceKind;
 use crate::layout::frames::FrameKind;
-use campaign::plan::LabKind;
+use plan::LabKind;
 
 /// A name and its text.
 pub(crate) type Paragraph = (&'static str, &'static str);
@@ -279,8 +279,8 @@ const METHOD: &[Paragraph] = &[
         "During each trial frames between the gateways are sampled and read: an encrypting device \
          must show packets in the form that it seals them in (ESP, WireGuard, OpenVPN) and never \
          the stations' marker, the baseline must show the marker. Interface counters must agree \
-         with what the tool reports. A trial that fails a check is invalid, and its cell has \
-         no figure.",
+         with what the tool reports. A trial that fails a check is invalid and gives no figure; \
+         the figure of its cell is of the valid repeats, marked `[2 of 3]` with the check.",
     ),
 ];
 

@@ -88,7 +88,7 @@ struct TrialInfo<'a> {
 enum OutcomeKind {
     /// Measured, all checks passed.
     Measured,
-    /// Measured, but a check of the evidence failed: it has no figure.
+    /// Measured, but a check of the evidence failed: its figure is in no mean.
     Invalid,
     /// Could not be measured.
     Failed,

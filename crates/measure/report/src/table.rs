@@ -4,11 +4,24 @@ mod joined;
 
 use crate::format::time_ns;
 use crate::order::grouped;
+use guard::RelativePath;
 use journal::record::Explanation;
 use std::borrow::Cow;
 
 /// Behind a figure, name or ratio of repeats that were measured after a resume.
 pub(crate) const LATE_MARK: &str = " †";
+/// Marks behind figures, and their meaning; the legend below a table has the marks in it.
+const MARKS: [(&str, &str); 6] = [
+    ("T", "limited by the tester, a lower bound"),
+    ("L", "limited by the link"),
+    ("M", "limited by this machine's cores"),
+    ("?", "not decided what limits it"),
+    ("*", "irregular search result"),
+    (
+        "†",
+        "with repeats that were measured after a resume, later than those they are compared with",
+    ),
+];
 
 pub(crate) use joined::joined;
 
@@ -25,6 +38,8 @@ pub(crate) struct Table {
     pub(crate) columns: Vec<Column>,
     /// Rows, each as wide as `columns`.
     pub(crate) rows: Vec<Row>,
+    /// Whether letters behind its figures are marks ([`MARKS`]), not units.
+    pub(crate) has_marks: bool,
 }
 
 /// A column's heading and alignment.
@@ -193,12 +208,24 @@ impl Table {
     }
 
     /// What the marks in the cells mean; to be printed below the table.
-    pub(crate) fn footnote(&self) -> Option<&'static str> {
-        let cells = self.rows.iter().flat_map(|row| &row.cells);
-        let is_late = |cell: &Cell| cell.text.ends_with(LATE_MARK);
-        cells.into_iter().any(is_late).then_some(
-            "†: with repeats that were measured after a resume, later than those they are compared with",
-        )
+    pub(crate) fn footnote(&self) -> Option<String> {
+        let cells = || self.rows.iter().flat_map(|row| &row.cells);
+        let is_in = |mark: &str| match mark {
+            "†" => cells().any(|cell| cell.text.ends_with(LATE_MARK)),
+            mark => self.has_marks && cells().any(|cell| marks(&cell.text).any(|own| own == mark)),
+        };
+        let mut parts: Vec<String> = MARKS
+            .iter()
+            .filter(|(mark, _)| is_in(mark))
+            .map(|(mark, meaning)| format!("{mark}: {meaning}"))
+            .collect();
+        if cells().any(|cell| cell.is_partly()) {
+            parts.push(
+                "[2 of 3]: of two of three repeats; the others are invalid, failed or not run"
+                    .to_owned(),
+            );
+        }
+        (!parts.is_empty()).then(|| parts.join("; "))
     }
 
     /// Adds a row. A label that the row above has too, with all labels left of it the same, is
@@ -228,7 +255,26 @@ impl Table {
     }
 }
 
+/// The marks at the end of a cell's text.
+fn marks(text: &str) -> impl Iterator<Item = &str> {
+    let is_mark = |word: &&str| MARKS.iter().any(|(mark, _)| mark == word);
+    text.rsplit(' ').take_while(is_mark)
+}
+
 impl Cell {
+    /// Whether its figure is of some repeats only.
+    fn is_partly(&self) -> bool {
+        let Some((_, rest)) = self.text.rsplit_once(" [") else {
+            return false;
+        };
+        let Some((count, rest)) = rest.split_once(" of ") else {
+            return false;
+        };
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+        let planned: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits(count) && digits(&planned)
+    }
+
     fn of(kind: Kind, text: impl Into<String>) -> Self {
         let text = text.into();
         let counters = String::new();
@@ -261,6 +307,24 @@ impl Cell {
 
     pub(crate) fn file(path: impl Into<String>) -> Self {
         Self::of(Kind::File, path)
+    }
+
+    /// The link to a file of the run's folder; `None` for any other text that a journal may have.
+    /// It has neither a scheme nor what ends a link in Markdown.
+    pub(crate) fn link(&self) -> Option<String> {
+        let path = RelativePath::new(self.text.clone()).ok()?;
+        let mut link = String::new();
+        for byte in path.as_str().bytes() {
+            match byte {
+                // Neither a colon, which would end a scheme, nor a bracket.
+                b'/' | b'.' | b'-' | b'_' | b'~' | b',' | b'=' | b'+' => {
+                    link.push(char::from(byte))
+                }
+                byte if byte.is_ascii_alphanumeric() => link.push(char::from(byte)),
+                byte => link.push_str(&format!("%{byte:02X}")),
+            }
+        }
+        Some(link)
     }
 
     pub(crate) fn derived(text: impl Into<String>) -> Self {
@@ -328,6 +392,37 @@ impl Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_mark_in_a_table_is_explained_below_it() {
+        let mut table = Table::new("", "").label("a").figures(["b", "c"]);
+        table.push(vec![
+            Cell::label("x"),
+            Cell::plain("1.20 ± 0.01 L *"),
+            Cell::plain("3 ± 0 ?"),
+        ]);
+        assert_eq!(table.footnote(), None, "these letters may be units");
+        table.has_marks = true;
+        let legend = table.footnote().unwrap();
+        for mark in ["L: ", "?: ", "*: "] {
+            assert!(legend.contains(mark), "{legend}");
+        }
+        assert!(
+            !legend.contains("T: ") && !legend.contains("M: "),
+            "{legend}"
+        );
+        let row = vec![
+            Cell::label("y †"),
+            Cell::plain("4 [2 of 3]"),
+            Cell::plain("5"),
+        ];
+        table.push(row);
+        let legend = table.footnote().unwrap();
+        assert!(
+            legend.contains("†: ") && legend.contains("[2 of 3]: "),
+            "{legend}"
+        );
+    }
 
     #[test]
     fn a_reason_with_help_below_it_stands_in_one_line() {

@@ -67,17 +67,34 @@ fn throughput_cell(cell: &CellResult) -> Cell {
 
 /// The figure, and how many repeats it is of where some are missing; marked if some are late.
 fn with_repeats(figure: String, cell: &CellResult) -> String {
-    let (measured, planned) = (cell.repeats.measured, cell.repeats.planned);
     let figure = match cell.status {
-        Status::Partly => {
-            format!(
-                "{} [{measured} of {planned}]",
-                figure.trim_end_matches(" (n = 1)")
-            )
-        }
+        Status::Partly => figure.trim_end_matches(" (n = 1)").to_owned(),
         _ => figure,
     };
-    figure + late_mark(cell)
+    figure + &partly_mark(cell) + late_mark(cell)
+}
+
+/// ` [2 of 3]` behind a figure of some repeats only.
+fn count_mark(cell: &CellResult) -> String {
+    match cell.status {
+        Status::Partly => format!(" [{} of {}]", cell.repeats.measured, cell.repeats.planned),
+        _ => String::new(),
+    }
+}
+
+/// The same with the check that the first invalid repeat failed: ` [2 of 3: no-clear-text]`.
+fn partly_mark(cell: &CellResult) -> String {
+    let mark = count_mark(cell);
+    let mut reasons = cell.reasons.iter();
+    let check = reasons.find(|reason| reason.explanation.is_some());
+    match check.filter(|_| cell.repeats.invalid > 0 && !mark.is_empty()) {
+        Some(reason) => format!(
+            "{}: {}]",
+            mark.trim_end_matches(']'),
+            in_brief(&reason.text)
+        ),
+        None => mark,
+    }
 }
 
 /// The mark of a cell with repeats that were measured after a resume.
@@ -98,6 +115,7 @@ pub(crate) fn reason_cell(cell: &CellResult) -> Cell {
     match cell.status {
         Status::Invalid => Cell::reason(format!("invalid: {}", in_brief(first))),
         Status::Failed => Cell::reason("failed"),
+        Status::NotRun if cell.is_skipped() => Cell::absent("too few cores"),
         Status::NotRun => Cell::absent("not run"),
         Status::Measured | Status::Partly => Cell::missing(),
     }
@@ -169,11 +187,10 @@ struct Labels {
 
 impl Labels {
     fn of(set: &Set<'_>) -> Self {
-        let payload = set.payloads().len() > 1 || set.protocol == Protocol::Udp;
         Self {
-            payload,
-            mtu: set.mtus().len() > 1,
-            cores: set.cores().len() > 1,
+            payload: set.varies.payload || set.protocol == Protocol::Udp,
+            mtu: set.varies.mtu,
+            cores: set.varies.cores,
         }
     }
 

@@ -71,6 +71,28 @@ impl TwoBands {
     }
 }
 
+/// The outlier: the one value away from all others, which lie close together; `None` with too few
+/// to decide.
+pub(crate) fn one_apart(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let n = sorted.len();
+    if n < BANDS_MIN_REPEATS {
+        return None;
+    }
+    let median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0;
+    let (lowest, highest) = (sorted[0], sorted[n - 1]);
+    let is_apart =
+        |gap: f64, spread: f64| gap > GAP_TO_SPREAD * spread && gap > GAP_TO_MEDIAN * median.abs();
+    if is_apart(sorted[1] - lowest, highest - sorted[1]) {
+        Some(lowest)
+    } else if is_apart(highest - sorted[n - 2], sorted[n - 2] - lowest) {
+        Some(highest)
+    } else {
+        None
+    }
+}
+
 impl Band {
     fn of(sorted: &[f64]) -> Option<Self> {
         Some(Self {
@@ -90,6 +112,46 @@ mod tests {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         TwoBands::of(&sorted)
+    }
+
+    #[test]
+    fn one_value_far_from_all_others_lies_apart() {
+        assert_eq!(one_apart(&[100.0, 101.0, 60.0, 100.5, 99.8]), Some(60.0));
+        assert_eq!(one_apart(&[100.0, 101.0, 160.0, 100.5, 99.8]), Some(160.0));
+        assert_eq!(
+            one_apart(&[100.0, 101.0, 60.0, 61.0, 99.8]),
+            None,
+            "two are bands"
+        );
+        assert_eq!(one_apart(&[100.0, 101.0, 99.0, 100.5, 102.0]), None);
+        assert_eq!(
+            one_apart(&[100.0, 100.0, 100.0, 100.0, 101.0]),
+            None,
+            "it does not matter"
+        );
+        assert_eq!(one_apart(&[100.0, 101.0, 60.0, 100.5]), None, "too few");
+    }
+
+    /// The methodology has these numbers.
+    #[test]
+    fn disturbed_repeats_lower_the_coverage_of_an_interval() {
+        let mut random = Noise(1);
+        for (n, loss) in [(3, 0.2), (5, 0.4), (10, 0.2)] {
+            let truth = 1.0 - 0.1 * loss;
+            let held = (0..4000).filter(|_| {
+                let values: Vec<f64> = (0..n)
+                    .map(|_| {
+                        let is_disturbed = random.uniform() < 0.1;
+                        let share = if is_disturbed { 1.0 - loss } else { 1.0 };
+                        share * normal(&mut random, 0.01)
+                    })
+                    .collect();
+                let (low, high) = crate::student::interval_95(&values).unwrap();
+                low <= truth && truth <= high
+            });
+            let percent = held.count() as f64 / 40.0;
+            assert!((33.0..70.0).contains(&percent), "{n}: {percent} %");
+        }
     }
 
     /// Normal noise about 1.

@@ -7,8 +7,8 @@ use crate::rfc6349::Rfc6349;
 
 pub(crate) use crate::repeats::{estimate, per_second, ratio};
 
-use campaign::plan::{TransferDirection, Way};
 use journal::record::{Measured, Transfer};
+use plan::{TransferDirection, Way};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -94,14 +94,22 @@ pub struct CpuResult {
 
 /// Payload received, the sum of both ways of a duplex transfer.
 pub(crate) fn received_bps(transfer: &Transfer) -> Option<f64> {
-    sum_bps(transfer.each_way(), |one| one.received_bytes)
+    sum_bps(transfer.each_way(), received)
+}
+
+/// Payload bytes received, and the time in which they were.
+const fn received(transfer: &Transfer) -> (u64, u64) {
+    (transfer.received_bytes, transfer.duration_ns)
 }
 
 fn sum_bps<'t>(
     ways: impl Iterator<Item = &'t Transfer>,
-    bytes: fn(&Transfer) -> u64,
+    bytes_in_time: fn(&Transfer) -> (u64, u64),
 ) -> Option<f64> {
-    let rates = ways.map(|one| per_second(bytes(one), one.duration_ns));
+    let rates = ways.map(|one| {
+        let (bytes, time_ns) = bytes_in_time(one);
+        per_second(bytes, time_ns)
+    });
     let sum: Option<f64> = rates.sum();
     sum.map(|bytes| 8.0 * bytes)
 }
@@ -116,12 +124,12 @@ struct Sums {
 
 impl Sums {
     fn of(repeats: &[(u32, Vec<&Transfer>)]) -> Option<Self> {
-        let bps = |bytes: fn(&Transfer) -> u64| {
-            estimate(repeats, |ways| sum_bps(ways.iter().copied(), bytes))
+        let bps = |bytes_in_time: fn(&Transfer) -> (u64, u64)| {
+            estimate(repeats, |ways| sum_bps(ways.iter().copied(), bytes_in_time))
         };
         Some(Self {
-            payload_throughput_bps: bps(|one| one.received_bytes)?,
-            offered_payload_bps: bps(|one| one.sent_bytes)?,
+            payload_throughput_bps: bps(received)?,
+            offered_payload_bps: bps(Transfer::offered)?,
             retransmits: estimate(repeats, |ways| {
                 let counts = ways.iter().map(|one| one.retransmits);
                 counts.sum::<Option<u64>>().map(|count| count as f64)
@@ -185,6 +193,8 @@ struct Counted {
     out_of_order: u64,
     jitter_ns: f64,
     duration_ns: u64,
+    /// Datagrams that the senders offered, and the time in which they did.
+    offered: (u64, u64),
 }
 
 impl Counted {
@@ -200,6 +210,13 @@ impl Counted {
             out_of_order: found.iter().map(|way| way.out_of_order).sum(),
             jitter_ns: jitter_ns as f64 / found.len().max(1) as f64,
             duration_ns: ways.iter().map(|way| way.duration_ns).max()?,
+            offered: (
+                found
+                    .iter()
+                    .map(|way| way.drain.map_or(way.sent, |drain| drain.offered))
+                    .sum(),
+                ways.iter().map(|way| way.offered().1).max()?,
+            ),
         })
     }
 }
@@ -215,7 +232,7 @@ impl Datagrams {
             lost: counted.iter().map(|(_, found)| found.lost).sum(),
             loss_ratio: estimate(&counted, |found| ratio(found.lost, found.sent))?,
             offered_datagrams_per_s: estimate(&counted, |found| {
-                per_second(found.sent, found.duration_ns)
+                per_second(found.offered.0, found.offered.1)
             })?,
             received_datagrams_per_s: estimate(&counted, |found| {
                 per_second(found.sent.saturating_sub(found.lost), found.duration_ns)

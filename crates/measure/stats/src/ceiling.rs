@@ -5,8 +5,8 @@ use crate::bulk::BulkDirection;
 use crate::cell::{CellFigures, CellResult};
 use crate::overhead::{Ceiling, CeilingBasis, Packets, carrier};
 use crate::rfc6349::Ideal;
-use campaign::plan::{Cell, Measurement, Plan};
 use journal::Journal;
+use plan::{Cell, Measurement, Plan};
 
 /// Sets the ceiling of each cell that has one.
 pub(crate) fn set_ceilings(journal: &Journal, cells: &mut [CellResult]) {

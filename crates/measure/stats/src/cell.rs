@@ -11,13 +11,13 @@ use crate::monitored::{self, EnergyResult, MonitoredValue};
 use crate::overhead::{Ceiling, Overhead};
 use crate::packet_cost::PacketCost;
 use crate::parameters::Parameters;
-use campaign::plan::{Adapter, Cell, Measurement, Role, Stations};
 use figures::FiguresInfo;
 use journal::Journal;
 use journal::record::{
     Explanation, FatigueProgress, Measured, Outcome, SoakProgress, ToolParameters, in_brief,
 };
 use json::StationsInfo;
+use plan::{Adapter, Cell, Measurement, Role, Stations};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -113,10 +113,10 @@ impl Control {
 pub enum Status {
     /// Every repeat was measured, and every check passed.
     Measured,
-    /// Some repeats were measured, the others failed or were not run. The figure is from the
-    /// measured ones.
+    /// Some repeats were measured, the others are invalid, failed or were not run. The figure is
+    /// from the measured ones; `reasons` say what speaks against the others.
     Partly,
-    /// Evidence speaks against at least one repeat: no figure.
+    /// Evidence speaks against every repeat that was measured: no figure.
     Invalid,
     /// No repeat could be measured, and at least one was tried: no figure.
     Failed,
@@ -169,9 +169,18 @@ pub struct Repeats {
     pub failed: u32,
     /// Not run.
     pub not_run: u32,
+    /// Left out, because the machine has fewer cores than the cell needs and the campaign says
+    /// `missing_cores: skip`.
+    pub skipped: u32,
 }
 
 impl CellResult {
+    /// Whether no repeat of it can be measured on this machine, as the campaign expects.
+    #[must_use]
+    pub fn is_skipped(&self) -> bool {
+        self.repeats.skipped > 0 && self.repeats.skipped == self.repeats.planned
+    }
+
     /// Its main figure.
     #[must_use]
     pub fn figure(&self) -> Option<&Estimate> {
@@ -225,6 +234,18 @@ enum Repeat<'a> {
     Invalid,
     Failed,
     NotRun,
+    Skipped,
+}
+
+/// Whether the machine of the run has fewer cores than a cell needs: a plan with such a cell is
+/// refused unless its campaign says `missing_cores: skip`. The cores of other hosts are not known.
+fn lacks_cores(journal: &Journal, cell: &Cell) -> bool {
+    let header = &journal.header;
+    let present = header.environment.cpus;
+    let wanted = cell
+        .stations
+        .map_or(0, |stations| u32::from(stations.cores));
+    present > 0 && wanted > present && header.plan.lab.hosts.is_none()
 }
 
 pub(crate) fn results(journal: &Journal) -> Vec<CellResult> {
@@ -240,7 +261,7 @@ pub(crate) fn results(journal: &Journal) -> Vec<CellResult> {
             })
             .collect();
         let tuned = journal.tuned(&cell.id).map(|tuned| &tuned.best);
-        let mut found = result(cell, tuned, &outcomes);
+        let mut found = result(cell, tuned, &outcomes, lacks_cores(journal, cell));
         for repeat in 1..=plan.repeats {
             found
                 .reasons
@@ -258,15 +279,19 @@ fn result(
     cell: &Cell,
     tuned: Option<&ToolParameters>,
     outcomes: &[(u32, Option<&Outcome>)],
+    lacks_cores: bool,
 ) -> CellResult {
     let mut reasons = Vec::new();
     let repeats: Vec<Repeat<'_>> = outcomes
         .iter()
-        .map(|&(repeat, outcome)| classify(cell, repeat, outcome, &mut reasons))
+        .map(|&(repeat, outcome)| match outcome {
+            Some(Outcome::Failed { .. }) if lacks_cores => Repeat::Skipped,
+            outcome => classify(cell, repeat, outcome, &mut reasons),
+        })
         .collect();
     let counts = count(&repeats);
     let status = status(&counts);
-    // An invalid cell has no figure, not even from the repeats that passed.
+    // The figure is of the repeats that passed; the reader sees how many there are and decides.
     let measured: Vec<(u32, &Measured)> = match status {
         Status::Measured | Status::Partly => repeats
             .iter()
@@ -394,18 +419,19 @@ fn count(repeats: &[Repeat<'_>]) -> Repeats {
             Repeat::Invalid => counts.invalid += 1,
             Repeat::Failed => counts.failed += 1,
             Repeat::NotRun => counts.not_run += 1,
+            Repeat::Skipped => counts.skipped += 1,
         }
     }
     counts
 }
 
 fn status(counts: &Repeats) -> Status {
-    if counts.invalid > 0 {
-        Status::Invalid
-    } else if counts.measured == counts.planned {
+    if counts.measured == counts.planned {
         Status::Measured
     } else if counts.measured > 0 {
         Status::Partly
+    } else if counts.invalid > 0 {
+        Status::Invalid
     } else if counts.failed > 0 {
         Status::Failed
     } else {

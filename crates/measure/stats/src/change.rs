@@ -85,6 +85,43 @@ impl Change {
     }
 }
 
+/// What would decide on which side of a bound a change is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needed {
+    /// So many repeats of each run, if they scatter as those at hand do.
+    Repeats(u32),
+    /// Repeats whose scatter is known: two at least, and not all equal.
+    Scatter,
+    /// Narrower bounds of the searches: the bound is between them.
+    NarrowerSearches,
+    /// More than [`REPEATS_MAX`] repeats: the change is too near the bound.
+    TooNear,
+}
+
+/// Most repeats that are thought of.
+pub const REPEATS_MAX: u32 = 100;
+
+impl Change {
+    /// What would bring the interval that misses with the chance `alpha` to one side of the ratio
+    /// `bound`. Each run has `now` repeats.
+    #[must_use]
+    pub fn needed(&self, bound: f64, now: u32, alpha: f64) -> Needed {
+        let Some((least, largest)) = self.ends.filter(|_| now >= 2) else {
+            return Needed::Scatter;
+        };
+        let bound = bound.ln();
+        if least.value < bound && bound <= largest.value {
+            return Needed::NarrowerSearches;
+        }
+        let decides = |more: &u32| {
+            let of = |end: Student| end.with_repeats(now, *more).interval(alpha);
+            of(least).0 >= bound || of(largest).1 < bound
+        };
+        let found = (now..=REPEATS_MAX).find(decides);
+        found.map_or(Needed::TooNear, Needed::Repeats)
+    }
+}
+
 /// The chance that one of this many intervals may miss, so that the chance that any of them misses
 /// is at most 5 % (Šidák): 1 - 0.95^(1/n).
 #[must_use]
@@ -142,6 +179,54 @@ mod tests {
         let change = Change::of(&search(100.0, 103.0), &search(97.0, 100.0), Pairing::None);
         let (low, high) = change.unwrap().interval(0.05).unwrap();
         assert!((low - 97.0 / 103.0).abs() < 1e-12 && (high - 1.0).abs() < 1e-12);
+    }
+
+    /// The number that is said is the first with which simulated repeats of that scatter decide.
+    #[test]
+    fn the_repeats_that_would_decide_do_and_fewer_do_not() {
+        // Their mean is 0, and their standard deviation 2 %, whatever their number.
+        let scattered = |mean: f64, repeats: u32| {
+            let values: Vec<f64> = (0..repeats)
+                .map(|at| if at % 2 == 0 { 1.0 } else { -1.0 })
+                .collect();
+            let size = 0.02 * (f64::from(repeats - 1) / f64::from(repeats)).sqrt();
+            let values: Vec<f64> = values
+                .iter()
+                .map(|sign| mean * (sign * size).exp())
+                .collect();
+            reading(&values, None)
+        };
+        let change = |repeats| {
+            let (from, to) = (scattered(100.0, repeats), scattered(97.0, repeats));
+            Change::of(&from, &to, Pairing::None).unwrap()
+        };
+        let (bound, alpha) = (0.95, simultaneous_alpha(4));
+        let Needed::Repeats(needed) = change(4).needed(bound, 4, alpha) else {
+            panic!("{:?}", change(4).needed(bound, 4, alpha));
+        };
+        let needed = needed.next_multiple_of(2);
+        assert!(needed > 4, "{needed}");
+        let low = |repeats| change(repeats).interval(alpha).unwrap().0;
+        assert!(low(needed) >= bound, "{needed}");
+        assert!(low(needed - 4) < bound, "{needed}");
+
+        let near = |mean: f64| {
+            let change = Change::of(&scattered(100.0, 4), &scattered(mean, 4), Pairing::None);
+            change.unwrap().needed(bound, 4, alpha)
+        };
+        assert_eq!(near(95.01), Needed::TooNear);
+        let one = Change::of(
+            &reading(&[1.0], None),
+            &reading(&[2.0], None),
+            Pairing::None,
+        );
+        assert_eq!(one.unwrap().needed(bound, 1, alpha), Needed::Scatter);
+        let search = |lower: f64, upper: f64| reading(&[lower; 3], Some(&[upper; 3]));
+        let wide = Change::of(&search(100.0, 110.0), &search(98.0, 108.0), Pairing::None);
+        assert_eq!(
+            wide.unwrap().needed(bound, 3, alpha),
+            Needed::NarrowerSearches
+        );
     }
 
     #[test]

@@ -20,8 +20,8 @@ use crate::frames::LayerRates;
 use crate::scaling;
 use crate::significance::{Level, against};
 use crate::verdict::Limit;
-use campaign::plan::{Bound, Claim, ClaimUnit, LatencyPath, Measurement, Percentile, Procedure};
 use journal::Journal;
+use plan::{Bound, Claim, ClaimUnit, LatencyPath, Measurement, Percentile, Procedure};
 use schemars::JsonSchema;
 use serde::Serialize;
 use units::human::{bit_rate, duration_ns, frame_rate};
@@ -175,7 +175,7 @@ impl Judge<'_> {
         let here = format!(
             "{}; {}; {cores} cores of {}",
             planned.dut.adapter.profile().settings,
-            campaign::in_words(planned),
+            plan::in_words(planned),
             match machine.cpu_model.as_str() {
                 "" => "an unknown CPU",
                 model => model,

@@ -2,7 +2,7 @@
 
 use crate::bulk::CpuResult;
 use crate::estimate::Estimate;
-use campaign::plan::{Cell, Direction, Measurement};
+use plan::{Cell, Direction, Measurement};
 
 /// Share of its cores from which on a station has no idle time.
 const FULL_RATIO: f64 = 0.95;

@@ -30,8 +30,8 @@ pub(crate) use fatigue::batches;
 pub(crate) use series::all as all_series;
 pub(crate) use speed::TOGETHER_MIN_RATIO;
 
-use campaign::plan::{DeviceKind, DeviceTest, Devices};
 use journal::record::{DeviceFound, DeviceResult, Measured};
+use plan::{DeviceKind, DeviceTest, Devices};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 //! Directions of traffic between the stations.
 
-use campaign::plan::Way;
+use plan::Way;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -31,7 +31,7 @@ pub use latency::{
     DirectionLatency, LoadLatency, RoundTrip, histogram_percentile, merged_histogram,
     merged_percentile,
 };
-pub use loads::LoadResult;
+pub use loads::{LoadResult, fastest_load};
 pub use loss::{DirectionLoss, LossAccount};
 pub use mean::MeanFrameRate;
 pub use mrr::MrrResult;
@@ -49,8 +49,8 @@ pub(crate) use question::judge_all;
 
 use crate::estimate::Estimate;
 use crate::verdict::Verdict;
-use campaign::plan::{FrameTest, PortKind, Procedure, Traffic};
 use journal::record::{FramePort, FrameResult, Measured};
+use plan::{FrameTest, PortKind, Procedure, Traffic};
 use rates::Lengths;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -3,8 +3,8 @@
 use crate::bulk::{CpuResult, estimate, per_second, ratio};
 use crate::estimate::Estimate;
 use crate::latency::Distribution;
-use campaign::plan::{Cell, HttpServer, HttpTest, Store};
 use journal::record::{Cpu, HttpResult, HttpTimes, Measured, TimeBucket};
+use plan::{Cell, HttpServer, HttpTest, Store};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -87,8 +87,9 @@ pub enum HttpLimit {
     Device,
     /// CPU time of the machine: hardly any core was idle, whoever used them.
     Machine,
-    /// None of these was full: the path, its encryptors and round trips remain.
-    Path,
+    /// None of these was full. The path, its encryptors and round trips remain, and a server or a
+    /// client that waits without using its core: which of them limits is not observed.
+    Unknown,
 }
 
 impl HttpLimit {
@@ -103,7 +104,7 @@ impl HttpLimit {
             Self::RamDisk => "RAM disk of the client",
             Self::Device => "CPU of the device",
             Self::Machine => "CPU of the machine",
-            Self::Path => "path",
+            Self::Unknown => "unknown",
         }
     }
 }
@@ -186,7 +187,7 @@ fn limit(
     } else if is_machine_full(measured) {
         HttpLimit::Machine
     } else {
-        HttpLimit::Path
+        HttpLimit::Unknown
     }
 }
 
@@ -256,8 +257,8 @@ fn percentiles<'t>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use campaign::plan::{Adapter, Dut, Encryptor, HttpClient, Measurement, Stations};
     use journal::record::{Figures, HttpStored};
+    use plan::{Adapter, Dut, Encryptor, HttpClient, Measurement, Stations};
 
     const SECOND_NS: u64 = 1_000_000_000;
 
@@ -343,7 +344,7 @@ mod tests {
         let full = SECOND_NS * 95 / 100;
         let limit = |test, cpu| figures(test, &result(), cpu).limit;
         let test = HttpTest::default();
-        assert_eq!(limit(test, [0, 0]), HttpLimit::Path);
+        assert_eq!(limit(test, [0, 0]), HttpLimit::Unknown);
         assert_eq!(limit(test, [full, 0]), HttpLimit::Client);
         assert_eq!(limit(test, [full, full]), HttpLimit::Server);
         let open_loop = HttpTest {
@@ -376,9 +377,12 @@ mod tests {
         };
         let ours = Adapter::Cipherbench(Encryptor::new(wire::Suite::Aes256Gcm));
         assert_eq!(limit(ours.clone(), 2 * SECOND_NS, None), HttpLimit::Device);
-        assert_eq!(limit(ours, SECOND_NS, None), HttpLimit::Path);
+        assert_eq!(limit(ours, SECOND_NS, None), HttpLimit::Unknown);
         assert_eq!(limit(Adapter::Direct, 0, Some(0)), HttpLimit::Machine);
-        assert_eq!(limit(Adapter::Direct, 0, Some(SECOND_NS)), HttpLimit::Path);
+        assert_eq!(
+            limit(Adapter::Direct, 0, Some(SECOND_NS)),
+            HttpLimit::Unknown
+        );
     }
 
     #[test]
@@ -399,6 +403,6 @@ mod tests {
         };
         assert_eq!(limit(Store::Disk, 110 << 10), HttpLimit::Disk);
         assert_eq!(limit(Store::Ram, 110 << 10), HttpLimit::RamDisk);
-        assert_eq!(limit(Store::Disk, 200 << 10), HttpLimit::Path);
+        assert_eq!(limit(Store::Disk, 200 << 10), HttpLimit::Unknown);
     }
 }

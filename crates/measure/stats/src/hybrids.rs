@@ -5,8 +5,8 @@ use crate::cell::CellResult;
 use crate::compare::{Metric, Paired};
 use crate::estimate::Estimate;
 use crate::significance::Questions;
-use campaign::plan::{Cell, Encryptor};
 use journal::Journal;
+use plan::{Cell, Encryptor};
 use schemars::JsonSchema;
 use serde::Serialize;
 

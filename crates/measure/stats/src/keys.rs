@@ -9,8 +9,8 @@ use crate::cell::CellResult;
 use crate::compare::{Metric, Paired};
 use crate::estimate::Estimate;
 use crate::significance::Questions;
-use campaign::plan::{Cell, Encryptor, KeySource};
 use journal::Journal;
+use plan::{Cell, Encryptor, KeySource};
 use schemars::JsonSchema;
 use serde::Serialize;
 

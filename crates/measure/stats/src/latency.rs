@@ -268,8 +268,14 @@ impl RouteResult {
                 .zip(before)
                 .map(|(min, before)| min.saturating_sub(before));
             before = min_ns;
+            let words: Vec<&str> = hop
+                .address
+                .iter()
+                .chain(&hop.others)
+                .map(String::as_str)
+                .collect();
             HopResult {
-                address: hop.address.clone(),
+                address: (!words.is_empty()).then(|| words.join(", ")),
                 min_ns,
                 added_ns,
             }

@@ -58,7 +58,7 @@ pub use bands::{BANDS_MIN_REPEATS, Band, TwoBands};
 pub use bulk::{Bulk, BulkDirection, CpuResult, Datagrams};
 pub use captures::TrialCapture;
 pub use cell::{CellFigures, CellResult, Control, LateRepeat, Reason, Repeats, Status};
-pub use change::{Change, Pairing, simultaneous_alpha};
+pub use change::{Change, Needed, Pairing, REPEATS_MAX, simultaneous_alpha};
 pub use claims::{ClaimResult, ClaimVerdict};
 pub use compare::{Comparison, Metric};
 pub use device::{
@@ -79,7 +79,7 @@ pub use frames::{
     LoadLatency, LoadResult, LossAccount, MeanFrameRate, MrrResult, OutcomeRepeats, PortUsed,
     RecoveryResult, RekeyResult, ResetResult, RoundTrip, STALL_NS, ServiceResult,
     ServiceStepResult, SetupResult, SoakCapacity, SoakResult, SoakRun, SoakStall, SoakVerdict,
-    ThroughputResult, TrafficInfo, TrialSpread, histogram_percentile, longest_burst,
+    ThroughputResult, TrafficInfo, TrialSpread, fastest_load, histogram_percentile, longest_burst,
     merged_histogram, merged_percentile,
 };
 pub use goodput::{GOODPUT_DRIFT_BOUND, GOODPUT_DRIFT_MIN_NS, GoodputDrift};
@@ -174,6 +174,8 @@ pub struct Progress {
     pub trials_failed: u64,
     /// Of those, not run.
     pub trials_not_run: u64,
+    /// Of those, left out because the machine has too few cores, as the campaign permits.
+    pub trials_skipped: u64,
 }
 
 impl Results {
@@ -253,6 +255,7 @@ impl Progress {
             trials_invalid: sum(|repeats| repeats.invalid),
             trials_failed: sum(|repeats| repeats.failed),
             trials_not_run: sum(|repeats| repeats.not_run),
+            trials_skipped: sum(|repeats| repeats.skipped),
         }
     }
 }

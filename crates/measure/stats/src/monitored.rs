@@ -8,8 +8,8 @@
 
 use crate::bulk::{per_second, received_bps};
 use crate::estimate::{Estimate, Sample};
-use campaign::plan::{Cell, Measurement, ReadingKind};
 use journal::record::{LoadReading, Measured, MonitoredDevice, Series};
+use plan::{Cell, Measurement, ReadingKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;

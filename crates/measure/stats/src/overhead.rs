@@ -1,7 +1,7 @@
 //! Bytes that a DUT adds to packets, and the resulting ceiling.
 
 use crate::parameters::Parameters;
-use campaign::plan::{Adapter, Carrier, Cell, Measurement, Mode, Procedure};
+use plan::{Adapter, Carrier, Cell, Measurement, Mode, Procedure};
 use schemars::JsonSchema;
 use serde::Serialize;
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES, MIN_BYTES, PREAMBLE_AND_GAP_BYTES};

@@ -6,10 +6,10 @@
 use crate::cell::{CellFigures, CellResult};
 use crate::estimate::Estimate;
 use crate::frames::{FrameFigures, GoalResult, LayerRates};
-use campaign::plan::{
+use journal::Journal;
+use plan::{
     Published, PublishedUnit, RateBasis, RateDirection, RateKind, RateLayer, TransferDirection,
 };
-use journal::Journal;
 use schemars::JsonSchema;
 use serde::Serialize;
 use units::Layer;

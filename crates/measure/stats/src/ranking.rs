@@ -18,8 +18,8 @@ use crate::estimate::{Estimate, Sample};
 use crate::frames::FrameOutcome;
 use crate::significance::{Level, Questions, p_differ};
 use crate::sittings::Sittings;
-use campaign::plan::{Adapter, Cell, LatencyPath};
 use journal::Journal;
+use plan::{Adapter, Cell, LatencyPath};
 use schemars::JsonSchema;
 use serde::Serialize;
 

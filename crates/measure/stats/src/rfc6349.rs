@@ -25,7 +25,9 @@ pub struct Rfc6349 {
     /// Mean round trip during the transfer by the sender's kernel; `null` if the tool does not
     /// report it.
     pub loaded_rtt_ns: Option<Estimate>,
-    /// Increase of the round trip during the transfer, in per cent of the baseline (section 4.3).
+    /// Increase of the round trip during the transfer, in per cent of the baseline (section 4.3);
+    /// `null` where a repeat's round trip was shorter than the baseline: the two are not of one
+    /// kind then, and no increase follows from them.
     pub buffer_delay_percent: Option<Estimate>,
     /// Congestion control of the sender's kernel in the first repeat; `null` if unknown.
     pub congestion_control: Option<String>,
@@ -74,7 +76,7 @@ impl Rfc6349 {
             loaded_rtt_ns: rtt(|facts| facts.loaded_rtt_ns),
             buffer_delay_percent: estimate(&repeats, |(_, facts)| {
                 let loaded = ratio(facts.loaded_rtt_ns?, facts.baseline_rtt_ns?)?;
-                Some(100.0 * (loaded - 1.0))
+                (loaded >= 1.0).then_some(100.0 * (loaded - 1.0))
             }),
             congestion_control: repeats
                 .first()
@@ -83,6 +85,20 @@ impl Rfc6349 {
                 .iter()
                 .map(|(repeat, way)| (*repeat, way.received_bytes, way.duration_ns))
                 .collect(),
+        })
+    }
+
+    /// Whether the round trip under load can be compared with the baseline: no repeat's is shorter.
+    #[must_use]
+    pub fn is_comparable(&self) -> bool {
+        let (Some(baseline), Some(loaded)) = (&self.baseline_rtt_ns, &self.loaded_rtt_ns) else {
+            return true;
+        };
+        let mut pairs = loaded.values.iter();
+        pairs.all(|own| {
+            baseline
+                .at(own.repeat)
+                .is_none_or(|least| own.value >= least)
         })
     }
 

@@ -54,6 +54,16 @@ impl Student {
         (self.value - reach, self.value + reach)
     }
 
+    /// The same of `more` repeats in place of `now`, if they scatter as much: both at least 2.
+    pub(crate) fn with_repeats(self, now: u32, more: u32) -> Self {
+        let (now, more) = (f64::from(now), f64::from(more));
+        Self {
+            error: self.error * (now / more).sqrt(),
+            degrees: self.degrees * (more - 1.0) / (now - 1.0),
+            ..self
+        }
+    }
+
     /// The p-value of the finding that the true value is above `limit`: twice the one-sided one,
     /// since the opposite finding was as possible.
     pub(crate) fn p_above(self, limit: f64) -> f64 {

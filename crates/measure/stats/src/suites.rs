@@ -2,8 +2,8 @@
 
 use crate::overhead::Packets;
 use crate::parameters::Parameters;
-use campaign::plan::{Adapter, Cell, Encryptor};
 use journal::Journal;
+use plan::{Adapter, Cell, Encryptor};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;

@@ -26,8 +26,8 @@ use crate::cell::{CellFigures, CellResult};
 use crate::compare::{Comparison, Metric};
 use crate::estimate::LARGE_SPREAD_PERCENT;
 use crate::scaling::{Scaling, other_workers};
-use campaign::plan::ImpairProfile;
 use journal::Journal;
+use plan::ImpairProfile;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,12 +106,16 @@ pub enum WarningKind {
     Governor,
     /// Repeats fall in two bands.
     TwoBands,
+    /// One repeat lies apart from all others.
+    OneApart,
     /// The intervals of one trial lie on two levels of rate.
     IntervalsApart,
     /// TCP sent more segments again than the path's counters explain.
     UnexplainedRetransmissions,
     /// Echo requests were lost in one direction.
     OneWayLoss,
+    /// Datagrams came for longer than they were sent.
+    QueueDrained,
     /// Stations and DUT have a CPU each only where two of them are threads of one core.
     SiblingCores,
     /// The result of a search is irregular: a bound is missing, or too far from the other.
@@ -138,6 +142,8 @@ pub enum WarningKind {
     DamagedFrames,
     /// Forged or replayed frames came out of a device.
     HostileDelivered,
+    /// An encryptor let frames pass in clear when it was dead.
+    FailsOpen,
     /// After an event, frames were lost until the time was up.
     NotRecovered,
     /// The control of a disturbed load lost frames too.
@@ -200,6 +206,7 @@ pub(crate) fn warnings(
         run::environment_changed(journal),
         run::few_repeats(journal),
         disturbed::hostile_delivered(journal, cells),
+        disturbed::fails_open(cells),
         insecure(cells),
         run::not_proven(journal),
         run::one_tunnel(journal),
@@ -221,9 +228,11 @@ pub(crate) fn warnings(
         machine::virtual_machine(journal),
         machine::governor(journal),
         two_bands(cells),
+        one_apart(cells),
         path::intervals_apart(journal),
         path::unexplained_retransmissions(journal),
         path::one_way_loss(journal),
+        path::queue_drained(journal),
         siblings::sibling_cores(journal),
         frames::irregular(cells),
         frames::timed_out(cells),
@@ -287,6 +296,28 @@ fn two_bands(cells: &[CellResult]) -> Option<Warning> {
         },
         "Find out what differs between them (core, clock, path of the frames), hold it still, and \
          measure again; until then read the repeats, not the mean.",
+    )
+}
+
+fn one_apart(cells: &[CellResult]) -> Option<Warning> {
+    let is_apart = |cell: &&CellResult| {
+        cell.figure().is_some_and(|found| {
+            let values: Vec<f64> = found.values.iter().map(|one| one.value).collect();
+            crate::bands::one_apart(&values).is_some()
+        })
+    };
+    about(
+        WarningKind::OneApart,
+        cells.iter().filter(is_apart).collect(),
+        |cells| {
+            format!(
+                "In {} one repeat lies apart from all others: where some repeats are disturbed, a 95 % interval \
+                 holds the mean less often than it says.",
+                counted(cells.len(), "cell")
+            )
+        },
+        "Find what disturbed that repeat, and measure with more repeats; none is removed from the mean, and the \
+         median is less sensitive to it.",
     )
 }
 

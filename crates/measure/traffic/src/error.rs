@@ -101,15 +101,13 @@ pub enum TrafficError {
     /// The station's IKE daemon has no SA for these packets.
     #[error(
         "the station and the device have agreed on no SA for packets from {source_address} to {target_address}\n\
-         help: {} shows which networks their SAs are for", log.display()
+         help: the networks of their SAs (traffic selectors) must contain both addresses: see which the device proposes"
     )]
     NoSa {
         /// Where packets come from.
         source_address: IpAddr,
         /// Where they go.
         target_address: IpAddr,
-        /// The daemon's log.
-        log: PathBuf,
     },
     /// The keys of an SA have another length than its suite's.
     #[error(

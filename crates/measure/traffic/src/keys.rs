@@ -106,7 +106,7 @@ impl Keys {
     ) -> Result<OutboundSa, TrafficError> {
         let keys = match &self.source {
             Source::Static(keys) => keys,
-            Source::Agreed(keys) => return keys.outbound(source, target),
+            Source::Agreed(keys) => return keys.first_outbound(source, target),
             Source::WireGuard(_) => return Err(TrafficError::SessionTaken),
         };
         let sa = lock(keys).outbound(self.suite(), slot);

@@ -290,9 +290,17 @@ impl Renewal {
                 let Some(sa) = sa else { continue };
                 let spi = self.keys.outbound_spi(source, target);
                 // Without another, the old one shows what the device makes of it.
-                if spi.is_some_and(|spi| spi != sa.spi()) {
-                    let old = std::mem::replace(sa, self.keys.outbound(source, target)?);
-                    self.keys.give_back(once(&old))?;
+                if spi.is_none_or(|spi| spi == sa.spi()) {
+                    continue;
+                }
+                match self.keys.outbound(source, target) {
+                    Ok(new) => {
+                        let old = std::mem::replace(sa, new);
+                        self.keys.give_back(once(&old))?;
+                    }
+                    // It was deleted meanwhile, and the next one shows as a change.
+                    Err(TrafficError::NoSa { .. }) => {}
+                    Err(error) => return Err(error),
                 }
             }
         }

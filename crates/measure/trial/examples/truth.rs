@@ -12,20 +12,31 @@ mod bench;
 mod device;
 #[path = "../tests/truth/events.rs"]
 mod events;
+#[path = "../tests/truth/evidence.rs"]
+mod evidence;
+#[path = "../tests/device/lazy.rs"]
+mod lazy;
 #[path = "../tests/truth/lies.rs"]
 mod lies;
 #[path = "../tests/truth/procedures.rs"]
 mod procedures;
+#[path = "../tests/truth/watched.rs"]
+mod watched;
 
 use bench::{Agreement, Finding, Truth, agreement, devices, find, plan};
-use campaign::plan::Plan;
 use device::{CAPACITY, Model, TESTER, Tester};
+use plan::Plan;
 use stats::Limit;
 use std::env;
 use std::error::Error;
+use std::io;
 use trial::frames::Found;
 
 const SEEDS: u64 = 200;
+/// The argument with which this program is the worker of a crypto device.
+const WORKER: &str = "worker";
+/// Of trials on tokens, which take their time.
+const SEEDS_PER_TOKEN: u64 = 40;
 /// Of searches whose trials take a minute: more of them are made to the same effect.
 const SEEDS_PER_LONG_SEARCH: u64 = 4;
 /// Of campaigns of five repeats of rig and device.
@@ -43,6 +54,7 @@ const SEARCHES: [(&str, &str); 4] = [
 
 fn main() -> Result<(), Box<dyn Error>> {
     let seeds = match env::args().nth(1) {
+        Some(word) if word == WORKER => return Ok(device_worker()?),
         Some(seeds) => seeds.parse()?,
         None => SEEDS,
     };
@@ -76,7 +88,28 @@ fn main() -> Result<(), Box<dyn Error>> {
     short_times(seeds.div_ceil(SEEDS_PER_CAMPAIGN));
     lies_found(seeds);
     honest_devices(seeds.div_ceil(SEEDS_PER_CAMPAIGN));
+    verifiers(seeds.div_ceil(SEEDS_PER_TOKEN));
     Ok(())
+}
+
+fn device_worker() -> io::Result<()> {
+    ::device::serve(io::stdin(), io::stdout())
+}
+
+/// How often a token is found that verifies nothing, by the real trial on a real token.
+fn verifiers(trials: u64) {
+    let Some(token) = lazy::Token::make() else {
+        return;
+    };
+    println!("\n| Token, `ecdsa-p256 verify` | Trials | Found |");
+    println!("| --- | --- | --- |");
+    for (name, fault) in [
+        ("verifies", lazy::NONE),
+        ("accepts every signature unseen", "LAZY"),
+    ] {
+        let found = (0..trials).filter(|_| lazy::is_found(&token.verifies(fault, WORKER)));
+        println!("| {name} | {trials} | {} |", found.count());
+    }
 }
 
 /// Procedures that do something to a device, and rates under an overload.
@@ -157,7 +190,7 @@ fn honest_devices(seeds: u64) {
         let all = devices().into_iter();
         let all = all.flat_map(|device| (0..seeds).map(move |seed| (device.model, seed)));
         let judged = all.map(|(model, seed)| {
-            lies::judge(&plan, (model, tester), lies::Lie::None, seed).suspects()
+            evidence::judge(&plan, (model, tester), watched::Lie::None, seed).suspects()
         });
         let judged: Vec<bool> = judged.collect();
         let suspected = judged.iter().filter(|suspected| **suspected).count();
@@ -172,8 +205,8 @@ fn lies_found(seeds: u64) {
     for case in lies::cases() {
         let plan = lies::lie_plan(&case);
         let device = (Model::default(), Tester::default());
-        let judged: Vec<lies::Judged> = (0..seeds)
-            .map(|seed| lies::judge(&plan, device, case.lie, seed))
+        let judged: Vec<evidence::Judged> = (0..seeds)
+            .map(|seed| evidence::judge(&plan, device, case.lie, seed))
             .collect();
         let found = judged.iter().filter(|judged| match case.found_by {
             Some(name) => judged.is_found_by(name),
@@ -182,7 +215,7 @@ fn lies_found(seeds: u64) {
         let found = found.count();
         let mut by: Vec<String> = Vec::new();
         for judged in &judged {
-            let warning = judged.warned.then(|| lies::WARNING.to_owned());
+            let warning = judged.warned.then(|| evidence::WARNING.to_owned());
             for name in judged.failed.iter().cloned().chain(warning) {
                 if !by.contains(&name) {
                     by.push(name);

@@ -8,11 +8,12 @@ mod secrets;
 use crate::error::TrialError;
 use crate::tools::{READY_LIMIT, report_of, sub_command};
 use ::capture::{CaptureReport, CaptureSpec};
-use campaign::plan::{Adapter, Capture, CapturePoint, Cell, Measurement, Role};
 use journal::record::{Captured, Check, Explanation, Measured};
 use lab::protocol::{Program, Ready};
 use lab::{Bench, NodeId, RunningDut, path_interfaces};
-use std::fs;
+use plan::{Adapter, Capture, CapturePoint, Cell, Measurement, Role};
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use traffic::report::READY;
@@ -197,7 +198,10 @@ fn start(
 ) -> Result<u64, String> {
     let file = absolute(folder, file)?;
     if let Some(parent) = file.parent() {
-        fs::create_dir_all(parent)
+        let mut folders = DirBuilder::new();
+        folders.recursive(true).mode(0o755);
+        folders
+            .create(parent)
             .map_err(|error| format!("cannot make {}: {error}", parent.display()))?;
     }
     let spec = CaptureSpec {

@@ -5,9 +5,9 @@
 //! 3. A later start reads the unfinished ones from the journal and passes those of a cell and
 //!    repeat to the trial: [`Trial::checkpoints`](crate::Trial::checkpoints).
 
-use campaign::plan::TrialRef;
 use journal::Journal;
 use journal::record::{FatigueProgress, Record, SoakProgress};
+use plan::TrialRef;
 
 /// A recorded step of a trial that has not ended.
 #[derive(Debug, Clone, PartialEq)]

@@ -17,10 +17,10 @@ pub(crate) mod video;
 
 use crate::cores::{Machine, Machines};
 use crate::timing::Timing;
-use campaign::plan::{Cell, Measurement, Stations, Tool, TransferDirection};
 use journal::record::ToolParameters;
 use lab::NodeId;
 use lab::protocol::{Program, Ready};
+use plan::{Cell, Measurement, Stations, Tool, TransferDirection};
 use std::net::Ipv4Addr;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
 
@@ -477,7 +477,7 @@ impl Share<'_> {
     /// Returns the commands of server and client, and the server's sign of being ready.
     fn iperf3(&self) -> (String, String, Ready) {
         let Self { target, port, .. } = self;
-        let interval = seconds(self.timing.interval_ns);
+        let interval = seconds(self.timing.step_ns);
         let window = self
             .window_bytes
             .map_or(String::new(), |bytes| format!(" -w {bytes}"));

@@ -21,7 +21,6 @@ mod speed;
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::measurer::{Measurer, Trial, record};
-use campaign::plan::{Adapter, Device, DeviceKind, DeviceTest, Devices, Measurement};
 use device::Facts;
 use device::report::Line;
 use device::spec::Spec;
@@ -29,6 +28,7 @@ use journal::record::{
     DeviceFacts, DeviceFound, DeviceResult, Figures, Measured, Outcome, TrialRecord,
 };
 use lab::{Interrupt, LabError};
+use plan::{Adapter, Device, DeviceKind, DeviceTest, Devices, Measurement};
 use pool::WorkerMessage;
 use std::borrow::Cow;
 use std::cell::RefCell;

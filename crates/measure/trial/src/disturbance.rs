@@ -1,7 +1,7 @@
 //! What is planned to happen to a DUT in a frame trial.
 
-use campaign::plan::Attack;
 use lab::DutAction;
+use plan::Attack;
 
 /// Actions on a DUT and hostile packets in one frame trial; by default none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -10,6 +10,9 @@ pub struct PlannedDisturbance {
     pub actions: Vec<PlannedAction>,
     /// Hostile packets, from the first frame to the last.
     pub hostile: Option<HostileLoad>,
+    /// Whether a route leads past the DUT: packets in clear are then its result, not a fault of the
+    /// trial.
+    pub exposed: bool,
 }
 
 /// An action on a DUT. The next one waits until it is done.

@@ -2,8 +2,8 @@
 
 use crate::checkpoint::Checkpoint;
 use crate::disturbance::PlannedDisturbance;
-use campaign::plan::{Cell, TrialRef};
 use journal::record::{FrameTrial, GoalBounds, ToolParameters, TrialRecord, Tuned};
+use plan::{Cell, TrialRef};
 use std::time::Duration;
 
 /// Progress of a run at an event.

@@ -11,6 +11,7 @@ mod bounds;
 mod cipher;
 mod clock;
 mod congestion;
+mod contents;
 mod crossing;
 mod failure;
 mod frames;
@@ -20,25 +21,29 @@ mod impaired;
 mod link;
 mod machine;
 mod nat;
+mod neighbours;
 mod number;
 mod path;
 mod places;
+mod sealed;
 mod settings;
 mod tool;
 mod video;
 
 pub(crate) use asked::{REPLACED_SAS, dut_as_asked};
 pub use cipher::CipherSeen;
+pub(crate) use clock::apart_ns;
+pub(crate) use contents::{add_contents, must_look_random, recorded};
 pub(crate) use failure::{count, percent, then_repeat, then_repeat_or};
 pub use frames::{FrameObserved, FramesSeen, frame_checks};
-pub(crate) use gateway::{Gateway, IN_FLIGHT_PACKETS, counted_since, gateways_balance};
+pub(crate) use gateway::{Gateway, IN_FLIGHT_PACKETS, counted_since, gateways_balance, resets};
 pub use path::ObservedPath;
 pub(crate) use places::Ends;
 
 use crate::command::Commands;
 use crate::transfer::Totals;
-use campaign::plan::Way;
 use journal::record::{Check, Explanation, HttpResult, Latency, Transfer, VideoResult};
+use plan::Way;
 use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES};
 
 /// What a frame has around its IP packet.
@@ -72,6 +77,34 @@ impl ToolObserved<'_> {
             Way::AToB => ["A", "B"],
             Way::BToA => ["B", "A"],
         }
+    }
+
+    /// What the impaired path did to frames of the load; `None` where there is none.
+    fn impaired(&self) -> Option<&impair::Counts> {
+        let impaired = self.path.impaired?;
+        Some(impaired.of(self.way == Way::AToB))
+    }
+
+    /// For how long a queue drained after the sender had ended, in this way or in the other one:
+    /// the tool waits for both.
+    fn drained_most_ns(&self) -> u64 {
+        let Load::Transfer { transfer, .. } = &self.load else {
+            return 0;
+        };
+        let own_ns = transfer.drain().map_or(0, |drain| drain.time_ns);
+        own_ns.max(self.beside.map_or(0, |beside| beside.drained_ns))
+    }
+
+    /// Datagrams of the whole run that arrived as copies which the impaired path made, at most:
+    /// they raise no sequence number and count as out of order.
+    fn copies_most(&self) -> u64 {
+        let Load::Transfer { transfer, .. } = &self.load else {
+            return 0;
+        };
+        let out_of_order = transfer
+            .datagrams
+            .map_or(0, |datagrams| datagrams.out_of_order);
+        out_of_order.min(self.impaired().map_or(0, |counts| counts.duplicated))
     }
 
     /// The interfaces of the sending station and of the receiving one.
@@ -159,6 +192,7 @@ pub fn checks(each_way: &[ToolObserved<'_>]) -> Vec<Check> {
         video::players_kept_up(observed),
         of_each(link::station_interfaces_agree),
         crossing::packets_cross_once(observed),
+        neighbours::links_not_flooded(observed),
     ];
     checks.extend(path.between_the_gateways());
     checks.extend(impaired::checks(path));
@@ -168,6 +202,8 @@ pub fn checks(each_way: &[ToolObserved<'_>]) -> Vec<Check> {
         number::cipher_link_frames(observed),
         places::links_lossless(path, &path.lost_at(&Ends::Tools(&observed.interfaces))),
         of_each(link::dut_counters),
+        sealed::arrived_as_sent(path),
+        gateway::counters_rose(path),
         dut_as_asked(path.cell, path.dut_facts, path.dut_counters, None),
     ]);
     checks.into_iter().flatten().collect()

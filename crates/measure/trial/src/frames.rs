@@ -17,6 +17,7 @@ mod disturbed;
 mod mrr;
 mod outage;
 mod points;
+mod presence;
 mod procedures;
 mod reset;
 mod rig;

@@ -8,11 +8,19 @@ use serde::Deserialize;
 
 /// Limit of times in seconds; a longer time is a misreading.
 const SECONDS_MAX: f64 = 1e8;
+/// Intervals follow each other; between two that are further apart one is missing.
+const GAP_NS: u64 = 50_000_000;
 /// Limit of counts: a petabyte in one interval is a misreading. Sums of smaller counts cannot
 /// overflow.
 const COUNT_MAX: f64 = 1e15;
+/// Limit of bytes per write to a socket, `MAX_BLOCKSIZE` of iperf3.
+const BLOCK_BYTES_MAX: f64 = 1_048_576.0;
+/// Limit of a segment: IPv4 packets are no longer (RFC 791 §3.1).
+const SEGMENT_BYTES_MAX: u64 = 65_535;
 /// Characters of the output that an error quotes.
 const EXCERPT_CHARS: usize = 80;
+/// What an old version needs.
+const NEWER: &str = "install iperf3 3.11 or newer";
 
 /// What one process of a tool, client or server, counted by the way of the payload; at least one
 /// has a value.
@@ -91,13 +99,7 @@ impl Sessions {
         if output.trim().is_empty() {
             return Err(Iperf3Error::Empty);
         }
-        let raw: RawOutput = serde_json::from_str(output).map_err(|error| {
-            let line = output
-                .lines()
-                .nth(error.line().saturating_sub(1))
-                .unwrap_or_default();
-            malformed(&error.to_string(), line)
-        })?;
+        let raw = read(output)?;
         if let Some(error) = raw.error {
             return Err(Iperf3Error::Reported(error));
         }
@@ -111,13 +113,24 @@ impl Sessions {
         if intervals.is_empty() {
             return Err(malformed("`intervals` is empty", output));
         }
+        if intervals.iter().all(|interval| interval.sum.is_none()) {
+            return Err(malformed("no interval has a `sum`", output));
+        }
         let mut sessions = Self::default();
         for reverse in [false, true] {
             let sums = intervals.iter().map(|interval| interval.sum(reverse));
+            let found: Vec<&RawSum> = sums.clone().flatten().collect();
             // Only both ways at once have a second sum.
-            let Some(sums) = sums.collect::<Option<Vec<&RawSum>>>() else {
+            if found.is_empty() {
                 continue;
-            };
+            }
+            if let Some(at) = sums.clone().position(|sum| sum.is_none()) {
+                let key = if reverse { "sum_bidir_reverse" } else { "sum" };
+                let count = intervals.len();
+                let problem = format!("interval {} of {count} has no `{key}`", at + 1);
+                return Err(malformed(&problem, output));
+            }
+            let sums = found;
             let sender = sums.first().is_some_and(|sum| sum.sender);
             let session = Session::assemble(&intervals, &sums, sender, &start, end.of(reverse));
             *sessions.of(sender) = Some(session?);
@@ -154,6 +167,12 @@ impl Session {
                 let problem = format!("interval {} runs backwards in time", steps.len());
                 return Err(malformed(&problem, &format!("{sum:?}")));
             }
+            let gap_from = steps.last().map(|last| last.end_ns);
+            if let Some(from) = gap_from.filter(|from| step.start_ns > from + GAP_NS) {
+                let [from, to] = [from, step.start_ns].map(|ns| ns / 1_000_000);
+                let problem = format!("the interval from {from} to {to} ms is missing");
+                return Err(malformed(&problem, &format!("{sum:?}")));
+            }
             steps.push(step);
         }
         // A client's `sum_received` is a copy of the server's, a server's `sum_sent` is zero.
@@ -171,6 +190,10 @@ impl Session {
             .test_start
             .as_ref()
             .map_or((0, 0), |test| (test.num_streams.0, test.blksize.0));
+        if block_bytes as f64 > BLOCK_BYTES_MAX {
+            let problem = format!("{block_bytes} B are no length of a write");
+            return Err(malformed(&problem, &format!("{:?}", sums.first())));
+        }
         Ok(Self {
             steps,
             summary_bytes: summary.map(|sum| sum.bytes.0),
@@ -185,7 +208,7 @@ impl Session {
             segment_bytes: start
                 .tcp_mss_default
                 .map(|n| n.0)
-                .filter(|bytes| *bytes > 0),
+                .filter(|bytes| (1..=SEGMENT_BYTES_MAX).contains(bytes)),
             congestion: end.congestion.filter(|_| sender).map(str::to_owned),
         })
     }
@@ -207,6 +230,61 @@ impl Session {
     #[must_use]
     pub fn packets(&self) -> u64 {
         self.steps.iter().filter_map(|step| step.packets).sum()
+    }
+}
+
+/// Reads the one JSON document of an output. Errors name what old versions are known to print.
+fn read(output: &str) -> Result<RawOutput, Iperf3Error> {
+    let mut documents = serde_json::Deserializer::from_str(output).into_iter::<RawOutput>();
+    let first = documents.next().unwrap_or_else(|| {
+        // Not reached: an empty output was refused.
+        serde_json::from_str(output)
+    });
+    let raw = first.map_err(|error| {
+        let line = output.lines().nth(error.line().saturating_sub(1));
+        malformed(
+            &known_fault(&error.to_string(), output),
+            line.unwrap_or_default(),
+        )
+    })?;
+    let rest = output[documents.byte_offset()..].trim_start();
+    if rest.is_empty() || raw.error.is_some() {
+        return Ok(raw);
+    }
+    if !rest.starts_with('{') {
+        return Err(malformed("text after its JSON document", rest));
+    }
+    // Old versions report a failure in a second document.
+    let second = documents.next().and_then(Result::ok);
+    Err(match second.and_then(|second| second.error) {
+        Some(error) => Iperf3Error::Reported(error),
+        None => malformed(
+            &format!("it printed two JSON documents, as old versions do; {NEWER}"),
+            rest,
+        ),
+    })
+}
+
+/// What a version before 3.11 did, where an error of the JSON shows it.
+fn known_fault(error: &str, output: &str) -> String {
+    let is_no_number = |line: &str| {
+        let value = line.rsplit(':').next().unwrap_or_default();
+        let value = value.trim().trim_end_matches(',');
+        matches!(value.trim_start_matches('-'), "nan" | "inf")
+    };
+    if error.contains("duplicate field `sum") {
+        return format!(
+            "one interval has `sum` twice, as versions before 3.11 print both ways at once: {NEWER}, or ask for one \
+             way"
+        );
+    }
+    match output.lines().find(|line| is_no_number(line)) {
+        Some(line) => format!(
+            "`{}` is no number: no datagram arrived in that time, for which old versions divide by zero; look why \
+             none arrived, and {NEWER}",
+            line.trim().trim_end_matches(',')
+        ),
+        None => error.to_owned(),
     }
 }
 
@@ -242,7 +320,7 @@ struct RawTest {
 
 #[derive(Deserialize)]
 struct RawInterval {
-    sum: RawSum,
+    sum: Option<RawSum>,
     /// With `--bidir`: the streams from server to client.
     sum_bidir_reverse: Option<RawSum>,
     #[serde(default)]
@@ -252,7 +330,7 @@ struct RawInterval {
 impl RawInterval {
     const fn sum(&self, reverse: bool) -> Option<&RawSum> {
         match reverse {
-            false => Some(&self.sum),
+            false => self.sum.as_ref(),
             true => self.sum_bidir_reverse.as_ref(),
         }
     }
@@ -260,8 +338,9 @@ impl RawInterval {
     /// Mean over the streams that this process sends on.
     fn rtt_ns(&self, sender: bool) -> Option<u64> {
         let streams = self.streams.iter().filter(|part| sender && part.sender);
+        // The kernel has none before the first acknowledgement: 0 us.
         let times: Vec<u64> = streams
-            .map(|part| Some(part.rtt?.0))
+            .map(|part| Some(part.rtt?.0).filter(|us| *us > 0))
             .collect::<Option<_>>()?;
         let count = u64::try_from(times.len()).ok().filter(|count| *count > 0)?;
         Some(times.iter().sum::<u64>().saturating_mul(1000) / count)
@@ -396,182 +475,4 @@ impl TryFrom<f64> for Seconds {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const TCP_CLIENT: &str = include_str!("../tests/data/iperf3-3.12-tcp-2-streams.client.json");
-    const TCP_SERVER: &str = include_str!("../tests/data/iperf3-3.12-tcp-2-streams.server.json");
-    const UDP_CLIENT: &str = include_str!("../tests/data/iperf3-3.12-udp-loss.client.json");
-    const UDP_SERVER: &str = include_str!("../tests/data/iperf3-3.12-udp-loss.server.json");
-
-    fn reported(output: &str) -> String {
-        match Sessions::parse(output) {
-            Err(Iperf3Error::Reported(text)) => text,
-            other => panic!("expected iperf3's own error, got {other:?}"),
-        }
-    }
-
-    #[test]
-    fn reads_a_tcp_client_and_its_server() {
-        let client = Sessions::parse(TCP_CLIENT).unwrap().sent.unwrap();
-        assert_eq!(client.steps.len(), 10);
-        assert_eq!(client.bytes(), 1_259_601_920);
-        assert_eq!(client.summary_bytes, Some(1_259_601_920));
-        assert_eq!((client.streams, client.uncounted_bytes()), (2, 2 * 131_072));
-        assert_eq!(client.segment_bytes, Some(1448));
-        assert_eq!(client.congestion.as_deref(), Some("bbr"));
-        assert!(client.steps.iter().all(|step| step.rtt_ns.is_some()));
-        let retransmits: u64 = client
-            .steps
-            .iter()
-            .filter_map(|step| step.retransmits)
-            .sum();
-        assert_eq!(retransmits, 1491);
-        let server = Sessions::parse(TCP_SERVER).unwrap().received.unwrap();
-        assert_eq!(server.steps.len(), 11);
-        assert_eq!(server.steps[0].end_ns, 100_837_000);
-        assert_eq!(server.summary_bytes, Some(server.bytes()));
-        assert_eq!(server.steps[0].retransmits, None);
-        assert_eq!(server.packets(), 0);
-    }
-
-    #[test]
-    fn both_ways_at_once_are_read_apart() {
-        for (client, server) in [
-            (
-                include_str!("../tests/data/iperf3-3.12-tcp-duplex.client.json"),
-                include_str!("../tests/data/iperf3-3.12-tcp-duplex.server.json"),
-            ),
-            (
-                include_str!("../tests/data/iperf3-3.12-udp-duplex.client.json"),
-                include_str!("../tests/data/iperf3-3.12-udp-duplex.server.json"),
-            ),
-        ] {
-            let [client, server] = [client, server].map(|text| Sessions::parse(text).unwrap());
-            for (sent, received) in [
-                (client.sent, server.received),
-                (server.sent, client.received),
-            ] {
-                let (sent, received) = (sent.unwrap(), received.unwrap());
-                assert!(received.bytes() > 0 && received.bytes() <= sent.bytes());
-                assert_eq!(received.summary_bytes, Some(received.bytes()));
-                assert_eq!(sent.summary_bytes, Some(sent.bytes()));
-                let is_udp = sent.packets() > 0;
-                assert!(
-                    sent.steps
-                        .iter()
-                        .all(|step| step.rtt_ns.is_some() != is_udp)
-                );
-                assert_eq!(sent.congestion.is_some(), !is_udp);
-                assert_eq!(received.congestion, None);
-            }
-        }
-    }
-
-    #[test]
-    fn of_the_other_way_the_server_is_the_sender() {
-        let text = include_str!("../tests/data/iperf3-3.12-tcp-reverse.client.json");
-        let client = Sessions::parse(text).unwrap();
-        assert!(client.sent.is_none() && client.received.is_some());
-        let text = include_str!("../tests/data/iperf3-3.12-tcp-reverse.server.json");
-        let server = Sessions::parse(text).unwrap();
-        assert!(server.received.is_none());
-        let retransmits = server.sent.unwrap().steps[0].retransmits;
-        assert!(retransmits.is_some());
-    }
-
-    #[test]
-    fn reads_a_udp_client_and_its_server() {
-        let client = Sessions::parse(UDP_CLIENT).unwrap().sent.unwrap();
-        assert_eq!((client.packets(), client.bytes()), (33_462, 33_462 * 1472));
-        let server = Sessions::parse(UDP_SERVER).unwrap().received.unwrap();
-        assert_eq!(
-            (server.packets(), server.bytes()),
-            (33_462, (33_462 - 869) * 1472)
-        );
-        assert_eq!(server.summary_bytes, Some(47_976_896));
-        assert_eq!(server.jitter_ns, 88_585);
-    }
-
-    #[test]
-    fn errors_of_iperf3_are_passed_on() {
-        let said = [
-            (
-                include_str!("../tests/data/iperf3-3.12-refused.client.json"),
-                "Connection refused",
-            ),
-            (
-                include_str!("../tests/data/iperf3-3.12-buffer-refused.client.json"),
-                "socket buffer size",
-            ),
-            (
-                include_str!("../tests/data/iperf3-3.12-server-killed.client.json"),
-                "server has terminated",
-            ),
-            (
-                include_str!("../tests/data/iperf3-3.12-server-gone.client.json"),
-                "Connection reset",
-            ),
-            (
-                include_str!("../tests/data/iperf3-3.12-client-killed.server.json"),
-                "client has terminated",
-            ),
-        ];
-        for (output, expected) in said {
-            assert!(reported(output).contains(expected), "{}", reported(output));
-        }
-    }
-
-    #[test]
-    fn a_missing_key_is_named_and_the_place_quoted() {
-        let error = Sessions::parse(&TCP_CLIENT.replace("\"sum\":", "\"total\":"))
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("missing field `sum`"), "{error}");
-        assert_eq!(Sessions::parse(" \n"), Err(Iperf3Error::Empty));
-        let error = Sessions::parse("{\"end\": {}}").unwrap_err().to_string();
-        assert!(
-            error.contains("`intervals` is missing") && error.contains("{\"end\""),
-            "{error}"
-        );
-        let error = Sessions::parse(&TCP_CLIENT.replace("\"test_start\":", "\"test\":"))
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("`test_start` is missing"), "{error}");
-        let error = Sessions::parse("Killed\n").unwrap_err().to_string();
-        assert!(error.contains("at `Killed`"), "{error}");
-    }
-
-    #[test]
-    fn numbers_that_cannot_be_are_refused() {
-        for (from, to) in [
-            ("\"bytes\":\t", "\"bytes\":\t-"),
-            ("\"end\":\t1.0", "\"end\":\t1e99"),
-        ] {
-            assert!(TCP_SERVER.contains(from));
-            let error = Sessions::parse(&TCP_SERVER.replace(from, to)).unwrap_err();
-            assert!(matches!(error, Iperf3Error::Malformed { .. }), "{error}");
-        }
-    }
-
-    #[test]
-    fn every_truncation_is_an_error() {
-        for output in [TCP_CLIENT, UDP_SERVER] {
-            for end in 0..output.trim_end().len() {
-                assert!(Sessions::parse(&output[..end]).is_err(), "cut at {end}");
-            }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn no_damage_makes_it_panic(at in 0..UDP_SERVER.len(), junk in "[-0-9eE.{}\\[\\],\":a-z]{0,6}") {
-            let mut output = UDP_SERVER.to_owned();
-            let end = (at + junk.len()).min(output.len());
-            output.replace_range(at..end, &junk);
-            // Whether it is still readable depends on the damage; this tests that it returns.
-            let _ = Sessions::parse(&output);
-        }
-    }
-}
+mod tests;

@@ -1,8 +1,7 @@
-//! How the links of a lab are to be for a cell.
+//! How the links of a lab are to be for a cell, and whose ends a path crosses.
 
-use campaign::Plan;
-use campaign::plan::{Cell, Direction, Measurement, Role};
-use lab::Links;
+use lab::{FrameEnd, FramePath, Links};
+use plan::{Cell, Direction, Measurement, Plan, Role};
 use wire::Suite;
 use wire::overhead::{Outer, outer_bytes};
 
@@ -49,5 +48,21 @@ pub fn links(plan: &Plan, cell: &Cell) -> Links {
         cipher_mtu,
         offloads: cell.stations.is_some_and(|stations| stations.offloads),
         rate_bps: plan.lab.link_bps,
+    }
+}
+
+/// The interfaces from one end of a path to the other, those of the lab's own links included, in
+/// the order of the frames.
+pub(crate) fn interfaces_between(path: &FramePath) -> Vec<String> {
+    let name = |end: &FrameEnd| format!("{}/{}", end.node.name(), end.interface);
+    let (source, sink) = (name(&path.source), name(&path.sink));
+    let mut all = lab::path_interfaces().to_vec();
+    if path.begins_at_b() {
+        all.reverse();
+    }
+    let place = |end: &String| all.iter().position(|name| name == end);
+    match (place(&source), place(&sink)) {
+        (Some(first), Some(last)) if first < last => all[first..=last].to_vec(),
+        _ => vec![source, sink],
     }
 }

@@ -7,10 +7,10 @@ use crate::error::TrialError;
 use crate::iperf3::Sessions;
 use crate::reading::Counters;
 use crate::tools::{INTERRUPT_STEP, STOP_GRACE, Tools, latency, sleep_until, status, tool_error};
-use campaign::plan::{TransferDirection, Way};
 use journal::record::LoadedLatency;
 use lab::protocol::{Program, Ready};
 use lab::{Bench, Interrupt, NodeId, RunningDut};
+use plan::{TransferDirection, Way};
 use std::time::{Duration, Instant};
 
 /// Multiple of their planned time that the requests may take: under load `ping` waits for its core.

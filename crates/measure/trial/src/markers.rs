@@ -1,7 +1,7 @@
 //! The byte strings that are looked for on the cipher link: what the stations' traffic shows in
 //! clear.
 
-use campaign::plan::{Adapter, LinkForm};
+use plan::{Adapter, LinkForm};
 use std::net::Ipv4Addr;
 use wire::stamp::pattern;
 
@@ -11,24 +11,26 @@ const PIECE_BYTES: usize = 8;
 /// first two; frames too short for a piece do not show it.
 const PIECES_AT: [usize; 5] = [0, 24, 256, 512, 1024];
 
-/// Returns the marker of the traffic, if it has one, and for an opaque form, of which nothing else
-/// is known, also the addresses of both ends in a row, as headers of IPv4 have them, and pieces of
-/// the test frames' payload.
+/// Returns the marker of the traffic, if it has one, and of a DUT that encrypts pieces of the test
+/// frames' payload: they may be anywhere in what it sends. For an opaque form, of which nothing
+/// else is known, the addresses of both ends in a row are looked for too, as headers of IPv4 have
+/// them.
 pub(crate) fn markers(
     adapter: &Adapter,
     marker: Vec<u8>,
     ends: Option<[Ipv4Addr; 2]>,
     is_frames: bool,
 ) -> Vec<Vec<u8>> {
+    let has_marker = !marker.is_empty();
     let mut markers = vec![marker];
     if adapter.form() == Some(LinkForm::Opaque) {
         let addresses = ends.map(|[a, b]| [[a, b], [b, a]]);
         let addresses = addresses.into_iter().flatten();
         markers.extend(addresses.map(|ends| ends.map(|end| end.octets()).concat()));
-        if is_frames {
-            let piece = |at| pattern(at + PIECE_BYTES)[at..].to_vec();
-            markers.extend(PIECES_AT.map(piece));
-        }
+    }
+    if is_frames && (adapter.form() == Some(LinkForm::Opaque) || adapter.encrypts() && has_marker) {
+        let piece = |at| pattern(at + PIECE_BYTES)[at..].to_vec();
+        markers.extend(PIECES_AT.map(piece));
     }
     // Of test frames the marker is the addresses of one way.
     let mut seen = Vec::new();
@@ -43,7 +45,7 @@ pub(crate) fn markers(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use campaign::plan::{BoxFormat, External};
+    use plan::{BoxFormat, External};
 
     const ENDS: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 18, 0, 1), Ipv4Addr::new(198, 19, 0, 1)];
     const THERE: &[u8] = &[198, 18, 0, 1, 198, 19, 0, 1];
@@ -77,5 +79,11 @@ mod tests {
         assert_eq!(found[..2], [THERE, BACK]);
         assert_eq!(found.len(), 2 + PIECES_AT.len());
         assert_eq!(found[3], pattern(32)[24..]);
+        // Behind any other encryptor pieces of test frames may stand at the end of a packet.
+        let ours = Adapter::Cipherbench(plan::Encryptor::new(wire::Suite::Aes256Gcm));
+        assert_eq!(of(&ours, b"012345", false), [b"012345"]);
+        assert_eq!(of(&ours, THERE, true).len(), 1 + PIECES_AT.len());
+        assert_eq!(of(&Adapter::Direct, THERE, true), [THERE]);
+        assert!(of(&ours, b"", true).is_empty());
     }
 }

@@ -30,17 +30,18 @@ use crate::readings::PathReadings;
 use crate::route;
 use crate::settings::SettingsWatch;
 use crate::tools::{STOP_GRACE, Tools, latency, report_of, sessions};
-use crate::transfer::{Pair, Totals, assemble};
+use crate::transfer::{self, Asked, END_LIMIT_NS, Pair, Totals, assemble};
 use crate::watch::{CipherLinkWatch, Sample, WatchPoint, WatchResult, Watcher};
 use crate::way::ends;
-use campaign::plan::{Direction, ImpairProfile, Measurement, Tool, TransferDirection, Way};
+use impair::Impaired;
 use journal::record::{Figures, HttpResult, Latency, Measured, Outcome, Transfer, VideoResult};
 use lab::protocol::{Ended, Program};
 use lab::{Bench, Interrupt, LabError, NodeId, RunningDut, TrafficLog};
+use plan::{Direction, ImpairProfile, Measurement, Tool, TransferDirection, Way};
 use std::time::{Duration, Instant};
 
 /// Time for the tools beyond their running time: connecting, exchanging results, a lost last reply.
-const END_LIMIT: Duration = Duration::from_secs(8);
+const END_LIMIT: Duration = Duration::from_nanos(END_LIMIT_NS);
 /// Multiple of its running time that `ping` may take: with intervals from 10 ms on, it sleeps a few
 /// milliseconds too long each time.
 const PING_LATE: u32 = 2;
@@ -185,7 +186,7 @@ impl Attempt<'_> {
         let offloads = offloads(self.bench)?;
         quiet::await_quiet(self.bench, self.interrupt)?;
         let baseline_rtt_ns = self.baseline_rtt_ns()?;
-        let settings = SettingsWatch::start(self.bench)?;
+        let settings = SettingsWatch::start(self.bench, true)?;
         let before = Counters::read(self.bench, self.dut)?;
         let ways = ways(&self.trial.cell.measurement);
         let station_lost = || -> Result<Vec<u64>, LabError> {
@@ -213,7 +214,6 @@ impl Attempt<'_> {
         let station_lost: Vec<u64> = lost
             .map(|(after, before)| after.saturating_sub(before))
             .collect();
-        report.set_station_lost(&station_lost);
         report.set_tcp_facts(baseline_rtt_ns, &ran.congestion);
         let after = Counters::read(self.bench, self.dut)?;
         let offloads_after = reading::offloads(self.bench)?;
@@ -231,6 +231,10 @@ impl Attempt<'_> {
             settings: Some(settings),
             impaired: self.impaired.map(ImpairedPath::end).transpose()?,
         };
+        if let Some(impaired) = &readings.impaired {
+            report.leave_out_copies(ways, impaired);
+        }
+        report.set_station_lost(&station_lost);
         let mut evidence = readings.evidence(self.dut);
         let loads = report.loads();
         let observed: Vec<ToolObserved<'_>> = (0..ways.len())
@@ -433,10 +437,15 @@ impl Attempt<'_> {
                 .iter()
                 .map(|(client, server)| pair(client, server, way));
             let pairs = pairs.collect::<Result<Vec<_>, _>>()?;
-            let Commands {
-                timing, parameters, ..
-            } = self.commands;
-            transfers.push(assemble(&pairs, timing, parameters, way)?);
+            let asked = Asked {
+                tool: tool.name(),
+                timing: &self.commands.timing,
+                parameters: &self.commands.parameters,
+                way,
+                link_bps: self.trial.links.rate_bps,
+                apart_ns: evidence::apart_ns(self.trial.cell.impair.as_ref()),
+            };
+            transfers.push(assemble(&pairs, &asked)?);
         }
         Ok(Report::Transfer(transfers))
     }
@@ -516,6 +525,16 @@ impl Report {
             if let Some(datagrams) = &mut transfer.datagrams {
                 datagrams.station_lost = (*lost).min(datagrams.lost);
             }
+        }
+    }
+
+    /// Takes the impaired path's copies out of what each way received.
+    fn leave_out_copies(&mut self, ways: &[Way], impaired: &Impaired) {
+        let Self::Transfer(transfers) = self else {
+            return;
+        };
+        for ((transfer, totals), way) in transfers.iter_mut().zip(ways) {
+            transfer::leave_out_copies(transfer, totals, impaired.of(*way == Way::AToB));
         }
     }
 

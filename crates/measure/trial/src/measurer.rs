@@ -7,10 +7,10 @@ use crate::cores::{Machine, Machines};
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::{command, evidence};
-use campaign::plan::{Capture, Cell, Direction};
 use journal::record::{LogicalCpu, Measured, Outcome, ToolParameters, TrialRecord};
 use lab::protocol::{PROTOCOL_VERSION, Request, Response};
 use lab::{Bench, Interrupt, LabError, Links, Node, NodeId, RunningDut};
+use plan::{Capture, Cell, Direction};
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -149,7 +149,7 @@ pub(crate) fn with_dut(
             recorded.add_to(&mut measured);
             Ok((measured, objection))
         }
-        Err(error) => Err(recorded.explain(error)),
+        Err(error) => Err(recorded.explain(of_gone(&*bench, error))),
     };
     let stopped = bench.stop_dut(dut);
     match (result, stopped) {
@@ -164,6 +164,18 @@ pub(crate) fn with_dut(
         (Err(error), Err(death)) => Ok(Outcome::Failed {
             reason: format!("{death}; {error}"),
         }),
+    }
+}
+
+/// Puts in front of a failure that the DUT is gone, where it is.
+fn of_gone(bench: &dyn Bench, error: TrialError) -> TrialError {
+    if error.is_interrupt() {
+        return error;
+    }
+    match bench.expect_dut() {
+        Ok(()) => error,
+        Err(LabError::Interrupted) => LabError::Interrupted.into(),
+        Err(gone) => TrialError::frames(format!("{gone}\nwhat failed: {error}")),
     }
 }
 

@@ -17,10 +17,10 @@ use crate::event::EventSink;
 use crate::evidence::{FrameObserved, dut_as_asked, frame_checks, gateways_balance};
 use crate::frames::{Found, Way, carry_out, take_evidence};
 use crate::measurer::{Measurer, Trial, judge, record};
-use campaign::plan::{FrameTest, Measurement};
 use gateways::{Gateways, test_addresses};
 use journal::record::{Evidence, Figures, Measured, Outcome, TrialRecord};
 use lab::{FrameEnd, FramePath, Interrupt, LabError, NodeId};
+use plan::{FrameTest, Measurement};
 use rig::{MemoryRig, Sampled};
 
 /// Measures within this process.

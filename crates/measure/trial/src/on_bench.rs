@@ -5,9 +5,9 @@ use crate::frames;
 use crate::measure::attempt;
 use crate::measurer::{Measurer, Trial, hello, record};
 use crate::reading::nodes;
-use campaign::plan::Measurement;
 use journal::record::{Outcome, TrialRecord};
 use lab::{Bench, Interrupt, LabError};
+use plan::Measurement;
 use std::path::Path;
 
 /// Measures on a lab of stations, for example `NamespaceLab`.

@@ -1,7 +1,9 @@
 //! The output of `ping` (iputils), parsed line by line.
 //!
 //! `ping` prints longer times with fewer digits: its resolution is 1 µs below 1 ms, 10 µs below
-//! 10 ms, and so on. The times include the cost of two wake-ups of `ping` itself.
+//! 10 ms, and so on. The times include the cost of two wake-ups of `ping` itself, so that none is
+//! below the resolution: `ping` prints 0 where the clock was set back between request and reply.
+//! None is longer than `ping` ran.
 
 use journal::record::Latency;
 
@@ -11,6 +13,22 @@ const EXCERPT_CHARS: usize = 100;
 const SEQUENCE_MODULUS: u64 = 1 << 16;
 /// Limit of times; a longer time is a misreading.
 const MILLISECONDS_MAX: f64 = 1e9;
+/// What `ping` adds to a reply that is not what was asked for, and what it means.
+const FAULTS: [(&str, &str); 3] = [
+    (
+        "(BAD CHECKSUM!)",
+        "its ICMP checksum is wrong: something on the path damages packets",
+    ),
+    (
+        "(DIFFERENT ADDRESS!)",
+        "another address answered than was asked: an address translator or another host on the path; look what \
+         answers in station B's place",
+    ),
+    (
+        "(truncated)",
+        "it is shorter than the request: something on the path cuts packets",
+    ),
+];
 
 /// Why an output is unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,6 +42,30 @@ pub enum PingError {
     /// A reply came back altered: the path corrupts packets.
     #[error("a reply's payload is not what was sent: `{0}`")]
     Corrupted(String),
+    /// A reply that `ping` itself marks as wrong.
+    #[error("a reply is wrong: {fault}; ping says `{line}`")]
+    Wrong {
+        /// What it means.
+        fault: &'static str,
+        /// The line.
+        line: String,
+    },
+    /// A round trip below the resolution.
+    #[error(
+        "a round trip of 0 ns is below ping's resolution of 1 us: the time of day was set back during it \
+         (stop what sets this machine's clock and repeat the trial), at `{0}`"
+    )]
+    NoTime(String),
+    /// A round trip longer than `ping` ran.
+    #[error(
+        "a round trip of {ms} ms is longer than the {ran_ms} ms that ping ran: its report is wrong"
+    )]
+    TooLong {
+        /// The round trip.
+        ms: u64,
+        /// From start to end.
+        ran_ms: u64,
+    },
     /// A line that `ping` does not print.
     #[error("ping's output cannot be read: {problem}, at `{excerpt}`")]
     Malformed {
@@ -48,9 +90,9 @@ pub enum PingError {
 /// drops it for its checksum, which `ping` does not look at.
 ///
 /// # Errors
-/// When it is truncated, reports an error, or contains altered replies that the path does not
-/// explain.
-pub fn parse(output: &str, path_damages: bool) -> Result<Latency, PingError> {
+/// When it is truncated, reports an error, or contains replies that `ping` marks as wrong, altered
+/// ones that the path does not explain, or times that cannot be.
+pub fn parse(output: &str, path_damages: bool, ran_ns: u64) -> Result<Latency, PingError> {
     if output.trim().is_empty() {
         return Err(PingError::Empty);
     }
@@ -70,11 +112,15 @@ pub fn parse(output: &str, path_damages: bool) -> Result<Latency, PingError> {
                 damaged += 1;
             }
         } else if line.contains(" bytes from ") {
-            // A duplicate is no separate reply; the summary counts it separately, too.
-            is_last_listed = !line.ends_with("(DUP!)");
+            let (text, counts) = marks(line, path_damages)?;
+            is_last_listed = counts;
             if is_last_listed {
                 let expected = replies.last().map_or(1, |(sequence, _)| sequence + 1);
-                let (sequence, ns) = reply(line)?;
+                let (sequence, ns) = reply(text)?;
+                if ns > ran_ns {
+                    let [ms, ran_ms] = [ns, ran_ns].map(|ns| ns / 1_000_000);
+                    return Err(PingError::TooLong { ms, ran_ms });
+                }
                 replies.push((unwrapped(sequence, expected), ns));
             }
         } else if line.contains("packets transmitted") {
@@ -110,6 +156,32 @@ pub fn parse(output: &str, path_damages: bool) -> Result<Latency, PingError> {
     })
 }
 
+/// Returns a reply's line without the marks at its end, and whether it counts as one: the summary
+/// has duplicates and those with a wrong checksum apart.
+fn marks(line: &str, path_damages: bool) -> Result<(&str, bool), PingError> {
+    let (mut text, mut counts) = (line, true);
+    while text.ends_with(')') {
+        let Some((before, mark)) = text.rfind(" (").map(|at| text.split_at(at)) else {
+            break;
+        };
+        let mark = mark.trim();
+        let fault = FAULTS.iter().find(|(known, _)| *known == mark);
+        let is_damage = fault.is_some_and(|(known, _)| *known == FAULTS[0].0);
+        match fault {
+            Some((_, fault)) if !(is_damage && path_damages) => {
+                let line = excerpt(line);
+                return Err(PingError::Wrong { fault, line });
+            }
+            None if mark != "(DUP!)" => {
+                return Err(malformed("a reply with a mark that is unknown", line));
+            }
+            Some(_) | None => counts = false,
+        }
+        text = before.trim_end();
+    }
+    Ok((text, counts))
+}
+
 /// Parses `64 bytes from 10.1.0.3: icmp_seq=5 ttl=64 time=0.016 ms` to sequence and nanoseconds.
 fn reply(line: &str) -> Result<(u64, u64), PingError> {
     let value = |key: &str| {
@@ -127,6 +199,9 @@ fn reply(line: &str) -> Result<(u64, u64), PingError> {
         .map_err(|_| malformed("a time that is no number", line))?;
     if !(0.0..MILLISECONDS_MAX).contains(&ms) {
         return Err(malformed("a time that cannot be", line));
+    }
+    if ms == 0.0 {
+        return Err(PingError::NoTime(excerpt(line)));
     }
     Ok((sequence, (ms * 1e6).round() as u64))
 }
@@ -181,122 +256,4 @@ fn excerpt(line: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const PING: &str = include_str!("../tests/data/iputils-20221126-ping.txt");
-    const LOSS: &str = include_str!("../tests/data/iputils-20221126-ping-loss.txt");
-
-    #[test]
-    fn reads_every_round_trip_in_order() {
-        let latency = parse(PING, false).unwrap();
-        assert_eq!((latency.sent, latency.received), (20, 20));
-        assert_eq!(latency.round_trips_ns.len(), 20);
-        assert_eq!(latency.round_trips_ns[19], 5_000);
-        assert_eq!(latency.round_trips_ns.iter().max(), Some(&48_000));
-    }
-
-    #[test]
-    fn lost_replies_are_counted() {
-        let latency = parse(LOSS, false).unwrap();
-        assert_eq!(
-            (latency.sent, latency.received, latency.round_trips_ns.len()),
-            (25, 21, 21)
-        );
-    }
-
-    #[test]
-    fn an_interrupted_ping_is_read_as_far_as_it_went() {
-        let latency = parse(
-            include_str!("../tests/data/iputils-20221126-ping-interrupted.txt"),
-            false,
-        )
-        .unwrap();
-        assert_eq!((latency.sent, latency.received), (5, 5));
-    }
-
-    #[test]
-    fn replies_out_of_order_are_put_in_the_order_of_their_requests() {
-        let text = "64 bytes from h: icmp_seq=2 ttl=64 time=2.00 ms\n\
-                    64 bytes from h: icmp_seq=1 ttl=64 time=1000 ms\n\
-                    64 bytes from h: icmp_seq=1 ttl=64 time=1001 ms (DUP!)\n\
-                    2 packets transmitted, 2 received, +1 duplicates, 0% packet loss, time 1ms\n";
-        assert_eq!(
-            parse(text, false).unwrap().round_trips_ns,
-            [1_000_000_000, 2_000_000]
-        );
-    }
-
-    #[test]
-    fn sequence_numbers_wrap_at_16_bits() {
-        assert_eq!(unwrapped(0, 65_536), 65_536);
-        assert_eq!(unwrapped(65_535, 65_536), 65_535);
-        assert_eq!(unwrapped(3, 65_534), 65_539);
-        assert_eq!(unwrapped(7, 1), 7);
-    }
-
-    #[test]
-    fn failures_say_why() {
-        let error = |text: &str| parse(text, false).unwrap_err().to_string();
-        let unreachable = include_str!("../tests/data/iputils-20221126-ping-unreachable.txt");
-        assert_eq!(
-            error(unreachable),
-            "ping says: none of 3 requests was answered"
-        );
-        let no_route = include_str!("../tests/data/iputils-20221126-ping-noroute.txt");
-        assert!(error(no_route).contains("Network is unreachable"));
-        let no_times = include_str!("../tests/data/iputils-20221126-ping-8.txt");
-        assert!(
-            error(no_times).contains("without `time`") && error(no_times).contains("icmp_seq=1")
-        );
-        let altered = "64 bytes from h: icmp_seq=1 ttl=64 time=1.0 ms\n\
-                       wrong data byte #20 should be 0x30 but was 0x31\n";
-        assert!(error(altered).contains("#20"));
-        assert_eq!(
-            error(&PING.replace("20 received", "19 received")),
-            "ping's summary says 19 replies, but 20 are listed"
-        );
-        assert_eq!(parse("\n", false), Err(PingError::Empty));
-    }
-
-    #[test]
-    fn altered_replies_count_as_lost_where_the_path_damages_packets() {
-        let text = "PING h (h) 56(84) bytes of data.\n\
-                    64 bytes from h: icmp_seq=1 ttl=64 time=1.0 ms\n\
-                    64 bytes from h: icmp_seq=2 ttl=64 time=2.0 ms\n\
-                    wrong data byte #33 should be 0x33 but was 0x73\n\
-                    #16\t36 37 38 39 30 31 32 33 34 35 36 37 38 39 30 31 32 73 34 35 36 37 38 39 \n\
-                    #48\t38 39 30 31 32 33 34 35 \n\
-                    64 bytes from h: icmp_seq=1 ttl=64 time=3.0 ms (DUP!)\n\
-                    wrong data byte #33 should be 0x33 but was 0x73\n\
-                    64 bytes from h: icmp_seq=3 ttl=64 time=4.0 ms\n\
-                    \n--- h ping statistics ---\n\
-                    4 packets transmitted, 3 received, +1 duplicates, 25% packet loss, time 3ms\n";
-        let found = parse(text, true).unwrap();
-        assert_eq!((found.sent, found.received), (4, 2));
-        assert_eq!(found.round_trips_ns, [1_000_000, 4_000_000]);
-        assert!(parse(text, false).is_err());
-    }
-
-    #[test]
-    fn a_cut_before_the_summary_is_an_error() {
-        let summary =
-            PING.find("20 packets").unwrap() + "20 packets transmitted, 20 received".len();
-        for end in 0..summary {
-            assert!(parse(&PING[..end], false).is_err(), "cut at {end}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn no_damage_makes_it_panic(at in 0..PING.len(), junk in "[ -~\n]{0,12}") {
-            let mut output = PING.to_owned();
-            let end = (at + junk.len()).min(output.len());
-            output.replace_range(at..end, &junk);
-            if let Ok(latency) = parse(&output, false) {
-                prop_assert_eq!(latency.received, latency.round_trips_ns.len() as u64);
-            }
-        }
-    }
-}
+mod tests;

@@ -1,11 +1,11 @@
 //! Readings before, during and after a trial: counters and CPU time.
 
 use crate::error::TrialError;
-use crate::evidence::counted_since;
+use crate::evidence::{counted_since, resets};
 use crate::measurer::boot_id;
 use journal::record::{Cpu, InterfaceCounters, MachineCpu};
 use lab::protocol::{CpuTime, Request, Response};
-use lab::{Bench, LabError, NodeId, RunningDut};
+use lab::{Bench, Counted, LabError, NodeId, RunningDut};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -80,6 +80,11 @@ impl Counters {
         counted_since(&self.dut, &before.dut)
     }
 
+    /// Returns the DUT's counters that were reset from `before` to `self`, in words.
+    pub(crate) fn dut_resets_since(&self, before: &Self) -> Vec<String> {
+        resets(&self.dut, &before.dut)
+    }
+
     pub(crate) fn ns_since(&self, before: &Self) -> u64 {
         nanoseconds(self.at, before.at)
     }
@@ -108,15 +113,17 @@ pub(crate) fn difference(
     after: &InterfaceCounters,
     before: &InterfaceCounters,
 ) -> InterfaceCounters {
+    // An interface that was made anew counts from 0.
+    let since = |after, before| Counted::between(before, after).count();
     InterfaceCounters {
-        rx_bytes: after.rx_bytes.saturating_sub(before.rx_bytes),
-        rx_packets: after.rx_packets.saturating_sub(before.rx_packets),
-        rx_dropped: after.rx_dropped.saturating_sub(before.rx_dropped),
-        rx_errors: after.rx_errors.saturating_sub(before.rx_errors),
-        tx_bytes: after.tx_bytes.saturating_sub(before.tx_bytes),
-        tx_packets: after.tx_packets.saturating_sub(before.tx_packets),
-        tx_dropped: after.tx_dropped.saturating_sub(before.tx_dropped),
-        tx_errors: after.tx_errors.saturating_sub(before.tx_errors),
+        rx_bytes: since(after.rx_bytes, before.rx_bytes),
+        rx_packets: since(after.rx_packets, before.rx_packets),
+        rx_dropped: since(after.rx_dropped, before.rx_dropped),
+        rx_errors: since(after.rx_errors, before.rx_errors),
+        tx_bytes: since(after.tx_bytes, before.tx_bytes),
+        tx_packets: since(after.tx_packets, before.tx_packets),
+        tx_dropped: since(after.tx_dropped, before.tx_dropped),
+        tx_errors: since(after.tx_errors, before.tx_errors),
     }
 }
 

@@ -66,6 +66,7 @@ impl PathReadings<'_> {
             drivers: &evidence.drivers,
             offloads: &evidence.offloads,
             dut_counters: &evidence.dut_counters,
+            resets: self.after.dut_resets_since(&self.before),
             dut_facts: &evidence.dut_facts,
             cipher: self.look.and_then(cipher),
             elapsed_ns: self.after.ns_since(&self.before),

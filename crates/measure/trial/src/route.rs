@@ -76,7 +76,7 @@ impl Prober<'_> {
             self.target
         );
         let ended = self.run(&command, TRACE_LIMIT)?;
-        hops(&ended.stdout).map_err(|problem| tool_error(NodeId::A, problem, &ended))
+        hops(&ended.stdout, ended.wall_ns).map_err(|problem| tool_error(NodeId::A, problem, &ended))
     }
 
     /// Returns whether a packet of that length was answered, and what ping printed.
@@ -135,35 +135,56 @@ fn reported_mtu(output: &str) -> Option<u16> {
     found.find(|mtu| *mtu > 0)
 }
 
-/// Parses the output of `traceroute -n`: ` 2  10.0.0.1  0.035 ms  0.010 ms *`.
-fn hops(output: &str) -> Result<Vec<Hop>, String> {
-    let mut hops = Vec::new();
-    for line in output
-        .lines()
-        .skip(1)
-        .filter(|line| !line.trim().is_empty())
-    {
-        let mut words = line.split_whitespace();
+/// Parses the output of `traceroute -n`: ` 2  10.0.0.1  0.035 ms  0.010 ms *`. Several addresses of
+/// one hop, its labels of MPLS and its marks (`!H`) are all kept. No time is below the resolution
+/// of 1 us or longer than traceroute ran.
+fn hops(output: &str, ran_ns: u64) -> Result<Vec<Hop>, String> {
+    let unread = |what: &str, line: &str| {
+        Err(format!(
+            "traceroute's output cannot be read: {what}, at `{line}`"
+        ))
+    };
+    let mut hops: Vec<Hop> = Vec::new();
+    let lines = output.lines().skip(1);
+    for line in lines.filter(|line| !line.trim().is_empty()) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [first, words @ ..] = &words[..] else {
+            continue;
+        };
+        if let ("MPLS", Some(hop)) = (*first, hops.last_mut()) {
+            // A line of its own below its hop.
+            hop.others.push(line.trim().to_owned());
+            continue;
+        }
         let expected = hops.len() + 1;
-        if words.next().and_then(|word| word.parse().ok()) != Some(expected) {
-            return Err(format!(
-                "traceroute's output cannot be read: hop {expected} expected, at `{line}`"
-            ));
+        if first.parse() != Ok(expected) {
+            return unread(&format!("hop {expected} expected"), line);
         }
         let mut hop = Hop::default();
-        let words: Vec<&str> = words.collect();
         for (at, word) in words.iter().enumerate() {
             if words.get(at + 1) == Some(&"ms") {
                 let ms = word.parse::<f64>().ok();
-                let ms = ms.filter(|ms| (0.0..MILLISECONDS_MAX).contains(ms));
-                let ms = ms.ok_or_else(|| {
-                    format!("traceroute's output cannot be read: no time, at `{line}`")
-                })?;
-                hop.round_trips_ns.push((ms * 1e6).round() as u64);
+                let Some(ms) = ms.filter(|ms| (0.0..MILLISECONDS_MAX).contains(ms)) else {
+                    return unread("no time", line);
+                };
+                let ns = (ms * 1e6).round() as u64;
+                if ns == 0 {
+                    return unread(
+                        "a time below its resolution of 1 us (was the clock set?)",
+                        line,
+                    );
+                }
+                if ns > ran_ns {
+                    return unread("a time longer than it ran", line);
+                }
+                hop.round_trips_ns.push(ns);
             } else if word.parse::<Ipv4Addr>().is_ok() && hop.address.is_none() {
                 hop.address = Some((*word).to_owned());
+            } else if !["ms", "*"].contains(word) && hop.address.as_deref() != Some(*word) {
+                hop.others.push((*word).to_owned());
             }
         }
+        hop.others.dedup();
         hops.push(hop);
     }
     if hops.is_empty() {
@@ -176,21 +197,55 @@ fn hops(output: &str) -> Result<Vec<Hop>, String> {
 mod tests {
     use super::*;
 
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn all_that_answered_for_a_hop_is_kept() {
+        let output = "traceroute to 10.2.0.2 (10.2.0.2), 16 hops max, 60 byte packets\n \
+                      1  10.1.0.1  0.035 ms 10.1.0.9  0.010 ms 10.1.0.1  0.008 ms\n     \
+                      MPLS Label=24015 CoS=0 TTL=1 S=1\n 2  10.2.0.2  0.2 ms !H * 1.5 ms\n";
+        let found = hops(output, SECOND).unwrap();
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].address.as_deref(), Some("10.1.0.1"));
+        assert_eq!(
+            found[0].others,
+            ["10.1.0.9", "MPLS Label=24015 CoS=0 TTL=1 S=1"]
+        );
+        assert_eq!(found[0].round_trips_ns, [35_000, 10_000, 8_000]);
+        assert_eq!(found[1].others, ["!H"]);
+    }
+
+    #[test]
+    fn times_that_cannot_be_are_refused() {
+        let output = |time: &str| format!("traceroute\n 1  10.1.0.1  {time} ms\n");
+        assert!(hops(&output("1000.0"), SECOND).is_ok());
+        assert!(
+            hops(&output("1000.1"), SECOND)
+                .unwrap_err()
+                .contains("longer than it ran")
+        );
+        assert!(
+            hops(&output("0.000"), SECOND)
+                .unwrap_err()
+                .contains("below its resolution")
+        );
+    }
+
     #[test]
     fn hops_are_read_with_and_without_answers() {
         let output = "traceroute to 10.2.0.2 (10.2.0.2), 16 hops max, 60 byte packets\n \
                       1  10.1.0.1  0.035 ms  0.010 ms  0.008 ms\n 2  * * *\n 3  10.2.0.2  0.2 ms * 1.5 ms\n";
-        let found = hops(output).unwrap();
+        let found = hops(output, SECOND).unwrap();
         assert_eq!(found.len(), 3);
         assert_eq!(found[0].address.as_deref(), Some("10.1.0.1"));
         assert_eq!(found[0].round_trips_ns, [35_000, 10_000, 8_000]);
         assert_eq!(found[1], Hop::default());
         assert_eq!(found[2].round_trips_ns, [200_000, 1_500_000]);
-        assert!(hops("").unwrap_err().contains("no hop"));
+        assert!(hops("", SECOND).unwrap_err().contains("no hop"));
         let odd = output.replace(" 2  *", " 7  *");
-        assert!(hops(&odd).unwrap_err().contains("hop 2 expected"));
+        assert!(hops(&odd, SECOND).unwrap_err().contains("hop 2 expected"));
         let odd = output.replace("0.2 ms", "-1 ms");
-        assert!(hops(&odd).unwrap_err().contains("no time"));
+        assert!(hops(&odd, SECOND).unwrap_err().contains("no time"));
     }
 
     #[test]

@@ -11,11 +11,10 @@ use crate::event::{Progress, RunEvent, TrialEvent};
 use crate::links::links;
 use crate::measurer::{Measurer, Trial, unix_ns};
 use crate::tune::{self, Gain};
-use campaign::plan::{Cell, Measurement, TrialRef};
-use campaign::{Plan, estimate};
 use journal::Journal;
 use journal::record::{Datagrams, End, Outcome, Record, ToolParameters, Transfer, TrialRecord};
 use lab::{Interrupt, LabError};
+use plan::{Cell, Measurement, Plan, TrialRef, estimate};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

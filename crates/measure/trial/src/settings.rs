@@ -12,14 +12,14 @@ pub(crate) struct SettingsWatch<'a> {
 }
 
 impl<'a> SettingsWatch<'a> {
-    /// Starts to watch.
-    pub(crate) fn start(bench: &'a dyn Bench) -> Result<Self, LabError> {
+    /// Starts to watch; with `neighbours` frames of ARP and neighbour discovery are counted too.
+    pub(crate) fn start(bench: &'a dyn Bench, neighbours: bool) -> Result<Self, LabError> {
         let mut all = Self {
             watches: Vec::new(),
         };
         for id in nodes(bench) {
             let node = bench.node(id);
-            match node.call(Request::SettingsWatch)? {
+            match node.call(Request::SettingsWatch { neighbours })? {
                 Response::Watching { watch } => all.watches.push((id, node, watch)),
                 other => return Err(node.unexpected(&other)),
             }
@@ -57,6 +57,14 @@ impl<'a> SettingsWatch<'a> {
     }
 }
 
+/// Tunnels that the device ended by itself over the trial: its kernel is not watched, but its peer,
+/// a station, has the SAs that are left.
+pub(crate) fn lost_tunnels(bench: &dyn Bench) -> Result<Vec<SettingChange>, LabError> {
+    let lost = bench.lost_tunnels()?.into_iter();
+    let change = |networks: String| SettingChange::lost_tunnel(NodeId::B.name(), &networks);
+    Ok(lost.map(change).collect())
+}
+
 impl Drop for SettingsWatch<'_> {
     fn drop(&mut self) {
         for (_, node, watch) in std::mem::take(&mut self.watches) {
@@ -74,6 +82,9 @@ fn add(all: &mut PathSettings, node: &str, found: PathSettings) {
     };
     all.queue_drops.extend(named(found.queue_drops));
     all.stack.extend(named(found.stack));
+    let frames = found.neighbour_frames.into_values();
+    all.neighbour_frames
+        .extend(frames.map(|frames| (node.to_owned(), frames)));
     all.changes
         .extend(found.changes.into_iter().map(|change| SettingChange {
             node: node.to_owned(),
@@ -131,10 +142,12 @@ mod tests {
             }],
             queue_drops: [("w0".to_owned(), 3)].into(),
             stack: [("RetransSegs".to_owned(), 4)].into(),
+            neighbour_frames: [(String::new(), 6)].into(),
         };
         add(&mut all, "gw1", found);
         assert_eq!(all.changes[0].node, "gw1");
         assert_eq!(all.queue_drops["gw1/w0"], 3);
         assert_eq!(all.stack["gw1/RetransSegs"], 4);
+        assert_eq!(all.neighbour_frames["gw1"], 6);
     }
 }

@@ -6,8 +6,8 @@
 //! intervals. The tool's counts over the whole run are then exactly comparable with interface
 //! counters over the whole run.
 
-use campaign::plan::{HttpTest, VideoTest};
 use lab::protocol::OUTPUT_LIMIT_BYTES;
+use plan::{HttpTest, VideoTest};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
@@ -26,6 +26,9 @@ const INTERVALS_NS: [u64; 9] = [
     30_000 * MS,
     60_000 * MS,
 ];
+/// Intervals of a tool's own report, the best first, where its output has room for them: a pause of
+/// 300 ms lengthens one of them by 100 ms or more.
+const TOOL_STEPS_NS: [u64; 2] = [200 * MS, 100 * MS];
 /// A timeline has at least this many steps where the shortest step allows it.
 const STEPS_MIN: u64 = 10;
 /// A timeline has at most this many steps.
@@ -38,8 +41,12 @@ const OUTPUT_BYTES: u64 = OUTPUT_LIMIT_BYTES as u64 / 2;
 /// Beginning and end of a trial's measured time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// Step of the timeline, in nanoseconds; the tool's `-i`.
+    /// Step of the timeline, in nanoseconds.
     pub interval_ns: u64,
+    /// Interval of the tool's own report in nanoseconds (`-i`), at most [`Self::interval_ns`]: a
+    /// tool that stands still is noticed by an interval that lasts longer than planned, which a
+    /// short pause does to short intervals only.
+    pub step_ns: u64,
     /// Time cut off at the start: the configured warm-up, rounded up to whole steps.
     pub warmup_ns: u64,
     /// Running time of the tool including the warm-up, in nanoseconds; whole seconds for iperf3
@@ -52,6 +59,7 @@ impl Timing {
     pub(crate) const fn of_frames(duration_ns: u64) -> Self {
         Self {
             interval_ns: duration_ns,
+            step_ns: duration_ns,
             warmup_ns: 0,
             run_ns: duration_ns,
         }
@@ -61,6 +69,7 @@ impl Timing {
         let run_ns = u64::from(count).saturating_mul(interval_ns);
         Self {
             interval_ns,
+            step_ns: interval_ns,
             warmup_ns: 0,
             run_ns,
         }
@@ -71,6 +80,7 @@ impl Timing {
     pub(crate) const fn of_http(test: &HttpTest) -> Self {
         Self {
             interval_ns: test.duration_ns,
+            step_ns: test.duration_ns,
             warmup_ns: test.ramp_ns,
             run_ns: test.ramp_ns.saturating_add(test.duration_ns),
         }
@@ -80,6 +90,7 @@ impl Timing {
     pub(crate) const fn of_video(test: &VideoTest) -> Self {
         Self {
             interval_ns: test.duration_ns,
+            step_ns: test.duration_ns,
             warmup_ns: VideoTest::LEAD_IN_NS,
             run_ns: VideoTest::LEAD_IN_NS.saturating_add(test.duration_ns),
         }
@@ -113,10 +124,15 @@ impl Timing {
             .saturating_add(duration_ns)
             .div_ceil(SECOND)
             .max(1);
+        let run_ns = run_seconds.saturating_mul(SECOND);
+        let step_ns = TOOL_STEPS_NS.into_iter().find(|step| {
+            interval_ns.is_multiple_of(*step) && run_ns / step <= steps_max.min(STEPS_MAX)
+        });
         Some(Self {
             interval_ns,
+            step_ns: step_ns.unwrap_or(interval_ns),
             warmup_ns,
-            run_ns: run_seconds.saturating_mul(SECOND),
+            run_ns,
         })
     }
 
@@ -163,6 +179,20 @@ mod tests {
     fn a_short_trial_has_the_shortest_step_and_an_odd_warm_up_is_cut_at_the_next_one() {
         assert_eq!(timing(500, 0), (100, 0, 1));
         assert_eq!(timing(800, 250), (100, 300, 2));
+    }
+
+    #[test]
+    fn a_tool_reports_often_enough_that_a_pause_of_300_ms_shows() {
+        let step = |duration_ms| {
+            let timing = Timing::of_transfer(duration_ms * MS, SECOND, 8).unwrap();
+            assert!(timing.interval_ns.is_multiple_of(timing.step_ns));
+            assert!(timing.warmup_ns.is_multiple_of(timing.step_ns));
+            timing.step_ns / MS
+        };
+        assert_eq!([1000, 2000, 5000, 10_000].map(step), [100, 200, 100, 200]);
+        assert_eq!([30_000, 60_000, 200_000].map(step), [200; 3]);
+        // Its output would have no room.
+        assert_eq!(step(20 * 3600 * 1000), 60_000);
     }
 
     #[test]

@@ -4,10 +4,11 @@ use crate::error::TrialError;
 use crate::iperf2;
 use crate::iperf3::{Iperf3Error, Sessions};
 use crate::ping;
-use campaign::plan::Tool;
+use crate::transfer::END_LIMIT_NS;
 use journal::record::Latency;
 use lab::protocol::{Ended, Program, Ready, Request, Response, THIS_PROGRAM};
 use lab::{Bench, Interrupt, LabError, NodeId};
+use plan::Tool;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::{Duration, Instant};
@@ -181,6 +182,15 @@ pub(crate) fn sessions(
     tool: Tool,
     process: iperf2::Process,
 ) -> Result<Sessions, TrialError> {
+    if ended.timed_out && !process.is_server {
+        let problem = format!(
+            "{} did not end in time: the path carries nothing any more, or a queue on it, as of a tunnel in user space, \
+             drains for longer than {} s; look at the device, or offer less (`rate:`)",
+            tool.name(),
+            END_LIMIT_NS / 1_000_000_000
+        );
+        return Err(tool_error(id, problem, ended));
+    }
     if tool == Tool::Iperf2 {
         return iperf2::parse(&ended.stdout, process)
             .map_err(|error| tool_error(id, error.to_string(), ended));
@@ -206,7 +216,7 @@ pub(crate) fn latency(
     if ended.timed_out {
         return Err(tool_error(id, "ping did not end in time".to_owned(), ended));
     }
-    ping::parse(&ended.stdout, path_damages)
+    ping::parse(&ended.stdout, path_damages, ended.wall_ns)
         .map_err(|error| tool_error(id, error.to_string(), ended))
 }
 

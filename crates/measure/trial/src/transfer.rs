@@ -1,4 +1,4 @@
-//! Combines the sessions of several iperf3 processes into one transfer.
+//! Combines the sessions of several processes of iperf3 or iperf2 into one transfer.
 //!
 //! One transfer has one way; of a duplex one each way is combined for itself. Bytes are the
 //! receiver's. The warm-up is cut off each process's intervals at the first one that begins after
@@ -10,14 +10,18 @@
 //! undecided: in flight or unread in the receiver's socket buffer when iperf3 ended, which does not
 //! wait for stragglers as RFC 2544 §23 requires. But if they are more than 100 ms of traffic, or
 //! more than its sockets hold, the path was stalled and all of them are lost; iperf3's own figure
-//! omits them.
+//! omits them. What a queue delivers after the sender ended counts, over the receiver's own time
+//! (`drain`). `plausible` refuses a receiver that knows of datagrams that were never sent.
+
+mod drain;
+mod plausible;
 
 use crate::iperf3::{Session, Step};
 use crate::timing::Timing;
 use crate::way::ends;
-use campaign::plan::Way;
-use journal::record::{Datagrams, Interval, TcpFacts, ToolParameters, Transfer};
+use journal::record::{Datagrams, Drain, Interval, TcpFacts, ToolParameters, Transfer};
 use lab::NodeId;
+use plan::Way;
 
 /// Traffic that may be in flight through a DUT, or in buffers, when the tool ends.
 const UNDECIDED_NS: u64 = 100_000_000;
@@ -27,6 +31,42 @@ const BUFFER_OVERHEAD_BYTES: u64 = 512;
 /// Datagrams per stream and interval by which iperf3's counts of datagrams and bytes may differ:
 /// from version 3.16 on one thread sends and another reads both counts, without a lock.
 const RACE_DATAGRAMS: u64 = 2;
+
+/// Time that tools have to end after their running time: connecting, exchanging results.
+pub(crate) const END_LIMIT_NS: u64 = 8_000_000_000;
+
+/// What was asked of the tools of one way.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// The tool's name.
+    pub tool: &'static str,
+    /// Beginning and end of the measured time.
+    pub timing: &'a Timing,
+    /// Parameters in force.
+    pub parameters: &'a ToolParameters,
+    /// The way of the payload.
+    pub way: Way,
+    /// Rate of the links, where it is known.
+    pub link_bps: Option<u64>,
+    /// By how much the ends may begin apart, beyond one interval: an end begins when it hears from
+    /// the other one, which an impaired path may delay.
+    pub apart_ns: u64,
+}
+
+impl Asked<'_> {
+    /// The sending station and the receiving one.
+    fn stations(&self) -> [&'static str; 2] {
+        ends(self.way).map(NodeId::name)
+    }
+
+    fn impossible(&self, station: &'static str, what: String) -> TransferError {
+        TransferError::Impossible {
+            tool: self.tool,
+            station,
+            what,
+        }
+    }
+}
 
 /// Both ends of one pair of processes, one way.
 #[derive(Debug, Clone, Default)]
@@ -61,14 +101,32 @@ pub struct Totals {
     /// The longest interval of any process in the measured time. One that is longer than planned
     /// means that the process stood still.
     pub longest_step_ns: u64,
+    /// For how long a queue drained after the sender had ended; 0 where none did.
+    pub drained_ns: u64,
+    /// A queue that drained at another rate than before the sender had ended.
+    pub unsteady_drain: Option<UnsteadyDrain>,
+}
+
+/// A queue that drained at another rate than while the sender sent: there is no one rate of the
+/// device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnsteadyDrain {
+    /// From the end of the sender to the last datagram.
+    pub time_ns: u64,
+    /// Rate of the payload received before the sender's end, in bit/s.
+    pub before_bps: u64,
+    /// Rate after it.
+    pub after_bps: u64,
 }
 
 /// Why sessions cannot be combined.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TransferError {
     /// The tool stopped before anything was measured.
-    #[error("iperf3 on station {station} reports nothing after the warm-up of {warmup_ms} ms")]
+    #[error("{tool} on station {station} reports nothing after the warm-up of {warmup_ms} ms")]
     NothingMeasured {
+        /// Its name.
+        tool: &'static str,
         /// `a` or `b`.
         station: &'static str,
         /// Warm-up.
@@ -76,9 +134,11 @@ pub enum TransferError {
     },
     /// The bytes of a station's tool do not match datagrams of the configured length.
     #[error(
-        "iperf3 on station {station} counts {bytes} B, but datagrams of {datagram_bytes} B were configured"
+        "{tool} on station {station} counts {bytes} B, but datagrams of {datagram_bytes} B were configured"
     )]
     NotTheDatagrams {
+        /// Its name.
+        tool: &'static str,
         /// `a` or `b`.
         station: &'static str,
         /// Sent or received.
@@ -86,19 +146,71 @@ pub enum TransferError {
         /// `-l`.
         datagram_bytes: u32,
     },
+    /// The receiver knows of datagrams that were not sent.
+    #[error(
+        "{tool} on station {to} knows of {known} datagrams after {by_ms} ms, of which station {from} had sent {sent}: a \
+         stray or damaged datagram, or another client of its server, raised its highest number; stop other programs \
+         that use the lab's links and repeat the trial"
+    )]
+    MoreThanSent {
+        /// Its name.
+        tool: &'static str,
+        /// The sending station.
+        from: &'static str,
+        /// The receiving one.
+        to: &'static str,
+        /// The receiver's highest number.
+        known: u64,
+        /// The sender's count, one interval later.
+        sent: u64,
+        /// Time by the receiver's clock.
+        by_ms: u64,
+    },
+    /// Datagrams arrived that neither raised the highest number nor came out of order.
+    #[error(
+        "{tool} on station {station} received {datagrams} datagrams from {from_ms} to {to_ms} ms, which raised its highest \
+         number by {raised}, and says that {out_of_order} came out of order in the whole test: its report is wrong; \
+         repeat the trial, and if it happens again install another version of the tool"
+    )]
+    Unnumbered {
+        /// Its name.
+        tool: &'static str,
+        /// The receiving station.
+        station: &'static str,
+        /// Start of the interval.
+        from_ms: u64,
+        /// Its end.
+        to_ms: u64,
+        /// By its bytes.
+        datagrams: u64,
+        /// By its sequence numbers.
+        raised: u64,
+        /// In the whole test.
+        out_of_order: u64,
+    },
+    /// A figure that the trial, the link or the other end contradicts.
+    #[error(
+        "{tool} on station {station} reports {what}: that cannot be; repeat the trial, and if it happens again install \
+         another version of the tool"
+    )]
+    Impossible {
+        /// Its name.
+        tool: &'static str,
+        /// `a` or `b`.
+        station: &'static str,
+        /// The figure and its bound.
+        what: String,
+    },
 }
 
 /// Combines the pairs of one trial.
 ///
 /// # Errors
-/// When nothing was measured, or the bytes do not match whole datagrams.
-pub fn assemble(
-    pairs: &[Pair],
-    timing: &Timing,
-    parameters: &ToolParameters,
-    way: Way,
-) -> Result<(Transfer, Totals), TransferError> {
-    let [from, to] = ends(way).map(NodeId::name);
+/// When nothing was measured, the bytes do not match whole datagrams, or the ends contradict each
+/// other, the clock or the link.
+pub fn assemble(pairs: &[Pair], asked: &Asked<'_>) -> Result<(Transfer, Totals), TransferError> {
+    let (timing, parameters) = (asked.timing, asked.parameters);
+    let [from, to] = asked.stations();
     let mut transfer = Transfer {
         parameters: parameters.clone(),
         ..Transfer::default()
@@ -111,9 +223,11 @@ pub fn assemble(
     let mut sent = 0;
     let mut retransmits = Some(0);
     let mut received_windows = Vec::with_capacity(pairs.len());
+    let mut drains = Vec::with_capacity(pairs.len());
+    let mut unsteady = Vec::with_capacity(pairs.len());
     for pair in pairs {
-        let a = Window::cut(&pair.sender, timing, from)?;
-        let b = Window::cut(&pair.receiver, timing, to)?;
+        let a = Window::cut(&pair.sender, asked, from)?;
+        let b = Window::cut(&pair.receiver, asked, to)?;
         sent += b.packets() + unanswered(pair, &a, parameters);
         retransmits = sum(retransmits, a.retransmits());
         transfer.sent_bytes += a.bytes();
@@ -139,31 +253,58 @@ pub fn assemble(
         let steps = a.steps.iter().chain(b.steps);
         let longest_ns = steps.map(|step| step.end_ns - step.start_ns).max();
         totals.longest_step_ns = totals.longest_step_ns.max(longest_ns.unwrap_or(0));
+        drains.push(drain::of(&a, &b, asked));
+        unsteady.push(drain::unsteady(&a, &b, asked));
         received_windows.push(b);
     }
     transfer.intervals = timeline(&received_windows, timing.interval_ns);
     match parameters.datagram_bytes {
         None => {
             transfer.retransmits = retransmits;
-            transfer.tcp = Some(tcp_facts(pairs, timing, from)?);
+            transfer.tcp = Some(tcp_facts(pairs, asked, from)?);
         }
         Some(bytes) => {
             transfer.sent_bytes = sent.saturating_mul(u64::from(bytes));
-            transfer.datagrams = Some(datagrams(
-                pairs,
-                (sent, transfer.received_bytes),
-                bytes,
-                [from, to],
-            )?);
+            let counted = datagrams(pairs, (sent, transfer.received_bytes), bytes, asked)?;
+            let drain = all_drained(drains);
+            totals.drained_ns = drain.map_or(0, |drain| drain.time_ns);
+            totals.unsteady_drain = match drain {
+                Some(_) => None,
+                None => all_unsteady(unsteady),
+            };
+            transfer.datagrams = Some(Datagrams { drain, ..counted });
         }
     }
+    for pair in pairs {
+        plausible::check(pair, asked)?;
+    }
     Ok((transfer, totals))
+}
+
+/// The queue that drained after the senders of all pairs had ended; `None` unless each pair's did.
+fn all_drained(drains: Vec<Option<Drain>>) -> Option<Drain> {
+    let drains: Option<Vec<Drain>> = drains.into_iter().collect();
+    drains?.into_iter().reduce(|one, other| Drain {
+        time_ns: one.time_ns.max(other.time_ns),
+        offered: one.offered + other.offered,
+        offered_ns: one.offered_ns.max(other.offered_ns),
+    })
+}
+
+/// The same of queues of which one at least drained at another rate than before.
+fn all_unsteady(drains: Vec<Option<UnsteadyDrain>>) -> Option<UnsteadyDrain> {
+    let drains: Option<Vec<UnsteadyDrain>> = drains.into_iter().collect();
+    drains?.into_iter().reduce(|one, other| UnsteadyDrain {
+        time_ns: one.time_ns.max(other.time_ns),
+        before_bps: one.before_bps.saturating_add(other.before_bps),
+        after_bps: one.after_bps.saturating_add(other.after_bps),
+    })
 }
 
 /// Returns what the senders' kernels report; without the baseline, which is measured before.
 fn tcp_facts(
     pairs: &[Pair],
-    timing: &Timing,
+    asked: &Asked<'_>,
     from: &'static str,
 ) -> Result<TcpFacts, TransferError> {
     let first = pairs.first();
@@ -175,7 +316,7 @@ fn tcp_facts(
     let mut rtts = Vec::new();
     for pair in pairs {
         rtts.extend(
-            Window::cut(&pair.sender, timing, from)?
+            Window::cut(&pair.sender, asked, from)?
                 .steps
                 .iter()
                 .map(|step| step.rtt_ns),
@@ -218,11 +359,13 @@ fn datagrams(
     pairs: &[Pair],
     (sent, received_bytes): (u64, u64),
     datagram_bytes: u32,
-    [from, to]: [&'static str; 2],
+    asked: &Asked<'_>,
 ) -> Result<Datagrams, TransferError> {
+    let [from, to] = asked.stations();
     let size = u64::from(datagram_bytes).max(1);
     let wrong = |station, bytes| {
         Err(TransferError::NotTheDatagrams {
+            tool: asked.tool,
             station,
             bytes,
             datagram_bytes,
@@ -245,9 +388,38 @@ fn datagrams(
         // reports that.
         lost: sent.saturating_sub(received_bytes / size),
         station_lost: 0,
+        copies: 0,
+        drain: None,
         out_of_order: pairs.iter().map(|pair| pair.receiver.out_of_order).sum(),
         jitter_ns: jitter / (pairs.len() as u64).max(1),
     })
+}
+
+/// Takes the copies that the path made out of what arrived, so that they hide no loss: a copy
+/// raises no sequence number and counts as out of order, and so does a frame that the path held
+/// back.
+pub(crate) fn leave_out_copies(transfer: &mut Transfer, totals: &Totals, counts: &impair::Counts) {
+    let size = u64::from(transfer.parameters.datagram_bytes.unwrap_or(0)).max(1);
+    let received = transfer.received_bytes / size;
+    let Some(datagrams) = &mut transfer.datagrams else {
+        return;
+    };
+    let late = datagrams.out_of_order.saturating_sub(counts.reordered);
+    let copies = late.min(counts.duplicated);
+    // Those of the warm-up are not in the figures.
+    let whole_run = u128::from((totals.received_bytes / size).max(1));
+    let copies = u128::from(copies) * u128::from(received) / whole_run;
+    let copies = u64::try_from(copies).unwrap_or(u64::MAX).min(received);
+    datagrams.copies = copies;
+    datagrams.lost = datagrams.sent.saturating_sub(received - copies);
+    let without = |bytes: u64| {
+        let bytes = u128::from(bytes) * u128::from(received - copies);
+        u64::try_from(bytes / u128::from(received.max(1))).unwrap_or(u64::MAX)
+    };
+    transfer.received_bytes = without(transfer.received_bytes);
+    for interval in &mut transfer.intervals {
+        interval.bytes = without(interval.bytes);
+    }
 }
 
 fn sum(left: Option<u64>, right: Option<u64>) -> Option<u64> {
@@ -263,16 +435,18 @@ struct Window<'a> {
 impl<'a> Window<'a> {
     fn cut(
         session: &'a Session,
-        timing: &Timing,
+        asked: &Asked<'_>,
         station: &'static str,
     ) -> Result<Self, TransferError> {
+        let timing = asked.timing;
         // Steps begin slightly late, never half a step.
-        let begins = |step: &Step| step.start_ns + timing.interval_ns / 2 >= timing.warmup_ns;
+        let begins = |step: &Step| step.start_ns + timing.step_ns / 2 >= timing.warmup_ns;
         match session.steps.iter().position(begins) {
             Some(first) => Ok(Self {
                 steps: &session.steps[first..],
             }),
             None => Err(TransferError::NothingMeasured {
+                tool: asked.tool,
                 station,
                 warmup_ms: timing.warmup_ns / 1_000_000,
             }),

@@ -12,12 +12,12 @@
 //!
 //! Attempts are short and noisy. So the two best are repeated and compared by their means, and a
 //! simpler setting (fewer streams, the kernel's window, full speed) is kept unless another beats it
-//! by [`BETTER_PERCENT`]. `campaign::estimate` has the maximum number of attempts. This does not
+//! by [`BETTER_PERCENT`]. `plan::estimate` has the maximum number of attempts. This does not
 //! search for a zero-loss rate (RFC 2544 throughput).
 
 use crate::command;
-use campaign::plan::{Cell, Measurement};
 use journal::record::{ToolParameters, TuneAttempt, Tuned};
+use plan::{Cell, Measurement};
 
 /// A setting replaces a simpler one if its rate is higher by this share, in per cent.
 pub const BETTER_PERCENT: u64 = 2;

@@ -3,14 +3,15 @@
 
 use crate::counting::Counting;
 use crate::error::TrialError;
+use crate::evidence::{add_contents, must_look_random, recorded};
 use crate::reading::{CpuReading, by_machine};
 use crate::timing::Timing;
 use crate::tools::{INTERRUPT_STEP, expect_running, sleep_until, status};
 use crate::witness::open_all;
-use campaign::plan::{Cell, ImpairProfile, Measurement, VideoTransport};
 use journal::record::{CipherLink, CipherWatch, Cpu};
-use lab::protocol::{Request, Response};
+use lab::protocol::{Contents, Request, Response};
 use lab::{Bench, Interrupt, LabError, Node, NodeId, RunningDut};
+use plan::{Adapter, Cell, ImpairProfile, Measurement, VideoTransport};
 use std::time::{Duration, Instant};
 
 /// Frames in one sample of a bulk transfer: copying them takes about a millisecond.
@@ -46,6 +47,8 @@ pub(crate) struct WatchResult {
     packets: Vec<Vec<u8>>,
     /// Sampled sealed frames without a whole packet.
     not_whole: u64,
+    /// What the sampled packets contain.
+    contents: Contents,
 }
 
 impl WatchResult {
@@ -207,6 +210,8 @@ pub(crate) struct Sample {
     limit: Duration,
     /// One sample, from the start of the tools on.
     is_early: bool,
+    /// Whether it reads what sealed packets contain.
+    reads_contents: bool,
 }
 
 impl Sample {
@@ -215,17 +220,26 @@ impl Sample {
         frames: FRAMES_BULK,
         limit: SAMPLE,
         is_early: false,
+        reads_contents: false,
     };
+
+    /// The same, which reads what sealed packets contain where this DUT's must look random.
+    pub(crate) fn of_packets_by(self, adapter: &Adapter) -> Self {
+        Self {
+            reads_contents: must_look_random(adapter),
+            ..self
+        }
+    }
 
     /// Returns the limits for a cell's traffic.
     pub(crate) fn of(cell: &Cell, timing: &Timing) -> Self {
-        match &cell.measurement {
+        let limits = match &cell.measurement {
             Measurement::Ping { interval_ns, .. } => {
                 let two_requests = Duration::from_nanos(interval_ns.saturating_mul(2));
                 Self {
                     frames: FRAMES_ECHO,
                     limit: two_requests.clamp(SAMPLE, SAMPLE_MAX),
-                    is_early: false,
+                    ..Self::BULK
                 }
             }
             // Players fetch a whole short clip before they show it.
@@ -243,7 +257,8 @@ impl Sample {
                 }
             }
             _ => Self::BULK,
-        }
+        };
+        limits.of_packets_by(&cell.dut.adapter)
     }
 }
 
@@ -323,6 +338,7 @@ impl Watcher<'_> {
                 Some(_) => PACKETS,
                 None => 0,
             },
+            contents: self.sample.reads_contents,
             limit_ms: limit.as_millis() as u64,
             markers: look.markers.to_vec(),
             sealed_ports: self.dut.sealed_ports.clone(),
@@ -333,6 +349,11 @@ impl Watcher<'_> {
                 add(&mut seen.cipher_link, found.link);
                 seen.packets.extend(found.packets);
                 seen.not_whole += found.not_whole;
+                if let Some(contents) = &found.contents {
+                    add_contents(&mut seen.contents, contents);
+                    let recorded = recorded(&seen.contents, seen.not_whole);
+                    seen.cipher_link.contents = Some(recorded);
+                }
             }
             other => return Err(gateway.unexpected(&other).into()),
         }

@@ -1,7 +1,7 @@
 //! The ends of the path by the way of a transfer's payload.
 
-use campaign::plan::Way;
 use lab::NodeId;
+use plan::Way;
 
 /// Returns the sending station and the receiving one.
 pub(crate) const fn ends(way: Way) -> [NodeId; 2] {

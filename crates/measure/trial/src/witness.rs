@@ -2,9 +2,9 @@
 //! gateways.
 
 use crate::error::TrialError;
-use campaign::plan::Mode;
 use journal::record::OpenedPackets;
 use lab::TunnelKeys;
+use plan::Mode;
 use std::net::IpAddr;
 use traffic::{Payload, Tunnels, Witness};
 

@@ -7,13 +7,18 @@
 use crate::error::VideoError;
 use crate::frames::{Frames, hash};
 use crate::spec::{Prepare, Prepared};
-use campaign::plan::VideoTest;
+use guard::read_bytes;
+use plan::VideoTest;
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+/// The hashes of half a million frames: hours of video.
+const LIST_BYTES_MAX: usize = 10 << 20;
+/// Messages of ffmpeg that are kept.
+const WORDS_BYTES_MAX: usize = 1 << 16;
 
 /// Name of the clip in its folder, and so its path over HTTP.
 pub(crate) fn name(test: &VideoTest) -> String {
@@ -58,8 +63,8 @@ pub(crate) fn prepare(spec: &Prepare) -> Result<Prepared, VideoError> {
 /// The hashes of the clip's frames, in their order.
 pub(crate) fn reference(test: &VideoTest, folder: &Path) -> Result<Vec<u64>, VideoError> {
     let list = list_of(&folder.join(name(test)));
-    let file = File::open(&list).map_err(VideoError::file("read", &list))?;
-    Ok(serde_json::from_reader(BufReader::new(file))?)
+    let bytes = read_bytes(&list, LIST_BYTES_MAX).map_err(VideoError::file("read", &list))?;
+    Ok(serde_json::from_slice(&bytes)?)
 }
 
 /// Decodes the clip and gives each frame to `each`, until it says that it needs no more.
@@ -115,7 +120,7 @@ fn make(test: &VideoTest, path: &Path) -> Result<(), VideoError> {
         .args(["-f", "lavfi", "-i", &source])
         .args(options.split_whitespace())
         .arg(path);
-    let ended = command.output();
+    let ended = guard::output(&mut command, WORDS_BYTES_MAX);
     let ended = ended.map_err(VideoError::system("start ffmpeg"))?;
     if ended.status.success() {
         return Ok(());

@@ -4,6 +4,8 @@ use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, BufRead, BufReader, Read};
 
 const HEADER_BYTES_MAX: u64 = 256;
+/// Those of the largest picture of ITU-R BT.2020 (7680 × 4320).
+const PIXELS_MAX: usize = 7680 * 4320;
 
 /// Raw frames of planar 4:2:0 in the form of `yuv4mpegpipe`, which ffmpeg and VLC write.
 pub(crate) struct Frames<R> {
@@ -63,7 +65,7 @@ fn frame_bytes(header: &str) -> Option<usize> {
         values.next()
     };
     let pixels = of('W')?.checked_mul(of('H')?)?;
-    (pixels > 0).then_some(pixels / 2 * 3)
+    (1..=PIXELS_MAX).contains(&pixels).then(|| pixels / 2 * 3)
 }
 
 /// Hash of a frame, the same in all programs of this version.
@@ -92,8 +94,22 @@ mod tests {
             assert_eq!(frames.next().unwrap(), None);
         }
         assert_eq!(Frames::new(&b""[..]).next().unwrap(), None);
-        for bytes in [&b"no size\nFRAME\n"[..], b"x W4 H2\nother\n"] {
+        for bytes in [
+            &b"no size\nFRAME\n"[..],
+            b"x W4 H2\nother\n",
+            b"x W1000000000 H1000000000\nFRAME\n",
+        ] {
             assert!(Frames::new(bytes).next().is_err());
         }
+    }
+
+    #[test]
+    fn a_picture_larger_than_any_is_no_picture() {
+        assert_eq!(
+            frame_bytes("YUV4MPEG2 W7680 H4320"),
+            Some(7680 * 4320 / 2 * 3)
+        );
+        assert_eq!(frame_bytes("YUV4MPEG2 W4000000000 H4000000000"), None);
+        assert_eq!(frame_bytes("YUV4MPEG2 W0 H4320"), None);
     }
 }

@@ -15,6 +15,7 @@
 mod clip;
 mod error;
 mod frames;
+mod log;
 mod play;
 mod player;
 mod receive;

@@ -5,8 +5,9 @@
 
 use crate::clip::{RAW_FRAMES, ffmpeg};
 use crate::error::VideoError;
-use campaign::plan::{Player, VideoTest, VideoTransport};
+use crate::log;
 use nix::unistd::{Gid, Uid, User, chown, fchown};
+use plan::{Player, VideoTest, VideoTransport};
 use std::fs::{self, File};
 use std::io::{self, PipeReader};
 use std::os::unix::process::CommandExt;
@@ -154,7 +155,7 @@ impl Playing {
     pub(crate) fn end(mut self) -> String {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        fs::read_to_string(&self.log).unwrap_or_default()
+        log::read(&self.log)
     }
 }
 

@@ -2,18 +2,21 @@
 
 use crate::clip::{self, ffmpeg};
 use crate::error::VideoError;
+use crate::log;
 use crate::relay;
 use crate::rtp::{Packet, late};
 use crate::spec::Serve;
-use campaign::plan::VideoTransport;
+use plan::VideoTransport;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+/// More of a line than this is no question for streams, and no report on them.
+const LINE_BYTES_MAX: u64 = 1 << 16;
 /// [`RTP_MARKER`](crate::RTP_MARKER) without its last byte.
 const SSRC: u32 = u32::from_be_bytes(*b"0123");
 
@@ -72,6 +75,7 @@ fn stream(spec: &Serve) -> Result<(), VideoError> {
     let (mut receiver, from) = listener.accept().map_err(talk)?;
     let mut line = String::new();
     let mut lines = BufReader::new(receiver.try_clone().map_err(talk)?);
+    let mut lines = (&mut lines).take(LINE_BYTES_MAX);
     lines.read_line(&mut line).map_err(talk)?;
     let ask: Ask = serde_json::from_str(&line)?;
     let streams = std::thread::scope(|scope| {
@@ -145,7 +149,7 @@ fn one_stream(
     let passed = passed.map_err(VideoError::system("send a stream"))?;
     let status = status.map_err(VideoError::system("wait for ffmpeg"))?;
     if !status.success() {
-        let words = std::fs::read_to_string(&log).unwrap_or_default();
+        let words = log::read(&log);
         return Err(VideoError::Clip {
             what: "send the clip",
             words: words.trim().to_owned(),
@@ -174,9 +178,9 @@ fn sent(passed: &[Packet]) -> SentStream {
 }
 
 /// Reads the report of the server.
-pub(crate) fn read_report(from: impl io::Read) -> Result<SenderReport, VideoError> {
+pub(crate) fn read_report(from: impl Read) -> Result<SenderReport, VideoError> {
     let mut line = String::new();
-    let read = BufReader::new(from).read_line(&mut line);
+    let read = BufReader::new(from.take(LINE_BYTES_MAX)).read_line(&mut line);
     read.map_err(VideoError::system("wait for the end of the streams"))?;
     if line.is_empty() {
         return Err(VideoError::NoReport);

@@ -3,8 +3,8 @@
 use crate::clip;
 use crate::error::VideoError;
 use crate::frames::{Frames, hash};
-use campaign::plan::VideoTest;
 use journal::record::FramesSeen;
+use plan::VideoTest;
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -1,6 +1,6 @@
 //! One station's part in a trial, as JSON.
 
-use campaign::plan::VideoTest;
+use plan::VideoTest;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddrV4;
 use std::path::PathBuf;

@@ -39,7 +39,7 @@ struct Cost {
 }
 
 fn main() -> Outcome<()> {
-    let folder = tempfile::tempdir()?;
+    let folder = testing::folder()?;
     let authority = Authority::generate()?;
     fs::write(folder.path().join("ca.pem"), authority.certificate())?;
     let [client, server] = ["client", "server"].map(|name| -> Outcome<Identity> {

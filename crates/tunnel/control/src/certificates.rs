@@ -8,16 +8,17 @@
 use crate::files::{self, ReadError};
 use crate::names::{self, BadName};
 use base16ct::HexDisplay;
+use guard::Writers;
 use rcgen::string::Ia5String;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, SanType,
 };
-use std::fs::DirBuilder;
+use std::fs::{self, DirBuilder};
 use std::io;
 use std::net::IpAddr;
 use std::ops::Range;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use zeroize::{Zeroize, Zeroizing};
@@ -181,12 +182,18 @@ impl Authority {
             what: what.to_owned(),
         };
         let path = folder.join(AUTHORITY_CERTIFICATE);
-        let text = files::read_public(&path)?;
+        let key_path = folder.join(AUTHORITY_KEY);
+        // Who has the key is the authority.
+        let writers = Writers::of_process();
+        let writers = match fs::metadata(&key_path) {
+            Ok(metadata) => writers.and(metadata.uid()),
+            Err(_) => writers,
+        };
+        let text = files::read_public(&path, &writers)?;
         let certificate = str::from_utf8(&text)
             .map_err(|_| malformed(&path, "it is not a certificate in PEM"))?
             .to_owned();
-        let key_path = folder.join(AUTHORITY_KEY);
-        let text = files::read_secret(&key_path)?;
+        let text = files::read_secret(&key_path, &writers)?;
         let key = str::from_utf8(&text)
             .ok()
             .and_then(|text| KeyPair::from_pem(text).ok())

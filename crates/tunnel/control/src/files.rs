@@ -1,7 +1,8 @@
 //! Certificate and key files: read with a size limit, created once, never overwritten.
 
-use keying::{metadata_of_file, read_whole, sync_folder};
-use std::fs::{self, File, OpenOptions};
+use guard::Writers;
+use keying::{read_whole, sync_folder};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -27,6 +28,9 @@ pub enum ReadError {
         /// Why.
         source: io::Error,
     },
+    /// Others could have written the file, which decides on trust.
+    #[error(transparent)]
+    Insecure(#[from] guard::Insecure),
     /// Users other than its owner may use a key.
     #[error("{} has mode {mode:04o}: others than its owner may use the key (chmod 600 {})",
         .path.display(), .path.display())]
@@ -38,30 +42,32 @@ pub enum ReadError {
     },
 }
 
-/// Reads a public file.
-pub(crate) fn read_public(path: &Path) -> Result<Zeroizing<Vec<u8>>, ReadError> {
-    read(path, 0)
+/// Reads a public file that one of these users has written.
+pub(crate) fn read_public(path: &Path, by: &Writers) -> Result<Zeroizing<Vec<u8>>, ReadError> {
+    read(path, 0, by)
 }
 
-/// Reads a key file. Rejects it if anyone but its owner may use it.
-pub(crate) fn read_secret(path: &Path) -> Result<Zeroizing<Vec<u8>>, ReadError> {
-    read(path, SECRET_FORBIDDEN)
+/// Reads a key file that one of these users has written. Rejects it if anyone but its owner may use
+/// it.
+pub(crate) fn read_secret(path: &Path, by: &Writers) -> Result<Zeroizing<Vec<u8>>, ReadError> {
+    read(path, SECRET_FORBIDDEN, by)
 }
 
 /// Reads the complete file into memory that is wiped when dropped and never reallocated.
-fn read(path: &Path, forbidden: u32) -> Result<Zeroizing<Vec<u8>>, ReadError> {
+fn read(path: &Path, forbidden: u32, by: &Writers) -> Result<Zeroizing<Vec<u8>>, ReadError> {
     let not_read = |source| ReadError::NotRead {
         path: path.to_owned(),
         source,
     };
-    let mut file = File::open(path).map_err(not_read)?;
-    let metadata = metadata_of_file(&file).map_err(not_read)?;
+    let mut file = guard::open_regular(path).map_err(not_read)?;
+    let metadata = file.metadata().map_err(not_read)?;
     if metadata.mode() & forbidden != 0 {
         return Err(ReadError::TooOpen {
             path: path.to_owned(),
             mode: metadata.mode() & 0o7777,
         });
     }
+    by.check(path)?;
     read_whole(&mut file, BYTES_MAX).map_err(not_read)
 }
 

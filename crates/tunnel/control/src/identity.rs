@@ -5,6 +5,7 @@ use crate::names;
 use crate::reason;
 use crate::tls;
 use crate::validity;
+use guard::Writers;
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
@@ -36,6 +37,8 @@ struct Files {
     certificate: PathBuf,
     key: PathBuf,
     ca: PathBuf,
+    /// Who may have written them.
+    writers: Writers,
 }
 
 /// Why an identity cannot be used.
@@ -94,11 +97,24 @@ impl Identity {
     /// # Errors
     /// [`IdentityError`], with the file and the remedy.
     pub fn load(certificate: &Path, key: &Path, ca: &Path) -> Result<Self, IdentityError> {
-        let chain = certificates(certificate)?;
-        let roots = Arc::new(roots(ca)?);
+        Self::load_for(certificate, key, ca, &Writers::of_process())
+    }
+
+    /// As [`load`](Self::load), where these users may have written the files.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn load_for(
+        certificate: &Path,
+        key: &Path,
+        ca: &Path,
+        writers: &Writers,
+    ) -> Result<Self, IdentityError> {
+        let chain = certificates(certificate, writers)?;
+        let roots = Arc::new(roots(ca, writers)?);
         let provider = tls::provider();
         let own = {
-            let mut key_der = private_key(key)?;
+            let mut key_der = private_key(key, writers)?;
             let loaded = any_supported_type(&key_der);
             key_der.zeroize();
             CertifiedKey::new(chain, loaded.map_err(|error| malformed(key, error))?)
@@ -134,6 +150,7 @@ impl Identity {
                 certificate: certificate.to_owned(),
                 key: key.to_owned(),
                 ca: ca.to_owned(),
+                writers: writers.clone(),
             },
             valid,
             client: Arc::new(client),
@@ -151,8 +168,9 @@ impl Identity {
             certificate,
             key,
             ca,
+            writers,
         } = &self.files;
-        let new = Self::load(certificate, key, ca)?;
+        let new = Self::load_for(certificate, key, ca, writers)?;
         if new.name != self.name {
             return Err(IdentityError::OtherName {
                 path: certificate.clone(),
@@ -223,8 +241,11 @@ fn check(
 }
 
 /// Reads at least one certificate.
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
-    let text = files::read_public(path)?;
+fn certificates(
+    path: &Path,
+    writers: &Writers,
+) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
+    let text = files::read_public(path, writers)?;
     let found: Vec<_> = CertificateDer::pem_slice_iter(&text)
         .collect::<Result<_, _>>()
         .map_err(|error| malformed(path, error))?;
@@ -234,9 +255,9 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, IdentityErr
     Ok(found)
 }
 
-fn roots(path: &Path) -> Result<RootCertStore, IdentityError> {
+fn roots(path: &Path, writers: &Writers) -> Result<RootCertStore, IdentityError> {
     let mut roots = RootCertStore::empty();
-    for certificate in certificates(path)? {
+    for certificate in certificates(path, writers)? {
         roots
             .add(certificate)
             .map_err(|error| malformed(path, reason::of_certificate(&error)))?;
@@ -244,8 +265,8 @@ fn roots(path: &Path) -> Result<RootCertStore, IdentityError> {
     Ok(roots)
 }
 
-fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, IdentityError> {
-    let text = files::read_secret(path)?;
+fn private_key(path: &Path, writers: &Writers) -> Result<PrivateKeyDer<'static>, IdentityError> {
+    let text = files::read_secret(path, writers)?;
     PrivateKeyDer::from_pem_slice(&text)
         .map_err(|_| malformed(path, "it has no private key in PEM"))
 }

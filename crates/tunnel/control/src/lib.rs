@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 pub mod certificates;
+mod clock;
 mod files;
 pub mod frame;
 mod identity;

@@ -15,12 +15,13 @@ pub use admission::{PENDING_MAX, PENDING_PER_ADDRESS_MAX};
 pub use connection::OPEN_LIMIT;
 pub(crate) use requests::Requests;
 
+use crate::clock::Clock;
 use crate::validity::Watch;
 use crate::{Identity, Lanes, Setup, Tunnel};
 use admission::Admission;
 use connection::{Ends, ORDERS_MAX, Report, Target};
 use keying::message::{Cause, Message, Refusal};
-use keying::rollover::{Attempt, Input, Output, Role, Rollover};
+use keying::rollover::{Attempt, Input, Output, QkdRequest, Role, Rollover};
 use quantum::{Quantum, Reply};
 use requests::Wanted;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -88,7 +89,7 @@ pub(crate) struct Shell<L> {
     identity: Identity,
     certificate: Watch,
     quantum: Option<Quantum>,
-    started: Instant,
+    clock: Clock,
     tunnels: Vec<Driven>,
     /// Tunnels for which this side listens, by their number on the wire.
     by_number: HashMap<u16, Vec<usize>>,
@@ -119,7 +120,7 @@ impl<L: Lanes> Shell<L> {
         let mut gates: HashMap<IpAddr, Arc<Semaphore>> = HashMap::new();
         let mut by_number: HashMap<u16, Vec<usize>> = HashMap::new();
         let mut sources = HashSet::new();
-        let mut slaves = Vec::new();
+        let (mut slaves, mut of_kme) = (Vec::new(), 0);
         let mut tunnels = Vec::with_capacity(setup.tunnels.len());
         for (index, tunnel) in setup.tunnels.into_iter().enumerate() {
             let address = tunnel.remote.ip().to_canonical();
@@ -131,6 +132,7 @@ impl<L: Lanes> Shell<L> {
                 sources.insert(address);
             } else if tunnel.settings.policy.asks_qkd() {
                 slaves.extend(tunnel.peer_sae.clone());
+                of_kme += 1;
             }
             let gate = gates
                 .entry(address)
@@ -142,13 +144,12 @@ impl<L: Lanes> Shell<L> {
                 links: Vec::new(),
             });
         }
-        let started = Instant::now();
         Self {
             lanes,
             certificate: Watch::new(setup.identity.valid()),
             identity: setup.identity,
-            quantum: setup.qkd.map(|kme| Quantum::new(kme, slaves)),
-            started,
+            quantum: setup.qkd.map(|kme| Quantum::new(kme, slaves, of_kme)),
+            clock: Clock::start(),
             timers: Timers::new(tunnels.len()),
             tunnels,
             by_number,
@@ -160,7 +161,7 @@ impl<L: Lanes> Shell<L> {
             found: VecDeque::new(),
             outputs: Vec::new(),
             refused: Refused {
-                since: started,
+                since: Instant::now(),
                 reported: 0,
                 suppressed: 0,
             },
@@ -177,7 +178,7 @@ impl<L: Lanes> Shell<L> {
         }
         let mut pause_until: Option<time::Instant> = None;
         loop {
-            let wake = self.timers.next().map(|at| self.started + at);
+            let wake = self.timers.next().map(|at| self.clock.wakes(at));
             let certificate_due = self.certificate_due();
             tokio::select! {
                 wanted = requests.next() => {
@@ -225,7 +226,7 @@ impl<L: Lanes> Shell<L> {
     }
 
     fn wake(&mut self) {
-        let now = self.started.elapsed();
+        let now = self.clock.now();
         while let Some(tunnel) = self.timers.take(now) {
             self.drive(tunnel, Input::Tick);
             let wakes_at = self.tunnels[tunnel].rollover.wakes_at();
@@ -238,7 +239,7 @@ impl<L: Lanes> Shell<L> {
     fn drive(&mut self, tunnel: usize, input: Input) {
         self.found.push_back((tunnel, input));
         while let Some((tunnel, input)) = self.found.pop_front() {
-            let now = self.started.elapsed();
+            let now = self.clock.now();
             let mut outputs = mem::take(&mut self.outputs);
             let rollover = &mut self.tunnels[tunnel].rollover;
             rollover.handle(now, input, &mut outputs);
@@ -259,7 +260,7 @@ impl<L: Lanes> Shell<L> {
                     link.close();
                 }
             }
-            Output::FetchQkd(attempt, ids) => self.fetch(tunnel, attempt, ids),
+            Output::FetchQkd(attempt, request) => self.fetch(tunnel, attempt, request),
             Output::InstallInbound(secret) => self.lanes.install_inbound(tunnel, &secret),
             Output::SwitchOutbound(secret) => self.lanes.switch_outbound(tunnel, &secret),
             Output::RetireInbound(epoch) => self.lanes.retire_inbound(tunnel, epoch),
@@ -305,17 +306,21 @@ impl<L: Lanes> Shell<L> {
         }
     }
 
-    fn fetch(&mut self, tunnel: usize, attempt: Attempt, ids: Option<Vec<String>>) {
+    fn fetch(&mut self, tunnel: usize, attempt: Attempt, request: QkdRequest) {
+        let now = self.clock.now();
         let sae = self.tunnels[tunnel].settings.peer_sae.as_deref();
-        match (&self.quantum, sae) {
-            (Some(quantum), Some(sae)) => {
-                quantum.fetch(tunnel, attempt, sae, ids, self.replies.0.clone());
-            }
-            _ => {
-                let keys = Err("there is no KME here".to_owned());
-                self.found.push_back((tunnel, Input::Qkd { attempt, keys }));
-            }
-        }
+        let refusal = match (&mut self.quantum, sae) {
+            (Some(quantum), Some(sae)) => match quantum.may_fetch(&request, now) {
+                Ok(()) => {
+                    let replies = self.replies.0.clone();
+                    return quantum.fetch(tunnel, attempt, sae, request, replies);
+                }
+                Err(refusal) => refusal,
+            },
+            _ => "there is no KME here".to_owned(),
+        };
+        let keys = Err(refusal);
+        self.found.push_back((tunnel, Input::Qkd { attempt, keys }));
     }
 
     fn admit(&mut self, stream: TcpStream, from: SocketAddr) {

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod aggregate;
+pub mod barrier;
 pub mod config;
 pub mod counters;
 mod datagrams;

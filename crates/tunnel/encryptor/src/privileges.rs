@@ -1,14 +1,16 @@
 //! Drops privileges once the ports are open: the process keeps as little as the kernel can enforce.
 //!
-//! 1. The user and group of `user`, where configured, and no supplementary group.
-//! 2. No core dumps, and no reading of its memory by other processes of the user (keys are in it).
-//! 3. No new privileges through any program that it might execute.
-//! 4. No capabilities: the interface, its routes and all sockets already exist.
-//! 5. Landlock: only files in the folders of the key files, and for reading in those of the
+//! 1. The bounding set of capabilities is emptied, while the process may still do that.
+//! 2. The user and group of `user`, where configured, and no supplementary group.
+//! 3. No core dumps, and no reading of its memory by other processes of the user (keys are in it).
+//! 4. No new privileges through any program that it might execute.
+//! 5. No capabilities: the interface, its routes and all sockets already exist.
+//! 6. Landlock: only files in the folders of the key files, and for reading in those of the
 //!    certificates; new TCP ports or connections only to the control ports of peers and to the KME,
 //!    where keys are negotiated.
-//! 6. Seccomp: the system calls of a list (`syscalls`), a shorter one for workers. Others fail with
-//!    EPERM.
+//! 7. Seccomp: the system calls of a list (`syscalls`), a shorter one for workers. Others fail with
+//!    EPERM. New threads are possible, but neither processes nor namespaces, in which a process
+//!    would have all capabilities again.
 //!
 //! Pre-shared keys and the files for the KME have been read before and are not read again.
 //!
@@ -122,6 +124,8 @@ impl Confinement {
 pub struct InForce {
     /// No thread of the process has a capability.
     pub no_caps: bool,
+    /// The bounding set of each thread is empty: no program can give it a capability.
+    pub bounded: bool,
     /// Only listed system calls are allowed.
     pub seccomp: bool,
     /// Only files in the folders of keys and certificates, and listed TCP ports, are accessible.
@@ -132,17 +136,20 @@ impl InForce {
     /// No restrictions.
     pub const NOTHING: Self = Self {
         no_caps: false,
+        bounded: false,
         seccomp: false,
         landlock: Confinement::Off,
     };
 
     /// Labels for the ready line and the metrics.
     #[must_use]
-    pub fn facts(self) -> [(&'static str, String); 3] {
+    pub fn facts(self) -> [(&'static str, String); 4] {
         let caps = if self.no_caps { "none" } else { "kept" };
+        let bounding = if self.bounded { "empty" } else { "kept" };
         let seccomp = if self.seccomp { "on" } else { "off" };
         [
             ("caps", caps.to_owned()),
+            ("bounding", bounding.to_owned()),
             ("seccomp", seccomp.to_owned()),
             ("landlock", self.landlock.name().to_owned()),
         ]
@@ -150,9 +157,10 @@ impl InForce {
 
     /// Each measure, and whether it is completely in force.
     #[must_use]
-    pub fn measures(self) -> [(&'static str, bool); 3] {
+    pub fn measures(self) -> [(&'static str, bool); 4] {
         [
             ("caps", self.no_caps),
+            ("bounding", self.bounded),
             ("seccomp", self.seccomp),
             ("landlock", self.landlock == Confinement::On),
         ]
@@ -161,6 +169,7 @@ impl InForce {
     /// What is missing although privileges were dropped, as warnings.
     pub fn warnings(self) -> impl Iterator<Item = &'static str> {
         let caps = "a thread that was started before keeps its capabilities";
+        let bounding = "the bounding set of capabilities is not empty: that needs CAP_SETPCAP at start, as root has it";
         let seccomp = "this kernel has no seccomp: the service may make every system call";
         let landlock = match self.landlock {
             Confinement::Off => Some(
@@ -175,6 +184,7 @@ impl InForce {
         };
         [
             (!self.no_caps).then_some(caps),
+            (!self.bounded).then_some(bounding),
             (!self.seccomp).then_some(seccomp),
             landlock,
         ]
@@ -200,6 +210,9 @@ impl InForce {
 /// # Errors
 /// [`PrivilegeError`]; some privileges may be dropped by then.
 pub fn give_up(needs: &Needs) -> Result<InForce, PrivilegeError> {
+    // Not later: it needs CAP_SETPCAP, which is lost with root's user id. Whether it has succeeded
+    // is read below.
+    let _ = caps::clear(None, caps::CapSet::Bounding);
     if let Some(user) = &needs.user {
         become_user(user)?;
         for path in &needs.read_again {
@@ -216,15 +229,19 @@ pub fn give_up(needs: &Needs) -> Result<InForce, PrivilegeError> {
     prctl::set_no_new_privs().map_err(refused("PR_SET_NO_NEW_PRIVS"))?;
     give_up_capabilities()?;
     // Read now: later `/proc` is inaccessible.
-    let (no_caps, seccomp) = (no_thread_has_capabilities(), has_seccomp());
+    let [no_caps, bounded] = ["CapPrm", "CapBnd"].map(is_empty_in_all_threads);
+    let seccomp = has_seccomp();
     let landlock = restrict(needs)?;
     if seccomp {
-        let filter = filter(syscalls::OF_THE_SERVICE, needs.network.as_ref())?;
-        // This restricts threads that were started before, too.
-        seccompiler::apply_filter_all_threads(&filter).map_err(refused("seccomp"))?;
+        let service = filter(syscalls::OF_THE_SERVICE, needs.network.as_ref())?;
+        for filter in [absent_calls()?, service] {
+            // This restricts threads that were started before, too.
+            seccompiler::apply_filter_all_threads(&filter).map_err(refused("seccomp"))?;
+        }
     }
     Ok(InForce {
         no_caps,
+        bounded,
         seccomp,
         landlock,
     })
@@ -240,8 +257,6 @@ fn become_user(user: &User) -> Result<(), PrivilegeError> {
 
 fn give_up_capabilities() -> Result<(), PrivilegeError> {
     use caps::CapSet;
-    // This needs CAP_SETPCAP; without it, the bounding set grants no new privileges anyway.
-    let _ = caps::clear(None, CapSet::Bounding);
     for set in [
         CapSet::Ambient,
         CapSet::Inheritable,
@@ -253,17 +268,18 @@ fn give_up_capabilities() -> Result<(), PrivilegeError> {
     Ok(())
 }
 
-/// Whether no thread has capabilities, including those that were started before.
-fn no_thread_has_capabilities() -> bool {
+/// Whether a set of capabilities, named as in `/proc/PID/status`, is empty in each thread,
+/// including those that were started before.
+fn is_empty_in_all_threads(set: &str) -> bool {
     let Ok(threads) = fs::read_dir("/proc/self/task") else {
-        return caps::read(None, caps::CapSet::Permitted).is_ok_and(|set| set.is_empty());
+        return false;
     };
     threads.flatten().all(|thread| {
-        let id = thread.file_name().to_string_lossy().parse().ok();
         // A thread that has ended since has none.
-        id.is_none_or(|id| {
-            caps::read(Some(id), caps::CapSet::Permitted).map_or(true, |set| set.is_empty())
-        })
+        let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+        let mut lines = status.lines();
+        let value = lines.find_map(|line| line.strip_prefix(set)?.strip_prefix(':'));
+        value.is_none_or(|value| value.trim().bytes().all(|digit| digit == b'0'))
     })
 }
 
@@ -322,6 +338,9 @@ fn filter(allowed: &[i64], network: Option<&Network>) -> Result<BpfProgram, Priv
     let architecture = std::env::consts::ARCH.try_into().map_err(&failed)?;
     let mut rules: BTreeMap<_, _> = allowed.iter().map(|call| (*call, Vec::new())).collect();
     rules.insert(syscalls::TGKILL, own_threads().map_err(&failed)?);
+    if let Some(rule) = rules.get_mut(&syscalls::CLONE) {
+        *rule = new_threads().map_err(&failed)?;
+    }
     if network.is_some_and(|network| !network.connect.is_empty()) {
         rules.extend(syscalls::TO_CONNECT.iter().map(|call| (*call, Vec::new())));
         rules.insert(syscalls::SOCKET, tcp_sockets().map_err(&failed)?);
@@ -330,6 +349,33 @@ fn filter(allowed: &[i64], network: Option<&Network>) -> Result<BpfProgram, Priv
     SeccompFilter::new(rules, otherwise, SeccompAction::Allow, architecture)
         .and_then(TryInto::try_into)
         .map_err(&failed)
+}
+
+/// Builds a filter of calls that fail as on a kernel that lacks them, so that the C library makes
+/// an older one in their place: the arguments of `clone3` are in memory, where no filter sees them.
+fn absent_calls() -> Result<BpfProgram, PrivilegeError> {
+    let failed = refused("the filter of absent system calls");
+    let architecture = std::env::consts::ARCH.try_into().map_err(&failed)?;
+    let rules = BTreeMap::from([(syscalls::CLONE3, Vec::new())]);
+    let absent = SeccompAction::Errno(Errno::ENOSYS as u32);
+    SeccompFilter::new(rules, SeccompAction::Allow, absent, architecture)
+        .and_then(TryInto::try_into)
+        .map_err(&failed)
+}
+
+/// Rules that allow new threads of this process, in its namespaces.
+fn new_threads() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    let namespaces = libc::CLONE_NEWNS
+        | libc::CLONE_NEWCGROUP
+        | libc::CLONE_NEWUTS
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUSER
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWNET;
+    let (thread, forbidden) = (libc::CLONE_THREAD as u64, namespaces as u64);
+    let only = SeccompCmpOp::MaskedEq(thread | forbidden);
+    let flags = SeccompCondition::new(0, SeccompCmpArgLen::Qword, only, thread)?;
+    Ok(vec![SeccompRule::new(vec![flags])?])
 }
 
 /// Rules that allow TCP sockets over IPv4 and IPv6.
@@ -361,8 +407,9 @@ mod tests {
     use seccompiler::sock_filter;
 
     const ALLOWED: u32 = 0x7fff_0000;
-    /// SECCOMP_RET_ERRNO with EPERM.
+    /// SECCOMP_RET_ERRNO with EPERM, and with ENOSYS.
     const REFUSED: u32 = 0x0005_0001;
+    const ABSENT: u32 = 0x0005_0000 | libc::ENOSYS as u32;
 
     /// The verdict of a filter on a call with this first argument: an interpreter of the few
     /// instructions that seccomp filters consist of.
@@ -410,6 +457,38 @@ mod tests {
     }
 
     #[test]
+    fn a_service_starts_threads_but_no_process_and_no_namespace() {
+        let thread = libc::CLONE_VM
+            | libc::CLONE_FS
+            | libc::CLONE_FILES
+            | libc::CLONE_SIGHAND
+            | libc::CLONE_THREAD;
+        let service = filter(syscalls::OF_THE_SERVICE, None).unwrap();
+        let worker = filter(syscalls::OF_A_WORKER, None).unwrap();
+        let clone = |filter: &[sock_filter], flags: libc::c_int| {
+            verdict(filter, libc::SYS_clone, u64::from(flags as u32))
+        };
+        assert_eq!(clone(&service, thread), ALLOWED);
+        assert_eq!(clone(&worker, thread), REFUSED);
+        for flags in [
+            libc::SIGCHLD,
+            libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD,
+            libc::CLONE_NEWUSER | libc::SIGCHLD,
+            thread | libc::CLONE_NEWUSER,
+            thread | libc::CLONE_NEWNET,
+            thread | libc::CLONE_NEWNS,
+        ] {
+            assert_eq!(clone(&service, flags), REFUSED, "{flags:#x}");
+        }
+        let absent = absent_calls().unwrap();
+        assert_eq!(verdict(&absent, libc::SYS_clone3, 0), ABSENT);
+        assert_eq!(verdict(&absent, libc::SYS_clone, 0), ALLOWED);
+        for call in [libc::SYS_unshare, libc::SYS_setns] {
+            assert_eq!(verdict(&service, call, 0), REFUSED, "{call}");
+        }
+    }
+
+    #[test]
     fn a_worker_has_no_calls_of_files() {
         let worker = filter(syscalls::OF_A_WORKER, None).unwrap();
         let service = filter(syscalls::OF_THE_SERVICE, None).unwrap();
@@ -432,14 +511,15 @@ mod tests {
         let of = |landlock| {
             let in_force = InForce {
                 no_caps: true,
+                bounded: true,
                 seccomp: true,
                 landlock,
             };
-            (in_force.warnings().count(), in_force.measures()[2].1)
+            (in_force.warnings().count(), in_force.measures()[3].1)
         };
         assert_eq!(of(Confinement::On), (0, true));
         assert_eq!(of(Confinement::Partial), (1, false));
         assert_eq!(of(Confinement::Off), (1, false));
-        assert_eq!(InForce::NOTHING.warnings().count(), 3);
+        assert_eq!(InForce::NOTHING.warnings().count(), 4);
     }
 }

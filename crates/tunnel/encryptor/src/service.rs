@@ -14,6 +14,7 @@ mod threads;
 
 pub use error::ServiceError;
 
+use crate::barrier;
 use crate::config::{Config, IdentityFiles, Mode, Privileges};
 use crate::counters::Tally;
 use crate::lane::{self, LaneSettings};
@@ -25,12 +26,15 @@ use crate::renewal::{Rekeyer, Renewer};
 use crate::worker::Worker;
 use control::Control;
 use dispatch::Dispatch;
+use guard::Writers;
 use keys::KeyFiles;
 use negotiation::Negotiation;
 use nix::unistd::{User, geteuid};
 use port::{ClearPort, Stop, UdpLane};
 use settings::Carried;
+use std::fs;
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -43,20 +47,24 @@ use std::sync::Arc;
 /// the program needs for a clean end, for example a thread that waits for signals, in `ready`.
 ///
 /// # Errors
-/// [`ServiceError`]; no resources are left behind.
+/// [`ServiceError`]. What keeps packets from passing in clear stays behind, in any case: see
+/// [`barrier`].
 pub fn run(
     config: &Config,
     version: &str,
     stop: &Stop,
     ready: impl FnOnce(&Facts, Rekeyer),
 ) -> Result<Tally, ServiceError> {
+    // First: whatever fails from here on, nothing passes in clear.
+    barrier::apply(config)?;
     let user = config.user.as_deref().map(find_user).transpose()?;
     let selection = Dispatch::prepare(&config.engine, config.suite)?;
     warn(config, &selection);
     threads::check_cpus(&config.pin)?;
     ports::allow_descriptors();
-    let key_files = KeyFiles::open(config)?;
-    let negotiation = Negotiation::open(config)?;
+    let writers = writers(config, user.as_ref())?;
+    let key_files = KeyFiles::open(config, &writers)?;
+    let negotiation = Negotiation::open(config, &writers)?;
     let remotes = config.remotes();
     let mut lanes = ports::open_lanes(config, &remotes)?;
     let path_mtus = ports::path_mtus(&remotes, &lanes)?;
@@ -186,6 +194,23 @@ impl Start<'_> {
             .iter()
             .fold(Tally::default(), |sum, lane| sum + lane.read()))
     }
+}
+
+/// The users who may have written the configuration and the files that it names: root, the users of
+/// this process, and the owner of the configuration file.
+fn writers(config: &Config, user: Option<&User>) -> Result<Writers, ServiceError> {
+    let mut writers = Writers::of_process();
+    if let Some(user) = user {
+        writers = writers.and(user.uid.as_raw());
+    }
+    let Some(file) = &config.file else {
+        return Ok(writers);
+    };
+    if let Ok(metadata) = fs::metadata(file) {
+        writers = writers.and(metadata.uid());
+    }
+    writers.check(file)?;
+    Ok(writers)
 }
 
 /// Looks up the user as which the service is to run.

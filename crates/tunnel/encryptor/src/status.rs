@@ -1,14 +1,15 @@
 //! The state of negotiated keys: counters for the metrics, and log lines on standard error.
 //!
 //! A tunnel logs its first keys, the loss of its peer, an attempt that fails for another reason
-//! than the last one, and desynchronised keys. Rollovers that succeed are counted, not logged. All
-//! tunnels together log at most [`LINES_PER_SECOND`] lines; a line with the number of those left
-//! out follows. What was left out is logged when it happens again. Connections of strangers have a
-//! limit of their own: they must not hide what happens to tunnels.
+//! than the last one, and desynchronised keys. Rollovers that succeed are counted, not logged. The
+//! `journal` limits the lines, so that no flood of one event hides another. Connections of
+//! strangers have a limit of their own: they must not hide what happens to tunnels.
 
+mod journal;
 mod lines;
 
 use control::CertificateEvent;
+use journal::{Journal, Kind};
 use keying::chain::Policy;
 use keying::message::{Cause, Refusal, for_people};
 use keying::rollover::Event;
@@ -31,7 +32,7 @@ const CAUSES: [(Cause, &str); 7] = [
 ];
 
 /// Every reason of a failed handshake. `None` is the connection, TLS, or a certificate.
-const REASONS: [(Option<Refusal>, &str); 13] = [
+const REASONS: [(Option<Refusal>, &str); 14] = [
     (None, "connection"),
     (Some(Refusal::Version), "version"),
     (Some(Refusal::Tunnel), "tunnel"),
@@ -45,6 +46,7 @@ const REASONS: [(Option<Refusal>, &str); 13] = [
     (Some(Refusal::Protocol), "protocol"),
     (Some(Refusal::Timeout), "timeout"),
     (Some(Refusal::Superseded), "superseded"),
+    (Some(Refusal::TooOften), "too_often"),
 ];
 
 /// The state of the negotiated keys of all tunnels.
@@ -64,7 +66,7 @@ pub struct Status {
     desyncs: AtomicU64,
     desync_packets: AtomicU64,
     desync_microseconds: AtomicU64,
-    lines: Mutex<Lines>,
+    journal: Mutex<Journal>,
     /// Lines on connections that did not identify a tunnel.
     strangers: Mutex<Lines>,
 }
@@ -90,7 +92,7 @@ struct State {
     epoch: AtomicU32,
     /// 1 while the channel to the peer is up.
     channel_up: AtomicU32,
-    /// Sources of its keys, and the last problem that was logged.
+    /// Sources of its keys, and the last problem that is logged.
     text: Mutex<Text>,
 }
 
@@ -237,7 +239,8 @@ impl Status {
         }
         let what = event.to_string();
         let what = for_people(&what);
-        lock(&self.lines).log(format_args!("the certificate of this gateway {what}"));
+        let line = format!("the certificate of this gateway {what}");
+        lock(&self.journal).log(None, Kind::Certificate, line);
     }
 
     /// Records an event of a tunnel, given by its number in the control channel.
@@ -261,8 +264,10 @@ impl Status {
                 text.problem.clear();
                 if is_news {
                     let took = milliseconds(*took);
-                    text.has_told_keys = self.log(
+                    text.has_told_keys = true;
+                    self.log(
                         tunnel,
+                        Kind::Keys,
                         format_args!("has keys, epoch {epoch}, of {sources}, after {took} ms"),
                     );
                 }
@@ -281,7 +286,8 @@ impl Status {
                     "no keys"
                 };
                 let reason = at.map_or("connection", |at| REASONS[at].1);
-                self.log_problem(tunnel, format!("{who} ({reason}): {}", for_people(detail)));
+                let what = format!("{who} ({reason}): {}", for_people(detail));
+                self.log_problem(tunnel, Kind::Failed, what);
             }
             Event::Expired { epoch } => {
                 self.keys_expired.fetch_add(1, Relaxed);
@@ -290,18 +296,28 @@ impl Status {
                 let what = format!(
                     "the hard lifetime of its keys, epoch {epoch}, is over: its packets are dropped until there are new ones"
                 );
-                self.log_problem(tunnel, what);
+                self.log_problem(tunnel, Kind::Expired, what);
+            }
+            Event::PeerBack { epoch } => {
+                tunnel.state.channel_up.store(1, Relaxed);
+                let mut text = lock(&tunnel.state.text);
+                if !text.problem.is_empty() {
+                    text.problem.clear();
+                    let what = format_args!("has its peer again, and both keep epoch {epoch}");
+                    self.log(tunnel, Kind::Back, what);
+                }
             }
             Event::PeerLost { detail } => {
                 self.peers_lost.fetch_add(1, Relaxed);
                 tunnel.state.channel_up.store(0, Relaxed);
                 let detail = for_people(detail);
-                self.log_problem(tunnel, format!("lost its peer: {detail}"));
+                self.log_problem(tunnel, Kind::Lost, format!("lost its peer: {detail}"));
             }
             Event::WithoutQkd { detail } => {
                 self.without_qkd.fetch_add(1, Relaxed);
                 let detail = for_people(detail);
-                self.log_problem(tunnel, format!("continues without QKD: {detail}"));
+                let what = format!("continues without QKD: {detail}");
+                self.log_problem(tunnel, Kind::WithoutQkd, what);
             }
         }
     }
@@ -330,6 +346,7 @@ impl Status {
             };
             self.log(
                 tunnel,
+                Kind::Desync,
                 format_args!("desync: {packets} packets in a row cannot be opened; {then}"),
             );
         }
@@ -344,6 +361,7 @@ impl Status {
             let outage = milliseconds(outage);
             self.log(
                 tunnel,
+                Kind::DesyncOver,
                 format_args!("desync over: {packets} packets lost in {outage} ms"),
             );
         }
@@ -354,20 +372,24 @@ impl Status {
     }
 
     /// Logs a problem, unless it is the last one that was logged for the tunnel.
-    fn log_problem(&self, tunnel: &Tunnel, news: String) {
+    fn log_problem(&self, tunnel: &Tunnel, kind: Kind, news: String) {
         let mut text = lock(&tunnel.state.text);
-        if text.problem == news {
-            return;
-        }
-        if self.log(tunnel, format_args!("{news}")) {
+        if text.problem != news {
+            self.log(tunnel, kind, format_args!("{news}"));
             text.problem = news;
         }
     }
 
-    /// Logs a line on a tunnel; returns whether it was written.
-    fn log(&self, tunnel: &Tunnel, what: std::fmt::Arguments<'_>) -> bool {
+    /// Logs a line on a tunnel, as soon as there is room for it.
+    fn log(&self, tunnel: &Tunnel, kind: Kind, what: std::fmt::Arguments<'_>) {
         let Tunnel { id, peer, .. } = tunnel;
-        lock(&self.lines).log(format_args!("tunnel {id} with {peer}: {what}"))
+        let line = format!("tunnel {id} with {peer}: {what}");
+        lock(&self.journal).log(Some(tunnel.place), kind, line);
+    }
+
+    /// Writes lines for which there was no room; called once a second.
+    pub(crate) fn flush(&self) {
+        lock(&self.journal).flush();
     }
 }
 
@@ -434,7 +456,7 @@ mod tests {
     }
 
     fn logged(status: &Status) -> Vec<String> {
-        lock(&status.lines).heard()
+        lock(&status.journal).written()
     }
 
     #[test]
@@ -520,19 +542,16 @@ mod tests {
         status.event(0, &failed("first"));
         let line = "tunnel 7 with gw2: the peer refuses (policy): ";
         assert_eq!(logged(&status), [format!("{line}first")]);
-        // Other tunnels use up the second's lines: nothing of it counts as told.
-        for number in 0..2 * LINES_PER_SECOND {
+        // Failures use up their lines, and no others.
+        for number in 0..40 {
             status.event(0, &failed(&format!("{number}")));
         }
         status.event(0, &failed("last"));
         status.event(0, &established(1, Cause::Start));
         let told = |what: &str| logged(&status).iter().any(|line| line.contains(what));
-        if !told("last") {
-            assert!(!told("has keys"));
-            lock(&status.lines).next_second();
-            status.event(0, &established(2, Cause::Time));
-            assert!(told("has keys, epoch 2"));
-        }
+        assert!(told("has keys, epoch 1") && !told("last"));
+        lock(&status.journal).skip(Duration::from_secs(5));
+        assert!(told(": last (") && told("earlier events of this kind were not logged"));
         let strangers = lock(&status.strangers).heard();
         assert!(strangers.iter().all(|line| line.contains("refused")));
     }

@@ -1,7 +1,7 @@
 //! Configures the TUN interface with the system's `ip`: MTU, queue, address, routes.
 //!
 //! Nothing needs to be undone: interface, address and routes disappear when the process ends,
-//! however it ends.
+//! however it ends. What then holds packets back is [`barrier`](crate::barrier).
 
 use crate::config::{Peer, Tunnel};
 use std::collections::BTreeMap;

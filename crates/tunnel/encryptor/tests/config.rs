@@ -69,7 +69,7 @@ offloads: { uso: off, gro: off }
 
 #[test]
 fn paths_are_relative_to_the_file() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let path = folder.path().join("gw1.yaml");
     std::fs::write(&path, SMALLEST).unwrap();
     assert_eq!(

@@ -122,7 +122,7 @@ impl Lane {
 fn tunnels_outlive_their_sas_without_loss_on_busy_and_idle_lanes() {
     // More than three SAs can seal.
     const PACKETS: u64 = (28 << 20) / BYTES as u64;
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let files = ["a.key", "b.key"].map(|name| folder.path().join(name));
     keying::create_pair(&files[0], &files[1]).unwrap();
     let (left, right) = (Side::new(&files[0]), Side::new(&files[1]));
@@ -157,7 +157,7 @@ fn tunnels_outlive_their_sas_without_loss_on_busy_and_idle_lanes() {
 
 #[test]
 fn renewal_on_demand_loses_no_packet_and_completes_when_all_lanes_use_it() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let files = ["a.key", "b.key"].map(|name| folder.path().join(name));
     keying::create_pair(&files[0], &files[1]).unwrap();
     let (left, right) = (Side::new(&files[0]), Side::new(&files[1]));

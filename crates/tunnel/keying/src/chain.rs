@@ -44,6 +44,7 @@ const SESSION: &[u8] = b"cipherbench session v1";
 /// Labels of what the chain's end derives.
 const SA: &[u8] = b"cipherbench sa v1";
 const CONFIRM: &[u8] = b"cipherbench confirm v1";
+const KEEP: &[u8] = b"cipherbench keep v1";
 /// PRF key for fault injection.
 const SPOILED: &[u8] = b"cipherbench spoiled v1";
 
@@ -293,6 +294,23 @@ impl EpochSecret {
     #[must_use]
     pub fn confirms(&self, of: Side, shown: &Confirmation) -> bool {
         self.confirmation(of).0.ct_eq(&shown.0).to_bool()
+    }
+
+    /// The proof, for the connection with this exporter, by which one side shows the other that it
+    /// still has the keys. It reveals nothing about them, and is of no use on another connection.
+    #[must_use]
+    pub fn possession(&self, of: Side, exporter: &Secret) -> Confirmation {
+        let session = prf(SESSION, &**exporter);
+        let mut bytes = [0; CHAIN_BYTES];
+        self.expand(&[KEEP, of.name().as_bytes(), &*session], &mut bytes);
+        Confirmation(bytes)
+    }
+
+    /// Whether `shown` is the [`possession`](Self::possession) of side `of` on that connection.
+    /// Compares in constant time.
+    #[must_use]
+    pub fn is_possessed(&self, of: Side, exporter: &Secret, shown: &Confirmation) -> bool {
+        self.possession(of, exporter).0.ct_eq(&shown.0).to_bool()
     }
 
     /// A secret with the same context and keys that no peer has.

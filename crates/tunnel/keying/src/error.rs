@@ -40,29 +40,31 @@ pub enum KeyError {
         /// The access that others have.
         may: &'static str,
     },
-    /// An epoch file, or its folder, belongs to a user who has no access to the key.
+    /// Others could have written a file, or could replace it.
+    #[error(transparent)]
+    Insecure(#[from] guard::Insecure),
+    /// The file that keeps other processes from the key file cannot be locked.
     #[error(
-        "{} belongs to user {uid}, who could put an old epoch file in place, so that nonces repeat \
-         (it needs to belong to root or to the key file's owner)",
+        "lock file {} cannot be used: {source}; without it two processes could repeat nonces, so its \
+         folder must be writable",
         .path.display()
     )]
-    OwnedByStranger {
-        /// The file or folder.
+    NotLocked {
+        /// The lock file.
         path: PathBuf,
-        /// The number of its owner.
-        uid: u32,
+        /// Why.
+        source: io::Error,
     },
-    /// Others may replace the epoch file.
+    /// Another program has replaced or changed a file of a key that is in use.
     #[error(
-        "folder {} has mode {mode:04o}: others could put an old epoch file in place, so that nonces \
-         repeat (chmod go-w {})",
-        .path.display(), .path.display()
+        "{} was replaced or changed while it is in use: nonces could repeat, so no epoch is drawn \
+         (restart this process, which then reads it again, and exclude the key file and the files next to \
+         it from copying programs)",
+        .path.display()
     )]
-    FolderTooOpen {
-        /// The folder.
+    Replaced {
+        /// The key file, its epoch file or its lock file.
         path: PathBuf,
-        /// Its mode bits.
-        mode: u32,
     },
     /// The key file has a second name, under which its epochs would restart.
     #[error(

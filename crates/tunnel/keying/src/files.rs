@@ -1,30 +1,20 @@
-//! Key, epoch and PPK files on the disk: created once; key files are locked, epoch files replaced
-//! atomically.
+//! Key, epoch and PPK files on the disk: created once, and read by those who trust their writers.
 
 use crate::KeyError;
 use crate::Side;
 use crate::derive::SECRET_BYTES;
 use crate::text::{Epochs, FILE_BYTES_MAX, KeyFile, Malformed};
-use nix::fcntl::OFlag;
-use nix::unistd::geteuid;
-use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use guard::Writers;
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 /// Mode of created files: owner only.
-const KEY_MODE: u32 = 0o600;
+pub(crate) const KEY_MODE: u32 = 0o600;
 /// Mode bits that a key file must not have: any access by group or others.
-const KEY_FORBIDDEN: u32 = 0o077;
-/// Mode bits that an epoch file must not have: write access by group or others, since an old epoch
-/// repeats nonces.
-const EPOCH_FORBIDDEN: u32 = 0o022;
-/// Mode bits that the folder of an epoch file must not have: who may write there may put an old
-/// epoch file in the place of the present one.
-const FOLDER_FORBIDDEN: u32 = 0o022;
-/// With this bit, as /tmp has it, users replace only files of their own.
-const STICKY: u32 = 0o1000;
+pub(crate) const KEY_FORBIDDEN: u32 = 0o077;
 
 /// Contents of a key file and its epoch file. Both must be accessible to the owner only.
 pub struct FileTexts {
@@ -107,103 +97,6 @@ fn create(path: &Path, content: &[u8], made: &mut Vec<PathBuf>) -> Result<(), Ke
     })
 }
 
-/// A locked key file: no other process can open it while this value lives.
-pub(crate) struct LockedKeyFile {
-    /// Canonical path without symbolic links, so that each key file has exactly one epoch file.
-    pub(crate) path: PathBuf,
-    pub(crate) content: KeyFile,
-    /// The user to whom the key file belongs.
-    owner: u32,
-    /// The lock.
-    _file: File,
-}
-
-impl LockedKeyFile {
-    pub(crate) fn open(path: &Path) -> Result<Self, KeyError> {
-        let not_read = |source| KeyError::NotRead {
-            path: path.to_owned(),
-            source,
-        };
-        let path = fs::canonicalize(path).map_err(not_read)?;
-        let mut file = File::open(&path).map_err(not_read)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(KeyError::InUse { path }),
-            Err(TryLockError::Error(error)) => return Err(not_read(error)),
-        }
-        let metadata = metadata_of_file(&file).map_err(not_read)?;
-        refuse_mode(&path, metadata.mode(), KEY_FORBIDDEN, "use")?;
-        if metadata.nlink() != 1 {
-            return Err(KeyError::Linked {
-                path,
-                links: metadata.nlink(),
-            });
-        }
-        let text = read_whole(&mut file, FILE_BYTES_MAX).map_err(not_read)?;
-        let content = KeyFile::parse(&text).map_err(|error| malformed(&path, error))?;
-        Ok(Self {
-            path,
-            content,
-            owner: metadata.uid(),
-            _file: file,
-        })
-    }
-
-    /// Reads the epoch file beside it.
-    ///
-    /// # Errors
-    /// Also if anyone but root, this process's user and the key file's owner could have put an
-    /// older one in its place: an old epoch repeats nonces.
-    pub(crate) fn read_epochs(&self) -> Result<Epochs, KeyError> {
-        let path = epoch_path(&self.path);
-        let not_read = |source| KeyError::EpochNotRead {
-            path: path.clone(),
-            source,
-        };
-        let mut options = OpenOptions::new();
-        let options = options.read(true).custom_flags(OFlag::O_NOFOLLOW.bits());
-        let mut file = options.open(&path).map_err(not_read)?;
-        let metadata = metadata_of_file(&file).map_err(not_read)?;
-        refuse_mode(&path, metadata.mode(), EPOCH_FORBIDDEN, "write")?;
-        self.refuse_stranger(&path, &metadata)?;
-        let folder = folder_of(&path);
-        let metadata = fs::metadata(folder).map_err(not_read)?;
-        self.refuse_stranger(folder, &metadata)?;
-        let mode = metadata.mode();
-        if mode & FOLDER_FORBIDDEN != 0 && mode & STICKY == 0 {
-            return Err(KeyError::FolderTooOpen {
-                path: folder.to_owned(),
-                mode: mode & 0o7777,
-            });
-        }
-        let text = read_whole(&mut file, FILE_BYTES_MAX).map_err(not_read)?;
-        Epochs::parse(&text).map_err(|error| malformed(&path, error))
-    }
-
-    /// Refuses what belongs to a user who has no access to the key itself.
-    fn refuse_stranger(&self, path: &Path, metadata: &Metadata) -> Result<(), KeyError> {
-        if [0, geteuid().as_raw(), self.owner].contains(&metadata.uid()) {
-            return Ok(());
-        }
-        Err(KeyError::OwnedByStranger {
-            path: path.to_owned(),
-            uid: metadata.uid(),
-        })
-    }
-}
-
-/// Reads a PPK file. Rejects it if anyone but its owner may use it.
-pub(crate) fn read_ppk(path: &Path) -> Result<Zeroizing<Vec<u8>>, KeyError> {
-    let not_read = |source| KeyError::PpkNotRead {
-        path: path.to_owned(),
-        source,
-    };
-    let mut file = File::open(path).map_err(not_read)?;
-    let metadata = metadata_of_file(&file).map_err(not_read)?;
-    refuse_mode(path, metadata.mode(), KEY_FORBIDDEN, "use")?;
-    read_whole(&mut file, FILE_BYTES_MAX).map_err(not_read)
-}
-
 /// The metadata of a regular file.
 ///
 /// # Errors
@@ -224,35 +117,6 @@ pub(crate) fn epoch_path(key_file: &Path) -> PathBuf {
     path.into()
 }
 
-/// Replaces the epoch file atomically: after a crash at any moment it is the old or the new one,
-/// and once this has returned it is the new one. Only the holder of the key file's lock may call
-/// it.
-pub(crate) fn write_epochs(path: &Path, epochs: Epochs) -> Result<(), KeyError> {
-    let replace = || {
-        let mut fresh = path.as_os_str().to_owned();
-        fresh.push(".new");
-        // What is left of a crash, or laid there by others, is neither written to nor followed.
-        match fs::remove_file(&fresh) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .custom_flags(OFlag::O_NOFOLLOW.bits())
-            .mode(KEY_MODE)
-            .open(&fresh)?;
-        file.write_all(epochs.text().as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&fresh, path)?;
-        sync_folder(path)
-    };
-    replace().map_err(|source| KeyError::EpochNotWritten {
-        path: path.to_owned(),
-        source,
-    })
-}
-
 /// Makes the directory entry of a file durable.
 ///
 /// # Errors
@@ -262,14 +126,33 @@ pub fn sync_folder(path: &Path) -> io::Result<()> {
 }
 
 /// The folder in which a file is.
-fn folder_of(path: &Path) -> &Path {
+pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     }
 }
 
-fn refuse_mode(path: &Path, mode: u32, forbidden: u32, may: &'static str) -> Result<(), KeyError> {
+/// Reads a PPK file. Rejects it if anyone but its owner may use it, or if others than `writers`
+/// could have written it.
+pub(crate) fn read_ppk(path: &Path, writers: &Writers) -> Result<Zeroizing<Vec<u8>>, KeyError> {
+    let not_read = |source| KeyError::PpkNotRead {
+        path: path.to_owned(),
+        source,
+    };
+    let mut file = guard::open_regular(path).map_err(not_read)?;
+    let metadata = file.metadata().map_err(not_read)?;
+    refuse_mode(path, metadata.mode(), KEY_FORBIDDEN, "use")?;
+    writers.check(path)?;
+    read_whole(&mut file, FILE_BYTES_MAX).map_err(not_read)
+}
+
+pub(crate) fn refuse_mode(
+    path: &Path,
+    mode: u32,
+    forbidden: u32,
+    may: &'static str,
+) -> Result<(), KeyError> {
     if mode & forbidden == 0 {
         return Ok(());
     }

@@ -24,6 +24,7 @@ mod error;
 mod files;
 mod hex;
 mod keys;
+mod locked;
 pub mod message;
 mod observer;
 mod ppk;

@@ -16,7 +16,7 @@ pub use check::{Garbled, for_people};
 use check::{foreign_version, garbled};
 
 /// Version of the protocol, sent in [`Offer`].
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// Maximum length of a message in bytes, without its length prefix.
 pub const MESSAGE_BYTES_MAX: usize = 16 * 1024;
 /// Maximum number of PPKs and of QKD keys, each, per epoch.
@@ -85,6 +85,22 @@ pub enum Message {
         /// Distinct UUIDs, at most [`LINKS_MAX`].
         qkd: Vec<String>,
     },
+    /// Connector, instead of `Keys`: both sides still have the keys of the epoch that both seal
+    /// with, so that there is no new one. This connection becomes the established channel.
+    Keep {
+        /// [`EpochSecret::possession`](crate::chain::EpochSecret::possession) of side a.
+        confirmation: Confirmation,
+        /// Messages that side a has sent over the epoch's established channels. Fewer than side b
+        /// has received: side a was restored from a snapshot, and repeats nonces.
+        said: u64,
+    },
+    /// Listener: it has the same keys.
+    Kept {
+        /// Possession of side b.
+        confirmation: Confirmation,
+        /// As in `Keep`.
+        said: u64,
+    },
     /// Listener: it cannot get those QKD keys. With `either` the connector repeats `Keys` without
     /// any.
     KeysMissing {
@@ -147,6 +163,18 @@ pub enum Cause {
     Retry,
 }
 
+impl Cause {
+    /// Whether anyone on the path can provoke it, with no more than resets, delays and forged
+    /// packets. [`budget`](crate::rollover::Budget) bounds these.
+    #[must_use]
+    pub const fn is_provoked(self) -> bool {
+        match self {
+            Self::Start | Self::Desync | Self::Retry => true,
+            Self::Time | Self::Bytes | Self::Packets | Self::Demand => false,
+        }
+    }
+}
+
 /// Why one side refuses to agree on keys with the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -175,6 +203,8 @@ pub enum Refusal {
     Timeout,
     /// A newer attempt has taken this one's place.
     Superseded,
+    /// New keys were needed too often of late, for reasons that a network can provoke.
+    TooOften,
 }
 
 impl Message {

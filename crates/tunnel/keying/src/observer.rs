@@ -53,7 +53,7 @@ mod tests {
     fn they_are_the_keys_that_either_end_seals_with_in_any_epoch() {
         let texts = pair_texts().unwrap();
         let observer = ObserverKeys::read(&texts[0]).unwrap();
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testing::folder().unwrap();
         for (side, texts) in [Side::A, Side::B].into_iter().zip(&texts) {
             let path = folder.path().join(side.name());
             for (name, text) in [("", &*texts.key), (".epoch", &texts.epochs)] {

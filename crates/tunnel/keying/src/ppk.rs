@@ -16,6 +16,7 @@ use crate::hex;
 use crate::text::{FILE_BYTES_MAX, Field, Malformed, VERSION, fields, push_field};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use guard::Writers;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -37,10 +38,19 @@ impl PpkFile {
     /// Reads a PPK file.
     ///
     /// # Errors
-    /// [`KeyError::PpkNotRead`], [`KeyError::TooOpen`] if anyone but its owner may use it, or
+    /// [`KeyError::PpkNotRead`], [`KeyError::TooOpen`] if anyone but its owner may use it,
+    /// [`KeyError::Insecure`] if others than root and this process's user could have written it, or
     /// [`KeyError::Malformed`], also if the key does not have 32 to 1024 bytes.
     pub fn load(path: &Path) -> Result<Self, KeyError> {
-        let text = read_ppk(path)?;
+        Self::load_for(path, &Writers::of_process())
+    }
+
+    /// As [`load`](Self::load), of a file that one of these users has written.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn load_for(path: &Path, writers: &Writers) -> Result<Self, KeyError> {
+        let text = read_ppk(path, writers)?;
         Self::parse(&text).map_err(|error| malformed(path, error))
     }
 

@@ -20,6 +20,10 @@
 //! ```
 //!
 //! Neither side seals with keys before the other has proven that it has them and opens with them.
+//! When the channel is lost and both sides still seal with the same epoch, there is no new one:
+//! after the offers they prove to each other, bound to the new connection, that they have its keys
+//! (`Keep`, `Kept`). A new epoch that a network can provoke takes a token from a [`Budget`].
+//!
 //! If any message is lost, the side that misses it abandons the attempt after a timeout, keeps the
 //! keys that its peer may still seal with, and a new attempt follows. The peer's next offer
 //! contains the epoch that it still seals with. The listener acts on that only after `Keys`, which
@@ -32,6 +36,7 @@
 //! proceeds with less than the policy requires.
 
 mod attempt;
+mod budget;
 mod connector;
 #[cfg(test)]
 mod explored;
@@ -44,6 +49,7 @@ mod standing;
 use crate::chain::{EpochSecret, Link, Policy, Secret};
 use crate::message::{Cause, Message, Refusal};
 use attempt::{Broken, Running, Step};
+pub use budget::{Allowance, Budget};
 use live::Epochs;
 pub use live::INBOUND_MAX;
 use qkd::Spent;
@@ -101,6 +107,9 @@ pub struct Settings {
     pub retry_min: Duration,
     /// The longest pause.
     pub retry_max: Duration,
+    /// How many epochs a network may provoke. Of effect for the connector, which starts all
+    /// attempts.
+    pub provoked: Allowance,
     /// Interval of pings to the peer; a channel without input for three intervals is closed.
     pub ping_every: Duration,
 }
@@ -170,8 +179,8 @@ pub enum Output {
     Send(Attempt, Message),
     /// Send queued messages and close the connection. No further input of it is expected.
     Close(Attempt),
-    /// Fetch keys from the KME: new ones (`None`), or those with these IDs.
-    FetchQkd(Attempt, Option<Vec<String>>),
+    /// Fetch keys from the KME.
+    FetchQkd(Attempt, QkdRequest),
     /// Open inbound packets of this epoch from now on.
     InstallInbound(Arc<EpochSecret>),
     /// Seal outbound packets with this epoch from now on; its inbound side is installed.
@@ -182,6 +191,18 @@ pub enum Output {
     ExpireOutbound(u32),
     /// Report an event for logs, metrics and timelines.
     Event(Event),
+}
+
+/// The keys to fetch from the KME.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QkdRequest {
+    /// New ones.
+    New {
+        /// Whether a network may have caused the attempt.
+        provoked: bool,
+    },
+    /// Those with these IDs, which the peer has fetched.
+    Named(Vec<String>),
 }
 
 /// An event for logs, metrics and timelines.
@@ -219,6 +240,11 @@ pub enum Event {
         /// The reason, for messages.
         detail: String,
     },
+    /// There is a channel to the peer again, and both sides have kept the keys.
+    PeerBack {
+        /// Number of the epoch.
+        epoch: u32,
+    },
     /// QKD keys are unavailable; the attempt proceeds without, as policy `either` allows.
     WithoutQkd {
         /// The reason, for messages.
@@ -240,8 +266,15 @@ pub struct Rollover {
     asked: Option<Duration>,
     /// Connector: earliest start of the next attempt.
     not_before: Duration,
-    /// Connector: consecutive failed attempts.
+    /// Connector: failed attempts and lost channels since a channel has lasted.
     failures: u32,
+    /// Connector: the attempts that a network may still provoke.
+    budget: Budget,
+    /// Connector: no attempt has made new keys since the last epoch was established.
+    is_new_epoch_untried: bool,
+    /// Messages sent and received over the established channels of the epoch that is sealed with.
+    said: u64,
+    heard: u64,
     /// When the next epoch is due.
     due: Option<Duration>,
     /// The highest attempt number so far.
@@ -267,6 +300,10 @@ impl Rollover {
         );
         Self {
             wanted: (settings.role == Role::Connector).then_some(Cause::Start),
+            budget: Budget::new(settings.provoked),
+            is_new_epoch_untried: false,
+            said: 0,
+            heard: 0,
             settings,
             epochs: Epochs::default(),
             running: None,
@@ -300,9 +337,11 @@ impl Rollover {
             Input::Disconnected { attempt, reason } => {
                 if self.is_running(attempt) {
                     self.fail(now, Broken::gone(reason), out);
-                } else if self.is_standing(attempt) {
-                    self.standing = None;
-                    self.lost(reason, out);
+                } else if let Some(standing) = self
+                    .standing
+                    .take_if(|standing| standing.attempt == attempt)
+                {
+                    self.lost(now, &standing, reason, out);
                 }
             }
             Input::Received { attempt, message } => match message.check() {
@@ -331,8 +370,7 @@ impl Rollover {
         let standing = self.standing.as_ref();
         let wanted = match self.settings.role {
             _ if self.running.is_some() => None,
-            Role::Connector if self.wanted.is_some() => Some(self.not_before),
-            Role::Connector => self.due,
+            Role::Connector => [self.begins_at(), self.due].into_iter().flatten().min(),
             Role::Listener if standing.is_none() => None,
             Role::Listener if self.wanted.is_some() => {
                 self.asked.map(|asked| asked + self.settings.attempt_limit)
@@ -371,18 +409,20 @@ impl Rollover {
         if self.is_running(attempt) {
             self.fail(now, broken, out);
         } else if self.is_standing(attempt) {
-            self.drop_standing(broken, out);
+            self.drop_standing(now, broken, out);
         }
     }
 
     /// Requests a new epoch. A running attempt satisfies it unless its keys are already derived.
     fn want(&mut self, cause: Cause) {
-        let in_progress = self
-            .running
-            .as_ref()
-            .is_some_and(|running| !running.has_keys());
-        if !in_progress {
-            self.wanted.get_or_insert(cause);
+        let running = self.running.as_mut();
+        if running.is_some_and(|running| running.takes(cause)) {
+            return;
+        }
+        let wanted = self.wanted.get_or_insert(cause);
+        // An operator does not wait for what a network has provoked.
+        if cause == Cause::Demand && wanted.is_provoked() {
+            *wanted = cause;
         }
     }
 
@@ -418,7 +458,7 @@ impl Rollover {
             self.settings.role == Role::Listener
                 || self.running.is_some()
                 || self.standing.is_some()
-                || self.wanted.is_some(),
+                || self.begins_at().is_some(),
             "a connector always waits for something"
         );
     }

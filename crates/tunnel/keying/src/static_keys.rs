@@ -6,12 +6,13 @@
 //! SA's key is derived for its epoch, lane, direction and suite.
 
 use crate::derive::{SaKeys, sa_keys};
-use crate::files::{LockedKeyFile, epoch_path, write_epochs};
+use crate::locked::LockedKeyFile;
 use crate::text::Epochs;
 use crate::{EPOCH_MAX, KeyError, LANES_MAX, Side, epoch_of, lane_of};
+use guard::Writers;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use wire::Suite;
 
 /// A valid and locked key file without a drawn epoch.
@@ -20,25 +21,28 @@ use wire::Suite;
 /// file.
 pub struct KeyFile {
     file: LockedKeyFile,
-    epoch_path: PathBuf,
-    /// The epochs recorded on the disk.
-    recorded: Epochs,
 }
 
 impl KeyFile {
-    /// Locks and reads a key file and the epoch file beside it.
+    /// Locks and reads a key file and the epoch file beside it. Others than root, this process's
+    /// user and the key file's owner must not be able to replace them.
     ///
     /// # Errors
     /// [`KeyError`] whenever it is not certain that nonces cannot repeat.
     pub fn open(path: &Path) -> Result<Self, KeyError> {
-        let file = LockedKeyFile::open(path)?;
-        let epoch_path = epoch_path(&file.path);
-        let recorded = file.read_epochs()?;
-        let this = Self {
-            file,
-            epoch_path,
-            recorded,
-        };
+        Self::of(LockedKeyFile::open(path, None)?)
+    }
+
+    /// As [`open`](Self::open), where these users alone may have written the files.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_for(path: &Path, writers: &Writers) -> Result<Self, KeyError> {
+        Self::of(LockedKeyFile::open(path, Some(writers))?)
+    }
+
+    fn of(file: LockedKeyFile) -> Result<Self, KeyError> {
+        let this = Self { file };
         this.with_next_epoch()?;
         Ok(this)
     }
@@ -47,11 +51,12 @@ impl KeyFile {
     /// epoch is lost, and there are 2^20: so draw it last, when everything else is ready.
     ///
     /// # Errors
-    /// [`KeyError::EpochNotWritten`]; then there are no keys.
+    /// [`KeyError::EpochNotWritten`], and [`KeyError::Replaced`] if another program has replaced
+    /// one of the files since; then there are no keys.
     pub fn draw_epoch(mut self) -> Result<StaticKeys, KeyError> {
         self.record(self.with_next_epoch()?)?;
         Ok(StaticKeys {
-            peer_floor: self.recorded.peer,
+            peer_floor: self.file.recorded().peer,
             file: self,
             lanes_taken: BTreeSet::new(),
         })
@@ -59,22 +64,21 @@ impl KeyFile {
 
     /// The recorded epochs, with the next outbound one.
     fn with_next_epoch(&self) -> Result<Epochs, KeyError> {
-        if self.recorded.outbound == EPOCH_MAX {
+        let recorded = self.file.recorded();
+        if recorded.outbound == EPOCH_MAX {
             return Err(KeyError::EpochsUsedUp {
                 path: self.file.path.clone(),
             });
         }
         Ok(Epochs {
-            outbound: self.recorded.outbound + 1,
-            ..self.recorded
+            outbound: recorded.outbound + 1,
+            ..recorded
         })
     }
 
     /// Records epochs on the disk.
     fn record(&mut self, epochs: Epochs) -> Result<(), KeyError> {
-        write_epochs(&self.epoch_path, epochs)?;
-        self.recorded = epochs;
-        Ok(())
+        self.file.record(epochs)
     }
 
     /// The keys that a side sends with.
@@ -118,7 +122,7 @@ impl StaticKeys {
     /// The epoch for sending, from 1.
     #[must_use]
     pub fn outbound_epoch(&self) -> u32 {
-        self.file.recorded.outbound
+        self.file.file.recorded().outbound
     }
 
     /// The keys for sending in a lane.
@@ -140,8 +144,8 @@ impl StaticKeys {
     /// given keys again, of this epoch.
     ///
     /// # Errors
-    /// [`KeyError::EpochNotWritten`] or [`KeyError::EpochsUsedUp`]; the old epoch then stays in
-    /// use.
+    /// [`KeyError::EpochNotWritten`], [`KeyError::Replaced`] or [`KeyError::EpochsUsedUp`]; the old
+    /// epoch then stays in use.
     pub fn draw_epoch(&mut self) -> Result<u32, KeyError> {
         self.file.record(self.file.with_next_epoch()?)?;
         self.lanes_taken.clear();
@@ -181,7 +185,7 @@ impl StaticKeys {
     /// [`KeyError::EpochNotWritten`].
     pub fn record_peer_epoch(&mut self, epoch: u32) -> Result<(), KeyError> {
         let peer = epoch.min(EPOCH_MAX);
-        let recorded = self.file.recorded;
+        let recorded = self.file.file.recorded();
         if peer > recorded.peer {
             self.file.record(Epochs { peer, ..recorded })?;
         }

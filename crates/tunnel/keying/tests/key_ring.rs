@@ -175,7 +175,7 @@ fn spoiled_keys_receive_nothing_until_there_is_a_new_epoch() {
 
 #[test]
 fn either_source_gives_lanes_their_keys() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let paths = [folder.path().join("a"), folder.path().join("b")];
     create_pair(&paths[0], &paths[1]).unwrap();
     let from_file = paths.map(|path| Keys::from(StaticKeys::open(&path).unwrap()));

@@ -11,7 +11,7 @@ fn set_mode(path: &Path, mode: u32) {
 
 #[test]
 fn one_key_is_created_for_both_sides_and_only_its_owner() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let [one, other, third] = ["a", "b", "c"].map(|name| folder.path().join(name));
     create_ppk(&[&one, &other]).unwrap();
     create_ppk(&[&third]).unwrap();
@@ -27,7 +27,7 @@ fn one_key_is_created_for_both_sides_and_only_its_owner() {
 
 #[test]
 fn a_file_is_never_overwritten_and_never_left_incomplete() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let [one, other] = ["a", "b"].map(|name| folder.path().join(name));
     fs::write(&other, "mine").unwrap();
     let error = create_ppk(&[&one, &other]).unwrap_err();
@@ -43,7 +43,7 @@ fn a_file_is_never_overwritten_and_never_left_incomplete() {
 
 #[test]
 fn a_file_that_others_may_use_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let path = folder.path().join("alpha.ppk");
     create_ppk(&[&path]).unwrap();
     for mode in [0o640, 0o604, 0o660, 0o601] {
@@ -64,7 +64,7 @@ fn a_file_that_others_may_use_is_refused() {
 
 #[test]
 fn an_unreadable_file_is_reported() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let path = folder.path().join("alpha.ppk");
     let load = |path: &Path| PpkFile::load(path).unwrap_err().to_string();
     assert_eq!(
@@ -75,7 +75,7 @@ fn an_unreadable_file_is_reported() {
             path.display()
         )
     );
-    assert!(load(folder.path()).ends_with("it is not a file"));
+    assert!(load(folder.path()).ends_with("it is a folder, not a file"));
     let text = ppk_text().unwrap();
     let key = text
         .lines()

@@ -1,5 +1,6 @@
 //! Static keys on a real disk: across restarts, crashes and careless handling, no nonce can repeat.
 
+use guard::Insecure;
 use keying::{
     EPOCH_MAX, KeyError, LANES_MAX, SaKeys, Side, StaticKeys, create_pair, pair_texts, spi_of,
 };
@@ -21,7 +22,7 @@ struct Pair {
 
 impl Pair {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testing::folder().unwrap();
         let (a, b) = (folder.path().join("a.key"), folder.path().join("b.key"));
         create_pair(&a, &b).unwrap();
         Self { folder, a, b }
@@ -63,11 +64,15 @@ fn a_pair_created_in_memory_equals_one_created_in_files() {
     let pair = Pair::new();
     let texts = pair_texts().unwrap();
     let paths = ["a.key", "b.key"].map(|name| pair.folder.path().join("memory").join(name));
-    fs::create_dir(pair.folder.path().join("memory")).unwrap();
+    let memory = pair.folder.path().join("memory");
+    fs::create_dir(&memory).unwrap();
+    set_mode(&memory, 0o700);
     for (path, texts) in paths.iter().zip(&texts) {
         fs::write(path, texts.key.as_bytes()).unwrap();
-        fs::write(path.with_extension("key.epoch"), &texts.epochs).unwrap();
+        let epochs = path.with_extension("key.epoch");
+        fs::write(&epochs, &texts.epochs).unwrap();
         set_mode(path, 0o600);
+        set_mode(&epochs, 0o600);
         assert_eq!(
             texts.epochs,
             fs::read_to_string(pair.beside_a(".epoch")).unwrap()
@@ -166,6 +171,7 @@ fn no_key_is_handed_out_when_its_epoch_cannot_be_recorded() {
     let pair = Pair::new();
     let fresh = pair.beside_a(".epoch.new");
     fs::create_dir(&fresh).unwrap();
+    set_mode(&fresh, 0o700);
     let error = StaticKeys::open(&pair.a).unwrap_err();
     assert!(matches!(error, KeyError::EpochNotWritten { .. }), "{error}");
     assert!(error.to_string().contains("nonces could repeat"), "{error}");
@@ -253,6 +259,7 @@ fn an_unrecorded_peer_epoch_applies_at_once_and_is_recorded_later() {
     let fresh = pair.beside_a(".epoch.new");
     let mut a = StaticKeys::open(&pair.a).unwrap();
     fs::create_dir(&fresh).unwrap();
+    set_mode(&fresh, 0o700);
     assert!(matches!(
         a.note_peer_epoch(7),
         Err(KeyError::EpochNotWritten { .. })
@@ -302,7 +309,7 @@ fn epoch_files_that_others_could_replace_are_refused() {
         set_mode(folder, mode);
         let opened = StaticKeys::open(&pair.a);
         match opened {
-            Err(KeyError::FolderTooOpen { .. }) => assert!(is_refused, "{mode:o}"),
+            Err(KeyError::Insecure(Insecure::Writable { .. })) => assert!(is_refused, "{mode:o}"),
             Ok(_) => assert!(!is_refused, "{mode:o}"),
             Err(error) => panic!("{mode:o}: {error}"),
         }
@@ -323,7 +330,7 @@ fn epoch_files_that_others_could_replace_are_refused() {
         }
         let error = StaticKeys::open(&pair.a).unwrap_err();
         assert!(
-            matches!(error, KeyError::OwnedByStranger { uid: 4321, .. }),
+            matches!(error, KeyError::Insecure(Insecure::Owner { uid: 4321, .. })),
             "{error}"
         );
         chown(path, Some(0), None).unwrap();
@@ -371,7 +378,7 @@ fn an_invalid_key_file_is_refused_by_name() {
     let folder = StaticKeys::open(pair.folder.path())
         .unwrap_err()
         .to_string();
-    assert!(folder.contains("it is not a file"), "{folder}");
+    assert!(folder.contains("it is a folder, not a file"), "{folder}");
     let epoch_file = StaticKeys::open(&pair.beside_a(".epoch"))
         .unwrap_err()
         .to_string();

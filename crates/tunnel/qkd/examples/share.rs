@@ -51,11 +51,13 @@ fn client(argument: &str) -> Result<Kme, Box<dyn Error>> {
 async fn share(master: &Kme, slave: &Kme, request: &KeyRequest) -> Result<(), KmeError> {
     let status = master.status(slave.sae()).await?;
     println!(
-        "status: {} to {}, {} of {} keys of {} bits",
+        "status: {} to {}, {} of at most {} keys of {} bits",
         status.source_kme_id,
         status.target_kme_id,
         status.stored_key_count,
-        status.max_key_count,
+        status
+            .max_key_count
+            .map_or_else(|| "?".to_owned(), |most| most.to_string()),
         status.key_size
     );
     let sent = master.new_keys(slave.sae(), request).await?;

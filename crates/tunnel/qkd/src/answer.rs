@@ -2,11 +2,12 @@
 //!
 //! Performs no I/O; `channel` supplies the responses.
 
-use crate::error::{Failure, quoted};
+use crate::error::{Failure, beginning, quoted};
 use crate::key::QkdKey;
 use crate::types::{Error, KeyContainer, KeyRequest, Status};
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
+use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::time::Duration;
 use zeroize::Zeroizing;
@@ -30,8 +31,23 @@ impl Answer {
     ///
     /// # Errors
     /// The KME's refusal, or the defect of the response.
-    pub fn status(self) -> Result<Status, Failure> {
+    pub fn status(mut self) -> Result<Status, Failure> {
+        // A status holds no key, so that its values may be copied and quoted.
+        if self.status == 200
+            && let Ok(Value::Object(fields)) = serde_json::from_slice(&self.body)
+            && let Some(what) = wrong_field(&fields)
+        {
+            self.body.clear();
+            return Err(Failure::Garbage {
+                what: format!("it is not a status: {what}"),
+            });
+        }
         self.read("a status")
+    }
+
+    /// Whether the KME does not accept the method of the request.
+    pub(crate) const fn refuses_method(&self) -> bool {
+        self.status == 405
     }
 
     /// Parses the response to "Get key": the requested number of keys, of the requested size, with
@@ -164,6 +180,7 @@ impl Answer {
         match status {
             400 => Failure::BadRequest { detail },
             401 => Failure::Unauthorized { detail },
+            405 => Failure::Method { detail },
             503 => Failure::Unavailable {
                 detail,
                 retry_after: self.retry_after,
@@ -173,11 +190,14 @@ impl Answer {
     }
 
     /// The suffix for the status in an error text: message and details of the standard's error
-    /// object, otherwise the body's length and type. Other bodies are not quoted, since their
-    /// content is unknown.
+    /// object, otherwise the body's length and type and its beginning.
     fn detail(&self) -> String {
         let Ok(error) = serde_json::from_slice::<Error>(&self.body) else {
-            return format!(", {}", self.described());
+            let described = self.described();
+            return match beginning(&self.body) {
+                Some(beginning) => format!(", {described}: {beginning}"),
+                None => format!(", {described}"),
+            };
         };
         let mut detail = format!(": {}", quoted(&error.message));
         if let Some(details) = error.details.filter(|details| !details.is_empty()) {
@@ -195,6 +215,65 @@ impl Answer {
             (length, None) => format!("with {length} bytes of no content type"),
         }
     }
+}
+
+/// Names the first field of a status that has the wrong type or range: some KMEs write numbers as
+/// text.
+fn wrong_field(fields: &Map<String, Value>) -> Option<String> {
+    const TEXTS: [&str; 4] = [
+        "source_KME_ID",
+        "target_KME_ID",
+        "master_SAE_ID",
+        "slave_SAE_ID",
+    ];
+    const NUMBERS: [(&str, u64); 7] = [
+        ("key_size", u32::MAX as u64),
+        ("stored_key_count", u64::MAX),
+        ("max_key_count", u64::MAX),
+        ("max_key_per_request", u64::MAX),
+        ("max_key_size", u32::MAX as u64),
+        ("min_key_size", u32::MAX as u64),
+        ("max_SAE_ID_count", u64::MAX),
+    ];
+    let texts = TEXTS.iter().filter_map(|&name| {
+        let value = fields.get(name).filter(|value| !value.is_string())?;
+        Some(format!(
+            "`{name}` is {}, where a text is expected",
+            shown(value)
+        ))
+    });
+    let numbers = NUMBERS.iter().filter_map(|&(name, most)| {
+        let value = fields.get(name)?;
+        // `null` is an absent value.
+        if value.is_null() && name == "max_key_count" {
+            return None;
+        }
+        match value.as_u64() {
+            Some(number) if number <= most => None,
+            Some(number) => Some(format!("`{name}` is {number}, above {most}")),
+            None => Some(format!(
+                "`{name}` is {}, where a whole number is expected (a fault of the KME: report it to its maker)",
+                shown(value)
+            )),
+        }
+    });
+    texts.chain(numbers).next()
+}
+
+/// A JSON value for a message, truncated.
+fn shown(value: &Value) -> String {
+    const CHARS_MAX: usize = 60;
+    if let Some(text) = value.as_str() {
+        return format!("the text {}", quoted(text));
+    }
+    let text = value.to_string();
+    let beginning: String = text.chars().take(CHARS_MAX).collect();
+    let end = if beginning.len() < text.len() {
+        "…"
+    } else {
+        ""
+    };
+    format!("{}{end}", guard::visible(&beginning))
 }
 
 /// Whether the text is a UUID of any version: 8-4-4-4-12 hexadecimal digits (RFC 9562 §4).
@@ -246,225 +325,4 @@ fn plain(high: u8, low: u8) -> Option<u8> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::Value;
-
-    const ID: [&str; 3] = [
-        "bc490419-7d60-487f-adc1-4ddcc177c139",
-        "0a782fb5-3434-48fe-aa4d-14f41d46cf92",
-        "64a7e9a2-269c-4b2c-832c-5351f3ac5adb",
-    ];
-
-    fn answer(status: u16, body: &str) -> Answer {
-        Answer {
-            status,
-            content_type: Some("application/json".to_owned()),
-            location: None,
-            retry_after: None,
-            body: Zeroizing::new(body.as_bytes().to_vec()),
-        }
-    }
-
-    /// A container with keys of two bytes.
-    fn container(keys: &[(&str, &str)]) -> Answer {
-        let keys: Vec<_> = keys
-            .iter()
-            .map(|(id, key)| format!(r#"{{"key_ID":"{id}","key":"{key}"}}"#))
-            .collect();
-        answer(200, &format!(r#"{{"keys":[{}]}}"#, keys.join(",")))
-    }
-
-    fn ids(of: &[&str]) -> Vec<String> {
-        of.iter().map(|&id| id.to_owned()).collect()
-    }
-
-    #[track_caller]
-    fn refused<T: std::fmt::Debug>(result: Result<T, Failure>, expected: &str) {
-        let message = result.expect_err(expected).to_string();
-        assert!(message.contains(expected), "{message}");
-        assert!(!message.contains("AQI"), "a key: {message}");
-    }
-
-    #[test]
-    fn accepts_the_requested_keys() {
-        let request = KeyRequest::new(2, 16);
-        let keys = container(&[(ID[0], "AQI="), (ID[1], "AwQ=")])
-            .new_keys(&request)
-            .unwrap();
-        assert_eq!(
-            (keys[0].id.as_str(), &keys[0].key[..]),
-            (ID[0], &[1, 2][..])
-        );
-        assert_eq!(
-            (keys[1].id.as_str(), &keys[1].key[..]),
-            (ID[1], &[3, 4][..])
-        );
-        let one = container(&[(ID[0], "AQI=")]);
-        assert_eq!(one.new_keys(&KeyRequest::default()).unwrap().len(), 1);
-    }
-
-    #[test]
-    fn returns_keys_in_the_order_of_the_requested_ids() {
-        let upper = ID[2].to_uppercase();
-        let answer = container(&[(ID[1], "AwQ="), (&upper, "BQY="), (ID[0], "AQI=")]);
-        let keys = answer.keys_by_id(&ids(&ID)).unwrap();
-        let got: Vec<_> = keys
-            .iter()
-            .map(|key| (key.id.as_str(), key.key[0]))
-            .collect();
-        assert_eq!(got, [(ID[0], 1), (ID[1], 3), (ID[2], 5)]);
-    }
-
-    #[test]
-    fn rejects_keys_that_do_not_match_the_request() {
-        let two = KeyRequest::new(2, 16);
-        let one = KeyRequest::new(1, 16);
-        let new = |keys: &[(&str, &str)], request: &KeyRequest| container(keys).new_keys(request);
-        refused(new(&[(ID[0], "AQI=")], &two), "1 keys where 2");
-        refused(new(&[], &one), "0 keys where 1");
-        refused(
-            new(&[(ID[0], "AQI="), (ID[1], "AwQ=")], &one),
-            "2 keys where 1",
-        );
-        refused(new(&[(ID[0], "AQID")], &one), "has 24 bits, not 16");
-        refused(
-            new(&[(ID[0], "AQI="), (ID[1], "AQID")], &two),
-            "has 24 bits, not 16",
-        );
-        let unsized_two = KeyRequest {
-            number: Some(2),
-            ..KeyRequest::default()
-        };
-        refused(
-            new(&[(ID[0], "AQI="), (ID[1], "AQID")], &unsized_two),
-            "has 24 bits, not 16",
-        );
-        refused(new(&[(ID[0], "")], &KeyRequest::default()), "is empty");
-        refused(
-            new(&[(ID[0], "AQI="), (ID[0], "AwQ=")], &two),
-            "delivered twice",
-        );
-        let upper = ID[0].to_uppercase();
-        refused(
-            new(&[(ID[0], "AQI="), (&upper, "AwQ=")], &two),
-            "delivered twice",
-        );
-        for id in [
-            "",
-            "x",
-            &ID[0][1..],
-            &format!("{}0", ID[0]),
-            &ID[0].replace('-', "_"),
-        ] {
-            refused(new(&[(id, "AQI=")], &one), "not a UUID");
-        }
-        let by_id = |keys: &[(&str, &str)], of: &[&str]| container(keys).keys_by_id(&ids(of));
-        refused(by_id(&[(ID[1], "AQI=")], &ID[..1]), "was not requested");
-        refused(by_id(&[], &ID[..1]), "0 keys where 1");
-        refused(
-            by_id(&[(ID[0], "AQI="), (ID[0], "AQI=")], &ID[..2]),
-            "delivered twice",
-        );
-    }
-
-    #[test]
-    fn describes_a_malformed_response_without_quoting_it() {
-        let one = KeyRequest::default();
-        for (body, expected) in [
-            ("", "not a JSON object, without a body"),
-            ("<html>AQI=</html>", "not a JSON object, with 17 bytes of"),
-            ("{AQI=}", "not JSON, "),
-            (r#"{"keys":[{"key_ID":"#, "ends too early"),
-            ("[]", "not a JSON object"),
-            ("[[],null]", "not a JSON object"),
-            ("null", "not a JSON object"),
-            (r#""AQI=""#, "not a JSON object"),
-            (r#"{"keys":"AQI="}"#, "wrong type"),
-            (r#"{"keys":[{"key":"AQI="}]}"#, "missing field `key_ID`"),
-            (r#"{"key":"AQI="}"#, "missing field `keys`"),
-            (r#"{"keys":[{"key_ID":"x","key":["AQI="]}]}"#, "wrong type"),
-            (
-                r#"{"keys":[{"key_ID":"x","key":"AQI=-"}]}"#,
-                "a key is not base64",
-            ),
-            (r#"{"keys":[],"keys":["AQI="]}"#, "duplicate field `keys`"),
-            (r#"{"message":"AQI="}"#, "missing field `keys`"),
-        ] {
-            refused(answer(200, body).new_keys(&one), expected);
-        }
-        refused(answer(200, "{}").status(), "missing field `source_KME_ID`");
-        let deep = format!(r#"{{"keys":{}"#, "[".repeat(100_000));
-        assert!(answer(200, &deep).new_keys(&one).is_err());
-    }
-
-    #[test]
-    fn describes_refusals_of_the_standard_and_others() {
-        let one = KeyRequest::default();
-        let with_details = r#"{"message":"not all extension_mandatory parameters supported",
-            "details":[{"extension_mandatory_unsupported":"abc_route_type"}]}"#;
-        for (status, body, expected) in [
-            (
-                400,
-                r#"{"message":"size shall be a multiple of 8"}"#,
-                "status 400: \"size shall",
-            ),
-            (400, with_details, "abc_route_type"),
-            (400, "", "status 400, without a body"),
-            (400, r#"{"error":"AQI="}"#, "status 400, with 16 bytes of"),
-            (400, "<html>AQI=", "status 400, with 10 bytes of"),
-            (401, "", "register the SAE id"),
-            (
-                401,
-                r#"{"message":"no\u001b[31m"}"#,
-                r#"status 401: "no\u{1b}[31m""#,
-            ),
-            (
-                503,
-                r#"{"message":"no keys"}"#,
-                "cannot deliver now: status 503: \"no keys\"",
-            ),
-            (404, "<html>", "status 404, with 6 bytes of"),
-            (500, "", "does not define"),
-            (204, "", "status 204"),
-            (302, "", "redirects clients to nowhere (status 302"),
-        ] {
-            refused(answer(status, body).new_keys(&one), expected);
-        }
-        let mut redirect = answer(307, "");
-        redirect.location = Some("https://other.example/".to_owned());
-        refused(redirect.status(), "\"https://other.example/\"");
-    }
-
-    #[test]
-    fn decodes_needless_escapes_only() {
-        for text in [
-            r#"{"a":"b\/c\u002b\u002F\u003d"}"#,
-            r#""\\/\\u002b\u0022\u005c\n\ud83d\ude00""#,
-            r#""\u00e4\u0000""#,
-            r#"["\/\/","\u0041"]"#,
-        ] {
-            let mut plain = text.as_bytes().to_vec();
-            unescape(&mut plain);
-            let before: Value = serde_json::from_str(text).unwrap();
-            let after: Value = serde_json::from_slice(&plain).unwrap();
-            assert_eq!(before, after, "{text}");
-        }
-        let mut key = br#""AQ\/\u002B\u003D""#.to_vec();
-        unescape(&mut key);
-        assert_eq!(key.trim_ascii_end(), br#""AQ/+=""#);
-        for cut in [r#"\"#, r"\u", r"\u002", r"\u00zz", r"a\"] {
-            let mut bytes = cut.as_bytes().to_vec();
-            unescape(&mut bytes);
-            assert_eq!(bytes, cut.as_bytes());
-        }
-    }
-
-    #[test]
-    fn recognizes_a_uuid() {
-        assert!(is_uuid(ID[0]) && is_uuid(&ID[0].to_uppercase()));
-        assert!(!is_uuid("bc490419-7d60-487f-adc1-4ddcc177c13g"));
-        assert!(!is_uuid("bc490419x7d60x487fxadc1x4ddcc177c139"));
-        assert!(!is_uuid("{c490419-7d60-487f-adc1-4ddcc177c139"));
-    }
-}
+mod tests;

@@ -6,13 +6,15 @@ use crate::error::{Failure, KmeError, SetupError, quoted};
 use crate::key::QkdKey;
 use crate::ledger::Ledger;
 use crate::tls;
-use crate::types::{KeyId, KeyIds, KeyRequest, Status};
+use crate::types::{Extension, KeyId, KeyIds, KeyRequest, Status};
+use guard::Writers;
 use hyper::body::Bytes;
 use hyper::{Method, Uri};
 use rustls::pki_types::ServerName;
 use std::fmt::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -56,6 +58,8 @@ struct Inner {
     sae: String,
     channel: Channel,
     ledger: Mutex<Ledger>,
+    /// The KME answered a GET with status 405 and a POST with another.
+    posts_only: AtomicBool,
 }
 
 impl Kme {
@@ -64,6 +68,14 @@ impl Kme {
     /// # Errors
     /// [`SetupError`]: the invalid setting and the reason.
     pub fn new(setup: &Setup) -> Result<Self, SetupError> {
+        Self::new_for(setup, &Writers::of_process())
+    }
+
+    /// As [`new`](Self::new), where these users may have written the files.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn new_for(setup: &Setup, writers: &Writers) -> Result<Self, SetupError> {
         if let Err(what) = check_sae(&setup.sae) {
             return Err(SetupError::Sae {
                 id: quoted(&setup.sae),
@@ -74,7 +86,7 @@ impl Kme {
             return Err(SetupError::NoTimeout);
         }
         let (target, prefix) = target(&setup.url)?;
-        let config = tls::client_config(&setup.certificate, &setup.key, &setup.ca)?;
+        let config = tls::client_config(&setup.certificate, &setup.key, &setup.ca, writers)?;
         Ok(Self {
             inner: Arc::new(Inner {
                 base: format!("https://{}{prefix}", target.authority),
@@ -82,6 +94,7 @@ impl Kme {
                 sae: setup.sae.clone(),
                 channel: Channel::new(target, config, setup.timeout),
                 ledger: Mutex::new(Ledger::new()),
+                posts_only: AtomicBool::new(false),
             }),
         })
     }
@@ -112,7 +125,9 @@ impl Kme {
     pub async fn status(&self, slave: &str) -> Result<Status, KmeError> {
         let url = self.url_of(slave, "status")?;
         let failed = |failure| url.failed(failure);
-        let answer = self.get(&url, String::new()).await.map_err(failed)?;
+        let nothing = Extension::new();
+        let answer = self.get(&url, String::new(), &nothing).await;
+        let answer = answer.map_err(failed)?;
         let status = answer.status().map_err(failed)?;
         if status.master_sae_id != self.inner.sae {
             return Err(failed(Failure::WrongSae {
@@ -124,7 +139,7 @@ impl Kme {
     }
 
     /// "Get key": new keys, which `slave` can get from its KME by their IDs. Uses GET if the query
-    /// can express the request, otherwise POST.
+    /// can express the request and the KME accepts it, otherwise POST.
     ///
     /// # Errors
     /// [`KmeError`]; keys that the KME may have delivered are then discarded.
@@ -137,7 +152,7 @@ impl Kme {
         let failed = |failure| url.failed(failure);
         check_request(request).map_err(failed)?;
         let answer = if request.is_simple() {
-            self.get(&url, query_of(request)).await
+            self.get(&url, query_of(request), request).await
         } else {
             self.post(&url, request).await
         };
@@ -156,17 +171,17 @@ impl Kme {
         let url = self.url_of(master, "dec_keys")?;
         let failed = |failure| url.failed(failure);
         self.check_ids(ids).map_err(failed)?;
+        let key_ids = ids.iter().map(|id| KeyId {
+            key_id: id.clone(),
+            key_id_extension: None,
+        });
+        let request = KeyIds {
+            key_ids: key_ids.collect(),
+            key_ids_extension: None,
+        };
         let answer = if let [id] = ids {
-            self.get(&url, format!("?key_ID={id}")).await
+            self.get(&url, format!("?key_ID={id}"), &request).await
         } else {
-            let key_ids = ids.iter().map(|id| KeyId {
-                key_id: id.clone(),
-                key_id_extension: None,
-            });
-            let request = KeyIds {
-                key_ids: key_ids.collect(),
-                key_ids_extension: None,
-            };
             self.post(&url, &request).await
         };
         let keys = answer.and_then(|answer| answer.keys_by_id(ids));
@@ -211,13 +226,30 @@ impl Kme {
         ledger.unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn get(&self, url: &CallUrl<'_>, query: String) -> Result<Answer, Failure> {
+    /// Sends a GET; if the KME does not accept that method, a POST with `body`, the same request.
+    async fn get(
+        &self,
+        url: &CallUrl<'_>,
+        query: String,
+        body: &impl serde::Serialize,
+    ) -> Result<Answer, Failure> {
+        if self.inner.posts_only.load(Ordering::Relaxed) {
+            return self.post(url, body).await;
+        }
         let call = Call {
             method: Method::GET,
             path: format!("{}{}{query}", self.inner.prefix, url.path),
             body: Bytes::new(),
         };
-        self.inner.channel.call(&call).await
+        let answer = self.inner.channel.call(&call).await?;
+        if !answer.refuses_method() {
+            return Ok(answer);
+        }
+        let answer = self.post(url, body).await?;
+        if !answer.refuses_method() {
+            self.inner.posts_only.store(true, Ordering::Relaxed);
+        }
+        Ok(answer)
     }
 
     async fn post(

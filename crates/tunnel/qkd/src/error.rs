@@ -48,6 +48,9 @@ pub enum SetupError {
         /// Why.
         source: io::Error,
     },
+    /// Others could have written the file, which decides on trust.
+    #[error(transparent)]
+    Insecure(#[from] guard::Insecure),
     /// Users other than its owner may use the private key.
     #[error("private key {} has mode {mode:04o}: others than its owner may use it (chmod 600 {})",
         .path.display(), .path.display())]
@@ -176,6 +179,14 @@ pub enum Failure {
         /// When to retry (Retry-After).
         retry_after: Option<Duration>,
     },
+    /// Status 405 to each method that the call can use.
+    #[error(
+        "the KME accepts neither GET nor POST for this call: status 405{detail} (is the path before /api/v1/keys right?)"
+    )]
+    Method {
+        /// From the error in its body.
+        detail: String,
+    },
     /// Any other status than 200.
     #[error(
         "the KME answers with status {status}{detail}, which ETSI GS QKD 014 does not define (is this a KME, and the path before \
@@ -268,6 +279,64 @@ pub enum Failure {
     },
 }
 
+/// The beginning of a body that is not the standard's error object: on one line, without control
+/// characters, truncated, and without what may be a key. `None` for an empty one, for one that is
+/// no text, and for one that may be a key container.
+pub(crate) fn beginning(body: &[u8]) -> Option<String> {
+    // Longer than what is shown, since blanks are merged.
+    const BYTES_MAX: usize = 4 * QUOTED_CHARS_MAX;
+    let part = &body[..body.len().min(BYTES_MAX)];
+    let text = match std::str::from_utf8(part) {
+        Ok(text) => text,
+        // A character may be cut at the end.
+        Err(error) if error.error_len().is_none() => {
+            std::str::from_utf8(&part[..error.valid_up_to()]).ok()?
+        }
+        Err(_) => return None,
+    };
+    if body
+        .to_ascii_lowercase()
+        .windows(4)
+        .any(|four| four == b"\"key")
+    {
+        return None;
+    }
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = without_keys(&line);
+    let mut shown: String = guard::visible(&line)
+        .chars()
+        .take(QUOTED_CHARS_MAX)
+        .collect();
+    if line.chars().count() > QUOTED_CHARS_MAX || part.len() < body.len() {
+        shown.push('…');
+    }
+    (!line.is_empty()).then_some(shown)
+}
+
+/// Replaces each word that may be a key in base64 by `[…]`: those that end with padding, those of
+/// 12 characters with a digit or a plus sign, and those of 24 characters.
+fn without_keys(text: &str) -> String {
+    let is_base64 = |character: char| {
+        character.is_ascii_alphanumeric() || matches!(character, '+' | '/' | '=' | '_' | '-')
+    };
+    let may_be_key = |word: &str| {
+        let is_mixed = word.contains(|c: char| c.is_ascii_digit() || c == '+');
+        word.ends_with('=') || word.len() >= 24 || (word.len() >= 12 && is_mixed)
+    };
+    let mut rest = text;
+    let mut clean = String::new();
+    while !rest.is_empty() {
+        let begin = rest.find(is_base64).unwrap_or(rest.len());
+        let (before, from) = rest.split_at(begin);
+        let end = from.find(|c| !is_base64(c)).unwrap_or(from.len());
+        let (word, after) = from.split_at(end);
+        clean.push_str(before);
+        clean.push_str(if may_be_key(word) { "[…]" } else { word });
+        rest = after;
+    }
+    clean
+}
+
 /// Quotes foreign text for a message: control characters escaped, truncated.
 pub(crate) fn quoted(text: &str) -> String {
     match text.char_indices().nth(QUOTED_CHARS_MAX) {
@@ -285,6 +354,23 @@ mod tests {
         assert_eq!(quoted("a\n\u{1b}[31m\"b"), r#""a\n\u{1b}[31m\"b""#);
         let long = quoted(&"ä".repeat(500));
         assert_eq!(long.chars().count(), QUOTED_CHARS_MAX + 3);
+    }
+
+    #[test]
+    fn the_beginning_of_a_body_has_no_key() {
+        let shown = |body: &str| beginning(body.as_bytes());
+        let html = shown("<html>c2VjcmV0IGtleSE=</html>\n<p>Internal Server Error");
+        assert_eq!(
+            html.as_deref(),
+            Some("<html>[…]</html> <p>Internal Server Error")
+        );
+        assert_eq!(shown("AQI="), Some("[…]".to_owned()));
+        assert_eq!(shown(r#"{"Keys": [1]}"#), None);
+        assert_eq!(shown(" \n"), None);
+        let text = r#"{"detail": "no such SAE: gw2 at kme.example:8443"}"#;
+        assert_eq!(shown(text).as_deref(), Some(text));
+        let long = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldY";
+        assert_eq!(shown(long), Some("[…]".to_owned()));
     }
 
     #[test]

@@ -291,7 +291,7 @@ mod tests {
             slave_sae_id: String::new(),
             key_size: 256,
             stored_key_count: stored,
-            max_key_count: 1000,
+            max_key_count: None,
             max_key_per_request: per_request,
             max_key_size: 1024,
             min_key_size: 64,

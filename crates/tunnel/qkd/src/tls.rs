@@ -2,13 +2,13 @@
 //! files are read once.
 
 use crate::error::{Failure, SetupError, quoted};
+use guard::Writers;
 use rustls::client::Resumption;
 use rustls::crypto::aws_lc_rs::{self, kx_group};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{AlertDescription, CertificateError, ClientConfig, RootCertStore};
 use std::error::Error;
-use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -33,9 +33,11 @@ pub(crate) fn client_config(
     certificate: &Path,
     key: &Path,
     ca: &Path,
+    writers: &Writers,
 ) -> Result<ClientConfig, SetupError> {
-    let roots = roots(ca)?;
-    let chain = certificates(certificate)?;
+    let writers = Some(writers);
+    let roots = roots(ca, writers)?;
+    let chain = certificates(certificate, writers)?;
     let mut provider = aws_lc_rs::default_provider();
     provider.kx_groups = vec![
         kx_group::X25519MLKEM768,
@@ -47,7 +49,7 @@ pub(crate) fn client_config(
         .with_safe_default_protocol_versions()
         .expect("the provider has suites of both versions")
         .with_root_certificates(roots)
-        .with_client_auth_cert(chain, private_key(key)?)
+        .with_client_auth_cert(chain, private_key(key, writers)?)
         .map_err(|error| SetupError::Pair {
             certificate: certificate.to_owned(),
             key: key.to_owned(),
@@ -58,9 +60,9 @@ pub(crate) fn client_config(
 }
 
 /// The certificates of a file as those of authorities.
-pub(crate) fn roots(ca: &Path) -> Result<RootCertStore, SetupError> {
+pub(crate) fn roots(ca: &Path, writers: Option<&Writers>) -> Result<RootCertStore, SetupError> {
     let mut roots = RootCertStore::empty();
-    for authority in certificates(ca)? {
+    for authority in certificates(ca, writers)? {
         roots
             .add(authority)
             .map_err(|error| no_authority(ca, &error))?;
@@ -85,8 +87,11 @@ fn pair_problem(error: &rustls::Error) -> String {
     }
 }
 
-pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, SetupError> {
-    let text = read(path, None)?;
+pub(crate) fn certificates(
+    path: &Path,
+    writers: Option<&Writers>,
+) -> Result<Vec<CertificateDer<'static>>, SetupError> {
+    let text = read(path, None, writers)?;
     let bad = |what: &str| SetupError::Pem {
         path: path.to_owned(),
         what: what.to_owned(),
@@ -102,8 +107,11 @@ pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
     Ok(found)
 }
 
-pub(crate) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, SetupError> {
-    let text = read(path, Some(KEY_FORBIDDEN))?;
+pub(crate) fn private_key(
+    path: &Path,
+    writers: Option<&Writers>,
+) -> Result<PrivateKeyDer<'static>, SetupError> {
+    let text = read(path, Some(KEY_FORBIDDEN), writers)?;
     // The parser's own error may quote a line of the file.
     PrivateKeyDer::from_pem_slice(&text).map_err(|_| SetupError::Pem {
         path: path.to_owned(),
@@ -113,16 +121,20 @@ pub(crate) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, SetupEr
 }
 
 /// Reads the complete file into memory that is wiped when dropped. Rejects a file with `forbidden`
-/// mode bits.
-fn read(path: &Path, forbidden: Option<u32>) -> Result<Zeroizing<Vec<u8>>, SetupError> {
+/// mode bits, and one that others than `writers` could have written.
+fn read(
+    path: &Path,
+    forbidden: Option<u32>,
+    writers: Option<&Writers>,
+) -> Result<Zeroizing<Vec<u8>>, SetupError> {
     let not_read = |source| SetupError::NotRead {
         path: path.to_owned(),
         source,
     };
-    let mut file = File::open(path).map_err(not_read)?;
+    let mut file = guard::open_regular(path).map_err(not_read)?;
     let metadata = file.metadata().map_err(not_read)?;
-    if !metadata.is_file() {
-        return Err(not_read(io::Error::other("it is not a file")));
+    if let Some(writers) = writers {
+        writers.check(path)?;
     }
     if forbidden.is_some_and(|forbidden| metadata.mode() & forbidden != 0) {
         return Err(SetupError::TooOpen {
@@ -277,7 +289,7 @@ mod tests {
     fn rejects_a_private_key_that_others_may_read() {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::set_permissions(file.path(), fs::Permissions::from_mode(0o640)).unwrap();
-        let error = private_key(file.path()).unwrap_err();
+        let error = private_key(file.path(), None).unwrap_err();
         assert!(
             error.to_string().contains("mode 0640") && error.to_string().contains("chmod 600"),
             "{error}"
@@ -298,17 +310,17 @@ mod tests {
             ),
         ] {
             fs::write(path, text).unwrap();
-            let error = certificates(path).unwrap_err().to_string();
+            let error = certificates(path, None).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
         }
         fs::write(path, "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n").unwrap();
-        let error = private_key(path).unwrap_err().to_string();
+        let error = private_key(path, None).unwrap_err().to_string();
         assert!(error.contains("holds no private key"), "{error}");
         assert!(!error.contains("c2V"), "{error}");
         fs::write(path, vec![b'a'; FILE_BYTES_MAX + 1]).unwrap();
-        let error = certificates(path).unwrap_err().to_string();
+        let error = certificates(path, None).unwrap_err().to_string();
         assert!(error.contains("right file"), "{error}");
-        let error = certificates(Path::new("/")).unwrap_err().to_string();
+        let error = certificates(Path::new("/"), None).unwrap_err().to_string();
         assert!(error.contains("not a file"), "{error}");
     }
 }

@@ -34,8 +34,9 @@ pub struct Status {
     pub key_size: u32,
     /// Number of keys that the KME has stored.
     pub stored_key_count: u64,
-    /// Maximum number of stored keys.
-    pub max_key_count: u64,
+    /// Maximum number of stored keys. The standard requires it, and some KMEs leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_key_count: Option<u64>,
     /// Maximum number of keys per request.
     pub max_key_per_request: u64,
     /// Maximum size of a key in bits.

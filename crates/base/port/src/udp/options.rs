@@ -1,6 +1,6 @@
 //! Socket options of a lane.
 
-use crate::kernel::{option, set_option, set_receive_buffer, set_send_buffer};
+use crate::kernel::{set_option, set_receive_buffer, set_send_buffer};
 use socket2::Socket;
 use std::io;
 use std::net::SocketAddr;
@@ -60,14 +60,4 @@ pub(super) fn receive_tos(socket: &Socket, local: SocketAddr, mixed: bool) -> io
 /// Makes the kernel deliver trains.
 pub(super) fn receive_trains(socket: &Socket) -> io::Result<()> {
     set_option(socket, libc::SOL_UDP, libc::UDP_GRO, &1)
-}
-
-/// The MTU of a connected socket's route to `peer`.
-pub(super) fn path_mtu(socket: &Socket, peer: SocketAddr) -> io::Result<usize> {
-    let mtu: libc::c_int = if peer.is_ipv4() {
-        option(socket, libc::IPPROTO_IP, libc::IP_MTU)?
-    } else {
-        option(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU)?
-    };
-    Ok(usize::try_from(mtu).unwrap_or(0))
 }

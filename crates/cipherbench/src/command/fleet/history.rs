@@ -1,11 +1,13 @@
 //! `cipherbench fleet history`: the course of a cell over the runs of the archive.
 
 use super::pooled::{Pooled, parts};
+use super::status::visible_json;
 use super::{failure, labels};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use compare::{Difference, Shift, of_surroundings, shifts};
-use fleet::{Access, Fleet, FleetError, Point};
+use fleet::{Access, Figure, Fleet, FleetError, Point};
+use guard::visible;
 use journal::time::utc;
 use serde_json::{Value, json};
 use stats::Quantity;
@@ -16,8 +18,8 @@ use units::human::counted;
 /// The last runs, which are always listed.
 pub(super) const LAST: usize = 20;
 
-/// A run and the value there.
-type Valued<'a> = (&'a Point, f64);
+/// A run and the figure there.
+type Valued<'a> = (&'a Point, &'a Figure);
 
 /// A quantity of the cell over all runs that have it.
 pub(super) struct Series<'a> {
@@ -72,7 +74,8 @@ pub(super) fn history(access: &Access, cell: Option<&str>, as_json: bool) -> Res
     });
     let Some(text) = text.map_err(failure)? else {
         let text = format!(
-            "no run of the fleet has a cell {cell}\nhelp: `cipherbench fleet history` lists the cells"
+            "no run of the fleet has a cell {}\nhelp: `cipherbench fleet history` lists the cells",
+            visible(cell)
         );
         return Err(Failure::new(Exit::Usage, text));
     };
@@ -85,7 +88,7 @@ fn list_cells(access: &Access) -> Result<Exit, Failure> {
     let lines: String = cells
         .map_err(failure)?
         .iter()
-        .map(|cell| format!("{cell}\n"))
+        .map(|cell| format!("{}\n", visible(cell)))
         .collect();
     output::stdout(&lines)?;
     Ok(Exit::Done)
@@ -99,8 +102,16 @@ pub(super) async fn series<'a>(
     let mut all = by_quantity(points);
     for series in &mut all {
         for (shift, differences) in &mut series.shifts {
-            let [before, after] = [shift.at - 1, shift.at].map(|at| series.points[at].0);
-            *differences = between(fleet, before, after).await?;
+            // A change has two runs on each side at least.
+            let point = |at: usize| series.points.get(at).map(|(point, _)| *point);
+            let nearest = (point(shift.at - 1), point(shift.at));
+            let next = (shift.at.checked_sub(2).and_then(point), point(shift.at + 1));
+            if let (Some(before), Some(after)) = nearest {
+                *differences = between(fleet, before, after).await?;
+            }
+            if let (Some(before), Some(after)) = next {
+                retain_lasting(differences, &between(fleet, before, after).await?);
+            }
         }
     }
     Ok(all)
@@ -113,7 +124,7 @@ fn by_quantity(points: &[Point]) -> Vec<Series<'_>> {
             by_key
                 .entry((&figure.key, figure.load_percent))
                 .or_default()
-                .push((point, figure.value));
+                .push((point, figure));
         }
     }
     let known = by_key
@@ -121,7 +132,7 @@ fn by_quantity(points: &[Point]) -> Vec<Series<'_>> {
         .filter_map(|((key, load_percent), points)| {
             // One of a later version is left out.
             let quantity = Quantity::ALL.into_iter().find(|known| known.key() == key)?;
-            let values: Vec<f64> = points.iter().map(|(_, value)| *value).collect();
+            let values: Vec<f64> = points.iter().map(|(_, figure)| figure.value).collect();
             let shifts = shifts(&values).into_iter();
             Some(Series {
                 quantity,
@@ -151,10 +162,17 @@ async fn between(
     Ok(all)
 }
 
+/// Keeps the differences that the next two runs, one on each side of the change, show too: labs
+/// that take turns differ at every run, and explain no change.
+fn retain_lasting(differences: &mut Vec<Difference>, next: &[Difference]) {
+    let of = |one: &Difference| (one.what.clone(), one.base.clone(), one.other.clone());
+    differences.retain(|one| next.iter().any(|other| of(other) == of(one)));
+}
+
 type WithPooled<'a> = (&'a Series<'a>, &'a Vec<Pooled>);
 
 fn in_words(cell: &str, all: &[WithPooled<'_>]) -> String {
-    let mut text = format!("{cell}\n");
+    let mut text = format!("{}\n", visible(cell));
     for (series, pooled) in all {
         let count = series.points.len();
         let _ = writeln!(
@@ -171,7 +189,7 @@ fn in_words(cell: &str, all: &[WithPooled<'_>]) -> String {
             let _ = writeln!(text, "  from run {} on, {}", part.from + 1, part.in_words());
         }
         let mut left_out = 0;
-        for (at, (point, value)) in series.points.iter().enumerate() {
+        for (at, (point, figure)) in series.points.iter().enumerate() {
             let shift = series.shifts.iter().find(|(shift, _)| shift.at == at);
             let is_before = series.shifts.iter().any(|(shift, _)| shift.at == at + 1);
             if shift.is_none() && !is_before && at + LAST < count {
@@ -189,10 +207,10 @@ fn in_words(cell: &str, all: &[WithPooled<'_>]) -> String {
                 text,
                 "  {} {} in {}{}: {}",
                 archived(point),
-                point.job,
-                point.lab,
+                visible(&point.job),
+                visible(&point.lab),
                 labels(&point.labels),
-                series.quantity.print(*value)
+                series.quantity.print(figure.value)
             );
         }
     }
@@ -205,7 +223,9 @@ fn shift_in_words(quantity: Quantity, shift: &Shift, differences: &[Difference])
         let _ = writeln!(
             text,
             "      {}: {} -> {}",
-            difference.what, difference.base, difference.other
+            visible(&difference.what),
+            visible(&difference.base),
+            visible(&difference.other)
         );
     }
     if differences.is_empty() {
@@ -245,7 +265,7 @@ fn in_json(cell: &str, all: &[WithPooled<'_>]) -> String {
             let points: Vec<Value> = series
                 .points
                 .iter()
-                .map(|(point, value)| json!({ "job": point.job, "archived_utc": archived(point), "lab": point.lab, "labels": point.labels, "value": value }))
+                .map(|(point, figure)| json!({ "job": point.job, "archived_utc": archived(point), "lab": point.lab, "labels": point.labels, "value": figure.value, "repeats": figure.repeats, "spread": figure.spread }))
                 .collect();
             let shifts: Vec<Value> = series
                 .shifts
@@ -255,5 +275,25 @@ fn in_json(cell: &str, all: &[WithPooled<'_>]) -> String {
             json!({ "key": series.quantity.key(), "load_percent": series.load_percent, "points": points, "shifts": shifts, "pooled": pooled })
         })
         .collect();
-    format!("{}\n", json!({ "cell": cell, "series": series }))
+    let course = json!({ "cell": cell, "series": series });
+    format!("{}\n", visible_json(&course.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labs_that_take_turns_explain_no_change_and_new_firmware_does() {
+        let run =
+            |lab: &str, firmware: &str| json!({ "lab": lab, "labels": { "firmware": firmware } });
+        // One, two | one, two, and the change between them.
+        let (first, second) = (run("one", "1"), run("two", "1"));
+        let (third, fourth) = (run("one", "2"), run("two", "2"));
+        let mut found = of_surroundings(&second, &third);
+        assert_eq!(found.len(), 2);
+        retain_lasting(&mut found, &of_surroundings(&first, &fourth));
+        let what: Vec<&str> = found.iter().map(|one| one.what.as_str()).collect();
+        assert_eq!(what, ["labels.firmware"]);
+    }
 }

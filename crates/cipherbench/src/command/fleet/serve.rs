@@ -7,7 +7,11 @@
 //! One loop renders pages, one at a time, however many browsers ask. A page that is open gets its
 //! content anew when something changed.
 
+mod cells;
+mod lists;
 mod pages;
+mod parts;
+mod refuse;
 
 use super::cache::cached;
 use super::{failure, stop_channel};
@@ -15,18 +19,23 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use axum::Router;
 use axum::extract::{Path, Request, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST};
-use axum::http::{HeaderName, StatusCode};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
+};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use fleet::{Access, Fleet, Overview, watch};
 use futures_util::stream::{self, Stream};
+use guard::visible_lines;
 use pages::Page;
+use refuse::refusal;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -37,6 +46,14 @@ const STYLE: &str = include_str!("serve/page.css");
 /// The browser refuses whatever does not come from this server.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
+/// The same of a report, whose style and script are in the page.
+static REPORT_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
+    let policy = format!(
+        "{}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        report::PAGE_POLICY
+    );
+    HeaderValue::from_str(&policy).unwrap_or_else(|error| unreachable!("{policy}: {error}"))
+});
 /// After a change, until a page is rendered anew: several come at once.
 const SETTLE: Duration = Duration::from_millis(300);
 /// Without a change a page is rendered anew after this: a lab that is not heard of is no change.
@@ -51,14 +68,19 @@ type Asked = (Page, oneshot::Sender<String>);
 
 struct Site {
     access: Access,
-    listen: SocketAddr,
+    /// Names by which browsers may ask, besides addresses and `localhost`.
+    names: Vec<String>,
     overview: Arc<Overview>,
     render: mpsc::Sender<Asked>,
     open: Arc<Semaphore>,
     reports: Semaphore,
 }
 
-pub(super) fn serve(access: &Access, listen: SocketAddr) -> Result<Exit, Failure> {
+pub(super) fn serve(
+    access: &Access,
+    listen: SocketAddr,
+    names: &[String],
+) -> Result<Exit, Failure> {
     let mut stop = stop_channel()?;
     fleet::run(async {
         let fleet = Fleet::connect(access).await.map_err(failure)?;
@@ -75,7 +97,7 @@ pub(super) fn serve(access: &Access, listen: SocketAddr) -> Result<Exit, Failure
         let (render, mut asked) = mpsc::channel::<Asked>(OPEN_MAX);
         let site = Arc::new(Site {
             access: access.clone(),
-            listen,
+            names: names.to_vec(),
             overview: Arc::clone(&overview),
             render,
             open: Arc::new(Semaphore::new(OPEN_MAX)),
@@ -101,7 +123,6 @@ pub(super) fn serve(access: &Access, listen: SocketAddr) -> Result<Exit, Failure
 fn router(site: Arc<Site>) -> Router {
     let fixed =
         |kind: &'static str, text: String| get(async move || ([(CONTENT_TYPE, kind)], text));
-    let style = format!("{}{STYLE}", report::STYLES.concat());
     Router::new()
         .route("/", get(async |site| page(site, Page::Overview).await))
         .route("/cells", get(async |site| page(site, Page::Cells).await))
@@ -116,49 +137,54 @@ fn router(site: Arc<Site>) -> Router {
             get(async |site, Path(id): Path<String>| live(site, Page::Cell(id))),
         )
         .route("/run/{job}", get(run))
-        .route("/page.css", fixed("text/css", style))
+        .route("/page.css", fixed("text/css", style()))
         .route("/page.js", fixed("text/javascript", SCRIPT.to_owned()))
-        .layer(middleware::from_fn_with_state(Arc::clone(&site), guard))
+        .layer(middleware::from_fn_with_state(Arc::clone(&site), answer))
         .with_state(site)
 }
 
-/// Answers only who asks for this address, so that a page from elsewhere whose name was turned to
-/// this machine (DNS rebinding) reads nothing.
-async fn guard(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
-    let host = request
-        .headers()
-        .get(HOST)
-        .and_then(|host| host.to_str().ok());
-    let name = host.map(|host| match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|c| c.is_ascii_digit()) => name,
-        _ => host,
-    });
-    let is_local = matches!(name, Some("localhost" | "127.0.0.1" | "[::1]"));
-    let is_address = name.is_some_and(|name| {
-        name.trim_matches(['[', ']'])
-            .parse::<std::net::IpAddr>()
-            .is_ok()
-    });
-    if !is_local && !is_address && site.listen.ip().is_loopback() {
-        return (
-            StatusCode::MISDIRECTED_REQUEST,
-            "ask for http://localhost\n",
-        )
-            .into_response();
-    }
-    next.run(request).await
+/// Of every page.
+fn style() -> String {
+    format!("{}{STYLE}", report::STYLES.concat())
 }
 
-/// For every page but reports, which have a policy of their own.
-const HEADERS: [(HeaderName, &str); 2] = [
+/// Answers a request that [`refusal`] lets pass, with the headers of every answer.
+async fn answer(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
+    let refused = refusal(&site.names, request.method(), request.headers());
+    let mut response = match refused {
+        Some(refused) => refused.into_response(),
+        None => next.run(request).await,
+    };
+    for (name, value) in HEADERS {
+        let headers = response.headers_mut();
+        headers
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// Of every answer; a report has a policy of its own.
+const HEADERS: [(HeaderName, &str); 7] = [
     (CONTENT_SECURITY_POLICY, POLICY),
     (CACHE_CONTROL, "no-store"),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (X_FRAME_OPTIONS, "DENY"),
+    (REFERRER_POLICY, "no-referrer"),
+    (
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    ),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    ),
 ];
 
 async fn page(State(site): State<Arc<Site>>, page: Page) -> Response {
     let shell = page.shell(&site.access.url);
     match site.content(&page).await {
-        Some(content) => (HEADERS, Html(shell.around(&content))).into_response(),
+        Some(content) => Html(shell.around(&content)).into_response(),
         None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }
 }
@@ -191,7 +217,7 @@ fn live(
             loop {
                 let content = site.content(&page).await?;
                 if content != shown {
-                    let event = Event::default().data(&content);
+                    let event = Event::default().data(visible_lines(&content));
                     return Some((Ok(event), (site, page, changes, content, place)));
                 }
                 changed(&mut changes).await;
@@ -220,11 +246,15 @@ async fn run(State(site): State<Arc<Site>>, Path(job): Path<String>) -> Response
         Ok(report::build(&journal).html)
     };
     match tokio::task::spawn_blocking(render).await {
-        Ok(Ok(html)) => Html(html).into_response(),
+        Ok(Ok(html)) => (
+            [(CONTENT_SECURITY_POLICY, REPORT_POLICY.clone())],
+            Html(html),
+        )
+            .into_response(),
         Ok(Err(failure)) => {
             let shell = pages::missing(&site.access.url, &name);
-            let content = pages::sentence(&failure.to_string()).into_string();
-            (StatusCode::NOT_FOUND, HEADERS, Html(shell.around(&content))).into_response()
+            let content = parts::sentence(&failure.to_string()).into_string();
+            (StatusCode::NOT_FOUND, Html(shell.around(&content))).into_response()
         }
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }

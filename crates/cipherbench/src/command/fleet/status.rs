@@ -4,6 +4,8 @@ use super::{failure, labels, stop_channel, unknown};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use fleet::{Access, Change, Fleet, Job, LabOffer, Listing, Progress, Record, Row, State};
+use guard::{visible, visible_lines};
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::time::Duration;
 use units::human::counted;
@@ -15,9 +17,11 @@ pub(super) fn status(access: &Access, json: bool, all: bool) -> Result<Exit, Fai
     let found = fleet::run(async {
         let fleet = Fleet::connect(access).await?;
         let listing = fleet.list((!all).then_some(ENDED)).await?;
-        Ok((fleet.offers().await?, fleet.repeats().await?, listing))
+        let (offers, repeats) = (fleet.offers().await?, fleet.repeats().await?);
+        Ok((offers, repeats, listing, fleet.unreadable()))
     });
-    let (offers, repeats, listing) = found.map_err(failure)?;
+    let (offers, repeats, listing, unreadable) = found.map_err(failure)?;
+    output::warn(&unreadable);
     let text = match json {
         true => {
             let jobs: Vec<_> = listing
@@ -29,10 +33,15 @@ pub(super) fn status(access: &Access, json: bool, all: bool) -> Result<Exit, Fai
                 .iter()
                 .map(|job| serde_json::json!({ "job": job.id, "campaign": job.name, "by": job.by, "every_s": job.every }))
                 .collect();
-            format!(
-                "{}\n",
-                serde_json::json!({ "labs": offers, "repeats": repeated, "jobs": jobs, "left_out": listing.left_out })
-            )
+            let unreadable: Vec<_> = unreadable
+                .iter()
+                .map(|entry| serde_json::json!({ "bucket": entry.bucket, "key": entry.key, "reason": entry.reason }))
+                .collect();
+            let status = serde_json::json!({
+                "labs": offers, "repeats": repeated, "jobs": jobs, "left_out": listing.left_out,
+                "unreadable": unreadable,
+            });
+            format!("{}\n", visible_json(&status.to_string()))
         }
         false => in_words(&offers, &repeats, &listing),
     };
@@ -50,7 +59,7 @@ pub(super) fn watch(access: &Access, until_done: bool) -> Result<Exit, Failure> 
                 printed = output::stdout(&line(job, state));
             }
             Change::Progress(job, progress) if printed.is_ok() => {
-                printed = output::stdout(&format!("{job} {}\n", how_far(progress)));
+                printed = output::stdout(&format!("{} {}\n", visible(job), how_far(progress)));
             }
             Change::Job(..) | Change::Progress(..) => {}
             Change::Away(reason) => output::stderr(&format!("{reason}\n")),
@@ -68,7 +77,7 @@ pub(super) fn records(access: &Access, job: &str) -> Result<Exit, Failure> {
     let mut printed = Ok(());
     let see = |record: Record| {
         if printed.is_ok() {
-            printed = output::stdout(&format!("{}\n", record.text));
+            printed = output::stdout(&format!("{}\n", visible_json(&record.text)));
         }
     };
     let followed = fleet::run(async {
@@ -83,10 +92,30 @@ pub(super) fn records(access: &Access, job: &str) -> Result<Exit, Failure> {
     }
 }
 
+/// JSON whose strings have no character that a terminal obeys: it says the same with escapes.
+pub(super) fn visible_json(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        match visible(c.encode_utf8(&mut [0; 4])) {
+            // None of these is beyond the first 65536 characters.
+            Cow::Owned(_) => {
+                let _ = write!(text, "\\u{:04x}", u32::from(c));
+            }
+            Cow::Borrowed(_) => text.push(c),
+        }
+    }
+    text
+}
+
 /// How far a run is: `3 of 20 trials, last CELL #2: measured`.
 pub(super) fn how_far(progress: &Progress) -> String {
     let last = progress.last.as_ref().map_or_else(String::new, |last| {
-        format!(", last {} #{}: {}", last.cell, last.repeat, last.outcome)
+        format!(
+            ", last {} #{}: {}",
+            visible(&last.cell),
+            last.repeat,
+            visible(&last.outcome)
+        )
     });
     format!("{} of {} trials{last}", progress.done, progress.planned)
 }
@@ -98,21 +127,23 @@ fn in_words(offers: &[LabOffer], repeats: &[Job], listing: &Listing) -> String {
     }
     for offer in offers {
         let labels = labels(&offer.labels);
-        let job = offer
-            .job
-            .as_ref()
-            .map_or_else(|| "idle".to_owned(), |job| format!("runs {job}"));
+        let job = offer.job.as_ref().map_or_else(
+            || idle(offer).to_owned(),
+            |job| format!("runs {}", visible(job)),
+        );
         let progress = offer.progress.as_ref().map(how_far);
         let progress = progress.map_or_else(String::new, |far| format!(", {far}"));
         let _ = writeln!(
             text,
             "lab {} ({}{labels}): {job}{progress}",
-            offer.lab, offer.agent
+            visible(&offer.lab),
+            visible(&offer.agent)
         );
     }
     for job in repeats {
         let period = units::time::print(Duration::from_secs(job.every.unwrap_or_default()));
-        let _ = writeln!(text, "{} {} is repeated every {period}", job.id, job.name);
+        let name = visible(&job.name);
+        let _ = writeln!(text, "{} {name} is repeated every {period}", job.id);
     }
     if listing.left_out > 0 {
         let left_out = counted(listing.left_out as u64, "job");
@@ -125,13 +156,14 @@ fn in_words(offers: &[LabOffer], repeats: &[Job], listing: &Listing) -> String {
         job,
         state,
         misfits,
+        ..
     } in &listing.rows
     {
         match state {
             State::Queued { .. } if !misfits.is_empty() => {
                 let reasons: Vec<_> = misfits
                     .iter()
-                    .map(|(lab, reason)| format!("not in {lab}: {reason}"))
+                    .map(|(lab, reason)| format!("not in {}: {}", visible(lab), indented(reason)))
                     .collect();
                 let _ = writeln!(
                     text,
@@ -146,13 +178,119 @@ fn in_words(offers: &[LabOffer], repeats: &[Job], listing: &Listing) -> String {
     text
 }
 
+/// What a lab without a job does.
+pub(super) const fn idle(offer: &LabOffer) -> &'static str {
+    match offer.waits {
+        true => "waits while another lab of its machine is measured",
+        false => "idle",
+    }
+}
+
+/// A reason of several lines, none of which looks like a line of the list.
+fn indented(reason: &str) -> String {
+    visible_lines(reason).replace('\n', "\n    ")
+}
+
 /// A job and how far it is, as a line.
 fn line(job: &Job, state: &State) -> String {
     let more = match state {
-        State::Running(held) => format!(" in {}, attempt {}", held.lab, held.attempt),
-        State::Done { held, exit } => format!(" in {}, exit code {exit}", held.lab),
-        State::Parked { reason } => format!(": {reason}"),
+        State::Running(held) => {
+            format!(" in {}, attempt {}", visible(&held.lab), held.attempt)
+        }
+        State::Done { held, exit } => {
+            format!(" in {}, exit code {exit}", visible(&held.lab))
+        }
+        State::Parked { reason } => format!(": {}", indented(reason)),
         State::Queued { .. } | State::Cancelled => String::new(),
     };
-    format!("{} {} {}{more}\n", job.id, job.name, state.word())
+    let name = visible(&job.name);
+    format!("{} {name} {}{more}\n", job.id, state.word())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fleet::{Held, LastTrial, Selector};
+    use std::collections::BTreeMap;
+
+    /// Clears the screen, begins a line of its own, and turns the order of what follows.
+    const HOSTILE: &str = "x\u{1b}[2J\r\n7 fine.yaml done in lab\u{202e}\u{9b}31m";
+
+    #[test]
+    fn texts_of_others_are_no_commands_to_a_terminal_and_no_lines_of_the_list() {
+        let hostile = || HOSTILE.to_owned();
+        let job = Job {
+            id: "1".to_owned(),
+            name: hostile(),
+            campaign: String::new(),
+            quick: false,
+            selector: Selector::default(),
+            priority: 0,
+            labels: BTreeMap::new(),
+            by: hostile(),
+            every: Some(60),
+            period: None,
+            signature: None,
+        };
+        let progress = Progress {
+            done: 1,
+            planned: 2,
+            last: Some(LastTrial {
+                cell: hostile(),
+                repeat: 1,
+                outcome: hostile(),
+            }),
+        };
+        let offer = LabOffer {
+            lab: hostile(),
+            agent: hostile(),
+            incarnation: String::new(),
+            labels: BTreeMap::from([(hostile(), hostile())]),
+            job: Some(hostile()),
+            waits: false,
+            progress: Some(progress),
+            beats: 1,
+        };
+        let held = Held {
+            lab: hostile(),
+            agent: hostile(),
+            attempt: 1,
+        };
+        let queued = State::Queued {
+            attempts: 0,
+            priority: 0,
+        };
+        let states = [
+            queued,
+            State::Running(held.clone()),
+            State::Done { held, exit: 0 },
+            State::Parked { reason: hostile() },
+        ];
+        let rows = states.map(|state| Row {
+            job: job.clone(),
+            submitted_at: 0,
+            state,
+            since: 0,
+            misfits: BTreeMap::from([(hostile(), hostile())]),
+        });
+        let listing = Listing {
+            rows: rows.into(),
+            left_out: 0,
+        };
+        let text = in_words(&[offer], &[job], &listing);
+        let shown = text.replace('\n', "");
+        assert_eq!(visible(&shown), shown);
+        assert!(!text.lines().any(|line| line.starts_with('7')), "{text}");
+    }
+
+    #[test]
+    fn json_for_a_terminal_says_the_same() {
+        let value = serde_json::json!({ HOSTILE: [HOSTILE, "ü\u{feff}", "\u{7f}"] });
+        let text = visible_json(&value.to_string());
+        assert_eq!(visible(&text), text);
+        let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, value);
+        // No JSON, as a foreign line of a journal may be.
+        assert_eq!(visible_json("a\u{1b}"), "a\\u001b");
+    }
 }

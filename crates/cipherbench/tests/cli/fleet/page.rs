@@ -1,27 +1,28 @@
 //! A fleet in a browser, and the records of a run while it goes on.
 
 use super::{CAMPAIGN, free};
-use crate::support::{Sandbox, end, finish, kill, read_line, start, wait_for};
+use crate::support::{
+    Sandbox, end, finish, kill, outcomes, read_line, repeat_if_busy, start, trial_records, wait_for,
+};
 use nix::sys::signal::SIGTERM;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::Child;
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use testing::Browser;
 
-/// Finds what is cut, lies over other text or scrolls sideways.
-const MEASURE: &str = include_str!("../../../../measure/report/tests/report/layout/measure.js");
-const WIDTHS: [u32; 2] = [400, 1300];
+/// Widths of windows, and how high the page of labs and jobs may be there: two screens.
+const SCREENS: [(u32, u64); 2] = [(400, 1600), (1300, 1800)];
 
 /// An answer to `GET`: the status and all else.
 fn get(address: &str, path: &str) -> (u16, String) {
     get_as(address, address, path)
 }
 
-fn get_as(address: &str, host: &str, path: &str) -> (u16, String) {
+pub(super) fn get_as(address: &str, host: &str, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).expect("the page's server");
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("sent");
@@ -31,6 +32,15 @@ fn get_as(address: &str, host: &str, path: &str) -> (u16, String) {
     let status = answer.split(' ').nth(1).and_then(|word| word.parse().ok());
     (status.expect("a status"), answer)
 }
+
+/// Contents after which the browser prints an open page.
+const UPDATES: u32 = 3;
+
+/// Jobs that wait.
+const QUEUED: usize = 300;
+
+/// The longest time until a change of the fleet shows on a page, on a busy machine.
+const PARTS_LIMIT: Duration = Duration::from_secs(120);
 
 /// What a page is sent while it is open.
 struct Live(BufReader<TcpStream>);
@@ -45,10 +55,11 @@ impl Live {
         Self(BufReader::new(stream))
     }
 
-    /// The next content; `None` once the server has gone.
-    fn next(&mut self) -> Option<String> {
+    /// The next content; `None` once the server has gone, or it is too late.
+    fn next(&mut self, began: Instant) -> Option<String> {
         let mut content = String::new();
-        loop {
+        // The server sends comments while nothing changes.
+        while began.elapsed() < PARTS_LIMIT {
             let mut line = String::new();
             if self.0.read_line(&mut line).ok()? == 0 {
                 return None;
@@ -59,12 +70,14 @@ impl Live {
                 line => content.push_str(line),
             }
         }
+        None
     }
 
     /// Waits for a content with all of these parts.
     fn await_parts(&mut self, parts: &[&str]) {
         let mut last = String::new();
-        while let Some(content) = self.next() {
+        let began = Instant::now();
+        while let Some(content) = self.next(began) {
             if parts.iter().all(|part| content.contains(part)) {
                 return;
             }
@@ -92,7 +105,7 @@ pub(crate) fn a_fleet_is_seen_in_a_browser_and_a_run_is_followed_line_by_line() 
         command
     };
     let serve = || {
-        let mut server = start(&mut fleet(&["server", "--listen", &listen]));
+        let mut server = start(&mut fleet(&["server", "--open", "--listen", &listen]));
         assert_eq!(read_line(&mut server).trim(), format!("ready url={url}"));
         server
     };
@@ -126,7 +139,7 @@ pub(crate) fn a_fleet_is_seen_in_a_browser_and_a_run_is_followed_line_by_line() 
     let job = submit(&["long.yaml"]);
     let following = start(&mut fleet(&["records", &job]));
     let watching = start(&mut fleet(&["watch"]));
-    live.await_parts(&["<progress max=\"12\"", " of 12 trials, last "]);
+    live.await_parts(&["<progress max=\"12\"", " of 12 trials; last: repeat "]);
 
     // The server goes away and comes back while the run goes on: nothing of it is lost.
     stop(server);
@@ -139,6 +152,9 @@ pub(crate) fn a_fleet_is_seen_in_a_browser_and_a_run_is_followed_line_by_line() 
     let journal = fs::read_to_string(run.join("journal.jsonl")).expect("a journal");
     assert!(journal.lines().count() >= 14, "{journal}");
     assert_eq!(said, journal);
+    // A busy machine spoils trials, and a cell with one of these has no figure.
+    let trials = outcomes(&trial_records(&journal));
+    repeat_if_busy(&trials, |outcome| outcome["kind"] == "measured");
     kill(watching.id().cast_signed(), SIGTERM);
     let watched = finish(watching).exits(0).stdout;
     let is_progress = |line: &str| line.starts_with(&job) && line.contains(" of 12 trials, last ");
@@ -152,6 +168,15 @@ pub(crate) fn a_fleet_is_seen_in_a_browser_and_a_run_is_followed_line_by_line() 
         let (status, report) = get(page, &format!("/run/{job}"));
         assert_eq!(status, 200, "{report}");
         assert!(report.contains("Encryptor measurement report"), "{report}");
+        let (head, _) = report.split_once("\r\n\r\n").expect("a head");
+        let head = head.to_lowercase();
+        for part in [
+            "content-security-policy: default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-",
+            "frame-ancestors 'none'",
+            "x-content-type-options: nosniff",
+        ] {
+            assert!(head.contains(part), "{part}: {head}");
+        }
     }
     let (status, none) = get(page, &format!("/run/{misfit}"));
     assert_eq!(status, 404);
@@ -169,6 +194,29 @@ pub(crate) fn a_fleet_is_seen_in_a_browser_and_a_run_is_followed_line_by_line() 
     // A name that somebody has turned to this machine.
     assert_eq!(get_as(page, "evil.example", "/").0, 421);
 
+    // Its figures are on the first page, under the cell's name for people.
+    let (_, first) = get(page, "/");
+    let (_, ended) = first.split_once("<section id=\"ended\">").expect("a list");
+    for part in [
+        "First figures",
+        "<div class=\"figure\"><b>",
+        &format!("href=\"/cell/{cell}\""),
+    ] {
+        assert!(ended.contains(part), "{part}: {ended}");
+    }
+    for part in [">direct: ", "<code>"] {
+        assert!(cells.contains(part), "{part}: {cells}");
+    }
+    // A long queue.
+    let sites: Vec<String> = (0..QUEUED).map(|at| format!("there-{at}")).collect();
+    submit(&[
+        "campaign.yaml",
+        "--matrix",
+        &format!("site={}", sites.join(",")),
+    ]);
+    let last = format!("site=there-{}, and the lab has here", QUEUED - 1);
+    live.await_parts(&[&format!("Queue: {} jobs", QUEUED + 1), &last]);
+
     if let Some(browser) = Browser::find("a fleet in a browser") {
         for path in ["/".to_owned(), "/cells".to_owned(), format!("/cell/{cell}")] {
             check_layout(&browser, page, &path);
@@ -184,7 +232,6 @@ pub(crate) fn a_fleet_is_seen_in_a_browser_and_a_run_is_followed_line_by_line() 
 
 /// Lays a page out at every width.
 fn check_layout(browser: &Browser, address: &str, path: &str) {
-    let folder = tempfile::tempdir().expect("a folder");
     let body = |path: &str| {
         let (_, answer) = get(address, path);
         let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
@@ -193,39 +240,21 @@ fn check_layout(browser: &Browser, address: &str, path: &str) {
     let style = format!("<style>{}</style>", body("/page.css"));
     let page = body(path)
         .replace("<link rel=\"stylesheet\" href=\"/page.css\">", &style)
-        .replace("<script src=\"/page.js\" defer></script>", "")
-        .replace("</body>", &format!("<script>{MEASURE}</script></body>"));
+        .replace("<script src=\"/page.js\" defer></script>", "");
     assert!(page.contains("prefers-color-scheme: dark"), "{page}");
-    fs::write(folder.path().join("page.html"), page).expect("written");
-    let frames: String = WIDTHS
-        .iter()
-        .map(|width| format!("<iframe src=page.html width={width} height=1000></iframe>"))
-        .collect();
-    let around = format!(
-        "<!doctype html><meta charset=utf-8><style>iframe {{ border: 0 }}</style><body style=width:2000px>{frames}\
-         <pre id=found></pre><script>const found = []; onmessage = event => {{ found.push(event.data); \
-         document.getElementById('found').textContent = JSON.stringify(found); }};</script>"
-    );
-    fs::write(folder.path().join("around.html"), around).expect("written");
-    let place = folder.path().join("around.html");
-    let dumped = browser
-        .dump(folder.path())
-        .arg("--virtual-time-budget=20000")
-        .arg(format!("file://{}", place.display()))
-        .output()
-        .expect("a browser");
-    let dom = String::from_utf8(dumped.stdout).expect("UTF-8");
-    let (_, found) = dom.split_once("<pre id=\"found\">").expect("measurements");
-    let found = found.split("</pre>").next().unwrap_or_default();
-    let found: serde_json::Value = serde_json::from_str(found).expect(found);
-    let found = found.as_array().expect("a list");
-    assert_eq!(found.len(), WIDTHS.len());
+    let found = browser.measure(&page, &SCREENS.map(|(width, _)| width));
+    let found: Vec<serde_json::Value> = serde_json::from_str(&found).expect(&found);
+    assert_eq!(found.len(), SCREENS.len());
     for page in found {
-        let is_fine = page["sideways"] == 0 && page["faults"] == serde_json::json!([]);
-        assert!(
-            is_fine && page["drawings"] == serde_json::json!([]),
-            "{path}: {page}"
-        );
+        let none = serde_json::json!([]);
+        let is_fine = page["sideways"] == 0 && page["faults"] == none && page["drawings"] == none;
+        assert!(is_fine, "{path}: {page}");
+        let screen = SCREENS.iter().find(|(width, _)| page["width"] == *width);
+        let (_, most) = screen.expect("one of the widths");
+        let is_low = page["height"]
+            .as_u64()
+            .is_some_and(|height| height <= *most);
+        assert!(path != "/" || is_low, "{path}: {page}");
     }
 }
 
@@ -236,20 +265,30 @@ fn check_updates(browser: &Browser, address: &str, mut happens: impl FnMut()) {
     let place = between.local_addr().expect("its address");
     let to = address.to_owned();
     let updates = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&updates);
     std::thread::spawn(move || {
         for stream in between.incoming().flatten() {
-            let (to, updates) = (to.clone(), Arc::clone(&updates));
+            let (to, updates) = (to.clone(), Arc::clone(&counted));
             // A browser that has gone is no fault.
             std::thread::spawn(move || drop(pass(&stream, &to, &updates)));
         }
     });
-    let mut dumping = start(browser.dump(folder.path()).arg(format!("http://{place}/")));
-    let dom = loop {
-        happens();
-        if dumping.try_wait().expect("a browser").is_some() {
-            break finish(dumping).stdout;
+    // The page is larger than a pipe, which nobody would read before the browser ends.
+    let dom = folder.path().join("dom.html");
+    let mut dumping = browser
+        .dump(folder.path())
+        .arg(format!("http://{place}/"))
+        .stdout(fs::File::create(&dom).expect("a new file"))
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a browser");
+    wait_for("the end of a browser", || {
+        if updates.load(Ordering::Relaxed) < UPDATES {
+            happens();
         }
-    };
+        dumping.try_wait().expect("a browser")
+    });
+    let dom = fs::read_to_string(dom).expect("UTF-8");
     let (_, count) = dom.split_once("data-updates=\"").expect("updates");
     let count = count
         .split('"')
@@ -259,8 +298,8 @@ fn check_updates(browser: &Browser, address: &str, mut happens: impl FnMut()) {
     assert!(count >= Some(2), "{count:?} updates");
 }
 
-/// Passes a request on to the page's server. The page gets a script more, which comes once three
-/// contents were passed: the browser prints a page when all of its scripts have come.
+/// Passes a request on to the page's server. The page gets a script more, which comes once
+/// [`UPDATES`] contents were passed: the browser prints a page when all of its scripts have come.
 fn pass(mut from: &TcpStream, address: &str, updates: &AtomicU32) -> std::io::Result<()> {
     const HOLD: &str = "<script src=\"/hold.js\" defer></script></head>";
     let mut line = String::new();
@@ -280,8 +319,8 @@ fn pass(mut from: &TcpStream, address: &str, updates: &AtomicU32) -> std::io::Re
             from.write_all(answer("text/html", &page).as_bytes())
         }
         "/hold.js" => {
-            wait_for("three contents of the open page", || {
-                (updates.load(Ordering::Relaxed) >= 3).then_some(())
+            wait_for("contents of the open page", || {
+                (updates.load(Ordering::Relaxed) >= UPDATES).then_some(())
             });
             from.write_all(answer("text/javascript", "").as_bytes())
         }
@@ -290,7 +329,8 @@ fn pass(mut from: &TcpStream, address: &str, updates: &AtomicU32) -> std::io::Re
                 "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
             from.write_all(head.as_bytes())?;
             let mut live = Live::open(address, path);
-            while let Some(content) = live.next() {
+            let began = Instant::now();
+            while let Some(content) = live.next(began) {
                 let (_, content) = content.split_once("data: ").unwrap_or_default();
                 from.write_all(format!("data: {content}\n\n").as_bytes())?;
                 updates.fetch_add(1, Ordering::Relaxed);

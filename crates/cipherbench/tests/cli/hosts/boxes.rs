@@ -186,7 +186,8 @@ fn script(sandbox: &Sandbox, its: Do, number: usize) -> String {
                  {}",
                 in_background(&format!("{PROGRAM} encrypt --config $0.yaml"))
             ),
-            END_IT.to_owned(),
+            // Its protection outlives it, and the next device uses the same networks.
+            format!("{END_IT}\n{PROGRAM} encrypt --remove --config $0.yaml"),
         ),
         Do::Bump => (
             in_background(&format!("python3 {folder}/bump.py seal")),

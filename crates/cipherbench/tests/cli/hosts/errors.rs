@@ -15,7 +15,7 @@ fn executable(sandbox: &Sandbox, name: &str, content: &[u8]) -> String {
 
 /// Asserts that a run in this lab is refused with these words, and that both hosts are free.
 #[track_caller]
-fn refused(sandbox: &Sandbox, hosts: &Hosts, lab: &str, words: &[&str]) {
+pub(super) fn refused(sandbox: &Sandbox, hosts: &Hosts, lab: &str, words: &[&str]) {
     sandbox.write("lab.yaml", lab);
     let mut ended = end(&mut hosts.run(sandbox, PING)).exits(3);
     for words in words {
@@ -119,33 +119,50 @@ pub(crate) fn a_sudo_that_asks_is_refused_in_words() {
     }
 }
 
-/// A folder of 16 KB: a script fits, the program does not.
+/// Folders of 16 KB: a script fits, the program does not. One folder is passed over, and where all
+/// are too small, the host is refused.
 pub(crate) fn a_host_whose_disk_is_full_is_refused_and_keeps_nothing() {
     let sandbox = Sandbox::new();
     let hosts = Hosts::new(&sandbox);
     let left = &hosts.hosts[0];
-    left.run("mount -t tmpfs -o size=16k none /mnt");
+    let small = |folder: &str| format!("mount -t tmpfs -o size=16k,mode=1777 none {folder}\n");
+    left.run(&small("/mnt"));
     let lab = hosts.lab(&sandbox, "");
     let lab = lab.replacen(" left", " left env TMPDIR=/mnt", 1);
+    sandbox.write("lab.yaml", &lab);
+    let ended = end(&mut hosts.run(&sandbox, PING));
+    sandbox.measured(ended);
+    hosts.assert_free(&sandbox);
+    fs::remove_dir_all(sandbox.path("runs")).expect("runs");
+
+    // The sandbox stays visible.
+    let own = sandbox.path("");
+    let own = own.display();
+    let folders = ["/tmp", "/var/tmp", "/dev/shm"].map(small).concat();
+    left.run(&format!(
+        "mkdir /run/kept && mount --bind {own} /run/kept\n{folders}\
+         mkdir -p {own} && mount --bind /run/kept {own}"
+    ));
     refused(
         &sandbox,
         &hosts,
         &lab,
         &[
             "host `a`",
-            "this program did not arrive whole in /mnt/cipherbench-",
-            "No space left on device",
-            "see whether its disk is full",
+            "no folder there can hold a program: $TMPDIR, /tmp, /var/tmp and /dev/shm are full",
+            "`program: /usr/local/bin/cipherbench`",
         ],
     );
-    assert_eq!(left.run("ls -A /mnt"), "");
+    for folder in ["/mnt", "/var/tmp", "/dev/shm"] {
+        assert_eq!(left.run(&format!("ls -A {folder}")), "", "{folder}");
+    }
 }
 
 /// One byte is another, at the end: the program could run, and does not.
 pub(crate) fn a_program_that_arrives_damaged_is_refused_and_keeps_nothing() {
     let sandbox = Sandbox::new();
     let hosts = Hosts::new(&sandbox);
-    fs::create_dir(sandbox.path("bin")).expect("a folder");
+    sandbox.make_folder("bin");
     let script =
         "#!/bin/sh\n/usr/bin/head -c $(($2 - 1))\nprintf x\n/usr/bin/head -c 1 >/dev/null\n";
     executable(&sandbox, "bin/head", script.as_bytes());

@@ -23,8 +23,9 @@ const SWANCTL: &str = include_str!("../../../../measure/trial/tests/lab/external
 const STRONGSWAN: &str =
     include_str!("../../../../measure/trial/tests/lab/external/box.strongswan.conf");
 
-/// The gateway: `up MTU CIPHER_MTU SUITE_WORD` and `down`. It needs an address of its own behind
-/// the tunnel, packets for which it passes on all the same.
+/// The gateway: `up MTU CIPHER_MTU SUITE_WORD [anew]` and `down`. It needs an address of its own
+/// behind the tunnel, packets for which it passes on all the same. With `anew` it ends its IKE SA
+/// every second and makes another one.
 const SCRIPT: &str = r#"#!/bin/sh
 set -e
 folder=FOLDER
@@ -42,7 +43,8 @@ ip route replace 198.18.0.0/16 via 10.1.0.2
 for port in eth0 wan; do ethtool -K $port tso off gso off tx-udp-segmentation off; done
 ip address replace 198.18.255.254/32 dev lo
 ip rule del pref 0; ip rule add pref 1 lookup local; ip rule add pref 0 to 198.18.0.0/16 lookup main
-sed s/{suite_word}/$4/ $folder/box.swanctl.in > $folder/box.swanctl.conf
+anew='mobike = no'; [ "$5" != anew ] || anew='mobike = no\n reauth_time = 1s\n rand_time = 0\n over_time = 1h'
+sed "s/{suite_word}/$4/; s/mobike = no/$anew/" $folder/box.swanctl.in > $folder/box.swanctl.conf
 rm -f $folder/box.vici
 STRONGSWAN_CONF=$folder/box.strongswan.conf CHARON > $folder/box.log 2>&1 & echo $! > $folder/box.pid
 until grep -q 'JOB. spawning' $folder/box.log
@@ -74,12 +76,10 @@ fn write_box(sandbox: &Sandbox) {
 fn campaign(sandbox: &Sandbox, gateway: &Place) -> String {
     let (folder, pid) = (sandbox.path(""), gateway.pid());
     let folder = folder.display();
-    format!(
-        "campaign: gateway
-repeats: 1
-duts:
-  - external:
-      name: edge
+    let device = |name: &str, option: &str| {
+        format!(
+            "  - external:
+      name: {name}
       form: esp
       suite: aes-256-gcm
       suite_words: {{ aes-256-gcm: aes256gcm16 }}
@@ -90,9 +90,17 @@ duts:
         ike: aes256-sha256-modp2048
       boxes:
         - via: nsenter -t {pid} -n -m sh -c
-          up: {folder}/box.sh up {{mtu}} {{cipher_mtu}} {{suite_word}}
+          up: {folder}/box.sh up {{mtu}} {{cipher_mtu}} {{suite_word}} {option}
           down: {folder}/box.sh down
-trials:
+"
+        )
+    };
+    let devices = [device("edge", ""), device("anew", "anew")].concat();
+    format!(
+        "campaign: gateway
+repeats: 1
+duts:
+{devices}trials:
   - load: {{ frame: 512 B, rate: 200 frames/s, duration: 1 s, direction: [encrypt, decrypt] }}
 "
     )
@@ -119,16 +127,22 @@ pub(crate) fn one_gateway_alone_is_measured_between_two_hosts_of_two_clocks() {
     let campaign = campaign(&sandbox, &gateway);
     end(&mut hosts.run(&sandbox, &campaign));
     let measured = measured(&sandbox);
-    assert_eq!(measured.len(), 2);
+    assert_eq!(measured.len(), 4);
     for ((cell, _), measured) in &measured {
-        let peer = check(measured, "station-is-peer").expect("the check");
-        assert_eq!(peer["passed"], true, "{cell}: {peer}");
+        for name in ["station-is-peer", "path-unchanged"] {
+            let check = check(measured, name).expect("the check");
+            assert_eq!(check["passed"], true, "{cell}: {check}");
+        }
+        // What is lost while there is no SA is the device's.
+        if cell.contains("anew") {
+            continue;
+        }
         for trial in measured["frames"]["trials"].as_array().expect("trials") {
             assert_eq!(trial["received"], trial["sent"], "{cell}: {trial}");
         }
     }
     // The sender of the first direction is on the one host, of the second on the other.
-    assert_eq!(timed_by_two_clocks(&sandbox).len(), 2);
+    assert_eq!(timed_by_two_clocks(&sandbox).len(), 4);
     hosts.assert_free(&sandbox);
 
     // Without a cable nothing tells how the clocks differ.

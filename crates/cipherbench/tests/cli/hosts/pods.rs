@@ -19,7 +19,7 @@ pub(crate) fn pods_are_reached_by_kubectl() {
     let [a, b] = [0, 1].map(|number: usize| hosts.hosts[number].pid());
     let script = format!(
         "#!/bin/sh\n[ \"$1 $2 $4\" = 'exec -i --' ] || exit 64\n\
-         case $3 in cipherbench-a) pid={a};; cipherbench-b) pid={b};; *) exit 65;; esac\n\
+         case $3 in cipherbench-0) pid={a};; cipherbench-1) pid={b};; *) exit 65;; esac\n\
          shift 4\nexec nsenter -t $pid -n -m -T \"$@\"\n"
     );
     sandbox.write("kubectl", &script);
@@ -27,7 +27,7 @@ pub(crate) fn pods_are_reached_by_kubectl() {
     let folder = folder.to_str().expect("a plain name");
     // Another process makes what is executed: nothing here may have it open then.
     hosts.tester.run(&format!(
-        "mkdir {folder}/bin; cp {folder}/kubectl {folder}/bin/kubectl; chmod 755 {folder}/bin/kubectl"
+        "mkdir -m 755 {folder}/bin; cp {folder}/kubectl {folder}/bin/kubectl; chmod 755 {folder}/bin/kubectl"
     ));
 
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../labs/kubernetes.yaml");
@@ -42,7 +42,8 @@ pub(crate) fn pods_are_reached_by_kubectl() {
     let path = std::env::var("PATH").unwrap_or_default();
     let mut run = hosts.run(&sandbox, CAMPAIGN);
     run.env("PATH", format!("{folder}/bin:{path}"));
-    end(&mut run);
+    let ended = end(&mut run);
+    sandbox.measured(ended);
     assert_eq!(measured(&sandbox).len(), 1);
     hosts.assert_free(&sandbox);
 }

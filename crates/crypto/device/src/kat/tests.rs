@@ -299,6 +299,28 @@ fn a_result_announced_longer_than_its_buffer_is_wrong() {
     assert_eq!(detail, text);
 }
 
+/// The last error says only that a module cannot be loaded or started.
+#[cfg(engines)]
+#[test]
+fn the_cause_of_an_error_of_libcrypto_is_named() {
+    let error = |flag: &str, provider: bool| {
+        let (_folder, module) = engine_for_trials(&[flag]);
+        let opened = if provider {
+            openssl::open(Some("trial"), None, Some(&module))
+        } else {
+            openssl::open(None, Some("trial"), Some(&module))
+        };
+        opened.err().expect("no device").to_string()
+    };
+    let absent = error("-DABSENT", false);
+    assert!(absent.contains("(no card in slot 3); then "), "{absent}");
+    for provider in [false, true] {
+        let incomplete = error("-DINCOMPLETE", provider);
+        let cause = "undefined symbol: function_that_nobody_has)";
+        assert!(incomplete.contains(cause), "{incomplete}");
+    }
+}
+
 /// A device that changes one byte of every result, from the `after`th on.
 struct Liar(Cpu, u32);
 

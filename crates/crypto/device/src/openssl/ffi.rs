@@ -1,4 +1,5 @@
-//! Safe types around OpenSSL's libcrypto: the only `unsafe` code of this crate.
+//! Safe types around OpenSSL's libcrypto. With `pkcs11/raw`, this is the only `unsafe` code of this
+//! crate.
 //!
 //! Declarations are those of `openssl-sys`; [`raw`] adds the missing ones. A [`Library`] is a
 //! provider or an engine. Values made from it borrow it, since its code is unloaded with it. Values
@@ -26,10 +27,10 @@ use crate::device::overlong;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::Path;
 
-/// Returns libcrypto's last error as one of the operation `what`. Empties its queue of errors.
+/// Returns libcrypto's errors as one of the operation `what`. Empties its queue of errors.
 #[cold]
 fn failed(what: &str) -> DeviceError {
-    DeviceError::Failed(match last_error() {
+    DeviceError::Failed(match reasons() {
         Some(reason) => format!("{what} failed: {reason}"),
         None => format!("{what} failed, and libcrypto gives no reason"),
     })
@@ -41,25 +42,54 @@ fn check(done: bool, what: &str) -> Result<(), DeviceError> {
     if done { Ok(()) } else { Err(failed(what)) }
 }
 
-/// Returns the text of libcrypto's last error in this thread. Empties its queue.
-fn last_error() -> Option<String> {
-    let mut last = 0;
-    loop {
-        // SAFETY: no arguments; each thread has its own queue.
-        let code = unsafe { openssl_sys::ERR_get_error() };
-        if code == 0 {
-            break;
-        }
-        last = code;
-    }
-    if last == 0 {
+/// Returns libcrypto's errors in this thread as text: the first, which is the cause, and the last,
+/// which names the operation. Empties its queue.
+fn reasons() -> Option<String> {
+    let first = next_error()?;
+    let last = std::iter::from_fn(next_error).last();
+    Some(match last {
+        Some(last) if last != first => format!("{first}; then {last}"),
+        _ => first,
+    })
+}
+
+/// Takes the oldest error from libcrypto's queue, with its data, such as the missing symbol of a
+/// module or what a card reports.
+fn next_error() -> Option<String> {
+    const BYTES_MAX: usize = 512;
+    let mut data: *const c_char = std::ptr::null();
+    let mut flags = 0;
+    // SAFETY: the call stores a pointer to a text that lives until the next error, and flags; each
+    // thread has its own queue.
+    let code = unsafe {
+        raw::ERR_get_error_all(
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            &raw mut data,
+            &raw mut flags,
+        )
+    };
+    if code == 0 {
         return None;
+    }
+    let mut data_text = String::new();
+    if flags & raw::ERR_TXT_STRING != 0 && !data.is_null() {
+        // SAFETY: a NUL-terminated text, by its flag.
+        let bytes = unsafe { CStr::from_ptr(data) }.to_bytes();
+        let beginning = String::from_utf8_lossy(&bytes[..bytes.len().min(BYTES_MAX)]);
+        data_text = guard::visible(beginning.trim()).into_owned();
     }
     let mut text = [0_u8; 256];
     // SAFETY: at most `text.len()` bytes are written, with a zero at their end.
-    unsafe { raw::ERR_error_string_n(last, text.as_mut_ptr().cast::<c_char>(), text.len()) };
+    unsafe { raw::ERR_error_string_n(code, text.as_mut_ptr().cast::<c_char>(), text.len()) };
     let text = CStr::from_bytes_until_nul(&text).ok()?;
-    Some(text.to_string_lossy().into_owned())
+    let text = text.to_string_lossy();
+    Some(if data_text.is_empty() {
+        text.into_owned()
+    } else {
+        format!("{text} ({data_text})")
+    })
 }
 
 /// Returns the error for an algorithm that the provider or engine lacks. Empties libcrypto's queue
@@ -72,7 +102,7 @@ fn not_offered(library: &Library, what: &str) -> DeviceError {
 /// Returns the error for an unsupported key or use of it, with libcrypto's reason. Empties its
 /// queue of errors.
 fn not_offered_because(what: &str) -> DeviceError {
-    let why = last_error().unwrap_or_default();
+    let why = reasons().unwrap_or_default();
     DeviceError::NotOffered(format!("{what}: {why}"))
 }
 

@@ -19,9 +19,20 @@ use crate::{DeviceError, Keys, Operation};
 /// it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct KeyUse {
-    private: bool,
+    usage: Usage,
     /// Hash of the object's content: no key is kept longer than its import takes.
     digest: Vec<u8>,
+}
+
+/// The only use that the object permits. Tokens that follow FIPS 140 refuse keys with two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Usage {
+    Encrypt,
+    Decrypt,
+    Sign,
+    Verify,
+    Encapsulate,
+    Decapsulate,
 }
 
 /// A key in the token, destroyed on drop.
@@ -34,7 +45,6 @@ impl KeyUse {
     /// Returns the object that `operation` needs; `None` for digests, which need no key.
     pub(super) fn of(operation: Operation, keys: &Keys) -> Option<Self> {
         let algorithm = operation.algorithm;
-        let private = is_private(operation);
         let mut context = Context::new(&SHA256);
         match algorithm.family() {
             Family::Digest(_) => return None,
@@ -46,7 +56,11 @@ impl KeyUse {
                 if !matches!(family, Family::Rsa(..)) {
                     context.update(algorithm.name().as_bytes());
                 }
-                context.update(if private { pair.private } else { pair.public });
+                context.update(if is_private(operation) {
+                    pair.private
+                } else {
+                    pair.public
+                });
             }
             _ => {
                 context.update(algorithm.name().as_bytes());
@@ -54,9 +68,35 @@ impl KeyUse {
             }
         }
         Some(Self {
-            private,
+            usage: Usage::of(operation),
             digest: context.finish().as_ref().to_vec(),
         })
+    }
+}
+
+impl Usage {
+    const fn of(operation: Operation) -> Self {
+        let is_kem = matches!(operation.algorithm.family(), Family::MlKem(_));
+        match operation.action {
+            Action::Encrypt if is_kem => Self::Encapsulate,
+            Action::Decrypt if is_kem => Self::Decapsulate,
+            Action::Encrypt => Self::Encrypt,
+            Action::Decrypt => Self::Decrypt,
+            // MACs are made by signing.
+            Action::Digest | Action::Sign => Self::Sign,
+            Action::Verify => Self::Verify,
+        }
+    }
+
+    const fn attribute(self) -> Attribute {
+        match self {
+            Self::Encrypt => Attribute::Encrypt(true),
+            Self::Decrypt => Attribute::Decrypt(true),
+            Self::Sign => Attribute::Sign(true),
+            Self::Verify => Attribute::Verify(true),
+            Self::Encapsulate => Attribute::Encapsulate(true),
+            Self::Decapsulate => Attribute::Decapsulate(true),
+        }
     }
 }
 
@@ -83,6 +123,7 @@ impl KeyObject {
                     | RvError::DomainParamsInvalid
                     | RvError::FunctionNotSupported
                     | RvError::KeySizeRange
+                    | RvError::MechanismInvalid
                     | RvError::TemplateIncomplete
                     | RvError::TemplateInconsistent,
                 ) => DeviceError::NotOffered(format!(
@@ -126,7 +167,7 @@ fn is_public_key(family: Family) -> bool {
 fn template(operation: Operation, keys: &Keys) -> Result<Vec<Attribute>, DeviceError> {
     let algorithm = operation.algorithm;
     let private = is_private(operation);
-    let mut template = vec![Attribute::Token(false)];
+    let mut template = vec![Attribute::Token(false), Usage::of(operation).attribute()];
     let class = match (is_public_key(algorithm.family()), private) {
         (false, _) => ObjectClass::SECRET_KEY,
         (true, false) => ObjectClass::PUBLIC_KEY,
@@ -174,15 +215,9 @@ fn no_key(operation: Operation) -> DeviceError {
     ))
 }
 
-fn secret(kind: KeyType, keys: &Keys, operation: Operation) -> Vec<Attribute> {
-    let signs = operation.action == Action::Digest;
+fn secret(kind: KeyType, keys: &Keys, operation: Operation) -> [Attribute; 2] {
     let value = keys.secret(operation.algorithm).key.to_vec();
-    let mut template = vec![Attribute::KeyType(kind), Attribute::Value(value)];
-    template.extend(match signs {
-        true => [Attribute::Sign(true), Attribute::Verify(true)],
-        false => [Attribute::Encrypt(true), Attribute::Decrypt(true)],
-    });
-    template
+    [Attribute::KeyType(kind), Attribute::Value(value)]
 }
 
 fn rsa(operation: Operation, keys: &Keys) -> Result<Vec<Attribute>, DeviceError> {
@@ -195,36 +230,31 @@ fn rsa(operation: Operation, keys: &Keys) -> Result<Vec<Attribute>, DeviceError>
         Attribute::Modulus(numbers.n.to_vec()),
         Attribute::PublicExponent(numbers.e.to_vec()),
     ];
-    template.extend(match is_private(operation) {
-        false => vec![Attribute::Encrypt(true), Attribute::Verify(true)],
-        true => vec![
-            Attribute::Decrypt(true),
-            Attribute::Sign(true),
+    if is_private(operation) {
+        template.extend([
             Attribute::PrivateExponent(numbers.d.to_vec()),
             Attribute::Prime1(numbers.p.to_vec()),
             Attribute::Prime2(numbers.q.to_vec()),
             Attribute::Exponent1(numbers.d_p.to_vec()),
             Attribute::Exponent2(numbers.d_q.to_vec()),
             Attribute::Coefficient(numbers.q_inverse.to_vec()),
-        ],
-    });
+        ]);
+    }
     Ok(template)
 }
 
-fn elliptic(kind: KeyType, oid: &[u8], operation: Operation, keys: &Keys) -> Vec<Attribute> {
+fn elliptic(kind: KeyType, oid: &[u8], operation: Operation, keys: &Keys) -> [Attribute; 3] {
     let pair = keys.pair(operation.algorithm);
-    let mut template = vec![Attribute::KeyType(kind), Attribute::EcParams(oid.to_vec())];
-    template.extend(match is_private(operation) {
-        true => [
-            Attribute::Sign(true),
-            Attribute::Value(pair.private_bytes().to_vec()),
-        ],
-        false => [
-            Attribute::Verify(true),
-            Attribute::EcPoint(octet_string(pair.public_bytes())),
-        ],
-    });
-    template
+    let value = if is_private(operation) {
+        Attribute::Value(pair.private_bytes().to_vec())
+    } else {
+        Attribute::EcPoint(octet_string(pair.public_bytes()))
+    };
+    [
+        Attribute::KeyType(kind),
+        Attribute::EcParams(oid.to_vec()),
+        value,
+    ]
 }
 
 /// The expanded private key, since tokens need not accept its seed (PKCS #11 v3.2, `CKA_SEED` of
@@ -233,44 +263,41 @@ fn ml_dsa_key(
     parameters: MlDsa,
     operation: Operation,
     keys: &Keys,
-) -> Result<[Attribute; 4], DeviceError> {
+) -> Result<[Attribute; 3], DeviceError> {
     let pair = keys.pair(operation.algorithm);
     let set = match parameters {
         MlDsa::MlDsa44 => MlDsaParameterSetType::ML_DSA_44,
         MlDsa::MlDsa65 => MlDsaParameterSetType::ML_DSA_65,
         MlDsa::MlDsa87 => MlDsaParameterSetType::ML_DSA_87,
     };
-    let (may, value) = match is_private(operation) {
-        true => (
-            Attribute::Sign(true),
-            ml_dsa::expanded(parameters, pair.private)?.to_vec(),
-        ),
-        false => (Attribute::Verify(true), pair.public.to_vec()),
+    let value = if is_private(operation) {
+        ml_dsa::expanded(parameters, pair.private)?.to_vec()
+    } else {
+        pair.public.to_vec()
     };
     Ok([
         Attribute::KeyType(KeyType::ML_DSA),
         Attribute::ParameterSet(set.into()),
         Attribute::Value(value),
-        may,
     ])
 }
 
-fn ml_kem(parameters: MlKem, operation: Operation, keys: &Keys) -> [Attribute; 4] {
+fn ml_kem(parameters: MlKem, operation: Operation, keys: &Keys) -> [Attribute; 3] {
     let pair = keys.pair(operation.algorithm);
     let set = match parameters {
         MlKem::MlKem512 => MlKemParameterSetType::ML_KEM_512,
         MlKem::MlKem768 => MlKemParameterSetType::ML_KEM_768,
         MlKem::MlKem1024 => MlKemParameterSetType::ML_KEM_1024,
     };
-    let (may, value) = match is_private(operation) {
-        true => (Attribute::Decapsulate(true), pair.private),
-        false => (Attribute::Encapsulate(true), pair.public),
+    let value = if is_private(operation) {
+        pair.private
+    } else {
+        pair.public
     };
     [
         Attribute::KeyType(KeyType::ML_KEM),
         Attribute::ParameterSet(set.into()),
         Attribute::Value(value.to_vec()),
-        may,
     ]
 }
 
@@ -312,11 +339,36 @@ mod tests {
         let keys = Keys::new(1);
         let shared = |one, other| key_use(one, &keys) == key_use(other, &keys);
         assert!(shared("rsa-2048-pss sign", "rsa-2048-pkcs1 sign"));
-        assert!(shared("rsa-2048-pss sign", "rsa-2048-oaep decrypt"));
+        assert!(!shared("rsa-2048-pss sign", "rsa-2048-oaep decrypt"));
         assert!(!shared("rsa-2048-pss sign", "rsa-2048-pss verify"));
         assert!(!shared("rsa-2048-pss sign", "rsa-3072-pss sign"));
-        assert!(shared("aes-128-gcm encrypt", "aes-128-gcm decrypt"));
+        assert!(!shared("aes-128-gcm encrypt", "aes-128-gcm decrypt"));
         assert!(!shared("aes-128-gcm encrypt", "aes-128-ctr encrypt"));
+    }
+
+    #[test]
+    fn every_template_asks_for_one_usage() {
+        let keys = Keys::new(1);
+        let is_usage = |attribute: &&Attribute| {
+            matches!(
+                attribute,
+                Attribute::Encrypt(true)
+                    | Attribute::Decrypt(true)
+                    | Attribute::Sign(true)
+                    | Attribute::Verify(true)
+                    | Attribute::Encapsulate(true)
+                    | Attribute::Decapsulate(true)
+            )
+        };
+        let mut templates = 0;
+        for operation in crate::ALGORITHMS.iter().flat_map(|one| one.operations()) {
+            let Ok(template) = template(operation, &keys) else {
+                continue;
+            };
+            assert_eq!(template.iter().filter(is_usage).count(), 1, "{operation}");
+            templates += 1;
+        }
+        assert!(templates > 60, "{templates}");
     }
 
     #[test]

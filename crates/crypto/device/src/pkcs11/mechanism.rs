@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{self, digest};
+use base16ct::lower::encode_string;
 use cryptoki::context::Function;
 use cryptoki::error::{Error, RvError};
 use cryptoki::mechanism::aead::GcmParams;
@@ -11,12 +12,13 @@ use cryptoki::mechanism::eddsa::{EddsaParams, EddsaSignatureScheme};
 use cryptoki::mechanism::rsa::{PkcsMgfType, PkcsOaepParams, PkcsOaepSource, PkcsPssParams};
 use cryptoki::mechanism::vendor_defined::VendorDefinedMechanism;
 use cryptoki::mechanism::{Mechanism, MechanismInfo, MechanismType};
-use cryptoki::object::{Attribute, AttributeType, KeyType, ObjectClass, ObjectHandle};
+use cryptoki::object::{Attribute, KeyType, ObjectClass, ObjectHandle};
 use cryptoki::session::Session as Connection;
 use cryptoki::types::Ulong;
 
 use super::key::KeyObject;
-use super::{code, describe, failed};
+use super::raw::{CallError, Functions, Keyed};
+use super::{describe, failed};
 use crate::case::signature_bytes;
 use crate::operation::{Action, Cipher, Curve, Family, Hash, Mode, Padding};
 use crate::{DeviceError, Job, Keys, Operation};
@@ -244,7 +246,10 @@ impl Chosen {
     }
 
     /// Runs one call with the mechanism.
-    fn with<T>(&mut self, call: impl FnOnce(&Mechanism) -> Result<T, Error>) -> Result<T, Error> {
+    fn with<T>(
+        &mut self,
+        call: impl FnOnce(&Mechanism) -> Result<T, CallError>,
+    ) -> Result<T, CallError> {
         match self {
             Self::Plain(mechanism) => call(mechanism),
             Self::Ctr(params) => {
@@ -252,8 +257,19 @@ impl Chosen {
                 call(&Mechanism::VendorDefined(mechanism))
             }
             Self::Gcm { nonce, aad } => {
-                let params = GcmParams::new(nonce, aad, Ulong::new(GCM_TAG_BITS))?;
-                call(&Mechanism::AesGcm(params))
+                // Some tokens write the IV that they chose over this one.
+                let mut iv = nonce.clone();
+                let params = GcmParams::new(&mut iv, aad, Ulong::new(GCM_TAG_BITS))?;
+                let result = call(&Mechanism::AesGcm(params));
+                if iv == *nonce {
+                    return result;
+                }
+                Err(CallError::Wrong(DeviceError::NotOffered(format!(
+                    "the token ignores the IV that it is given for CKM_AES_GCM, and returns one of its own ({}, not \
+                     {}): without a known IV its results cannot be compared",
+                    encode_string(&iv),
+                    encode_string(nonce)
+                ))))
             }
         }
     }
@@ -261,6 +277,7 @@ impl Chosen {
 
 /// A job with a token.
 pub(super) struct TokenJob<'a> {
+    functions: &'a Functions,
     connection: &'a Connection,
     operation: Operation,
     call: Call,
@@ -274,24 +291,31 @@ impl<'a> TokenJob<'a> {
     /// # Errors
     /// [`DeviceError::NotOffered`]: the token has the mechanism but rejects these parameters.
     pub(super) fn new(
+        functions: &'a Functions,
         connection: &'a Connection,
         operation: Operation,
         call: Call,
         key: Option<Arc<KeyObject>>,
     ) -> Result<Self, DeviceError> {
         let mut job = Self {
+            functions,
             connection,
             operation,
             call,
             key,
         };
-        // Tokens do not list their hashes for these paddings.
-        let Family::Rsa(_, padding) = operation.algorithm.family() else {
-            return Ok(job);
+        // Only an attempt shows some limits: tokens do not list their hashes for these paddings,
+        // nor whether they accept an IV.
+        let is_hidden = match operation.algorithm.family() {
+            Family::Rsa(_, padding) => {
+                matches!(padding, Padding::Oaep | Padding::OaepSha256 | Padding::Pss)
+            }
+            Family::Gcm(_) => operation.action == Action::Encrypt,
+            _ => false,
         };
-        if matches!(padding, Padding::Oaep | Padding::OaepSha256 | Padding::Pss)
-            && let Err(error) = job.call(&[])
-            && let error @ DeviceError::NotOffered(_) = fault(&error)
+        if is_hidden
+            && let Err(error) = job.call(&[], &mut Vec::new())
+            && let error @ DeviceError::NotOffered(_) = fault(error)
         {
             return Err(error);
         }
@@ -299,40 +323,40 @@ impl<'a> TokenJob<'a> {
     }
 
     /// Calls the token. The result of a verification is empty.
-    fn call(&mut self, input: &[u8]) -> Result<Vec<u8>, Error> {
-        let connection = self.connection;
+    fn call(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<(), CallError> {
+        let (functions, connection) = (self.functions, self.connection);
         let Some(key) = self.key.as_ref().map(|key| key.handle()) else {
             return self
                 .call
                 .mechanism
-                .with(|mechanism| connection.digest(mechanism, input));
+                .with(|mechanism| functions.digest(connection, mechanism, input, output));
         };
         let host_digest = self.call.host_digest;
         let signed = |message: &[u8]| host_digest.map(|algorithm| digest(algorithm, message));
         let mechanism = &mut self.call.mechanism;
         let is_kem = matches!(self.operation.algorithm.family(), Family::MlKem(_));
+        let mut keyed = |what, input: &[u8]| {
+            mechanism
+                .with(|mechanism| functions.keyed(what, connection, mechanism, key, input, output))
+        };
         match self.operation.action {
             Action::Encrypt if is_kem => {
-                let (mut result, secret) = mechanism
-                    .with(|mechanism| connection.encapsulate_key(mechanism, key, &SECRET))?;
-                result.extend(take_secret(connection, secret)?);
-                Ok(result)
+                let secret = mechanism.with(|mechanism| {
+                    functions.encapsulate(connection, mechanism, key, &SECRET, output)
+                })?;
+                take_secret(functions, connection, secret, output)
             }
             Action::Decrypt if is_kem => {
-                let secret = mechanism
-                    .with(|mechanism| connection.decapsulate_key(mechanism, key, &SECRET, input))?;
-                take_secret(connection, secret)
+                let secret = mechanism.with(|mechanism| {
+                    Ok(connection.decapsulate_key(mechanism, key, &SECRET, input)?)
+                })?;
+                take_secret(functions, connection, secret, output)
             }
-            Action::Encrypt => {
-                mechanism.with(|mechanism| connection.encrypt(mechanism, key, input))
-            }
-            Action::Decrypt => {
-                mechanism.with(|mechanism| connection.decrypt(mechanism, key, input))
-            }
+            Action::Encrypt => keyed(Keyed::Encrypt, input),
+            Action::Decrypt => keyed(Keyed::Decrypt, input),
             Action::Digest | Action::Sign => {
                 let digest = signed(input);
-                let input = digest.as_ref().map_or(input, AsRef::as_ref);
-                mechanism.with(|mechanism| connection.sign(mechanism, key, input))
+                keyed(Keyed::Sign, digest.as_ref().map_or(input, AsRef::as_ref))
             }
             Action::Verify => {
                 let bytes = signature_bytes(self.operation).unwrap_or_default();
@@ -340,8 +364,7 @@ impl<'a> TokenJob<'a> {
                 let digest = signed(message);
                 let message = digest.as_ref().map_or(message, AsRef::as_ref);
                 mechanism
-                    .with(|mechanism| connection.verify(mechanism, key, message, signature))?;
-                Ok(Vec::new())
+                    .with(|mechanism| Ok(connection.verify(mechanism, key, message, signature)?))
             }
         }
     }
@@ -356,33 +379,41 @@ const SECRET: [Attribute; 5] = [
     Attribute::Extractable(true),
 ];
 
-/// Reads a shared secret and destroys it in the token.
-fn take_secret(connection: &Connection, secret: ObjectHandle) -> Result<Vec<u8>, Error> {
-    let attributes = connection.get_attributes(secret, &[AttributeType::Value]);
+/// Appends a shared secret to `output` and destroys it in the token.
+fn take_secret(
+    functions: &Functions,
+    connection: &Connection,
+    secret: ObjectHandle,
+    output: &mut Vec<u8>,
+) -> Result<(), CallError> {
+    let read = functions.value(connection, secret, output);
     connection.destroy_object(secret)?;
-    match attributes?.pop() {
-        Some(Attribute::Value(value)) => Ok(value),
-        _ => Err(Error::InvalidValue),
-    }
+    read
 }
 
 impl Job for TokenJob<'_> {
     fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError> {
         output.clear();
-        match self.call(input) {
-            Ok(result) => {
-                *output = result;
-                Ok(true)
+        match self.call(input, output) {
+            Ok(()) => Ok(true),
+            Err(error) => {
+                output.clear();
+                if refuses(self.operation, &error) {
+                    return Ok(false);
+                }
+                Err(fault(error))
             }
-            Err(error) if refuses(self.operation, &error) => Ok(false),
-            Err(error) => Err(fault(&error)),
         }
     }
 }
 
 /// Converts an error that is not due to the input.
-fn fault(error: &Error) -> DeviceError {
-    let is_unsupported = match error {
+fn fault(error: CallError) -> DeviceError {
+    let error = match error {
+        CallError::Wrong(error) => return error,
+        CallError::Reported(error) => error,
+    };
+    let is_unsupported = match &error {
         // Tokens that list no key lengths for a mechanism report them only now.
         Error::Pkcs11(RvError::KeySizeRange | RvError::MechanismParamInvalid, _) => true,
         // SoftHSM2 returns this for hashes that it lacks in OAEP, before the operation starts.
@@ -398,18 +429,18 @@ fn fault(error: &Error) -> DeviceError {
     if is_unsupported {
         return DeviceError::NotOffered(format!(
             "the token rejects these parameters: {}",
-            describe(error)
+            describe(&error)
         ));
     }
-    failed(error)
+    failed(&error)
 }
 
 /// Whether an error means that the input is not authentic or not well-formed, rather than a
 /// failure. SoftHSM2 returns CKR_GENERAL_ERROR for a wrong tag or padding, and so does a failing
 /// token: trials distinguish them by the token's next operation.
-fn refuses(operation: Operation, error: &Error) -> bool {
+fn refuses(operation: Operation, error: &CallError) -> bool {
     matches!(
-        (operation.action, code(error)),
+        (operation.action, error.code()),
         (
             Action::Verify,
             Some(RvError::SignatureInvalid | RvError::SignatureLenRange)

@@ -1,10 +1,10 @@
 //! Tokens of SoftHSM2, each in its own temporary directory.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::Write;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
@@ -23,6 +23,8 @@ const MODULES: [&str; 5] = [
     "/usr/local/lib/softhsm/libsofthsm2.so",
 ];
 const TOOL: &str = "softhsm2-util";
+/// Messages of the tool that are kept.
+const OUTPUT_BYTES_MAX: usize = 1 << 16;
 const LABEL: &str = "cipherbench";
 /// Prefix of directory names; the PID of the process that made it follows.
 const PREFIX: &str = "cipherbench-softhsm-";
@@ -58,9 +60,10 @@ impl SoftHsm {
             ))
         };
         sweep(&std::env::temp_dir());
-        // `tempfile` makes it accessible to the user only.
+        // For this user alone, whatever the umask allows.
         let folder = tempfile::Builder::new()
             .prefix(&format!("{PREFIX}{}-", std::process::id()))
+            .permissions(Permissions::from_mode(0o700))
             .tempdir()
             .map_err(cannot)?;
         let in_use = File::create(folder.path().join(IN_USE)).map_err(cannot)?;
@@ -71,22 +74,21 @@ impl SoftHsm {
             _in_use: in_use,
         };
         let pin = made.write().map_err(cannot)?;
-        let output = Command::new(TOOL)
-            .args([
-                "--init-token",
-                "--free",
-                "--label",
-                LABEL,
-                "--pin",
-                &pin,
-                "--so-pin",
-                &pin,
-            ])
-            .arg("--module")
-            .arg(module)
-            .env("SOFTHSM2_CONF", made.configuration())
-            .stdin(Stdio::null())
-            .output()
+        let mut tool = Command::new(TOOL);
+        tool.args([
+            "--init-token",
+            "--free",
+            "--label",
+            LABEL,
+            "--pin",
+            &pin,
+            "--so-pin",
+            &pin,
+        ])
+        .arg("--module")
+        .arg(module)
+        .env("SOFTHSM2_CONF", made.configuration());
+        let output = guard::output(&mut tool, OUTPUT_BYTES_MAX)
             .map_err(|error| unusable(format!("cannot start {TOOL}: {error}; {install}")))?;
         if !output.status.success() {
             let output = String::from_utf8_lossy(&output.stderr);

@@ -1,27 +1,32 @@
 //! A token and the sessions of threads with it.
 
 use std::collections::HashMap;
-use std::fs::{self, Permissions};
+use std::fs::Permissions;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 
 use cryptoki::context::{CInitializeArgs, CInitializeFlags, Pkcs11};
-use cryptoki::error::RvError;
+use cryptoki::error::{Error, RvError};
 use cryptoki::mechanism::MechanismType;
 use cryptoki::session::{Session as Connection, UserType};
-use cryptoki::slot::{Slot, TokenInfo};
+use cryptoki::slot::{Limit, Slot, TokenInfo};
 use cryptoki::types::AuthPin;
+use guard::open_regular;
 use zeroize::Zeroizing;
 
 use super::key::{KeyObject, KeyUse};
 use super::mechanism::{Call, Mechanisms, TokenJob};
+use super::raw::Functions;
 use super::{code, describe, failed, unusable, unusable_since};
 use crate::threads::lock;
 use crate::{Device, DeviceError, Facts, Job, Keys, Operation, Session};
 
 /// Permission bits of group and others.
 const OTHERS: u32 = 0o077;
+/// Longer than any PIN.
+const PIN_BYTES_MAX: usize = 4096;
 
 /// A token with a logged-in user.
 pub(crate) struct Token {
@@ -29,6 +34,7 @@ pub(crate) struct Token {
     owner: Arc<Mutex<Connection>>,
     objects: Mutex<HashMap<KeyUse, Weak<KeyObject>>>,
     library: Library,
+    functions: Functions,
     slot: Slot,
     facts: Facts,
     mechanisms: Mechanisms,
@@ -69,8 +75,9 @@ pub(crate) fn open(
     let pin = read_pin(pin_file)?;
     let library = load(module)?;
     let context = library.context();
+    let functions = Functions::of(module).map_err(unusable_since(module.display()))?;
     let (slot, token) = find(context, slot, label)?;
-    let label = token.label();
+    let label = trimmed(token.label());
     let connection = context
         .open_rw_session(slot)
         .map_err(unusable_since(format_args!(
@@ -89,6 +96,7 @@ pub(crate) fn open(
         owner: Arc::new(Mutex::new(connection)),
         objects: Mutex::default(),
         library,
+        functions,
         slot,
         mechanisms,
     })
@@ -129,7 +137,7 @@ fn find(
     there.retain(|(_, token)| token.token_initialized());
     let meant = |(place, token): &&(Slot, TokenInfo)| {
         slot.is_none_or(|slot| place.id() == slot)
-            && label.is_none_or(|label| token.label() == label)
+            && label.is_none_or(|label| trimmed(token.label()) == trimmed(label))
     };
     let found: Vec<_> = there.iter().filter(meant).collect();
     if let [one] = found[..] {
@@ -143,7 +151,7 @@ fn find(
     };
     let list: Vec<_> = there
         .iter()
-        .map(|(slot, token)| format!("{:?} in slot {}", token.label(), slot.id()))
+        .map(|(slot, token)| format!("{:?} in slot {}", trimmed(token.label()), slot.id()))
         .collect();
     Err(unusable(match (found.len(), list.is_empty()) {
         (0, true) => {
@@ -163,7 +171,7 @@ fn log_in(
     token: &TokenInfo,
     pin_file: &Path,
 ) -> Result<(), DeviceError> {
-    let label = token.label();
+    let label = trimmed(token.label());
     let shown = pin_file.display();
     may_try(
         token.user_pin_locked(),
@@ -212,14 +220,19 @@ fn locked(label: &str) -> DeviceError {
 fn read_pin(file: &Path) -> Result<AuthPin, DeviceError> {
     let shown = file.display();
     let cannot = |error| unusable(format!("cannot read the PIN in {shown}: {error}"));
-    let mode = fs::metadata(file).map_err(cannot)?.permissions().mode();
+    let opened = open_regular(file).map_err(cannot)?;
+    let mode = opened.metadata().map_err(cannot)?.permissions().mode();
     if mode & OTHERS != 0 {
         let mode = mode & Permissions::mode(&Permissions::from_mode(0o777));
         return Err(unusable(format!(
             "the PIN in {shown} can be read by others (mode {mode:03o}); run: chmod 600 {shown}"
         )));
     }
-    let text = Zeroizing::new(fs::read_to_string(file).map_err(cannot)?);
+    // Room for all of it: the buffer never moves and leaves no copy behind.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(PIN_BYTES_MAX + 1));
+    let mut opened = opened.take(PIN_BYTES_MAX as u64);
+    opened.read_to_end(&mut bytes).map_err(cannot)?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| cannot(ErrorKind::InvalidData.into()))?;
     let pin = text.trim_end_matches(['\n', '\r']);
     match pin.is_empty() {
         true => Err(unusable(format!(
@@ -229,13 +242,19 @@ fn read_pin(file: &Path) -> Result<AuthPin, DeviceError> {
     }
 }
 
+/// Returns a text without its padding: blanks by the standard (PKCS #11 v3.2 §3.2), zero bytes in
+/// some tokens.
+fn trimmed(text: &str) -> &str {
+    text.trim_end_matches([' ', '\0'])
+}
+
 fn facts(context: &Pkcs11, module: &Path, slot: Slot, token: &TokenInfo) -> Facts {
     let firmware = token.firmware_version().to_string();
     let mut more = vec![
         ("module", module.display().to_string()),
         ("slot", slot.id().to_string()),
-        ("token", token.label().to_owned()),
-        ("serial number", token.serial_number().to_owned()),
+        ("token", trimmed(token.label()).to_owned()),
+        ("serial number", trimmed(token.serial_number()).to_owned()),
         ("hardware version", token.hardware_version().to_string()),
         ("firmware version", firmware.clone()),
     ];
@@ -243,11 +262,16 @@ fn facts(context: &Pkcs11, module: &Path, slot: Slot, token: &TokenInfo) -> Fact
     if let Ok(library) = context.get_library_info() {
         version = library.library_version().to_string();
         let interface = format!("PKCS#11 {}", library.cryptoki_version());
-        more.push(("library", library.library_description().to_owned()));
+        let library = trimmed(library.library_description());
+        more.push(("library", library.to_owned()));
         more.push(("interface", interface));
     }
     let more = more.into_iter().map(|(key, value)| (key.to_owned(), value));
-    let name = format!("{} {}", token.manufacturer_id(), token.model());
+    let name = format!(
+        "{} {}",
+        trimmed(token.manufacturer_id()),
+        trimmed(token.model())
+    );
     Facts {
         name: name.trim().to_owned(),
         version,
@@ -256,6 +280,33 @@ fn facts(context: &Pkcs11, module: &Path, slot: Slot, token: &TokenInfo) -> Fact
 }
 
 impl Token {
+    /// Returns the error for a session that the token does not open. The arguments of the call are
+    /// those of the session that it opened first, so that it rejects their number.
+    fn without_session(&self, error: &Error) -> DeviceError {
+        match code(error) {
+            Some(
+                RvError::SessionCount
+                | RvError::ArgumentsBad
+                | RvError::DeviceMemory
+                | RvError::HostMemory,
+            ) => unusable(format!(
+                "the token has no more sessions ({}{}); use fewer threads",
+                describe(error),
+                self.session_limit()
+            )),
+            _ => failed(error),
+        }
+    }
+
+    /// Returns how many sessions the token states, for the error above; empty where it does not.
+    fn session_limit(&self) -> String {
+        let info = self.library.context().get_token_info(self.slot);
+        match info.map(|info| info.max_session_count()) {
+            Ok(Limit::Max(most)) => format!("; it states {most} at most"),
+            _ => String::new(),
+        }
+    }
+
     /// Returns the key in the token, which is imported unless it already exists.
     fn object(
         &self,
@@ -282,16 +333,8 @@ impl Device for Token {
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>, DeviceError> {
-        let connection = self
-            .library
-            .context()
-            .open_ro_session(self.slot)
-            .map_err(|error| match code(&error) {
-                Some(RvError::SessionCount) => {
-                    unusable("the token has no more sessions; use fewer threads")
-                }
-                _ => failed(&error),
-            })?;
+        let opened = self.library.context().open_ro_session(self.slot);
+        let connection = opened.map_err(|error| self.without_session(&error))?;
         Ok(Box::new(TokenSession {
             token: self,
             connection,
@@ -318,7 +361,8 @@ impl Session for TokenSession<'_> {
     fn job(&self, operation: Operation, keys: &Keys) -> Result<Box<dyn Job + '_>, DeviceError> {
         let call = Call::of(&self.token.mechanisms, operation, keys)?;
         let object = self.token.object(operation, keys)?;
-        let job = TokenJob::new(&self.connection, operation, call, object)?;
+        let functions = &self.token.functions;
+        let job = TokenJob::new(functions, &self.connection, operation, call, object)?;
         Ok(Box::new(job))
     }
 }

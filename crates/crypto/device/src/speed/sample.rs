@@ -9,6 +9,11 @@
 //! comparisons take at most a two-hundredth of the measured time ([`COST_PART`]), and fewer results
 //! are examined then. A result that is different each time (signatures with a random number,
 //! encryption with RSA) is kept, and verified on the CPU after the measurement.
+//!
+//! Where the result is a verdict on the input ([`Operation::gives_verdict`]), some examined
+//! operations take an invalid input instead, at random: half of them, but at most one in
+//! [`INVALID_PART`] operations of the measured time, since refusing may take another time than
+//! accepting. A device that accepts without work is found by these alone.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
@@ -27,6 +32,8 @@ const MARGIN: u64 = 2;
 const COST_PART: u64 = 200;
 /// Time that two readings of the clock take, which the measured cost does not contain.
 const CLOCK_NS: u64 = 50;
+/// At most one in this many operations of the measured time has an invalid input.
+const INVALID_PART: f64 = 16.0;
 /// Most operations between two examined ones.
 const GAP_MAX: f64 = 1e6;
 /// Bytes of all inputs in the ring, so that they stay in the first cache.
@@ -45,6 +52,8 @@ pub(super) fn ring_length(input_bytes: usize) -> usize {
 /// The rule by which all threads of a process select results.
 pub(super) struct Plan<'a> {
     pub(super) cases: &'a [Case],
+    /// Inputs that must be refused; empty where the result is no verdict.
+    pub(super) invalid: &'a [Case],
     /// Results that this process verifies at least, where it has that many.
     pub(super) needed: u64,
     /// Mean time between two examined operations of a thread, where examining costs little.
@@ -52,13 +61,16 @@ pub(super) struct Plan<'a> {
     /// Results that each thread keeps for verification after the measurement.
     kept_max: usize,
     seed: u64,
-    /// Examined results of all threads.
+    /// Examined results of valid inputs of all threads.
     examined: AtomicU64,
+    /// Invalid inputs that all threads offered.
+    offered: AtomicU64,
 }
 
 impl<'a> Plan<'a> {
     pub(super) fn new(
         cases: &'a [Case],
+        invalid: &'a [Case],
         needed: u64,
         threads: u32,
         duration_ns: u64,
@@ -67,21 +79,29 @@ impl<'a> Plan<'a> {
         let needed = needed.max(1);
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let at_once = u64::from(threads).min(cores as u64);
-        let planned = duration_ns.saturating_mul(at_once) / (needed * MARGIN);
+        let kinds = 1 + u64::from(!invalid.is_empty());
+        let planned = duration_ns.saturating_mul(at_once) / (needed * MARGIN * kinds);
         Self {
             cases,
+            invalid,
             needed,
             interval_ns: planned.min(INTERVAL_MAX_NS),
             // Threads may be unequally fast.
             kept_max: (2 * MARGIN * needed).div_ceil(threads.max(1).into()) as usize,
             seed,
             examined: AtomicU64::new(0),
+            offered: AtomicU64::new(0),
         }
     }
 
-    /// Results that all threads have examined so far.
+    /// Returns how many inputs of each kind all threads have examined so far.
     pub(super) fn examined(&self) -> u64 {
-        self.examined.load(Ordering::Relaxed)
+        let examined = self.examined.load(Ordering::Relaxed);
+        if self.invalid.is_empty() {
+            examined
+        } else {
+            examined.min(self.offered.load(Ordering::Relaxed))
+        }
     }
 }
 
@@ -92,6 +112,10 @@ pub(super) struct Verified {
     /// Of those, results of the measured time.
     pub(super) measured: u64,
     pub(super) wrong: u64,
+    /// Verdicts on invalid inputs.
+    pub(super) invalid: u64,
+    /// Of those, inputs that were accepted.
+    pub(super) accepted: u64,
 }
 
 impl Verified {
@@ -106,6 +130,8 @@ impl Verified {
             checked: sum.checked + one.checked,
             measured: sum.measured + one.measured,
             wrong: sum.wrong + one.wrong,
+            invalid: sum.invalid + one.invalid,
+            accepted: sum.accepted + one.accepted,
         })
     }
 }
@@ -124,6 +150,8 @@ pub(super) struct Sampler<'a> {
     random: u64,
     /// What examining a result costs, smoothed.
     cost_ns: u64,
+    /// Mean number of operations between two examined ones.
+    mean_gap: f64,
     pub(super) verified: Verified,
     pub(super) kept: Vec<Kept>,
     /// Results that could have been kept.
@@ -137,6 +165,7 @@ impl<'a> Sampler<'a> {
             plan,
             random: split_mix(&mut seed),
             cost_ns: CLOCK_NS,
+            mean_gap: 0.0,
             verified: Verified::default(),
             kept: Vec::new(),
             offered: 0,
@@ -153,14 +182,55 @@ impl<'a> Sampler<'a> {
         let least = COST_PART * (self.cost_ns + CLOCK_NS);
         let interval = self.plan.interval_ns.max(least);
         let mean = (interval / operation_ns.max(1)) as f64;
+        self.mean_gap = mean;
         if mean < 1.0 {
             return 0;
         }
         // Geometric, with this mean: each operation is examined with the probability
         // 1 / (mean + 1).
-        let uniform = ((split_mix(&mut self.random) >> 11) + 1) as f64 / (1_u64 << 53) as f64;
-        let gap = uniform.ln() / (-1.0 / (mean + 1.0)).ln_1p();
+        let gap = self.uniform().ln() / (-1.0 / (mean + 1.0)).ln_1p();
         gap.min(GAP_MAX) as u64
+    }
+
+    /// Returns the index of the invalid input that the next examined operation takes; `None` for a
+    /// valid one.
+    pub(super) fn invalid(&mut self, is_measured: bool) -> Option<usize> {
+        if self.plan.invalid.is_empty() {
+            return None;
+        }
+        let most = (self.mean_gap + 1.0) / INVALID_PART;
+        let share = if is_measured { most.min(0.5) } else { 0.5 };
+        if self.uniform() > share {
+            return None;
+        }
+        let place = split_mix(&mut self.random) % self.plan.invalid.len() as u64;
+        Some(place as usize)
+    }
+
+    /// Returns a random number above 0, and 1 at most.
+    fn uniform(&mut self) -> f64 {
+        ((split_mix(&mut self.random) >> 11) + 1) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Examines the verdict on the invalid input with the index `case`. A failed operation has
+    /// none.
+    pub(super) fn examine_invalid(
+        &mut self,
+        case: usize,
+        result: &Result<bool, DeviceError>,
+        output: &[u8],
+    ) {
+        self.plan.offered.fetch_add(1, Ordering::Relaxed);
+        let is_right = match result {
+            Ok(authentic) => {
+                let checked = self.plan.invalid[case].check(*authentic, output, None);
+                checked.is_ok()
+            }
+            Err(DeviceError::Wrong(_)) => false,
+            Err(_) => return,
+        };
+        self.verified.invalid += 1;
+        self.verified.accepted += u64::from(!is_right);
     }
 
     /// Examines the result of the input with the index `case`. A failed operation has none.

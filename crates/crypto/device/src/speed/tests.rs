@@ -3,9 +3,10 @@
 use super::*;
 use crate::case::split_mix;
 use crate::cpu::{self, Cpu};
+use crate::faulty::How;
 use crate::operation::device::Workers;
 use crate::{Facts, Session};
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 fn reading(ms: u64, operations: u64) -> (SystemTime, Reading) {
     let reading = Reading {
@@ -67,6 +68,10 @@ enum Fault {
     Order,
     /// 1 of 1000 results is wrong, by chance from this seed.
     Rare(u64),
+    /// 1 of 1000 invalid inputs is accepted, by chance from this seed.
+    Lax(u64),
+    /// Every input is accepted, and nothing computed.
+    Lazy,
     /// Nothing.
     None,
 }
@@ -76,6 +81,8 @@ struct Faulty {
     cpu: Cpu,
     fault: Fault,
     readings: AtomicU32,
+    /// Jobs so far, each of which has chances of its own.
+    jobs: AtomicU64,
 }
 
 impl Device for Faulty {
@@ -102,7 +109,9 @@ impl Session for FaultyThread<'_> {
             job: self.1.job(operation, keys)?,
             sent: VecDeque::new(),
             random: match self.0.fault {
-                Fault::Rare(seed) => seed,
+                Fault::Rare(seed) | Fault::Lax(seed) => {
+                    seed | self.0.jobs.fetch_add(1, Ordering::Relaxed) << 32
+                }
                 _ => 0,
             },
         }))
@@ -140,10 +149,21 @@ impl Queue for FaultyJob<'_> {
             self.sent.swap(0, 1);
         }
         let (input, is_loaded) = self.sent.pop_front().expect("something was submitted");
-        if let Fault::Rare(_) = self.device.fault {
-            let authentic = self.job.run(&input, output)?;
-            output[0] ^= u8::from(split_mix(&mut self.random).is_multiple_of(1000));
-            return Ok(authentic);
+        match self.device.fault {
+            Fault::Rare(_) => {
+                let authentic = self.job.run(&input, output)?;
+                output[0] ^= u8::from(split_mix(&mut self.random).is_multiple_of(1000));
+                return Ok(authentic);
+            }
+            Fault::Lax(_) => {
+                let authentic = self.job.run(&input, output)?;
+                return Ok(authentic || split_mix(&mut self.random).is_multiple_of(1000));
+            }
+            Fault::Lazy => {
+                output.clear();
+                return Ok(true);
+            }
+            Fault::UnderLoad | Fault::Order | Fault::None => {}
         }
         thread::sleep(Duration::from_millis(5));
         let authentic = self.job.run(&input, output)?;
@@ -188,6 +208,7 @@ fn faulty(fault: Fault) -> Faulty {
         cpu: cpu::open(None).expect("our own engines"),
         fault,
         readings: AtomicU32::new(0),
+        jobs: AtomicU64::new(0),
     }
 }
 
@@ -223,6 +244,71 @@ fn a_trial_finds_one_wrong_result_in_a_thousand() {
         // at some 60 results, as trials once did, finds it in 6 %.
         assert!(found >= RUNS - 6, "{operation}, depth {depth}: {found}");
     }
+}
+
+/// Before, all inputs were valid: a verification that does nothing gave a speed, and no result was
+/// wrong.
+#[test]
+fn a_device_that_accepts_everything_is_found() {
+    for (operation, depth) in [("ed25519 verify", 1), ("ecdsa-p256 verify", 4)] {
+        let speed = measured_with(&faulty(Fault::Lazy), operation, depth, 1).expect("a speed");
+        assert!(speed.invalid >= results_needed(), "{operation}: {speed:?}");
+        assert_eq!(speed.accepted, speed.invalid, "{operation}: {speed:?}");
+        assert_eq!(
+            (speed.wrong, speed.failed),
+            (0, 0),
+            "{operation}: {speed:?}"
+        );
+    }
+    // Of those that decrypt, also the text is compared.
+    for operation in ["aes-128-gcm decrypt", "rsa-2048-oaep decrypt"] {
+        let speed = measured_with(&faulty(Fault::Lazy), operation, 1, 1).expect("a speed");
+        assert_eq!(speed.accepted, speed.invalid, "{operation}: {speed:?}");
+        assert!(speed.wrong > 0, "{operation}: {speed:?}");
+    }
+}
+
+#[test]
+fn a_trial_finds_one_false_acceptance_in_a_thousand() {
+    const RUNS: u64 = 30;
+    for depth in [1, 4] {
+        let found = |seed| {
+            let device = faulty(Fault::Lax(seed));
+            let speed = measured_with(&device, "aes-128-gcm decrypt", depth, seed);
+            let speed = speed.expect("a speed");
+            let enough = results_needed().min(speed.operations);
+            assert!(speed.invalid >= enough, "{speed:?}");
+            assert_eq!((speed.wrong, speed.failed), (0, 0), "{speed:?}");
+            speed.accepted > 0 || speed.operations < results_needed()
+        };
+        let found = (0..RUNS).filter(|&seed| found(seed)).count() as u64;
+        assert!(found >= RUNS - 5, "depth {depth}: {found}");
+    }
+}
+
+#[test]
+fn verdicts_of_a_right_device_are_all_right() {
+    for depth in [1, 4] {
+        let speed = measured_with(&faulty(Fault::None), "ed25519 verify", depth, 1);
+        let speed = speed.expect("a speed");
+        assert!(speed.invalid > 0 && speed.checked > 0, "{speed:?}");
+        let bad = (speed.accepted, speed.wrong, speed.failed);
+        assert_eq!(bad, (0, 0, 0), "{speed:?}");
+    }
+    let cpu = cpu::open(None).expect("our own engines");
+    let speed = measured_with(&cpu, "aes-128-gcm encrypt", 1, 1).expect("a speed");
+    assert_eq!(speed.invalid, 0, "every input is valid: {speed:?}");
+}
+
+#[test]
+fn a_refusal_by_an_error_is_no_failure() {
+    let refuses = crate::faulty::Faulty::new(How::RefusesByErrors);
+    let speed = measured_with(&refuses, "ed25519 verify", 1, 1).expect("a speed");
+    assert!(speed.invalid > 0, "{speed:?}");
+    assert_eq!((speed.accepted, speed.failed), (0, 0), "{speed:?}");
+    let dies = crate::faulty::Faulty::new(How::DiesOfInvalid);
+    let speed = measured_with(&dies, "ed25519 verify", 1, 1).expect("a speed");
+    assert!(speed.failed > 0 && speed.invalid == 0, "{speed:?}");
 }
 
 #[test]

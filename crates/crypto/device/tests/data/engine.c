@@ -2,7 +2,9 @@
  * An engine of OpenSSL for tests. It has AES-128-CBC, RSA and elliptic curves, the latter two by methods in the keys, as in
  * engines of cards, and Ed25519 by a method for keys of that type; all use OpenSSL's own code. Compiled with -DLIES it is
  * named `liar`, and returns a wrong byte in every fourth text of CBC and in every signature of Ed25519. Compiled with -DLONG
- * it is named `long`, and announces 80 bytes of every signature of Ed25519, which it writes in a buffer of 64.
+ * it is named `long`, and announces 80 bytes of every signature of Ed25519, which it writes in a buffer of 64. Compiled with
+ * -DLAZY it is named `lazy`, and accepts every signature of Ed25519 without looking at it. With -DABSENT it does not start,
+ * since its card is absent; with -DINCOMPLETE it needs a function that nobody has.
  *
  *   cc -shared -fPIC -o engine.so engine.c -lcrypto
  */
@@ -17,6 +19,8 @@
 #define ID "liar"
 #elif defined LONG
 #define ID "long"
+#elif defined LAZY
+#define ID "lazy"
 #else
 #define ID "trial"
 #endif
@@ -86,6 +90,9 @@ static int sign(EVP_MD_CTX *ctx, unsigned char *signature, size_t *length, const
 
 static int verify(EVP_MD_CTX *ctx, const unsigned char *signature, size_t length, const unsigned char *text,
                   size_t bytes) {
+#ifdef LAZY
+    return 1;
+#endif
     EVP_PKEY *key = EVP_PKEY_CTX_get0_pkey(EVP_MD_CTX_get_pkey_ctx(ctx));
     unsigned char point[32];
     size_t point_bytes = sizeof point;
@@ -121,6 +128,21 @@ static int methods(ENGINE *engine, EVP_PKEY_METHOD **method, const int **nids, i
     return *method != NULL;
 }
 
+#ifdef INCOMPLETE
+extern int function_that_nobody_has(void);
+int (*needed)(void) = function_that_nobody_has;
+#endif
+
+#ifdef ABSENT
+#include <openssl/err.h>
+static int start(ENGINE *engine) {
+    (void)engine;
+    ERR_raise_data(ERR_LIB_USER, 7, "no card in slot %d", 3);
+    ERR_raise(ERR_LIB_ENGINE, ENGINE_R_INIT_FAILED);
+    return 0;
+}
+#endif
+
 static int bind(ENGINE *engine, const char *id) {
     static RSA_METHOD *rsa;
     static EC_KEY_METHOD *ec;
@@ -139,6 +161,10 @@ static int bind(ENGINE *engine, const char *id) {
     ed25519 = EVP_PKEY_meth_new(NID_ED25519, EVP_PKEY_FLAG_SIGCTX_CUSTOM);
     if (ed25519 == NULL)
         return 0;
+#ifdef ABSENT
+    if (!ENGINE_set_init_function(engine, start))
+        return 0;
+#endif
     EVP_PKEY_meth_set_digestsign(ed25519, sign);
     EVP_PKEY_meth_set_digestverify(ed25519, verify);
     EVP_PKEY_meth_set_ctrl(ed25519, control, NULL);

@@ -4,6 +4,7 @@
 //! SoftHSM2 are skipped, with the reason, where it is not installed.
 
 mod model;
+mod rules;
 mod token;
 mod trials;
 mod worker;
@@ -28,9 +29,10 @@ fn main() -> ExitCode {
         testing::skip("trials with a token", reason);
     }
     let lacking = Arc::new(lacking);
-    let modules: [(&str, Tests, bool); 3] = [
+    let modules: [(&str, Tests, bool); 4] = [
         ("trials", trials::ALL, false),
         ("model", model::ALL, false),
+        ("rules", rules::ALL, true),
         ("token", token::ALL, true),
     ];
     let tests = modules

@@ -153,7 +153,11 @@ fn entries(folder: &Path) -> usize {
 
 fn unplug(token: &SoftHsm) {
     for entry in fs::read_dir(token.tokens()).unwrap() {
-        fs::remove_dir_all(entry.unwrap().path()).unwrap();
+        let folder = entry.unwrap().path();
+        // Its user may write a file there meanwhile.
+        while let Err(error) = fs::remove_dir_all(&folder) {
+            assert_eq!(error.kind(), std::io::ErrorKind::DirectoryNotEmpty);
+        }
     }
 }
 

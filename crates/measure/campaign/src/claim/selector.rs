@@ -3,7 +3,7 @@
 use crate::axis::{self, CORES_MAX, STREAMS_MAX};
 use crate::expand::Draft;
 use crate::frames::{self, mix};
-use crate::plan::{Axis, Cell, Coordinate, Direction, Measurement, Value};
+use plan::{Axis, Cell, Coordinate, Direction, Measurement, Value};
 use units::Bytes;
 use yaml::{Map, Node, Reported, Spanned};
 

@@ -1,10 +1,9 @@
 //! Points of trials of crypto devices: every combination of their axes.
 
 use super::{DeviceTrial, Fatigue, SLICES, Speed};
-use crate::axis::nanos;
 use crate::expand::{Grid, Point};
-use crate::plan::{Axis, DeviceSpeed, DeviceTest, Kat, Measurement, Value, Workers};
 use operation::Operation;
+use plan::{Axis, DeviceSpeed, DeviceTest, Kat, Measurement, Value, Workers, nanos};
 use std::fmt::Display;
 use std::time::Duration;
 use yaml::Place;

@@ -1,6 +1,6 @@
 //! Combinations of the values of axes.
 
-use crate::plan::{Axis, Coordinate, Value};
+use plan::{Axis, Coordinate, Value};
 use yaml::{Place, Spanned};
 
 /// More cells than this take weeks.

@@ -2,7 +2,7 @@
 
 use super::grid::Placed;
 use crate::frames::Given;
-use crate::plan::{Axis, ImpairProfile, Measurement, Stations};
+use plan::{Axis, ImpairProfile, Measurement, Stations};
 use wire::Suite;
 use yaml::Place;
 

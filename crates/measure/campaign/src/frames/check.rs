@@ -3,7 +3,7 @@
 use crate::dut::{Listed, names};
 use crate::expand::Point;
 use crate::frames::{FLOWS_PER_TUNNEL_MAX, Given, TrafficAxes};
-use crate::plan::{
+use plan::{
     Ability, Axis, Direction, Form, FrameTest, IpVersion, PortKind, Ports, Procedure, Traffic,
 };
 use wire::Suite;

@@ -1,11 +1,11 @@
 //! Disturbances of a DUT under a constant load: the keys of `rekey`, `failover`, `reset`, `setup`,
 //! `desync` and `hostile`.
 
-use crate::axis::{RUN_MAX, nanos, required_axis};
+use crate::axis::{RUN_MAX, required_axis};
 use crate::frames::keys::{is_empty, trial_time, whole_percent};
 use crate::frames::rate::{self, Rate};
 use crate::frames::search::{self, Search};
-use crate::plan::{Attack, Axis, BaseLoad, Coordinate, Desync, Disturbed, Event, Failure, Reset};
+use plan::{Attack, Axis, BaseLoad, Coordinate, Desync, Disturbed, Event, Failure, Reset, nanos};
 use std::time::Duration;
 use wire::mix::FrameMix;
 use yaml::{Map, Node, Place, Reported, Spanned};

@@ -1,9 +1,8 @@
 //! The keys of `mrr`.
 
-use crate::axis::nanos;
 use crate::frames::keys::{drain, is_empty, max_load, trial_time};
 use crate::frames::rate::Rate;
-use crate::plan::{Axis, Coordinate, Mrr, Profile};
+use plan::{Axis, Coordinate, Mrr, Profile, nanos};
 use std::time::Duration;
 use wire::mix::FrameMix;
 use yaml::{Map, Node, Reported, Spanned};

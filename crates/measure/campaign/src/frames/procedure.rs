@@ -1,15 +1,15 @@
 //! Procedures: the keys of each kind of frame trial.
 
-use crate::axis::{AxisValues, axis, nanos};
+use crate::axis::{AxisValues, axis};
 use crate::frames::disturbed;
 use crate::frames::keys::{drain, is_empty, max_load, trial_time, whole_percent};
 use crate::frames::mrr;
 use crate::frames::rate::{self, Rate};
 use crate::frames::search::Search;
 use crate::frames::{service, soak};
-use crate::plan::{
+use plan::{
     Axis, BackToBack, Coordinate, LatencyPath, LatencyTest, Load, LossCurve, Procedure, Profile,
-    Recovery,
+    Recovery, nanos,
 };
 use std::time::Duration;
 use wire::mix::FrameMix;

@@ -1,43 +1,9 @@
-//! Profiles: sets of search goals and times with a name.
-//!
-//! | | `fast` | `rfc2544` | `tst009` |
-//! | --- | --- | --- | --- |
-//! | goals | NDR: 0 % loss, PDR: 0.5 % | NDR: 0 % | NDR: 0 % |
-//! | exceed ratio | 50 % | 0 % | 50 % |
-//! | initial trial | 100 ms | 1 s | 60 s |
-//! | final trial | 500 ms | 60 s | 60 s |
-//! | duration sum | 1 s | 60 s | 120 s |
-//! | width | 3 % | 0.5 % | 0.5 % |
-//! | drain | 100 ms | 2 s | 2 s |
-//! | timeout | 60 s | 2 h | 4 h |
-//! | latency: each load | 1 s | 120 s | 120 s |
-//! | recovery: overload, relief | 2 s, 2 s | 60 s, 60 s | 60 s, 60 s |
-//!
-//! `rfc2544` and `tst009` are the goals that RFC 9971 gives for the two documents: one trial of 60
-//! s without loss, and TST 009's loss verification, where a lossy trial is repeated (an exceed
-//! ratio of one half over a sum of two trials is just that). Bounds rest on trials of full length
-//! alone, so `rfc2544` may look for them with shorter ones; TST 009's bisection has one length.
-//! `fast` has the usual two loss ratios and that verification, with trials a hundredth as long: on
-//! a machine that is shared, one lost frame is often the machine's, and a goal without verification
-//! would measure that. Its width bounds the error below the capacity by 3 %; above it, a queue is
-//! noticed when it grows by 1 % of the time (`search::DelayTrend`), and not sooner.
+//! Reads the goals of searches: by the name of a profile, or spelled out.
 
-use crate::axis::nanos;
-use crate::plan::{Criteria, Goal, Profile};
+use plan::{Criteria, Goal, Profile, nanos};
 use std::time::Duration;
 use units::Ratio;
 use yaml::{Map, Node, Reported};
-
-/// Settings of a profile besides its goals.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Times {
-    pub(crate) drain: Duration,
-    pub(crate) timeout: Duration,
-    /// Each load's time in a latency test.
-    pub(crate) latency: Duration,
-    /// Time of an overload, and time watched afterwards.
-    pub(crate) recovery: Duration,
-}
 
 /// The profiles that campaigns may name.
 pub(crate) const NAMES: [(&str, Profile); 3] = [
@@ -45,10 +11,6 @@ pub(crate) const NAMES: [(&str, Profile); 3] = [
     (Profile::Rfc2544.name(), Profile::Rfc2544),
     (Profile::Tst009.name(), Profile::Tst009),
 ];
-
-const NDR: &str = "ndr";
-const PDR: &str = "pdr";
-const PDR_LOSS: Ratio = Ratio::from_ppm(5_000);
 
 /// More goals make a search longer than one each.
 const GOALS_MAX: usize = 8;
@@ -58,82 +20,6 @@ const GOAL_NAME_CHARS_MAX: usize = 16;
 const TRIAL_MIN: Duration = Duration::from_millis(10);
 const TRIAL_MAX: Duration = Duration::from_secs(3600);
 const SUM_MAX: Duration = Duration::from_secs(24 * 3600);
-
-impl Profile {
-    /// Its goals; those that a campaign spells out take what they leave open from `fast`.
-    pub(crate) fn goals(self) -> Vec<Goal> {
-        let ndr = match self {
-            Self::Fast | Self::Custom => named(NDR, fast(Ratio::from_ppm(0))),
-            Self::Rfc2544 => named(
-                NDR,
-                Criteria {
-                    initial_trial_ns: nanos(Duration::from_secs(1)),
-                    ..minutes(0, 1)
-                },
-            ),
-            Self::Tst009 => named(NDR, minutes(50, 2)),
-        };
-        match self {
-            Self::Fast => vec![ndr, named(PDR, fast(PDR_LOSS))],
-            Self::Rfc2544 | Self::Tst009 | Self::Custom => vec![ndr],
-        }
-    }
-
-    /// Its times.
-    pub(crate) const fn times(self) -> Times {
-        match self {
-            Self::Fast | Self::Custom => Times {
-                drain: Duration::from_millis(100),
-                timeout: Duration::from_secs(60),
-                latency: Duration::from_secs(1),
-                recovery: Duration::from_secs(2),
-            },
-            Self::Rfc2544 | Self::Tst009 => Times {
-                // RFC 2544 §23 d.
-                drain: Duration::from_secs(2),
-                timeout: Duration::from_secs(match self {
-                    Self::Tst009 => 4 * 3600,
-                    _ => 2 * 3600,
-                }),
-                // RFC 2544 §26.2.
-                latency: Duration::from_secs(120),
-                // RFC 2544 §26.5.
-                recovery: Duration::from_secs(60),
-            },
-        }
-    }
-}
-
-fn named(name: &str, criteria: Criteria) -> Goal {
-    Goal {
-        name: name.to_owned(),
-        criteria,
-    }
-}
-
-fn fast(loss: Ratio) -> Criteria {
-    Criteria {
-        loss_ratio_ppm: ppm(loss),
-        exceed_ratio_ppm: ppm(Ratio::from_percent(50)),
-        initial_trial_ns: nanos(Duration::from_millis(100)),
-        final_trial_ns: nanos(Duration::from_millis(500)),
-        duration_sum_ns: nanos(Duration::from_secs(1)),
-        width_ppm: ppm(Ratio::from_percent(3)),
-    }
-}
-
-/// Zero loss in trials of a minute.
-fn minutes(exceed_percent: u32, trials: u32) -> Criteria {
-    let minute = Duration::from_secs(60);
-    Criteria {
-        loss_ratio_ppm: 0,
-        exceed_ratio_ppm: ppm(Ratio::from_percent(exceed_percent)),
-        initial_trial_ns: nanos(minute),
-        final_trial_ns: nanos(minute),
-        duration_sum_ns: nanos(minute * trials),
-        width_ppm: ppm(Ratio::from_ppm(5_000)),
-    }
-}
 
 /// Ratios of goals are at most one, so they fit.
 fn ppm(ratio: Ratio) -> u32 {
@@ -165,7 +51,7 @@ pub(crate) fn goals(node: Node<'_>) -> Result<Vec<Goal>, Reported> {
 
 fn goal(map: &Map<'_>) -> Result<Goal, Reported> {
     let node = map.node();
-    let default = fast(Ratio::from_ppm(0));
+    let default = Profile::unless_spelled_out();
     let ratio = |key, default: u32, range: std::ops::RangeInclusive<Ratio>| {
         map.with_default(key, default, |node| node.ratio(range).map(ppm))
     };
@@ -224,5 +110,8 @@ fn goal(map: &Map<'_>) -> Result<Goal, Reported> {
         duration_sum_ns: sum.value,
         width_ppm: width?,
     };
-    Ok(named(name?, criteria))
+    Ok(Goal {
+        name: name?.to_owned(),
+        criteria,
+    })
 }

@@ -1,7 +1,6 @@
 //! Loads as campaigns write them: frames per second, or bits per second at a layer.
 
-use crate::plan::Value;
-use crate::words::compact;
+use plan::{Value, compact};
 use std::fmt;
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES, PREAMBLE_AND_GAP_BYTES};
 use units::{BitRate, FrameRate, Layer};

@@ -1,11 +1,13 @@
 //! A search for throughput as configured.
 
-use crate::axis::{RUN_MAX, nanos};
+use crate::axis::RUN_MAX;
 use crate::frames::keys::{drain, is_empty, max_load};
-use crate::frames::profile::{self, Times};
+use crate::frames::profile;
 use crate::frames::rate::{self, Rate};
-use crate::plan::{Axis, Coordinate, Goal, Profile, ThroughputSearch, Value};
-use crate::words::{compact, compact_time};
+use plan::{
+    Axis, Coordinate, Goal, Profile, ProfileTimes, ThroughputSearch, Value, compact, compact_time,
+    nanos,
+};
 use std::time::Duration;
 use units::{FrameRate, Ratio};
 use wire::mix::FrameMix;
@@ -53,7 +55,7 @@ impl Search {
     }
 
     /// Defaults that depend on the profile; any when it could not be read.
-    pub(super) fn times(search: &Result<Self, Reported>) -> Times {
+    pub(super) fn times(search: &Result<Self, Reported>) -> ProfileTimes {
         let profile = search
             .as_ref()
             .map_or(Profile::Fast, |search| search.profile);

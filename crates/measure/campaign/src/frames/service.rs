@@ -1,10 +1,8 @@
 //! The keys of `service`.
 
-use crate::axis::nanos;
 use crate::frames::keys::{drain, is_empty, trial_time};
 use crate::frames::rate::{self, Rate};
-use crate::plan::{Axis, Coordinate, Profile, ServiceStep, ServiceTest};
-use crate::words::compact;
+use plan::{Axis, Coordinate, Profile, ServiceStep, ServiceTest, compact, nanos};
 use std::time::Duration;
 use units::Ratio;
 use wire::mix::FrameMix;

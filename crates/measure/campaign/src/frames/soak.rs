@@ -1,9 +1,9 @@
 //! A load for minutes to hours: the keys of `soak`.
 
-use crate::axis::{AxisValues, RUN_MAX, axis, nanos};
+use crate::axis::{AxisValues, RUN_MAX, axis};
 use crate::frames::disturbed::Load;
 use crate::frames::rate::Rate;
-use crate::plan::{Axis, Coordinate, DriftBounds, Soak};
+use plan::{Axis, Coordinate, DriftBounds, Soak, nanos};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use units::Ratio;

@@ -1,11 +1,8 @@
 //! The cables of a lab to boxes that Cipherbench does not run.
 
-use crate::plan::{Addresses, Cables, HostName, Hosts};
+use plan::{Addresses, Cables, HostName, Hosts, is_interface};
 use std::net::Ipv4Addr;
 use yaml::{Map, Node, Reported, Spanned};
-
-/// What the kernel takes as an interface's name (`IFNAMSIZ` less its end).
-const INTERFACE_CHARS_MAX: usize = 15;
 
 /// Names that the lab's own interfaces have where a cable's would be.
 const OWN_NAMES: [&str; 12] = [
@@ -124,12 +121,6 @@ pub(super) fn interface(node: Node<'_>) -> Result<Spanned<String>, Reported> {
         return Err(node.mistake(what, help));
     }
     Ok(node.spanned(name.to_owned()))
-}
-
-/// Whether the kernel accepts this name of an interface, and `ip` reads it as one word.
-pub(crate) fn is_interface(name: &str) -> bool {
-    let fits = |c: char| c.is_ascii_graphic() && !"/:".contains(c);
-    !name.is_empty() && name.len() <= INTERFACE_CHARS_MAX && name.chars().all(fits)
 }
 
 impl Given {

@@ -1,8 +1,8 @@
 //! The hosts of a lab whose stations are not all on this machine.
 
 use super::cables::interface;
-use crate::plan::{Host, Hosts};
 use crate::words::command_prefix;
+use plan::{Host, Hosts, is_program_path};
 use std::time::Duration;
 use yaml::{Map, Node, Reported};
 
@@ -81,10 +81,4 @@ fn read_program(node: Node<'_>) -> Result<Option<String>, Reported> {
         return Err(node.mistake("this cannot be the path of a program", help));
     }
     Ok(Some(path.to_owned()))
-}
-
-/// Whether this is a whole path of plain characters, which a shell on the host reads as one word.
-pub(crate) fn is_program_path(path: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._+-".contains(c);
-    path.starts_with('/') && path.chars().all(is_plain)
 }

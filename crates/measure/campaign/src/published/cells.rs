@@ -2,10 +2,10 @@
 
 use super::{columns_axis, counts_bytes};
 use crate::expand::Draft;
-use crate::plan::{Adapter, Axis, Cell, Element, PublishedUnit, RateBasis, RateLayer};
 use lint::beside::{Setting, Single};
 use lint::document::{Column, Table};
 use lint::unit::{Quantity, Unit};
+use plan::{Adapter, Axis, Cell, Element, PublishedUnit, RateBasis, RateLayer};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};

@@ -1,8 +1,9 @@
 //! The built-in references, and files of published figures.
 
 use super::*;
+use crate::HostFacts;
 use crate::file::from_text;
-use crate::{HostFacts, Plan};
+use plan::Plan;
 use std::collections::BTreeSet;
 
 fn planned(name: &str, is_quick: bool) -> Plan {
@@ -36,7 +37,7 @@ fn each_reference_has_a_campaign_whose_short_form_takes_less_than_ten_minutes() 
     for (name, ..) in NAMES {
         let (full, quick) = (planned(name, false), planned(name, true));
         // On a noisy machine, as most are.
-        let minutes = crate::estimate::noisy_ns(&quick) as f64 / 60e9;
+        let minutes = plan::estimate::noisy_ns(&quick) as f64 / 60e9;
         assert!(minutes < 10.0, "{name}: {minutes:.1} min");
         assert!(quick.estimate_ns() < full.estimate_ns(), "{name}");
         assert!(

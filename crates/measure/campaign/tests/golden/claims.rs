@@ -1,8 +1,8 @@
 //! What data sheets say, beside the cells that measure it.
 
 use crate::{HOST, compare};
-use campaign::plan::{Bound, ClaimUnit, Percentile, Plan};
-use campaign::{LabFile, from_text, to_text};
+use campaign::{LabFile, from_text};
+use plan::{Bound, ClaimUnit, Percentile, Plan, to_text};
 
 const DUTS_AND_TRIALS: &str = "\
 campaign: c

@@ -1,8 +1,8 @@
 //! Campaigns of crypto devices.
 
 use crate::{HOST, compare};
-use campaign::plan::{Adapter, DeviceTest, Measurement};
-use campaign::{Campaign, LabFile, Plan, from_text, to_text};
+use campaign::{Campaign, LabFile, from_text};
+use plan::{Adapter, DeviceTest, Measurement, Plan, to_text};
 
 fn lab() -> LabFile {
     LabFile::built_in_named("device").unwrap()
@@ -95,7 +95,7 @@ fn operations_without_a_size_have_one_cell_and_the_others_one_for_each() {
     let plan = plan(
         "campaign: a\ndevices: [engine]\ntrials: [speed: { operation: [sha-256, ecdsa-p256 sign], concurrency: [1, 2] }]\n",
     );
-    let of = |cell: &campaign::plan::Cell| match &cell.measurement {
+    let of = |cell: &plan::Cell| match &cell.measurement {
         Measurement::Device(DeviceTest::Speed(speed)) => {
             (speed.operation.clone(), speed.bytes, speed.concurrency)
         }

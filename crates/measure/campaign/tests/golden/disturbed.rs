@@ -1,8 +1,8 @@
 //! What happens to a DUT under a load: every refusal, and plans as they print.
 
 use crate::{HOST, compare};
-use campaign::plan::{BaseLoad, Event, Measurement, Procedure};
-use campaign::{LabFile, from_text, lab_from_text, to_text};
+use campaign::{LabFile, from_text, lab_from_text};
+use plan::{BaseLoad, Event, Measurement, Procedure, to_text};
 
 fn mistakes(text: &str) -> String {
     format!("{}\n", from_text("campaigns/ipsec.yaml", text).unwrap_err())
@@ -138,13 +138,13 @@ trials:
             throughput: false,
         },
         Event::Failover {
-            failure: campaign::plan::Failure::Crash,
+            failure: plan::Failure::Crash,
             times: 5,
             down_ns: second,
             watch_ns: 5 * second,
         },
         Event::Reset {
-            kind: campaign::plan::Reset::Process,
+            kind: plan::Reset::Process,
             times: 5,
             watch_ns: 5 * second,
         },
@@ -153,12 +153,12 @@ trials:
             watch_ns: 2 * second,
         },
         Event::Hostile {
-            attack: campaign::plan::Attack::Garbage,
+            attack: plan::Attack::Garbage,
             percents: vec![1, 10, 50, 100, 200],
             trial_ns: 5 * second,
         },
         Event::Desync {
-            cause: campaign::plan::Desync::MissedRollover,
+            cause: plan::Desync::MissedRollover,
             times: 5,
             watch_ns: 5 * second,
         },

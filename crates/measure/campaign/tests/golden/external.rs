@@ -1,7 +1,8 @@
 //! Boxes outside: their commands, the cables to them, and the plan.
 
 use crate::{HOST, commands, compare};
-use campaign::{LabFile, from_text, lab_from_text, to_text};
+use campaign::{LabFile, from_text, lab_from_text};
+use plan::to_text;
 
 const RACK: &str = "lab: rack\nexternal: { station_a: eth1, station_b: eth2, tap: [eth3, eth4] }\n";
 const UNTAPPED: &str =
@@ -134,7 +135,7 @@ trials: [ping: { mtu: 1400 B, count: 100 }]
         all.push('\n');
         // A journal needs no other file.
         let json = serde_json::to_string(&plan).unwrap();
-        assert_eq!(serde_json::from_str::<campaign::Plan>(&json).unwrap(), plan);
+        assert_eq!(serde_json::from_str::<plan::Plan>(&json).unwrap(), plan);
     }
     compare("external-plan.txt", &all);
 }
@@ -177,8 +178,8 @@ trials: [ping: { mtu: 1400 B, count: 100 }]
     let plan = campaign.plan(&lab, &HOST).unwrap();
     compare("external-forms-plan.txt", &to_text(&plan, commands));
     let json = serde_json::to_string(&plan).unwrap();
-    assert_eq!(serde_json::from_str::<campaign::Plan>(&json).unwrap(), plan);
-    let properties = |cell: &campaign::plan::Cell| {
+    assert_eq!(serde_json::from_str::<plan::Plan>(&json).unwrap(), plan);
+    let properties = |cell: &plan::Cell| {
         let profile = cell.dut.adapter.profile();
         let lengths = [
             profile.cipher_packet_bytes(1400),
@@ -325,6 +326,6 @@ trials: [ping: { mtu: 1400 B }]
     let external = plan.cells[0].dut.adapter.external().unwrap();
     let printed = serde_json::to_string_pretty(&external.boxes[0]).unwrap();
     compare("external-monitor.json", &format!("{printed}\n"));
-    let again: campaign::plan::ExternalBox = serde_json::from_str(&printed).unwrap();
+    let again: plan::ExternalBox = serde_json::from_str(&printed).unwrap();
     assert_eq!(again, external.boxes[0]);
 }

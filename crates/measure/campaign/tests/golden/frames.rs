@@ -1,8 +1,8 @@
 //! Frame tests: every refusal, and plans as they print.
 
 use crate::{HOST, compare};
-use campaign::plan::{Measurement, Plan};
-use campaign::{Campaign, HostFacts, LabFile, from_text, lab_from_text, to_text};
+use campaign::{Campaign, HostFacts, LabFile, from_text, lab_from_text};
+use plan::{Measurement, Plan, to_text};
 
 fn mistakes(text: &str) -> String {
     format!(

@@ -1,7 +1,8 @@
 //! Labs of two hosts: what joins them, and the plan.
 
 use crate::{HOST, compare};
-use campaign::{from_text, lab_from_text, to_text};
+use campaign::{from_text, lab_from_text};
+use plan::to_text;
 
 const REACH: [&str; 2] = ["reach: ssh root@left", "reach: ssh root@right"];
 
@@ -60,7 +61,7 @@ trials: [tcp: { mtu: 1400 B, cores: 64, duration: 1 s }]
         all.push('\n');
         // A journal needs no other file.
         let json = serde_json::to_string(&plan).unwrap();
-        assert_eq!(serde_json::from_str::<campaign::Plan>(&json).unwrap(), plan);
+        assert_eq!(serde_json::from_str::<plan::Plan>(&json).unwrap(), plan);
     }
     compare("hosts-plan.txt", &all);
 }

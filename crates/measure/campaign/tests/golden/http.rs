@@ -1,7 +1,8 @@
 //! Trials over HTTP, of short flows and of video: their mistakes and their plan.
 
 use crate::{HOST, compare};
-use campaign::{LabFile, from_text, to_text};
+use campaign::{LabFile, from_text};
+use plan::to_text;
 
 #[test]
 fn invalid_trials_over_http_are_reported() {

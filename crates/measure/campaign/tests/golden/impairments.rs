@@ -1,8 +1,8 @@
 //! Impairments of the path: mistakes, and the plan.
 
 use crate::{HOST, compare};
-use campaign::plan::{Axis, ImpairProfile, Value};
-use campaign::{LabFile, from_text, lab_from_text, to_text};
+use campaign::{LabFile, from_text, lab_from_text};
+use plan::{Axis, ImpairProfile, Value, to_text};
 
 fn campaign(impairments: &str, trial: &str) -> String {
     format!(

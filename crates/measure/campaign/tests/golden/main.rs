@@ -9,10 +9,11 @@ mod frames;
 mod hosts;
 mod http;
 mod impairments;
+mod orders;
 mod tunnels;
 
-use campaign::plan::Cell;
-use campaign::{Campaign, HostFacts, LabFile, from_text, lab_from_text, to_text};
+use campaign::{Campaign, HostFacts, LabFile, from_text, lab_from_text};
+use plan::{Cell, to_text};
 use std::path::Path;
 
 const HOST: HostFacts = HostFacts { cores: 2 };

@@ -1,11 +1,11 @@
 //! Other people's tunnels as devices under test.
 
 use crate::{HOST, compare};
-use campaign::plan::{
+use campaign::{LabFile, from_text, lab_from_text};
+use plan::{
     Adapter, DataPath, Form, IkeAuth, L2tpEncapsulation, L2tpv3, OpenVpn, Plan, StrongSwan,
-    WireGuard, WireGuardProgram, Xfrm,
+    WireGuard, WireGuardProgram, Xfrm, to_text,
 };
-use campaign::{LabFile, from_text, lab_from_text, to_text};
 use wire::Suite;
 
 fn mistakes(text: &str) -> String {

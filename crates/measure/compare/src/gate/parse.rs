@@ -1,7 +1,7 @@
 //! From text to gates.
 
 use super::{Filter, Gate};
-use campaign::plan::Axis;
+use plan::Axis;
 use stats::Quantity;
 use std::fmt;
 use std::ops::Range;

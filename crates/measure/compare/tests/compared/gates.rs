@@ -1,10 +1,10 @@
 //! Gates on comparisons.
 
 use crate::made::{cell, journal, measured, record};
-use campaign::plan::Cell;
 use compare::{Comparison, KINDS, Options, Outcome, Run, compare};
 use journal::Journal;
 use journal::record::Outcome as Recorded;
+use plan::Cell;
 use std::fs;
 use std::path::Path;
 
@@ -109,6 +109,164 @@ fn one_repeat_and_equal_repeats_are_undecided() {
     assert_eq!(
         outcome(&base, &single, "throughput drops > 1 %"),
         Outcome::Undecided
+    );
+}
+
+/// What an undecided gate says of the repeats that would decide it, decides it.
+#[test]
+fn an_undecided_gate_says_how_many_repeats_would_do() {
+    let gate = "throughput drops > 5 %";
+    let run_of = |second, values: &[u64], times: usize| {
+        let values: Vec<u64> = values.iter().copied().cycle().take(times).collect();
+        run(second, &[("tcp", &values)])
+    };
+    let judged_with = |times| {
+        let (base, other) = (&[960, 1040], &[940, 1020]);
+        judged(&run_of(1, base, times), &run_of(2, other, times), gate)
+    };
+    let few = judged_with(4);
+    assert_eq!(few.outcome(), Outcome::Undecided);
+    let reason = &few.gates[0].cells[0].reason;
+    let words: Vec<&str> = reason.split_whitespace().collect();
+    let at = words
+        .iter()
+        .position(|word| *word == "about")
+        .expect(reason);
+    let repeats: usize = words[at + 1].parse().expect(reason);
+    assert!(
+        reason.contains(&format!("`run --repeats {repeats}`")),
+        "{reason}"
+    );
+    assert_eq!(
+        judged_with(repeats.next_multiple_of(2)).outcome(),
+        Outcome::Passed
+    );
+
+    let single = |second| run(second, &[("tcp", &[1000])]);
+    let one = judged(&single(1), &single(2), gate);
+    let reason = &one.gates[0].cells[0].reason;
+    assert!(
+        reason.contains("measure both runs again with `run --repeats 5`"),
+        "{reason}"
+    );
+}
+
+/// The reason of the only cell of a gate, as it is printed.
+fn printed(base: &Journal, other: &Journal, gate: &str) -> String {
+    let comparison = judged(base, other, gate);
+    assert_eq!(comparison.gates[0].cells.len(), 1);
+    let text = compare::text(&comparison);
+    let line = text.lines().last().unwrap().trim().to_owned();
+    match comparison.outcome() {
+        Outcome::Passed => comparison.gates[0].cells[0].reason.clone(),
+        _ => line,
+    }
+}
+
+#[test]
+fn each_outcome_says_what_to_do() {
+    let of = |second, values: &[u64]| run(second, &[("tcp", values)]);
+    let (base, less) = (of(1, BASE), of(2, LESS));
+    assert_eq!(
+        printed(&base, &less, "throughput drops > 10 %"),
+        "-5.0 % (-5.7 to -4.3 %) is within the bound of -10 %"
+    );
+    assert_eq!(
+        printed(&base, &less, "throughput drops > 2 %"),
+        "violated: tcp/x throughput of B: -5.0 % (-5.7 to -4.3 %) is beyond the bound of -2.0 %; look for the cause in what \
+         differs between the runs, or change the gate if this change is intended"
+    );
+    let crosses = "undecided: tcp/x throughput of B: -5.0 % (-5.7 to -4.3 %) ";
+    let found = printed(&base, &less, "throughput drops > 5.5 %");
+    assert!(
+        found.starts_with(&format!(
+            "{crosses}crosses the bound of -5.5 %; measure both runs again with about "
+        )),
+        "{found}"
+    );
+    let found = printed(&base, &less, "throughput drops > 5 %");
+    assert_eq!(
+        found,
+        format!(
+            "{crosses}is so near the bound of -5.0 % that more than 100 repeats would be needed; choose another bound"
+        )
+    );
+    let equal = [1000; 8];
+    assert_eq!(
+        printed(&of(1, &equal), &of(2, &equal), "throughput drops > 5 %"),
+        "undecided: tcp/x throughput of B: 0.0 % (unknown scatter): repeats that are all equal do not show how the figure \
+         scatters; measure both runs again with longer trials, or with `run --repeats 16` or more"
+    );
+}
+
+/// A lab in memory has no check that finds other programs: their repeats scatter.
+#[test]
+fn repeats_that_scatter_much_ask_for_an_idle_machine_first() {
+    let wide = |second| run(second, &[("tcp", &[700, 1300, 800, 1200, 1000])]);
+    let found = printed(&wide(1), &wide(2), "throughput drops > 10 %");
+    let asked = "crosses the bound of -10 %, because repeats scatter by 25 %; measure both runs again while nothing else \
+                 uses the machine, or with about ";
+    assert!(found.contains(asked), "{found}");
+    let found = printed(&wide(1), &wide(2), "throughput drops > 0.1 %");
+    assert!(
+        found.ends_with("as they are, more than 100 repeats would be needed"),
+        "{found}"
+    );
+}
+
+#[test]
+fn a_machine_that_was_not_idle_is_named_with_the_command_that_repeats() {
+    let spoilt = |second, repeat| {
+        let mut run = run(second, &[("tcp", BASE)]);
+        let Recorded::Measured(measured) = measured(1_000_000) else {
+            unreachable!("it is measured");
+        };
+        let reasons = vec!["machine-was-ours: other programs had 40 % of it".to_owned()];
+        record(
+            &mut run,
+            "tcp/x",
+            repeat,
+            Recorded::Invalid { reasons, measured },
+        );
+        run
+    };
+    let idle = run(1, &[("tcp", BASE)]);
+    assert_eq!(
+        printed(&idle, &spoilt(2, 3), "throughput drops > 5 %"),
+        "undecided: tcp/x throughput of B: the other run's has an invalid repeat: machine-was-ours: other programs had 40 % \
+         of it; repeat it while nothing else uses the machine: `cipherbench resume b --invalid`"
+    );
+    let both = printed(&spoilt(1, 2), &spoilt(2, 3), "throughput drops > 5 %");
+    for part in [
+        "`cipherbench resume a --invalid`, and ",
+        "`cipherbench resume b --invalid`",
+    ] {
+        assert!(both.contains(part), "{both}");
+    }
+    // Nothing is added to a run in an archive.
+    let (other, options) = (
+        spoilt(2, 3),
+        Options {
+            gates: vec!["throughput drops > 5 %".parse().unwrap()],
+            ..Options::default()
+        },
+    );
+    let runs = [("a", &idle), ("fleet:17", &other)].map(|(name, journal)| Run { name, journal });
+    let comparison = compare(&runs, &options).unwrap();
+    let reason = &comparison.gates[0].cells[0].reason;
+    assert!(
+        reason.ends_with("repeat it while nothing else uses the machine, in a new run"),
+        "{reason}"
+    );
+    let two = |second, more: &[u64]| run(second, &[("tcp", BASE), ("tcp/streams=2", more)]);
+    let found = printed(
+        &two(1, BASE),
+        &two(2, &[]),
+        "streams=2 throughput drops > 5 %",
+    );
+    assert!(
+        found.ends_with("the other run's was not run; finish the run: `cipherbench resume b`"),
+        "{found}"
     );
 }
 

@@ -1,11 +1,11 @@
 //! Made-up runs of known truth: TCP cells whose repeats scatter by a known amount.
 
-use campaign::plan::{
+use journal::record::*;
+use journal::{Journal, Record};
+use plan::{
     Adapter, Axis, Cell, Coordinate, Dut, Encryptor, LabPlan, Measurement, Order, Plan, Stations,
     Tool, TransferDirection, Value,
 };
-use journal::record::*;
-use journal::{Journal, Record};
 use wire::Suite;
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;

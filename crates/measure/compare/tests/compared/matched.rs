@@ -1,9 +1,9 @@
 //! Which cells are compared, and what else differs.
 
 use crate::made::{SECOND_NS, cell, journal, measured, record};
-use campaign::plan::{Cell, Measurement};
 use compare::{CompareError, Comparison, Difference, Direction, Options, Run, compare};
 use journal::Journal;
+use plan::{Cell, Measurement};
 use std::collections::BTreeMap;
 
 /// Three repeats of each cell, the megabytes of the first.

@@ -59,6 +59,13 @@ fn the_text_has_the_environment_first_and_then_regressions() {
             .unwrap_or_else(|| panic!("{words}:\n{text}"))
     });
     assert!(places.is_sorted(), "{text}");
+    for gate in [
+        "violated: tcp throughput drops > 5 % (3 cells): a change is surely beyond the bound",
+        "passed: streams=1 throughput drops > 5 % (1 cell): every change is surely within the bound",
+        "undecided: ping p50 rises > 5 % (0 cells): it applies to no cell that both runs have: compare its filters with",
+    ] {
+        assert!(text.contains(gate), "{gate}:\n{text}");
+    }
     let regression = text
         .lines()
         .skip_while(|line| !line.starts_with("Regressions"))

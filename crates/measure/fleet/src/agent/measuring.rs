@@ -10,9 +10,13 @@ use crate::lease::{BEAT, Lease};
 use crate::message::{Job, LabOffer, State};
 use crate::progress::Progress;
 use crate::records::Sender;
+use crate::signing::{Objection, now};
+use guard::{Lines, visible, visible_lines};
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::fs;
 use std::future::pending;
+use std::io::BufReader;
 use std::path::Path;
 use std::pin::pin;
 use std::process::{Command, Stdio};
@@ -22,10 +26,48 @@ use tokio::time::{interval, timeout};
 
 /// Renewals without an answer after which the server counts as away.
 const SILENT_MAX: u32 = 3;
+/// Of the reason why a job does not fit or has failed, in bytes: several fit into an entry.
+const REASON_BYTES_MAX: usize = 4 << 10;
+/// Lines of a run's standard error in the reason.
+const LAST_LINES: usize = 3;
+
+/// The last lines of what a run wrote to standard error.
+fn last_words(log: &Path) -> String {
+    let Ok(file) = fs::File::open(log) else {
+        return String::new();
+    };
+    let mut last = VecDeque::new();
+    for line in Lines::new(BufReader::new(file), REASON_BYTES_MAX).map_while(Result::ok) {
+        last.push_back(visible(&line.text).into_owned());
+        if last.len() > LAST_LINES {
+            last.pop_front();
+        }
+    }
+    shortened(&Vec::from(last).join("; "))
+}
+
+/// The beginning of a reason that an entry of the server can keep.
+fn shortened(reason: &str) -> String {
+    let ends = reason.char_indices().map(|(at, _)| at);
+    let end = ends.take_while(|at| *at <= REASON_BYTES_MAX).last();
+    match end {
+        Some(end) if reason.len() > REASON_BYTES_MAX => format!("{}…", &reason[..end]),
+        _ => reason.to_owned(),
+    }
+}
 
 impl Tender<'_> {
-    /// Why a job cannot run in this lab: what it asks for, who signed it, or what `cipherbench
-    /// check` says, also of commands that are not allowed here.
+    /// Why a job cannot run in this lab, as it says itself: what it asks for, or who signed it.
+    pub(super) fn objection(&self, offer: &LabOffer, job: &Job) -> Option<Objection> {
+        let trust = self.agent.trust.as_ref();
+        let (fleet, now) = (self.fleet.id(), now());
+        let asked = job.selector.misfit(offer).map(Objection::lasting);
+        asked
+            .or_else(|| trust?.objection(job, fleet, now))
+            .or_else(|| self.ran?.objection(job).map(Objection::lasting))
+    }
+
+    /// The same, or what `cipherbench check` says, also of commands that are not allowed here.
     ///
     /// # Errors
     /// When that cannot be found out: then it is not run either.
@@ -33,16 +75,14 @@ impl Tender<'_> {
         &self,
         offer: &LabOffer,
         job: &Job,
-    ) -> Result<Option<String>, FleetError> {
+    ) -> Result<Option<Objection>, FleetError> {
+        if let Some(objection) = self.objection(offer, job) {
+            return Ok(Some(objection));
+        }
         let cannot = |error| FleetError::Disk {
             what: format!("cannot check job {}", job.id),
             error,
         };
-        let trust = self.agent.trust.as_ref();
-        let asked = job.selector.misfit(offer).or_else(|| trust?.objection(job));
-        if asked.is_some() {
-            return Ok(asked);
-        }
         let file = tempfile::Builder::new().suffix(".yaml").tempfile();
         let file = file.map_err(cannot)?;
         fs::write(file.path(), &job.campaign).map_err(cannot)?;
@@ -63,8 +103,9 @@ impl Tender<'_> {
         let checked = checked.map_err(cannot)?;
         let said = String::from_utf8_lossy(&checked.stderr).into_owned();
         let name = file.path().display().to_string();
-        let reason = said.replace(&name, &job.name).trim().to_owned();
-        Ok((!checked.status.success()).then_some(reason))
+        let said = said.replace(&name, &visible(&job.name));
+        let reason = shortened(&visible_lines(said.trim()));
+        Ok((!checked.status.success()).then(|| Objection::lasting(reason)))
     }
 
     /// A run's figures by cell, by the program; `None` where it has none.
@@ -86,7 +127,7 @@ impl Tender<'_> {
         kept: &Kept,
     ) -> Result<Ended, FleetError> {
         let id = &kept.job.id;
-        let folder = self.disk.job_folder(id);
+        let folder = self.disk.job_folder(id)?;
         let log = folder.join("log");
         let cannot_start = |error| FleetError::Disk {
             what: format!("cannot start {}", self.agent.program.display()),
@@ -105,7 +146,10 @@ impl Tender<'_> {
                 return Ok(halted);
             }
         }
-        let mut command = bound("TERM", &lock, &self.agent.program);
+        let mut command = {
+            let turn = self.turn.borrow();
+            bound("TERM", &lock, turn.files(), &self.agent.program)
+        };
         match self.disk.run_of(id) {
             Some(run) => {
                 command.arg("resume").arg(run);
@@ -141,9 +185,7 @@ impl Tender<'_> {
         tokio::select! {
             status = ended(&mut child) => {
                 let status = status.map_err(cannot_start)?;
-                let said = fs::read_to_string(&log).unwrap_or_default();
-                let last: Vec<&str> = said.lines().rev().take(3).collect();
-                let said = last.into_iter().rev().collect::<Vec<_>>().join("; ");
+                let said = last_words(&log);
                 Ok(match code(status) {
                     INTERRUPTED => Ended::Stopped,
                     code => Ended::Exit(code, said),
@@ -176,6 +218,9 @@ impl Tender<'_> {
                 let has_lab = timeout(BEAT, lease.renew(&self.fleet, Some(id), now)).await;
                 let has_job = timeout(BEAT, self.is_ours(id)).await;
                 silent = if has_lab.is_err() { silent + 1 } else { 0 };
+                if matches!(has_lab, Ok(Ok(true))) {
+                    self.serving.note(&self.lab.name);
+                }
                 if silent >= SILENT_MAX {
                     self.fleet.denials.silent("it does not renew the lease");
                 }

@@ -1,8 +1,11 @@
 //! Files that a server follows while it runs.
 
-use std::fs;
+use guard::read_bytes;
 use std::io;
 use std::path::PathBuf;
+
+/// Far more than users, a certificate or a key have.
+const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// The content of each file, or why it cannot be read.
 type Contents = Vec<Result<Vec<u8>, io::ErrorKind>>;
@@ -41,7 +44,7 @@ impl Inputs {
 }
 
 fn read(paths: &[PathBuf]) -> Contents {
-    let contents = paths.iter().map(fs::read);
+    let contents = paths.iter().map(|path| read_bytes(path, FILE_BYTES_MAX));
     contents
         .map(|content| content.map_err(|error| error.kind()))
         .collect()
@@ -50,6 +53,20 @@ fn read(paths: &[PathBuf]) -> Contents {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::sys::stat::Mode;
+    use nix::unistd::mkfifo;
+    use std::fs;
+    use std::path::Path;
+
+    #[test]
+    fn nothing_without_an_end_is_waited_for_or_read_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("users");
+        mkfifo(&fifo, Mode::S_IRWXU).unwrap();
+        let endless = Path::new("/dev/zero").to_owned();
+        let kinds = read(&[fifo, endless]).into_iter().map(Result::unwrap_err);
+        assert!(kinds.eq([io::ErrorKind::InvalidInput; 2]));
+    }
 
     #[test]
     fn each_content_is_a_change_once_and_only_when_it_stays() {

@@ -3,13 +3,18 @@
 //! It comes through a pipe: the disk with the file may be full, which is then what it says.
 
 use crate::error::FleetError;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::path::Path;
+use guard::Lines;
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
+/// A line that is longer is cut: clients have a part in it.
+const LINE_BYTES_MAX: usize = 16 << 10;
+/// Size at which the file is begun anew.
+const FILE_BYTES_MAX: u64 = 16 << 20;
 /// How long the last words of a server that has ended may take.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -42,6 +47,34 @@ impl News {
     }
 }
 
+/// The file of a log. Everybody who connects adds to it, so that it is begun anew at a size; the
+/// last one before it is kept.
+struct LogFile {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+}
+
+impl LogFile {
+    fn open(path: &Path) -> io::Result<Self> {
+        let file = File::options().create(true).append(true).open(path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            bytes: file.metadata()?.len(),
+            file,
+        })
+    }
+
+    fn write(&mut self, line: &str) -> io::Result<()> {
+        if self.bytes >= FILE_BYTES_MAX {
+            fs::rename(&self.path, self.path.with_extension("log.1"))?;
+            *self = Self::open(&self.path)?;
+        }
+        self.bytes += line.len() as u64 + 1;
+        self.file.write_all(format!("{line}\n").as_bytes())
+    }
+}
+
 /// The lines of one server.
 #[derive(Debug)]
 pub(super) struct Log(Receiver<String>);
@@ -52,16 +85,14 @@ impl Log {
         said: impl Read + Send + 'static,
         path: &Path,
     ) -> Result<Self, FleetError> {
-        let file = File::options().create(true).append(true).open(path);
-        let mut file = file.map_err(super::disk(path))?;
+        let mut file = LogFile::open(path).map_err(super::disk(path))?;
         let (sender, lines) = mpsc::channel();
         thread::spawn(move || {
-            for line in BufReader::new(said).split(b'\n') {
-                let Ok(mut line) = line else { break };
-                line.push(b'\n');
+            for line in Lines::new(BufReader::new(said), LINE_BYTES_MAX) {
+                let Ok(line) = line else { break };
                 // What has no room on the disk is news all the same; nobody may wait for it.
-                let _ = file.write_all(&line);
-                let _ = sender.send(String::from_utf8_lossy(line.trim_ascii()).into_owned());
+                let _ = file.write(&line.text);
+                let _ = sender.send(line.text.trim().to_owned());
             }
         });
         Ok(Self(lines))
@@ -90,7 +121,6 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
     use std::os::unix::net::UnixStream;
 
     #[test]
@@ -123,6 +153,26 @@ mod tests {
         assert_eq!(log.news(), []);
         let kept = fs::read_to_string(&path).unwrap();
         assert_eq!(kept, format!("of an earlier start\n{text}the end\n\n"));
+    }
+
+    #[test]
+    fn a_log_takes_a_bounded_part_of_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("server.log");
+        let mut log = LogFile::open(&path).unwrap();
+        let line = "x".repeat(1 << 20);
+        for _ in 0..50 {
+            log.write(&line).unwrap();
+        }
+        let sizes: Vec<u64> = ["server.log", "server.log.1"]
+            .map(|name| fs::metadata(folder.path().join(name)).unwrap().len())
+            .into();
+        let most = FILE_BYTES_MAX + (1 << 20) + 1;
+        assert!(
+            sizes.iter().all(|size| *size > 0 && *size <= most),
+            "{sizes:?}"
+        );
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
     #[test]

@@ -84,7 +84,9 @@ pub(crate) fn stopped_behind_a_cut() {
     let relay = Relay::to(site.options.listen);
     let mut agent = site.start_via("agent", "lab", &relay.url());
     let id = site.submit(0, "held", Selector::default());
-    site.await_running(&id);
+    // The server knows of it a moment before it begins, which behind a cut it would not.
+    let journal = site.run_of("agent", "lab", &id).join("journal.jsonl");
+    site.await_some("begun run", || journal.exists().then_some(()));
     relay.set(Network::Silent);
     site.go("agent");
     site.await_end_of_run("agent", "lab", &id);

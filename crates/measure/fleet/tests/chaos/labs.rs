@@ -3,6 +3,7 @@
 use crate::site::{PATIENCE, Site, kill};
 use fleet::{Selector, State};
 use std::collections::BTreeMap;
+use std::fs;
 use std::time::{Duration, Instant};
 
 pub(crate) fn deadly() {
@@ -104,6 +105,11 @@ pub(crate) fn one_agent() {
         };
         assert_eq!(held.agent, one);
     }
+    // A job is done a moment before its agent gives the lab back.
+    site.await_some("lab without a job", || {
+        let offers = site.runtime.block_on(fleet.offers()).ok()?;
+        offers.first().filter(|offer| offer.job.is_none()).map(drop)
+    });
     // Once the first is gone, the second has the lab.
     kill(first.id());
     first.wait().unwrap();
@@ -115,6 +121,67 @@ pub(crate) fn one_agent() {
     assert!(site.logs().contains("has it"), "{}", site.logs());
     kill(second.id());
     second.wait().unwrap();
+}
+
+/// Of two agents, one of them with two labs.
+pub(crate) fn turns() {
+    let site = Site::new();
+    let machine = site.folder.path().join("the-machine");
+    fs::create_dir(&machine).unwrap();
+    for name in ["first", "second"] {
+        fs::create_dir(site.agent_folder(name)).unwrap();
+        let place = machine.to_str().unwrap();
+        fs::write(site.agent_folder(name).join("machine"), place).unwrap();
+    }
+    let mut agents = [
+        site.start("first", "one"),
+        site.start("second", "two,three"),
+    ];
+    let in_lab = |lab: &str| Selector {
+        lab: Some(lab.to_owned()),
+        ..Selector::default()
+    };
+    let held = site.submit(0, "held slow", in_lab("one"));
+    site.await_running(&held);
+    let fleet = site.fleet();
+    let mut waiting = Vec::new();
+    for (number, lab) in (1..).zip(["two", "three", "two", "three"]) {
+        waiting.push(site.submit(number, "fine", in_lab(lab)));
+    }
+    site.await_some("labs that wait for their turn", || {
+        let offers = site.runtime.block_on(fleet.offers()).ok()?;
+        let waits = offers.iter().filter(|offer| offer.waits);
+        (waits.count() == 2).then_some(())
+    });
+    for lab in ["two", "three"] {
+        let said = format!("{lab}: waits for its turn: another lab of its machine is measured");
+        assert!(site.logs().contains(&said), "{}", site.logs());
+    }
+    // They take no job that they cannot begin.
+    let states = site.states();
+    for id in &waiting {
+        assert!(matches!(states[id], State::Queued { .. }), "{states:?}");
+    }
+    // What runs keeps its turn, also over the end of its agent.
+    site.go("first");
+    site.await_some("a line of the journal", || {
+        let journal = site.run_of("first", "one", &held).join("journal.jsonl");
+        let text = fs::read_to_string(journal).unwrap_or_default();
+        (!text.is_empty()).then_some(())
+    });
+    kill(agents[0].id());
+    agents[0].wait().unwrap();
+    agents[0] = site.start("first", "one");
+    site.await_all("done", |state| matches!(state, State::Done { .. }));
+    for id in waiting.iter().chain([&held]) {
+        site.check_run(&fleet, id);
+    }
+    for name in ["first", "second"] {
+        assert!(site.agent_folder(name).join("serving").exists(), "{name}");
+    }
+    for agent in agents {
+        crate::site::end(agent);
+    }
 }
 
 pub(crate) fn migration() {
@@ -141,7 +208,7 @@ pub(crate) fn migration() {
     let old = site.runtime.block_on(fleet::Fleet::connect(&access));
     let error = old.err().map(|error| error.to_string()).unwrap_or_default();
     assert!(
-        error.contains("has schema 1, and this program 2"),
+        error.contains("has schema 1, and this program 3"),
         "{error}"
     );
     let set_up = site.runtime.block_on(fleet::Fleet::set_up(&access, None));

@@ -27,12 +27,15 @@ mod watching;
 
 use fleet::Server;
 use libtest_mimic::{Arguments, Failed, Trial};
+use nix::sys::stat::Mode;
 use std::process::ExitCode;
 
 /// Tests wait for leases, time-outs and restarts most of the time.
 const TESTS_AT_ONCE: usize = 3;
 
 fn main() -> ExitCode {
+    // Files of users and trusted keys are written as their owner would.
+    nix::sys::stat::umask(Mode::S_IWGRP | Mode::S_IWOTH);
     let words: Vec<String> = std::env::args().collect();
     if words.get(1).is_some_and(|word| word == "agent") {
         return site::serve(&words[2..]);
@@ -51,6 +54,10 @@ fn main() -> ExitCode {
             labs::misfits,
         ),
         ("a_lab_has_one_agent", labs::one_agent),
+        (
+            "labs_of_one_machine_take_turns_whichever_agents_have_them",
+            labs::turns,
+        ),
         (
             "a_job_that_its_agent_took_and_does_not_know_of_is_begun",
             labs::taken_only,

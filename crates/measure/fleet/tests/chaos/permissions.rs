@@ -1,7 +1,7 @@
 //! Users: what they may do at the server, and whose jobs an agent runs.
 
 use crate::site::{Site, access, end, job, user};
-use fleet::{Access, Fleet, FleetError, Job, Selector, State, submit, upload};
+use fleet::{Access, Fleet, FleetError, Job, Selector, State, Terms, submit, upload};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -148,7 +148,8 @@ pub(crate) fn signatures() {
     let queue = |job: Job, key: Option<&Path>| {
         let mut job = job;
         if let Some(key) = key {
-            job.sign(&fleet::Identity::read(key).unwrap());
+            let terms = Terms::now(fleet.id(), Duration::from_secs(3600), job.every);
+            job.sign(&fleet::Identity::read(key).unwrap(), terms);
         }
         site.runtime.block_on(submit(&fleet, &job)).unwrap();
         job

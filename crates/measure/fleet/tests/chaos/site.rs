@@ -30,8 +30,10 @@ run) run=runs/the-run; mkdir -p $run;;
 resume) run=$2;;
 esac
 mkdir busy 2>/dev/null || { echo 'error: two runs at once' >&2; exit 2; }
+machine=$(cat \"$(dirname \"$0\")/machine\" 2>/dev/null)
+[ -z \"$machine\" ] || mkdir \"$machine/measured\" || { rmdir busy; echo 'error: two labs at once' >&2; exit 2; }
 await_go() { until [ -e \"$(dirname \"$0\")/go\" ]; do sleep 0.05; done; }
-trap 'trap \"\" TERM; sleep 0.3; ! grep -q lingering campaign.yaml || await_go; rmdir busy' EXIT
+trap 'trap \"\" TERM; sleep 0.3; ! grep -q lingering campaign.yaml || await_go; rmdir busy ${machine:+\"$machine/measured\"}' EXIT
 trap 'exit 4' TERM
 grep -q wrong campaign.yaml && { echo 'error: a wrong campaign' >&2; exit 2; }
 grep -q deadly campaign.yaml && kill -9 $(cat ../../pid)
@@ -50,14 +52,21 @@ done
 echo done > $run/report.md
 ";
 
-/// An agent, until it is killed or finds a file `stop`: `URL FOLDER LAB`. A key and trusted keys
-/// are in its folder.
+/// An agent, until it is killed or finds a file `stop`: `URL FOLDER LAB[,LAB…]`. A key, trusted
+/// keys, and the folder that stands for its machine are in its folder.
 pub(crate) fn serve(words: &[String]) -> ExitCode {
     let [url, folder, lab] = words else {
         panic!("{words:?}");
     };
     let folder = Path::new(folder);
     let file = |name: &str| Some(folder.join(name)).filter(|path| path.exists());
+    let machine = fs::read_to_string(folder.join("machine")).ok();
+    let served = |lab: &str| AgentLab {
+        name: lab.to_owned(),
+        file: "memory".to_owned(),
+        labels: BTreeMap::from([("site".to_owned(), "here".to_owned())]),
+        machines: machine.iter().cloned().collect(),
+    };
     let agent = Agent {
         program: folder.join("program"),
         folder: folder.to_owned(),
@@ -65,11 +74,8 @@ pub(crate) fn serve(words: &[String]) -> ExitCode {
             key: file("key"),
             ..access(url)
         },
-        labs: vec![AgentLab {
-            name: lab.to_owned(),
-            file: "memory".to_owned(),
-            labels: BTreeMap::from([("site".to_owned(), "here".to_owned())]),
-        }],
+        labs: lab.split(',').map(served).collect(),
+        turns: folder.join("../turns"),
         allow: None,
         trust: file("trust").map(|path| Trust::read(&path).unwrap()),
     };

@@ -15,16 +15,17 @@ use super::keys::{write_file, write_keys};
 use super::pseudowire::sent_in;
 use super::site::{all, by_node, on_each};
 use super::{Adapter, Daemon, Site, daemon};
-use crate::protocol::{ControlPort, SealedPort, THIS_PROGRAM};
+use crate::on_node::run_tool;
+use crate::protocol::{ControlPort, Program, SealedPort, THIS_PROGRAM};
 use crate::sync::await_true;
 use crate::topology::{Side, W0, W1, cipher_ends};
 use crate::{
     DutAction, FramePath, Network, Node, NodeId, Result, RunningDut, StationKeys, StationPeer,
     TunnelKeys,
 };
-use campaign::plan::Encryptor;
 use metrics::read_counters;
 use nix::sys::signal::Signal;
+use plan::Encryptor;
 use secrets::{KME_PORTS, Secrets};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -126,6 +127,18 @@ impl Cipherbench {
         })?;
         dut.facts.extend(started.into_iter().flatten());
         Ok(())
+    }
+
+    /// Removes what gateways leave behind so that nothing passes in clear: the next DUT uses the
+    /// same networks.
+    fn release(&self, site: &Site<'_>) -> Result<()> {
+        all(on_each(&site.gateways, |node| {
+            let Some(config) = self.configs.get(&node.id()) else {
+                return Ok(());
+            };
+            let argv = [THIS_PROGRAM, "encrypt", "--remove", "--config", config];
+            run_tool(node, Program::new(argv))
+        }))
     }
 
     /// Starts everything, up to the path of test frames.
@@ -331,13 +344,14 @@ impl Adapter for Cipherbench {
     fn stop(&mut self, site: &Site<'_>, mut dut: RunningDut) -> Result<()> {
         // Its interface goes with it, and the routes with the interface.
         let stopped = daemon::stop_all(site, &mut dut);
+        let released = self.release(site);
         let kmes = self.kmes(site).map_or(Ok(()), |kmes| kmes.stop());
         self.kmes = None;
         let parted = match self.encryptor.mode.bridges() {
             true => site.part_stations(),
             false => Ok(()),
         };
-        stopped.and(kmes).and(parted)
+        stopped.and(released).and(kmes).and(parted)
     }
 }
 

@@ -26,10 +26,10 @@ use crate::scan::first_number;
 use crate::switch;
 use crate::sync::lock;
 use crate::{DutAction, FramePath, NodeId, Result, RunningDut, StationPeer};
-use campaign::plan::{self, Direction, ExternalBox, LinkForm, Reset};
 use commands::CommandRunner;
 use gateway::PeerStation;
 use observed::QueriedCounters;
+use plan::{self, Direction, ExternalBox, LinkForm, Reset};
 use stations::Cabling;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -39,6 +39,9 @@ use std::time::Duration;
 const NOT_PROVEN: &str = "not proven: no tap between the boxes";
 /// What the fact about the cipher of a maker's own format begins with.
 const CLAIMED: &str = "not proven, the maker's claim";
+
+/// How long a box may take to answer when it is looked for.
+const THERE_LIMIT: Duration = Duration::from_secs(5);
 
 /// A box at each end.
 pub(super) struct External {
@@ -224,7 +227,8 @@ impl Adapter for External {
                 let said = runner.run(id, &its.via, command)?;
                 let Some(value) = first_number(&said) else {
                     let reason = format!(
-                        "shows no counter `{name}` on {}: `{command}` printed no number: {}",
+                        "shows no counter `{name}` on {}: `{command}` printed no number, or one that may be two \
+                         (`1 234`): {}",
                         id.name(),
                         answers::fact(&said)
                     );
@@ -243,6 +247,24 @@ impl Adapter for External {
             queried.read(site, &mut counters)?;
         }
         Ok(counters)
+    }
+
+    /// Its cables are up, its addresses answer, and it answers what it has to: the station that is
+    /// its peer, or A that asks for B.
+    fn expect_there(&self, site: &Site<'_>) -> Result<()> {
+        let outside = self.runner(site)?.outside;
+        self.cabling(outside).expect_answers(site, THERE_LIMIT)?;
+        match &self.peer {
+            Some(peer) => peer.expect_answer(site, site.stations[1]),
+            None => site.await_path_within(THERE_LIMIT, &outside.interrupt),
+        }
+    }
+
+    fn lost_tunnels(&self, site: &Site<'_>) -> Result<Vec<String>> {
+        match &self.peer {
+            Some(peer) => peer.lost_tunnels(site, site.stations[1]),
+            None => Ok(Vec::new()),
+        }
     }
 
     fn pollers<'a>(&'a self, site: &Site<'a>) -> Result<Vec<Poller<'a>>> {

@@ -2,6 +2,7 @@
 //! were lost.
 
 use super::Site;
+use crate::counted::Counted;
 use crate::on_node::parse_json;
 use crate::protocol::Program;
 use crate::{Node, Result};
@@ -38,7 +39,7 @@ impl Interfaces {
         let mut counters = read(site, node)?;
         for (name, value) in &mut counters {
             let before = self.before.get(name).copied().unwrap_or(0);
-            *value = value.saturating_sub(before);
+            *value = Counted::between(before, *value).count();
         }
         Ok(counters)
     }

@@ -24,10 +24,10 @@ use crate::on_node::ip;
 use crate::protocol::{Request, Response, SealedPort};
 use crate::topology::cipher_ends;
 use crate::{DutAction, Node, NodeId, Result, RunningDut};
-use campaign::plan::{Form, LinkForm};
 use conf::{Conf, INTERFACE, PORT, Role};
 use identity::Identity;
 use log::Log;
+use plan::{Form, LinkForm};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::Suite;
@@ -50,7 +50,7 @@ pub(super) struct OpenVpn {
 }
 
 impl OpenVpn {
-    pub(super) const fn new(tunnel: campaign::plan::OpenVpn) -> Self {
+    pub(super) const fn new(tunnel: plan::OpenVpn) -> Self {
         Self {
             suite: tunnel.suite,
             confs: BTreeMap::new(),

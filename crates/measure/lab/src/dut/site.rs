@@ -8,7 +8,7 @@ use crate::protocol::Program;
 use crate::sync::Deadline;
 use crate::topology::{A0, B0, End, Hop, Map, Side, W0, W1, cipher_ends};
 use crate::{FramePath, Interrupt, LabError, Links, Node, NodeId, Result};
-use campaign::plan::Direction;
+use plan::Direction;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::thread;
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Where and how a DUT runs.
 #[derive(Clone, Copy)]
 pub(crate) struct Site<'a> {
-    /// [`campaign::plan::Dut::name`].
+    /// [`plan::Dut::name`].
     pub(crate) dut: &'a str,
     pub(crate) links: Links,
     /// Which part of it is loaded.

@@ -5,7 +5,7 @@ use super::keys::{fresh_pair, write_keys};
 use super::{Adapter, Site};
 use crate::topology::{C0, C1};
 use crate::{FrameEnd, FramePath, Result, RunningDut, StationKeys, StationPeer};
-use campaign::plan::Direction;
+use plan::Direction;
 use wire::Suite;
 
 /// ESP in UDP (RFC 3948 §2).

@@ -11,9 +11,9 @@
 //! Where one gateway is loaded alone, the station in the other's place runs a daemon too, which
 //! agrees on keys with the device and writes them to a file; the station's generator and analyser
 //! take ESP from and to the link themselves. Nothing but the generator may seal with those keys: so
-//! nothing is routed into the daemon, and its counters must stay at zero. Where ESP is bare, the
-//! station's kernel has the SAs too, but opens and seals nothing: they are for a mark that no
-//! packet has, and the policies for an interface that is never created.
+//! the daemon's routes are in a table that no packet looks up, and its counters must stay at zero.
+//! Where ESP is bare, the station's kernel has the SAs too, but opens and seals nothing: they are
+//! for a mark that no packet has, and the policies for an interface that is never created.
 //!
 //! Neither IKE nor SAs are renewed by themselves while a trial runs, but those of a station, whose
 //! sequence numbers would end. The kernel's ESP is bare, as usual without NAT; that of
@@ -21,6 +21,7 @@
 //! behind it is that of its TUN device.
 
 mod answers;
+mod causes;
 mod charon;
 mod config;
 mod gateway;
@@ -38,10 +39,10 @@ use super::{Adapter, Daemon, Site, daemon};
 use crate::protocol::SealedPort;
 use crate::topology::cipher_ends;
 use crate::{DutAction, FramePath, Node, NodeId, Result, RunningDut};
-use campaign::plan::{DataPath, Form, LinkForm, StrongSwan};
 use charon::{Place, program_on};
 use config::{Half, INITIATOR};
 use gateway::Gateway;
+use plan::{DataPath, Form, LinkForm, StrongSwan};
 use secrets::Secrets;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -64,6 +65,10 @@ const TUN: &str = "ipsec0";
 /// Queue of the TUN device in packets, as for the built-in encryptor. The default of 500 would lose
 /// small frames first.
 const TUN_QUEUE: u32 = 5000;
+
+/// The mark of packets that look up the routes of a station's daemon: none has it, since only the
+/// generator may seal.
+const UNUSED_MARK: &str = "0x45000000";
 
 /// The socket and the process number that a daemon leaves when it is killed.
 const LEFT_BY_DAEMON: &str = "charon.vici /run/charon.pid";
@@ -164,7 +169,6 @@ impl Strongswan {
             return Ok(path);
         };
         let gateway = self.gateway(site, node)?;
-        gateway.remove_routes()?;
         let (own, peer) = cipher_ends(node.id());
         let ends = [site.map.address(own), site.map.seen_address(peer)];
         path.end_at(node.id()).peer = Some(gateway.as_peer(ends));

@@ -23,9 +23,9 @@ use crate::protocol::{Program, SealedPort};
 use crate::sync::Deadline;
 use crate::topology::{Side, cipher_ends};
 use crate::{DutAction, FramePath, Node, NodeId, Result, RunningDut, StationKeys, StationPeer};
-use campaign::plan::{Form, LinkForm, WireGuardProgram};
 use conf::{Conf, KeyPair, Peer};
 use implementation::Implementation;
+use plan::{Form, LinkForm, WireGuardProgram};
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
@@ -170,7 +170,7 @@ impl WireGuard {
         let (own, peer) = cipher_ends(node.id());
         path.end_at(node.id()).peer = Some(StationPeer {
             keys: StationKeys::WireGuard(write_file(node, STATION_FILE, &text, true)?),
-            suite: campaign::plan::WireGuard::CARRIER.suite,
+            suite: plan::WireGuard::CARRIER.suite,
             local: site.map.address(own),
             remote: site.map.seen_address(peer),
             port: Some(PORT),

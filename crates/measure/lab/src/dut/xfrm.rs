@@ -27,7 +27,6 @@ use crate::protocol::{Ended, Program};
 use crate::topology::{Side, W0, W1, cipher_ends};
 use crate::{LabError, Node, NodeId, Result, RunningDut};
 use algorithms::Algorithms;
-use campaign::plan;
 use sa_state::SaState;
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,5 +1,7 @@
 //! Network cards of a lab, and what about them bears on results.
 
+use super::OUTPUT_BYTES_MAX;
+use crate::programs::find;
 use crate::time_stamps;
 use nix::net::if_::if_nametoindex;
 use std::collections::BTreeSet;
@@ -114,7 +116,11 @@ impl Card {
 
 /// What `ethtool` prints; empty if it fails: not every driver answers every question.
 fn ethtool(question: &str, interface: &str) -> String {
-    let output = Command::new("ethtool").args([question, interface]).output();
+    let Some(program) = find("ethtool") else {
+        return String::new();
+    };
+    let mut command = Command::new(program);
+    let output = guard::output(command.args([question, interface]), OUTPUT_BYTES_MAX);
     output.map_or_else(
         |_| String::new(),
         |output| String::from_utf8_lossy(&output.stdout).into_owned(),

@@ -5,6 +5,7 @@ use super::discipline::Discipline;
 use super::probes::Probes;
 use super::tuning::Change;
 use super::versions::Installed;
+use crate::protocol::Load;
 use crate::{Privilege, Result};
 use journal::record::Environment;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,8 @@ use std::io;
 pub struct Facts {
     /// Result of [`privilege::acquire`](crate::privilege::acquire).
     pub privilege: Result<Privilege>,
+    /// Who uses the machine's CPUs.
+    pub load: Load,
     /// The machine, without privilege, tools and engines.
     pub machine: Environment,
     /// The kernel's clock source.

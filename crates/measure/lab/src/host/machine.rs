@@ -31,8 +31,9 @@ const CPU_FEATURES: &[&str] = &[
     "sve2",
 ];
 
-/// Sysctls that bear on results; those that a kernel lacks are omitted.
-const SYSCTLS: &[&str] = &[
+/// Sysctls that bear on results; those that a kernel lacks are omitted. The network's are watched
+/// during trials ([`crate::settings`]).
+pub(crate) const SYSCTLS: &[&str] = &[
     "kernel.apparmor_restrict_unprivileged_userns",
     "kernel.unprivileged_userns_clone",
     "net.core.busy_poll",
@@ -47,9 +48,15 @@ const SYSCTLS: &[&str] = &[
     "net.core.wmem_default",
     "net.core.wmem_max",
     "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_limit_output_bytes",
+    "net.ipv4.tcp_mem",
+    "net.ipv4.tcp_moderate_rcvbuf",
+    "net.ipv4.tcp_notsent_lowat",
     "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_wmem",
     "net.ipv4.udp_mem",
+    "net.ipv4.udp_rmem_min",
+    "net.ipv4.udp_wmem_min",
     "user.max_net_namespaces",
     "user.max_user_namespaces",
 ];

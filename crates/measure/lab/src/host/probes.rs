@@ -1,5 +1,6 @@
 //! Kernel features, each tried in a temporary network namespace.
 
+use super::OUTPUT_BYTES_MAX;
 use crate::programs::{how_to_get, search_path};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt};
@@ -7,7 +8,7 @@ use port::{Tun, TunOffloads, TunSettings};
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::{FromRawFd, OwnedFd};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread;
 
 /// Rules like those of a router with NAT.
@@ -152,12 +153,12 @@ fn ip(arguments: &str) -> Attempt<()> {
 
 /// Runs a tool in this thread's namespace; its arguments are separated by spaces.
 fn run(tool: &str, arguments: &str) -> Attempt<()> {
-    let output = Command::new(tool)
+    let mut command = Command::new(tool);
+    command
         .args(arguments.split(' '))
         .env("PATH", search_path())
-        .env("LC_ALL", "C")
-        .stdin(Stdio::null())
-        .output()
+        .env("LC_ALL", "C");
+    let output = guard::output(&mut command, OUTPUT_BYTES_MAX)
         .map_err(|_| format!("no `{tool}`: {}", how_to_get(tool)))?;
     if output.status.success() {
         return Ok(());

@@ -11,12 +11,17 @@
 mod ring;
 
 use crate::procfs;
+use crate::programs::find;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+
+/// Far more than a record of all parameters.
+const RECORD_BYTES_MAX: usize = 1 << 20;
 
 /// File of the old values.
 pub const RECORD: &str = "/var/lib/cipherbench/tuning.json";
@@ -117,7 +122,8 @@ impl Tuning {
     /// these interfaces.
     #[must_use]
     pub fn of_this_machine(record: impl Into<PathBuf>, interfaces: &[String]) -> Self {
-        let ethtool = PathBuf::from("ethtool");
+        // One that is not here fails as it would by its name.
+        let ethtool = find("ethtool").unwrap_or_else(|| "/nonexistent/ethtool".into());
         let rings = interfaces.iter().map(|name| ring::wanted(&ethtool, name));
         Self {
             root: "/proc/sys".into(),
@@ -264,7 +270,7 @@ impl Tuning {
     }
 
     fn read_record(&self) -> Result<Record, TuneError> {
-        let text = match fs::read_to_string(&self.record) {
+        let text = match guard::read_text(&self.record, RECORD_BYTES_MAX) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(self.no_record()),
             Err(error) => return Err(self.failed(error)),
@@ -299,7 +305,11 @@ impl Tuning {
         }
         let folder = self.record.parent().unwrap_or(Path::new("."));
         let write = || -> io::Result<()> {
-            fs::create_dir_all(folder)?;
+            // Root reverts what the record says.
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o755)
+                .create(folder)?;
             let mut file = tempfile::NamedTempFile::new_in(folder)?;
             file.write_all(&serde_json::to_vec_pretty(record)?)?;
             file.as_file().sync_all()?;

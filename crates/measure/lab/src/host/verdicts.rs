@@ -10,7 +10,7 @@ use super::tuning::WANTED;
 use super::versions::Installed;
 use crate::LabError;
 use crate::perf;
-use crate::programs::{KNOWN, Known, how_to_get};
+use crate::programs::{KNOWN, Known, how_to_get, refusal};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -91,13 +91,17 @@ fn privilege(facts: &Facts) -> Finding {
 fn judge_tool(known: &Known, installed: &BTreeMap<String, Installed>) -> Finding {
     let Known { name, purpose, .. } = known;
     let finding = match installed.get(*name) {
-        Some(Installed { version, path }) => {
-            let found = format!("{version}, {}", path.display());
-            good(name, &found, purpose)
+        Some(its) => {
+            let found = format!("{}, {}", its.version, its.path.display());
+            match (&its.unfit, &its.limit) {
+                (Some(problem), _) => missing(name, &found, problem, &how_to_get(name)),
+                (None, Some(problem)) => warning(name, &found, problem, &how_to_get(name)),
+                (None, None) => good(name, &found, purpose),
+            }
         }
         None => missing(
             name,
-            "not installed",
+            refusal(name).map_or("not installed", |_| "installed, but not used"),
             &format!("for {purpose}"),
             &how_to_get(name),
         ),
@@ -223,6 +227,16 @@ fn machine(facts: &Facts) -> Vec<Finding> {
             &cores,
             why,
             &format!("{CORES_ENOUGH} or more give each its own"),
+        ),
+    });
+    let load = facts.load.in_words();
+    findings.push(match facts.load.is_high() {
+        false => good("load", &load, ""),
+        true => warning(
+            "load",
+            &load,
+            "stations and DUT get less time: lower rates, and trials that are invalid",
+            "stop what else runs here, or measure when it has ended",
         ),
     });
     let features = machine.cpu_features.join(" ");

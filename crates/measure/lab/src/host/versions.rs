@@ -1,14 +1,10 @@
 //! The installed programs, with the versions that they report.
 
-use crate::programs::{KNOWN, find, search_path};
-use crate::sync::Deadline;
+use crate::programs::{KNOWN, Use, find, find_version, said_of_itself, unfit};
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::env;
+use std::path::PathBuf;
 use std::thread;
-use std::time::Duration;
 
 /// An installed program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,74 +13,62 @@ pub struct Installed {
     pub version: String,
     /// Its path.
     pub path: PathBuf,
+    /// Why it does not serve: another maker's program of that name, or too old a version.
+    pub unfit: Option<String>,
+    /// Why it does not serve for transfers both ways at once only.
+    pub limit: Option<String>,
 }
-
-/// A user and a group without rights.
-const NOBODY: u32 = 65_534;
-/// Time limit of one tool.
-const LIMIT: Duration = Duration::from_secs(5);
 
 /// Returns the installed programs that campaigns may need, by name. Asks all concurrently.
 pub(super) fn installed() -> BTreeMap<String, Installed> {
     thread::scope(|scope| {
         let found = KNOWN
             .iter()
-            .filter_map(|known| Some((known, find(known.name)?)));
+            .filter_map(|known| Some((known, located(known.name)?)));
         let pending: Vec<_> = found
             .map(|(known, path)| {
                 let asked = path.clone();
-                let version = scope.spawn(move || version(&asked, known.version));
-                (known.name.to_owned(), path, version)
+                let said = scope.spawn(move || said_of_itself(&asked, known.version));
+                (known.name.to_owned(), path, said)
             })
             .collect();
-        let installed = pending.into_iter().map(|(name, path, version)| {
-            let version = crate::dut::join(version).unwrap_or_else(|| "?".to_owned());
-            (name, Installed { version, path })
+        let installed = pending.into_iter().map(|(name, path, said)| {
+            let said = crate::dut::join(said);
+            let installed = Installed::of(&name, path, said.as_deref());
+            (name, installed)
         });
         installed.collect()
     })
 }
 
-/// Returns the version of a program; `None` if it reports none. VLC reports none to root.
-fn version(program: &Path, argument: &str) -> Option<String> {
-    let mut command = Command::new(program);
-    command.arg(argument);
-    version_by(&mut command).or_else(|| version_by(command.uid(NOBODY).gid(NOBODY)))
-}
-
-fn version_by(command: &mut Command) -> Option<String> {
-    let mut child = command
-        .env("PATH", search_path())
-        .env("LC_ALL", "C")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .ok()?;
-    let deadline = Deadline::after(LIMIT);
-    // Their output is far smaller than a pipe.
-    while matches!(child.try_wait(), Ok(None)) {
-        if deadline.is_over() {
-            let _ = child.kill();
-            let _ = child.wait();
-            return None;
-        }
-        thread::sleep(Duration::from_millis(2));
+/// Where a program is. A fleet searches its server below the user's home too.
+fn located(name: &str) -> Option<PathBuf> {
+    if name != "nats-server" {
+        return find(name);
     }
-    // Some print it on standard error, and some print a warning there first.
-    let mut text = String::new();
-    let _ = child.stdout.take()?.read_to_string(&mut text);
-    let _ = child.stderr.take()?.read_to_string(&mut text);
-    find_version(&text).map(str::to_owned)
+    let home = env::var_os("HOME").map(PathBuf::from);
+    let at_home = |folder: &str| {
+        let file = home.as_ref()?.join(folder).join(name);
+        file.is_file().then_some(file)
+    };
+    let of_set_up = at_home(".cache/cipherbench-tools/bin");
+    of_set_up
+        .or_else(|| find(name))
+        .or_else(|| at_home(".local/bin"))
 }
 
-/// Returns the first word, or part of a word after `-` or `/`, that begins with a digit, or with
-/// `v` and a digit.
-fn find_version(text: &str) -> Option<&str> {
-    let words = text.split(|c: char| c.is_whitespace() || "-/,()".contains(c));
-    words
-        .map(|word| word.strip_prefix('v').unwrap_or(word))
-        .find(|word| word.starts_with(|c: char| c.is_ascii_digit()))
+impl Installed {
+    /// What is known of a program by what it says of itself.
+    fn of(name: &str, path: PathBuf, said: Option<&str>) -> Self {
+        let judge = |usage| said.and_then(|said| unfit(name, said, usage));
+        let version = said.and_then(find_version).unwrap_or("?");
+        Self {
+            version: version.to_owned(),
+            path,
+            unfit: judge(Use::Plain),
+            limit: judge(Use::BothWays),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -92,37 +76,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_the_version_in_what_each_tool_prints() {
-        for (text, version) in [
-            ("ethtool version 6.1\n", "6.1"),
-            ("ip utility, iproute2-6.1.0, libbpf 1.1.2\n", "6.1.0"),
-            ("iperf version 2.1.8 (12 August 2022) pthreads\n", "2.1.8"),
-            ("iperf 3.12 (cJSON 1.7.15)\nLinux vm 6.18.44\n", "3.12"),
-            ("nftables v1.0.6 (Lester Gooch #5)\n", "1.0.6"),
-            ("Linux strongSwan 5.9.8\n", "5.9.8"),
-            (
-                "wireguard-tools v1.0.20210914 - https://x\n",
-                "1.0.20210914",
-            ),
-            ("wireguard-go v0.0.20250522\n\nUserspace\n", "0.0.20250522"),
-            ("OpenSSL 3.0.22 25 Aug 2026\n", "3.0.22"),
-            (
-                "OpenVPN 2.6.14 x86_64-pc-linux-gnu [SSL (OpenSSL)]\n",
-                "2.6.14",
-            ),
-            ("ping from iputils 20221126\nlibcap: yes\n", "20221126"),
-            ("strongSwan 5.9.8 swanctl\nusage:\n", "5.9.8"),
-            ("2.6.1\n", "2.6.1"),
-        ] {
-            assert_eq!(find_version(text), Some(version), "{text}");
-        }
-        assert_eq!(find_version("no number"), None);
-    }
-
-    #[test]
-    fn a_program_that_reports_none_or_cannot_be_started_has_no_version() {
-        for program in ["/nonexistent/tool", "/bin/true"] {
-            assert_eq!(version(Path::new(program), "-v"), None, "{program}");
-        }
+    fn a_program_of_another_maker_is_installed_and_unfit() {
+        let of = |name, said| Installed::of(name, PathBuf::from("/usr/bin/x"), Some(said));
+        let ping = of("ping", "ping (GNU inetutils) 2.4\n");
+        assert_eq!(ping.version, "2.4");
+        assert!(ping.unfit.unwrap().contains("GNU inetutils"));
+        let old = of("iperf3", "iperf 3.9 (cJSON 1.7.13)\n");
+        assert_eq!(old.unfit, None);
+        assert!(old.limit.unwrap().contains("3.11 or newer"));
+        assert_eq!(Installed::of("ping", PathBuf::new(), None).version, "?");
     }
 }

@@ -6,10 +6,11 @@
 
 use super::dialogue::{Dialogue, Heard};
 use crate::own_file::own_hash;
+use crate::programs::search_path;
 use crate::protocol::{Ended, THIS_PROGRAM};
 use crate::sync::Deadline;
 use crate::{Interrupt, LabError, NodeId, Result, Station};
-use campaign::plan::Host;
+use plan::Host;
 use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, BufReader};
@@ -29,6 +30,8 @@ const MARK: &str = "cipherbench-reach";
 const CHUNK_BYTES: usize = 1 << 16;
 /// What is kept of the words of a login shell.
 const CHATTER_BYTES_MAX: usize = 4096;
+/// What a folder must have free beside the program.
+const SPARE_KIB: u64 = 64;
 /// Name of the program in the folder that it is sent to.
 const NAME: &str = "cipherbench";
 
@@ -211,6 +214,7 @@ impl<'a> Reach<'a> {
         command
             .args(prefix)
             .args(words)
+            .env("PATH", search_path())
             .env_remove("SSH_ASKPASS")
             .env_remove("DISPLAY");
         command
@@ -256,10 +260,16 @@ fn cannot_read_itself(error: impl Display) -> LabError {
 
 /// What to do about the words with which a prefix failed.
 fn advice(said: &str) -> Option<&'static str> {
-    const KNOWN: [(&str, &str); 9] = [
+    const KNOWN: [(&str, &str); 10] = [
+        // ssh ends its warning so, and with the line below for an unknown key too.
         (
-            "REMOTE HOST IDENTIFICATION HAS CHANGED",
-            "find out why the host has another key; if it is right, remove the old one with `ssh-keygen -R`",
+            "has changed and you have requested strict checking",
+            "the host has another key than when it was accepted: ask its administrator why; if that is right, forget \
+             the old key with `ssh-keygen -R HOST` and log in once by hand",
+        ),
+        (
+            "REVOKED HOST KEY",
+            "the host has a key that was revoked: ask its administrator for a new one",
         ),
         (
             "Host key verification failed",
@@ -356,12 +366,15 @@ fn script_for(program: &str) -> String {
 /// `bytes` that it takes from its input, once it has said in which folder it puts them.
 fn script_for_this(own: &str, bytes: u64) -> String {
     let arch = std::env::consts::ARCH;
+    let kib = bytes.div_ceil(1024) + SPARE_KIB;
     // When the sending fails, the rest of it must not be taken for commands.
     saying_the_machine(&format!(
         "f=$(command -v {NAME}) && set -- $(sha256sum \"$f\") && [ \"$1\" = {own} ] && {{\n\
          echo \"{MARK} program $f\"\nexec \"$f\" station --host\n}}\n\
          [ \"$system $machine\" = 'Linux {arch}' ] || exit 1\n\
          for d in \"${{TMPDIR:-/tmp}}\" /tmp /var/tmp /dev/shm; do\n\
+         free=$(df -Pk \"$d\" 2>/dev/null | awk 'NR == 2 {{print $4}}')\n\
+         case $free in ''|*[!0-9]*) ;; *) [ \"$free\" -ge {kib} ] || continue ;; esac\n\
          d=$(mktemp -d \"$d/{NAME}-XXXXXX\" 2>/dev/null) || continue\n\
          f=$d/{NAME}\n\
          {{ printf '#!/bin/sh\\n' > \"$f\" && chmod 700 \"$f\" && \"$f\"; }} 2>/dev/null || {{\n\
@@ -379,6 +392,7 @@ mod tests {
     use std::fs::Permissions;
     use std::io::{BufRead, Write};
     use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
     use std::process::Stdio;
 
     /// What this machine's shell says to a script, and then what is sent after it.
@@ -442,6 +456,32 @@ mod tests {
         assert_eq!(at(&program("/nowhere")), None);
     }
 
+    /// As on a host whose `/tmp` is in memory and almost full: `df` says so of the first.
+    #[test]
+    fn a_folder_without_room_is_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let df = folder.path().join("df");
+        let script = format!(
+            "#!/bin/sh\necho Filesystem 1024-blocks Used Available Capacity Mounted\n\
+             free=63; [ \"$2\" = {} ] || free=999999\necho tmpfs 100 37 $free 37% /somewhere\n",
+            folder.path().display()
+        );
+        fs::write(&df, script).unwrap();
+        fs::set_permissions(&df, Permissions::from_mode(0o755)).unwrap();
+        let sent = b"#!/bin/sh\nexit 0\n";
+        let found = found(
+            &script_for_this("0", sent.len() as u64),
+            sent,
+            folder.path(),
+        );
+        let program = PathBuf::from(found.program.unwrap());
+        let at = program.parent().unwrap();
+        assert_eq!(at.parent(), Some(Path::new("/tmp")), "{}", at.display());
+        fs::remove_dir_all(at).unwrap();
+        let left = fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, 1, "only `df` is there");
+    }
+
     /// Commands in what is sent would be executed if the shell read it.
     #[test]
     fn what_does_not_arrive_is_removed_and_never_taken_for_commands() {
@@ -476,6 +516,11 @@ mod tests {
             advised("root@left: Permission denied (publickey,password).").contains("ssh-copy-id")
         );
         assert!(advised("Host key verification failed.").contains("compare"));
+        // The last lines of what ssh says: the warning in capitals comes long before.
+        let changed = "Offending ED25519 key in /root/.ssh/known_hosts:1\n  remove with:\n  \
+                       ssh-keygen -f \"/root/.ssh/known_hosts\" -R \"left\"\nHost key for left has changed \
+                       and you have requested strict checking.\nHost key verification failed.\n";
+        assert!(advised(&last_words(changed)).contains("ssh-keygen -R"));
         assert!(advised("sudo: a terminal is required to read the password").contains("NOPASSWD"));
         assert_eq!(advice("no idea"), None);
     }

@@ -5,11 +5,11 @@ use super::series::SeriesBuilder;
 use super::{Answer, BoxCommand, Count, Queries, TrafficLog};
 use crate::protocol::{EnergyZone, Request, Response};
 use crate::{Interrupt, Node, Result};
-use campaign::plan::{Reading, ReadingKind, Source};
 use journal::record::MonitoredDevice;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
+use plan::{Reading, ReadingKind, Source};
 use std::time::{Duration, Instant};
 
 /// Interval of energy counters, which cost a read of a file each.

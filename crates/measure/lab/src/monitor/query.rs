@@ -6,7 +6,7 @@ use super::snmp::Session;
 use crate::exposition::{Sample, samples};
 use crate::http::Page;
 use async_snmp::Oid;
-use campaign::plan::{SnmpAgent, Source};
+use plan::{SnmpAgent, Source};
 use std::collections::BTreeMap;
 use std::time::Instant;
 

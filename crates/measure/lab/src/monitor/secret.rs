@@ -1,7 +1,7 @@
 //! Secrets of SNMP agents: read when a device is brought up, and kept nowhere else.
 
 use crate::secret_file;
-use campaign::plan::Secret;
+use plan::Secret;
 use std::path::Path;
 use zeroize::Zeroizing;
 

@@ -1,8 +1,8 @@
 //! Collects the readings of one value: a series of limited length, and what was read by load.
 
 use super::{Answer, Count, answer::thousandths};
-use campaign::plan::{Reading, ReadingKind};
 use journal::record::{LoadReading, Series, SeriesGap, SeriesPoint};
+use plan::{Reading, ReadingKind};
 use std::time::{Duration, Instant};
 
 const MICROS_PER_UNIT: f64 = 1e6;
@@ -208,7 +208,7 @@ fn append(points: &mut Vec<Sum>, sum: Sum, point_ns: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use campaign::plan::Source;
+    use plan::Source;
     use proptest::prelude::*;
 
     const SECOND: Duration = Duration::from_secs(1);

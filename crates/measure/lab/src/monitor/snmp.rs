@@ -8,7 +8,7 @@ use async_snmp::v3::ReportStatus;
 use async_snmp::{
     Auth, AuthProtocol, Client, Error, Oid, PrivProtocol, Retry, UdpHandle, UsmConfig, Value,
 };
-use campaign::plan::{SnmpAgent, SnmpAuthentication, SnmpLogin, SnmpPrivacy};
+use plan::{SnmpAgent, SnmpAuthentication, SnmpLogin, SnmpPrivacy};
 use std::cell::Cell;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
@@ -223,7 +223,7 @@ fn answer(value: Value) -> Result<Answer, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use campaign::plan::Secret;
+    use plan::Secret;
     use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
     use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -3,7 +3,7 @@
 use super::NamespaceLab;
 use crate::monitor::Poller;
 use crate::{LabError, Monitor, NodeId, Result};
-use campaign::plan::HostName;
+use plan::HostName;
 
 impl NamespaceLab {
     /// Reads the energy counters of its machines in another folder of the form of

@@ -4,10 +4,10 @@ use super::{NamespaceLab, Setup, cannot_build};
 use crate::hosts::part::Part;
 use crate::hosts::{RemoteHost, Seat};
 use crate::programs::{self, Missing};
-use crate::protocol::{Program, Request, Response};
-use crate::{Interrupt, LabError, Node, NodeId, Result, Station, dut};
-use campaign::plan::{Cell, Host, HostName, Hosts, LabPlan};
+use crate::protocol::{Load, Program, Request, Response};
+use crate::{Interrupt, LabError, Node, NodeId, Result, Station, dut, host};
 use journal::record::Environment;
+use plan::{Cell, Host, HostName, Hosts, LabPlan};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -45,6 +45,23 @@ impl NamespaceLab {
                 other => Err(host.node().unexpected(&other)),
             };
         named.map(environment).collect()
+    }
+
+    /// Who uses the CPUs of the lab's machines, by the names that the lab gives them; that of a lab
+    /// on one machine is `this machine`.
+    ///
+    /// # Errors
+    /// When a host went away.
+    pub fn loads(&self) -> Result<Vec<(String, Load)>> {
+        if self.hosts.is_empty() {
+            return Ok(vec![("this machine".to_owned(), host::load())]);
+        }
+        let named = HostName::ALL.into_iter().zip(&self.hosts);
+        let load = |(name, host): (HostName, &LabHost)| match host.node().call(Request::Load)? {
+            Response::Load(found) => Ok((format!("host {}", name.name()), found)),
+            other => Err(host.node().unexpected(&other)),
+        };
+        named.map(load).collect()
     }
 
     /// The programs that cells of the plan need and that a host lacks; none in a lab on this

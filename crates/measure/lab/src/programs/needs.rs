@@ -1,14 +1,19 @@
 //! The programs that cells of a plan need, and which of them are missing.
 
-use super::find;
-use super::install;
+use super::makers::{Use, asked_by, unfit, unfit_here};
+use super::{find, install, refusal};
+use crate::protocol::Program;
 use crate::{Node, Result};
-use campaign::plan::{
+use plan::{
     Adapter, Cell, DeviceKind, Element, GatewayPeer, HttpClient, IkeAuth, LabKind, LabPlan,
-    Measurement, Player, Tool, VideoTransport, WireGuardProgram,
+    Measurement, Player, Tool, TransferDirection, VideoTransport, WireGuardProgram,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Time for a program to say what it is.
+const VERSION_LIMIT: Duration = Duration::from_secs(5);
 
 /// A program that a plan needs and that this host lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -23,6 +28,9 @@ pub struct Missing {
     pub lab: bool,
     /// The command that installs it; `None` for a program that only the campaign names.
     pub install: Option<String>,
+    /// Why the one that is installed does not serve; `None` where none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unfit: Option<String>,
     /// The hosts that lack it, in a lab of hosts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
@@ -33,7 +41,24 @@ pub struct Missing {
 #[must_use]
 pub fn missing<'a>(lab: &LabPlan, cells: impl IntoIterator<Item = &'a Cell>) -> Vec<Missing> {
     let cells: Vec<&Cell> = cells.into_iter().collect();
-    missing_where((lab, Role::Run), &cells, |program| find(program).is_none())
+    missing_where((lab, Role::Run), &cells, |program, usage| {
+        match find(program) {
+            None => Some(match refusal(program) {
+                Some(refusal) => Lack::Unfit(format!("not used: {refusal}")),
+                None => Lack::Absent,
+            }),
+            Some(path) => unfit_here(program, &path, usage).map(Lack::Unfit),
+        }
+    })
+}
+
+/// Why a program cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Lack {
+    /// It is not there.
+    Absent,
+    /// It is another maker's, too old, or not to be run as root; why.
+    Unfit(String),
 }
 
 /// What a machine does in a lab.
@@ -68,13 +93,17 @@ pub(crate) fn missing_on(
     if hosts.is_empty() {
         return Ok(Vec::new());
     }
-    let all = missing_where((lab, Role::Host), cells, |_| true);
+    let all = missing_where((lab, Role::Host), cells, |_, _| Some(Lack::Absent));
     let mut missing = Vec::new();
     for mut program in all {
+        let usage = usage_of(&program.program, cells);
         for (host, node) in hosts {
-            if node.locate(&program.program)?.is_none() {
-                program.hosts.push((*host).to_owned());
+            match lack_on(*node, &program.program, usage)? {
+                None => continue,
+                Some(Lack::Absent) => {}
+                Some(Lack::Unfit(why)) => program.unfit = Some(why),
             }
+            program.hosts.push((*host).to_owned());
         }
         if !program.hosts.is_empty() {
             missing.push(program);
@@ -83,21 +112,41 @@ pub(crate) fn missing_on(
     Ok(missing)
 }
 
+/// Why a program cannot be used on a machine.
+fn lack_on(node: &dyn Node, program: &str, usage: Use) -> Result<Option<Lack>> {
+    if node.locate(program)?.is_none() {
+        return Ok(Some(Lack::Absent));
+    }
+    let Some(argument) = asked_by(program) else {
+        return Ok(None);
+    };
+    let ended = node.run(Program::new([program, argument]), VERSION_LIMIT)?;
+    let said = ended.stdout + &ended.stderr;
+    Ok(unfit(program, &said, usage).map(Lack::Unfit))
+}
+
+/// What cells ask of a program.
+fn usage_of(program: &str, cells: &[&Cell]) -> Use {
+    let uses = cells
+        .iter()
+        .flat_map(|cell| of_measurement(&cell.measurement));
+    let uses = uses.filter(|(name, _)| *name == program);
+    uses.map(|(_, usage)| usage).max().unwrap_or(Use::Plain)
+}
+
 fn missing_where(
     (lab, role): (&LabPlan, Role),
     cells: &[&Cell],
-    is_missing: impl Fn(&str) -> bool,
+    find_lack: impl Fn(&str, Use) -> Option<Lack>,
 ) -> Vec<Missing> {
     let mut all: Vec<Missing> = Vec::new();
     // A plan has thousands of cells and a handful of programs: each is searched once.
-    let mut known: BTreeMap<String, bool> = BTreeMap::new();
-    let mut is_missing = |program: &str| match known.get(program) {
-        Some(is_missing) => *is_missing,
-        None => *known
-            .entry(program.to_owned())
-            .or_insert(is_missing(program)),
+    let mut known: BTreeMap<(String, Use), Option<Lack>> = BTreeMap::new();
+    let mut lack = |program: &str, usage: Use| {
+        let known = known.entry((program.to_owned(), usage));
+        known.or_insert_with(|| find_lack(program, usage)).clone()
     };
-    let mut add = |program: &str, needed_by: String, cell: &Cell, of_lab: bool| {
+    let mut add = |program: &str, lack: Lack, needed_by: String, cell: &Cell, of_lab: bool| {
         let index = all.iter().position(|known| known.program == program);
         let index = index.unwrap_or_else(|| {
             all.push(Missing {
@@ -106,6 +155,10 @@ fn missing_where(
                 cells: Vec::new(),
                 lab: false,
                 install: install(program),
+                unfit: match lack {
+                    Lack::Absent => None,
+                    Lack::Unfit(why) => Some(why),
+                },
                 hosts: Vec::new(),
             });
             all.len() - 1
@@ -122,18 +175,25 @@ fn missing_where(
     let of_lab = of_lab(lab, role);
     for cell in cells {
         for program in &of_lab {
-            if is_missing(program) {
-                add(program, "the lab".to_owned(), cell, true);
+            if let Some(lack) = lack(program, Use::Plain) {
+                add(program, lack, "the lab".to_owned(), cell, true);
             }
         }
         for program in of_dut((lab, role), &cell.dut.adapter) {
-            if is_missing(program) {
-                add(program, format!("DUT {}", cell.dut.name), cell, false);
+            if let Some(lack) = lack(program, Use::Plain) {
+                add(program, lack, format!("DUT {}", cell.dut.name), cell, false);
             }
         }
-        for program in of_measurement(&cell.measurement) {
-            if role.has_nodes(lab) && is_missing(program) {
-                add(program, cell.measurement.name().to_owned(), cell, false);
+        for (program, usage) in of_measurement(&cell.measurement) {
+            let lack = role.has_nodes(lab).then(|| lack(program, usage)).flatten();
+            if let Some(lack) = lack {
+                add(
+                    program,
+                    lack,
+                    cell.measurement.name().to_owned(),
+                    cell,
+                    false,
+                );
             }
         }
     }
@@ -174,7 +234,7 @@ fn of_dut<'a>((lab, role): (&LabPlan, Role), adapter: &'a Adapter) -> Vec<&'a st
             ways.chain(bridge).chain(ike.iter().copied()).collect()
         }
         _ if !has_nodes => Vec::new(),
-        Adapter::Router { nat: true } => vec!["nft"],
+        Adapter::Router { nat: true } | Adapter::Cipherbench(_) => vec!["nft"],
         Adapter::Bridge | Adapter::L2tpv3(_) => vec!["bridge"],
         Adapter::WireGuard(tunnel) => {
             let mut programs = vec!["wg"];
@@ -197,7 +257,6 @@ fn of_dut<'a>((lab, role): (&LabPlan, Role), adapter: &'a Adapter) -> Vec<&'a st
         Adapter::Router { nat: false }
         | Adapter::Direct
         | Adapter::Straight { .. }
-        | Adapter::Cipherbench(_)
         | Adapter::Xfrm(_) => Vec::new(),
     }
 }
@@ -213,9 +272,13 @@ pub(crate) const fn of_wireguard(program: WireGuardProgram) -> Option<&'static s
     }
 }
 
-/// The programs that measure, where that is not this one.
-fn of_measurement(measurement: &Measurement) -> Vec<&'static str> {
-    match measurement {
+/// The programs that measure, where that is not this one, and what is asked of each.
+fn of_measurement(measurement: &Measurement) -> Vec<(&'static str, Use)> {
+    let both = |direction: TransferDirection| match direction.ways().len() {
+        2 => Use::BothWays,
+        _ => Use::Plain,
+    };
+    let programs: Vec<&str> = match measurement {
         Measurement::Tcp { tool, .. } | Measurement::Udp { tool, .. } => vec![match tool {
             Tool::Iperf3 => "iperf3",
             Tool::Iperf2 => "iperf",
@@ -239,15 +302,29 @@ fn of_measurement(measurement: &Measurement) -> Vec<&'static str> {
             ["ffmpeg"].into_iter().chain(player).chain(server).collect()
         }
         Measurement::Frames(_) | Measurement::Device(_) => Vec::new(),
-    }
+    };
+    let of_transfer = measurement.transfer_direction().map_or(Use::Plain, both);
+    // The load beside requests goes each way and both ways.
+    let of_load = match measurement {
+        Measurement::Ping { loaded: true, .. } => Use::BothWays,
+        _ => of_transfer,
+    };
+    let usage = |program| match program {
+        "iperf3" | "iperf" => of_load,
+        _ => Use::Plain,
+    };
+    programs
+        .into_iter()
+        .map(|name| (name, usage(name)))
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::programs::KNOWN;
-    use campaign::plan::Plan;
     use campaign::{HostFacts, LabFile, from_text, lab_from_text};
+    use plan::Plan;
 
     fn plan(duts: &str, trials: &str, lab: &LabFile) -> Plan {
         let text = format!("campaign: c\n{duts}\ntrials: {trials}\n");
@@ -260,7 +337,7 @@ mod tests {
     fn needed(duts: &str, trials: &str, lab: &LabFile) -> Vec<Missing> {
         let plan = plan(duts, trials, lab);
         let cells: Vec<_> = plan.cells.iter().collect();
-        missing_where((&plan.lab, Role::Run), &cells, |_| true)
+        missing_where((&plan.lab, Role::Run), &cells, |_, _| Some(Lack::Absent))
     }
 
     fn names(missing: &[Missing]) -> Vec<&str> {
@@ -274,7 +351,7 @@ mod tests {
         let lab = LabFile::built_in();
         for (dut, own) in [
             ("direct", &[][..]),
-            ("cipherbench", &[]),
+            ("cipherbench", &["nft"]),
             ("xfrm", &[]),
             ("wireguard", &["wg"]),
             ("wireguard-go", &["wg", "wireguard-go"]),
@@ -312,8 +389,8 @@ mod tests {
             &lab,
         );
         let cells: Vec<_> = plan.cells.iter().collect();
-        let missing = missing_where((&plan.lab, Role::Run), &cells, |it| {
-            ["wg", "iperf"].contains(&it)
+        let missing = missing_where((&plan.lab, Role::Run), &cells, |it, _| {
+            ["wg", "iperf"].contains(&it).then_some(Lack::Absent)
         });
         assert_eq!(names(&missing), ["wg", "iperf"]);
         let [wg, iperf] = &missing[..] else { panic!() };
@@ -324,6 +401,33 @@ mod tests {
             (&["tcp".to_owned()][..], 3)
         );
         assert!(iperf.cells.iter().all(|id| id.contains("iperf2")));
+    }
+
+    #[test]
+    fn an_old_tool_serves_for_one_way_and_not_for_both() {
+        let lab = LabFile::built_in();
+        let lacking = |trials: &str| {
+            let plan = plan("duts: [direct]", trials, &lab);
+            let cells: Vec<_> = plan.cells.iter().collect();
+            missing_where((&plan.lab, Role::Run), &cells, |name, usage| {
+                let said = match name {
+                    "iperf3" => "iperf 3.9 (cJSON 1.7.13)\n",
+                    "ping" => "ping (GNU inetutils) 2.4\n",
+                    _ => return None,
+                };
+                unfit(name, said, usage).map(Lack::Unfit)
+            })
+        };
+        let one = lacking("[tcp: { mtu: 1400 B }]");
+        assert_eq!(names(&one), ["ping"]);
+        assert!(one[0].lab && one[0].unfit.as_deref().unwrap().contains("inetutils"));
+        assert_eq!(
+            one[0].install.as_deref(),
+            Some("sudo apt install iputils-ping")
+        );
+        let both = lacking("[tcp: { mtu: 1400 B, direction: duplex }]");
+        assert_eq!(names(&both), ["ping", "iperf3"]);
+        assert!(both[1].unfit.as_deref().unwrap().contains("3.11 or newer"));
     }
 
     #[test]
@@ -352,7 +456,7 @@ mod tests {
             "duts:\n  - boringtun\n  - external: { boxes: [{ via: /opt/way box, up: x }] }\n";
         let plan = plan(duts, "[tcp: { mtu: 1400 B }]", &lab);
         let cells: Vec<_> = plan.cells.iter().collect();
-        let needed = |role| missing_where((&plan.lab, role), &cells, |_| true);
+        let needed = |role| missing_where((&plan.lab, role), &cells, |_, _| Some(Lack::Absent));
         assert_eq!(names(&needed(Role::Run)), ["/opt/way"]);
         assert_eq!(
             names(&needed(Role::Host)),

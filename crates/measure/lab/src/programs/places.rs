@@ -1,10 +1,15 @@
 //! The search for programs: what a variable names, `PATH`, the administrator's folders, those of
 //! distributions, and the folder of `make peers`.
+//!
+//! Root runs only programs that root alone could have written, unless a variable of Cipherbench
+//! names the program or the folder of `make peers`.
 
 use super::known;
-use nix::unistd::User;
+use guard::Writers;
+use nix::unistd::{User, geteuid};
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -15,9 +20,9 @@ const OF_ADMINISTRATOR: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 const PEERS: &str = ".cache/cipherbench-peers";
 
 /// Returns the path of a program as a lab would start it: a name is searched, a path must be that
-/// of an executable file. `None` if it is not here.
+/// of an executable file. `None` if it is not here, or not one that this process runs.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
-    find_in(program, &variable)
+    search(program).found
 }
 
 /// As [`find`], as text.
@@ -25,11 +30,81 @@ pub(crate) fn path(program: &str) -> Option<String> {
     find(program)?.into_os_string().into_string().ok()
 }
 
-/// The search path of all programs that a lab starts.
-pub(crate) fn search_path() -> OsString {
+/// Why a program that is here is not run; `None` if it is, or is not here.
+pub(crate) fn refusal(program: &str) -> Option<Refusal> {
+    let Search { found, refused } = search(program);
+    refused.filter(|_| found.is_none())
+}
+
+fn search(program: &str) -> Search {
+    search_in(program, &variable, &Rule::of_process())
+}
+
+/// The search path of all programs that a lab starts; for root only folders that nobody else could
+/// have written.
+#[must_use]
+pub fn search_path() -> OsString {
+    let rule = Rule::of_process();
     let separable = |folder: &PathBuf| env::join_paths([folder]).is_ok();
-    let folders = folders(&variable).into_iter().filter(separable);
+    let folders = folders(&variable).into_iter();
+    let allowed = folders.filter(|place| place.is_chosen || rule.check(&place.folder).is_ok());
+    let folders = allowed.map(|place| place.folder).filter(separable);
     env::join_paths(folders).unwrap_or_default()
+}
+
+/// The result of a search.
+#[derive(Debug, Default)]
+struct Search {
+    found: Option<PathBuf>,
+    /// The first program in its place that this process does not run.
+    refused: Option<Refusal>,
+}
+
+/// Why a program is not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    path: PathBuf,
+    reason: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        write!(f, "{path} is not run as root: {}", self.reason)
+    }
+}
+
+/// Which programs this process runs.
+#[derive(Debug)]
+enum Rule {
+    /// Those of an ordinary user's search path.
+    Any,
+    /// Root's: only what nobody else could have written.
+    WrittenBy(Writers),
+}
+
+impl Rule {
+    fn of_process() -> Self {
+        match geteuid().is_root() {
+            true => Self::WrittenBy(Writers::root()),
+            false => Self::Any,
+        }
+    }
+
+    /// Checks a program or a folder of programs. The error is a reason.
+    fn check(&self, path: &Path) -> Result<(), String> {
+        match self {
+            Self::Any => Ok(()),
+            // What it is depends on the current folder.
+            Self::WrittenBy(_) if path.is_relative() => {
+                Err("the search path names its folder without a leading `/`".to_owned())
+            }
+            Self::WrittenBy(writers) => writers
+                .check(path)
+                .map(drop)
+                .map_err(|insecure| insecure.to_string()),
+        }
+    }
 }
 
 /// An environment variable that is not empty.
@@ -42,48 +117,98 @@ fn named(program: &str, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<O
     variable(known(program)?.variable?)
 }
 
-fn find_in(program: &str, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+fn search_in(program: &str, variable: &dyn Fn(&str) -> Option<OsString>, rule: &Rule) -> Search {
     let named = named(program, variable);
     let word = named.as_deref().unwrap_or(OsStr::new(program));
     if word.as_encoded_bytes().contains(&b'/') {
-        return Some(PathBuf::from(word)).filter(|path| is_executable(path));
+        // Chosen by the variable or the campaign, whoever owns it.
+        return Search {
+            found: Some(PathBuf::from(word)).filter(|path| is_executable(path)),
+            refused: None,
+        };
     }
-    let mut places: Vec<PathBuf> = folders(variable)
+    let mut places: Vec<Place> = folders(variable)
         .iter()
-        .map(|folder| folder.join(word))
+        .map(|place| place.join(word))
         .collect();
     // A program that a variable names is no other one.
     if let (None, Some(known)) = (&named, known(program)) {
-        let own = known.folders.iter().map(Path::new);
-        places.extend(own.map(|folder| folder.join(word)));
-        let peers = peers(variable).into_iter();
-        places.extend(known.alias.iter().flat_map(|alias| {
-            let peers = peers.clone();
-            peers.map(move |folder| folder.join(alias))
-        }));
+        let own = known.folders.iter().copied().map(Place::found);
+        places.extend(own.map(|place| place.join(word)));
+        let peers = peers(variable);
+        let aliases = known.alias.iter();
+        places.extend(aliases.flat_map(|alias| peers.iter().map(move |place| place.join(alias))));
     }
-    places.into_iter().find(|path| is_executable(path))
+    let mut search = Search::default();
+    for Place { folder, is_chosen } in places {
+        let path = folder;
+        if !is_executable(&path) {
+            continue;
+        }
+        match rule.check(&path) {
+            Err(reason) if !is_chosen => {
+                search.refused.get_or_insert(Refusal { path, reason });
+            }
+            _ => {
+                search.found = Some(path);
+                return search;
+            }
+        }
+    }
+    search
+}
+
+/// A folder that is searched, or a file in one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    folder: PathBuf,
+    /// Whether the user chose it by a variable of Cipherbench: it may be anyone's.
+    is_chosen: bool,
+}
+
+impl Place {
+    fn found(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            folder: folder.into(),
+            is_chosen: false,
+        }
+    }
+
+    fn join(&self, name: impl AsRef<Path>) -> Self {
+        Self {
+            folder: self.folder.join(name),
+            ..*self
+        }
+    }
 }
 
 /// The folders that are searched for every program, in this order.
-fn folders(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
-    let mut folders: Vec<PathBuf> = variable("PATH").iter().flat_map(env::split_paths).collect();
-    folders.extend(OF_ADMINISTRATOR.map(PathBuf::from));
+fn folders(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<Place> {
+    let path = variable("PATH");
+    let mut folders: Vec<Place> = path
+        .iter()
+        .flat_map(env::split_paths)
+        .map(Place::found)
+        .collect();
+    folders.extend(OF_ADMINISTRATOR.map(Place::found));
     folders.extend(peers(variable));
     folders
 }
 
-/// The folders of `make peers`: the user's, and under `sudo` also that of the user who called it.
-fn peers(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+/// The folders of `make peers`: the user's, and under `sudo` also that of the user who called it,
+/// whose programs root does not run: `refusal` says so.
+fn peers(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<Place> {
     if let Some(folder) = variable("PEERS") {
-        return vec![PathBuf::from(folder).join("bin")];
+        let folder = PathBuf::from(folder).join("bin");
+        let is_chosen = true;
+        return vec![Place { folder, is_chosen }];
     }
     let caller = variable("SUDO_USER").and_then(|name| name.into_string().ok());
     let caller = caller.and_then(|name| User::from_name(&name).ok().flatten());
     let homes = variable("HOME").map(PathBuf::from).into_iter();
     homes
         .chain(caller.map(|user| user.dir))
-        .map(|home| home.join(PEERS).join("bin"))
+        .map(|home| Place::found(home.join(PEERS).join("bin")))
         .collect()
 }
 
@@ -110,10 +235,15 @@ mod tests {
     }
 
     fn search(program: &str, variables: &[(&str, &Path)]) -> Option<PathBuf> {
-        find_in(program, &|name| {
+        search_by(&Rule::Any, program, variables).found
+    }
+
+    fn search_by(rule: &Rule, program: &str, variables: &[(&str, &Path)]) -> Search {
+        let variable = |name: &str| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| value.as_os_str().to_owned())
-        })
+        };
+        search_in(program, &variable, rule)
     }
 
     #[test]
@@ -166,6 +296,64 @@ mod tests {
     fn the_folders_of_administrators_are_searched_too() {
         let folders = folders(&|name| (name == "PATH").then(|| "/bin:/opt/bin".into()));
         let expected = ["/bin", "/opt/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
-        assert_eq!(folders, expected.map(PathBuf::from));
+        assert_eq!(folders, expected.map(Place::found));
+    }
+
+    /// The rule of root, where only this user could have written what the tests write.
+    fn of_root() -> Rule {
+        Rule::WrittenBy(Writers::of_process())
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn root_runs_no_program_that_others_could_have_written() {
+        let (open, own) = (folder(&["gotatun"]), folder(&["gotatun"]));
+        let file = open.path().join("gotatun");
+        for (path, mode) in [(open.path(), 0o777), (file.as_path(), 0o777)] {
+            set_mode(path, mode);
+            let search = search_by(&of_root(), "gotatun", &[("PATH", open.path())]);
+            assert_eq!(search.found, None);
+            let refused = search.refused.unwrap();
+            assert_eq!(refused.path, file);
+            let reason = refused.to_string();
+            assert!(reason.contains("is not run as root") && reason.contains("chmod go-w"));
+            set_mode(path, 0o755);
+        }
+        // A later folder's program is run, though an earlier one is refused.
+        set_mode(&file, 0o757);
+        let both = env::join_paths([open.path(), own.path()]).unwrap();
+        let search = search_by(&of_root(), "gotatun", &[("PATH", Path::new(&both))]);
+        assert_eq!(search.found, Some(own.path().join("gotatun")));
+    }
+
+    #[test]
+    fn a_folder_without_a_leading_slash_is_none_of_roots() {
+        let search = search_by(
+            &of_root(),
+            "sh",
+            &[("PATH", Path::new("../../../../../bin"))],
+        );
+        let deep = search_by(&Rule::Any, "sh", &[("PATH", Path::new("."))]);
+        assert_eq!((search.found, deep.found), (None, None));
+        let of_crate = search_by(&of_root(), "Cargo.toml", &[("PATH", Path::new("."))]);
+        assert!(of_crate.refused.is_none(), "it cannot be executed");
+    }
+
+    #[test]
+    fn a_program_that_a_variable_names_is_run_whoever_owns_it() {
+        let open = folder(&["bin/gotatun"]);
+        set_mode(&open.path().join("bin"), 0o777);
+        let program = open.path().join("bin/gotatun");
+        for chosen in [("PEERS", open.path()), ("GOTATUN", program.as_path())] {
+            let search = search_by(&of_root(), "gotatun", &[chosen]);
+            assert_eq!(
+                search.found.as_deref(),
+                Some(program.as_path()),
+                "{chosen:?}"
+            );
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The ports between the gateways that are the DUT's own.
 
-use campaign::plan::{Form, LinkForm};
+use plan::{Form, LinkForm};
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 

@@ -7,9 +7,10 @@ use super::forms::{
 };
 use crate::clocks::probe;
 use crate::protocol::{ControlPort, SealedPort};
-use campaign::plan::LinkForm;
+use plan::LinkForm;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use wire::headers::be32;
 use wire::overhead::{IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
 
 const ETHERNET_HEADER_BYTES: usize = 14;
@@ -56,6 +57,32 @@ fn macsec(frame: &[u8]) -> Option<Kind> {
     })
 }
 
+/// Whether a frame of that EtherType holds an ARP packet and nothing else.
+fn is_arp(frame: &[u8]) -> bool {
+    let is_short = forms::ARP_FRAME_BYTES.contains(&u16::try_from(frame.len()).unwrap_or(u16::MAX));
+    let expected = forms::ARP_BEGIN.into_iter().zip(forms::ARP_BEGIN_MASK);
+    let words = frame[ETHERNET_HEADER_BYTES..].chunks_exact(4).zip(expected);
+    let mut words = words.map(|(word, (value, mask))| be32(word, 0) & mask == value);
+    is_short && words.all(|is_it| is_it)
+}
+
+/// Whether an IPv6 packet of ICMP is no longer than neighbour and group discovery are. Key exchange
+/// in UDP may have any length.
+fn is_short_discovery(packet: &[u8]) -> bool {
+    let next = packet.get(6).copied();
+    let is_list = match next {
+        Some(ICMPV6) => packet.get(IPV6_HEADER_BYTES) == Some(&forms::ND_ADVERTISEMENT),
+        Some(HOP_BY_HOP) => true,
+        _ => return true,
+    };
+    let most = if is_list {
+        forms::ND_LIST_BYTES_MOST
+    } else {
+        forms::ND_FRAME_BYTES_MOST
+    };
+    packet.len() + ETHERNET_HEADER_BYTES <= usize::from(most)
+}
+
 /// Classifies frames; remembers the kind of first fragments.
 pub(super) struct Classifier<'a> {
     sealed_ports: &'a [SealedPort],
@@ -84,12 +111,14 @@ impl<'a> Classifier<'a> {
             return Kind::Other;
         };
         let kind = match u16::from_be_bytes([ethernet[12], ethernet[13]]) {
-            ETHERTYPE_ARP => Some(Kind::Control),
+            ETHERTYPE_ARP => is_arp(frame).then_some(Kind::Control),
             probe::ETHERTYPE if probe::is_probe(frame) => Some(Kind::Control),
             forms::EAPOL_ETHERTYPE if self.expects(forms::MACSEC) => Some(Kind::Control),
             forms::MACSEC_ETHERTYPE if self.expects(forms::MACSEC) => macsec(frame),
             ETHERTYPE_IPV4 => self.ipv4(packet),
-            ETHERTYPE_IPV6 => self.ipv6(packet),
+            ETHERTYPE_IPV6 => self
+                .ipv6(packet)
+                .filter(|kind| *kind != Kind::Control || is_short_discovery(packet)),
             _ => None,
         };
         match kind {

@@ -14,12 +14,12 @@ use super::forms::{
 };
 use crate::clocks::probe;
 use crate::protocol::{ControlPort, SealedPort};
-use campaign::plan::LinkForm;
 use libc::{
     BPF_ABS, BPF_ALU, BPF_AND, BPF_B, BPF_H, BPF_IND, BPF_JA, BPF_JEQ, BPF_JGE, BPF_JGT, BPF_JMP,
     BPF_JSET, BPF_K, BPF_LD, BPF_LDX, BPF_LEN, BPF_MEM, BPF_MSH, BPF_RET, BPF_ST, BPF_SUB, BPF_W,
     BPF_X, sock_filter,
 };
+use plan::LinkForm;
 
 const ETHERTYPE_IPV4: u32 = 0x0800;
 const ETHERTYPE_ARP: u32 = 0x0806;
@@ -74,7 +74,7 @@ pub(super) fn foreign_only(expected: Expected<'_>, inside: bool) -> Vec<sock_fil
     program.load(BPF_W | BPF_LEN, 0);
     program.unless(BPF_JGE, FRAGMENT_AT + 14, FOREIGN);
     program.load(BPF_H | BPF_ABS, ETHERTYPE_AT);
-    program.when(BPF_JEQ, ETHERTYPE_ARP, EXPECTED);
+    program.skip_unless(BPF_JEQ, ETHERTYPE_ARP, &arp());
     program.skip_unless(BPF_JEQ, ETHERTYPE_IPV6, &neighbour_discovery());
     program.skip_unless(BPF_JEQ, probe::ETHERTYPE.into(), &clock_probe());
     if forms::has(forms::MACSEC, sealed_ports) {
@@ -149,6 +149,13 @@ pub(crate) fn probes() -> Vec<sock_filter> {
     program.0
 }
 
+/// The filter that passes only neighbour discovery, of any length.
+pub(crate) fn discovery() -> Vec<sock_filter> {
+    let mut program = unless_discovery(EXPECTED);
+    program.push(BPF_RET | BPF_K, FOREIGN);
+    program.0
+}
+
 /// The part that passes a frame of a UDP probe's length if it is one.
 fn udp_probe() -> Assembler {
     let mut program = Assembler::default();
@@ -189,15 +196,45 @@ fn clock_probe() -> Assembler {
     program
 }
 
-fn neighbour_discovery() -> Assembler {
+/// The part that ends with this answer for IPv6 that is no neighbour discovery, and has the type
+/// loaded for what is.
+fn unless_discovery(answer: u32) -> Assembler {
     let mut program = Assembler::default();
     program.load(BPF_W | BPF_LEN, 0);
-    program.unless(BPF_JGE, ICMPV6_TYPE_AT + 1, FOREIGN);
+    program.unless(BPF_JGE, ICMPV6_TYPE_AT + 1, answer);
     program.load(BPF_B | BPF_ABS, IPV6_NEXT_AT);
-    program.unless(BPF_JEQ, ICMPV6, FOREIGN);
+    program.unless(BPF_JEQ, ICMPV6, answer);
     program.load(BPF_B | BPF_ABS, ICMPV6_TYPE_AT);
-    program.unless(BPF_JGE, ND_FIRST, FOREIGN);
-    program.when(BPF_JGE, ND_BEYOND, FOREIGN);
+    program.unless(BPF_JGE, ND_FIRST, answer);
+    program.when(BPF_JGE, ND_BEYOND, answer);
+    program
+}
+
+fn neighbour_discovery() -> Assembler {
+    let mut program = unless_discovery(FOREIGN);
+    let mut advertisement = Assembler::default();
+    advertisement.load(BPF_W | BPF_LEN, 0);
+    advertisement.when(BPF_JGT, forms::ND_LIST_BYTES_MOST.into(), FOREIGN);
+    advertisement.push(BPF_RET | BPF_K, EXPECTED);
+    program.skip_unless(BPF_JEQ, forms::ND_ADVERTISEMENT.into(), &advertisement);
+    program.load(BPF_W | BPF_LEN, 0);
+    program.when(BPF_JGT, forms::ND_FRAME_BYTES_MOST.into(), FOREIGN);
+    program.push(BPF_RET | BPF_K, EXPECTED);
+    program
+}
+
+/// ARP for IPv4 over Ethernet, and nothing behind it.
+fn arp() -> Assembler {
+    let mut program = Assembler::default();
+    program.load(BPF_W | BPF_LEN, 0);
+    program.unless(BPF_JGE, (*forms::ARP_FRAME_BYTES.start()).into(), FOREIGN);
+    program.when(BPF_JGT, (*forms::ARP_FRAME_BYTES.end()).into(), FOREIGN);
+    let begin = forms::ARP_BEGIN.into_iter().zip(forms::ARP_BEGIN_MASK);
+    for (at, (value, mask)) in (ETHERNET_BYTES..).step_by(4).zip(begin) {
+        program.load(BPF_W | BPF_ABS, at);
+        program.push(BPF_ALU | BPF_AND | BPF_K, mask);
+        program.unless(BPF_JEQ, value, FOREIGN);
+    }
     program.push(BPF_RET | BPF_K, EXPECTED);
     program
 }

@@ -8,12 +8,32 @@
 //! Not checked: whether the packet can be opened, and by which key.
 
 use crate::protocol::SealedPort;
-use campaign::plan::{Form, LinkForm};
+use plan::{Form, LinkForm};
+use std::ops::RangeInclusive;
 use wire::l2tp;
 
 /// The port on which IKE begins at the first byte and ESP is never sent; on any other port IKE
 /// follows a non-ESP marker (RFC 7296 §2, RFC 3948 §2.2).
 const IKE_PORT: u16 = 500;
+
+/// Ethernet header.
+const FRAME_HEADER_BYTES: u16 = 14;
+
+/// Lengths of a frame with an ARP packet for IPv4 over Ethernet (RFC 826): as it is, and padded to
+/// the shortest frame, the FCS that some cards leave included.
+pub(super) const ARP_FRAME_BYTES: RangeInclusive<u16> = FRAME_HEADER_BYTES + 28..=64;
+/// The first bytes of such a packet, and of these all but the operation: Ethernet, IPv4, and the
+/// lengths of their addresses.
+pub(super) const ARP_BEGIN: [u32; 2] = [0x0001_0800, 0x0604_0000];
+pub(super) const ARP_BEGIN_MASK: [u32; 2] = [u32::MAX, 0xffff_0000];
+
+/// The longest frame of neighbour discovery but a router's advertisement: a redirect with the
+/// address of the link layer, and without the packet that it is about (RFC 4861 section 4.5).
+pub(super) const ND_FRAME_BYTES_MOST: u16 = FRAME_HEADER_BYTES + 40 + 48;
+/// A router's advertisement with a dozen options, and a report of as many groups (RFC 3810).
+pub(super) const ND_LIST_BYTES_MOST: u16 = FRAME_HEADER_BYTES + 40 + 256;
+/// The type of a router's advertisement.
+pub(super) const ND_ADVERTISEMENT: u8 = 134;
 
 /// The only byte of a NAT keepalive's payload (RFC 3948 §2.3).
 pub(super) const KEEPALIVE: u8 = 0xff;

@@ -7,6 +7,7 @@
 
 use super::classify::{Classifier, Kind};
 use super::expected::Expected;
+use super::forms::MACSEC_ETHERTYPE;
 use crate::packet_socket::{FRAME_BYTES_MAX, PacketSocket};
 use std::io;
 use std::time::Duration;
@@ -15,8 +16,10 @@ use wire::ethernet::EthernetView;
 use wire::segment::Segmenter;
 use wire::vnet::{Gso, VNET_HEADER_BYTES, VnetHeader};
 
-/// Most bytes of the packets of one sample.
+/// Most bytes of the packets that one sample returns.
 const BYTES_MAX: usize = 64 << 10;
+/// Most packets that are taken of one super-packet.
+const OF_SUPER_PACKET: usize = 8;
 /// Time that a sealed frame which the counting socket received may take to reach the other one.
 const BEHIND_MAX: Duration = Duration::from_millis(100);
 
@@ -37,18 +40,17 @@ impl PacketTap {
         PacketSocket::open_with_headers(interface).map(Self)
     }
 
-    /// Takes up to `packets` packets, spread over the first `frames` frames. `is_sealed`: at least
-    /// one sealed frame has crossed the link since the opening.
+    /// Takes the packets of the first `frames` frames. `is_sealed`: at least one sealed frame has
+    /// crossed the link since the opening.
     pub(super) fn take(
         self,
         expected: Expected<'_>,
-        (frames, packets): (u32, u32),
+        frames: u32,
         is_sealed: bool,
     ) -> io::Result<Taken> {
         let mut classifier = Classifier::new(expected);
         let mut taken = Taken::default();
         let mut buffer = vec![0; VNET_HEADER_BYTES + FRAME_BYTES_MAX];
-        let most = packets as usize;
         for _ in 0..frames {
             let is_awaited = is_sealed && taken == Taken::default();
             let limit = if is_awaited {
@@ -57,25 +59,30 @@ impl PacketTap {
                 Duration::ZERO
             };
             match self.0.receive(&mut buffer, limit) {
-                Ok(Some(bytes)) => taken.add(&mut classifier, &mut buffer[..bytes], most),
+                Ok(Some(bytes)) => taken.add(&mut classifier, &mut buffer[..bytes]),
                 Ok(None) => break,
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => taken.not_whole += 1,
                 Err(error) => return Err(error),
             }
         }
-        taken.packets = spread(taken.packets, most);
-        let mut bytes = 0;
-        taken.packets.retain(|packet| {
-            bytes += packet.len();
-            bytes <= BYTES_MAX
-        });
         Ok(taken)
     }
 }
 
 impl Taken {
-    /// Adds the sealed packets of a received frame, `most` of a super-packet.
-    fn add(&mut self, classifier: &mut Classifier<'_>, received: &mut [u8], most: usize) {
+    /// At most so many packets, spread over all, and no more than one answer has room for.
+    pub(super) fn at_most(self, packets: u32) -> Vec<Vec<u8>> {
+        let mut chosen = spread(self.packets, packets as usize);
+        let mut bytes = 0;
+        chosen.retain(|packet| {
+            bytes += packet.len();
+            bytes <= BYTES_MAX
+        });
+        chosen
+    }
+
+    /// Adds the sealed packets of a received frame, some of a super-packet.
+    fn add(&mut self, classifier: &mut Classifier<'_>, received: &mut [u8]) {
         let Some((header, frame)) = received.split_first_chunk_mut::<VNET_HEADER_BYTES>() else {
             return;
         };
@@ -83,15 +90,18 @@ impl Taken {
             return;
         }
         match VnetHeader::parse(header).and_then(|vnet| whole_packets(&vnet, frame)) {
-            Some(packets) => self.packets.extend(spread(packets, most)),
+            Some(packets) => self.packets.extend(spread(packets, OF_SUPER_PACKET)),
             None => self.not_whole += 1,
         }
     }
 }
 
-/// The frames that a frame stands for; `None` if it is a fragment or no whole IP packet.
+/// The frames that a frame stands for; `None` if it is a fragment, or not whole.
 fn whole_packets(vnet: &VnetHeader, frame: &mut [u8]) -> Option<Vec<Vec<u8>>> {
     let view = EthernetView::parse(frame)?;
+    if view.ethertype == MACSEC_ETHERTYPE {
+        return Some(vec![frame.to_vec()]);
+    }
     let ip = view.ip?;
     let packet = &frame[view.header_bytes..];
     if ip.is_ipv4_fragment(packet) {
@@ -144,7 +154,7 @@ mod tests {
 
     fn add(taken: &mut Taken, vnet: VnetHeader, frame: &[u8]) {
         let mut received = [&vnet.to_bytes()[..], frame].concat();
-        taken.add(&mut Classifier::new(sealed(PORTS)), &mut received, 4);
+        taken.add(&mut Classifier::new(sealed(PORTS)), &mut received);
     }
 
     fn super_packet(gso_size: u16) -> VnetHeader {
@@ -176,11 +186,13 @@ mod tests {
         payload.extend([7; 40]);
         let mut taken = Taken::default();
         add(&mut taken, super_packet(100), &datagram(&payload));
-        let packets = taken.packets.iter().map(|frame| &frame[14 + 28..]);
+        assert_eq!(taken.packets.len(), 7);
+        let chosen = taken.at_most(4);
+        let packets = chosen.iter().map(|frame| &frame[14 + 28..]);
         // Four of seven.
         let expected = [&segments[0][..], &segments[1], &segments[3], &segments[5]];
-        assert!(packets.eq(expected), "{:?}", taken.packets);
-        for frame in &taken.packets {
+        assert!(packets.eq(expected), "{chosen:?}");
+        for frame in &chosen {
             assert_eq!(frame[16..18], 128_u16.to_be_bytes());
             assert_eq!(frame[38..40], 108_u16.to_be_bytes());
         }

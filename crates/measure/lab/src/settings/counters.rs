@@ -1,5 +1,6 @@
 //! Counters of a network namespace's IP, ICMP, UDP and TCP.
 
+use crate::counted::Counted;
 use std::collections::BTreeMap;
 use std::{fs, io};
 
@@ -79,7 +80,7 @@ pub(super) fn growth(
 ) -> BTreeMap<String, u64> {
     let grown = after.iter().map(|(name, after)| {
         let before = before.get(name).copied().unwrap_or(0);
-        (name.clone(), after.saturating_sub(before))
+        (name.clone(), Counted::between(before, *after).count())
     });
     grown.filter(|(_, grown)| *grown > 0).collect()
 }

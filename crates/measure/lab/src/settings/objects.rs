@@ -1,6 +1,7 @@
 //! Settings of a network namespace as the kernel lists and reports them (rtnetlink(7)), each with a
 //! name and its values in words.
 
+use super::UNUSED_TABLE;
 use super::netlink::{Message, attributes, number, text};
 use base16ct::lower::encode_string as hex;
 use journal::record::SettingChange;
@@ -155,7 +156,8 @@ fn address(body: &[u8], names: &Names) -> Option<(String, Values)> {
 }
 
 /// `None` of IPv6 routes that the kernel makes by itself: to its own addresses, to neighbours and
-/// groups on a link.
+/// groups on a link; and of those in the table of a station's IKE daemon, which it makes anew with
+/// each SA, and which no packet looks up. A rule that leads there is a change of its own.
 fn route(body: &[u8], names: &Names) -> Option<(String, Values)> {
     let &[family, length, _, tos, table, _, _, kind, ..] = body else {
         return None;
@@ -193,7 +195,7 @@ fn route(body: &[u8], names: &Names) -> Option<(String, Values)> {
     if metric != 0 {
         name += &format!(" of metric {metric}");
     }
-    (!own).then_some((name, values))
+    (!own && table != UNUSED_TABLE).then_some((name, values))
 }
 
 fn route_type(kind: u8) -> String {
@@ -321,5 +323,51 @@ fn is_link_local(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(_) => false,
         IpAddr::V6(address) => address.is_unicast_link_local() || address.is_multicast(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message about a route to 198.18.0.0/16 by interface 7.
+    fn route_message(kind: u16, table: u32) -> Message {
+        let mut body = vec![0; ROUTE_BYTES];
+        (body[0], body[1]) = (libc::AF_INET as u8, 16);
+        body[7] = libc::RTN_UNICAST;
+        for (kind, value) in [
+            (libc::RTA_DST, [198, 18, 0, 0]),
+            (libc::RTA_TABLE, table.to_ne_bytes()),
+            (libc::RTA_OIF, 7_u32.to_ne_bytes()),
+        ] {
+            body.extend(8_u16.to_ne_bytes());
+            body.extend(kind.to_ne_bytes());
+            body.extend(value);
+        }
+        Message { kind, body }
+    }
+
+    /// A station's IKE daemon changes its routes when the device renews keys; the same route
+    /// elsewhere is a change of the path.
+    #[test]
+    fn routes_that_no_packet_looks_up_are_no_settings() {
+        let mut names = Names::from([(7, "ipsec0".to_owned())]);
+        let main = u32::from(libc::RT_TABLE_MAIN);
+        for kind in [libc::RTM_NEWROUTE, libc::RTM_DELROUTE] {
+            assert_eq!(said(&route_message(kind, UNUSED_TABLE), &mut names), []);
+            let found = said(&route_message(kind, main), &mut names);
+            assert_eq!(found.len(), 1, "{found:?}");
+            let found = said(&route_message(kind, UNUSED_TABLE + 1), &mut names);
+            assert_eq!(found.len(), 1, "{found:?}");
+        }
+        let [Said::Is(name, values)] =
+            &said(&route_message(libc::RTM_NEWROUTE, main), &mut names)[..]
+        else {
+            panic!("it is a route");
+        };
+        assert_eq!(
+            (name.as_str(), values["by"].as_str()),
+            ("route 198.18.0.0/16", "ipsec0")
+        );
     }
 }

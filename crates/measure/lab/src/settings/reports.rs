@@ -2,6 +2,7 @@
 
 use super::change;
 use super::netlink::{MESSAGES_BYTES, RouteSocket, messages};
+use super::parameters::Parameters;
 use super::snapshot::Snapshot;
 use journal::record::SettingChange;
 use nix::errno::Errno;
@@ -64,19 +65,24 @@ impl Reports {
 
 impl Opened {
     /// Reads the reports from now on; `known` are the settings.
-    pub(super) fn follow(self, known: Snapshot) -> io::Result<Reports> {
+    pub(super) fn follow(self, known: Snapshot, parameters: Parameters) -> io::Result<Reports> {
         let (stop, stopped) = UnixStream::pair()?;
         let thread = thread::Builder::new()
             .name("settings".into())
-            .spawn(move || self.read(known, &stopped))?;
+            .spawn(move || self.read(known, parameters, &stopped))?;
         Ok(Reports { stop, thread })
     }
 
-    fn read(self, mut known: Snapshot, stopped: &UnixStream) -> (Snapshot, Vec<SettingChange>) {
+    fn read(
+        self,
+        mut known: Snapshot,
+        mut parameters: Parameters,
+        stopped: &UnixStream,
+    ) -> (Snapshot, Vec<SettingChange>) {
         let mut changes = Vec::new();
         let mut buffer = vec![0; MESSAGES_BYTES];
         loop {
-            let is_over = self.await_report(stopped);
+            let is_over = self.await_report(&parameters, stopped);
             let at_ns = u64::try_from(self.since.elapsed().as_nanos()).ok();
             // What came before the end is read even then.
             loop {
@@ -94,6 +100,10 @@ impl Opened {
                 let room = KEPT_MAX.saturating_sub(changes.len());
                 changes.extend(new.take(room).map(|what| change(at_ns, what)));
             }
+            let new = parameters.changes().into_iter();
+            let room = KEPT_MAX.saturating_sub(changes.len());
+            let at_ns = at_ns.filter(|_| !is_over);
+            changes.extend(new.take(room).map(|what| change(at_ns, what)));
             if is_over {
                 return (known, changes);
             }
@@ -101,10 +111,11 @@ impl Opened {
     }
 
     /// Waits for a report; whether the watch is over instead.
-    fn await_report(&self, stopped: &UnixStream) -> bool {
+    fn await_report(&self, parameters: &Parameters, stopped: &UnixStream) -> bool {
         let mut fds = [
             PollFd::new(self.socket.as_fd(), PollFlags::POLLIN),
             PollFd::new(stopped.as_fd(), PollFlags::POLLIN),
+            PollFd::new(parameters.as_fd(), PollFlags::POLLIN),
         ];
         match poll(&mut fds, PollTimeout::NONE) {
             Ok(_) => fds[1].any().unwrap_or(true),

@@ -1,14 +1,10 @@
 //! The station's last actions, when its input has ended, however the run ended.
-//!
-//! When a namespace goes, the kernel returns its physical interfaces, but with changed settings,
-//! and removes virtual ones. So the station returns borrowed interfaces while its namespace exists.
 
 use super::processes::Processes;
-use crate::procfs;
+use crate::lent;
 use crate::protocol::{Lent, Program};
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 /// How long giving back may take, at each step.
@@ -42,51 +38,8 @@ impl Ending {
             run(&program, self.limit, processes);
         }
         for lent in std::mem::take(&mut self.lent) {
-            self.give_back(&lent, processes);
-        }
-    }
-
-    fn give_back(&self, lent: &Lent, processes: &Processes) {
-        let here = procfs::interface_counters().unwrap_or_default();
-        let Lent {
-            interface,
-            renamed,
-            mtu,
-            up,
-            offloads,
-        } = lent;
-        // It may have been moved here and not yet renamed.
-        let names = renamed.iter().chain([interface]);
-        let Some(name) = names.into_iter().find(|name| here.contains_key(*name)) else {
-            return;
-        };
-        let home = format!("/proc/{}/fd/{}", std::process::id(), self.home.as_raw_fd());
-        if !offloads.is_empty() {
-            let words = offloads.iter().flat_map(|(name, state)| [name, state]);
-            let argv = ["ethtool", "-K", name].into_iter();
-            let argv = argv.chain(words.map(String::as_str));
-            run(&Program::new(argv), TOOL_LIMIT, processes);
-        }
-        let rename = match name == interface {
-            true => String::new(),
-            false => format!(
-                "link property del dev {name} altname {interface}\n\
-                 link set {name} name {interface}\n"
-            ),
-        };
-        // A failure does not stop the commands after it.
-        let leave = Program {
-            stdin: format!(
-                "link set {name} down\nlink set {name} mtu {mtu}\n{rename}\
-                 link set {interface} netns {home}\n"
-            ),
-            ..Program::new(["ip", "-force", "-batch", "-"])
-        };
-        run(&leave, TOOL_LIMIT, processes);
-        if *up {
-            let net = format!("--net={home}");
-            let argv = ["nsenter", &net, "ip", "link", "set", interface, "up"];
-            run(&Program::new(argv), TOOL_LIMIT, processes);
+            let run = |program: &Program| run(program, TOOL_LIMIT, processes);
+            lent::give_back(&lent, None, &self.home, &run);
         }
     }
 }

@@ -59,8 +59,10 @@ pub(super) fn isolate(node: NodeId) -> Result<()> {
         let what = format!("station {} cannot {what}: {}", node.name(), errno.desc());
         LabError::cannot_build(what, privilege::how_to_get_namespaces())
     };
-    unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS)
-        .map_err(|errno| refused("make network and mount namespaces", errno))?;
+    unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS).map_err(|errno| match errno {
+        Errno::ENOSPC => no_more_namespaces(node, &limit_of),
+        errno => refused("make network and mount namespaces", errno),
+    })?;
     let none: Option<&str> = None;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
         .map_err(|errno| refused("make its mounts private", errno))?;
@@ -88,6 +90,32 @@ pub(super) fn isolate(node: NodeId) -> Result<()> {
         set_sysctl(node, Path::new("/proc/sys").join(name), value)?;
     }
     Ok(())
+}
+
+/// The limits that end in what the kernel calls "no space left on device", which no disk lacks.
+const LIMITS: [&str; 2] = ["user.max_net_namespaces", "user.max_mnt_namespaces"];
+
+fn limit_of(sysctl: &str) -> Option<String> {
+    let path = Path::new("/proc/sys").join(sysctl.replace('.', "/"));
+    Some(fs::read_to_string(path).ok()?.trim().to_owned())
+}
+
+/// The error for a namespace beyond the kernel's limits.
+fn no_more_namespaces(node: NodeId, limit_of: &dyn Fn(&str) -> Option<String>) -> LabError {
+    let limits = LIMITS.map(|name| {
+        format!(
+            "{name} is {}",
+            limit_of(name).as_deref().unwrap_or("unknown")
+        )
+    });
+    let what = format!(
+        "station {} cannot make network and mount namespaces: the kernel allows no more of them ({})",
+        node.name(),
+        limits.join(", ")
+    );
+    let help = "end other labs and containers, or raise the limit: sudo sysctl user.max_net_namespaces=1024 \
+                user.max_mnt_namespaces=1024";
+    LabError::cannot_build(what, help)
 }
 
 /// Whether the station can run without its own `/sys`. In a user namespace the kernel refuses it
@@ -122,5 +150,18 @@ mod tests {
     fn a_refused_sys_is_done_without_and_a_broken_one_is_not() {
         assert!(can_do_without_sys(Errno::EPERM) && can_do_without_sys(Errno::EACCES));
         assert!(!can_do_without_sys(Errno::ENODEV) && !can_do_without_sys(Errno::ENOMEM));
+    }
+
+    #[test]
+    fn a_limit_of_namespaces_is_not_called_a_full_disk() {
+        let limit = |name: &str| (name == "user.max_net_namespaces").then(|| "16".to_owned());
+        let error = no_more_namespaces(NodeId::Gw1, &limit).to_string();
+        assert!(error.contains("station gw1 cannot make"), "{error}");
+        assert!(error.contains("user.max_net_namespaces is 16"), "{error}");
+        assert!(
+            error.contains("sudo sysctl user.max_net_namespaces=1024"),
+            "{error}"
+        );
+        assert!(!error.contains("space left"), "{error}");
     }
 }

@@ -1,6 +1,7 @@
 //! All programs of a station: their table, the reaper, and their end.
 
 use super::process::Process;
+use crate::own_children::OwnChild;
 use crate::procfs;
 use crate::protocol::Program;
 use crate::sync::{Deadline, lock, wait};
@@ -17,6 +18,9 @@ const PROCESSES_MAX: usize = 4096;
 /// A process still alive this long after it was killed hangs in the kernel; the station ends
 /// without it.
 const END_LIMIT: Duration = Duration::from_secs(5);
+
+/// Until the reaper looks again at a child that another thread may await.
+const AWAITED_STEP: Duration = Duration::from_millis(1);
 
 /// The programs of a station.
 pub(super) struct Processes {
@@ -111,6 +115,8 @@ impl Processes {
         };
         match known {
             Some(process) => process.reap(),
+            // It may be awaited elsewhere.
+            None if OwnChild::is_expected() => std::thread::sleep(AWAITED_STEP),
             // An orphan. At the end of the station `end_all` may be quicker.
             None => {
                 let _ = waitpid(pid, None);

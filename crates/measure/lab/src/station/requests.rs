@@ -9,11 +9,12 @@ use crate::monitor::rapl;
 use crate::perf::Counting;
 use crate::protocol::{PROTOCOL_VERSION, Program, Ready, Request, Response};
 use crate::sample::{self, Expected, Watch};
-use crate::settings::SettingsWatch;
+use crate::settings::{ParameterFiles, SettingsWatch};
 use crate::sync::await_true;
 use crate::sync::lock;
 use crate::{
-    Interrupt, LabError, Node, NodeId, Station, host, http, offloads, privilege, procfs, reading,
+    Interrupt, LabError, Node, NodeId, Station, host, http, lent, offloads, privilege, procfs,
+    reading,
 };
 use nix::sys::signal::Signal;
 use std::collections::BTreeMap;
@@ -39,9 +40,8 @@ const WATCHES_MAX: usize = 16;
 /// The station's side of every request.
 pub(super) struct Requests {
     processes: Arc<Processes>,
-    /// The private folder; `None` when the station has ended.
-    folder: Mutex<Option<TempDir>>,
-    buffer_limits: BufferLimits,
+    folder: Mutex<Folder>,
+    of_machine: OfMachine,
     watches: Mutex<Watches>,
     settings: Mutex<BTreeMap<u64, SettingsWatch>>,
     ending: Mutex<Ending>,
@@ -55,6 +55,16 @@ pub(super) struct Requests {
     part: Mutex<Option<Arc<HostPart>>>,
 }
 
+/// The private folder of a station. It is made for the first file: a killed station of a host,
+/// which has none, leaves no folder.
+enum Folder {
+    /// Where it will be made.
+    In(PathBuf),
+    Made(TempDir),
+    /// The station has ended.
+    Removed,
+}
+
 /// A host's part of a lab.
 struct HostPart {
     // Dropped in this order.
@@ -62,19 +72,22 @@ struct HostPart {
     _part: Part,
 }
 
-/// Largest socket buffers of the machine, in bytes.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct BufferLimits {
-    receive: Option<u64>,
-    send: Option<u64>,
+/// What the machine's own network namespace shows, and a station's may not.
+#[derive(Debug)]
+pub(super) struct OfMachine {
+    /// Largest socket buffers, in bytes. Kernels before 6.11 show them here only.
+    receive_buffer: Option<u64>,
+    send_buffer: Option<u64>,
+    parameters: ParameterFiles,
 }
 
-impl BufferLimits {
-    /// Reads them. Kernels before 6.11 show them in the machine's own network namespace only.
+impl OfMachine {
+    /// Reads it, in that namespace.
     pub(super) fn read() -> Self {
         Self {
-            receive: procfs::net_core("rmem_max"),
-            send: procfs::net_core("wmem_max"),
+            receive_buffer: procfs::net_core("rmem_max"),
+            send_buffer: procfs::net_core("wmem_max"),
+            parameters: ParameterFiles::open(),
         }
     }
 }
@@ -86,23 +99,39 @@ struct Watches {
     by_handle: BTreeMap<u64, Watch>,
 }
 
+impl Folder {
+    /// Its path; it is made if it is not there yet.
+    fn path(&mut self) -> Result<PathBuf, String> {
+        if let Self::In(parent) = self {
+            let made = tempfile::Builder::new()
+                .prefix("cipherbench-")
+                .permissions(Permissions::from_mode(0o700))
+                .tempdir_in(&*parent);
+            let made = made.map_err(|error| {
+                format!("cannot make a folder in {}: {error}", parent.display())
+            })?;
+            *self = Self::Made(made);
+        }
+        match self {
+            Self::Made(folder) => Ok(folder.path().to_owned()),
+            _ => Err("the station is ending".to_owned()),
+        }
+    }
+}
+
 impl Requests {
-    /// Makes the private folder in `parent`.
+    /// The private folder will be in `parent`.
     pub(super) fn new(
         processes: Arc<Processes>,
         parent: &Path,
-        buffer_limits: BufferLimits,
+        of_machine: OfMachine,
         ending: Ending,
         state_folder: Option<PathBuf>,
-    ) -> io::Result<Self> {
-        let folder = tempfile::Builder::new()
-            .prefix("cipherbench-")
-            .permissions(Permissions::from_mode(0o700))
-            .tempdir_in(parent)?;
-        Ok(Self {
+    ) -> Self {
+        Self {
             processes,
-            folder: Mutex::new(Some(folder)),
-            buffer_limits,
+            folder: Mutex::new(Folder::In(parent.to_owned())),
+            of_machine,
             watches: Mutex::default(),
             settings: Mutex::default(),
             ending: Mutex::new(ending),
@@ -110,7 +139,7 @@ impl Requests {
             counting: Mutex::default(),
             state_folder,
             part: Mutex::default(),
-        })
+        }
     }
 
     /// Runs the actions requested for the station's end. Call it on the thread that starts
@@ -127,13 +156,18 @@ impl Requests {
         part.stations.iter().for_each(Station::hang_up);
         // Calls that are being passed on end as their stations do.
         let is_alone = || Ok::<_, Infallible>(Arc::strong_count(&part) == 1);
-        let Ok(_) = await_true(LEAVE_LIMIT, LEAVE_STEP, is_alone);
+        let Ok(alone) = await_true(LEAVE_LIMIT, LEAVE_STEP, is_alone);
+        if !alone {
+            // One hangs. Killed, it ends its calls, and what it borrowed is given back here.
+            part.stations.iter().for_each(|it| it.lose("it hangs"));
+            let Ok(_) = await_true(LEAVE_LIMIT, LEAVE_STEP, is_alone);
+        }
     }
 
     pub(super) fn remove_folder(&self) {
         // Dropping it removes it; what cannot be removed is a mount of the station, and goes with
         // its namespace.
-        lock(&self.folder).take();
+        *lock(&self.folder) = Folder::Removed;
     }
 
     /// The second half of `Start`: the program has been forked.
@@ -238,6 +272,7 @@ impl Requests {
                 interface,
                 frames,
                 packets,
+                contents,
                 limit_ms,
                 markers,
                 sealed_ports,
@@ -248,8 +283,12 @@ impl Requests {
                     control: &control_ports,
                     markers: &markers,
                 };
-                let counts = (frames, packets);
-                sample::sample(&interface, counts, millis(limit_ms), expected)
+                let wanted = sample::Wanted {
+                    frames,
+                    packets,
+                    contents,
+                };
+                sample::sample(&interface, wanted, millis(limit_ms), expected)
                     .map(Response::Sample)
                     .map_err(|error| format!("cannot watch the interface `{interface}`: {error}"))
             }
@@ -275,6 +314,7 @@ impl Requests {
                 let environment = host::environment(privilege::current());
                 Ok(Response::Environment(Box::new(environment)))
             }
+            Request::Load => Ok(Response::Load(host::load())),
             Request::ClockAnswer { interface, own } => {
                 let mut answerer = lock(&self.clocks);
                 // The one before ends first.
@@ -288,7 +328,7 @@ impl Requests {
             Request::ClockAsk(ask) => clocks::ask(&ask)
                 .map(Response::Clocks)
                 .map_err(|error| format!("cannot compare clocks on `{}`: {error}", ask.interface)),
-            Request::SettingsWatch => self.watch_settings(),
+            Request::SettingsWatch { neighbours } => self.watch_settings(neighbours),
             Request::SettingsWatchEnd { watch } => self.end_settings(watch),
             Request::Energy { folder } => rapl::read(Path::new(&folder))
                 .map(Response::Energy)
@@ -302,6 +342,9 @@ impl Requests {
                 content,
                 secret,
             } => self.write_file(&name, &content, secret),
+            Request::Parameters { interface } => {
+                Ok(Response::Parameters(lent::parameters(&interface)))
+            }
             Request::GiveBack { lent } => {
                 lock(&self.ending).lent = lent;
                 Ok(Response::Noted)
@@ -330,8 +373,8 @@ impl Requests {
             clock: procfs::clock_id(),
             cores: u16::try_from(self.processes.cores().len()).unwrap_or(u16::MAX),
             cpus: host::logical_cpus(self.processes.cores()),
-            rmem_max_bytes: self.buffer_limits.receive,
-            wmem_max_bytes: self.buffer_limits.send,
+            rmem_max_bytes: self.of_machine.receive_buffer,
+            wmem_max_bytes: self.of_machine.send_buffer,
         })
     }
 
@@ -440,8 +483,9 @@ impl Requests {
         Ok(Response::Counting(counting.is_some()))
     }
 
-    fn watch_settings(&self) -> Result<Response, String> {
-        let watch = SettingsWatch::start(&self.policies()?)
+    fn watch_settings(&self, neighbours: bool) -> Result<Response, String> {
+        let parameters = &self.of_machine.parameters;
+        let watch = SettingsWatch::start(&self.policies()?, parameters, neighbours)
             .map_err(|error| format!("cannot watch the settings of the network: {error}"))?;
         let mut all = lock(&self.settings);
         if all.len() >= WATCHES_MAX {
@@ -510,9 +554,7 @@ impl Requests {
         if name.is_empty() || name.contains(['/', '\0']) || matches!(name, "." | "..") {
             return Err(format!("`{name}` is not a plain file name"));
         }
-        let folder = lock(&self.folder);
-        let folder = folder.as_ref().ok_or("the station is ending")?;
-        let path = folder.path().join(name);
+        let path = lock(&self.folder).path()?.join(name);
         let mode = if secret { 0o600 } else { 0o644 };
         let write = || -> io::Result<()> {
             let mut file = OpenOptions::new()

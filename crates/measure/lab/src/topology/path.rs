@@ -7,7 +7,7 @@ use super::{A0, A1, B0, B1, C0, C1, End, Link, Map, W0, W1, cipher_ends, end, ho
 use crate::nat::Translation;
 use crate::node_id::{ElementId, NodeId};
 use crate::switch::Port;
-use campaign::plan::{Addresses, Element};
+use plan::{Addresses, Element};
 use std::net::Ipv4Addr;
 
 /// Ports of an element, towards gw1 and towards gw2.

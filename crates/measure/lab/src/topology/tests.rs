@@ -1,5 +1,5 @@
 use super::*;
-use campaign::plan::Element;
+use plan::Element;
 
 fn map() -> Map {
     map_of(&[])

@@ -7,12 +7,12 @@ use crate::support::{
     PATIENCE, TestLab, assert_nothing_is_left, await_that, dump, is_alive, ping, reason, shell,
     start,
 };
-use campaign::plan::{
+use lab::protocol::Program;
+use lab::{Bench, DutAction, LabError, NodeId, RunningDut};
+use plan::{
     Ability, Adapter, Direction, Dut, Encryptor, OpenVpn, Reset, StrongSwan, WireGuard,
     WireGuardProgram,
 };
-use lab::protocol::Program;
-use lab::{Bench, DutAction, LabError, NodeId, RunningDut};
 use wire::Suite;
 
 /// A device, and its interface on a gateway.

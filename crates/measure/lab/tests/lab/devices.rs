@@ -4,11 +4,11 @@ use crate::support::{
     LINKS, MARKER_IN_HEX, PATIENCE, TestLab, await_that, direct, end_watch, install, ping, shell,
     start, this_program, watch,
 };
-use campaign::plan::{Adapter, Direction, Dut, Encryptor};
 use dispatch::Choice;
 use journal::record::CipherWatch;
 use lab::protocol::{Program, Request, Response, Sample, SealedPort};
 use lab::{Bench, LabError, NodeId};
+use plan::{Adapter, Direction, Dut, Encryptor};
 use std::process::Command;
 use std::time::Instant;
 
@@ -80,15 +80,20 @@ pub(crate) fn our_encryptor_carries_the_path_and_the_watch_sees_esp_only() {
         interface: "w0".to_owned(),
         frames: 40,
         packets: 0,
+        contents: true,
         limit_ms: 30_000,
         markers: vec![b"Cipherbench".to_vec()],
         sealed_ports: dut.sealed_ports.clone(),
         control_ports: Vec::new(),
     };
-    let Response::Sample(Sample { link, .. }) = lab.lab.node(NodeId::Gw1).call(request).unwrap()
+    let Response::Sample(Sample { link, contents, .. }) =
+        lab.lab.node(NodeId::Gw1).call(request).unwrap()
     else {
         panic!()
     };
+    let contents = contents.unwrap();
+    assert!(contents.packets >= 30, "{contents:?}");
+    assert_eq!(contents.repeated_blocks, 0, "{contents:?}");
     // Neighbours may have been resolved meanwhile.
     assert!(link.frames == 40 && link.esp_frames >= 30, "{link:?}");
     assert_eq!((link.marker_frames, link.other_frames), (0, 0), "{link:?}");
@@ -183,7 +188,7 @@ pub(crate) fn one_comes_up_reports_facts_and_counters_and_leaves_nothing() {
 }
 
 pub(crate) fn a_run_stays_with_its_program_when_another_one_takes_its_place() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let program = folder.path().join("program");
     install(&this_program(), &program);
     let output = Command::new(&program)

@@ -12,12 +12,14 @@ use crate::support::{
     LINKS, PATIENCE, TestLab, assert_nothing_is_left, await_that, direct, dump, install, is_alive,
     ping, plan_with_path, setup, shell, this_program,
 };
-use campaign::plan::{Adapter, Direction, Element, IpVersion};
 use journal::record::InterfaceCounters;
 use lab::protocol::{Request, Response};
 use lab::{Bench, LabError, Links, NamespaceLab, NodeId};
 use nix::sys::signal::Signal;
+use plan::{Adapter, Direction, Element, IpVersion};
 use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -250,7 +252,10 @@ fn ip_without_bridges(folder: &Path) {
 }
 
 pub(crate) fn an_element_that_cannot_be_made_is_explained() {
-    let folder = tempfile::tempdir().unwrap();
+    // Root runs nothing from a folder that others could change, as a umask may allow.
+    let mut folder = tempfile::Builder::new();
+    let folder = folder.permissions(Permissions::from_mode(0o755));
+    let folder = folder.tempdir().unwrap();
     let bridged = |path: &str| {
         let mut command = Command::new(this_program());
         command.arg("bridged").arg(folder.path()).env("PATH", path);
@@ -280,7 +285,7 @@ pub(crate) fn an_element_that_cannot_be_made_is_explained() {
 }
 
 pub(crate) fn a_stopped_element_of_a_killed_run_is_removed_by_the_next_run() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let mut run = HeldRun::start(folder.path());
     let router = run.stations[5];
     signal(router, Signal::SIGSTOP);

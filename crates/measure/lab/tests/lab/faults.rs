@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub(crate) fn a_lab_name_is_held_by_one_run_at_a_time() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let setup = setup(folder.path());
     let first = NamespaceLab::build(&plan("one"), &setup).unwrap();
     match NamespaceLab::build(&plan("one"), &setup) {
@@ -160,7 +160,7 @@ fn namespaces_in_use() -> Vec<std::path::PathBuf> {
 }
 
 pub(crate) fn a_killed_run_leaves_no_process_and_no_namespace() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let mut run = HeldRun::start(folder.path());
     let namespaces = run.namespaces();
     assert!(
@@ -188,7 +188,7 @@ pub(crate) fn a_killed_run_leaves_no_process_and_no_namespace() {
 }
 
 pub(crate) fn a_stopped_station_of_a_killed_run_is_removed_by_the_next_run() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let mut run = HeldRun::start(folder.path());
     let gw1 = run.stations[1];
     signal(gw1, Signal::SIGSTOP);
@@ -212,7 +212,7 @@ pub(crate) fn a_stopped_station_of_a_killed_run_is_removed_by_the_next_run() {
 }
 
 pub(crate) fn an_orphan_of_a_killed_run_and_a_killed_station_is_removed_by_the_next_run() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let mut run = HeldRun::start(folder.path());
     // As with `killall -9`: the daemon has no parent left.
     let shell = parent(run.daemon);
@@ -234,7 +234,7 @@ pub(crate) fn an_orphan_of_a_killed_run_and_a_killed_station_is_removed_by_the_n
 }
 
 pub(crate) fn a_recorded_process_is_removed_only_when_it_is_still_the_same() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let mut survivor = Command::new("sleep").arg("1000").spawn().unwrap();
     let mut bystander = Command::new("sleep").arg("1000").spawn().unwrap();
     let start_ticks = |child: &Child| -> u64 {
@@ -322,7 +322,7 @@ impl OrdinaryUser {
     /// `None`: this kernel does not let ordinary users build a lab.
     fn new() -> Option<Self> {
         // Where an ordinary user can execute it and write.
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testing::folder().unwrap();
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
         install(&this_program(), &folder.path().join("program"));
         let state = folder.path().join("state");

@@ -10,10 +10,10 @@ use crate::peer::{
     self, MARKER, datagram, open, packet, received, seal, send_frames, start_to_receive,
 };
 use crate::support::{self, PATIENCE, TestLab, assert_nothing_is_left, await_that, dump};
-use campaign::plan::{Adapter, Direction, Dut, IpVersion};
 use journal::record::{CipherWatch, InterfaceCounters};
 use lab::protocol::{Request, Response, SealedPort};
 use lab::{Bench, FrameEnd, FramePath, LabError, Links, NodeId, RunningDut};
+use plan::{Adapter, Direction, Dut, IpVersion};
 use std::net::IpAddr;
 
 /// Every frame for itself: an encryptor would join those of one flow for a link that takes

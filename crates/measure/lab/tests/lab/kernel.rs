@@ -6,10 +6,10 @@ use crate::support::{
     MARKER_IN_HEX, PATIENCE, TestLab, assert_nothing_is_left, dump, end_watch, ping, reason, shell,
     watch,
 };
-use campaign::plan::{Adapter, Direction, Dut, L2tpEncapsulation, L2tpv3, Xfrm};
 use journal::record::CipherWatch;
 use lab::protocol::{Request, Response};
 use lab::{Bench, LabError, NodeId, RunningDut};
+use plan::{Adapter, Direction, Dut, L2tpEncapsulation, L2tpv3, Xfrm};
 use wire::{Cipher, Hmac, Suite};
 
 const GATEWAYS: [NodeId; 2] = [NodeId::Gw1, NodeId::Gw2];

@@ -4,10 +4,10 @@
 use crate::support::{
     LINKS, MARKER_IN_HEX, PATIENCE, TestLab, assert_nothing_is_left, await_that, dump, ping, reason,
 };
-use campaign::plan::{Adapter, Desync, Direction, Dut, Encryptor, KeySource};
 use journal::record::CipherWatch;
 use lab::protocol::{ControlPort, Program, Request, Response, Sample};
 use lab::{Bench, DutAction, LabError, NodeId, RunningDut};
+use plan::{Adapter, Desync, Direction, Dut, Encryptor, KeySource};
 use std::collections::BTreeMap;
 use wire::Suite;
 
@@ -181,6 +181,7 @@ pub(crate) fn a_sample_counts_what_gateways_agree_on_apart() {
         interface: "w0".to_owned(),
         frames: FRAMES,
         packets: 0,
+        contents: false,
         limit_ms: 30_000,
         markers: vec![b"Cipherbench".to_vec()],
         sealed_ports: dut.sealed_ports.clone(),

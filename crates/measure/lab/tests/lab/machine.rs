@@ -61,7 +61,7 @@ pub(crate) fn the_doctor_tries_what_a_lab_needs() {
 pub(crate) fn a_real_parameter_is_raised_and_put_back() {
     const NAME: &str = "net.core.somaxconn";
     const PATH: &str = "/proc/sys/net/core/somaxconn";
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let outside = std::fs::read_to_string(PATH).unwrap();
     let record = folder.path().join("state/tuning.json");
     let inside = std::thread::spawn(move || {

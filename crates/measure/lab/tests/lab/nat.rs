@@ -12,11 +12,11 @@ use crate::support::{
     setup, shell,
 };
 use crate::{openvpn, strongswan};
-use campaign::plan::{
+use lab::{Bench, NamespaceLab, NodeId, RunningDut};
+use plan::{
     Adapter, Direction, Dut, Element, Encryptor, IpVersion, KeySource, Mode, OpenVpn, WireGuard,
     WireGuardProgram,
 };
-use lab::{Bench, NamespaceLab, NodeId, RunningDut};
 use wire::Suite;
 
 /// Packets that left towards gw2 with the outer address, and with another one, at each NAT.
@@ -167,7 +167,7 @@ pub(crate) fn in_clear_b_sees_a_at_its_address() {
 }
 
 pub(crate) fn gateways_that_cannot_agree_on_who_connects_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let mut plan = plan_with_path("above", &[Element::Nat]);
     // Above the network behind the NAT.
     plan.addresses.cipher = [203, 0, 113, 0].into();

@@ -6,12 +6,12 @@ use crate::support::{
     MARKER_IN_HEX, PATIENCE, TestLab, assert_nothing_is_left, await_that, dump, end_watch,
     is_alive, ping, reason, shell, watch,
 };
-use campaign::plan::{Adapter, Direction, Dut, Form, LinkForm, OpenVpn};
 use journal::record::CipherWatch;
 use lab::protocol::SealedPort;
 use lab::{Bench, LabError, NodeId};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use plan::{Adapter, Direction, Dut, Form, LinkForm, OpenVpn};
 use std::process::Command;
 use wire::Suite;
 

@@ -1,9 +1,9 @@
 //! What this executable is when it is not the tests.
 
 use crate::support;
-use campaign::plan::{Direction, Element};
 use lab::protocol::Program;
 use lab::{Bench, NamespaceLab, NodeId, privilege, station};
+use plan::{Direction, Element};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -17,6 +17,13 @@ pub(crate) fn play(words: &[&str]) -> Option<ExitCode> {
         ["station", "--node", name] => serve(NodeId::from_name(name)),
         ["station", "--here"] => serve(None),
         ["encrypt", "--config", file] => return Some(encrypt(Path::new(file))),
+        ["encrypt", "--remove", "--config", file] => {
+            // The configuration of a stand-in is none; it has installed nothing.
+            if let Ok(config) = encryptor::Config::load(Path::new(file)) {
+                encryptor::barrier::remove(&config).unwrap();
+            }
+            Ok(())
+        }
         ["kme", "--config", file] => return Some(kme(Path::new(file))),
         ["hold", folder] => hold(Path::new(folder)),
         ["ordinary-user", folder] => ordinary_user(Path::new(folder)),

@@ -2,10 +2,10 @@
 
 use crate::peer::{packet, send_frames};
 use crate::support::{LINKS, PATIENCE, TestLab, await_that, direct, shell, start};
-use campaign::plan::{Adapter, Direction, Dut};
 use journal::record::InterfaceCounters;
 use lab::protocol::{Program, Ready, Request, Response};
 use lab::{Bench, Links, NamespaceLab, NodeId};
+use plan::{Adapter, Direction, Dut};
 use std::time::Instant;
 
 /// FCS, preamble and gap, in bytes: what an interface does not count of a frame.

@@ -7,12 +7,12 @@ use crate::support::{
     MARKER_IN_HEX, PATIENCE, TestLab, assert_nothing_is_left, await_that, dump, end_watch,
     is_alive, ping, reason, shell, watch,
 };
-use campaign::plan::{Adapter, DataPath, Direction, Dut, Form, IkeAuth, LinkForm, StrongSwan};
 use journal::record::CipherWatch;
 use lab::protocol::SealedPort;
 use lab::{Bench, LabError, NodeId, RunningDut, StationKeys};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use plan::{Adapter, DataPath, Direction, Dut, Form, IkeAuth, LinkForm, StrongSwan};
 use std::path::Path;
 use std::process::Command;
 use wire::{Cipher, Hmac, Suite};
@@ -80,10 +80,12 @@ fn daemons(lab: &TestLab, gateway: NodeId) -> Vec<u32> {
     .collect()
 }
 
-/// Rules and files that it could leave behind on the gateways.
+/// Rules and files that it could leave behind on the gateways. The station's own folder appears
+/// with its first file and stays until the station ends.
 fn rules_and_files(lab: &TestLab) -> String {
     let show = |id| {
-        let script = shell("ip rule; ip -6 rule; find /run | sort");
+        let files = "find /run ! -path '/run/cipherbench-??????' | sort";
+        let script = shell(&format!("ip rule; ip -6 rule; {files}"));
         lab.lab.node(id).run(script, PATIENCE).unwrap().stdout
     };
     GATEWAYS.map(show).concat()

@@ -1,9 +1,9 @@
 //! What several tests need.
 
-use campaign::plan::{Adapter, Direction, Dut, Element, LabPlan};
 use journal::record::CipherWatch;
 use lab::protocol::{Program, Request, Response, SealedPort};
 use lab::{Bench, Interrupt, LabError, Links, NamespaceLab, Node, NodeId, Setup};
+use plan::{Adapter, Direction, Dut, Element, LabPlan};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ impl TestLab {
 
     /// With elements between the gateways.
     pub(crate) fn with_path(path: &[Element]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testing::folder().unwrap();
         let setup = setup(folder.path());
         let lab = NamespaceLab::build(&plan_with_path("test", path), &setup).unwrap();
         Self {

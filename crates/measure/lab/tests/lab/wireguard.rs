@@ -6,12 +6,12 @@ use crate::support::{
     LINKS, MARKER_IN_HEX, PATIENCE, TestLab, assert_nothing_is_left, dump, end_watch, is_alive,
     ping, reason, shell, start, watch,
 };
-use campaign::plan::{Adapter, Direction, Dut, Form, LinkForm, WireGuard, WireGuardProgram};
 use journal::record::CipherWatch;
 use lab::protocol::{Program, Request, Response, Sample, SealedPort};
 use lab::{Bench, LabError, Links, NodeId, RunningDut, StationKeys};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use plan::{Adapter, Direction, Dut, Form, LinkForm, WireGuard, WireGuardProgram};
 
 const PROGRAMS: [WireGuardProgram; 3] = [
     WireGuardProgram::Go,
@@ -163,6 +163,7 @@ fn sample(lab: &TestLab, running: &RunningDut) {
         interface: "w0".to_owned(),
         frames: 40,
         packets: 0,
+        contents: false,
         limit_ms: 30_000,
         markers: vec![b"Cipherbench".to_vec()],
         sealed_ports: running.sealed_ports.clone(),

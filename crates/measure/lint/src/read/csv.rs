@@ -1,20 +1,45 @@
 //! CSV (RFC 4180) below lines that begin with `#`, which hold the table's keys.
 
-use super::grid::{self, Text};
+use super::columns::Text;
+use super::grid::{self, Around};
 use super::keys::Keys;
 use crate::document::Document;
 use crate::source::Source;
 use csv::{ReaderBuilder, StringRecord};
 
+/// The line by which Excel states the separator of a file.
+const SEPARATOR: &str = "sep=";
+/// How keys are added.
+const HELP: &str = "state them above the table in lines that begin with `#`: `# unit = \"Mbit/s\"`, \
+                    `# columns = \"frame\"`";
+/// What a note below the table begins with.
+const NOTES: [char; 16] = [
+    '*', '†', '‡', '§', '¶', '[', '⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹',
+];
+
 pub(super) fn read(source: &Source) -> Document {
     let mut document = Document::default();
     let text = &source.text;
-    let keys_end: usize = text
-        .split_inclusive('\n')
-        .take_while(|line| line.starts_with('#') || line.trim().is_empty())
-        .map(str::len)
-        .sum();
-    let (comment, table) = text.split_at(keys_end);
+    let mut separator = None;
+    let mut keys_end = 0;
+    // Blanks of the same width, so that places in the keys are places in the file.
+    let mut bare = String::new();
+    for line in text.split_inclusive('\n') {
+        let stated = line.get(..SEPARATOR.len());
+        let is_separator = stated.is_some_and(|it| it.eq_ignore_ascii_case(SEPARATOR));
+        if is_separator {
+            separator = line[SEPARATOR.len()..].bytes().next();
+            let width = line.trim_end_matches('\n').len();
+            bare.push_str(&" ".repeat(width));
+            bare.push_str(&line[width..]);
+        } else if line.starts_with('#') || line.trim().is_empty() {
+            bare.push_str(&line.replacen('#', " ", 1));
+        } else {
+            break;
+        }
+        keys_end += line.len();
+    }
+    let table = &text[keys_end..];
     if table.is_empty() {
         let place = source.place(&(0..1));
         source.mistake(
@@ -24,24 +49,48 @@ pub(super) fn read(source: &Source) -> Document {
         );
         return document;
     }
-    let lines = records(source, keys_end, table);
-    // Blanks of the same width, so that places in the keys are places in the file.
-    let bare: String = comment
-        .split_inclusive('\n')
-        .map(|line| line.replacen('#', " ", 1))
-        .collect();
+    let mut lines = records(source, keys_end, table, separator);
+    let notes = notes_below(&mut lines);
+    let around = Around {
+        above: "",
+        is_bare: bare.trim().is_empty(),
+        help: HELP,
+        stated_in: "lines above it that begin with `#`",
+    };
     Keys::parse(source, 0, &bare, |keys| {
-        grid::read(keys, lines, &mut document)
+        grid::read(keys, lines, around, &mut document);
     });
+    for footnote in &mut document.footnotes {
+        let sign = footnote.mark.trim_matches(['[', ']', '^']);
+        footnote.is_explained = notes.iter().any(|note| note.contains(sign));
+    }
     document
 }
 
-fn records(source: &Source, base: usize, table: &str) -> Vec<Vec<Text>> {
+/// Takes the notes below a table out of its lines: one cell alone that begins with a mark.
+fn notes_below(lines: &mut Vec<Vec<Text>>) -> Vec<String> {
+    let mut notes = Vec::new();
+    while let Some(last) = lines.last().filter(|_| lines.len() > 1) {
+        let mut shown = last.iter().filter(|(text, _)| !text.is_empty());
+        let (Some((text, _)), None) = (shown.next(), shown.next()) else {
+            break;
+        };
+        if !text.starts_with(NOTES) {
+            break;
+        }
+        notes.push(text.clone());
+        lines.pop();
+    }
+    notes
+}
+
+fn records(source: &Source, base: usize, table: &str, stated: Option<u8>) -> Vec<Vec<Text>> {
     let heading = table.lines().next().unwrap_or_default();
     let marks = [b'\t', b';', b','];
-    let mark = marks
+    let found = marks
         .into_iter()
         .find(|mark| heading.contains(*mark as char));
+    let mark = stated.filter(|mark| b";,|:\t".contains(mark)).or(found);
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)

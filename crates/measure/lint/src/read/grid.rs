@@ -1,96 +1,344 @@
 //! A table of texts, from CSV or Markdown, to a table of figures.
+//!
+//! 1. Each text is read without its markup ([`markup`]).
+//! 2. A column whose cells hold several figures becomes several columns ([`pairs`]).
+//! 3. Keys that are not stated are guessed from the headings, and remarked ([`guess`]).
+//! 4. Columns of text are left out; those in front belong to the names of rows.
+//! 5. The decimal mark of each column is that of its certain numbers, else of the table's.
 
+use super::columns::{self, Raw, Text, columns, split};
 use super::keys::{Keys, figure};
-use super::{statements, table};
-use crate::document::{Document, Row, Table};
+use super::{guess, heading, markup, statements, table};
+use crate::document::{Axis, Column, Document, Footnote, Remark, Table};
+use crate::figure::Figure;
+use crate::marks::{Decimal, Evidence, plain};
 use crate::source::Source;
-use yaml::Place;
 
-/// A cell's text and its place.
-pub(super) type Text = (String, Place);
+/// What surrounds a table.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Around<'a> {
+    /// The line of text above it.
+    pub(super) above: &'a str,
+    /// Whether it has no keys at all.
+    pub(super) is_bare: bool,
+    /// How keys are added to it.
+    pub(super) help: &'static str,
+    /// Where they are stated, in short.
+    pub(super) stated_in: &'static str,
+}
 
-/// The mark of a decimal number in a column.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Decimal {
-    Point,
-    Comma,
+/// Keys of grids.
+struct Stated {
+    axis: Option<Axis>,
+    mean: Option<String>,
+    decimal: Option<Decimal>,
+    parts: Option<Vec<String>>,
 }
 
 /// Reads a table below its keys. The first line holds the names of the columns, the first column
 /// those of the rows.
-pub(super) fn read(keys: &Keys<'_>, lines: Vec<Vec<Text>>, document: &mut Document) {
+pub(super) fn read(
+    keys: &Keys<'_>,
+    lines: Vec<Vec<Text>>,
+    around: Around<'_>,
+    document: &mut Document,
+) {
     statements::read(keys, document);
+    if table::is_skipped(keys) {
+        return;
+    }
     let mut lines = lines.into_iter();
     let Some(heading) = lines.next() else {
         return keys.refuse_others();
     };
     let mut table = table::read(keys, &format!("table {}", document.tables.len() + 1));
-    table::axis(keys, &mut table);
-    let mean = keys.optional("mean_frame_rate").map(|it| (it, it.text()));
-    let stated = keys.optional("decimal").and_then(|value| {
+    if around.is_bare {
+        table.place = heading[0].1.clone();
+    }
+    let stated = stated(keys, &mut table);
+    keys.refuse_others();
+    let source = keys.source;
+    let corner = markup::name(&heading[0].0).text;
+    let width = heading.len();
+    let lines: Vec<Vec<Text>> = lines
+        .filter(|line| around.is_bare || has_width(source, line, width, &table))
+        .map(|mut line| {
+            // Of a table without keys, rows are cut or completed as GitHub shows them.
+            let end = table.place.clone();
+            line.resize_with(width, || (String::new(), end.clone()));
+            line
+        })
+        .collect();
+    let mut names: Vec<Text> = Vec::new();
+    for line in &lines {
+        names.push((markup::name(&line[0].0).text, line[0].1.clone()));
+    }
+    let raw = columns(&heading, &lines);
+    let mut raw: Vec<Raw> = raw
+        .into_iter()
+        .flat_map(|column| split(source, column, stated.parts.as_deref(), around.is_bare))
+        .collect();
+    let decimals = decimals(&raw, stated.decimal);
+    if around.is_bare {
+        let is_kept = |(column, decimal): (&Raw, &Option<Decimal>)| {
+            columns::is_of_rates(column, decimal.unwrap_or(Decimal::Point))
+        };
+        if !raw.iter().zip(&decimals).any(is_kept) {
+            // A table of words.
+            return;
+        }
+    }
+    raw = without_texts(
+        raw,
+        &decimals,
+        &stated,
+        &mut names,
+        (around, document, &table),
+    );
+    let guessed = guess_keys(&mut table, &stated, &corner, &raw, &names, around);
+    table.rows = names
+        .iter()
+        .map(|(name, place)| table::row(source, place, name.clone(), table.axis, document))
+        .collect();
+    let whole = whole_table(&raw);
+    fill(source, &mut table, raw, &stated, whole, document);
+    table::resolve_prefixes(source, &mut table);
+    without_unknown_units(&mut table, around.is_bare, document);
+    if around.is_bare && table.columns.is_empty() {
+        return;
+    }
+    let is_unknown = table.cells().any(|cell| cell.unit().is_none());
+    if around.is_bare && is_unknown {
+        let what = "the table does not state what it holds: its figures have no unit";
+        return source.mistake(&table.place, what, around.help);
+    }
+    if let Some(name) = &stated.mean
+        && !heading
+            .iter()
+            .any(|(text, _)| markup::name(text).text == *name)
+    {
+        keys.mistake(
+            format!("`{name}` is no column of the table"),
+            "use the name of a column in `mean_frame_rate`",
+        );
+    }
+    document.remarks.extend(guessed);
+    table::check(source, &table, document);
+    document.tables.push(table);
+}
+
+fn stated(keys: &Keys<'_>, table: &mut Table) -> Stated {
+    let axis = table::axis(keys, table);
+    let mean = keys.text("mean_frame_rate");
+    let decimal = keys.optional("decimal").and_then(|value| {
         let text = value.text()?;
         match text.as_str() {
             "comma" => Some(Decimal::Comma),
             "point" => Some(Decimal::Point),
             _ => {
-                value.mistake(
-                    format!("`{text}` is no decimal mark"),
-                    "write \"comma\" or \"point\"",
-                );
+                let what = format!("`{text}` is no decimal mark");
+                value.mistake(what, "write \"comma\" or \"point\"");
                 None
             }
         }
     });
-    keys.refuse_others();
+    let parts = keys.optional("parts").map(|value| value.list());
+    let parts = parts.map(|list| list.iter().filter_map(|it| it.text()).collect());
+    Stated {
+        axis,
+        mean,
+        decimal,
+        parts,
+    }
+}
 
-    let source = keys.source;
-    let wide = heading.len();
-    let lines: Vec<_> = lines
-        .filter(|line| has_width(source, line, wide, &table))
-        .collect();
-    let mean_name = mean.as_ref().and_then(|(_, name)| name.as_deref());
-    let row = |line: &Vec<Text>| {
-        let (name, place) = &line[0];
-        table::row(source, place, name.clone(), table.axis)
+/// The decimal mark of each column where it is certain.
+fn decimals(columns: &[Raw], stated: Option<Decimal>) -> Vec<Option<Decimal>> {
+    let each = columns
+        .iter()
+        .map(|column| stated.or_else(|| evidence(column).decimal()));
+    each.collect()
+}
+
+fn evidence(column: &Raw) -> Evidence {
+    let texts = column.cells.iter().map(|(text, _)| Evidence::of(text));
+    texts.fold(Evidence::default(), Evidence::and)
+}
+
+/// The decimal mark of the whole table.
+fn whole_table(columns: &[Raw]) -> Option<Decimal> {
+    let all = columns.iter().map(evidence);
+    all.fold(Evidence::default(), Evidence::and).decimal()
+}
+
+/// Leaves out columns of text. Those in front of all figures belong to the names of the rows.
+fn without_texts(
+    columns: Vec<Raw>,
+    decimals: &[Option<Decimal>],
+    stated: &Stated,
+    names: &mut [Text],
+    (around, document, table): (Around<'_>, &mut Document, &Table),
+) -> Vec<Raw> {
+    let mut kept: Vec<Raw> = Vec::new();
+    for (column, decimal) in columns.into_iter().zip(decimals) {
+        let decimal = decimal.unwrap_or(Decimal::Point);
+        let is_text = match around.is_bare {
+            true => !columns::is_of_rates(&column, decimal),
+            false => columns::is_text(&column, decimal, stated.axis),
+        };
+        if !is_text {
+            kept.push(column);
+            continue;
+        }
+        if kept.is_empty() && stated.axis != Some(Axis::Rates) {
+            for ((name, _), (text, _)) in names.iter_mut().zip(&column.cells) {
+                if !markup::is_missing(text) {
+                    name.push_str(", ");
+                    name.push_str(text);
+                }
+            }
+            continue;
+        }
+        if around.is_bare {
+            continue;
+        }
+        document.remarks.push(Remark {
+            place: column.place,
+            what: format!(
+                "column `{}` of {} holds text, and is not read",
+                column.name, table.id
+            ),
+        });
+    }
+    kept
+}
+
+/// Guesses what columns are and the unit where the keys do not state them; a remark states both.
+fn guess_keys(
+    table: &mut Table,
+    stated: &Stated,
+    corner: &str,
+    columns: &[Raw],
+    names: &[Text],
+    around: Around<'_>,
+) -> Option<Remark> {
+    let mut guessed: Vec<String> = Vec::new();
+    let is_mean = |column: &&Raw| Some(&column.name) == stated.mean.as_ref();
+    table.axis = stated.axis.unwrap_or_else(|| {
+        let headings = columns.iter().filter(|column| !is_mean(column));
+        let headings: Vec<&str> = headings.map(|column| column.name.as_str()).collect();
+        let rows: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
+        let axis = guess::axis(corner, &headings, &rows);
+        guessed.push(format!("columns = \"{}\"", table::axis_name(axis)));
+        axis
+    });
+    let has_units = || {
+        let with_unit = |column: &Raw| {
+            let own = column.cells.iter().any(|(text, place)| {
+                Figure::parse(text, place).is_ok_and(|figure| figure.unit.is_some())
+            });
+            own || heading::with_unit(&column.name).1.is_some()
+        };
+        columns.iter().all(with_unit)
     };
-    let mut rows: Vec<Row> = lines.iter().map(row).collect();
-    let mut mean_found = false;
-    for (at, (name, place)) in heading.iter().enumerate().skip(1) {
-        let is_mean = Some(name.as_str()) == mean_name;
+    if table.unit.is_none() && table.axis != Axis::Rates && !has_units() {
+        table.unit = guess::unit(corner, around.above);
+        if let Some(unit) = &table.unit {
+            guessed.push(format!("unit = \"{}\"", unit.text));
+        }
+    }
+    (!guessed.is_empty()).then(|| Remark {
+        place: table.place.clone(),
+        what: format!(
+            "keys of {} are guessed from its headings: {}; state them in {}",
+            table.id,
+            guessed.join(", "),
+            around.stated_in
+        ),
+    })
+}
+
+/// Reads the figures of each column.
+fn fill(
+    source: &Source,
+    table: &mut Table,
+    columns: Vec<Raw>,
+    stated: &Stated,
+    whole: Option<Decimal>,
+    document: &mut Document,
+) {
+    for raw in columns {
+        let is_mean = Some(&raw.name) == stated.mean.as_ref();
         let column = match is_mean {
             true => None,
-            false => table::column(source, place, name, table.axis, &document.mixes),
+            false => table::column(source, &raw.place, &raw.name, table.axis, document),
         };
         if column.is_none() && !is_mean {
             continue;
         }
-        let texts: Vec<&Text> = lines.iter().map(|line| &line[at]).collect();
-        let Some(decimal) = stated.or_else(|| decimal(source, name, &texts)) else {
+        let Some(decimal) = stated.decimal.or_else(|| decimal(source, &raw, whole)) else {
             continue;
         };
-        for (row, (text, place)) in rows.iter_mut().zip(texts) {
-            let text = match decimal {
-                Decimal::Comma => text.replace(',', "."),
-                Decimal::Point => text.clone(),
+        for (number, (row, (text, place))) in table.rows.iter_mut().zip(&raw.cells).enumerate() {
+            let read = match markup::is_missing(text) {
+                true => None,
+                false => figure(source, &plain(text, decimal), place),
             };
-            let read = figure(source, &text, place);
+            let notes = raw.notes.iter();
+            let notes = notes.filter(|(at, _)| at.is_none_or(|at| at == number));
+            if read.is_some() {
+                document.footnotes.extend(notes.map(|(at, mark)| Footnote {
+                    mark: mark.clone(),
+                    place: at.map_or(&raw.place, |_| place).clone(),
+                    table: table.id.clone(),
+                    is_explained: false,
+                }));
+            }
             match is_mean {
                 true => row.mean_frame_rate = read,
                 false => row.cells.push(read),
             }
         }
-        mean_found |= is_mean;
         table.columns.extend(column);
     }
-    if let (Some((value, Some(name))), false) = (mean, mean_found) {
-        value.mistake(
-            format!("`{name}` is no column of the table"),
-            "use the name of a column",
-        );
+}
+
+/// Leaves out columns of other things that no unit is known for, if others have units, or if the
+/// table has no keys.
+fn without_unknown_units(table: &mut Table, is_bare: bool, document: &mut Document) {
+    if table.axis != Axis::Names || table.unit.is_some() {
+        return;
     }
-    table.rows = rows;
-    table::check(source, &table);
-    document.tables.push(table);
+    let is_known = |at: usize, column: &Column| {
+        let mut figures = table
+            .rows
+            .iter()
+            .filter_map(|row| row.cells.get(at)?.as_ref());
+        column.unit.is_some() || figures.all(|figure| figure.unit.is_some())
+    };
+    let columns = table.columns.iter().enumerate();
+    let known: Vec<bool> = columns.map(|(at, column)| is_known(at, column)).collect();
+    if !is_bare && !known.contains(&true) {
+        return;
+    }
+    let mut names = Vec::new();
+    for at in (0..known.len()).rev().filter(|at| !known[*at]) {
+        names.push(format!("`{}`", table.columns.remove(at).name));
+        for row in &mut table.rows {
+            row.cells.remove(at);
+        }
+    }
+    if !names.is_empty() {
+        names.reverse();
+        document.remarks.push(Remark {
+            place: table.place.clone(),
+            what: format!(
+                "figures of {} without a unit are not checked, in columns {}; add one in [] to the heading",
+                table.id,
+                names.join(", ")
+            ),
+        });
+    }
 }
 
 /// Reports a row of another length than the heading: merged cells, or a mark that splits a cell.
@@ -112,38 +360,28 @@ fn has_width(source: &Source, line: &[Text], wide: usize, table: &Table) -> bool
 }
 
 /// The decimal mark of a column; `None` if only its author knows, which is a mistake.
-fn decimal(source: &Source, name: &str, texts: &[&Text]) -> Option<Decimal> {
-    let with_comma = || texts.iter().filter(|(text, _)| text.contains(','));
-    let Some((text, place)) = with_comma().next() else {
-        return Some(Decimal::Point);
-    };
-    let has_point = texts.iter().any(|(text, _)| text.contains('.'));
-    let is_certain = with_comma().any(|(text, _)| !may_be_thousands(text));
-    if has_point || !is_certain {
-        let why = match has_point {
-            true => "the column has points too",
-            false => "it may separate thousands",
-        };
-        source.mistake(
-            place,
-            format!("the comma of `{text}` in column `{name}` is ambiguous: {why}"),
-            "add `decimal = \"comma\"` or `decimal = \"point\"` to the table's keys, and write numbers without marks of \
-             thousands",
-        );
-        return None;
+fn decimal(source: &Source, column: &Raw, whole: Option<Decimal>) -> Option<Decimal> {
+    let found = evidence(column);
+    if let Some(decimal) = found.decimal() {
+        return Some(decimal);
     }
-    Some(Decimal::Comma)
-}
-
-/// Whether every comma in a text is followed by exactly three digits, and preceded by one to three.
-fn may_be_thousands(text: &str) -> bool {
-    let digits = |text: &str, from_end: bool| match from_end {
-        true => text.chars().rev().take_while(char::is_ascii_digit).count(),
-        false => text.chars().take_while(char::is_ascii_digit).count(),
+    let is_both = found.point && found.comma;
+    if !is_both && (whole.is_some() || !found.unclear_comma) {
+        return Some(whole.unwrap_or(Decimal::Point));
+    }
+    let why = match found.point {
+        true => "the column has points too",
+        false => "it may separate thousands",
     };
-    text.match_indices(',').all(|(at, _)| {
-        let (before, after) = (&text[..at], &text[at + 1..]);
-        let leading_zero = before.trim_start().starts_with('0');
-        digits(after, false) == 3 && (1..=3).contains(&digits(before, true)) && !leading_zero
-    })
+    let mut with_comma = column.cells.iter().filter(|(text, _)| text.contains(','));
+    let (text, place) = with_comma.next()?;
+    source.mistake(
+        place,
+        format!(
+            "the comma of `{text}` in column `{}` is ambiguous: {why}",
+            column.name
+        ),
+        "add `decimal = \"comma\"` or `decimal = \"point\"` to the table's keys",
+    );
+    None
 }

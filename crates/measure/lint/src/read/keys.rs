@@ -136,6 +136,15 @@ impl<'a> Value<'a> {
         text.map(str::to_owned)
     }
 
+    /// `true` or `false`; `false` after a mistake.
+    pub(super) fn flag(&self) -> bool {
+        let flag = self.value.get_ref().as_bool();
+        if flag.is_none() {
+            self.not_a("`true` or `false`");
+        }
+        flag.unwrap_or(false)
+    }
+
     /// A number or text as it is written, with the zeros at its end.
     pub(super) fn printed(&self) -> Option<String> {
         match self.value.get_ref() {

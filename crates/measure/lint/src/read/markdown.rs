@@ -3,7 +3,8 @@
 //! The rows are split here: parsers of Markdown drop the cells that a row has too many, as the
 //! GitHub Flavored Markdown specification asks (section 4.10), and these are what lint must report.
 
-use super::grid::{self, Text};
+use super::columns::Text;
+use super::grid::{self, Around};
 use super::keys::Keys;
 use crate::document::Document;
 use crate::source::Source;
@@ -11,19 +12,27 @@ use std::ops::Range;
 
 const OPEN: &str = "<!-- lint";
 const CLOSE: &str = "-->";
+/// The whole text of a comment that excludes the table below it.
+const SKIP: &str = "skip";
+/// How keys are added.
+const HELP: &str = "put a comment above it: a line `<!-- lint`, keys as `unit = \"Mbit/s\"` and \
+                    `columns = \"frame\"`, a line `-->`; `<!-- lint skip -->` excludes it";
 
 pub(super) fn read(source: &Source) -> Document {
     let mut document = Document::default();
     let text = &source.text;
     let mut keys: Option<Range<usize>> = None;
     let mut at = 0;
+    // Text outside tables and keys.
+    let mut outside = String::new();
+    let mut above = "";
     while at < text.len() {
         let line = line_at(text, at);
         let shown = &text[line.clone()];
         if shown.trim_start().starts_with(OPEN) {
             if let Some(known) = keys.take() {
                 // Statements alone: there is no table below.
-                read_table(source, Some(known), Vec::new(), &mut document);
+                read_table(source, Some(known), Vec::new(), "", &mut document);
             }
             let inside = at + shown.find(OPEN).unwrap_or(0) + OPEN.len();
             let Some(length) = text[inside..].find(CLOSE) else {
@@ -48,34 +57,81 @@ pub(super) fn read(source: &Source) -> Document {
                 number += 1;
                 at = line.end;
             }
-            read_table(source, keys.take(), lines, &mut document);
+            read_table(source, keys.take(), lines, above, &mut document);
+            above = "";
+        } else if let Some(end) = code_end(text, &line) {
+            outside.push_str(&text[line.start..end]);
+            at = end;
         } else {
+            outside.push_str(shown);
+            if !shown.trim().is_empty() {
+                above = shown.trim();
+            }
             at = line.end;
         }
     }
     if keys.is_some() {
-        read_table(source, keys, Vec::new(), &mut document);
+        read_table(source, keys, Vec::new(), "", &mut document);
+    }
+    for footnote in &mut document.footnotes {
+        footnote.is_explained = is_explained(&footnote.mark, &outside);
     }
     document
+}
+
+/// The end of a block of code that begins with this line: a table in it is an example.
+fn code_end(text: &str, line: &Range<usize>) -> Option<usize> {
+    let opening = text[line.clone()].trim_start();
+    let fence = ["```", "~~~"]
+        .into_iter()
+        .find(|it| opening.starts_with(it))?;
+    let mut at = line.end;
+    while at < text.len() {
+        let next = line_at(text, at);
+        at = next.end;
+        if text[next].trim().starts_with(fence) {
+            break;
+        }
+    }
+    Some(at)
+}
+
+/// Whether the text outside tables has a note for a mark.
+fn is_explained(mark: &str, outside: &str) -> bool {
+    let mut lines = outside
+        .lines()
+        .map(|line| line.trim_start_matches([' ', '>', '\\', '(']));
+    match mark.chars().next() {
+        // A list begins with a star as well.
+        Some('*') => lines.any(|line| line.starts_with(mark)),
+        Some(c) if c.is_ascii_digit() => {
+            let raised = format!("<sup>{mark}");
+            outside.contains(&raised) || lines.any(|line| line.starts_with(mark))
+        }
+        _ => outside.contains(mark),
+    }
 }
 
 fn read_table(
     source: &Source,
     keys: Option<Range<usize>>,
     lines: Vec<Vec<Text>>,
+    above: &str,
     document: &mut Document,
 ) {
-    let Some(range) = keys else {
-        if let Some((_, place)) = lines.first().and_then(|heading| heading.first()) {
-            let help = "put a comment above it: a line `<!-- lint`, keys as `unit = \"Mbit/s\"` and \
-                        `columns = \"frame\"`, a line `-->`";
-            source.mistake(place, "the table does not state what it holds", help);
-        }
-        return;
+    let around = Around {
+        above,
+        is_bare: keys.is_none(),
+        help: HELP,
+        stated_in: "a comment `<!-- lint … -->` above it",
     };
+    let range = keys.unwrap_or(0..0);
     let text = &source.text[range.clone()];
+    if text.trim() == SKIP {
+        return;
+    }
     Keys::parse(source, range.start, text, |keys| {
-        grid::read(keys, lines, document)
+        grid::read(keys, lines, around, document);
     });
 }
 

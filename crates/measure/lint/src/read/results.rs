@@ -1,12 +1,15 @@
 //! Our own `results.json`: every frame rate that it prints with its bit rates by layer.
 
+mod statistics;
+
 use crate::beside::Beside;
-use crate::document::{Axis, Column, Document, Row, Table};
+use crate::document::{Axis, Column, Document, Remark, Row, Table};
 use crate::figure::Figure;
 use crate::source::Source;
 use crate::unit::Unit;
 use serde_json::Value;
 use units::Layer;
+use units::human::counted;
 
 /// Keys of the rates, as `stats` writes them.
 const RATES: [(&str, Option<Layer>); 4] = [
@@ -55,6 +58,21 @@ pub(super) fn read(source: &Source) -> Document {
             document.tables.push(table);
         }
     }
+    let rates = document.figure_count();
+    for (at, cell) in cells.into_iter().flatten().enumerate() {
+        let id = cell["id"].as_str().unwrap_or("cell");
+        let path = format!("cells[{at}]");
+        statistics::read(source, id, cell, &path, &mut document.tables);
+    }
+    document.remarks.push(Remark {
+        place: whole,
+        what: format!(
+            "of {}, these are checked: {rates} rates of frames by layer, and {} percentiles, extremes and means; \
+             nothing else of a run",
+            counted(cells.map_or(0, Vec::len) as u64, "cell"),
+            document.figure_count() - rates,
+        ),
+    });
     document
 }
 
@@ -62,9 +80,19 @@ fn table(source: &Source, id: &str, path: String) -> Table {
     let columns = RATES.map(|(name, layer)| Column {
         name: name.to_owned(),
         size: None,
+        mix: None,
         unit: Unit::parse(if layer.is_some() { "bit/s" } else { "frames/s" }),
         layer,
     });
+    Table {
+        axis: Axis::Rates,
+        columns: columns.into(),
+        ..bare_table(source, id, path)
+    }
+}
+
+/// A table of a result, without columns and rows.
+fn bare_table(source: &Source, id: &str, path: String) -> Table {
     Table {
         id: id.to_owned(),
         title: String::new(),
@@ -75,9 +103,11 @@ fn table(source: &Source, id: &str, path: String) -> Table {
         transport: None,
         link_bps: None,
         mtu: None,
+        encapsulation: None,
         software_sender: false,
-        axis: Axis::Rates,
-        columns: columns.into(),
+        is_result: true,
+        axis: Axis::Names,
+        columns: Vec::new(),
         rows: Vec::new(),
         baseline: None,
         repeats: None,
@@ -100,6 +130,7 @@ fn rows(source: &Source, value: &Value, path: &str, bytes: f64, found: &mut Vec<
                     name: path.to_owned(),
                     place: source.path(path.to_owned()),
                     size: Some(bytes),
+                    mix: None,
                     cells,
                     mean_frame_rate: None,
                 });

@@ -94,6 +94,16 @@ fn list(keys: &Keys<'_>, key: &'static str) -> Vec<Figure> {
 
 fn mix(keys: &Keys<'_>, sums: &mut Vec<Sum>) -> Option<Mix> {
     let name = keys.required("name").and_then(|it| it.text());
+    if let Some(mean) = keys.optional("mean") {
+        keys.refuse_others();
+        let mean = mean.figure()?;
+        return Some(Mix {
+            name: name?,
+            mean_bytes: mean.value,
+            half_step: mean.half_step,
+            shares: Vec::new(),
+        });
+    }
     let frames = list(keys, "frame");
     let weights = list(keys, "weights");
     let in_percent = keys.text("unit").is_some_and(|unit| unit == "%");
@@ -107,14 +117,14 @@ fn mix(keys: &Keys<'_>, sums: &mut Vec<Sum>) -> Option<Mix> {
                 frames.len(),
                 weights.len()
             ),
-            "write one weight for each size",
+            "write one weight for each size, or the mean frame size alone: `mean = 353.8`",
         );
         return None;
     }
     let pairs = frames.iter().zip(&weights);
-    let bytes: f64 = pairs
-        .map(|(frame, weight)| frame.value * weight.value)
-        .sum();
+    let shares: Vec<(f64, f64)> = pairs
+        .map(|(frame, weight)| (weight.value / total, frame.value))
+        .collect();
     if in_percent {
         let mut sum = hundred(&format!("weights of mix {name}"), keys);
         sum.parts = weights;
@@ -122,7 +132,9 @@ fn mix(keys: &Keys<'_>, sums: &mut Vec<Sum>) -> Option<Mix> {
     }
     Some(Mix {
         name,
-        mean_bytes: bytes / total,
+        mean_bytes: shares.iter().map(|(share, bytes)| share * bytes).sum(),
+        half_step: 0.0,
+        shares,
     })
 }
 
@@ -191,7 +203,9 @@ fn share(value: Value<'_>) -> Option<f64> {
 /// Reports names of tables and cells that are not in the file.
 pub(super) fn check_references(source: &Source, document: &Document) {
     let ids: Vec<_> = document.tables.iter().map(|it| it.id.as_str()).collect();
-    for (at, table) in document.tables.iter().enumerate() {
+    let indexed = document.tables.iter().enumerate();
+    // A result has thousands, each with its path as id.
+    for (at, table) in indexed.filter(|(_, table)| !table.is_result) {
         if ids[..at].contains(&table.id.as_str()) {
             let what = format!("two tables have the id `{}`", table.id);
             source.mistake(&table.place, what, "give one of them another `id`");

@@ -1,8 +1,9 @@
 //! What a table's keys state of it; the same in every format.
 
-use super::beside;
 use super::keys::{Keys, Value};
-use crate::document::{Axis, Column, Mix, Reference, Row, Table, Transport};
+use super::{beside, heading};
+use crate::document::{Axis, Column, Document, Reference, Remark, Row, Table, Transport};
+use crate::encapsulation::{self, Encapsulation};
 use crate::source::Source;
 use crate::unit::{KNOWN, Unit};
 use units::{BitRate, Layer};
@@ -27,6 +28,11 @@ const LAYERS: [(&str, Option<Layer>); 5] = [
 const TRANSPORTS: [(&str, Transport); 2] = [("UDP", Transport::Udp), ("TCP", Transport::Tcp)];
 const SENDERS: [(&str, bool); 3] = [("software", true), ("tester", false), ("unstated", false)];
 
+/// Whether the table's keys exclude it: `skip = true`.
+pub(super) fn is_skipped(keys: &Keys<'_>) -> bool {
+    keys.optional("skip").is_some_and(|value| value.flag())
+}
+
 /// Reads all keys but those of columns and rows.
 pub(super) fn read(keys: &Keys<'_>, otherwise_id: &str) -> Table {
     let system = keys.text("system");
@@ -48,10 +54,12 @@ pub(super) fn read(keys: &Keys<'_>, otherwise_id: &str) -> Table {
             .and_then(|it| one_of(it, &TRANSPORTS)),
         link_bps: keys.optional("link").and_then(link),
         mtu: None,
+        encapsulation: keys.optional("encapsulation").and_then(encapsulation),
         software_sender: keys
             .optional("sender")
             .and_then(|it| one_of(it, &SENDERS))
             .unwrap_or(false),
+        is_result: false,
         axis: Axis::Names,
         columns: Vec::new(),
         rows: Vec::new(),
@@ -63,7 +71,7 @@ pub(super) fn read(keys: &Keys<'_>, otherwise_id: &str) -> Table {
 }
 
 /// Reads the key that lists the columns, in TOML. A number as `mtu` is that of every cell.
-pub(super) fn listed_columns(keys: &Keys<'_>, mixes: &[Mix], table: &mut Table) {
+pub(super) fn listed_columns(keys: &Keys<'_>, document: &mut Document, table: &mut Table) {
     for (key, axis) in AXES {
         let Some(value) = keys.optional(key) else {
             continue;
@@ -79,7 +87,7 @@ pub(super) fn listed_columns(keys: &Keys<'_>, mixes: &[Mix], table: &mut Table) 
         table.axis = axis;
         let named = |item: Value<'_>| {
             let name = item.printed()?;
-            column(item.source, &item.place(), &name, axis, mixes)
+            column(item.source, &item.place(), &name, axis, document)
         };
         table.columns = value.list().into_iter().filter_map(named).collect();
     }
@@ -90,16 +98,18 @@ pub(super) fn listed_columns(keys: &Keys<'_>, mixes: &[Mix], table: &mut Table) 
     }
 }
 
-/// Reads what the columns of a grid are: `columns = "frame"`.
-pub(super) fn axis(keys: &Keys<'_>, table: &mut Table) {
+/// Reads what the columns of a grid are: `columns = "frame"`; `None` if the keys do not state it.
+pub(super) fn axis(keys: &Keys<'_>, table: &mut Table) -> Option<Axis> {
     table.mtu = keys.optional("mtu").and_then(mtu);
-    match keys.optional("columns").map(|it| one_of(it, &AXES)) {
-        Some(axis) => table.axis = axis.unwrap_or(Axis::Names),
-        None => keys.mistake(
-            "the table does not state what its columns are",
-            "add `columns = \"frame\"`, or \"mtu\", \"bytes\", \"mix\", \"rates\"; \"columns\" for anything else",
-        ),
-    }
+    let stated = keys.optional("columns")?;
+    // After a mistake any axis serves to read on.
+    Some(one_of(stated, &AXES).unwrap_or(Axis::Names))
+}
+
+/// The name of an axis, as a value of `columns`.
+pub(super) fn axis_name(axis: Axis) -> &'static str {
+    let found = AXES.iter().find(|(_, known)| *known == axis);
+    found.map_or("columns", |(name, _)| name)
 }
 
 /// A column by its heading: a size, the name of a mix, a layer with its unit, or any name.
@@ -108,61 +118,75 @@ pub(super) fn column(
     place: &Place,
     name: &str,
     axis: Axis,
-    mixes: &[Mix],
+    document: &mut Document,
 ) -> Option<Column> {
     let name = name.trim();
-    let (bare, unit_text) = match name.split_once(['[', '(']) {
-        Some((bare, rest)) => (bare.trim(), Some(rest.trim_end_matches([']', ')']).trim())),
-        None => (name, None),
-    };
+    let (bare, unit) = heading::with_unit(name);
+    let found = document.mixes.iter().find(|mix| mix.name == name).cloned();
     let mut column = Column {
         name: name.to_owned(),
         size: None,
-        unit: unit_text.and_then(Unit::parse),
+        mix: None,
+        unit,
         layer: None,
     };
     match axis {
         Axis::Frame | Axis::Mtu | Axis::Bytes => {
-            column.size = size(name);
-            if column.size.is_none() {
-                let help = "write a number of bytes, for example `1518`";
+            column.size = heading::size(name);
+            if let Some(bytes) = column.size {
+                column.name = bytes.to_string();
+                column.unit = None;
+            } else if axis == Axis::Frame && (found.is_some() || heading::is_mix(name)) {
+                column.size = found.as_ref().map(|mix| mix.mean_bytes);
+                column.mix = found;
+                if column.mix.is_none() {
+                    remark_mix(document, place, &format!("column `{name}`"), name);
+                }
+            } else {
+                let help = "write a number of bytes, for example `1518`, or the name of a [[mix]]";
                 source.mistake(place, format!("column `{name}` is no size"), help);
                 return None;
             }
-            name.trim_end_matches('B')
-                .trim()
-                .clone_into(&mut column.name);
         }
         Axis::Mix => {
-            let found = mixes.iter().find(|mix| mix.name == name);
-            column.size = found.map(|mix| mix.mean_bytes);
+            column.size = found.as_ref().map(|mix| mix.mean_bytes);
             if found.is_none() {
                 let what = format!("mix `{name}` is not described");
-                let help = "add a [[mix]] with its `name`, `frame` sizes and `weights`";
+                let help =
+                    "add a [[mix]] with its `name`, `frame` sizes and `weights`, or its `mean`";
                 source.mistake(place, what, help);
                 return None;
             }
+            column.mix = found;
         }
         Axis::Rates => {
             let layer = LAYERS.iter().find(|(layer, _)| *layer == bare);
             column.layer = layer.and_then(|(_, layer)| *layer);
-            let unit = column.unit.take().or_else(|| Unit::parse(bare));
-            if unit.is_none() || (layer.is_none() && Unit::parse(bare).is_none()) {
+            if column.unit.is_none() || (layer.is_none() && Unit::parse(bare).is_none()) {
                 let what = format!("column `{name}` is no rate of a layer");
                 let help = "write `frames/s`, `L1 [Mbit/s]`, `L2 [Mbit/s]`, `IP [Mbit/s]` or `payload [Mbit/s]`";
                 source.mistake(place, what, help);
                 return None;
             }
-            column.unit = unit;
         }
         Axis::Names => {}
     }
     Some(column)
 }
 
+fn remark_mix(document: &mut Document, place: &Place, what: &str, name: &str) {
+    document.remarks.push(Remark {
+        place: place.clone(),
+        what: format!(
+            "{what} is read, and not checked: no mix has this name; add a [[mix]] with `name = \"{name}\"`, and its \
+             `frame` sizes and `weights`, or its `mean`"
+        ),
+    });
+}
+
 fn mtu(value: Value<'_>) -> Option<f64> {
     let text = value.printed()?;
-    let bytes = size(&text);
+    let bytes = heading::size(&text);
     if bytes.is_none() {
         value.mistake(
             format!("`{text}` is no MTU"),
@@ -172,31 +196,62 @@ fn mtu(value: Value<'_>) -> Option<f64> {
     bytes
 }
 
-/// `1518` or `1518 B`, in bytes.
-fn size(text: &str) -> Option<f64> {
-    let digits = text.trim().trim_end_matches('B').trim_end();
-    let bytes: u32 = digits.parse().ok()?;
-    (bytes > 0).then_some(f64::from(bytes))
-}
-
-/// A row by its heading, without cells. In a table of rates it is a frame size.
-pub(super) fn row(source: &Source, place: &Place, name: String, axis: Axis) -> Row {
-    let size = size(&name).filter(|_| axis == Axis::Rates);
-    if axis == Axis::Rates && size.is_none() {
-        let help = "rows of a table of rates are frame sizes in bytes, for example `1518`";
-        source.mistake(place, format!("row `{name}` is no size"), help);
+/// A row by its heading, without cells. In a table of rates it is a frame size or a mix.
+pub(super) fn row(
+    source: &Source,
+    place: &Place,
+    name: String,
+    axis: Axis,
+    document: &mut Document,
+) -> Row {
+    let is_rates = axis == Axis::Rates;
+    let size = heading::size(&name).filter(|_| is_rates);
+    let found = document.mixes.iter().find(|mix| mix.name == name);
+    let mix = found.filter(|_| is_rates && size.is_none()).cloned();
+    if is_rates && size.is_none() && mix.is_none() {
+        if heading::is_mix(&name) {
+            remark_mix(document, place, &format!("row `{name}`"), &name);
+        } else {
+            let help = "rows of a table of rates are frame sizes in bytes, for example `1518`, or names of a [[mix]]";
+            source.mistake(place, format!("row `{name}` is no size"), help);
+        }
     }
     Row {
+        size: size.or(mix.as_ref().map(|mix| mix.mean_bytes)),
+        mix,
         name,
         place: place.clone(),
-        size,
         cells: Vec::new(),
         mean_frame_rate: None,
     }
 }
 
+/// Gives each prefix alone the unit around it: `743.38k` of bytes per second.
+pub(super) fn resolve_prefixes(source: &Source, table: &mut Table) {
+    let of_table = table.unit.clone();
+    for row in &mut table.rows {
+        for (column, figure) in table.columns.iter().zip(&mut row.cells) {
+            let Some(figure) = figure else { continue };
+            let Some(prefix) = figure.prefix else {
+                continue;
+            };
+            let around = column.unit.as_ref().or(of_table.as_ref());
+            figure.unit = around.and_then(|unit| unit.with_prefix(prefix));
+            if figure.unit.is_none() {
+                let what = format!(
+                    "`{}` has the prefix of a unit that is not stated",
+                    figure.text
+                );
+                let help =
+                    "add `unit = \"MB/s\"` to the table's keys; `k` then is 1000 bytes per second";
+                source.mistake(&figure.place, what, help);
+            }
+        }
+    }
+}
+
 /// Reports what makes a table as a whole impossible to check.
-pub(super) fn check(source: &Source, table: &Table) {
+pub(super) fn check(source: &Source, table: &Table, document: &mut Document) {
     let without = table.cells().find(|cell| cell.unit().is_none());
     if let Some(cell) = without {
         let what = format!("figures of table `{}` have no unit", table.id);
@@ -204,6 +259,7 @@ pub(super) fn check(source: &Source, table: &Table) {
             "add `unit = \"Mbit/s\"` to the table's keys, or a unit in [] to the column's heading";
         source.mistake(&cell.figure.place, what, help);
     }
+    remark_tunnel(table, document);
     let mut means = table
         .rows
         .iter()
@@ -214,6 +270,28 @@ pub(super) fn check(source: &Source, table: &Table) {
             table.id
         );
         source.mistake(&mean.place, what, "state the frame sizes as its columns");
+    }
+}
+
+/// Remarks a tunnel in a heading, where the link is known and the encapsulation is not.
+fn remark_tunnel(table: &Table, document: &mut Document) {
+    let is_known = table.encapsulation.is_some() || table.link_bps.is_none();
+    let has_ceiling = || table.cells().any(|cell| cell.ceiling_bps().is_some());
+    if is_known || !has_ceiling() {
+        return;
+    }
+    let rows = table.rows.iter().map(|row| row.name.as_str());
+    let columns = table.columns.iter().map(|column| column.name.as_str());
+    let mut names = rows.chain(columns).chain([table.title.as_str()]);
+    let named = names.find_map(|name| Some((name, encapsulation::named_in(name)?)));
+    if let Some((name, known)) = named {
+        document.remarks.push(Remark {
+            place: table.place.clone(),
+            what: format!(
+                "`{name}` names a tunnel, and the table states no encapsulation: its rates are compared with the link \
+                 alone; add `encapsulation = \"{known}\"`"
+            ),
+        });
     }
 }
 
@@ -241,6 +319,16 @@ pub(super) fn unit(value: Value<'_>) -> Option<Unit> {
         );
     }
     unit
+}
+
+fn encapsulation(value: Value<'_>) -> Option<Encapsulation> {
+    let text = value.text()?;
+    let found = Encapsulation::parse(&text);
+    if found.is_none() {
+        let what = format!("encapsulation `{text}` is not known");
+        value.mistake(what, format!("write one of {}", encapsulation::KNOWN));
+    }
+    found
 }
 
 fn link(value: Value<'_>) -> Option<u64> {

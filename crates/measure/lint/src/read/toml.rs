@@ -13,8 +13,10 @@ pub(super) fn read(source: &Source) -> Document {
         statements::figures(keys, &mut document);
         statements::each(keys, "table", |keys| {
             let number = document.tables.len() + 1;
-            let table = one(keys, number, &document);
-            document.tables.push(table);
+            if !table::is_skipped(keys) {
+                let table = one(keys, number, &mut document);
+                document.tables.push(table);
+            }
         });
         // Words for readers.
         let _ = keys.optional("findings");
@@ -23,9 +25,9 @@ pub(super) fn read(source: &Source) -> Document {
     document
 }
 
-fn one(keys: &Keys<'_>, number: usize, document: &Document) -> Table {
+fn one(keys: &Keys<'_>, number: usize, document: &mut Document) -> Table {
     let mut table = table::read(keys, &format!("table {number}"));
-    table::listed_columns(keys, &document.mixes, &mut table);
+    table::listed_columns(keys, document, &mut table);
     if let Some(figures) = keys.required("figures").and_then(|it| it.keys()) {
         let rows = figures.entries();
         table.rows = rows
@@ -42,7 +44,7 @@ fn one(keys: &Keys<'_>, number: usize, document: &Document) -> Table {
                         "write one cell for each column, \"\" where the report has none",
                     );
                 }
-                let row = table::row(keys.source, &place, name, table.axis);
+                let row = table::row(keys.source, &place, name, table.axis, document);
                 Row { cells, ..row }
             })
             .collect();
@@ -59,7 +61,8 @@ fn one(keys: &Keys<'_>, number: usize, document: &Document) -> Table {
             }
         }
     }
-    table::check(keys.source, &table);
+    table::resolve_prefixes(keys.source, &mut table);
+    table::check(keys.source, &table, document);
     keys.refuse_others();
     table
 }

@@ -33,6 +33,7 @@ pub(super) fn contradicted(document: &Document) -> Vec<Finding> {
         };
         findings.push(Finding {
             rule: Rule::ClaimContradicted,
+            likeness: None,
             place: claim.place.clone(),
             subject: format!("“{}”", claim.says),
             arithmetic: format!("{} is false{count}", worst.shown),

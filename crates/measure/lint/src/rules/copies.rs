@@ -12,7 +12,8 @@ const FIGURES_MIN: usize = 3;
 /// Tables that equal an earlier one digit for digit, with their ids.
 pub(super) fn pasted_tables(document: &Document) -> Vec<(&str, Finding)> {
     let mut found = Vec::new();
-    for (at, table) in document.tables.iter().enumerate() {
+    let indexed = document.tables.iter().enumerate();
+    for (at, table) in indexed.filter(|(_, table)| !table.is_result) {
         let count = table.cells().count();
         // Rates of one frame each follow from the load, which two tests may share.
         let is_load = table.axis == Axis::Rates;
@@ -32,6 +33,7 @@ pub(super) fn pasted_tables(document: &Document) -> Vec<(&str, Finding)> {
             .unwrap_or_default();
         found.push((table.id.as_str(), Finding {
             rule: Rule::PastedTable,
+            likeness: None,
             place: table.place.clone(),
             subject: table.id.clone(),
             arithmetic: format!(
@@ -95,6 +97,7 @@ pub(super) fn pasted_rows(table: &Table) -> Vec<Finding> {
         }
         findings.push(Finding {
             rule: Rule::PastedRow,
+            likeness: None,
             place: row.place.clone(),
             subject: format!("{}, row {}", table.id, row.name),
             arithmetic: format!(
@@ -116,6 +119,7 @@ pub(super) fn repeats(document: &Document, table: &Table) -> Vec<Finding> {
         let first = original.cell(&cell.row.name, &cell.column.name)?;
         let finding = |arithmetic| Finding {
             rule: Rule::RepeatDiffers,
+            likeness: None,
             place: cell.figure.place.clone(),
             subject: cell.name(),
             arithmetic,

@@ -2,9 +2,11 @@
 
 use super::rates::{percent, scale};
 use crate::document::{Cell, Document, Table};
-use crate::finding::{Finding, Rule};
+use crate::finding::{Finding, Likeness, Rule};
 use units::human::number;
 
+/// Repeats of one measurement differ by as much: a rate that is higher by less is a note.
+const FASTER_MIN: f64 = 0.01;
 /// Rates of CPU and accelerator count as equal where every pair differs by no more than this …
 const EQUAL_SHARE: f64 = 0.05;
 /// … and half of the pairs by no more than this.
@@ -27,8 +29,17 @@ pub(super) fn faster(document: &Document, table: &Table) -> Vec<Finding> {
             return None;
         }
         let ratio = with.figure.value * scale(&with) / (without.figure.value * scale(&without));
+        let is_little = ratio <= 1.0 + FASTER_MIN;
         Some(Finding {
-            rule: Rule::FasterWithDevice,
+            rule: match is_little {
+                true => Rule::FasterByLittle,
+                false => Rule::FasterWithDevice,
+            },
+            likeness: Some(Likeness {
+                ratio,
+                bytes: None,
+                against: format!("{} ({})", without.shown(), without.name()),
+            }),
             place: with.figure.place.clone(),
             subject: with.name(),
             arithmetic: format!(
@@ -38,9 +49,17 @@ pub(super) fn faster(document: &Document, table: &Table) -> Vec<Finding> {
                 baseline.id,
                 percent(ratio - 1.0),
             ),
-            meaning: "a device in the path makes nothing faster: the measurement without it was not at its highest, \
-                      or the stations were tuned in between. A loss by the device below that is not visible"
-                .to_owned(),
+            meaning: match is_little {
+                true => format!(
+                    "a device in the path makes nothing faster, and repeats of one measurement differ by {} %: a loss \
+                     by the device below that is not visible",
+                    number(FASTER_MIN * 100.0)
+                ),
+                false => "a device in the path makes nothing faster: the measurement without it was not at its \
+                          highest, or the stations were tuned in between. A loss by the device below that is not \
+                          visible"
+                    .to_owned(),
+            },
         })
     });
     faster.collect()
@@ -49,7 +68,8 @@ pub(super) fn faster(document: &Document, table: &Table) -> Vec<Finding> {
 /// Baselines without deviations, to which tables with deviations are compared.
 pub(super) fn deviations(document: &Document, is_pasted: &dyn Fn(&str) -> bool) -> Vec<Finding> {
     let has = |table: &Table| table.cells().any(|cell| cell.figure.deviation.is_some());
-    let one_sided = document.tables.iter().filter_map(|baseline| {
+    let tables = document.tables.iter().filter(|table| !table.is_result);
+    let one_sided = tables.filter_map(|baseline| {
         let compared = document.tables.iter().filter(|table| {
             let of_this = table.baseline.as_ref().is_some_and(|it| it.id == baseline.id);
             of_this && !is_pasted(&table.id) && has(table) != has(baseline)
@@ -63,6 +83,7 @@ pub(super) fn deviations(document: &Document, is_pasted: &dyn Fn(&str) -> bool) 
         };
         Some(Finding {
             rule: Rule::DeviationOnOneSide,
+            likeness: None,
             place: baseline.place.clone(),
             subject: baseline.id.clone(),
             arithmetic: format!(
@@ -109,6 +130,7 @@ pub(super) fn equal_to_cpu(document: &Document, table: &Table) -> Option<Finding
     let other = cpu.cell(&most.2.row.name, &most.2.column.name)?;
     Some(Finding {
         rule: Rule::AcceleratorEqualsCpu,
+        likeness: None,
         place: table.place.clone(),
         subject: format!("{}, rows {}", table.id, names.join(", ")),
         arithmetic: format!(

@@ -1,8 +1,9 @@
 //! How figures are printed: units and digits.
 
-use crate::document::{Cell, Table};
+use crate::document::{Cell, Document, Table};
 use crate::finding::{Finding, Rule};
 use crate::unit::Quantity;
+use units::human::counted;
 
 /// Bit rates of one table that carry their units: in several prefixes within a column, or in
 /// several spellings of one unit anywhere.
@@ -34,6 +35,7 @@ pub(super) fn units(table: &Table) -> Option<Finding> {
     names.dedup();
     Some(Finding {
         rule: Rule::UnitsMixed,
+        likeness: None,
         place: second.figure.place.clone(),
         subject: table.id.clone(),
         arithmetic: format!(
@@ -64,6 +66,7 @@ pub(super) fn precision(table: &Table) -> Vec<Finding> {
         };
         Some(Finding {
             rule: Rule::PrecisionBeyondSpread,
+            likeness: None,
             place: cell.figure.place.clone(),
             subject: cell.name(),
             arithmetic: format!("{}: {why}", cell.shown()),
@@ -71,4 +74,30 @@ pub(super) fn precision(table: &Table) -> Vec<Finding> {
         })
     });
     beyond.collect()
+}
+
+/// Marks of footnotes that the file has no note for; each once a table.
+pub(super) fn orphans(document: &Document) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = Vec::new();
+    for footnote in document.footnotes.iter().filter(|it| !it.is_explained) {
+        let subject = format!("{}, mark `{}`", footnote.table, footnote.mark);
+        if findings.iter().any(|known| known.subject == subject) {
+            continue;
+        }
+        let same = document.footnotes.iter();
+        let same = same.filter(|it| it.mark == footnote.mark && it.table == footnote.table);
+        findings.push(Finding {
+            rule: Rule::FootnoteMissing,
+            likeness: None,
+            place: footnote.place.clone(),
+            subject,
+            arithmetic: format!(
+                "{} with `{}`, and no note",
+                counted(same.count() as u64, "cell"),
+                footnote.mark
+            ),
+            meaning: "the condition under which these figures hold is not stated".to_owned(),
+        });
+    }
+    findings
 }

@@ -1,8 +1,9 @@
 //! Rates against frame rate and link: what the layers make possible.
 
 use crate::document::{Axis, Cell, Table};
-use crate::finding::{Finding, Rule};
+use crate::finding::{Finding, Likeness, Rule};
 use crate::unit::Quantity;
+use units::frame_constants::PREAMBLE_AND_GAP_BYTES;
 use units::human::{bit_rate, frame_rate, number};
 
 /// Rates of one row that follow from one frame rate: each bit rate is compared with the frame rate,
@@ -28,13 +29,22 @@ pub(super) fn layers(table: &Table) -> Vec<Finding> {
             let (Some(lengths), Some(rate)) = (cell.lengths(), cell.rate()) else {
                 continue;
             };
-            let expected = frames.scaled(8.0 * lengths.counted);
+            // A mean of a mix is printed, and so rounded.
+            let half_step = cell.mix().map_or(0.0, |mix| mix.half_step);
+            let counted = crate::Interval::around(lengths.counted, half_step);
+            let expected = (frames * counted).scaled(8.0);
             if rate.meets(expected) {
                 continue;
             }
             let middle = expected.middle();
+            let printed = cell.figure.value * scale(cell);
             findings.push(Finding {
                 rule: Rule::LayersDisagree,
+                likeness: Some(Likeness {
+                    ratio: printed / middle,
+                    bytes: Some((printed / middle - 1.0) * lengths.counted),
+                    against: format!("column {} of table {}", cell.column.name, table.id),
+                }),
                 place: cell.figure.place.clone(),
                 subject: cell.name(),
                 arithmetic: format!(
@@ -43,7 +53,7 @@ pub(super) fn layers(table: &Table) -> Vec<Finding> {
                     number(lengths.counted),
                     bit_rate(middle),
                     cell.shown(),
-                    percent(cell.figure.value * scale(cell) / middle - 1.0),
+                    percent(printed / middle - 1.0),
                 ),
                 meaning: format!(
                     "one of the two is wrong, or the rate is not of the layer that its column names; the other is {}",
@@ -67,30 +77,70 @@ fn frames(cell: &Cell<'_>) -> Option<crate::Interval> {
 /// Rates above what the link carries.
 pub(super) fn exceeding(table: &Table) -> Vec<Finding> {
     let found = table.cells().filter_map(|cell| {
-        let (ceiling, rate, lengths) = (cell.ceiling_bps()?, cell.bit_rate()?, cell.lengths()?);
+        let rate = cell.rate()?;
+        let is_frames = cell.unit()?.quantity == Quantity::FrameRate;
+        let ceiling = match is_frames {
+            true => cell.ceiling_fps()?,
+            false => cell.ceiling_bps()?,
+        };
         if rate.low <= ceiling * (1.0 + 1e-9) {
             return None;
         }
+        let arithmetic = match is_frames {
+            true => of_frames(&cell, ceiling)?,
+            false => of_bits(&cell, ceiling, rate.low)?,
+        };
         Some(Finding {
             rule: Rule::ExceedsLink,
+            likeness: Some(Likeness {
+                ratio: cell.figure.value * scale(&cell) / ceiling,
+                bytes: None,
+                against: format!("table {}", table.id),
+            }),
             place: cell.figure.place.clone(),
             subject: cell.name(),
-            arithmetic: format!(
-                "{} × {} B / {} B on the wire = {} at most, printed {} (at least {} {})",
-                bit_rate(table.link_bps? as f64),
-                number(lengths.counted),
-                number(lengths.wire),
-                bit_rate(ceiling),
-                cell.shown(),
-                (rate.low / scale(&cell) * 1e4).round() / 1e4,
-                cell.unit()?.text,
-            ),
+            arithmetic,
             meaning: "the link cannot carry it: the rate is of another layer, of both directions, or of what was sent \
                       and not received"
                 .to_owned(),
         })
     });
     found.collect()
+}
+
+fn of_bits(cell: &Cell<'_>, ceiling: f64, low: f64) -> Option<String> {
+    let lengths = cell.lengths()?;
+    let around = cell.table.encapsulation.as_ref();
+    let around = around.map(|it| format!(" with {}", it.text));
+    Some(format!(
+        "{} × {} B / {} B on the wire{} = {} at most, printed {} (at least {} {})",
+        bit_rate(cell.table.link_bps? as f64),
+        number(lengths.counted),
+        number(lengths.wire),
+        around.unwrap_or_default(),
+        bit_rate(ceiling),
+        cell.shown(),
+        (low / scale(cell) * 1e4).round() / 1e4,
+        cell.unit()?.text,
+    ))
+}
+
+fn of_frames(cell: &Cell<'_>, ceiling: f64) -> Option<String> {
+    let frame = cell.frame_bytes()?;
+    let added = cell.added_bytes(frame);
+    let wire = frame + added + PREAMBLE_AND_GAP_BYTES as f64;
+    let tunnel = match &cell.table.encapsulation {
+        Some(tunnel) => format!(" + {} by {}", number(added), tunnel.text),
+        None => String::new(),
+    };
+    Some(format!(
+        "{} × ({} + {PREAMBLE_AND_GAP_BYTES}{tunnel}) B × 8 = {} at L1, and {} carries {:.0} frames/s of that size",
+        cell.shown(),
+        number(frame),
+        bit_rate(cell.figure.value * scale(cell) * 8.0 * wire),
+        bit_rate(cell.table.link_bps? as f64),
+        ceiling.floor(),
+    ))
 }
 
 /// `+2.1 %`.

@@ -4,6 +4,7 @@ use super::rates::percent;
 use crate::document::{Axis, Cell, Table, Transport};
 use crate::finding::{Finding, Rule};
 use crate::interval::Interval;
+use crate::unit::Quantity;
 use units::human::{frame_rate, number};
 
 /// Frame rates count as constant within this ratio of the highest to the lowest, whatever the
@@ -17,16 +18,22 @@ const CONSTANT_MIX_RATIO: f64 = 1.05;
 const MIX_SIZE_RATIO_MIN: f64 = 1.2;
 /// A frame rate that rises by less with the size may be noise of the search.
 const RISE_MIN: f64 = 0.05;
+/// A bit rate that falls by less with the size may be the spread of two measurements.
+const FALL_MIN: f64 = 0.01;
 
 /// A cell with its frame rate in frames per second.
-struct Frames<'a> {
-    cell: Cell<'a>,
-    rate: Interval,
+pub(super) struct Frames<'a> {
+    pub(super) cell: Cell<'a>,
+    pub(super) rate: Interval,
 }
 
-fn frames(cell: Cell<'_>) -> Option<Frames<'_>> {
-    let counted = cell.lengths()?.counted;
-    let rate = cell.bit_rate()?.scaled(1.0 / (8.0 * counted));
+pub(super) fn frames(cell: Cell<'_>) -> Option<Frames<'_>> {
+    let rate = match cell.unit()?.quantity {
+        Quantity::FrameRate => cell.rate()?,
+        _ => cell
+            .bit_rate()?
+            .scaled(1.0 / (8.0 * cell.lengths()?.counted)),
+    };
     Some(Frames { cell, rate })
 }
 
@@ -57,6 +64,7 @@ pub(super) fn constant_frame_rates(table: &Table) -> Vec<Finding> {
             .collect();
         findings.push(Finding {
             rule: Rule::ConstantFrameRate,
+            likeness: None,
             place: first.cell.figure.place.clone(),
             subject: format!("{}, row {}", table.id, row.name),
             arithmetic: format!(
@@ -136,6 +144,7 @@ pub(super) fn constant_bit_rates(table: &Table) -> Vec<Finding> {
                 .collect();
             Finding {
                 rule: Rule::ConstantBitRate,
+                likeness: None,
                 place: cells[0].figure.place.clone(),
                 subject: format!("{}, row {name}", table.id),
                 arithmetic: format!(
@@ -167,6 +176,7 @@ pub(super) fn rising_frame_rates(table: &Table) -> Vec<Finding> {
         }
         Some(Finding {
             rule: Rule::FrameRateRises,
+            likeness: None,
             place: after.figure.place.clone(),
             subject: after.name(),
             arithmetic: format!(
@@ -187,29 +197,36 @@ pub(super) fn rising_frame_rates(table: &Table) -> Vec<Finding> {
     rising.collect()
 }
 
-/// Rates that fall where the size grows.
+/// The bit rate of a cell; of a frame rate at L2. Other quantities fall with the size by nature.
+fn bits(cell: &Cell<'_>) -> Option<Interval> {
+    match cell.unit()?.quantity {
+        Quantity::FrameRate => Some(cell.rate()?.scaled(8.0 * cell.frame_bytes()?)),
+        _ => cell.bit_rate(),
+    }
+}
+
+/// Bit rates that fall where the size grows.
 pub(super) fn falling_rates(table: &Table) -> Vec<Finding> {
     if !table.has_sizes() {
         return Vec::new();
     }
     let falling = neighbours(table).filter_map(|(before, after)| {
         let with_deviation = |cell: &Cell<'_>| {
-            let scale = super::rates::scale(cell);
-            let deviation = cell.figure.deviation_max() * scale;
-            let rate = cell.rate()?;
+            let share = cell.figure.deviation_max() / cell.figure.value;
+            let rate = bits(cell)?;
             Some(Interval {
-                low: rate.low - deviation,
-                high: rate.high + deviation,
+                low: rate.low - share * rate.middle(),
+                high: rate.high + share * rate.middle(),
             })
         };
         let (high, low) = (with_deviation(&before)?, with_deviation(&after)?);
-        if !low.is_below(high) {
+        let ratio = bits(&after)?.middle() / bits(&before)?.middle();
+        if !low.is_below(high) || ratio > 1.0 - FALL_MIN {
             return None;
         }
-        let ratio = after.figure.value * super::rates::scale(&after)
-            / (before.figure.value * super::rates::scale(&before));
         Some(Finding {
             rule: Rule::NotMonotonic,
+            likeness: None,
             place: after.figure.place.clone(),
             subject: after.name(),
             arithmetic: format!(
@@ -231,7 +248,8 @@ pub(super) fn falling_rates(table: &Table) -> Vec<Finding> {
 /// Neighbouring cells of each row, in ascending order of size.
 fn neighbours(table: &Table) -> impl Iterator<Item = (Cell<'_>, Cell<'_>)> {
     table.rows.iter().flat_map(|row| {
-        let mut cells: Vec<Cell<'_>> = table.cells_of(row).collect();
+        let sizes = table.cells_of(row).filter(|cell| cell.column.mix.is_none());
+        let mut cells: Vec<Cell<'_>> = sizes.collect();
         cells.sort_by(|a, b| {
             a.column
                 .size

@@ -3,7 +3,7 @@
 use super::rates::percent;
 use crate::document::{Axis, Cell, Document, Table};
 use crate::figure::Figure;
-use crate::finding::{Finding, Rule};
+use crate::finding::{Finding, Likeness, Rule};
 use crate::interval::Interval;
 use units::human::{frame_rate, number};
 
@@ -22,7 +22,12 @@ pub(super) fn means(table: &Table) -> Vec<Finding> {
         let Some(printed) = &row.mean_frame_rate else {
             continue;
         };
-        let cells: Vec<Cell<'_>> = table.cells_of(row).collect();
+        // A mix is no size of the mean.
+        let sizes = table.cells_of(row).filter(|cell| {
+            let column = cell.column;
+            column.mix.is_none() && column.size.is_some()
+        });
+        let cells: Vec<Cell<'_>> = sizes.collect();
         let rates: Option<Vec<Interval>> = cells.iter().map(frames).collect();
         let Some(rates) = rates.filter(|rates| !rates.is_empty()) else {
             continue;
@@ -48,6 +53,11 @@ pub(super) fn means(table: &Table) -> Vec<Finding> {
                 true => Rule::MeanImprecise,
                 false => Rule::MeanDiffers,
             },
+            likeness: Some(Likeness {
+                ratio: printed.value / middle,
+                bytes: None,
+                against: format!("table {}", table.id),
+            }),
             place: printed.place.clone(),
             subject: format!("{}, row {}, mean frame rate", table.id, row.name),
             arithmetic: format!(
@@ -162,6 +172,7 @@ pub(super) fn sums(document: &Document) -> Vec<Finding> {
         let texts: Vec<&str> = sum.parts.iter().map(|part| part.text.as_str()).collect();
         Some(Finding {
             rule: Rule::SumDiffers,
+            likeness: None,
             place: sum.place.clone(),
             subject: sum.what.clone(),
             arithmetic: format!(

@@ -8,6 +8,7 @@ use super::{Area, plot};
 use crate::format::Scale;
 use maud::Markup;
 use stats::Quantity;
+use std::fmt::Write;
 
 const HEIGHT: f64 = 300.0;
 /// Top, right, bottom, left of the plot.
@@ -39,6 +40,8 @@ pub struct Course {
 pub struct CoursePoint {
     /// The quantity there.
     pub value: f64,
+    /// The smallest and the largest repeat, if they are known.
+    pub spread: Option<(f64, f64)>,
     /// Its date, for the axis.
     pub date: String,
     /// Which run it is, where the pointer rests.
@@ -63,8 +66,11 @@ pub struct CourseChange {
 pub fn course(course: &Course) -> Markup {
     let mut svg = Svg::new(&*course.id);
     let values = || course.points.iter().map(|point| point.value);
-    let low = values().fold(f64::INFINITY, f64::min);
-    let high = values().fold(f64::NEG_INFINITY, f64::max);
+    let ends = |point: &CoursePoint| point.spread.unwrap_or((point.value, point.value));
+    let low = values().chain(course.points.iter().map(|point| ends(point).0));
+    let high = values().chain(course.points.iter().map(|point| ends(point).1));
+    let low = low.fold(f64::INFINITY, f64::min);
+    let high = high.fold(f64::NEG_INFINITY, f64::max);
     if !low.is_finite() || !high.is_finite() {
         return Markup::default();
     }
@@ -92,7 +98,15 @@ pub fn course(course: &Course) -> Markup {
         3.4
     };
     for (place, point) in line.iter().zip(&course.points) {
-        let words = format!("{}: {}", point.hover, course.quantity.print(point.value));
+        let mut words = format!("{}: {}", point.hover, course.quantity.print(point.value));
+        if let Some((low, high)) = point.spread.filter(|(low, high)| low < high) {
+            let (low, high) = (course.quantity.print(low), course.quantity.print(high));
+            let _ = write!(words, "; repeats from {low} to {high}");
+        }
+        // Below the mark.
+        if let Some((low, high)) = point.spread {
+            svg.whisker(place.0, [y(high), y(low)], radius);
+        }
         svg.mark("fill", STYLE, *place, radius, &words);
     }
     for (nth, change) in course.changes.iter().enumerate() {
@@ -122,6 +136,12 @@ pub fn course(course: &Course) -> Markup {
         svg.label("label strong", spots.collect(), &change.label);
     }
     let mut entries = vec![(Key::Style(STYLE), "a run")];
+    if course.points.iter().any(|point| point.spread.is_some()) {
+        entries.push((
+            Key::Line("whisker"),
+            "from its smallest to its largest repeat",
+        ));
+    }
     if !course.changes.is_empty() {
         entries.push((Key::Line("upper"), "mean of the runs between changes"));
         entries.push((Key::Line("limit"), "change"));
@@ -175,6 +195,7 @@ mod tests {
     fn of(values: &[f64], changes: &[usize]) -> String {
         let point = |&value: &f64| CoursePoint {
             value,
+            spread: (value > 1e3).then_some((0.9 * value, 1.2 * value)),
             date: "2026-11-28".to_owned(),
             hover: "<job>".to_owned(),
         };
@@ -207,7 +228,9 @@ mod tests {
         // One of each line is in the legend.
         assert_eq!((of_class("limit"), of_class("upper")), (2, 3));
         assert_eq!(of_class("fill-1"), 6 + 2);
-        assert!(text.contains("&lt;job&gt;: 200 µs"), "{text}");
+        assert!(text.contains("&lt;job&gt;: 200 µs; repeats from 180 µs to 240 µs"));
+        // The line and both ends of each.
+        assert_eq!(of_class("whisker"), 3 * 6 + 1);
         assert!(
             text.contains("0.500 times") && !text.contains("NaN"),
             "{text}"

@@ -46,6 +46,7 @@ const ROLES: [Role; 4] = [
 
 struct Chart<'r, 'a> {
     run: &'r Run<'a>,
+    rows: Rows,
     left: Area,
     right: Area,
     cores: Linear,
@@ -59,7 +60,7 @@ pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
     let mut svg = Svg::new(id);
     chart.frame(&mut svg, set);
     let row = |svg: &mut Svg, cell: &CellResult, name: &str, y: f64| chart.row(svg, cell, name, y);
-    let described = ROWS.draw(&mut svg, set, chart.left.y, row);
+    let described = chart.rows.draw(&mut svg, set, chart.left.y, row);
     let title = format!(
         "CPU by role and payload per CPU-second, {}",
         set.protocol.name()
@@ -82,11 +83,13 @@ impl<'r, 'a> Chart<'r, 'a> {
         let best = efficiencies
             .map(|found| found.mean + found.largest_distance)
             .fold(0.0, f64::max);
-        let width = WIDTH - ROWS.names() - GUTTER - EFFICIENCY;
+        let rows = ROWS.fitted(set);
+        let width = WIDTH - rows.names() - GUTTER - EFFICIENCY;
         let top = LEGEND_HEIGHT + 22.0;
-        let left = Area::new(ROWS.names(), top, width, ROWS.total_height(set));
+        let left = Area::new(rows.names(), top, width, rows.total_height(set));
         Some(Self {
             run,
+            rows,
             left,
             right: Area {
                 x: left.right() + GUTTER,

@@ -22,6 +22,7 @@ const VALUES: f64 = 230.0;
 
 struct Chart<'r, 'a> {
     run: &'r Run<'a>,
+    rows: Rows,
     plot: Area,
     axis: Linear,
 }
@@ -32,7 +33,7 @@ pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
     let mut svg = Svg::new(id);
     chart.frame(&mut svg, set);
     let row = |svg: &mut Svg, cell: &CellResult, name: &str, y: f64| chart.row(svg, cell, name, y);
-    let described = ROWS.draw(&mut svg, set, chart.plot.y, row);
+    let described = chart.rows.draw(&mut svg, set, chart.plot.y, row);
     Some(svg.finish("UDP payload offered, received and lost", &described))
 }
 
@@ -47,11 +48,13 @@ impl<'r, 'a> Chart<'r, 'a> {
                 .max(bulk.payload_throughput_bps.max)
         };
         let highest = bulks.iter().map(most).fold(0.0, f64::max);
-        let width = WIDTH - ROWS.names() - VALUES;
-        let height = ROWS.total_height(set);
+        let rows = ROWS.fitted(set);
+        let width = WIDTH - rows.names() - VALUES;
+        let height = rows.total_height(set);
         Some(Self {
             run,
-            plot: Area::new(ROWS.names(), LEGEND_HEIGHT, width, height),
+            rows,
+            plot: Area::new(rows.names(), LEGEND_HEIGHT, width, height),
             axis: Linear::si(highest, 6.0, "bit/s"),
         })
     }

@@ -2,6 +2,7 @@
 //! without failure.
 
 pub(crate) mod batch;
+pub(crate) mod kat;
 pub(crate) mod speed;
 pub(crate) mod survival;
 

@@ -5,6 +5,7 @@ pub(crate) mod hostile;
 pub(crate) mod latency;
 pub(crate) mod loss;
 pub(crate) mod outages;
+pub(crate) mod single;
 pub(crate) mod soak;
 pub(crate) mod throughput;
 

@@ -1,7 +1,7 @@
 //! Grids of figures: a row for each device and condition, a column for each setting, shaded by the
 //! figure. They show a matrix that has too many figures for bars.
 
-use super::{Anchor, Area, Font, Key, Svg, WIDTH, absence, hover, shortened, shortened_name};
+use super::{Anchor, Area, BAR_MIN, Font, Key, Spot, Svg, WIDTH, absence, hover, shortened_name};
 use crate::format::{Scale, counted};
 use crate::layout::frames::{Device, FrameSet};
 use crate::layout::{Run, Set, payload_name};
@@ -173,24 +173,12 @@ impl Grid<'_> {
     /// `None` without a figure.
     fn draw(&self, id: &str, title: &str) -> Option<Markup> {
         let shades = Shades::of(self)?;
-        let lines = self.heads.len() as f64;
         let width = ((WIDTH - NAMES) / self.columns.len() as f64).min(COLUMN_MAX);
         let mut svg = Svg::new(id);
         svg.legend(shades.legend(self.unit));
-        for (line, head) in self.heads.iter().enumerate() {
-            let position = (NAMES - 8.0, LINE * (line as f64 + 1.0));
-            svg.text("tick", position, Anchor::End, head);
-        }
-        for (index, column) in self.columns.iter().enumerate() {
-            let x = NAMES + width * (index as f64 + 0.5);
-            for (line, text) in column.iter().enumerate() {
-                let y = LINE * (line as f64 + 1.0);
-                let text = shortened("label strong", text, width - 4.0);
-                svg.text("label strong", (x, y), Anchor::Middle, &text);
-            }
-        }
+        let top = self.titles(&mut svg, width);
         for (index, row) in self.rows.iter().enumerate() {
-            let y = LINE * lines + 8.0 + ROW * index as f64;
+            let y = top + ROW * index as f64;
             let name = shortened_name("label", &row.name, NAMES - 10.0);
             svg.text("label", (NAMES - 8.0, y + 17.0), Anchor::End, &name);
             for (column, figure) in row.cells.iter().enumerate() {
@@ -202,6 +190,45 @@ impl Grid<'_> {
         }
         let described: Vec<String> = self.rows.iter().map(|row| self.words(row)).collect();
         Some(svg.finish(title, &format!("{}.", described.join("; "))))
+    }
+
+    /// Titles of the columns: a line for each coordinate, or turned where one is wider than its
+    /// column. Returns where the rows begin.
+    fn titles(&self, svg: &mut Svg, width: f64) -> f64 {
+        let class = "label strong";
+        let font = Font::of(class);
+        let widest = |texts: &mut dyn Iterator<Item = &str>| {
+            texts.map(|text| font.width(text)).fold(0.0, f64::max)
+        };
+        let mut all = self.columns.iter().flatten().map(String::as_str);
+        if widest(&mut all) <= width - 4.0 {
+            for (line, head) in self.heads.iter().enumerate() {
+                let y = LINE * (line as f64 + 1.0);
+                svg.text("tick", (NAMES - 8.0, y), Anchor::End, head);
+                for (index, column) in self.columns.iter().enumerate() {
+                    let x = NAMES + width * (index as f64 + 0.5);
+                    let text = column.get(line).map_or("", String::as_str);
+                    svg.text(class, (x, y), Anchor::Middle, text);
+                }
+            }
+            return LINE * self.heads.len() as f64 + 8.0;
+        }
+        let titles: Vec<String> = self
+            .columns
+            .iter()
+            .map(|column| column.join(", "))
+            .collect();
+        let height = widest(&mut titles.iter().map(String::as_str));
+        let head = self.heads.join(", ");
+        svg.text("tick", (NAMES - 8.0, height), Anchor::End, &head);
+        // Narrower columns than a line is high have no room for a title.
+        if width >= BAR_MIN {
+            for (index, title) in titles.iter().enumerate() {
+                let x = NAMES + width * (index as f64 + 0.5) + 4.0;
+                svg.draw_text(class, Spot::turned((x, height)), title);
+            }
+        }
+        height + 8.0
     }
 
     fn figure(&self, svg: &mut Svg, shades: &Shades, figure: &Figure<'_>, area: Area) {

@@ -1,10 +1,11 @@
 //! A row for each cell of a set, below the name of its point.
 
-use super::{Anchor, Svg, shortened, shortened_name};
+use super::{Anchor, Font, Svg, shortened, shortened_name};
 use crate::layout::Set;
 use stats::CellResult;
 
 /// Sizes of rows and of their columns of names.
+#[derive(Clone, Copy)]
 pub(super) struct Rows {
     pub(super) height: f64,
     /// Between points.
@@ -16,6 +17,22 @@ pub(super) struct Rows {
 }
 
 impl Rows {
+    /// The same with columns no wider than the names in them: on a narrow screen they take the
+    /// room of the bars.
+    pub(super) fn fitted(self, set: &Set<'_>) -> Self {
+        let widest = |class: &str, names: &mut dyn Iterator<Item = String>| {
+            let font = Font::of(class);
+            names.map(|name| font.width(&name)).fold(0.0, f64::max)
+        };
+        let mut points = set.points.iter().map(|point| set.name_of(point));
+        let mut duts = set.duts.iter().map(|dut| (*dut).to_owned());
+        Self {
+            point_names: (widest("label strong", &mut points) + 14.0).min(self.point_names),
+            dut_names: (widest("label", &mut duts) + 15.0).min(self.dut_names),
+            ..self
+        }
+    }
+
     /// Width of both columns of names.
     pub(super) const fn names(&self) -> f64 {
         self.point_names + self.dut_names

@@ -223,7 +223,7 @@ impl Svg {
         self.draw_text(class, spot, text);
     }
 
-    fn draw_text(&mut self, class: &str, spot: Spot, text: &str) {
+    pub(super) fn draw_text(&mut self, class: &str, spot: Spot, text: &str) {
         let anchor = match spot.anchor {
             Anchor::Start => "",
             Anchor::Middle => " text-anchor=\"middle\"",

@@ -1,7 +1,7 @@
 //! Scaling coordinates and claims of a trial's cell: the same in each of its rows.
 
 use super::{Context, Declared, text};
-use campaign::plan::Encryptor;
+use plan::Encryptor;
 use stats::ClaimResult;
 use std::collections::BTreeMap;
 

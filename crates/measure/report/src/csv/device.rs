@@ -171,14 +171,25 @@ pub(super) const COLUMNS: &[Declared] = &[
         |row| text(f64::from(speed(row)?.1.power_ppm?) / 10_000.0),
     ),
     (
+        "acceptance_found_percent",
+        "probability to find 1 accepted of 1000 invalid inputs, in per cent; empty where an operation of a speed trial gives no verdict, and in older journals",
+        |row| text(f64::from(speed(row)?.1.acceptance_power_ppm?) / 10_000.0),
+    ),
+    (
         "invalid_refused",
         "invalid inputs that were refused, as required",
-        |row| text(fatigue(row)?.1.refused),
+        |row| match speed(row) {
+            Some((_, one)) => text(one.invalid? - one.accepted?),
+            None => text(fatigue(row)?.1.refused),
+        },
     ),
     (
         "invalid_passed",
         "invalid inputs that were accepted",
-        |row| text(fatigue(row)?.1.passed_invalid),
+        |row| match speed(row) {
+            Some((_, one)) => text(one.accepted?),
+            None => text(fatigue(row)?.1.passed_invalid),
+        },
     ),
     (
         "fatigue_start",

@@ -2,8 +2,8 @@
 
 use super::figure::Figure;
 use super::{Context, Declared, soak, text};
-use campaign::plan::LatencyPath;
 use journal::record::{DelayVariation, FrameTrial, GoalBounds, GoalOutcome, Ipdv, LatencyBucket};
+use plan::LatencyPath;
 use stats::{TrafficInfo, histogram_percentile};
 
 /// Rates are of one direction, sizes include the FCS.

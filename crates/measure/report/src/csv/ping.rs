@@ -1,7 +1,7 @@
 //! Columns of what a ping cell measures besides the idle path.
 
 use super::{Context, Declared, latency, text};
-use campaign::plan::TransferDirection;
+use plan::TransferDirection;
 use stats::percentile;
 
 /// In the order of [`TransferDirection::ALL`].

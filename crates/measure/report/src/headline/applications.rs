@@ -4,7 +4,7 @@ use super::{Fact, rate};
 use crate::format::counted;
 use crate::layout::Run;
 use crate::tables::http_cells;
-use campaign::plan::{HttpServer, HttpTest};
+use plan::{HttpServer, HttpTest};
 use stats::{CellResult, Metric};
 
 /// One fact for each application that the device has a figure of.
@@ -31,7 +31,7 @@ fn transactions(
         .iter()
         .filter_map(|(cell, test)| Some((test, &cell.http()?.object_throughput_bps)))
         .max_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean))?;
-    let words = campaign::http_in_words(test);
+    let words = plan::http_in_words(test);
     let own: Vec<&CellResult> = cells.iter().map(|(cell, _)| *cell).collect();
     let metric = Metric::TransactionsPerSecond;
     Some(rate(run, (label.to_owned(), words), &own, metric, best))

@@ -8,6 +8,10 @@ use crate::tables::device::{scale, series_name};
 use stats::{CellResult, Course, DeviceAxis, DeviceSeries, KatResult, KatVerdict};
 use units::human::duration_ns;
 
+/// A headline has a ratio to the CPU only between these: beyond them it is hard to read, and mostly
+/// compares a device with a case that it is not made for.
+const RATIO_MIN: f64 = 0.1;
+const RATIO_MAX: f64 = 100.0;
 /// Operations in the summary; the tables have all.
 const OPERATIONS_SHOWN: usize = 6;
 
@@ -87,8 +91,9 @@ fn speed(series: &DeviceSeries, device: &str) -> Option<Fact> {
         .filter_map(|point| point.figure.as_ref());
     let best = figures.max_by(|a, b| a.mean.total_cmp(&b.mean));
     let range = best.map_or_else(String::new, |best| repeats(best, &scale));
+    let has_ratio = |ratio| is_meaningful(ratio, curve.is_model);
     Some(match compared {
-        Some(found) => {
+        Some(found) if has_ratio(found.crossover.best_ratio) => {
             let cpu = &found.cpu;
             let (unit, range) = match found.crossover.course {
                 Course::Same if found.crossover.in_one_repeat() => {
@@ -105,13 +110,18 @@ fn speed(series: &DeviceSeries, device: &str) -> Option<Fact> {
                 detail: format!("{}; {}{gain}", found.verdict, curve.verdict),
             }
         }
-        None => Fact {
-            label,
-            range,
-            figure: scale.number(peak),
-            unit: scale.unit,
-            detail: format!("{}{gain}", curve.verdict),
-        },
+        compared => {
+            let compared =
+                compared.map_or_else(String::new, |found| format!("{}; ", found.verdict));
+            let modelled = if curve.is_model { ", modelled" } else { "" };
+            Fact {
+                label,
+                range,
+                figure: scale.number(peak),
+                unit: format!("{}{modelled}", scale.unit),
+                detail: format!("{compared}{}{gain}", curve.verdict),
+            }
+        }
     })
 }
 
@@ -138,4 +148,27 @@ fn lasting(cell: &CellResult) -> Option<Fact> {
             counted(sum(|one| one.restarts), "restart")
         ),
     })
+}
+
+/// Whether a headline has this ratio of a device to the CPU. The times of a model are configured,
+/// one for all operations: they say nothing about hardware.
+fn is_meaningful(ratio: f64, is_model: bool) -> bool {
+    !is_model && (RATIO_MIN..=RATIO_MAX).contains(&ratio)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Before, `2104 × cpu at best` of RSA-4096 on a model, and `0.00017 × cpu` of SHA.
+    #[test]
+    fn a_headline_has_a_ratio_only_where_it_means_something() {
+        for ratio in [0.1, 0.9, 3.7, 100.0] {
+            assert!(is_meaningful(ratio, false), "{ratio}");
+            assert!(!is_meaningful(ratio, true), "{ratio}");
+        }
+        for ratio in [0.000_17, 0.0, 2104.0, f64::INFINITY, f64::NAN] {
+            assert!(!is_meaningful(ratio, false), "{ratio}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use crate::layout::Run;
 use crate::layout::disturbed::{attack_name, title};
 use crate::layout::frames::FrameSet;
 use crate::tables::frames::{mean_rate, percent_name};
-use campaign::plan::{Event, Failure, Procedure};
+use plan::{Event, Failure, Procedure};
 use stats::{
     DesyncResult, DisturbanceResult, EventTimes, FailoverResult, HostileResult, RekeyResult,
     ResetResult, SetupResult,
@@ -33,6 +33,10 @@ fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
         .map_or_else(String::new, |load| format!(", {load}"));
     let (figure, unit, range, detail) = match &test.event {
         Event::Rekey { .. } => rekey(found, found.rekey()?)?,
+        Event::Failover {
+            failure: Failure::Bypass,
+            ..
+        } => bypass(found.failover()?)?,
         Event::Failover { failure, .. } => failover(*failure, found.failover()?)?,
         Event::Reset { .. } => reset(found.reset()?)?,
         Event::Setup { .. } => setup(found.setup()?)?,
@@ -144,7 +148,7 @@ fn failover(failure: Failure, found: &FailoverResult) -> Option<Words> {
     let range = between(&found.outage_ns);
     let longest = found.outage_ns.max_ns.map_or("no end".into(), time_ns);
     let mended = match failure {
-        Failure::Crash => "started again",
+        Failure::Crash | Failure::Bypass => "started again",
         Failure::Link => "joined again",
     };
     let mut detail = format!(
@@ -159,6 +163,22 @@ fn failover(failure: Failure, found: &FailoverResult) -> Option<Words> {
     }
     detail.push_str(&endless(&found.outage_ns));
     Some((figure, unit, range, detail))
+}
+
+/// Whether it fails closed, with the count that says so.
+fn bypass(found: &FailoverResult) -> Option<Words> {
+    let figure = if found.fails_closed()? {
+        "fails closed"
+    } else {
+        "FAILS OPEN"
+    };
+    let detail = format!(
+        "{} of the stations in clear between the gateways in {}, each with a default route past the \
+         encryptor",
+        counted(found.clear_frames?, "frame"),
+        counted(found.failures, "failure")
+    );
+    Some((figure.into(), String::new(), String::new(), detail))
 }
 
 fn reset(found: &ResetResult) -> Option<Words> {

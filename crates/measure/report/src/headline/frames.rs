@@ -4,7 +4,7 @@ use super::{Fact, repeats};
 use crate::format::{Scale, time_ns};
 use crate::layout::Run;
 use crate::layout::frames::{FrameKind, FrameSet};
-use campaign::plan::LatencyPath;
+use plan::LatencyPath;
 use stats::{CellResult, LoadLatency};
 
 /// Summary of a device's frame tests: throughput of the smallest frames by direction, and latency
@@ -18,7 +18,7 @@ pub(super) fn facts(run: &Run<'_>, device: &str) -> Vec<Fact> {
 }
 
 /// The device's cells of a set with the smallest frames first.
-fn cells<'s>(device: &str, set: &'s FrameSet<'_>) -> Vec<(String, &'s CellResult)> {
+pub(super) fn cells<'s>(device: &str, set: &'s FrameSet<'_>) -> Vec<(String, &'s CellResult)> {
     let mut points: Vec<_> = set.points.iter().collect();
     points.sort_by(|a, b| {
         a.traffic
@@ -39,11 +39,7 @@ fn throughput(run: &Run<'_>, device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     let rates = goal.lower.as_ref()?;
     let scale = Scale::si(rates.frames_per_s.mean, "pps");
     let l2 = Scale::si(rates.l2_bps.mean, "bit/s");
-    let mut detail = format!(
-        "{size} frames, {}: {} at L2",
-        goal.goal,
-        l2.value(rates.l2_bps.mean)
-    );
+    let mut detail = format!("{}: {} at L2", goal.goal, l2.value(rates.l2_bps.mean));
     let means = run.results.mean_frame_rates.iter();
     let own = |cell: &str| cells.iter().any(|(_, known)| known.id == cell);
     let mut means = means.filter(|mean| mean.cells.iter().any(|cell| own(cell)));
@@ -58,12 +54,8 @@ fn throughput(run: &Run<'_>, device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     if let Some(verdict) = cell.verdict() {
         detail.push_str(&format!("; {}", verdict.limit.name()));
     }
-    let direction = set.test.traffic.direction.name();
-    let load = set
-        .load()
-        .map_or_else(String::new, |load| format!(", {load}"));
     Some(Fact {
-        label: format!("Throughput, {direction}{load}"),
+        label: super::loads::label(set, "Throughput", size),
         figure: scale.number(rates.frames_per_s.mean),
         range: repeats(&rates.frames_per_s, &scale),
         unit: scale.unit,

@@ -43,7 +43,9 @@ pub(super) fn of<'c>(
         baseline.map_or_else(Vec::new, |baseline| pairs(cell, baseline, metric))
     });
     let single = found.iter().all(|(_, found)| found.pairs < 2);
-    let range = match (between(of_repeats), verdict(&found)) {
+    let comparisons: Vec<&Comparison> = found.iter().map(|(_, found)| *found).collect();
+    let verdict = verdict(&comparisons, corrected_for(run, &comparisons));
+    let range = match (between(of_repeats), verdict) {
         (Some(range), Some(verdict)) if !single => format!("repeats {range}: {verdict}"),
         (Some(range), None) => format!("repeats {range}"),
         (_, verdict) => verdict.unwrap_or_default(),
@@ -94,16 +96,90 @@ fn between(ratios: impl Iterator<Item = f64>) -> Option<String> {
     })
 }
 
+/// What the repeats show of the ratios, in any case; `None` without ratios.
+pub(super) fn difference(run: &Run<'_>, found: &[&Comparison]) -> Option<String> {
+    found.first()?;
+    let same = "each ratio surely differs from 1".to_owned();
+    Some(verdict(found, corrected_for(run, found)).unwrap_or(same))
+}
+
+/// Comparisons of the run by the same quantity.
+fn corrected_for(run: &Run<'_>, found: &[&Comparison]) -> usize {
+    let metric = found.first().map(|found| found.metric);
+    let all = run.results.comparisons.iter();
+    all.filter(|one| Some(one.metric) == metric).count()
+}
+
 /// What the repeats do not show; `None` where every cell differs from its baseline.
-fn verdict(found: &[(&CellResult, &Comparison)]) -> Option<String> {
-    let differ = found
-        .iter()
-        .filter(|(_, found)| found.differs == Some(true));
-    let decided = found.iter().filter(|(_, found)| found.differs.is_some());
-    match (differ.count(), decided.count()) {
-        (_, 0) => Some("one repeat decides nothing".to_owned()),
-        (0, _) => Some("no difference shown".to_owned()),
-        (some, _) if some == found.len() => None,
-        (some, _) => Some(format!("difference shown in {some} of {}", found.len())),
+///
+/// An interval is of one ratio. Of many ratios some miss 1 by chance, so differences are corrected
+/// for their number: both are given where they contradict each other.
+fn verdict(found: &[&Comparison], all: usize) -> Option<String> {
+    let excludes_one = |found: &&&Comparison| {
+        let ends = found.low.zip(found.high);
+        ends.is_some_and(|(low, high)| low > 1.0 || high < 1.0)
+    };
+    let differ = found.iter().filter(|one| one.differs == Some(true)).count();
+    let decided = found.iter().filter(|one| one.differs.is_some()).count();
+    let alone = found.iter().filter(excludes_one).count();
+    let of = found.len();
+    let shown = match differ {
+        0 => "no difference shown".to_owned(),
+        some => format!("difference shown in {some} of {of}"),
+    };
+    match decided {
+        0 => Some("one repeat decides nothing".to_owned()),
+        _ if differ == of => None,
+        _ if alone > differ => Some(format!(
+            "{shown} after correction for {all} comparisons ({alone} of {of} taken alone)"
+        )),
+        _ => Some(shown),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn comparison(low: f64, differs: Option<bool>) -> Comparison {
+        Comparison {
+            group: String::new(),
+            cell: String::new(),
+            baseline_cell: String::new(),
+            dut: String::new(),
+            baseline: "direct".into(),
+            metric: Metric::PayloadThroughput,
+            ratio: 1.2,
+            low: Some(low),
+            high: Some(1.5),
+            pairs: 3,
+            apart_ns: None,
+            differs,
+        }
+    }
+
+    fn words(found: &[Comparison]) -> Option<String> {
+        verdict(&found.iter().collect::<Vec<_>>(), 12)
+    }
+
+    #[test]
+    fn ratios_that_differ_alone_but_not_together_say_so() {
+        let (sure, alone) = (comparison(1.1, Some(true)), comparison(1.1, Some(false)));
+        let unsure = comparison(0.9, Some(false));
+        assert_eq!(words(&[sure.clone(), sure.clone()]), None);
+        assert_eq!(
+            words(&[sure.clone(), alone.clone()]).as_deref(),
+            Some(
+                "difference shown in 1 of 2 after correction for 12 comparisons (2 of 2 taken alone)"
+            )
+        );
+        assert_eq!(
+            words(&[alone]).as_deref(),
+            Some("no difference shown after correction for 12 comparisons (1 of 1 taken alone)")
+        );
+        let plain = words(&[sure, unsure]);
+        assert_eq!(plain.as_deref(), Some("difference shown in 1 of 2"));
+        let one = words(&[comparison(1.1, None)]);
+        assert_eq!(one.as_deref(), Some("one repeat decides nothing"));
     }
 }

@@ -6,9 +6,9 @@ use crate::format::{self, command_line, counted};
 use crate::layout::Run;
 use crate::order::grouped;
 use crate::table::{Cell, Table};
-use campaign::plan::LinkForm;
 use journal::record::{Evidence, Outcome, ToolParameters, TrialRecord, Tuned, in_brief};
 use maud::{Markup, html};
+use plan::LinkForm;
 use stats::{CellResult, Status};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -22,7 +22,7 @@ pub(super) fn figure(chart: &Markup, title: &str, how_to_read: &str) -> Markup {
                 span.title { (title) }
                 @if !how_to_read.is_empty() { span.note { (how_to_read) } }
             }
-            (chart)
+            div.chart { (chart) }
         }
     }
 }
@@ -54,7 +54,7 @@ pub(super) fn table(table: &Table) -> Markup {
             table class=[density(table)] {
                 caption {
                     span.title { (table.caption) }
-                    @if !table.note.is_empty() { span.note { (rich(&table.note)) } }
+                    (note(&table.note))
                 }
                 (head(table))
                 tbody {
@@ -68,6 +68,20 @@ pub(super) fn table(table: &Table) -> Markup {
                 }
             }
             @if let Some(footnote) = table.footnote() { p.note { (footnote) } }
+        }
+    }
+}
+
+/// The conditions for people, and folded how to read the columns.
+fn note(note: &str) -> Markup {
+    let (conditions, method) = note.split_once("; ").unwrap_or((note, ""));
+    html! {
+        @if !conditions.is_empty() { span.note { (rich(conditions)) } }
+        @if !method.is_empty() {
+            details.method {
+                summary { "How to read it" }
+                (rich(method))
+            }
         }
     }
 }
@@ -158,7 +172,12 @@ fn table_cell(table: &Table, row: usize, column: usize, cell: &Cell) -> Markup {
                     details.counters { summary { "Counters" } (rich(&cell.counters)) }
                 }
             },
-            Kind::File => td class=[class] { a href=(cell.text) { (cell.text) } },
+            Kind::File => td class=[class] {
+                @match cell.link() {
+                    Some(link) => a href=(link) { (cell.text) },
+                    None => (cell.text),
+                }
+            },
             _ => td class=[class] {
                 // A figure may only be broken before a remark in brackets.
                 @match cell.text.split_once(" (").filter(|_| right) {

@@ -6,7 +6,7 @@ use crate::table::Table;
 use maud::Markup;
 
 /// Pixels of the page's unfolded sections together, at 1300 px of width.
-const ALL_MAX: i64 = 3900;
+const ALL_MAX: i64 = 3750;
 /// Pixels of the one block that a section shows in any case.
 const ONE_MAX: i64 = 1000;
 /// Pixels of a section's heading and of the line of its fold.

@@ -22,6 +22,7 @@ pub(super) fn all(run: &Run<'_>, headlines: &[Headline]) -> Markup {
     let facts = headlines.iter().map(|found| found.facts.len().max(1));
     html! {
         section.summary id="summary" aria-label="Summary" {
+            @if let Some(answer) = headline::answer(run, headlines) { p.answer { (rich(&answer)) } }
             @if !findings.is_empty() {
                 ul.findings { @for finding in findings { li { (rich(&finding)) } } }
             }
@@ -60,6 +61,7 @@ fn card(found: &Headline) -> Markup {
                 }
                 @if let Some(why) = &found.without { p.note { (rich(why)) } }
             }
+            @if !found.doubt.is_empty() { p.doubt { (rich(&found.doubt)) "." } }
         }
     }
 }
@@ -126,6 +128,9 @@ fn table(headlines: &[Headline]) -> Markup {
         }
         @for found in headlines.iter() {
             @if let Some(why) = &found.without { p.note { b { (found.device) } ": " (rich(why)) } }
+            @if found.without.is_none() && !found.doubt.is_empty() {
+                p.doubt { b { (found.device) } ": " (rich(&found.doubt)) "." }
+            }
         }
     }
 }

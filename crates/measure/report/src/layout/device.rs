@@ -2,7 +2,7 @@
 
 use super::Run;
 use crate::order::grouped;
-use campaign::plan::{DeviceTest, Measurement};
+use plan::{DeviceTest, Measurement};
 use stats::{CellResult, DeviceFigures, DeviceTestInfo, FatigueResult};
 
 /// The kind of trial of crypto devices.

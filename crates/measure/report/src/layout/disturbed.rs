@@ -1,7 +1,7 @@
 //! Loads under which something happens to a device, and soaks, in words.
 
 use crate::format::counted;
-use campaign::plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure, Reset, Soak};
+use plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure, Reset, Soak};
 use units::Ratio;
 use units::human::duration_ns;
 
@@ -22,6 +22,7 @@ pub(crate) const fn failure_name(failure: Failure) -> &'static str {
     match failure {
         Failure::Crash => "encryptor killed",
         Failure::Link => "link cut",
+        Failure::Bypass => "encryptor killed, with a way past it",
     }
 }
 

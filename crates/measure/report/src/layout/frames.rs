@@ -7,9 +7,7 @@
 
 use super::{Run, disturbed};
 use crate::format::counted;
-use campaign::plan::{
-    Axis, Cell, Coordinate, Event, FrameTest, LatencyPath, Measurement, Procedure, Role,
-};
+use plan::{Axis, Cell, Coordinate, Event, FrameTest, LatencyPath, Measurement, Procedure, Role};
 use stats::{CellResult, LoadLatency, TrafficInfo};
 use units::human::duration_ns;
 use wire::mix::FrameMix;
@@ -151,6 +149,9 @@ impl Run<'_> {
             else {
                 continue;
             };
+            if result.is_skipped() {
+                continue;
+            }
             let key = Key::of(cell, test);
             let mut places = keys.iter().zip(&sets);
             let place = places.position(|(known, set)| *known == key && !set.has(traffic, result));
@@ -331,7 +332,7 @@ impl<'a> FrameSet<'a> {
     }
 
     /// Goals of the search, where there is one.
-    pub(crate) fn goals(&self) -> &'a [campaign::plan::Goal] {
+    pub(crate) fn goals(&self) -> &'a [plan::Goal] {
         self.test
             .procedure
             .search()

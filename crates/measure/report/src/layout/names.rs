@@ -2,8 +2,7 @@
 //!
 //! All results are renamed once, so that nothing that prints a name can miss the mark.
 
-use campaign::Plan;
-use campaign::plan::Dut;
+use plan::{Dut, Plan};
 use stats::Results;
 use std::collections::BTreeSet;
 

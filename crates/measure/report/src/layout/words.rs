@@ -1,7 +1,7 @@
 //! What the cells of a set have in common, in words.
 
 use crate::format::counted;
-use campaign::plan::{Axis, Cell, Measurement, TransferDirection};
+use plan::{Axis, Cell, Measurement, TransferDirection};
 
 /// What all cells of a set have in common, for people.
 pub(super) fn common(cell: &Cell, repeats: u32) -> String {
@@ -67,6 +67,19 @@ pub(super) fn common(cell: &Cell, repeats: u32) -> String {
     parts.extend(Axis::Congestion.phrase(congestion.into_iter()));
     parts.extend(Axis::Offloads.phrase(cell.value(Axis::Offloads).into_iter()));
     parts.extend(Axis::Impair.phrase(cell.value(Axis::Impair).into_iter()));
-    parts.push(format!("{repeats} × {trials}"));
+    parts.push(format!("{} of {trials}", runs(repeats)));
     parts.join(", ")
+}
+
+/// `three runs`, `one run`, `20 runs`.
+fn runs(count: u32) -> String {
+    const WORDS: [&str; 13] = [
+        "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+        "eleven", "twelve",
+    ];
+    let noun = if count == 1 { "run" } else { "runs" };
+    match usize::try_from(count).ok().and_then(|at| WORDS.get(at)) {
+        Some(word) => format!("{word} {noun}"),
+        None => format!("{count} {noun}"),
+    }
 }

@@ -8,7 +8,7 @@ use crate::layout::disturbed::title;
 use crate::layout::frames::{FrameKind, settings};
 use crate::table::joined;
 use crate::tables::frames as tables;
-use campaign::plan::Procedure;
+use plan::Procedure;
 
 pub(super) const REKEYS: Section = Section::result("rekeys", "Rekeys", |run, out| {
     of(run, out, "rekeys", FrameKind::Rekey)

@@ -3,10 +3,11 @@
 use super::search::{goals, joined, sets_of};
 use super::{Blocks, Section};
 use crate::chart::frames as chart;
+use crate::layout::Run;
 use crate::layout::frames::FrameKind::{self, Latency, Throughput};
 use crate::layout::frames::FrameSet;
 use crate::tables::frames::{self as tables, Quantity};
-use campaign::plan::LatencyPath;
+use plan::LatencyPath;
 
 pub(super) const THROUGHPUT: Section = Section::result(
     "frames",
@@ -34,8 +35,24 @@ pub(super) const THROUGHPUT: Section = Section::result(
     },
 );
 
+/// How to read what arrived of what was offered.
+const OF_OFFERED: &str = "Solid: received. Striped: offered, but lost on the way. Whiskers: the farthest repeat's \
+                          distance. Frames/s of one direction.";
+
+/// The chart of single loads.
+fn received_of_offered(run: &Run<'_>, out: &mut Blocks, set: &FrameSet<'_>, id: &str) {
+    let load = set
+        .load()
+        .map_or_else(String::new, |load| format!(", {load}"));
+    let title = format!("{}{load}: {}", set.kind.name(), set.common);
+    out.chart(title, OF_OFFERED, || chart::single::loads(run, set, id));
+}
+
 pub(super) const MRR: Section = Section::result("mrr", "Maximum receive rate", |run, out| {
     let sets = run.frame_sets_of(FrameKind::Mrr);
+    for (index, set) in sets.iter().enumerate() {
+        received_of_offered(run, out, set, &format!("mrr-{index}"));
+    }
     out.tables(joined(FrameKind::Mrr.name(), &sets, |set| {
         Some(tables::mrr(run, set))
     }));
@@ -43,6 +60,11 @@ pub(super) const MRR: Section = Section::result("mrr", "Maximum receive rate", |
 
 pub(super) const SERVICE: Section = Section::result("service", "Service test", |run, out| {
     let sets = run.frame_sets_of(FrameKind::Service);
+    for (index, set) in sets.iter().enumerate() {
+        out.chart(format!("Each step: {}", set.common), OF_OFFERED, || {
+            chart::single::service(run, set, &format!("service-{index}"))
+        });
+    }
     out.tables(joined(FrameKind::Service.name(), &sets, |set| {
         Some(tables::service(run, set))
     }));
@@ -52,6 +74,9 @@ pub(super) const LOSS: Section = Section::result("frame-loss", "Frame loss", |ru
     let sets = sets_of(run, &[FrameKind::LossCurve, FrameKind::Load]);
     for (at, set) in sets.iter().enumerate() {
         let is_curve = set.kind == FrameKind::LossCurve;
+        if !is_curve {
+            received_of_offered(run, out, set, &format!("load-{at}"));
+        }
         for (index, point) in set.points.iter().enumerate().filter(|_| is_curve) {
             let mix = chart::Mix { run, set, point };
             out.chart(

@@ -1,6 +1,7 @@
 //! Frame tests: bursts and recovery, and what all frame sections share.
 
 use super::{Blocks, Section};
+use crate::chart::frames::single as chart;
 use crate::layout::Run;
 use crate::layout::frames::FrameKind::{self, BackToBack, Recovery};
 use crate::layout::frames::{FrameSet, settings};
@@ -9,19 +10,40 @@ use crate::tables::frames as tables;
 
 pub(super) const BURSTS: Section = Section::result("bursts", "Back-to-back frames", |run, out| {
     let sets = run.frame_sets_of(BackToBack);
+    for (index, set) in sets.iter().enumerate() {
+        let how = "Bars: the longest burst at the highest load of which no frame was lost, mean of the repeats. Whiskers: \
+                   the farthest repeat's distance.";
+        out.chart(
+            format!("Longest burst without loss: {}", set.common),
+            how,
+            || chart::bursts(run, set, &format!("bursts-{index}")),
+        );
+    }
     out.tables(joined("Back-to-back frames", &sets, |set| {
         Some(tables::back_to_back(run, set))
     }));
 });
 
-pub(super) const RECOVERY: Section =
-    Section::result("recovery", "Recovery from overload", |run, out| {
+pub(super) const RECOVERY: Section = Section::result(
+    "recovery",
+    "Recovery from overload",
+    |run, out| {
         let sets = run.frame_sets_of(Recovery);
+        for (index, set) in sets.iter().enumerate() {
+            let how = "Bars: from the end of the overload to the last lost frame, mean of the repeats. Whiskers: the \
+                       farthest repeat's distance.";
+            out.chart(
+                format!("Time to the last loss: {}", set.common),
+                how,
+                || chart::recovery(run, set, &format!("recovery-{index}")),
+            );
+        }
         out.tables(joined("Recovery", &sets, |set| {
             Some(tables::recovery(run, set))
         }));
         goals(run, out, &sets);
-    });
+    },
+);
 
 /// The sets of these kinds, kind by kind.
 pub(super) fn sets_of<'r>(run: &'r Run<'_>, kinds: &[FrameKind]) -> Vec<FrameSet<'r>> {

@@ -3,6 +3,7 @@
 use super::{Blocks, RESULTS, Section};
 use crate::chart::device::speed::draw;
 use crate::layout::Run;
+use crate::layout::device::DeviceKind;
 use crate::tables::device as tables;
 use stats::{DeviceAxis, DeviceSeries};
 
@@ -19,6 +20,7 @@ pub(super) const SECTION: Section = Section {
             chart(run, out, index, series, DOTS);
         }
         out.tables(tables::sizes(run));
+        out.tables(tables::not_offered(run, DeviceKind::Speed));
         if out.is_short() {
             out.tables(tables::cells_outside_series(run));
             return;

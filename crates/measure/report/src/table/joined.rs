@@ -162,6 +162,7 @@ fn beside(caption: &str, tables: &[(String, Table)]) -> Table {
         }
         joined.push(cells);
     }
+    joined.has_marks = tables.iter().any(|(_, table)| table.has_marks);
     joined
 }
 
@@ -176,6 +177,7 @@ fn stacked(caption: &str, tables: &[(String, Table)]) -> Table {
             joined.push([Cell::label(setting)].into_iter().chain(cells).collect());
         }
     }
+    joined.has_marks = tables.iter().any(|(_, table)| table.has_marks);
     joined
 }
 

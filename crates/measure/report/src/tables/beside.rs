@@ -5,8 +5,8 @@ use crate::format::{capitalized, ratio_number};
 use crate::layout::Run;
 use crate::order::unique;
 use crate::table::{Cell, Table};
-use campaign::plan::{Axis, PublishedCell, PublishedReport, PublishedRow, PublishedTable};
 use journal::record::in_brief;
+use plan::{Axis, PublishedCell, PublishedReport, PublishedRow, PublishedTable};
 use stats::{CellResult, PublishedResult, Status};
 use std::collections::BTreeSet;
 
@@ -387,6 +387,9 @@ fn without_ratio(one: &PublishedResult, cell: Option<&CellResult>) -> String {
     let Some(cell) = cell else {
         return NO_CELL.to_owned();
     };
+    if cell.is_skipped() {
+        return "this machine has too few cores".to_owned();
+    }
     let reason = cell.reasons.first().map(|reason| in_brief(&reason.text));
     match (cell.status, reason) {
         (Status::Invalid, Some(reason)) => format!("invalid: {reason}"),

@@ -2,10 +2,12 @@
 
 mod fatigue;
 mod kat;
+mod reasons;
 mod speed;
 
 pub(crate) use fatigue::{batch_name, class_name, fatigue};
 pub(crate) use kat::{kat, kat_cases};
+pub(crate) use reasons::not_offered;
 pub(crate) use speed::{cells, cells_outside_series, curves, findings, scale, series_name, sizes};
 
 use crate::layout::Run;

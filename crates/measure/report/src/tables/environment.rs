@@ -2,8 +2,8 @@
 
 use crate::layout::{Run, shown};
 use crate::table::{Cell, Table};
-use campaign::plan::{Adapter, Element, LabKind};
 use journal::record::Environment;
+use plan::{Adapter, Element, LabKind};
 
 /// Name and value of all that is known; what could not be read is left out.
 pub(crate) fn environment(run: &Run<'_>) -> Table {

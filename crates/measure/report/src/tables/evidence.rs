@@ -5,8 +5,8 @@ use crate::evidence::{Summary, common_form};
 use crate::layout::Run;
 use crate::order::grouped;
 use crate::table::{Cell, Table};
-use campaign::plan::LinkForm;
 use journal::record::in_brief;
+use plan::LinkForm;
 use stats::{CellResult, Status};
 
 /// Results of the checks, a row per cell.

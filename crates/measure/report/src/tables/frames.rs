@@ -28,7 +28,7 @@ pub(crate) use timing::{back_to_back, latency, latency_by_load, recovery};
 pub(crate) use variation::variation;
 pub(crate) use vendor::{Quantity, vendor};
 
-use super::{late_mark, reason_cell, without_figure};
+use super::{late_mark, partly_mark, reason_cell, without_figure};
 use crate::format::{self, Scale};
 use crate::layout::Run;
 use crate::layout::frames::{Device, FramePoint, FrameSet};
@@ -51,7 +51,7 @@ fn labels(
     point: &FramePoint<'_>,
     cell: &CellResult,
 ) -> Vec<Cell> {
-    let device = Cell::label(Device::of(cell).label(run) + late_mark(cell));
+    let device = Cell::label(Device::of(cell).label(run) + &partly_mark(cell) + late_mark(cell));
     match set.points.len() {
         1 => vec![device],
         _ => vec![Cell::label(point.short_name()), device],
@@ -135,7 +135,7 @@ fn interval(estimate: &Estimate) -> Cell {
 }
 
 /// `0`, `12 ppm`, `1.25 %`: how many frames of those sent. `0` is none at all.
-fn share(count: u64, ppm: f64) -> String {
+pub(crate) fn share(count: u64, ppm: f64) -> String {
     match (count, ppm) {
         (0, _) => "0".into(),
         (_, ppm) if ppm < 0.01 => "< 0.01 ppm".into(),

@@ -4,7 +4,7 @@ use super::{FORMAT, mean, ratio_cell, reason_cell, with_repeats};
 use crate::format::{self, Scale};
 use crate::layout::Run;
 use crate::table::{Cell, Table};
-use campaign::plan::{HttpServer, HttpTest, Measurement};
+use plan::{HttpServer, HttpTest, Measurement};
 use stats::{CellResult, Estimate, HttpFigures, HttpTimesResult, Metric, Percentiles};
 use units::Bytes;
 
@@ -15,7 +15,7 @@ const TIMES: [&str; 4] = ["p50", "p90", "p99", "Max"];
 pub(crate) fn http(run: &Run<'_>) -> Option<Table> {
     let note = format!(
         "Of the sustain phase, of transactions that brought the whole object, compared byte by byte: {FORMAT}. \
-         Ratio: transactions/s by those of the baseline, over the pairs of repeats. Limit: what was full, by CPU time and by files written directly (Store); path: nothing else was"
+         Ratio: transactions/s by those of the baseline, over the pairs of repeats. Limit: what was full, by CPU time and by files written directly (Store); unknown: nothing observed was"
     );
     let figures = [
         "Objects",
@@ -31,7 +31,7 @@ pub(crate) fn http(run: &Run<'_>) -> Option<Table> {
         .figures(figures)
         .text("Limit");
     for (cell, test) in over_http(run) {
-        let labels = [Cell::label(campaign::http_in_words(test)), dut(run, cell)];
+        let labels = [Cell::label(plan::http_in_words(test)), dut(run, cell)];
         let row = match cell.http() {
             Some(found) => rates(run, cell, found),
             None => without(cell, figures.len() + 1),
@@ -55,7 +55,7 @@ pub(crate) fn http_times(run: &Run<'_>) -> Option<Table> {
     for (cell, test) in over_http(run) {
         for found in cell.http().map_or(&[][..], |found| &found.times) {
             let mut row = vec![
-                Cell::label(campaign::http_in_words(test)),
+                Cell::label(plan::http_in_words(test)),
                 dut(run, cell),
                 Cell::label(Bytes::new(found.object_bytes).to_string()),
             ];
@@ -79,7 +79,7 @@ pub(crate) fn flows(run: &Run<'_>) -> Option<Table> {
         .figures(["Flows", "Flows/s", "Ratio", "Failed"])
         .text("Limit");
     for (cell, test) in http_cells(run).filter(|(_, test)| test.server == HttpServer::Plain) {
-        let labels = [Cell::label(campaign::http_in_words(test)), dut(run, cell)];
+        let labels = [Cell::label(plan::http_in_words(test)), dut(run, cell)];
         let times = cell
             .http()
             .and_then(|found| Some((found, found.times.first()?)));

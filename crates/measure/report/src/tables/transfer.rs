@@ -69,6 +69,8 @@ pub(crate) fn rfc6349(run: &Run<'_>) -> Option<Table> {
                 Efficiency: share of the bytes sent that were not retransmissions, retransmitted segments taken \
                 as full (section 4.2). Baseline: shortest echo on the idle path before the transfer; under load: \
                 mean by the sender's kernel; buffer delay: increase in per cent of the baseline (section 4.3). \
+                In brackets: the smallest and the largest repeat. Not comparable: a round trip under load was shorter \
+                than the echo on the idle path, which includes the wake-up of ping. \
                 A dash: the tool does not report what the figure needs";
     let mut table = Table::new("RFC 6349: transfer time, efficiency, buffer delay", note)
         .labels(["Cell", "Direction"])
@@ -106,12 +108,24 @@ fn number(estimate: Option<&Estimate>) -> Cell {
     Cell::or_missing(estimate.map(|found| Scale::plain().value(found.mean)))
 }
 
+/// `106.5 % (16.0 to 353.0 %)`: a mean alone hides repeats that scatter.
+fn with_range(found: &Estimate) -> String {
+    let mean = format::percent(found.mean);
+    let (low, high) = (format::percent(found.min), format::percent(found.max));
+    match low == high {
+        true => mean,
+        false => format!("{mean} ({} to {high})", low.trim_end_matches(" %")),
+    }
+}
+
 fn figures(found: &Rfc6349) -> [Cell; 9] {
     let time = |estimate: Option<&Estimate>| {
         Cell::or_missing(estimate.map(|found| format::time_ns(found.mean)))
     };
-    let percent = |estimate: &Option<Estimate>| {
-        Cell::or_missing(estimate.as_ref().map(|found| format::percent(found.mean)))
+    let percent = |estimate: &Option<Estimate>| Cell::or_missing(estimate.as_ref().map(with_range));
+    let delay = match (&found.buffer_delay_percent, found.is_comparable()) {
+        (None, false) => Cell::absent("not comparable"),
+        (delay, _) => percent(delay),
     };
     let ideal = found.ideal.as_ref();
     let basis = ideal.map_or("", |ideal| match ideal.basis {
@@ -126,7 +140,7 @@ fn figures(found: &Rfc6349) -> [Cell; 9] {
         percent(&found.efficiency_percent),
         time(found.baseline_rtt_ns.as_ref()),
         time(found.loaded_rtt_ns.as_ref()),
-        percent(&found.buffer_delay_percent),
+        delay,
         Cell::plain(basis),
         Cell::plain(found.congestion_control.as_deref().unwrap_or("")),
     ]

@@ -4,7 +4,7 @@ use super::{FORMAT, reason_cell, with_repeats};
 use crate::format;
 use crate::layout::Run;
 use crate::table::{Cell, Table};
-use campaign::plan::{Measurement, VideoTest};
+use plan::{Measurement, VideoTest};
 use stats::{CellResult, VideoFigures};
 
 /// Every cell; `None` where no video is measured.
@@ -34,7 +34,7 @@ pub(crate) fn video(run: &Run<'_>) -> Option<Table> {
             continue;
         };
         let labels = [
-            Cell::label(campaign::video_in_words(test)),
+            Cell::label(plan::video_in_words(test)),
             Cell::label(&planned.dut.name),
         ];
         let row = match cell.video() {
@@ -50,10 +50,7 @@ pub(crate) fn video(run: &Run<'_>) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-fn test_of<'r>(
-    run: &'r Run<'_>,
-    cell: &CellResult,
-) -> Option<(&'r campaign::plan::Cell, &'r VideoTest)> {
+fn test_of<'r>(run: &'r Run<'_>, cell: &CellResult) -> Option<(&'r plan::Cell, &'r VideoTest)> {
     let planned = run.planned(cell)?;
     match &planned.measurement {
         Measurement::Video(test) => Some((planned, test)),

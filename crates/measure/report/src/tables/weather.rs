@@ -5,7 +5,7 @@ use crate::format::{Scale, ratio_number};
 use crate::layout::Run;
 use crate::order::{grouped, unique};
 use crate::table::{Cell, Table};
-use campaign::plan::{Axis, ImpairProfile};
+use plan::{Axis, ImpairProfile};
 use stats::{CellResult, Estimate, RankedBy};
 
 const NOTE: &str = "mean of the repeats";

@@ -3,21 +3,21 @@
 
 use super::terminal::{Page, Style};
 use crate::Folders;
-use crate::format::percent;
 use crate::headline::{self, Headline};
 use crate::layout::Run;
 use crate::order::grouped;
 use crate::sections::{self, Block, Document};
 use crate::table::{Cell, Table};
+use guard::visible;
 use journal::record::in_brief;
-use stats::{CellResult, LARGE_SPREAD_PERCENT, Reason, Status};
+use stats::Reason;
 use std::collections::BTreeSet;
 use units::human::counted;
 
 /// Lines of the whole; a screen or two.
 const LINES_MAX: usize = 76;
-/// Lines for the devices' answers; those of the others are in the documents.
-const ANSWER_LINES: usize = 24;
+/// Lines for the answer, the findings and the devices' figures; the documents have all devices.
+const ANSWER_LINES: usize = 32;
 /// Facts in the answer of one device.
 const FACTS_MAX: usize = 4;
 /// Lines for what makes the figures doubtful.
@@ -27,6 +27,11 @@ const REASONS_MAX: usize = 5;
 const REASON_LINES: usize = 2;
 /// Lines of a table without its rows: an empty one, caption, note, heading, rule.
 const TABLE_LINES: usize = 5;
+/// How a ranking's caption begins, and the most rows of one that is never cut.
+const RANKING: &str = "Ranking";
+const RANKED_MAX: usize = 12;
+/// Lines of a legend below a table.
+const LEGEND_LINES: usize = 3;
 /// Fewest rows of a table that is printed.
 const ROWS_LEAST: usize = 2;
 
@@ -38,7 +43,7 @@ pub(crate) fn write(
     color: bool,
 ) -> String {
     let mut page = Page::new(width, color);
-    page.line(&page.style.bold(run.title()));
+    page.line(&page.style.bold(&visible(run.title())));
     page.wrapped("", "", &headline::soundness(run), Style::plain);
     page.line("");
     answers(&mut page, run);
@@ -64,8 +69,19 @@ pub(crate) fn write(
 fn answers(page: &mut Page, run: &Run<'_>) {
     let found = headline::headlines(run);
     let begin = page.lines();
+    if let Some(answer) = headline::answer(run, &found) {
+        page.wrapped("", "", &answer, Style::plain);
+        page.line("");
+    }
+    let findings = headline::findings(run);
+    for finding in &findings {
+        page.wrapped("- ", "  ", finding, Style::plain);
+    }
+    if !findings.is_empty() {
+        page.line("");
+    }
     for (index, device) in found.iter().enumerate() {
-        let sentence = format!("{}: {}", device.device, answer(run, device));
+        let sentence = format!("{}: {}", device.device, answer(device));
         let mut own = page.empty();
         own.wrapped("", "  ", &sentence, Style::plain);
         let left = found.len() - index;
@@ -77,7 +93,7 @@ fn answers(page: &mut Page, run: &Run<'_>) {
     }
 }
 
-fn answer(run: &Run<'_>, device: &Headline) -> String {
+fn answer(device: &Headline) -> String {
     if let Some(why) = &device.without {
         return why.clone();
     }
@@ -89,39 +105,10 @@ fn answer(run: &Run<'_>, device: &Headline) -> String {
         })
         .collect();
     let mut text = facts.join("; ");
-    let doubt = doubt(run, device);
-    if !doubt.is_empty() {
-        text.push_str(&format!(". Doubtful: {doubt}"));
+    if !device.doubt.is_empty() {
+        text.push_str(&format!(". {}", device.doubt));
     }
     text + "."
-}
-
-/// What speaks against the figures of one device: cells without one, and repeats that scatter.
-fn doubt(run: &Run<'_>, device: &Headline) -> String {
-    let own = || {
-        let cells = run.results.cells.iter();
-        cells.filter(|cell| run.label(&cell.dut) == device.device)
-    };
-    let mut parts = Vec::new();
-    let without = own().filter(|cell| {
-        matches!(
-            cell.status,
-            Status::Invalid | Status::Failed | Status::NotRun
-        )
-    });
-    let without = without.count();
-    if without > 0 {
-        parts.push(format!(
-            "no figure in {without} of {}",
-            counted(own().count(), "cell")
-        ));
-    }
-    let spread = |cell: &CellResult| cell.spread_percent();
-    let widest = own().filter_map(spread).fold(0.0, f64::max);
-    if widest > LARGE_SPREAD_PERCENT {
-        parts.push(format!("repeats differ by up to {}", percent(widest)));
-    }
-    parts.join(", ")
 }
 
 /// What changes a conclusion, before any table.
@@ -216,8 +203,15 @@ fn tables(page: &mut Page, run: &Run<'_>, room: usize) -> bool {
     let mut left = room;
     let count = answers.len();
     for (index, tables) in answers.iter().enumerate() {
-        let rows = (left / (count - index)).saturating_sub(TABLE_LINES);
         let table = &tables[0];
+        let rows = (left / (count - index)).saturating_sub(TABLE_LINES);
+        // A ranking without its last rows is none.
+        let rows = match table.caption.starts_with(RANKING) && table.rows.len() <= RANKED_MAX {
+            true => {
+                rows.max((table.rows.len() + LEGEND_LINES).min(left.saturating_sub(TABLE_LINES)))
+            }
+            false => rows,
+        };
         is_whole &= tables.len() == 1;
         if rows < ROWS_LEAST.min(table.rows.len()) {
             is_whole = false;
@@ -239,10 +233,13 @@ fn foot(run: &Run<'_>, files: Option<Folders<'_>>, width: usize, color: bool) ->
         let report = folders.documents.join(crate::HTML_NAME);
         page.line(&format!(
             "Report  {}",
-            super::terminal::visible(&report.display().to_string())
+            visible(&report.display().to_string())
         ));
-        let run = super::terminal::visible(&folders.run.display().to_string());
-        page.line(&format!("All     cipherbench report {run} --full"));
+        let run = folders.run.display().to_string();
+        page.line(&format!(
+            "All     cipherbench report {} --full",
+            visible(&run)
+        ));
     }
     page
 }

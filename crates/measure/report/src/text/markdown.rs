@@ -7,6 +7,7 @@ use crate::prose::Paragraph;
 use crate::rich::{Span, spans};
 use crate::sections::{self, Block, Document};
 use crate::table::{Cell, Kind, Table};
+use guard::{visible, visible_lines};
 use units::human::in_markdown;
 
 /// Writes the whole document.
@@ -27,7 +28,8 @@ pub(crate) fn write(run: &Run<'_>) -> String {
         "\nMade by:\n\n{}",
         code_block(&super::command(run))
     ));
-    page
+    // Markdown is often read on a terminal.
+    visible_lines(&page).into_owned()
 }
 
 fn head(page: &mut String, run: &Run<'_>) {
@@ -37,6 +39,10 @@ fn head(page: &mut String, run: &Run<'_>) {
         in_markdown(&super::provenance(run)),
         headline::soundness(run)
     ));
+    let headlines = headline::headlines(run);
+    if let Some(answer) = headline::answer(run, &headlines) {
+        page.push_str(&format!("\n{}\n", in_markdown(&answer)));
+    }
     let findings = headline::findings(run);
     if !findings.is_empty() {
         page.push('\n');
@@ -44,7 +50,7 @@ fn head(page: &mut String, run: &Run<'_>) {
     for finding in findings {
         page.push_str(&format!("- {}\n", in_markdown(&finding)));
     }
-    for found in headline::headlines(run) {
+    for found in headlines {
         page.push_str(&format!("\n**{}**\n\n", in_markdown(&found.device)));
         for fact in &found.facts {
             let figure = in_markdown(&format!("{} {}", fact.figure, fact.unit));
@@ -61,6 +67,9 @@ fn head(page: &mut String, run: &Run<'_>) {
         }
         if let Some(why) = &found.without {
             page.push_str(&format!("{}\n", rich(why)));
+        }
+        if !found.doubt.is_empty() {
+            page.push_str(&format!("\n{}.\n", in_markdown(&found.doubt)));
         }
     }
 }
@@ -138,7 +147,7 @@ fn table(page: &mut String, table: &Table) {
         row(page, found.cells.iter().map(cell));
     }
     if let Some(footnote) = table.footnote() {
-        page.push_str(&format!("\n{}\n", in_markdown(footnote)));
+        page.push_str(&format!("\n{}\n", in_markdown(&footnote)));
     }
 }
 
@@ -151,7 +160,10 @@ fn cell(cell: &Cell) -> String {
     match cell.kind {
         Kind::Repeated => String::new(),
         Kind::Reason | Kind::Word => format!("*{}*", rich(&cell.whole())),
-        Kind::File => format!("[{}]({})", in_markdown(&cell.text), cell.text),
+        Kind::File => match cell.link() {
+            Some(link) => format!("[{}]({link})", in_markdown(&cell.text)),
+            None => in_markdown(&cell.text),
+        },
         Kind::Plain => rich(&cell.text),
         Kind::Label | Kind::Term | Kind::Derived | Kind::Missing => in_markdown(&cell.text),
     }
@@ -168,8 +180,10 @@ fn rich(text: &str) -> String {
     parts.collect()
 }
 
-/// Inline code; its fence is longer than any run of backticks in it.
+/// Inline code; its fence is longer than any run of backticks in it. A line feed in it is not: code
+/// ends at an empty line, and a line may begin a heading.
 fn code(text: &str) -> String {
+    let text = &*visible(text);
     let fence = "`".repeat(longest_run(text) + 1);
     let space = if text.starts_with('`') || text.ends_with('`') {
         " "
@@ -200,6 +214,10 @@ mod tests {
             r"a\|b &lt;script&gt;\*x\*\_y\_"
         );
         assert_eq!(code("a`b"), "``a`b``");
+        assert_eq!(
+            code("a\n\n<img src=x>\n# b"),
+            "`a\u{fffd}\u{fffd}<img src=x>\u{fffd}# b`"
+        );
         assert_eq!(code("`"), "`` ` ``");
         assert_eq!(code_block("```\nx"), "````sh\n```\nx\n````\n");
     }

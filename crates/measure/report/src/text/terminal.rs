@@ -6,6 +6,7 @@ use crate::headline;
 use crate::layout::Run;
 use crate::sections::{self, Block, Document};
 use crate::table::{Cell, Kind, Table};
+use guard::visible;
 use unicode_width::UnicodeWidthStr;
 
 /// Between columns.
@@ -51,7 +52,15 @@ fn head(page: &mut Page, run: &Run<'_>) {
     page.line(&page.style.bold(&visible(run.title())));
     page.wrapped("", "", &super::provenance(run), Style::dim);
     page.wrapped("", "", &headline::soundness(run), Style::plain);
-    for found in headline::headlines(run) {
+    let headlines = headline::headlines(run);
+    if let Some(answer) = headline::answer(run, &headlines) {
+        page.line("");
+        page.wrapped("", "", &answer, Style::plain);
+    }
+    for finding in headline::findings(run) {
+        page.wrapped("- ", "  ", &finding, Style::plain);
+    }
+    for found in headlines {
         page.line("");
         page.line(&page.style.bold(&visible(&found.device)));
         if let Some(why) = &found.without {
@@ -60,13 +69,16 @@ fn head(page: &mut Page, run: &Run<'_>) {
         let label = found
             .facts
             .iter()
-            .map(|fact| fact.label.width())
+            .map(|fact| visible(&fact.label).width())
             .max()
             .unwrap_or(0);
         for fact in &found.facts {
-            let first = format!("  {:label$}  ", fact.label);
+            let first = format!("  {:label$}  ", visible(&fact.label));
             let indent = " ".repeat(first.width());
             page.wrapped(&first, &indent, &fact.sentence(), Style::plain);
+        }
+        if !found.doubt.is_empty() {
+            page.wrapped("  ", "  ", &found.doubt, Style::plain);
         }
     }
 }
@@ -106,14 +118,6 @@ fn foot(page: &mut Page, run: &Run<'_>, files: Option<Folders<'_>>) {
         }
     }
     page.line(&format!("Command  {}", visible(&super::command(run))));
-}
-
-/// Text for one terminal line: control characters, which could move the cursor or worse, are shown
-/// as `�`.
-pub(super) fn visible(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
 }
 
 /// Colours, or none.
@@ -254,14 +258,16 @@ impl Page {
 
     fn footnote(&mut self, table: &Table) {
         if let Some(footnote) = table.footnote() {
-            self.wrapped("", "", footnote, Style::dim);
+            self.wrapped("", "", &footnote, Style::dim);
         }
     }
 
     /// A table in few lines: what all its cells share, the columns that fit, and `rows` lines of
     /// rows. Returns whether that is the whole table.
     pub(super) fn short_table(&mut self, table: &Table, rows: usize) -> bool {
-        let rows = rows - usize::from(table.footnote().is_some() && rows > 1);
+        let legend = table.footnote();
+        let legend = legend.map_or(0, |legend| wrap(&legend, self.width).len());
+        let rows = rows.saturating_sub(legend).max(1);
         self.line("");
         self.line(&self.style.bold(&visible(&table.caption)));
         // The rest of the note says how to read the columns.

@@ -1,9 +1,9 @@
 //! Captures: linked, with their protocols and lengths, and warned of.
 
 use crate::fixture;
-use campaign::plan::CapturePoint;
 use journal::Journal;
 use journal::record::{CaptureContents, Captured, LengthCount, Outcome, ProtocolCount};
+use plan::CapturePoint;
 use scraper::{Html, Selector};
 use stats::WarningKind;
 

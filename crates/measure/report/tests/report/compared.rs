@@ -3,8 +3,8 @@
 use crate::fixture;
 use crate::html::{parse, select, text};
 use crate::machine::{json, rows};
-use campaign::plan::Adapter;
 use journal::Journal;
+use plan::Adapter;
 use std::collections::BTreeSet;
 
 const LINE: Option<u64> = Some(10_000_000_000);

@@ -89,11 +89,14 @@ fn the_summary_has_what_each_device_came_to() {
     for words in [
         "5 of 9",
         "algorithms pass",
-        "× cpu at best",
+        "4.40 kop/s, modelled",
+        "1.00 × cpu, no difference shown",
         "without a failure",
     ] {
         assert!(summary.contains(words), "{words}: {summary}");
     }
+    // The times of a model are no measured side of a ratio.
+    assert!(!summary.contains("× cpu at best"), "{summary}");
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn each_section_has_its_charts_and_is_in_the_contents() {
     let (_, page) = parse(&fixture::disturbed());
     for (section, charts) in [
         ("rekeys", 1),
-        ("failover", 4),
+        ("failover", 6),
         ("reset", 2),
         ("setup", 2),
         ("hostile", 2),

@@ -2,13 +2,13 @@
 //! fixed seed.
 
 use campaign::HostFacts;
-use campaign::plan::{
+use journal::record::*;
+use journal::{Journal, Record};
+use plan::{
     Adapter, Addresses, Cell, Coordinate, DataPath, Dut, Encryptor, IkeAuth, LabPlan, Measurement,
     Mode, OpenVpn, Plan, Stations, StrongSwan, Tool, TransferDirection, WireGuard,
     WireGuardProgram,
 };
-use journal::record::*;
-use journal::{Journal, Record};
 use std::path::Path;
 use wire::Suite;
 
@@ -423,7 +423,7 @@ fn plan(name: &str, cells: Vec<Cell>, repeats: u32) -> Plan {
         },
         repeats,
         cells,
-        order: campaign::plan::Order::File,
+        order: plan::Order::File,
         claims: Vec::new(),
         published: Vec::new(),
         capture: None,

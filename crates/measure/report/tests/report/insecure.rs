@@ -1,8 +1,8 @@
 //! No document prints the name of an insecure device without saying that it is insecure.
 
 use crate::fixture;
-use campaign::plan::Adapter;
 use journal::Journal;
+use plan::Adapter;
 use scraper::Html;
 use wire::Suite;
 

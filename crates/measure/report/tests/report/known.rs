@@ -2,11 +2,9 @@
 
 use crate::fixture;
 use crate::machine::rows;
-use campaign::plan::{
-    Published, PublishedAt, PublishedUnit, RateBasis, RateDirection, RateKind, RateLayer,
-};
 use journal::Journal;
 use journal::record::*;
+use plan::{Published, PublishedAt, PublishedUnit, RateBasis, RateDirection, RateKind, RateLayer};
 use serde_json::{Value, json};
 
 /// A published figure of TCP, which these cells measure.

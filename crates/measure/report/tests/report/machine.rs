@@ -144,7 +144,7 @@ fn a_cell_without_a_figure_has_null_in_its_place() {
         .iter()
         .filter(|cell| cell["status"] == "invalid" || cell["status"] == "failed")
         .collect();
-    assert_eq!(without.len(), 2);
+    assert_eq!(without.len(), 1);
     for cell in without {
         assert!(cell["bulk"].is_null() && cell["cpu"].is_null());
         assert!(!cell["reasons"].as_array().unwrap().is_empty());

@@ -8,9 +8,12 @@
 //! git diff crates/measure/report/tests/golden docs/schema
 //! ```
 
+mod answer;
+mod attack;
 mod captures;
 mod charts;
 mod compared;
+mod coordinates;
 mod cycles;
 mod damaged;
 mod device;
@@ -21,6 +24,7 @@ mod frames;
 mod golden;
 mod html;
 mod insecure;
+mod kinds;
 mod known;
 mod layout;
 mod machine;

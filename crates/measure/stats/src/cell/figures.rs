@@ -10,8 +10,8 @@ use crate::http::{HttpFigures, HttpLimit};
 use crate::latency::LatencyResult;
 use crate::verdict::Verdict;
 use crate::video::VideoFigures;
-use campaign::plan::{Adapter, Cell, Measurement};
 use journal::record::{Figures, Measured};
+use plan::{Adapter, Cell, Measurement};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 

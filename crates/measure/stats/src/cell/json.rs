@@ -7,7 +7,7 @@ use crate::frames::{
     RecoveryResult, RekeyResult, ResetResult, ServiceResult, SetupResult, SoakResult,
     ThroughputResult,
 };
-use campaign::plan::Stations;
+use plan::Stations;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 

@@ -64,6 +64,8 @@ pub struct DeviceCurve {
     pub devices: u32,
     /// Whether it is the CPU itself.
     pub is_cpu: bool,
+    /// Whether its times are those of a model: configured, not measured on hardware.
+    pub is_model: bool,
     /// In rising order.
     pub points: Vec<DevicePointResult>,
     /// Number with the highest figure; `null` without a figure.

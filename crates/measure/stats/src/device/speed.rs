@@ -4,6 +4,7 @@ use super::{DeviceTestInfo, Repeats};
 use crate::bulk::{estimate, per_second, ratio};
 use crate::estimate::Estimate;
 use journal::record::{CpuReference, DeviceSpeed, Proof, SpeedTrial};
+use operation::Operation;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -44,11 +45,17 @@ pub struct DeviceSpeedResult {
     /// Results checked against the CPU, over all repeats: selected at random from the measured time
     /// and from right after it.
     pub checked: u64,
-    /// Probability to find a device of whose results 1 in 1000 is wrong: the minimum of devices and
+    /// Probability to find a device of whose results 1 in 1000 is wrong, and, where results are
+    /// verdicts, one that accepts 1 in 1000 invalid inputs: the minimum of both, of devices and of
     /// repeats; `null` in older journals.
     pub found_one_in_1000: Option<f64>,
-    /// Of those, wrong.
+    /// Wrong ones of these results, and invalid inputs that were accepted.
     pub wrong: u64,
+    /// Invalid inputs that were offered, over all repeats; `null` where the operation gives no
+    /// verdict, and in older journals.
+    pub invalid_offered: Option<u64>,
+    /// Of those, accepted.
+    pub invalid_accepted: Option<u64>,
     /// CPU time of our own engines for one such operation, measured just before; `null` if they do
     /// not offer it, or the device is not declared to take work off the CPU.
     pub reference_cpu_ns_per_operation: Option<Estimate>,
@@ -84,6 +91,10 @@ impl DeviceSpeedResult {
         };
         let over_all = |of: fn(&DeviceSpeed) -> u64| -> u64 {
             trials.iter().map(|(_, trial)| sum(trial, of)).sum()
+        };
+        let over_all_known = |of: fn(&DeviceSpeed) -> Option<u64>| -> Option<u64> {
+            let devices = trials.iter().flat_map(|(_, trial)| &trial.devices);
+            devices.map(of).sum()
         };
         let rate = |of: fn(&DeviceSpeed) -> u64| {
             estimate(&trials, move |trial| {
@@ -130,8 +141,10 @@ impl DeviceSpeedResult {
                 .reduce(f64::max),
             failed: over_all(|one| one.failed),
             checked: over_all(|one| one.checked),
-            found_one_in_1000: found_one_in_1000(&trials),
-            wrong: over_all(|one| one.wrong),
+            found_one_in_1000: found_one_in_1000(&trials, gives_verdict(info)),
+            wrong: over_all(|one| one.wrong + one.accepted.unwrap_or(0)),
+            invalid_offered: over_all_known(|one| one.invalid),
+            invalid_accepted: over_all_known(|one| one.accepted),
             cpu_ratio: reference
                 .as_ref()
                 .filter(|reference| reference.mean > 0.0)
@@ -149,10 +162,22 @@ impl DeviceSpeedResult {
     }
 }
 
-/// The least power of a device's sample; `None` where one of them lacks it.
-fn found_one_in_1000(trials: &[(u32, &SpeedTrial)]) -> Option<f64> {
+fn gives_verdict(info: &DeviceTestInfo) -> bool {
+    let operation = info.operation.as_deref().map(Operation::parse);
+    operation.is_some_and(|operation| operation.is_ok_and(Operation::gives_verdict))
+}
+
+/// The least power of a device's samples; `None` where one of them lacks it.
+fn found_one_in_1000(trials: &[(u32, &SpeedTrial)], gives_verdict: bool) -> Option<f64> {
     let devices = trials.iter().flat_map(|(_, trial)| &trial.devices);
-    let powers: Option<Vec<u32>> = devices.map(|one| one.power_ppm).collect();
+    let power = |one: &DeviceSpeed| {
+        if gives_verdict {
+            Some(one.power_ppm?.min(one.acceptance_power_ppm?))
+        } else {
+            one.power_ppm
+        }
+    };
+    let powers: Option<Vec<u32>> = devices.map(power).collect();
     Some(f64::from(powers?.into_iter().min()?) / 1e6)
 }
 

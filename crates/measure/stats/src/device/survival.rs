@@ -46,6 +46,8 @@ pub struct Survival {
     /// The curve: it starts at 1, falls at each of these times, and is constant between them and
     /// until `longest_ns`.
     pub steps: Vec<SurvivalStep>,
+    /// Steps between these that were left out, of a curve with more than 400.
+    pub steps_left_out: u32,
     /// Time at which the curve reaches one half or less; `null` if it stays above: the median
     /// exceeds the observed time.
     pub median_ns: Option<u64>,
@@ -83,16 +85,20 @@ impl Survival {
             .fold(0_u64, |sum, life| sum.saturating_add(life.ns));
         let failures = lives.iter().filter(|life| life.failed).count();
         let steps = steps(&lives);
+        let all = steps.len();
         let median_ns = steps.iter().find(|step| step.survives <= 0.5 + ROUNDING);
+        let median_ns = median_ns.map(|step| step.at_ns);
+        let steps = thinned(steps);
         Some(Self {
             lives: count(lives.len()),
             failures: count(failures),
             total_ns,
             longest_ns,
-            median_ns: median_ns.map(|step| step.at_ns),
+            median_ns,
             mean_between_failures_ns: (failures > 0).then(|| total_ns as f64 / failures as f64),
             mean_between_failures_low_ns: total_ns as f64 / failures_most(failures),
-            steps: thinned(steps),
+            steps_left_out: count(all - steps.len()),
+            steps,
         })
     }
 

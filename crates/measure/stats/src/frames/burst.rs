@@ -2,8 +2,8 @@
 
 use super::{LossAccount, Repeats};
 use crate::estimate::{Estimate, Sample};
-use campaign::plan::BackToBack;
 use journal::record::{FrameResult, RecoveryTrial};
+use plan::BackToBack;
 use schemars::JsonSchema;
 use serde::Serialize;
 

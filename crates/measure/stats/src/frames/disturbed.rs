@@ -27,8 +27,8 @@ use super::loads::{self, LoadResult};
 use super::rates::Lengths;
 use crate::bulk::ratio;
 use crate::estimate::{Estimate, Sample};
-use campaign::plan::{Event, Traffic};
 use journal::record::{Disturbance, DutEvent, FrameTrial, LatencyTrial};
+use plan::{Event, Traffic};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -5,8 +5,8 @@ use super::loss::{DirectionLoss, LossAccount};
 use super::rates::{LayerRates, Lengths};
 use crate::bulk::{per_second, ratio};
 use crate::estimate::{Estimate, Sample};
-use campaign::plan::LossCurve;
 use journal::record::{FrameResult, FrameTrial};
+use plan::LossCurve;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -43,6 +43,39 @@ fn own_first(found: &FrameResult) -> impl Iterator<Item = &FrameTrial> {
         .evidence_trial
         .filter(|_| found.evidence_trial != found.flood_trial);
     own(found).chain(evidence.and_then(|place| found.trials.get(place)))
+}
+
+/// Forwarding rate of one repeat in one direction, in frames/s, and the share of its frames that
+/// was lost, in per cent: at the load with the highest rate, as the mean of its trials. A trial
+/// that is not the procedure's own counts only where there is no other. `None` if nothing was sent.
+#[must_use]
+pub fn fastest_load(found: &FrameResult) -> Option<(f64, f64)> {
+    let mut loads: BTreeMap<u64, Vec<&FrameTrial>> = BTreeMap::new();
+    for trial in own(found) {
+        loads.entry(trial.load).or_default().push(trial);
+    }
+    if loads.is_empty() {
+        let last = found.trials.last()?;
+        loads.insert(last.load, vec![last]);
+    }
+    let of_load = |trials: Vec<&FrameTrial>| {
+        let directions = |trial: &FrameTrial| trial.directions.len().max(1) as f64;
+        let rates = trials
+            .iter()
+            .map(|trial| per_direction(trial, trial.received, directions(trial)));
+        let sum: f64 = rates.sum::<Option<f64>>()?;
+        let all = |count: fn(&FrameTrial) -> u64| trials.iter().map(|trial| count(trial)).sum();
+        let lost = ratio(all(FrameTrial::lost), all(|trial| trial.sent))?;
+        Some((sum / trials.len() as f64, 100.0 * lost))
+    };
+    let loads = loads.into_values().filter_map(of_load);
+    loads.max_by(|one, other| one.0.total_cmp(&other.0))
+}
+
+/// Frames of a trial per second in one of its directions.
+pub(super) fn per_direction(trial: &FrameTrial, frames: u64, directions: f64) -> Option<f64> {
+    let all = per_second(frames, trial.elapsed_ns.max(trial.duration_ns))?;
+    Some(all / directions)
 }
 
 /// The trials of the procedure itself.
@@ -133,10 +166,8 @@ pub(super) fn result(
         Estimate::of(samples.collect::<Option<Vec<_>>>()?)
     };
     let rate = |count: fn(&FrameTrial) -> u64| {
-        let per_direction = |trial: &FrameTrial| {
-            let all = per_second(count(trial), trial.elapsed_ns.max(trial.duration_ns))?;
-            Some(all / lengths.directions_of(trial))
-        };
+        let per_direction =
+            |trial: &FrameTrial| per_direction(trial, count(trial), lengths.directions_of(trial));
         Some(lengths.rates(estimate(&per_direction)?))
     };
     let ppm = |count: fn(&FrameTrial) -> u64| {

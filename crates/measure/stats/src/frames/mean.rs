@@ -3,8 +3,8 @@
 
 use crate::cell::CellResult;
 use crate::verdict::Limit;
-use campaign::plan::{Axis, Cell, FrameTest, Measurement, Procedure};
 use journal::Journal;
+use plan::{Axis, Cell, FrameTest, Measurement, Procedure};
 use schemars::JsonSchema;
 use serde::Serialize;
 use wire::mix::FrameMix;

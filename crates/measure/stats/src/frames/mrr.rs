@@ -3,7 +3,6 @@
 use super::Repeats;
 use super::loads::{self, LoadResult};
 use super::rates::Lengths;
-use crate::bulk::per_second;
 use journal::record::FrameTrial;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -31,10 +30,8 @@ impl MrrResult {
             .flat_map(|(repeat, found)| loads::own(found).map(|trial| (*repeat, trial)))
             .collect();
         let load = loads::result(lengths, None, &trials)?;
-        let rate = |trial: &FrameTrial| {
-            let time_ns = trial.elapsed_ns.max(trial.duration_ns);
-            Some(per_second(trial.received, time_ns)? / lengths.directions as f64)
-        };
+        let directions = lengths.directions as f64;
+        let rate = |trial| loads::per_direction(trial, trial.received, directions);
         let rates = trials.iter().map(|(_, trial)| rate(trial));
         let rates: Vec<f64> = rates.collect::<Option<Vec<_>>>()?;
         let mean = rates.iter().sum::<f64>() / rates.len() as f64;

@@ -9,10 +9,10 @@ use crate::estimate::Estimate;
 use crate::overhead::Packets;
 use crate::significance::Level;
 use crate::verdict::{Bounded, Link, Question, Rig, Unit, Verdict, judge};
-use campaign::plan::{
+use journal::Journal;
+use plan::{
     Adapter, Carrier, Cell, Direction, Encryptor, Form, FrameTest, Measurement, Plan, Role,
 };
-use journal::Journal;
 use wire::Suite;
 
 /// Gives each frame-test cell with a figure its verdict, and bursts their corrected buffer time.
@@ -53,9 +53,7 @@ fn question<'a>(
     // carries.
     if matches!(
         test.procedure,
-        campaign::plan::Procedure::Disturbed(_)
-            | campaign::plan::Procedure::Service(_)
-            | campaign::plan::Procedure::Soak(_)
+        plan::Procedure::Disturbed(_) | plan::Procedure::Service(_) | plan::Procedure::Soak(_)
     ) {
         return None;
     }
@@ -135,9 +133,9 @@ fn of_procedure<'a>(test: &FrameTest, frames: &'a FrameFigures) -> Question<'a> 
     };
     let lossy = highest.account.received < highest.account.intended;
     let given = match &test.procedure {
-        campaign::plan::Procedure::Load(load) => load.frames_per_s,
-        campaign::plan::Procedure::Mrr(mrr) => mrr.max_load,
-        campaign::plan::Procedure::LossCurve(curve) => curve.max_load,
+        plan::Procedure::Load(load) => load.frames_per_s,
+        plan::Procedure::Mrr(mrr) => mrr.max_load,
+        plan::Procedure::LossCurve(curve) => curve.max_load,
         _ => None,
     };
     let rate = &fastest.forwarded.frames_per_s;
@@ -174,7 +172,7 @@ fn bounded(by: &[String]) -> Bounded {
 fn fuller_link(plan: &Plan, cell: &Cell, test: &FrameTest, frames_per_s: f64) -> Option<Link> {
     let link_bps = plan.lab.link_bps?;
     // A burst's length is not a rate.
-    if matches!(test.procedure, campaign::plan::Procedure::BackToBack(_)) {
+    if matches!(test.procedure, plan::Procedure::BackToBack(_)) {
         return None;
     }
     let (side, bits) = match cell.dut.adapter.profile().role {

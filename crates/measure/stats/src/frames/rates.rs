@@ -1,8 +1,8 @@
 //! One frame rate, converted to the bit rate of each layer.
 
 use crate::estimate::Estimate;
-use campaign::plan::Traffic;
 use journal::record::FrameTrial;
+use plan::Traffic;
 use schemars::JsonSchema;
 use serde::Serialize;
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES, PREAMBLE_AND_GAP_BYTES};

@@ -5,8 +5,8 @@ use super::loads::{self, LoadResult};
 use super::rates::Lengths;
 use crate::bulk::per_second;
 use crate::estimate::{Estimate, Sample};
-use campaign::plan::{ServiceStep, ServiceTest};
 use journal::record::{FrameTrial, LatencyTrial, ServiceTrial};
+use plan::{ServiceStep, ServiceTest};
 use schemars::JsonSchema;
 use serde::Serialize;
 use units::human::{duration_ns, frame_rate};
@@ -186,8 +186,8 @@ fn variation(latency: &LatencyTrial) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use campaign::plan::{Direction, IpVersion, Ports, Traffic};
     use journal::record::{DelayVariation, FrameFound, FrameResult, LatencyBucket, Pdv};
+    use plan::{Direction, IpVersion, Ports, Traffic};
     use wire::mix::{Contents, FrameMix, TestFrames};
 
     fn plan() -> ServiceTest {

@@ -12,11 +12,11 @@ use super::loss::LossAccount;
 use super::rates::Lengths;
 use crate::bulk::ratio;
 use crate::drift::{Drift, DriftJudgement, Point};
-use campaign::plan::Soak;
 use journal::record::{
     DevicePoint, FrameResult, FrameTrial, LatencyBucket, LatencyTrial, SoakPoint, SoakProbe,
     SoakSegment,
 };
+use plan::Soak;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;

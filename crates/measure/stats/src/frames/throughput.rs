@@ -4,10 +4,10 @@ use super::Repeats;
 use super::loss::LossAccount;
 use super::rates::{LayerRates, Lengths};
 use crate::estimate::{Estimate, Sample};
-use campaign::plan::{Criteria, Goal, ThroughputSearch};
 use journal::record::{
     FrameResult, FrameTrial, GoalBounds, GoalOutcome, SearchEnd, ThroughputFound,
 };
+use plan::{Criteria, Goal, ThroughputSearch};
 use schemars::JsonSchema;
 use serde::Serialize;
 use units::human::frame_rate;

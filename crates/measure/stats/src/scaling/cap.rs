@@ -2,9 +2,9 @@
 
 use super::point::{ScalingAxis, ScalingPoint};
 use super::shape::Shape;
-use campaign::plan::Cell;
 use journal::Journal;
 use journal::record::{Measured, Outcome};
+use plan::Cell;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -4,7 +4,7 @@
 //! them. Workers and tunnels of a device are in its settings instead.
 
 use super::point::ScalingAxis;
-use campaign::plan::{Adapter, Axis, Cell, Measurement, Plan, Procedure, ScaledSetting, Value};
+use plan::{Adapter, Axis, Cell, Measurement, Plan, Procedure, ScaledSetting, Value};
 
 /// Cells in rising order of their number.
 pub(super) struct Series<'a> {

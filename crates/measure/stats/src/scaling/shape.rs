@@ -8,6 +8,9 @@ pub const GAIN_MIN_PERCENT: f64 = 2.0;
 /// A curve is flat, or holds, only if its repeats exclude a larger change, in per cent.
 pub const FLAT_MAX_PERCENT: f64 = 10.0;
 
+/// A larger change that the repeats leave possible is not stated as a number, in per cent.
+const OPEN_MAX_PERCENT: f64 = 1000.0;
+
 /// A number with its figure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Point<'e> {
@@ -58,11 +61,13 @@ impl Top {
     }
 }
 
-/// `up to 12 %`; of single repeats, any amount.
+/// `up to 12 %`; where the repeats exclude nothing, any amount: of single repeats, and of two or
+/// three that differ, whose interval has no meaning as a number.
 pub(super) fn up_to(open_percent: f64) -> String {
-    match open_percent.is_finite() {
-        true => format!("up to {open_percent:.0} %"),
-        false => "any amount".to_owned(),
+    if open_percent <= OPEN_MAX_PERCENT {
+        format!("up to {open_percent:.0} %")
+    } else {
+        "any amount".to_owned()
     }
 }
 

@@ -194,6 +194,29 @@ fn without_one_the_smallest_number_is_the_base() {
     assert!((last.efficiency.unwrap().ratio - 1.0).abs() < 1e-9);
 }
 
+/// Before, `up to 97164438590491920 % more is possible`.
+#[test]
+fn a_gain_that_the_repeats_do_not_limit_has_no_number() {
+    let points = [(1, [1.0, 1.3]), (2, [1.5, 1.1]), (4, [1.0, 1.6])];
+    let points = points.map(|(n, figures)| point(n, &figures, None));
+    let found = analysed(ScalingAxis::Workers, points.to_vec());
+    assert_eq!(
+        found.verdict,
+        "no certain gain past 1 worker: any amount more is possible"
+    );
+    let texts = [12.4, 1000.0, 1000.1, 9.7e16, f64::INFINITY].map(shape::up_to);
+    assert_eq!(
+        texts,
+        [
+            "up to 12 %",
+            "up to 1000 %",
+            "any amount",
+            "any amount",
+            "any amount"
+        ]
+    );
+}
+
 #[test]
 fn single_repeats_show_no_stop_and_no_cap() {
     let points = [1, 2, 4].map(|n| point(n, &[1.0], Some(8.0)));

@@ -73,8 +73,8 @@ fn wrong_results(cells: &[CellResult]) -> Option<Warning> {
             ),
             (
                 usize::try_from(speed).unwrap_or(usize::MAX),
-                "wrong result of a speed trial",
-                "wrong results of speed trials",
+                "wrong result or accepted invalid input of a speed trial",
+                "wrong results or accepted invalid inputs of speed trials",
             ),
         ];
         let parts: Vec<String> = parts
@@ -224,14 +224,15 @@ fn few_checked(cells: &[CellResult]) -> Option<Warning> {
         |cells| {
             let least = cells.iter().filter_map(|cell| found(cell));
             format!(
-                "In {} too few results were checked: a device with 1 wrong result in 1000 would have been found with a \
-                 probability of {:.1} % only, and {:.0} % are required.",
+                "In {} too few results were checked: a device with 1 wrong result in 1000, or with 1 of 1000 invalid \
+                 inputs accepted, would have been found with a probability of {:.1} % only, and {:.0} % are required.",
                 counted(cells.len(), "cell"),
                 100.0 * least.fold(1.0, f64::min),
                 100.0 * FOUND_MIN
             )
         },
-        "Verifying took too long on this CPU: use fewer parallel programs, or a fatigue trial, which checks each result.",
+        "The device is slow, or verifying took too long on this CPU: raise `duration`, use fewer parallel programs, or a \
+         fatigue trial, which checks each result.",
     )
 }
 

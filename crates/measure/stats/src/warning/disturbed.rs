@@ -65,6 +65,37 @@ pub(super) fn hostile_delivered(journal: &Journal, cells: &[CellResult]) -> Opti
     )
 }
 
+/// Traffic in clear after a crash.
+pub(super) fn fails_open(cells: &[CellResult]) -> Option<Warning> {
+    let leaked = |found: &DisturbanceResult| {
+        let failover = found.failover();
+        failover.and_then(|found| found.clear_frames).unwrap_or(0)
+    };
+    about(
+        WarningKind::FailsOpen,
+        with(cells, |found| leaked(found) > 0),
+        |cells| {
+            let each: Vec<String> = cells
+                .iter()
+                .map(|cell| {
+                    let frames = of(cell).map_or(0, leaked);
+                    format!(
+                        "`{}` ({} in clear)",
+                        cell.dut,
+                        counted(frames as usize, "frame")
+                    )
+                })
+                .collect();
+            format!(
+                "When the encryptor died, the gateway sent the stations' traffic in clear by another route: {}.",
+                each.join(", ")
+            )
+        },
+        "Where gateways have a default route, add a rule that drops what does not leave through the tunnel, and \
+         that stays when the encryptor ends.",
+    )
+}
+
 fn events(cell: &CellResult) -> &[EventPlace] {
     of(cell).map_or(&[], DisturbanceResult::not_recovered)
 }

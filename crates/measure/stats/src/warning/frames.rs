@@ -4,9 +4,9 @@ use super::{Warning, WarningKind, about, counted, warning};
 use crate::cell::CellResult;
 use crate::frames::{FrameFigures, LossAccount};
 use crate::verdict::{Limit, TESTER_LIMITED_RATIO};
-use campaign::plan::{Event, Measurement, Procedure, ThroughputSearch};
 use journal::Journal;
 use journal::record::{FrameTrial, Outcome, TrialRecord};
+use plan::{Event, Measurement, Procedure, ThroughputSearch};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn with(cells: &[CellResult], found: impl Fn(&FrameFigures) -> bool) -> Vec<&CellResult> {

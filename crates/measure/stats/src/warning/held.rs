@@ -2,8 +2,8 @@
 
 use super::{Warning, WarningKind, counted, warning};
 use crate::cell::CellResult;
-use campaign::plan::{Measurement, Procedure};
 use journal::Journal;
+use plan::{Measurement, Procedure};
 use units::human::duration_ns;
 
 /// A rate that was held for less is a rate of that time (RFC 2544 §24: trials of 60 s at least). A

@@ -2,8 +2,8 @@
 
 use super::{Warning, WarningKind, counted, warning};
 use crate::cores::cores_wanted;
-use campaign::plan::Cell;
 use journal::Journal;
+use plan::Cell;
 
 pub(super) fn shared_cores(journal: &Journal) -> Option<Warning> {
     let cpus = journal.header.environment.cpus;

@@ -2,11 +2,11 @@
 
 use super::{Warning, WarningKind, counted, warning};
 use crate::levels::{LEVELS_APART, TwoLevels};
-use campaign::plan::Measurement;
 use journal::Journal;
 use journal::record::{Evidence, InterfaceCounters, Measured, Outcome, TrialRecord};
+use plan::Measurement;
 use std::collections::BTreeSet;
-use units::human::bit_rate;
+use units::human::{bit_rate, duration_ns};
 
 /// Segments of a super-packet of 64 KiB at an MTU of 1500 B: what one dropped packet may have
 /// carried where offloads are on.
@@ -217,6 +217,27 @@ pub(super) fn one_way_loss(journal: &Journal) -> Option<Warning> {
     let advice = "Look at what the two directions do not share: the gateways' inbound and outbound \
                   SAs, their policies, queues and counters.";
     warning(WarningKind::OneWayLoss, cells(&found), text, advice)
+}
+
+/// A queue drained after the sender of datagrams had ended.
+pub(super) fn queue_drained(journal: &Journal) -> Option<Warning> {
+    let drained = |measured: &Measured| {
+        let ways = measured.transfer()?.each_way();
+        ways.filter_map(|way| Some(way.drain()?.time_ns)).max()
+    };
+    let found: Vec<(&TrialRecord, u64)> = measured(journal)
+        .into_iter()
+        .filter_map(|(trial, measured)| Some((trial, drained(measured)?)))
+        .collect();
+    let longest_ns = found.iter().map(|(_, time_ns)| *time_ns).max()?;
+    let text = format!(
+        "In {} datagrams came for longer than they were sent, at a steady rate, for up to {}: a queue in front of \
+         something slower than the sender drained. The rate is over the time in which they came.",
+        of_cells(&found),
+        duration_ns(longest_ns as f64)
+    );
+    let advice = "Read the rate as what the path carries; for loss and delay under a load, set a `rate` below it.";
+    warning(WarningKind::QueueDrained, cells(&found), text, advice)
 }
 
 #[cfg(test)]

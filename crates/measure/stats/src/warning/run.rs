@@ -3,9 +3,9 @@
 use super::{Warning, WarningKind, counted, warning};
 use crate::Progress;
 use crate::cell::CellResult;
-use campaign::plan::{Cell, Measurement};
 use journal::Journal;
 use journal::record::{Outcome, TrialRecord, in_brief};
+use plan::{Cell, Measurement};
 use std::collections::BTreeSet;
 use units::human::duration_ns;
 

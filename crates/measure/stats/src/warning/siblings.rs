@@ -2,8 +2,8 @@
 
 use super::{Warning, WarningKind, counted, warning};
 use crate::cores::cores_wanted;
-use campaign::plan::Cell;
 use journal::Journal;
+use plan::Cell;
 
 /// Cells whose stations and DUT have a CPU each, but not a core each: two of them are threads of
 /// one core, and slow one another down. Too few CPUs are another warning.

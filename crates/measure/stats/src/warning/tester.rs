@@ -4,9 +4,9 @@
 //! Each covers every trial that counts, also one that is invalid for another reason.
 
 use super::{Warning, WarningKind, counted, warning};
-use campaign::plan::Measurement;
 use journal::Journal;
 use journal::record::{Cpu, FrameResult, FrameTrial, LostAt, Measured, Outcome, TrialRecord};
+use plan::Measurement;
 use std::collections::BTreeSet;
 use units::human::{duration_ns, frame_rate};
 
@@ -333,10 +333,15 @@ fn stalls(
     found.collect()
 }
 
-/// How long it stood still, in what, at what load.
+/// How long it stood still, in what, at what load. It may stand still beyond the planned end.
 fn still(ns: u64, trial: &FrameTrial) -> String {
-    let [ns, of_ns] = [ns, trial.duration_ns].map(|ns| duration_ns(ns as f64));
-    format!("for {ns} in {of_ns} at {}", rate(trial.load))
+    let [shown, of_ns] = [ns, trial.duration_ns].map(|ns| duration_ns(ns as f64));
+    let load = rate(trial.load);
+    if ns <= trial.duration_ns {
+        format!("for {shown} in {of_ns} at {load}")
+    } else {
+        format!("for {shown}, beyond the planned {of_ns}, at {load}")
+    }
 }
 
 /// A sender stood still, and its frames came in bursts afterwards.

@@ -65,18 +65,18 @@ fn cpu_is_cores_kept_busy_and_bits_are_divided_by_it_as_rates() {
 }
 
 #[test]
-fn an_invalid_repeat_leaves_the_whole_cell_without_a_figure() {
+fn an_invalid_repeat_leaves_the_figure_of_the_valid_ones_and_its_reason() {
     let mut journal = journal(vec![tcp("direct")], 3, 8);
     record(&mut journal, "tcp/direct", 1, measured(transfer(250)));
     record(&mut journal, "tcp/direct", 2, invalid());
     record(&mut journal, "tcp/direct", 3, measured(transfer(250)));
     let results = Results::of(&journal);
     let cell = &results.cells[0];
-    assert_eq!(cell.status, Status::Invalid);
-    assert_eq!(
-        (cell.bulk(), cell.latency(), &cell.cpu),
-        (None, None, &None)
-    );
+    assert_eq!(cell.status, Status::Partly);
+    assert_eq!((cell.repeats.measured, cell.repeats.invalid), (2, 1));
+    let figure = cell.throughput_bps().unwrap();
+    let repeats: Vec<u32> = figure.values.iter().map(|one| one.repeat).collect();
+    assert_eq!(repeats, [1, 3]);
     let reasons: Vec<_> = cell
         .reasons
         .iter()
@@ -85,6 +85,20 @@ fn an_invalid_repeat_leaves_the_whole_cell_without_a_figure() {
     assert_eq!(
         reasons,
         [(2, "clear text on the cipher link"), (2, "no ESP was seen")]
+    );
+}
+
+#[test]
+fn a_cell_of_invalid_repeats_alone_has_no_figure() {
+    let mut journal = journal(vec![tcp("direct")], 2, 8);
+    record(&mut journal, "tcp/direct", 1, invalid());
+    record(&mut journal, "tcp/direct", 2, failed());
+    let results = Results::of(&journal);
+    let cell = &results.cells[0];
+    assert_eq!(cell.status, Status::Invalid);
+    assert_eq!(
+        (cell.bulk(), cell.latency(), &cell.cpu),
+        (None, None, &None)
     );
 }
 

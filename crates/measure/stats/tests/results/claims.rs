@@ -2,11 +2,9 @@
 
 use crate::fixture::*;
 use crate::frame_fixture::{self, RIG, searched, throughput};
-use campaign::plan::{
-    Adapter, Bound, Claim, ClaimUnit, Percentile, WireGuard, WireGuardProgram, Xfrm,
-};
 use journal::Journal;
 use journal::record::{Figures, Outcome};
+use plan::{Adapter, Bound, Claim, ClaimUnit, Percentile, WireGuard, WireGuardProgram, Xfrm};
 use stats::{ClaimResult, ClaimVerdict, Results};
 use wire::Suite;
 

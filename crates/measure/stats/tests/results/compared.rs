@@ -2,8 +2,8 @@
 
 use crate::fixture::{journal, measured, ping, record, round_trips, tcp, transfer, udp};
 use crate::frame_fixture::{self, assert_close, searched};
-use campaign::plan::{Adapter, Cell, Encryptor, Measurement, OpenVpn, WireGuard, WireGuardProgram};
 use journal::Journal;
+use plan::{Adapter, Cell, Encryptor, Measurement, OpenVpn, WireGuard, WireGuardProgram};
 use stats::{CeilingBasis, CellResult, Control, Rank, RankedBy, Ranking, Results};
 use wire::Suite;
 

@@ -2,9 +2,9 @@
 
 use crate::devices::{cell, device_result, kinds};
 use crate::fixture::{SECOND_NS, journal, record};
-use campaign::plan::{Cell, DeviceTest, Fatigue, Kat};
 use journal::Record;
 use journal::record::*;
+use plan::{Cell, DeviceTest, Fatigue, Kat};
 use stats::{KatVerdict, Results, Status, WarningKind};
 
 const HOUR_NS: u64 = 3600 * SECOND_NS;

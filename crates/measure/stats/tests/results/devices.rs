@@ -1,11 +1,10 @@
 //! Speed of crypto devices: from records to figures, with known truths.
 
 use crate::fixture::{SECOND_NS, journal, measured, record};
-use campaign::plan::DeviceSpeed as SpeedTest;
-use campaign::plan::*;
 use journal::Journal;
 use journal::record::DeviceSpeed as SpeedRecord;
 use journal::record::*;
+use plan::{DeviceSpeed as SpeedTest, *};
 use stats::{Course, DeviceAxis, DeviceSeries, Results, Status, Warning, WarningKind};
 
 fn engine(name: &str) -> Device {
@@ -169,6 +168,7 @@ fn the_crossover_saturation_and_second_card_of_a_source_report_are_found_and_nam
     );
     let cpu = series.curve("cpu").unwrap();
     assert_eq!((cpu.saturates_at_n, cpu.is_cpu), (Some(1), true));
+    assert_eq!((card.is_model, cpu.is_model), (true, false));
     let [beside, beside_two] = series.comparisons.as_slice() else {
         panic!("{:?}", series.comparisons)
     };
@@ -363,6 +363,53 @@ fn wrong_and_failed_and_unchecked_results_cause_warnings() {
         let found = results.warnings.iter().find(|one| one.kind == kind);
         assert_eq!(found.unwrap().cells, [cells[cell].id.clone()], "{kind:?}");
     }
+}
+
+#[test]
+fn accepted_invalid_inputs_and_too_few_of_them_cause_warnings() {
+    let cells: Vec<Cell> = [1, 2, 3, 4]
+        .map(|n| speed("ecdsa-p256 verify", None, n, "card"))
+        .to_vec();
+    let mut run = journal(cells.clone(), 1, 2);
+    let with = |invalid, accepted, power: Option<u32>| {
+        let mut trial = did(&[1000], 0);
+        let device = &mut trial.devices[0];
+        device.checked = 1000;
+        device.power_ppm = Some(1_000_000);
+        device.invalid = invalid;
+        device.accepted = accepted;
+        device.acceptance_power_ppm = power;
+        trial
+    };
+    let sure = Some(999_000);
+    add_speed(&mut run, &cells[0], 1, with(Some(5000), Some(5000), sure));
+    add_speed(
+        &mut run,
+        &cells[1],
+        1,
+        with(Some(100), Some(0), Some(95_000)),
+    );
+    add_speed(&mut run, &cells[2], 1, with(Some(7000), Some(0), sure));
+    // An older journal: all inputs were valid.
+    add_speed(&mut run, &cells[3], 1, with(None, None, None));
+    let results = Results::of(&run);
+    let warned = |kind| {
+        let found = results.warnings.iter().find(|one| one.kind == kind);
+        found.map(|one| one.cells.clone()).unwrap_or_default()
+    };
+    assert_eq!(warned(WarningKind::WrongResults), [cells[0].id.clone()]);
+    assert_eq!(
+        warned(WarningKind::FewCheckedResults),
+        [cells[1].id.clone()]
+    );
+    let found = |cell: usize| results.cells[cell].device().unwrap().speed().unwrap();
+    assert_eq!(
+        (found(0).wrong, found(0).invalid_accepted),
+        (5000, Some(5000))
+    );
+    assert_eq!(found(1).found_one_in_1000, Some(0.095));
+    assert_eq!(found(2).found_one_in_1000, Some(0.999));
+    assert_eq!(found(3).found_one_in_1000, None);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use crate::fixture::{SECOND_NS, journal};
 use crate::frame_fixture::*;
-use campaign::plan::*;
 use journal::record::*;
+use plan::*;
 use stats::{Results, WarningKind};
 
 /// Trials of a load of both directions, with what each direction lost of 1000 frames in each

@@ -2,8 +2,8 @@
 
 use crate::fixture::{SECOND_NS, journal, record};
 use crate::frame_fixture::*;
-use campaign::plan::*;
 use journal::record::*;
+use plan::*;
 use stats::{DisturbanceResult, Results, WarningKind};
 
 const MS: u64 = 1_000_000;
@@ -224,6 +224,55 @@ fn an_outage_lasts_from_the_failure_to_the_last_loss_after_the_recovery() {
         (None, 1)
     );
     assert_eq!(found.not_recovered[0].name, "crash");
+}
+
+#[test]
+fn an_encryptor_fails_closed_if_no_trial_saw_a_frame_of_the_stations_in_clear() {
+    let verdict = |failure: Failure, watches: &[Option<(u64, u64)>]| {
+        let procedure = procedure(Event::Failover {
+            failure,
+            times: 1,
+            down_ns: 500 * MS,
+            watch_ns: SECOND_NS,
+        });
+        let repeats = watches.iter().map(|watch| {
+            let mut counts = trial(10_000, 9_000);
+            let events = vec![
+                event("crash", 100, 500, (None, None)),
+                event("restart", 600, 500, (Some(5), Some(50))),
+            ];
+            counts.readings = Some(Box::new(TrialReadings {
+                watch: watch.map(|(foreign_frames, marker_frames)| CipherWatch {
+                    foreign_frames,
+                    marker_frames,
+                    ..CipherWatch::default()
+                }),
+                ..TrialReadings::default()
+            }));
+            vec![(counts, events, None)]
+        });
+        let results = run(procedure, repeats.collect());
+        let found = figures(&results).failover().unwrap();
+        let open = found.fails_closed() == Some(false);
+        assert_eq!(warned(&results, WarningKind::FailsOpen), open);
+        (found.fails_closed(), found.clear_frames)
+    };
+    let closed = Some((0, 0));
+    assert_eq!(
+        verdict(Failure::Bypass, &[closed, closed]),
+        (Some(true), Some(0))
+    );
+    assert_eq!(
+        verdict(Failure::Bypass, &[closed, Some((700, 64)), Some((1, 1))]),
+        (Some(false), Some(701))
+    );
+    // Frames of another program are no leak; without a filter nothing is known.
+    assert_eq!(
+        verdict(Failure::Bypass, &[Some((3, 0))]),
+        (Some(true), Some(0))
+    );
+    assert_eq!(verdict(Failure::Bypass, &[closed, None]), (None, None));
+    assert_eq!(verdict(Failure::Crash, &[closed]), (None, None));
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! Small journals, made cell by cell.
 
-use campaign::plan::{
+use journal::record::*;
+use journal::{Journal, Record};
+use plan::{
     Adapter, Cell, Coordinate, Dut, Encryptor, LabPlan, Measurement, Plan, Stations, Tool,
     TransferDirection,
 };
-use journal::record::*;
-use journal::{Journal, Record};
 use wire::Suite;
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
@@ -28,7 +28,7 @@ pub(crate) fn journal(cells: Vec<Cell>, repeats: u32, cpus: u32) -> Journal {
             lab,
             repeats,
             cells,
-            order: campaign::plan::Order::File,
+            order: plan::Order::File,
             claims: Vec::new(),
             published: Vec::new(),
             capture: None,

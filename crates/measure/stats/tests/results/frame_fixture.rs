@@ -1,9 +1,9 @@
 //! Small journals of frame tests.
 
 use crate::fixture::{SECOND_NS, journal, measured, record};
-use campaign::plan::*;
 use journal::Journal;
 use journal::record::*;
+use plan::*;
 use stats::{CellResult, Limit, Results, WarningKind};
 use wire::Suite;
 use wire::mix::{Contents, FrameMix, TestFrames};

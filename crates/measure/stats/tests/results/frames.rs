@@ -2,8 +2,8 @@
 
 use crate::fixture::{SECOND_NS, journal, measured, record};
 use crate::frame_fixture::*;
-use campaign::plan::*;
 use journal::record::*;
+use plan::*;
 use stats::{Limit, Results, WarningKind};
 use wire::Suite;
 

@@ -1,7 +1,7 @@
 //! Gain of hybrids of engines over each engine alone.
 
 use crate::fixture::{journal, measured, record, tcp, transfer};
-use campaign::plan::{Adapter, Cell, Encryptor};
+use plan::{Adapter, Cell, Encryptor};
 use stats::{Metric, Results};
 use wire::Suite;
 

@@ -1,7 +1,7 @@
 //! Cost of key sources compared with static keys.
 
 use crate::fixture::{journal, measured, record, tcp, transfer};
-use campaign::plan::{Adapter, Cell, Encryptor, KeySource};
+use plan::{Adapter, Cell, Encryptor, KeySource};
 use stats::{KeyCost, Metric, Results};
 use wire::Suite;
 

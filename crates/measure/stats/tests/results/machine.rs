@@ -2,8 +2,8 @@
 
 use crate::fixture::{SECOND_NS, datagrams, journal, measured, record, tcp, transfer, udp};
 use crate::frame_fixture::*;
-use campaign::plan::{Adapter, Bound, Cell, Claim, ClaimUnit};
 use journal::record::{CountsByRole, Cpu, CpuCounts, Figures, Measured};
+use plan::{Adapter, Bound, Cell, Claim, ClaimUnit};
 use stats::{ClaimVerdict, Limit, Results};
 
 /// The same cell, on a machine that is large enough and on one that is not.

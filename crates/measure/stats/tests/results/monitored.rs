@@ -2,8 +2,8 @@
 
 use crate::fixture::{SECOND_NS, journal, measured, ping, record, round_trips, tcp, transfer};
 use crate::frame_fixture::{assert_close, cell, found, search};
-use campaign::plan::{Cell, Measurement, Procedure, ReadingKind};
 use journal::record::*;
+use plan::{Cell, Measurement, Procedure, ReadingKind};
 use stats::{CellResult, Results, TrialEnergy, monitored_in};
 
 fn load(load: Option<u64>, mean_milli: i64, max_milli: i64, readings: u64) -> LoadReading {

@@ -1,8 +1,8 @@
 //! Runs in which nothing differs: how often something is found all the same.
 
 use crate::fixture::{journal, measured, record, tcp, transfer};
-use campaign::plan::{Adapter, Cell, Encryptor, KeySource};
 use journal::record::Figures;
+use plan::{Adapter, Cell, Encryptor, KeySource};
 use stats::{Metric, RankedBy, Results};
 use wire::Suite;
 

@@ -1,8 +1,8 @@
 //! Round trips under load, hops and path MTU of ping cells.
 
 use crate::fixture::*;
-use campaign::plan::TransferDirection;
 use journal::record::*;
+use plan::TransferDirection;
 use stats::{LatencyResult, Results};
 
 fn latency(change: impl Fn(&mut Latency)) -> LatencyResult {
@@ -49,6 +49,11 @@ fn round_trips_under_load_are_pooled_and_compared_with_the_idle_path() {
 fn hops_add_to_one_another_and_the_mtu_must_be_what_was_reported() {
     let hop = |times: &[u64]| Hop {
         address: times.first().map(|_| "10.1.0.1".to_owned()),
+        others: times
+            .iter()
+            .skip(1)
+            .map(|_| "10.1.0.9".to_owned())
+            .collect(),
         round_trips_ns: times.to_vec(),
     };
     let route = |path: Option<u16>, reported: Option<u16>| {
@@ -65,6 +70,15 @@ fn hops_add_to_one_another_and_the_mtu_must_be_what_was_reported() {
     let found = route(Some(1500), None);
     let added: Vec<Option<u64>> = found.hops.iter().map(|hop| hop.added_ns).collect();
     assert_eq!(added, [Some(20), Some(30), None, None]);
+    let addresses: Vec<Option<&str>> = found
+        .hops
+        .iter()
+        .map(|hop| hop.address.as_deref())
+        .collect();
+    assert_eq!(
+        addresses[..3],
+        [Some("10.1.0.1, 10.1.0.9"), Some("10.1.0.1"), None]
+    );
     assert!(found.mtu_agrees);
     assert!(route(Some(1438), Some(1438)).mtu_agrees);
     for (path, reported) in [(Some(1438), None), (Some(1438), Some(1400)), (None, None)] {

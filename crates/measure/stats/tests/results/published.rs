@@ -6,11 +6,11 @@ use crate::transfers::{both, going};
 use RateDirection::{EachOfBoth, OneWay, SumOfBoth};
 use RateKind::{Goodput, Throughput};
 use RateLayer::{Ip, L1, L2, Payload};
-use campaign::plan::{
+use journal::Journal;
+use plan::{
     Cell, Measurement, Published, PublishedUnit, RateBasis, RateDirection, RateKind, RateLayer,
     TransferDirection,
 };
-use journal::Journal;
 use stats::{PublishedResult, Results};
 
 const PUBLISHED_BPS: u64 = 100_000_000;
@@ -147,7 +147,7 @@ fn throughput_does_not_stand_beside_goodput_sums_or_other_loads() {
 fn a_load_with_some_loss_is_no_throughput() {
     let (_, mut run) = searched(false);
     if let Measurement::Frames(test) = &mut run.header.plan.cells[0].measurement
-        && let campaign::plan::Procedure::Throughput(search) = &mut test.procedure
+        && let plan::Procedure::Throughput(search) = &mut test.procedure
     {
         search.goals[0].criteria.loss_ratio_ppm = 5_000;
     }

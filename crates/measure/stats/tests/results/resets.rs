@@ -2,8 +2,8 @@
 
 use crate::fixture::{SECOND_NS, journal};
 use crate::frame_fixture::*;
-use campaign::plan::*;
 use journal::record::*;
+use plan::*;
 use stats::{ResetResult, Results, WarningKind};
 
 const MS: u64 = 1_000_000;

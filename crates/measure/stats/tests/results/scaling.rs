@@ -2,11 +2,9 @@
 
 use crate::fixture::*;
 use crate::frame_fixture::{self, kinds};
-use campaign::plan::{
-    Adapter, Cell, Coordinate, Load, Measurement, Procedure, Tool, TransferDirection,
-};
 use journal::Journal;
 use journal::record::{Measured, Outcome};
+use plan::{Adapter, Cell, Coordinate, Load, Measurement, Procedure, Tool, TransferDirection};
 use stats::{Results, ScalingAxis, WarningKind};
 
 /// TCP of the device with this many workers.

@@ -4,8 +4,8 @@ use crate::fixture::{SECOND_NS, journal};
 use crate::frame_fixture::{
     RIG, add, cell, found, kinds, limit, search, searched, throughput, trial,
 };
-use campaign::plan::{Cell, Goal, Load, Procedure, ThroughputSearch};
 use journal::record::{DelayTrend, FrameResult, GoalOutcome, SearchEnd};
+use plan::{Cell, Goal, Load, Procedure, ThroughputSearch};
 use stats::{GoalResult, Limit, OutcomeRepeats, Results, WarningKind};
 
 fn goal(results: &Results, cell: usize) -> &GoalResult {

@@ -2,9 +2,9 @@
 
 use crate::fixture::{SECOND_NS, journal};
 use crate::frame_fixture::{add, cell};
-use campaign::plan::*;
 use journal::record::*;
 use journal::{Journal, Record};
+use plan::*;
 use stats::{DriftJudgement, Results, SoakResult, SoakRun, SoakVerdict, Status};
 
 const MS: u64 = 1_000_000;

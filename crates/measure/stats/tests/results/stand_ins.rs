@@ -1,7 +1,7 @@
 //! Verdicts where a station stands for the peer of a device.
 
 use crate::frame_fixture::*;
-use campaign::plan::*;
+use plan::*;
 use stats::{Limit, Results};
 use wire::Suite;
 

@@ -2,9 +2,9 @@
 
 use crate::fixture::*;
 use crate::frame_fixture::{self, add, found, throughput, trial};
-use campaign::plan::{Adapter, Encryptor, Load, Mode, Procedure};
 use journal::Journal;
 use journal::record::*;
+use plan::{Adapter, Encryptor, Load, Mode, Procedure};
 use stats::{Results, Warning, WarningKind};
 use wire::Suite;
 

@@ -2,8 +2,8 @@
 
 use crate::fixture::*;
 use crate::frame_fixture::{self, kinds};
-use campaign::plan::{Adapter, Cell, Coordinate, Load, Measurement, Procedure, Tool};
 use journal::record::{Figures, FrameResult, Measured, Transfer};
+use plan::{Adapter, Cell, Coordinate, Load, Measurement, Procedure, Tool};
 use proptest::prelude::*;
 use stats::{Results, ToolCheck, WarningKind};
 

@@ -1,8 +1,8 @@
 //! Transfers from B to A and both ways, and the figures of RFC 6349.
 
 use crate::fixture::*;
-use campaign::plan::{Cell, Measurement, TransferDirection};
 use journal::record::*;
+use plan::{Cell, Measurement, TransferDirection};
 use stats::{CeilingBasis, DirectionName, Results, Rfc6349};
 
 fn close(left: f64, right: f64) -> bool {
@@ -33,6 +33,45 @@ pub(crate) fn both(there: Measured, back: Measured) -> Outcome {
         figures: Figures::Transfer(transfer),
         ..there
     })
+}
+
+/// The rate is over the time in which datagrams came, the offered load over that in which they were
+/// sent.
+#[test]
+fn a_queue_that_drained_is_a_warning_and_each_rate_is_over_its_own_time() {
+    let cell = udp(1000, None);
+    let mut run = journal(vec![cell.clone()], 2, 8);
+    record(&mut run, &cell.id, 1, measured(datagrams(1000, 1000, 10)));
+    let mut transfer = one_way(datagrams(1000, 1000, 10));
+    let time_ns = transfer.duration_ns;
+    transfer.parameters.datagram_bytes = Some(1000);
+    transfer.datagrams.as_mut().unwrap().drain = Some(Drain {
+        time_ns: time_ns / 5,
+        offered: 900,
+        offered_ns: time_ns / 5 * 4,
+    });
+    let drained = Measured {
+        figures: Figures::Transfer(transfer),
+        ..Measured::default()
+    };
+    record(&mut run, &cell.id, 2, measured(drained));
+    let results = Results::of(&run);
+    let bulk = results.cells[0].bulk().unwrap();
+    let values = |found: &stats::Estimate| [0, 1].map(|at| found.values[at].value);
+    let [one, other] = values(&bulk.payload_throughput_bps);
+    assert!(close(one, other));
+    let [one, other] = values(&bulk.offered_payload_bps);
+    assert!(close(one / 1000.0, other / (900.0 / 0.8)), "{one} {other}");
+    let counted = bulk.datagrams.as_ref().unwrap();
+    let [one, other] = values(&counted.offered_datagrams_per_s);
+    assert!(close(one / 1000.0, other / (900.0 / 0.8)), "{one} {other}");
+    let kind = stats::WarningKind::QueueDrained;
+    let found = results.warnings.iter().find(|one| one.kind == kind);
+    let text = &found.unwrap().text;
+    assert!(
+        text.starts_with("In 1 trial of 1 cell datagrams came for"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -111,6 +150,27 @@ fn rfc_6349_compares_with_the_line_rate() {
         150.0
     ));
     assert_eq!(found.congestion_control.as_deref(), Some("bbr"));
+}
+
+#[test]
+fn a_round_trip_shorter_than_the_baseline_gives_no_buffer_delay() {
+    let mut run = journal(vec![tcp("direct")], 3, 8);
+    for (repeat, loaded_ns) in [(1, 58_000), (2, 226_000), (3, 25_000)] {
+        let mut trial = transfer(99);
+        if let Figures::Transfer(transfer) = &mut trial.figures {
+            transfer.tcp = Some(TcpFacts {
+                baseline_rtt_ns: Some(50_000),
+                loaded_rtt_ns: Some(loaded_ns),
+                ..TcpFacts::default()
+            });
+        }
+        record(&mut run, "tcp/direct", repeat, measured(trial));
+    }
+    let results = Results::of(&run);
+    let found = rfc6349(&results, 0);
+    assert!(!found.is_comparable());
+    assert_eq!(found.buffer_delay_percent, None);
+    assert!(found.baseline_rtt_ns.is_some() && found.loaded_rtt_ns.is_some());
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Each warning appears where it applies, and only there.
 
 use crate::fixture::*;
-use campaign::plan::{Adapter, Encryptor, ImpairProfile};
 use journal::Journal;
 use journal::record::{Environment, Outcome, Resumed};
+use plan::{Adapter, Encryptor, ImpairProfile};
 use stats::{Results, Warning, WarningKind};
 use wire::Suite;
 

@@ -5,6 +5,7 @@ use super::charon::Log;
 use crate::error::TrafficError;
 use engine::{Selection, SequenceNumbers};
 use esp::{InboundSa, Limits, OutboundSa, WindowSize};
+use guard::read_text;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -12,16 +13,26 @@ use std::io::{self, Read};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
 /// Sequence number that is set aside for a running sender: the last. One that was killed has used
 /// an unknown part of them, so nothing may be sealed with these keys again.
 const ALL: u64 = u32::MAX as u64;
 
+/// How long a sender waits for its first SA: a device that authenticates itself anew has none for a
+/// moment (RFC 7296 §2.8.3). Less than a sender may take to be ready.
+const SA_LIMIT: Duration = Duration::from_secs(4);
+/// Interval of looking for it.
+const SA_STEP: Duration = Duration::from_millis(5);
+
 /// Bytes that are read at once.
 const CHUNK_BYTES: usize = 1 << 14;
 /// Longest line that is read whole; lines with keys have 80.
 const LINE_BYTES_MAX: usize = 1 << 14;
+/// The sequence numbers of 100 000 SAs.
+const SEQUENCES_BYTES_MAX: usize = 2 << 20;
 
 /// The SAs of a station's IKE daemon.
 pub(crate) struct AgreedKeys {
@@ -93,6 +104,27 @@ impl AgreedKeys {
         state.log.sealing(source, target).map(|sa| sa.outbound)
     }
 
+    /// As [`Self::outbound`], and waits for an SA where there is none yet.
+    ///
+    /// # Errors
+    /// [`TrafficError`].
+    pub(crate) fn first_outbound(
+        &self,
+        source: IpAddr,
+        target: IpAddr,
+    ) -> Result<OutboundSa, TrafficError> {
+        let begun = Instant::now();
+        loop {
+            match self.outbound(source, target) {
+                Err(TrafficError::NoSa { .. }) if begun.elapsed() < SA_LIMIT => {
+                    thread::sleep(SA_STEP);
+                    self.look()?;
+                }
+                other => return other,
+            }
+        }
+    }
+
     /// The SA that seals packets between these addresses now, behind every number used before. It
     /// must be [given back](Self::give_back).
     ///
@@ -105,10 +137,9 @@ impl AgreedKeys {
     ) -> Result<OutboundSa, TrafficError> {
         let state = self.lock();
         let sa = state.log.sealing(source, target);
-        let sa = sa.ok_or_else(|| TrafficError::NoSa {
+        let sa = sa.ok_or(TrafficError::NoSa {
             source_address: source,
             target_address: target,
-            log: self.log_path.clone(),
         })?;
         let mut used = self.used()?;
         // Keys that are gone seal no more.
@@ -170,7 +201,7 @@ impl AgreedKeys {
     }
 
     fn used(&self) -> Result<BTreeMap<u32, u64>, TrafficError> {
-        let text = match fs::read_to_string(&self.sequences) {
+        let text = match read_text(&self.sequences, SEQUENCES_BYTES_MAX) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(unreadable(&self.sequences, error)),

@@ -10,9 +10,9 @@ use crate::error::TrafficError;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use engine::{Aead, NONCE_BYTES, Selection, TAG_BYTES};
+use guard::read_text;
 use handshake::{Identity, Initiation, Key, Session};
 use port::{Stop, wait_readable};
-use std::fs;
 use std::io;
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsFd;
@@ -44,6 +44,8 @@ const RETRY: Duration = Duration::from_millis(500);
 const RENEW_AFTER: Duration = Duration::from_secs(100);
 /// A device that sends and hears nothing for 15 s begins a handshake (§6.5).
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+/// Longer than any configuration with one peer.
+const BYTES_MAX: usize = 1 << 16;
 /// Sessions that packets may still arrive in.
 const SESSIONS_MAX: usize = 3;
 
@@ -291,7 +293,7 @@ impl Shared {
 
 /// Reads the keys of `[Interface]` and `[Peer]`.
 fn read(file: &Path) -> io::Result<Identity> {
-    let text = Zeroizing::new(fs::read_to_string(file)?);
+    let text = Zeroizing::new(read_text(file, BYTES_MAX)?);
     let key = |name: &str| {
         let lines = text.lines().filter_map(|line| line.split_once('='));
         let mut values = lines.filter(|(key, _)| key.trim() == name);

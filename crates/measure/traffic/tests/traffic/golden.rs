@@ -62,7 +62,7 @@ fn write_pcap(path: &Path, frames: &[Vec<u8>]) {
 /// The fields of each frame as decoded by tshark; `None`, with a printed note, where it is not
 /// installed.
 fn dissect(frames: &[Vec<u8>], fields: &[&str]) -> Option<Vec<Vec<String>>> {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let path = folder.path().join("golden.pcap");
     write_pcap(&path, frames);
     let text = testing::tshark("dissection by tshark", |tshark| {

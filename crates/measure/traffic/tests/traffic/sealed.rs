@@ -402,7 +402,7 @@ fn numbers(frames: &[Vec<u8>]) -> BTreeSet<(u32, u32)> {
 /// Both threads learn of the renewal, though only one of them reads it from the log.
 #[test]
 fn each_thread_seals_with_the_agreed_keys_of_its_own_tunnels_and_changes_them() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     // The second tunnel's addresses follow those of the first.
     let [peer_log, log] = IKE_LOGS.map(|log| {
         let ends = [
@@ -454,7 +454,7 @@ fn each_thread_seals_with_the_agreed_keys_of_its_own_tunnels_and_changes_them() 
 
 #[test]
 fn nothing_is_lost_when_agreed_keys_change_in_mid_trial() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let [peer_log, log] = IKE_LOGS;
     let (renewal, end) = (renewal(log), in_service(log));
     let mut sending = send(false, FrameMix::named("imix2").unwrap());

@@ -170,7 +170,7 @@ pub(crate) struct KeyPair {
 
 impl KeyPair {
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testing::folder().unwrap();
         let [a, b] = ["a.key", "b.key"].map(|name| folder.path().join(name));
         keying::create_pair(&a, &b).unwrap();
         Self {

@@ -2,9 +2,9 @@
 //! capture.
 
 use ::capture::EspFlow;
-use campaign::plan::{Form, LinkForm};
 use keying::Side;
 use lab::{RunningDut, TunnelKeys};
+use plan::{Form, LinkForm};
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::Write;

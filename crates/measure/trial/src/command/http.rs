@@ -4,11 +4,11 @@
 use super::{CommandError, Commands, Cores};
 use crate::timing::Timing;
 use crate::tools::sub_command_on;
-use campaign::plan::HttpTest;
 use http::object::MARKER;
 use http::{Fetch, Serve, Spec};
 use journal::record::ToolParameters;
 use lab::protocol::{Program, Ready, THIS_PROGRAM};
+use plan::HttpTest;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// Name of the subcommand that plays a part.

@@ -4,8 +4,8 @@
 //! behind a header in each datagram and in each block of a TCP stream.
 
 use super::{MARKER_BYTES, Share, pattern, seconds};
-use campaign::plan::TransferDirection;
 use lab::protocol::Ready;
+use plan::TransferDirection;
 
 /// Longest header before the digits that was observed.
 const HEADER_BYTES: usize = 160;
@@ -24,7 +24,7 @@ impl Share<'_> {
             streams,
             ..
         } = self;
-        let interval = seconds(self.timing.interval_ns);
+        let interval = seconds(self.timing.step_ns);
         let window = self
             .window_bytes
             .map_or(String::new(), |bytes| format!(" -w {bytes}"));

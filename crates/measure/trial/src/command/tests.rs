@@ -1,7 +1,7 @@
 //! Commands of the tools, word by word.
 
 use super::*;
-use campaign::plan::{Adapter, Dut, Tool, TransferDirection};
+use plan::{Adapter, Dut, Tool, TransferDirection};
 
 const TARGET: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 2);
 const S: u64 = 1_000_000_000;

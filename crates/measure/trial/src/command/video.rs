@@ -4,10 +4,10 @@
 use super::{CommandError, Commands, Cores, Preparation};
 use crate::timing::Timing;
 use crate::tools::sub_command_on;
-use campaign::plan::{VideoTest, VideoTransport};
 use journal::record::ToolParameters;
 use lab::NodeId;
 use lab::protocol::{Program, Ready, THIS_PROGRAM};
+use plan::{VideoTest, VideoTransport};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 use video::{Prepare, RTP_MARKER, Receive, Serve, Spec, datagram_bytes};

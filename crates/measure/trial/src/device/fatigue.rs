@@ -19,13 +19,13 @@ use crate::checkpoint::Checkpoint;
 use crate::error::TrialError;
 use crate::event::{EventSink, TrialEvent};
 use crate::measurer::{Trial, unix_ns};
-use campaign::plan::{Device, DeviceTest, Devices, Fatigue as Test};
 use device::Facts;
 use device::report::{Fatigue, Line};
 use journal::record::{
     DeviceFacts, DeviceFatigue, DeviceFound, FatiguePoint, FatigueProgress, FatigueSegment, Outcome,
 };
 use lab::LabError;
+use plan::{Device, DeviceTest, Devices, Fatigue as Test};
 use std::time::{Duration, Instant};
 
 /// Time until all threads of a worker are ready.

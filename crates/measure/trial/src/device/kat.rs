@@ -3,10 +3,10 @@
 use super::pool::{WorkerMessage, WorkerPool};
 use super::{Context, facts, measured, problem, spec};
 use crate::error::TrialError;
-use campaign::plan::{Device, DeviceTest, Devices, Kat};
 use device::Facts;
 use device::report::Line;
 use journal::record::{DeviceFound, KatOutcome, KatRow, Outcome};
+use plan::{Device, DeviceTest, Devices, Kat};
 use std::time::Duration;
 
 /// Longest time without a message of a worker that does not hang: it reports progress every few

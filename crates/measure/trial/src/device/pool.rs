@@ -3,14 +3,16 @@
 
 use super::{Context, problem};
 use crate::error::TrialError;
-use device::report::Line;
+use device::report::{LINE_BYTES_MAX, Line};
 use device::spec::Spec;
+use guard::Lines;
+use lab::programs::search_path;
 use lab::{Interrupt, LabError};
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -103,6 +105,8 @@ impl<'a> WorkerPool<'a> {
         let stderr = self.stderr.try_clone().map_err(refused)?;
         let mut child = Command::new(program)
             .args(arguments)
+            // It starts the tools of a software token.
+            .env("PATH", search_path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(stderr)
@@ -136,9 +140,9 @@ impl<'a> WorkerPool<'a> {
     fn listen(&self, number: usize, output: impl Read + Send + 'static) -> std::io::Result<()> {
         let sender = self.sender.clone();
         let listen = move || {
-            for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+            for line in Lines::new(BufReader::new(output), LINE_BYTES_MAX).map_while(Result::ok) {
                 // Drivers may print lines of their own.
-                let Ok(line) = serde_json::from_slice(&line) else {
+                let Ok(line) = serde_json::from_str(&line.text) else {
                     continue;
                 };
                 if sender.send((number, Some(line))).is_err() {
@@ -388,7 +392,7 @@ pub(super) fn is_interrupted(interrupt: &Interrupt) -> bool {
 mod tests {
     use super::*;
     use crate::OnDevices;
-    use campaign::plan::{DeviceKind, DeviceTest, Kat};
+    use plan::{DeviceKind, DeviceTest, Kat};
     use std::ffi::OsString;
     use std::fs;
 

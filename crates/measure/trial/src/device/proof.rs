@@ -1,9 +1,10 @@
 //! Evidence of a speed trial: which hardware did the work, and checks of its figure.
 
 use crate::evidence::{count, percent, then_repeat, then_repeat_or};
-use campaign::plan::DeviceSpeed as Test;
+use device::operation::Operation;
 use device::operation::sample::WRONG_ONE_IN;
-use journal::record::{Check, Explanation, Proof, SpeedTrial};
+use journal::record::{Check, DeviceSpeed, Explanation, Proof, SpeedTrial};
+use plan::DeviceSpeed as Test;
 
 /// The counts of a device and of its workers may differ by the operations in flight at both ends,
 /// and by one in this many.
@@ -51,6 +52,25 @@ fn counted(trial: &SpeedTrial) -> Option<(u64, u64)> {
     Some((counted.sum::<Option<u64>>()?, requested.sum()))
 }
 
+/// Describes the invalid inputs that were offered, and what they find; empty where the operation
+/// gives no verdict.
+fn invalid_inputs(trial: &SpeedTrial) -> String {
+    let sum =
+        |of: fn(&DeviceSpeed) -> Option<u64>| -> Option<u64> { trial.devices.iter().map(of).sum() };
+    let power = trial.devices.iter().map(|one| one.acceptance_power_ppm);
+    let (Some(invalid), Some(accepted), Some(Some(power))) =
+        (sum(|one| one.invalid), sum(|one| one.accepted), power.min())
+    else {
+        return String::new();
+    };
+    format!(
+        "; {invalid} invalid inputs were offered at random, and {accepted} of them accepted; with 1 false acceptance in \
+         {WRONG_ONE_IN} a device is found with a probability of {:.2} %; a valid input that it refuses is a failed \
+         operation",
+        f64::from(power) / 10_000.0
+    )
+}
+
 /// Describes which results were checked, and what that finds; empty without any.
 fn selection(trial: &SpeedTrial, operations: u64) -> String {
     let measured: Option<u64> = trial.devices.iter().map(|one| one.checked_measured).sum();
@@ -71,23 +91,31 @@ fn agree(counted: u64, done: u64, test: &Test) -> bool {
     counted.abs_diff(done) <= done / COUNT_TOLERANCE + in_flight
 }
 
+/// Whether the results of the trial's operation are verdicts.
+pub(super) fn gives_verdict(test: &Test) -> bool {
+    Operation::parse(&test.operation).is_ok_and(Operation::gives_verdict)
+}
+
 /// Makes the checks of the figure. A device that did not do the work is flagged by its [`Proof`]
 /// instead, since the measured work itself was done.
 pub(super) fn checks(trial: &SpeedTrial, test: &Test) -> Vec<Check> {
-    let sum = |of: fn(&journal::record::DeviceSpeed) -> u64| -> u64 {
-        trial.devices.iter().map(of).sum()
-    };
+    let sum = |of: fn(&DeviceSpeed) -> u64| -> u64 { trial.devices.iter().map(of).sum() };
     let (operations, failed) = (sum(|device| device.operations), sum(|device| device.failed));
     let (checked, wrong) = (sum(|device| device.checked), sum(|device| device.wrong));
+    let invalid = gives_verdict(test).then(|| Verdicts {
+        invalid: sum(|device| device.invalid.unwrap_or(0)),
+        accepted: sum(|device| device.accepted.unwrap_or(0)),
+    });
     let mut checks = vec![
         Check::new(
             "results-right",
-            wrong_results(checked, wrong),
+            wrong_results(checked, wrong, invalid.as_ref()),
             match checked {
-                0 => "no result was checked".to_owned(),
+                0 => format!("no result was checked{}", invalid_inputs(trial)),
                 _ => format!(
-                    "{wrong} of {checked} checked results were wrong{}",
-                    selection(trial, operations)
+                    "{wrong} of {checked} checked results were wrong{}{}",
+                    selection(trial, operations),
+                    invalid_inputs(trial)
                 ),
             },
         ),
@@ -153,7 +181,32 @@ pub(super) fn checks(trial: &SpeedTrial, test: &Test) -> Vec<Check> {
     checks
 }
 
-fn wrong_results(checked: u64, wrong: u64) -> Option<Explanation> {
+/// Verdicts on invalid inputs.
+struct Verdicts {
+    invalid: u64,
+    accepted: u64,
+}
+
+fn wrong_results(checked: u64, wrong: u64, verdicts: Option<&Verdicts>) -> Option<Explanation> {
+    if let Some(Verdicts { invalid, accepted }) = verdicts {
+        if *accepted > 0 {
+            return Some(Explanation::new(
+                format!(
+                    "{} were accepted",
+                    count(*accepted, *invalid, "invalid input")
+                ),
+                "the device or its driver does not verify, or not everything",
+                "run `cipherbench kat` on the device, and report it to its maker: do not rely on its verdicts",
+            ));
+        }
+        if *invalid == 0 && checked > 0 {
+            return Some(Explanation::new(
+                "the device gave no verdict on any invalid input",
+                "it fails at them, or the measured time is too short",
+                "run `cipherbench kat` on the device, or raise `duration` in a new run",
+            ));
+        }
+    }
     if checked == 0 {
         return Some(Explanation::new(
             "no result was checked",
@@ -186,7 +239,7 @@ fn failed_operations(operations: u64, failed: u64) -> Option<Explanation> {
     };
     Some(Explanation::new(
         difference,
-        "the device refuses this operation or size, ran out of sessions or buffers, or broke down",
+        "the device refuses this operation or size or valid input, ran out of sessions or buffers, or broke down",
         then_repeat_or(
             "look in its driver's log for the reason, and remove it",
             "lower `concurrency` or `depth`, in a new run",
@@ -197,8 +250,8 @@ fn failed_operations(operations: u64, failed: u64) -> Option<Explanation> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use campaign::plan::Workers;
-    use journal::record::{CpuReference, DeviceSpeed};
+    use journal::record::CpuReference;
+    use plan::Workers;
 
     const TEST: Test = Test {
         operation: String::new(),
@@ -294,6 +347,33 @@ mod tests {
             ..wrong.devices[0].clone()
         };
         assert_eq!(failed(&wrong), ["results-right", "nothing-failed"]);
+    }
+
+    /// Before, a verification that does nothing passed, since all inputs were valid.
+    #[test]
+    fn a_device_that_accepts_an_invalid_input_fails_a_check() {
+        let test = Test {
+            operation: "ecdsa-p256 verify".to_owned(),
+            ..TEST
+        };
+        let check = |invalid, accepted| {
+            let mut trial = trial(1_000, 1, None);
+            trial.devices[0].invalid = Some(invalid);
+            trial.devices[0].accepted = Some(accepted);
+            trial.devices[0].acceptance_power_ppm = Some(990_123);
+            checks(&trial, &test).swap_remove(0)
+        };
+        let right = check(4_603, 0);
+        assert!(right.passed, "{right:?}");
+        let detail = "4603 invalid inputs were offered at random, and 0 of them accepted; with 1 false acceptance in 1000 \
+                      a device is found with a probability of 99.01 %";
+        assert!(right.detail.contains(detail), "{right:?}");
+        for (invalid, accepted) in [(4_603, 4_603), (4_603, 1), (0, 0)] {
+            let found = check(invalid, accepted);
+            assert!(!found.passed, "{found:?}");
+        }
+        // Other operations have none.
+        assert!(failed(&trial(1_000, 1, None)).is_empty());
     }
 
     #[test]

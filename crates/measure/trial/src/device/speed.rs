@@ -1,11 +1,10 @@
 //! The speed trial: all workers get ready, begin together, and their results are summed up.
 
 use super::pool::{WorkerPool, raise_descriptor_limit};
-use super::proof::{checks, proof};
+use super::proof::{checks, gives_verdict, proof};
 use super::{Context, facts, measured, problem, spec};
 use crate::error::TrialError;
 use crate::measurer::judge;
-use campaign::plan::{Device, DeviceKind, DeviceSpeed as Test, DeviceTest, Devices, Workers};
 use device::Facts;
 use device::operation::sample::power_ppm;
 use device::report::{Line, Speed};
@@ -14,6 +13,7 @@ use journal::record::{
     Cpu, CpuReference, DeviceFound, DeviceResult, DeviceSpeed, Evidence, Figures, Measured,
     Outcome, SpeedTrial,
 };
+use plan::{Device, DeviceKind, DeviceSpeed as Test, DeviceTest, Devices, Workers};
 use std::time::{Duration, Instant};
 
 /// Time until all workers are ready: a constant, and a share for each of them.
@@ -231,7 +231,7 @@ fn sum_up(speeds: &[(usize, Speed)], test: &Test, members: usize) -> SpeedTrial 
         DeviceSpeed {
             device,
             threads: share(test.concurrency, members, device),
-            ..device_speed(&own)
+            ..device_speed(&own, gives_verdict(test))
         }
     };
     SpeedTrial {
@@ -244,7 +244,7 @@ fn sum_up(speeds: &[(usize, Speed)], test: &Test, members: usize) -> SpeedTrial 
 }
 
 /// Sums up the workers of one device, without its index and number of threads.
-fn device_speed(own: &[&Speed]) -> DeviceSpeed {
+fn device_speed(own: &[&Speed], gives_verdict: bool) -> DeviceSpeed {
     let all = |of: fn(&Speed) -> u64| own.iter().map(move |speed| of(speed));
     let sum = |of| all(of).sum::<u64>();
     let max = |of| all(of).max().unwrap_or(0);
@@ -255,6 +255,7 @@ fn device_speed(own: &[&Speed]) -> DeviceSpeed {
     };
     let (operations, checked) = (sum(|speed| speed.operations), sum(|speed| speed.checked));
     let checked_measured = sum(|speed| speed.checked_measured);
+    let invalid = sum(|speed| speed.invalid);
     let slices = max(|speed| speed.slices.len() as u64) as usize;
     let slice = |index: usize| {
         let counts = own.iter().filter_map(|speed| speed.slices.get(index));
@@ -276,6 +277,10 @@ fn device_speed(own: &[&Speed]) -> DeviceSpeed {
             false => power_ppm(checked, u64::MAX),
         }),
         wrong: sum(|speed| speed.wrong),
+        invalid: gives_verdict.then_some(invalid),
+        accepted: gives_verdict.then(|| sum(|speed| speed.accepted)),
+        // A sample of what the device would accept if it were asked more often.
+        acceptance_power_ppm: gives_verdict.then(|| power_ppm(invalid, u64::MAX)),
         latency_ns_p50: median(|speed| speed.latency_ns[0]),
         latency_ns_p99: median(|speed| speed.latency_ns[1]),
         latency_ns_max: max(|speed| speed.latency_ns[2]),

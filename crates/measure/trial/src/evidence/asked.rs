@@ -2,9 +2,9 @@
 
 use super::check;
 use super::failure::{first_of, then_repeat_or};
-use campaign::plan::{Adapter, Cell, Direction, Encryptor, Measurement, NO_SUITE};
 use dispatch::Choice;
 use journal::record::{Check, Explanation, FrameTrial};
+use plan::{Adapter, Cell, Direction, Encryptor, Measurement, NO_SUITE};
 use std::collections::BTreeMap;
 
 /// Counter of SAs whose engine failed and was replaced; the engine's name follows behind a dot.

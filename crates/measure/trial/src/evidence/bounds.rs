@@ -11,7 +11,7 @@
 
 use super::{Load, ToolObserved};
 use crate::transfer::Totals;
-use campaign::plan::{Adapter, GatewayTraffic, Role};
+use plan::{Adapter, GatewayTraffic, Role};
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES, ipv4_packets};
 
 /// Ethernet header; virtual links count no FCS.
@@ -274,7 +274,21 @@ pub(super) fn bounds(observed: &ToolObserved<'_>, place: Place) -> Bounds {
         Place::Source if udp => payload.sent.saturating_sub(payload.uncounted),
         _ => payload.received,
     };
+    // Copies of datagrams were made behind the sealing gateway.
+    let least = match (place, observed.commands.parameters.datagram_bytes) {
+        (Place::Cipher, Some(bytes)) => {
+            least.saturating_sub(observed.copies_most().saturating_mul(bytes.into()))
+        }
+        _ => least,
+    };
     let least = least_bytes(observed, place, fullest, least);
+    let copied = match (place, observed.impaired()) {
+        (Place::Sink, Some(counts)) => {
+            let frame_bytes = u64::from(mtu_most) + ETHERNET_HEADER_BYTES;
+            counts.duplicated.saturating_mul(frame_bytes)
+        }
+        _ => 0,
+    };
     let carried = payload.sent.saturating_add(payload.uncounted);
     let most = packets
         .most(carried.saturating_add(payload.again), extra)
@@ -285,7 +299,10 @@ pub(super) fn bounds(observed: &ToolObserved<'_>, place: Place) -> Bounds {
     };
     Bounds {
         least,
-        most: most.saturating_add(payload.control).saturating_add(tunnel),
+        most: most
+            .saturating_add(payload.control)
+            .saturating_add(tunnel)
+            .saturating_add(copied),
     }
 }
 
@@ -352,5 +369,7 @@ fn least_bytes(
 pub(super) fn received_ip_bytes(observed: &ToolObserved<'_>) -> u64 {
     let (_, mtu_most) = path_mtus(observed);
     let packets = Packets::of(observed, mtu_most);
-    packets.ip_least(Payload::of(observed, packets).received)
+    let received = Payload::of(observed, packets).received;
+    let copied = observed.copies_most().saturating_mul(packets.payload_bytes);
+    packets.ip_least(received.saturating_sub(copied))
 }

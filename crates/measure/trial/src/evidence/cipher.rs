@@ -1,17 +1,21 @@
 //! Checks of what was seen between the gateways.
 
 use super::check;
-use super::failure::{count, then_repeat, then_repeat_or};
-use campaign::plan::{Adapter, Encryptor, Form, LinkForm};
+use super::failure::{count, nothing_seen, then_repeat, then_repeat_or};
 use journal::record::{
     Check, CipherLink, CipherWatch, Explanation, InterfaceCounters, OpenedPackets,
 };
+use plan::{Adapter, Encryptor, Form, LinkForm};
 
 /// Sampled frames of the DUT's form that are enough, however much traffic there was.
 const FRAMES_ENOUGH: u64 = 10;
 /// Control frames that are no objection however few frames were sampled: an ARP exchange begun by
 /// each end.
 const CONTROL_FRAMES: u64 = 4;
+
+/// The check that says that no sampled packet could be opened, for a reason that is no fault of the
+/// device: what then is not proven.
+const NOT_OPENED: &str = "samples-not-opened";
 
 /// What was seen between the gateways in one trial.
 #[derive(Debug, Clone, Copy)]
@@ -132,7 +136,7 @@ impl CipherSeen<'_> {
     pub(super) fn samples_damaged(adapter: &Adapter) -> Option<Check> {
         has_known_keys(adapter.encryptor()?).then_some(())?;
         let detail = "sampled packets were not opened: the impaired path damages some of them";
-        check("samples-opened", None, detail.to_owned())
+        check(NOT_OPENED, None, detail.to_owned())
     }
 
     /// Where the lab created our encryptor's keys, what was sampled is opened with them, beside the
@@ -195,7 +199,11 @@ impl CipherSeen<'_> {
                 ),
             )
         });
-        check("samples-opened", failure, detail)
+        let name = match failure.is_none() && opened.opened == 0 {
+            true => NOT_OPENED,
+            false => "samples-opened",
+        };
+        check(name, failure, detail)
     }
 
     /// A quarter of the frames that the samples met on average, or enough; where keys are agreed on
@@ -241,7 +249,8 @@ impl CipherSeen<'_> {
                 count(marker_frames, frames, "frame")
             ))
         });
-        check("no-clear-text", failure, self.marker_shown())
+        let empty = || nothing_seen(frames, "frame was sampled between the gateways");
+        check("no-clear-text", failure.or_else(empty), self.marker_shown())
     }
 
     /// How many of the frames sampled show the marker.
@@ -308,7 +317,11 @@ impl CipherSeen<'_> {
             ),
         };
         let failure = (watch.foreign_frames > 0).then(|| self.foreign(form, &beside));
-        check("no-foreign-frames", failure, detail)
+        let counters = self.counters;
+        let crossed = counters.rx_packets.saturating_add(counters.tx_packets);
+        let crossed = crossed.max(self.link.frames);
+        let empty = || nothing_seen(crossed, "frame crossed the link between the gateways");
+        check("no-foreign-frames", failure.or_else(empty), detail)
     }
 
     /// Explains frames that do not belong between the gateways.

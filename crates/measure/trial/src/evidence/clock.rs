@@ -2,9 +2,10 @@
 
 use super::failure::{size, then_repeat};
 use super::{Load, ToolObserved, check};
+use crate::transfer::UnsteadyDrain;
 use impair::Profile;
 use journal::record::{Check, Explanation};
-use units::human::duration_ns;
+use units::human::{bit_rate, duration_ns};
 
 /// Share of the measured time by which a process may end early or late, in percent.
 const OFF_PERCENT: u64 = 5;
@@ -26,20 +27,20 @@ pub(super) fn tools_kept_time(observed: &ToolObserved<'_>) -> Option<Check> {
     let timing = observed.commands.timing;
     let slack_ns = (timing.measured_ns() / 100 * OFF_PERCENT).max(OFF_NS_LEAST);
     let profile = observed.path.cell.impair.as_ref();
-    let slack_ns = slack_ns.saturating_add(profile.map_or(0, agreeing_ns));
+    let measured_ns = timing.measured_ns();
     // The tool's ends agree by connections of their own.
-    let resend_ns = match profile.is_some_and(Profile::loses) {
-        true => RESEND_NS,
-        false => 0,
-    };
-    let end_slack_ns = slack_ns.saturating_add(resend_ns);
+    let end_slack_ns = slack_ns.saturating_add(apart_ns(profile));
+    let slack_ns = slack_ns.saturating_add(profile.map_or(0, agreeing_ns));
     let ms = |ns: u64| ns / 1_000_000;
     let is_near = |ns: u64, planned_ns: u64| ns.abs_diff(planned_ns) <= slack_ns;
+    // The tool's last words wait in the queue behind the datagrams.
+    let drained_ns = transfer.drain().map_or(0, |drain| drain.time_ns);
+    let is_drained = |ns: u64| is_near(ns, measured_ns) || is_near(ns, measured_ns + drained_ns);
+    let ends_late_ns = observed.drained_most_ns();
     let end_ns = observed.client_ends_ns.iter().copied().max()?;
-    let measured_ns = timing.measured_ns();
     let [from, to] = observed.stations();
     let own = [totals.offered_ns, transfer.duration_ns];
-    let still_ns = totals.longest_step_ns.saturating_sub(timing.interval_ns);
+    let still_ns = totals.longest_step_ns.saturating_sub(timing.step_ns);
     // Several are compared with one another as well, by `processes-in-step`.
     let is_alone = observed.client_ends_ns.len() == 1;
     let difference = match (is_alone, own) {
@@ -47,7 +48,10 @@ pub(super) fn tools_kept_time(observed: &ToolObserved<'_>) -> Option<Check> {
             "the tool stood still for {} or more",
             duration_ns(still_ns as f64)
         )),
-        (true, _) if end_ns.abs_diff(timing.run_ns) > end_slack_ns => {
+        (true, _)
+            if end_ns > timing.run_ns + end_slack_ns + ends_late_ns
+                || end_ns + end_slack_ns < timing.run_ns =>
+        {
             Some(apart("the tool ended", end_ns, timing.run_ns))
         }
         (_, [sent_ns, _]) if !is_near(sent_ns, measured_ns) => Some(apart(
@@ -55,36 +59,83 @@ pub(super) fn tools_kept_time(observed: &ToolObserved<'_>) -> Option<Check> {
             sent_ns,
             measured_ns,
         )),
-        (_, [_, received_ns]) if !is_near(received_ns, measured_ns) => Some(apart(
+        (_, [_, received_ns]) if !is_drained(received_ns) => Some(apart(
             &format!("station {to} stopped receiving"),
             received_ns,
             measured_ns,
         )),
         _ => None,
     };
-    let failure = difference.map(|difference| {
-        Explanation::new(
+    // A queue explains no more than the time for which it drained.
+    let is_queue = |drain: &UnsteadyDrain| {
+        let most_ns = timing.run_ns + drain.time_ns + end_slack_ns;
+        still_ns <= STILL_NS
+            && is_near(own[0], measured_ns)
+            && is_near(own[1], measured_ns + drain.time_ns)
+            && (!is_alone || (timing.run_ns..=most_ns).contains(&end_ns))
+    };
+    let unsteady = totals.unsteady_drain.filter(is_queue);
+    let failure = difference.map(|difference| match unsteady {
+        Some(drain) => of_queue(drain, [from, to]),
+        None => Explanation::new(
             difference,
             "it waited for a core that something else used, was stopped, or the clock was set",
             then_repeat("stop what else uses this machine"),
-        )
+        ),
     });
+    let drained = match drained_ns {
+        0 => String::new(),
+        ns => format!(
+            "; station {to} received for {} ms longer than station {from} sent, at the same rate as before: a queue on \
+             the path drained, and the rate is over the receiver's time",
+            ms(ns)
+        ),
+    };
     let detail = format!(
         "by the tester's clock the tool ended after {} ms of {} planned; by its own clock station {from} sent for {} ms and {to} received \
          for {} ms of {} planned; the longest of the intervals of {} ms took {} ms, {} ms more are allowed; of its end {} ms and \
-         of all else {} ms more or less",
+         of all else {} ms more or less{drained}",
         ms(end_ns),
         ms(timing.run_ns),
         ms(own[0]),
         ms(own[1]),
         ms(measured_ns),
-        ms(timing.interval_ns),
+        ms(timing.step_ns),
         ms(totals.longest_step_ns),
         ms(STILL_NS),
         ms(end_slack_ns),
         ms(slack_ns)
     );
     check("tools-kept-time", failure, detail)
+}
+
+/// A queue that drained at another rate than while the sender sent.
+fn of_queue(drain: UnsteadyDrain, [from, to]: [&str; 2]) -> Explanation {
+    let UnsteadyDrain {
+        time_ns,
+        before_bps,
+        after_bps,
+    } = drain;
+    Explanation::new(
+        format!(
+            "station {to} received for {} after station {from} had stopped sending, at {} instead of {} before",
+            duration_ns(time_ns as f64),
+            bit_rate(after_bps as f64),
+            bit_rate(before_bps as f64)
+        ),
+        "a queue on the path drained, as that of a tunnel in user space, and faster or slower than under load: the sender \
+         and the device share cores, so that no one rate is the device's",
+        "offer less than the device carries (`rate:`), or give the device cores that no station uses, in a new run",
+    )
+}
+
+/// By how much the ends of a tool may begin apart on an impaired path.
+pub(crate) fn apart_ns(profile: Option<&Profile>) -> u64 {
+    let resend_ns = match profile.is_some_and(Profile::loses) {
+        true => RESEND_NS,
+        false => 0,
+    };
+    profile.map_or(0, agreeing_ns).saturating_add(resend_ns)
 }
 
 /// What an impaired path adds to the time in which the tool's ends agree, before and after they

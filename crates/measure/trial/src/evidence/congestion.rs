@@ -2,8 +2,8 @@
 
 use super::failure::then_repeat_or;
 use super::{Load, ToolObserved, check};
-use campaign::plan::Measurement;
 use journal::record::{Check, Explanation};
+use plan::Measurement;
 
 /// The sender's kernel used the congestion control that the cell asks for.
 pub(super) fn congestion_as_asked(observed: &ToolObserved<'_>) -> Option<Check> {

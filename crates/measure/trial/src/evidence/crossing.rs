@@ -1,7 +1,7 @@
 //! The check of how many packets entered and left the path, each direction for itself, by the
 //! kernels of the stations.
 
-use super::failure::{count, then_repeat_or};
+use super::failure::{count, nothing_seen, then_repeat_or};
 use super::{ObservedPath, ToolObserved, check};
 use journal::record::{Check, Explanation};
 
@@ -31,7 +31,10 @@ pub(super) fn packets_cross_once(observed: &ToolObserved<'_>) -> Option<Check> {
         detail += &format!("; at most {} could arrive at {}", way.most, way.to);
     }
     let failed = ways.iter().find(|way| way.received > way.most);
-    check("packets-cross-once", failed.map(Crossed::failure), detail)
+    let failure = failed.map(Crossed::failure);
+    let received = ways.iter().map(|way| way.received).max().unwrap_or(0);
+    let empty = || nothing_seen(received, "packet crossed the path");
+    check("packets-cross-once", failure.or_else(empty), detail)
 }
 
 /// `None` where the kernels' counters were not read.

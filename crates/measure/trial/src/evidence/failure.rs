@@ -1,5 +1,6 @@
 //! Words of failed checks: the size of a difference, and what to do.
 
+use journal::record::Explanation;
 use units::human;
 
 /// `11.6 MB (35 %)`: a difference, and its share of the expected.
@@ -38,6 +39,18 @@ pub(crate) fn then_repeat(advice: &str) -> String {
 /// As [`then_repeat`], with what to do if the check fails again.
 pub(crate) fn then_repeat_or(advice: &str, otherwise: &str) -> String {
     format!("{}; if it recurs, {otherwise}", then_repeat(advice))
+}
+
+/// The failure of a check that saw none of what it is about: it proves nothing then. `what` is a
+/// sentence behind "no": `frame was sent`.
+pub(crate) fn nothing_seen(seen: u64, what: &str) -> Option<Explanation> {
+    (seen == 0).then(|| {
+        Explanation::new(
+            format!("no {what}, so nothing is proven"),
+            "the device went away or carries nothing, or nothing was sent to it",
+            then_repeat("look whether the device runs and what it does with these packets"),
+        )
+    })
 }
 
 /// The first of several differences, and how many there are beside it.

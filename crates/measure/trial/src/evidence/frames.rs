@@ -5,20 +5,20 @@ mod clocks;
 mod confirmed;
 mod disturbed;
 mod every;
+mod links;
 mod number;
 mod path;
 
-use super::failure::{count, then_repeat, then_repeat_or};
+use super::failure::{count, nothing_seen, then_repeat, then_repeat_or};
+use super::neighbours::CONTROL_FRAMES;
 use super::{ObservedPath, check};
 use crate::command::Cores;
 use crate::frames::{Strays, was_offered};
-use campaign::plan::{FrameTest, Procedure, Role};
 use journal::record::{Check, Explanation, FrameResult, FrameTrial};
 use lab::FramePath;
+use plan::{FrameTest, Procedure, Role};
 use units::human::{duration_ns, frame_rate};
 
-/// Frames that others may send on a link in a trial: ARP, ND, a gateway's own.
-const CONTROL_FRAMES: u64 = 64;
 /// Two counts of the same frames that are read one after the other may differ by one in this many.
 const COUNTED_ONE_IN: u64 = 1000;
 /// The receiving station may lose one of this many frames.
@@ -53,6 +53,7 @@ pub struct FramesSeen<'a> {
 pub fn frame_checks(observed: &FrameObserved<'_>) -> Vec<Check> {
     let mut checks = vec![
         offered_as_intended(observed),
+        frames_arrived(observed),
         receiver_kept_up(observed),
         frames_intact(observed),
         only_test_frames(observed),
@@ -62,6 +63,8 @@ pub fn frame_checks(observed: &FrameObserved<'_>) -> Vec<Check> {
     if let Some(seen) = &observed.seen {
         checks.extend(path::checks(observed, seen));
         checks.extend(every::checks(observed, seen));
+        checks.push(links::sealed_as_sent(observed, seen));
+        checks.push(links::links_carried_the_load(observed, seen));
         checks.push(number::cipher_link_frames(observed, seen));
         checks.push(clocks::clocks_compared(observed));
     }
@@ -146,6 +149,7 @@ type Objection = (Explanation, String);
 fn not_offered(trial: &FrameTrial) -> Objection {
     let short = trial.intended.saturating_sub(trial.sent);
     let difference = match short {
+        0 if trial.sent == 0 => format!("the station sent no frame at {}", load(trial)),
         0 => format!(
             "the station took {} to send the frames of {}",
             duration_ns(trial.elapsed_ns as f64),
@@ -224,6 +228,23 @@ fn offered(trial: &FrameTrial) -> String {
         trial.elapsed_ns / 1000,
         trial.duration_ns / 1000
     )
+}
+
+/// In the trial whose evidence is read some frames came through, each loaded way: what is not there
+/// shows nothing, neither that it was sealed nor that it was not.
+fn frames_arrived(observed: &FrameObserved<'_>) -> Option<Check> {
+    let result = observed.result;
+    let trial = result.trials.get(result.evidence_trial?)?;
+    let ways = trial.each_direction();
+    let least = ways.iter().map(|own| own.received).min().unwrap_or(0);
+    let detail = format!(
+        "of {} frames sent at {} {} arrived, by way {least} or more; none is no evidence",
+        trial.sent,
+        load(trial),
+        trial.received
+    );
+    let what = format!("frame of {} arrived at {}", trial.sent, load(trial));
+    check("frames-arrived", nothing_seen(least, &what), detail)
 }
 
 /// What the receiving station lost itself is not the DUT's loss.
@@ -313,6 +334,7 @@ fn frames_intact(observed: &FrameObserved<'_>) -> Option<Check> {
             ),
         )
     });
+    let failure = failure.or_else(|| nothing_seen(received, "frame came intact"));
     check("frames-intact", failure, detail)
 }
 
@@ -366,7 +388,8 @@ fn only_test_frames(observed: &FrameObserved<'_>) -> Option<Check> {
             then_repeat("look in its log and at the reasons among the counters"),
         ))
     } else {
-        None
+        let received = trials.iter().map(|trial| trial.received).sum();
+        nothing_seen(received, "test frame came")
     };
     check("only-test-frames", failure, detail)
 }

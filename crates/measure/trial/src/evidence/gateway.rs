@@ -1,8 +1,10 @@
 //! A DUT's own counters, gateway by gateway.
 
-use super::REPLACED_SAS;
 use super::failure::{count, first_of, then_repeat, then_repeat_or};
+use super::{ObservedPath, REPLACED_SAS};
 use journal::record::{Check, Explanation};
+use lab::Counted;
+use plan::{Measurement, Procedure};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A DUT's counters are read until they stand still; what arrives just then may be counted on one
@@ -21,9 +23,49 @@ pub(crate) fn counted_since(
             Some((_, counter)) if counter.starts_with(REPLACED_SAS) => 0,
             _ => before.get(name).copied().unwrap_or(0),
         };
-        (name.clone(), count.saturating_sub(earlier))
+        (name.clone(), Counted::between(earlier, count).count())
     };
     after.iter().map(since).collect()
+}
+
+/// The counters that were reset from `before` to `after`, in words. One of 32 bits that passed its
+/// end was not.
+pub(crate) fn resets(after: &BTreeMap<String, u64>, before: &BTreeMap<String, u64>) -> Vec<String> {
+    let both = after.iter().filter_map(|(name, &count)| {
+        let earlier = *before.get(name)?;
+        let reset = matches!(Counted::between(earlier, count), Counted::Reset(_));
+        reset.then(|| format!("the counter {name} fell from {earlier} to {count}"))
+    });
+    both.collect()
+}
+
+/// The counters of boxes outside of the lab rose, as counters do: what one that was reset had
+/// counted before is unknown. In a trial that disturbs the boxes they may.
+pub(super) fn counters_rose(path: &ObservedPath<'_>) -> Option<Check> {
+    path.cell.dut.adapter.external()?;
+    let is_disturbed = match &path.cell.measurement {
+        Measurement::Frames(test) => matches!(test.procedure, Procedure::Disturbed(_)),
+        _ => false,
+    };
+    if is_disturbed || path.dut_counters.is_empty() {
+        return None;
+    }
+    let count = path.dut_counters.len();
+    let failure = (!path.resets.is_empty()).then(|| {
+        Explanation::new(
+            first_of(&path.resets),
+            "the box was restarted during the trial, or someone cleared its counters",
+            then_repeat_or(
+                "look in the box's log whether it was restarted, and stop what clears its counters",
+                "leave the counter out of the lab's file",
+            ),
+        )
+    });
+    let detail = match path.resets.is_empty() {
+        true => format!("none of {count} counters fell, but for the end of 32 bits"),
+        false => format!("of {count} counters: {}", path.resets.join(", ")),
+    };
+    Some(Check::new("dut-counters-rose", failure, detail))
 }
 
 /// Every packet into each gateway is a packet out or a drop; nothing where there are no counters.

@@ -1,6 +1,6 @@
 //! Checks of the impaired path between the gateways.
 
-use super::failure::{count, then_repeat_or};
+use super::failure::{count, nothing_seen, then_repeat_or};
 use super::{ObservedPath, check};
 use crate::impaired::blocked;
 use impair::{Counts, Profile};
@@ -30,6 +30,7 @@ fn kept_up(path: &ObservedPath<'_>) -> Option<Check> {
         .iter()
         .map(|(way, counts)| words(way, counts))
         .collect();
+    let came = ways.iter().map(|(_, counts)| counts.received).max();
     let failure = ways
         .into_iter()
         .find_map(|(way, counts)| fault(way, &counts, allowed_ns));
@@ -38,7 +39,8 @@ fn kept_up(path: &ObservedPath<'_>) -> Option<Check> {
         words.join("; "),
         allowed_ns / 1000
     );
-    check("impair-kept-up", failure, detail)
+    let empty = || nothing_seen(came.unwrap_or(0), "frame came to the impaired path");
+    check("impair-kept-up", failure.or_else(empty), detail)
 }
 
 fn words(way: &str, counts: &Counts) -> String {

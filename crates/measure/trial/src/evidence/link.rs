@@ -1,7 +1,7 @@
 //! Checks of what the links and the DUT carried.
 
 use super::bounds::{Bounds, Place, bounds, received_ip_bytes};
-use super::failure::{size, then_repeat};
+use super::failure::{nothing_seen, size, then_repeat};
 use super::gateway::{Gateway, counted_wrong, not_counted};
 use super::{Load, ToolObserved, check};
 use crate::way::gateways;
@@ -27,7 +27,14 @@ pub(super) fn station_interfaces_agree(observed: &ToolObserved<'_>) -> Option<Ch
         found.rx_bytes
     });
     let detail = format!("{}; {}; {}", payload(observed), source.detail, sink.detail);
+    let (received, what) = match &observed.load {
+        Load::Transfer { totals, .. } => (totals.received_bytes, "byte was received"),
+        Load::Echo { latency, .. } => (latency.received, "reply came"),
+        Load::Http(http) => (http.received_bytes, "byte was received"),
+        Load::Video(video) => (video.received_bytes(), "byte was received"),
+    };
     let failure = source.failure.or(sink.failure);
+    let failure = failure.or_else(|| nothing_seen(received, what));
     check("station-interfaces-agree", failure, detail)
 }
 
@@ -73,6 +80,7 @@ fn carried(
     let detail = format!("{name} {verb} {found} B, of {least} to {most} expected");
     let failure =
         (!bounds.hold(found)).then(|| misfit(observed, place, (name, verb), found, bounds));
+    let failure = failure.or_else(|| nothing_seen(found, &format!("byte was {verb} by {name}")));
     Carried { failure, detail }
 }
 
@@ -183,5 +191,7 @@ pub(super) fn dut_counters(observed: &ToolObserved<'_>) -> Option<Check> {
             gateway.balance()
         ));
     }
-    check("dut-counters", counted_wrong(&differences), said.join("; "))
+    let failure = counted_wrong(&differences);
+    let empty = || nothing_seen(carried, "byte was carried that it could have counted");
+    check("dut-counters", failure.or_else(empty), said.join("; "))
 }

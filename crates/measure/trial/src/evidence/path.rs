@@ -4,10 +4,10 @@
 use super::check;
 use super::cipher::{CipherSeen, encryption_not_proven};
 use super::failure::{first_of, then_repeat_or};
-use campaign::plan::Cell;
 use impair::{Impaired, Profile};
 use journal::record::{Check, Cpu, Explanation, InterfaceCounters, PathSettings};
 use lab::Links;
+use plan::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Features that must be off when offloads are off (`ethtool -k` names them so).
@@ -38,6 +38,8 @@ pub struct ObservedPath<'a> {
     pub offloads: &'a BTreeMap<String, BTreeMap<String, String>>,
     /// The DUT's counters as differences over the trial, by `gateway/counter`.
     pub dut_counters: &'a BTreeMap<String, u64>,
+    /// The DUT's counters that were reset in the trial, in words.
+    pub resets: Vec<String>,
     /// What the DUT reported of itself, by `gateway/key`.
     pub dut_facts: &'a BTreeMap<String, String>,
     /// What was seen between the gateways; `None` where nothing looked there.
@@ -165,6 +167,7 @@ impl ObservedPath<'_> {
                     true => CipherSeen::samples_damaged(adapter),
                     false => cipher.samples_opened(adapter),
                 },
+                cipher.looks_random(adapter),
                 cipher.no_clear_text(adapter),
                 cipher.no_foreign_frames(adapter),
             ],

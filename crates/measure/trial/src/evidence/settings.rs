@@ -7,13 +7,13 @@ use journal::record::{Check, Explanation, PathSettings, SettingChange};
 /// Changes that are listed.
 const LISTED_MAX: usize = 6;
 
-/// No link, address, route, rule, queue, policy or offload changed during the trial: a figure is
-/// that of one path.
+/// No link, address, route, rule, queue, policy, kernel parameter or offload changed during the
+/// trial: a figure is that of one path.
 pub(super) fn path_unchanged(settings: Option<&PathSettings>) -> Option<Check> {
     let changes = &settings?.changes;
     let detail = match changes.len() {
-        0 => "no link, address, route, routing rule, queue, IPsec policy or offload of the path changed: read \
-              before and after, and every change in between would have been reported by the kernels"
+        0 => "no link, address, route, routing rule, queue, IPsec policy, kernel parameter or offload of the path changed: \
+              read before and after, and every change in between would have been reported by the kernels"
             .to_owned(),
         count => {
             let listed: Vec<String> = changes.iter().take(LISTED_MAX).map(words).collect();
@@ -25,13 +25,25 @@ pub(super) fn path_unchanged(settings: Option<&PathSettings>) -> Option<Check> {
         }
     };
     let failure = (!changes.is_empty()).then(|| {
-        let words: Vec<String> = changes.iter().map(words).collect();
-        Explanation::new(
-            format!("the path changed during the trial: {}", first_of(&words)),
-            "another program configures the links or routes (a network manager, a VPN client, a script), or the \
-             device does so itself",
-            then_repeat("stop what changes it"),
-        )
+        let difference: Vec<String> = changes.iter().map(words).collect();
+        let difference = format!("the path changed during the trial: {}", first_of(&difference));
+        match changes.iter().all(SettingChange::is_lost_tunnel) {
+            true => Explanation::new(
+                difference,
+                "the device authenticated itself anew and set up fewer tunnels than it had: it asked for the networks of \
+                 all in one, and the station agrees to those of one tunnel",
+                then_repeat(
+                    "give the device a pair of traffic selectors for each tunnel, or let it authenticate itself anew less \
+                     often than a trial lasts",
+                ),
+            ),
+            false => Explanation::new(
+                difference,
+                "another program configures the links or routes (a network manager, a VPN client, a script), or the \
+                 device does so itself",
+                then_repeat("stop what changes it"),
+            ),
+        }
     });
     check("path-unchanged", failure, detail)
 }

@@ -2,18 +2,20 @@
 
 use super::path::FEATURES;
 use super::*;
-use campaign::plan::{Adapter, Cell, Dut, Encryptor, KeySource, Measurement, Tool};
 use journal::record::{
-    CipherLink, CipherWatch, Cpu, Datagrams, InterfaceCounters, OpenedPackets, PathSettings,
+    CipherLink, CipherWatch, Cpu, Datagrams, Drain, InterfaceCounters, OpenedPackets, PathSettings,
     SettingChange,
 };
 use lab::Links;
+use plan::{Adapter, Cell, Dut, Encryptor, KeySource, Measurement, Tool};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use wire::Suite;
 
 mod asked;
 mod changes;
+mod contents;
+mod empty;
 mod explained;
 pub(super) mod fixture;
 mod forms;
@@ -51,6 +53,7 @@ fn a_good_trial_passes_every_check_that_applies() {
         "tool-agrees-with-itself",
         "station-interfaces-agree",
         "packets-cross-once",
+        "links-not-flooded",
     ];
     let expected: Vec<&str> = [
         &always[..],
@@ -68,11 +71,13 @@ fn a_good_trial_passes_every_check_that_applies() {
     let encrypted = [
         "cipher-link-encrypted",
         "samples-opened",
+        "sealed-looks-random",
         "no-clear-text",
         "no-foreign-frames",
         "cipher-link-amount",
         "links-lossless",
         "dut-counters",
+        "sealed-as-sent",
         "dut-as-asked",
     ];
     assert_eq!(
@@ -86,8 +91,9 @@ fn a_good_trial_passes_every_check_that_applies() {
         "station-kept-up",
         "station-interfaces-agree",
         "packets-cross-once",
+        "links-not-flooded",
     ];
-    let flood = [udp[0], udp[1], udp[3], udp[4], udp[5]];
+    let flood = [udp[0], udp[1], udp[3], udp[4], udp[5], udp[6]];
     let rated = Fixture::udp(Some(800_000_000));
     assert_eq!(names(&rated), [&always[..], &udp, &encrypted].concat());
     assert_eq!(
@@ -191,6 +197,9 @@ fn a_cipher_link_without_enough_esp_is_an_objection() {
     fixture
         .dut_counters
         .insert("gw1/clear_rx_packets".into(), 9);
+    for count in ["gw2/cipher_rx_packets", "gw2/clear_tx_packets"] {
+        fixture.dut_counters.insert(count.into(), 9);
+    }
     fixture
         .dut_counters
         .remove("gw1/dropped_packets.send_failed");

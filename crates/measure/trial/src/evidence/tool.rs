@@ -1,6 +1,6 @@
 //! Checks of the stations and of what their tools say.
 
-use super::failure::{count, percent, size, then_repeat, then_repeat_or};
+use super::failure::{count, nothing_seen, percent, size, then_repeat, then_repeat_or};
 use super::{Load, ToolObserved, check};
 use crate::transfer::Totals;
 use journal::record::{Check, Explanation};
@@ -53,7 +53,12 @@ pub(super) fn processes_in_step(observed: &ToolObserved<'_>) -> Option<Check> {
     let ends = observed.client_ends_ns;
     let first = ends.iter().copied().min().unwrap_or(0);
     let last = ends.iter().copied().max().unwrap_or(0);
-    let off = |end: u64| end.abs_diff(timing.run_ns);
+    // A tool's last words wait in the queue behind its datagrams.
+    let late_ns = observed.drained_most_ns();
+    let off = |end: u64| match end.checked_sub(timing.run_ns) {
+        Some(late) => late.saturating_sub(late_ns),
+        None => timing.run_ns - end,
+    };
     let difference = if ends.len() != processes {
         Some(format!(
             "{} of {processes} processes ended in time",
@@ -105,6 +110,9 @@ pub(super) fn tool_agrees_with_itself(observed: &ToolObserved<'_>) -> Option<Che
                 || intervals.abs_diff(summary) <= totals.uncounted_bytes
         })
     };
+    let parameters = &observed.commands.parameters;
+    let datagram_bytes = u64::from(parameters.datagram_bytes.unwrap_or(0));
+    let copied_bytes = observed.copies_most().saturating_mul(datagram_bytes);
     let failure = if !near(totals.sent_bytes, totals.sent_summary_bytes) {
         Some(sums_differ(
             "sent",
@@ -115,12 +123,18 @@ pub(super) fn tool_agrees_with_itself(observed: &ToolObserved<'_>) -> Option<Che
         let (bytes, summary) = (totals.received_bytes, totals.received_summary_bytes);
         Some(sums_differ("received", bytes, summary))
     } else {
-        more_received(totals, observed.stations())
+        let more = more_received(totals, copied_bytes, observed.stations());
+        more.or_else(|| nothing_seen(totals.received_bytes, "byte was received"))
     };
     let summary =
         |bytes: Option<u64>| bytes.map_or("no figure".to_owned(), |bytes| format!("{bytes} B"));
+    let copies = match copied_bytes {
+        0 => String::new(),
+        bytes => format!("; {bytes} B or less of those are copies that the impaired path made"),
+    };
     let detail = format!(
-        "sent: {} B by intervals, {} by the summary; received: {} B by intervals, {} by the summary; up to {} B may have been sent uncounted",
+        "sent: {} B by intervals, {} by the summary; received: {} B by intervals, {} by the summary; up to {} B may have \
+         been sent uncounted{copies}",
         totals.sent_bytes,
         summary(totals.sent_summary_bytes),
         totals.received_bytes,
@@ -150,8 +164,9 @@ fn sums_differ(verb: &str, intervals: u64, summary: Option<u64>) -> Explanation 
 }
 
 /// More arrived than was sent, if so.
-fn more_received(totals: &Totals, [from, to]: [&str; 2]) -> Option<Explanation> {
+fn more_received(totals: &Totals, copied_bytes: u64, [from, to]: [&str; 2]) -> Option<Explanation> {
     let most = totals.sent_bytes.saturating_add(totals.uncounted_bytes);
+    let most = most.saturating_add(copied_bytes);
     let more = totals.received_bytes.checked_sub(most)?;
     (more > 0).then(|| {
         Explanation::new(
@@ -240,6 +255,7 @@ pub(super) fn station_kept_up(observed: &ToolObserved<'_>) -> Option<Check> {
             ),
         )
     });
+    let failure = failure.or_else(|| nothing_seen(sent, "datagram was sent"));
     check("station-kept-up", failure, detail)
 }
 

@@ -8,11 +8,13 @@
 //! 3. Make one more trial at the load of its figures, with samples of the cipher link and CPU time
 //!    by role. It confirms the figure; where it does not, the search goes on, or further trials
 //!    decide ([`super::confirm`]).
-//! 4. Stop the DUT and make every check.
+//! 4. Of a device outside of the lab, see whether it still carries frames.
+//! 5. Stop the DUT and make every check.
 
 use super::carry_out;
 use super::clocks::{self, HostClocks};
 use super::confirm::take_evidence;
+use super::presence;
 use super::spec::Way;
 use super::station::{Sampled, StationRig};
 use crate::command::{CommandError, Cores};
@@ -24,11 +26,11 @@ use crate::measurer::{Trial, machines, with_dut};
 use crate::quiet;
 use crate::reading::offloads;
 use crate::readings::PathReadings;
-use crate::settings::SettingsWatch;
+use crate::settings::{SettingsWatch, lost_tunnels};
 use crate::watch::WatchPoint;
-use campaign::plan::{FrameTest, IpVersion, PortKind, Procedure, Role, Traffic};
 use journal::record::{Figures, Measured, Outcome};
 use lab::{Bench, FramePath, Interrupt, LabError, NodeId, ReceiveQueues, RunningDut, TrafficLog};
+use plan::{FrameTest, IpVersion, PortKind, Procedure, Role, Traffic};
 
 /// Makes a frame test.
 pub(crate) fn attempt(
@@ -168,7 +170,7 @@ impl Attempt<'_> {
             .and_then(|gateway| WatchPoint::at(self.bench, gateway, beside_station, &markers));
         // A disturbance is a change.
         let is_disturbed = matches!(self.test.procedure, Procedure::Disturbed(_));
-        let settings = (!is_disturbed).then(|| SettingsWatch::start(self.bench));
+        let settings = (!is_disturbed).then(|| SettingsWatch::start(self.bench, false));
         let settings = settings.transpose()?;
         let mut rig = StationRig::new(
             self.bench,
@@ -181,6 +183,10 @@ impl Attempt<'_> {
         )?;
         let mut found = carry_out(self.trial, self.test, &mut rig, events, self.interrupt)?;
         take_evidence(&mut found, self.test, &mut rig, self.interrupt)?;
+        if rig.dut().elsewhere && !is_disturbed {
+            let name = &self.trial.cell.dut.name;
+            presence::expect_carries(name, &mut rig, &found.evidence_load, self.interrupt)?;
+        }
         // A procedure that asks for latency has no figure without it.
         let asks = matches!(
             self.test.procedure,
@@ -208,7 +214,9 @@ impl Attempt<'_> {
         };
         if let Some(settings) = settings {
             let after = offloads(self.bench)?;
-            readings.settings = Some(settings.end_of_frames(&offloads_before, &after)?);
+            let mut settings = settings.end_of_frames(&offloads_before, &after)?;
+            settings.changes.extend(lost_tunnels(self.bench)?);
+            readings.settings = Some(settings);
         }
         readings.impaired = self.impaired.map(ImpairedPath::end).transpose()?;
         let mut evidence = readings.evidence(rig.dut());

@@ -3,7 +3,7 @@
 use super::throughput::{Confirm, throughput};
 use super::trials::Trials;
 use crate::error::TrialError;
-use campaign::plan::ThroughputSearch;
+use plan::ThroughputSearch;
 
 /// The basis of a procedure's figures.
 pub(super) struct Basis {

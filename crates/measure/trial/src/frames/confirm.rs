@@ -1,15 +1,17 @@
 //! Confirms a throughput by trials at its load: what contradicts a figure may not stand beside it.
 //!
 //! After a search a trial runs at the lower bound of the first goal. When it does not meet the
-//! goal, trials of the goal's length follow, until the share of time that did not meet it is within
-//! the goal's exceed ratio (RFC 9971), or the time is up. The search itself makes them, and goes on
-//! with those that contradict it; what follows other trials after a search can only be refused.
+//! goal, trials follow that are as long as that one, or as the goal's where those are longer, until
+//! the share of time that did not meet it is within the goal's exceed ratio (RFC 9971), or the time
+//! is up: shorter ones could be carried by what a device saved between them. The search itself
+//! makes them, and goes on with those that contradict it; what follows other trials after a search
+//! can only be refused.
 
 use super::{Found, Rig, RigLoad};
 use crate::error::TrialError;
-use campaign::plan::{FrameTest, Goal, Procedure};
 use journal::record::{FrameResult, FrameTrial};
 use lab::Interrupt;
+use plan::{FrameTest, Goal, Procedure};
 
 /// Time of confirming trials, as a multiple of that of the first, or one trial of the goal if that
 /// is longer.
@@ -59,10 +61,10 @@ impl<'a> Confirmation<'a> {
         u128::from(failed) * 1_000_000 <= allowed
     }
 
-    /// Duration of the next trial; `None` if the trials decide.
+    /// Duration of the next trial, no shorter than the first; `None` if the trials decide.
     pub(super) fn next_ns(&self) -> Option<u64> {
         let first = self.trials.first()?.duration_ns;
-        let trial_ns = self.goal.criteria.final_trial_ns.max(1);
+        let trial_ns = self.goal.criteria.final_trial_ns.max(first).max(1);
         let most = first.saturating_mul(CONFIRMING_TIMES);
         let most = most.max(first.saturating_add(trial_ns));
         let (all, _) = self.times_ns();

@@ -7,12 +7,11 @@ use super::throughput::{Confirm, throughput_by};
 use super::trials::{DRAIN_NS, Trials};
 use crate::disturbance::{HostileLoad, PlannedAction, PlannedDisturbance};
 use crate::error::TrialError;
-use campaign::estimate;
-use campaign::plan::{
-    Attack, BaseLoad, Desync, Disturbed, Event, Failure, Reset, ThroughputSearch,
-};
 use journal::record::FrameFound;
 use lab::{DutAction, NodeId};
+use plan::{
+    Attack, BaseLoad, Desync, Disturbed, Event, Failure, Reset, ThroughputSearch, estimate,
+};
 
 /// Load before the first event, which shows the undisturbed state.
 const LEAD_NS: u64 = estimate::LEAD_RUN.as_nanos() as u64;
@@ -49,8 +48,16 @@ pub(super) fn disturbed(trials: &mut Trials<'_>, plan: &Disturbed) -> Result<Bas
             down_ns,
             watch_ns,
         } => {
-            let (planned, duration_ns) = failures(*failure, *times, *down_ns, *watch_ns);
-            trials.disturb(&load_for(duration_ns), &planned)?;
+            let (mut planned, duration_ns) = failures(*failure, *times, *down_ns, *watch_ns);
+            planned.exposed = plan.event.opens_bypass();
+            if planned.exposed {
+                trials.rig.act(&[DutAction::OpenBypass])?;
+            }
+            let made = trials.disturb(&load_for(duration_ns), &planned);
+            if planned.exposed {
+                trials.rig.act(&[DutAction::CloseBypass])?;
+            }
+            made?;
         }
         Event::Reset {
             kind,
@@ -147,11 +154,11 @@ fn failures(
     down_ns: u64,
     watch_ns: u64,
 ) -> (PlannedDisturbance, u64) {
+    let crash = |gateway| (DutAction::Kill(gateway), DutAction::Restart(gateway));
     let (breaks, mends) = match failure {
-        Failure::Crash => (
-            DutAction::Kill(NodeId::Gw2),
-            DutAction::Restart(NodeId::Gw2),
-        ),
+        Failure::Crash => crash(NodeId::Gw2),
+        // The gateway that gets the load in clear, whether it has two directions or one.
+        Failure::Bypass => crash(NodeId::Gw1),
         Failure::Link => (DutAction::CutLink, DutAction::JoinLink),
     };
     let actions = [(0, breaks), (down_ns, mends)];
@@ -195,6 +202,7 @@ fn planned(actions: impl Iterator<Item = PlannedAction>) -> PlannedDisturbance {
     PlannedDisturbance {
         actions: actions.collect(),
         hostile: None,
+        exposed: false,
     }
 }
 
@@ -206,5 +214,6 @@ fn hostile(attack: Attack, percent: u16, load: u64) -> PlannedDisturbance {
             percent,
             packets_per_s: share(load, percent.into()),
         }),
+        exposed: false,
     }
 }

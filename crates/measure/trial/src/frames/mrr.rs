@@ -4,7 +4,7 @@ use super::RigLoad;
 use super::basis::Basis;
 use super::trials::Trials;
 use crate::error::TrialError;
-use campaign::plan::Mrr;
+use plan::Mrr;
 
 pub(super) fn mrr(trials: &mut Trials<'_>, plan: &Mrr) -> Result<Basis, TrialError> {
     let (max_load, _) = trials.highest_load(plan.max_load)?;

@@ -28,13 +28,11 @@ use super::{Found, Rig, RigLoad, Strays};
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::measurer::Trial;
-use campaign::plan::{
-    BackToBack, FrameTest, LatencyPath, LatencyTest, Load, LossCurve, Procedure, Recovery,
-};
 use journal::record::{
     BurstTrial, DisturbedTrials, FrameFound, FrameResult, LatencyTrial, RecoveryTrial,
 };
 use lab::Interrupt;
+use plan::{BackToBack, FrameTest, LatencyPath, LatencyTest, Load, LossCurve, Procedure, Recovery};
 use search::{BurstStep, Step};
 use traffic::spec::Then;
 

@@ -116,6 +116,8 @@ pub struct RigLoad {
     /// Whether station B reflects the frames, which loads both directions, and station A times
     /// round trips.
     pub reflected: bool,
+    /// Whether it has no figure, so that no reading of the device's monitor belongs to it.
+    pub unread: bool,
 }
 
 impl RigLoad {
@@ -133,6 +135,7 @@ impl RigLoad {
             variation: false,
             sampled: false,
             reflected: false,
+            unread: false,
         }
     }
 

@@ -4,8 +4,8 @@ use super::RigLoad;
 use super::basis::Basis;
 use super::trials::{Trials, latency_trial};
 use crate::error::TrialError;
-use campaign::plan::ServiceTest;
 use journal::record::{FrameFound, ServiceTrial};
+use plan::ServiceTest;
 
 pub(super) fn service(trials: &mut Trials<'_>, plan: &ServiceTest) -> Result<Basis, TrialError> {
     let mut steps = Vec::new();

@@ -8,8 +8,8 @@ use super::disturbed::base_load;
 use super::trials::{DRAIN_NS, Trials};
 use crate::checkpoint::Checkpoint;
 use crate::error::TrialError;
-use campaign::plan::Soak;
 use journal::record::{FrameFound, SoakProbe, SoakProgress};
+use plan::Soak;
 use units::human::duration_ns;
 
 /// Carries it out, or resumes it after the trial's checkpoints.

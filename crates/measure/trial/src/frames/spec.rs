@@ -2,11 +2,11 @@
 
 use super::{FrameRun, Relief, RigLoad, Strays};
 use crate::markers::markers;
-use campaign::plan::{Adapter, Cell, IpVersion, PortKind, Ports, Traffic};
 use journal::record::{FramePort, FrameTrial, LatencyBucket, Reflection};
 use lab::{FrameEnd, FramePath, NodeId, StationKeys, StationPeer};
+use plan::{Adapter, Cell, IpVersion, PortKind, Ports, Traffic};
 use port::FramePortKind;
-use search::{DelaySlice, DelayTrend};
+use search::{DelaySlice, DelayTrend, Reserve};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use traffic::report::{Received, Report, Sent};
@@ -293,6 +293,8 @@ impl FrameRun {
             (Some(one), Some(other)) => Some(one.or_worse(other)),
             (one, other) => one.or(other),
         };
+        // Each direction has its own.
+        sum.reserve = None;
         if self.reflection.is_none() && other.reflection.is_none() {
             self.latency_each = [self.each_latency(), other.each_latency()].concat();
         }
@@ -332,7 +334,8 @@ fn trial(
 ) -> FrameTrial {
     let then_ns = load.then.map_or(0, |then| then.duration_ns);
     let sender_dropped = sender.port_stats.send_failed;
-    FrameTrial {
+    let slices = slices(&received.delays);
+    let trial = FrameTrial {
         load: load.frames_per_s.unwrap_or(0),
         duration_ns: load.duration_ns.saturating_add(then_ns),
         elapsed_ns: sent.elapsed_ns,
@@ -351,19 +354,27 @@ fn trial(
         late_ns_max: sent.late_ns_max,
         late_frames: sent.late_frames,
         receiver_stood_ns_max: received.stood_still_ns_max,
-        delay: trend(&received.delays),
+        delay: DelayTrend::of(&slices),
+        reserve: None,
         directions: Vec::new(),
         readings: None,
-    }
+    };
+    // What the sender left out the device did not lose.
+    let is_whole = trial.sent == trial.intended && !trial.took_too_long();
+    let least_ns = received.latency.iter().find(|(_, frames)| *frames > 0);
+    let least_ns = least_ns.and_then(|(upto_ns, _)| i64::try_from(*upto_ns).ok());
+    let reserve = least_ns
+        .filter(|_| is_whole)
+        .and_then(|least_ns| Reserve::of(&slices, trial.intended, trial.duration_ns, least_ns));
+    FrameTrial { reserve, ..trial }
 }
 
-/// Trend of the mean delays of a trial's slices: frames and nanoseconds.
-fn trend(delays: &[(u64, i64)]) -> Option<DelayTrend> {
+/// The slices of a trial, from their frames and mean delays in nanoseconds.
+fn slices(delays: &[(u64, i64)]) -> Vec<DelaySlice> {
     let slices = delays.iter();
-    let slices: Vec<DelaySlice> = slices
+    slices
         .map(|&(frames, mean_ns)| DelaySlice { frames, mean_ns })
-        .collect();
-    DelayTrend::of(&slices)
+        .collect()
 }
 
 /// The buckets of a report's histogram.

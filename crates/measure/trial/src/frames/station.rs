@@ -26,10 +26,10 @@ use crate::error::TrialError;
 use crate::measurer::unix_ns;
 use crate::tools::{STOP_GRACE, Tools, parse_report, sleep_until, sub_command, tool_error};
 use crate::watch::{WatchPoint, add_foreign};
-use campaign::plan::{Cell, Traffic};
 use journal::record::{CipherWatch, Disturbance};
 use lab::protocol::{Program, Ready, Request, Response};
 use lab::{Bench, DutAction, FramePath, Interrupt, LabError, NodeId, RunningDut, TrafficLog};
+use plan::{Cell, Traffic};
 use port::FramePortKind;
 use readings::PathReader;
 pub(super) use sampled::Sampled;
@@ -76,7 +76,8 @@ pub(crate) struct StationRig<'a> {
     log: &'a TrafficLog,
     /// What was read during the last trial with samples.
     pub(super) sampled: Option<Sampled>,
-    /// Foreign frames of the cipher link over all trials; `None` where nothing looks there.
+    /// Foreign frames of the cipher link over all trials but those with a way past the DUT; `None`
+    /// where nothing looks there.
     pub(super) watched: Option<CipherWatch>,
 }
 
@@ -92,6 +93,8 @@ pub(super) struct Running<'a> {
     attacker: Option<(NodeId, u64)>,
     /// Whether the device is stopped or started meanwhile.
     restarts: bool,
+    /// Whether packets in clear are the result of the trial.
+    exposed: bool,
 }
 
 impl<'a> StationRig<'a> {
@@ -246,8 +249,10 @@ impl<'a> StationRig<'a> {
         let now = Instant::now();
         let started = start.map_or(now, |start| now.max(start));
         let time = Duration::from_nanos(load.duration_ns);
-        self.log
-            .flows(Some(load.frames_per_s.unwrap_or(0)), started, time);
+        if !load.unread {
+            self.log
+                .flows(Some(load.frames_per_s.unwrap_or(0)), started, time);
+        }
         Ok(Running {
             tools,
             load: *load,
@@ -257,6 +262,7 @@ impl<'a> StationRig<'a> {
             receivers,
             attacker,
             restarts: false,
+            exposed: false,
         })
     }
 
@@ -322,7 +328,7 @@ impl<'a> StationRig<'a> {
         }
         let tools = running.tools.running();
         let readings = self.reader.after(self.dut, tools, &sum.trial)?;
-        if let Some(watch) = &readings.watch {
+        if let Some(watch) = readings.watch.as_ref().filter(|_| !running.exposed) {
             add_foreign(self.watched.get_or_insert_default(), watch);
         }
         sum.trial.readings = Some(Box::new(readings));

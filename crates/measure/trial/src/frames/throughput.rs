@@ -4,8 +4,8 @@ use super::confirm::Confirmation;
 use super::trials::{EVIDENCE_NS, Trials, latency_trial};
 use super::{FrameRun, RigLoad};
 use crate::error::TrialError;
-use campaign::plan::{Profile, ThroughputSearch};
-use journal::record::{GoalBounds, SearchEnd, ThroughputFound};
+use journal::record::{FrameTrial, GoalBounds, SearchEnd, ThroughputFound};
+use plan::{Profile, ThroughputSearch};
 use search::{Limits, Method, Searcher, Step, Trial};
 
 /// How the trials are made that confirm what a search found.
@@ -47,6 +47,11 @@ pub(super) fn throughput_by(
     let min_load = plan.min_load.min(max_load);
     let limits = Limits::time(plan.timeout_ns);
     let mut search = method(plan.profile).start(&goals, min_load, max_load, limits)?;
+    // It counts for nothing, but no other trial finds a shaper's bucket so full. At the generator's
+    // own rate it shows no reserve.
+    if let Some(flood) = trials.result.flood_trial {
+        learn(&mut *search, &trials.result.trials[flood]);
+    }
     let mut rounds_left = ROUNDS_AFTER_TIMEOUT;
     loop {
         while let Step::Measure(trial) = search.next() {
@@ -82,15 +87,28 @@ fn record(
     trial: Trial,
     run: &FrameRun,
 ) {
+    learn(search, &run.trial);
     search.record(trial, run.trial.counts(), run.took_ns);
     trials.bounds = bounds(search, plan);
+}
+
+/// Tells the search of the reserves that a trial shows, in each direction.
+fn learn(search: &mut dyn Searcher, made: &FrameTrial) {
+    let trial = Trial {
+        load: made.load,
+        duration_ns: made.duration_ns,
+    };
+    let each = made.each_direction().iter();
+    for reserve in each.filter_map(|own| own.reserve) {
+        search.learn(trial, reserve);
+    }
 }
 
 /// Whether trials at the lower bound of the first goal agree with it, or there is no such bound;
 /// otherwise the search goes on.
 ///
-/// They decide among themselves: one of them is longer than those of a quick search, and would
-/// outweigh them.
+/// They decide among themselves, and all of them are as long as the first, which is longer than
+/// those of a quick search: none is outvoted by shorter ones.
 fn agrees(
     trials: &mut Trials<'_>,
     plan: &ThroughputSearch,
@@ -169,7 +187,7 @@ const fn method(profile: Profile) -> Method {
 }
 
 fn bounds(search: &dyn Searcher, plan: &ThroughputSearch) -> Vec<GoalBounds> {
-    let of = |(index, goal): (usize, &campaign::plan::Goal)| {
+    let of = |(index, goal): (usize, &plan::Goal)| {
         let found = search.bounds(index);
         GoalBounds {
             goal: goal.name.clone(),

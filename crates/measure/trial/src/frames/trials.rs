@@ -5,12 +5,12 @@ use crate::disturbance::PlannedDisturbance;
 use crate::error::TrialError;
 use crate::event::{EventSink, FrameStep, TrialEvent};
 use crate::measurer::Trial;
-use campaign::estimate;
 use journal::record::{
     Disturbance, DisturbedTrials, FrameResult, FrameTrial, GoalBounds, LatencyTrial, SoakProbe,
     SoakProgress, SoakSegment,
 };
 use lab::Interrupt;
+use plan::estimate;
 
 /// Duration of the trial that warms the device up and finds the generator's highest load.
 const FLOOD_NS: u64 = estimate::FLOOD_RUN.as_nanos() as u64;
@@ -210,11 +210,11 @@ impl Trials<'_> {
 const MISSING_PERCENT: u64 = 2;
 
 /// Whether a frame trial offered its intended load: this many frames in this time, in each loaded
-/// direction.
+/// direction, and some at full speed.
 pub(crate) fn was_offered(trial: &FrameTrial) -> bool {
     let was_sent = |own: &FrameTrial| {
         let enough = u128::from(own.intended) * u128::from(100 - MISSING_PERCENT);
-        u128::from(own.sent) * 100 >= enough
+        own.sent > 0 && u128::from(own.sent) * 100 >= enough
     };
     trial.each_direction().iter().all(was_sent) && !trial.took_too_long()
 }

@@ -14,7 +14,6 @@ use super::ends::{Entrance, Exit};
 use super::threads::Thread;
 use crate::error::TrialError;
 use crate::evidence::REPLACED_SAS;
-use campaign::plan::{Adapter, Direction, Dut, Encryptor, Mode};
 use dispatch::Dispatch;
 use encryptor::counters::{Counters, DropReason};
 use encryptor::lane::{self, LaneSettings, LaneTunnel};
@@ -25,15 +24,18 @@ use encryptor::worker::Worker;
 use esp::{Limits, WindowSize};
 use keying::StaticKeys;
 use lab::{StationKeys, StationPeer};
+use plan::{Adapter, Direction, Dut, Encryptor, Mode};
 use port::{
     FrameClearPort, FrameReceiver as _, FrameSender as _, MemoryCipherPort, MemoryFrameReceiver,
     MemoryFrameSender, Stop, memory_cipher_pair, memory_frame_pair, wait_readable,
 };
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::fs::Permissions;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -389,7 +391,11 @@ struct Keys {
 impl Keys {
     fn make() -> Result<Self, Box<dyn std::error::Error>> {
         let keys = Self {
-            folder: tempfile::Builder::new().prefix("cipherbench-").tempdir()?,
+            // For this user alone, whatever the umask allows.
+            folder: tempfile::Builder::new()
+                .prefix("cipherbench-")
+                .permissions(Permissions::from_mode(0o700))
+                .tempdir()?,
         };
         keying::create_pair(&keys.path(0), &keys.path(1))?;
         Ok(keys)

@@ -1,8 +1,7 @@
 //! The search against simulated devices whose best setting is known.
 
 use super::*;
-use campaign::estimate;
-use campaign::plan::{Adapter, Dut, Tool, TransferDirection};
+use plan::{Adapter, Dut, Tool, TransferDirection, estimate};
 use proptest::prelude::*;
 use std::convert::Infallible;
 
@@ -17,7 +16,7 @@ fn cell(cores: u16, measurement: Measurement) -> Cell {
             name: "direct".to_owned(),
             adapter: Adapter::Direct,
         },
-        stations: Some(campaign::plan::Stations {
+        stations: Some(plan::Stations {
             mtu: 1500,
             cores,
             offloads: true,

@@ -134,7 +134,7 @@ pub(crate) fn a_device_that_crashes_keeps_what_it_reported() {
 }
 
 pub(crate) fn a_pin_that_is_refused_is_not_tried_again() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = testing::folder().expect("a folder");
     let module = folder.path().join("module");
     fs::write(&module, "").expect("room");
     let trials = [
@@ -227,7 +227,7 @@ pub(crate) fn a_token_of_softhsm_leaves_nothing() {
         "speed: { operation: sha-256, size: 64 B, concurrency: 2, workers: processes, duration: 500 ms }",
         "fatigue: { operations: sha-256, threads: 2, loops: 10 }",
     ] {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = testing::folder().expect("a folder");
         let mut on = worker_in(folder.path());
         only_result(&mut on, &format!("devices: [softhsm]\ntrials: [{trial}]"));
         assert_eq!(left_in(folder.path()), [""; 0], "{trial}");
@@ -242,7 +242,7 @@ pub(crate) fn a_broken_off_trial_with_softhsm_leaves_nothing() {
         "speed: { operation: sha-256, size: 64 B, duration: 1 h }",
         "fatigue: { operations: sha-256, threads: 2, duration: 1 h }",
     ] {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = testing::folder().expect("a folder");
         let mut on = worker_in(folder.path());
         let plan = plan(&format!("devices: [softhsm]\ntrials: [{trial}]"));
         let interrupt = Interrupt::new();

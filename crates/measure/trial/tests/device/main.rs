@@ -2,6 +2,7 @@
 //! that dies.
 
 mod ends;
+mod lazy;
 mod trials;
 mod worker;
 
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         a_device_that_cannot_be_opened_fails_with_what_it_says,
         wrong_results_make_no_figure,
         one_wrong_result_in_a_thousand_makes_no_figure,
+        a_token_that_verifies_nothing_makes_no_figure,
         a_device_that_stops_is_restarted_and_its_lives_are_recorded,
         a_device_whose_process_dies_is_started_again_and_given_up_at_last,
         a_device_that_is_not_to_be_restarted_is_left,

@@ -1,12 +1,13 @@
 //! What is made of what workers say.
 
+use crate::lazy;
 use crate::worker::{CHATTERS, DIES, REAL};
-use campaign::plan::{Cell, DeviceTest, Measurement};
-use campaign::{HostFacts, LabFile, Plan, from_text};
+use campaign::{HostFacts, LabFile, from_text};
 use journal::record::{
     DeviceResult, FatigueSegment, KatOutcome, Measured, Outcome, Proof, SpeedTrial,
 };
 use lab::{Interrupt, LabError};
+use plan::{Cell, DeviceTest, Measurement, Plan};
 use trial::{Checkpoint, Measurer, OnDevices, Trial, TrialEvent, links};
 
 pub(crate) fn plan(text: &str) -> Plan {
@@ -237,6 +238,16 @@ pub(crate) fn one_wrong_result_in_a_thousand_makes_no_figure() {
             .any(|reason| reason.starts_with("results-right") && reason.contains("probability of")),
         "{reasons:?}"
     );
+}
+
+pub(crate) fn a_token_that_verifies_nothing_makes_no_figure() {
+    let Some(token) = lazy::Token::make() else {
+        return;
+    };
+    let outcome = token.verifies("LAZY", REAL);
+    assert!(lazy::is_found(&outcome), "{outcome:?}");
+    let outcome = token.verifies(lazy::NONE, REAL);
+    assert!(matches!(outcome, Outcome::Measured(_)), "{outcome:?}");
 }
 
 pub(crate) fn a_device_that_stops_is_restarted_and_its_lives_are_recorded() {

@@ -1,10 +1,10 @@
 //! The programs that work on devices: the real one, and some that do what no device should.
 
-use campaign::plan::{DeviceKind, DeviceTest};
 use device::Facts;
 use device::report::{Fatigue, Line, Speed};
 use device::spec::Spec;
 use journal::record::{KatOutcome, KatRow};
+use plan::{DeviceKind, DeviceTest};
 use std::fs::OpenOptions;
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
@@ -99,6 +99,8 @@ fn chatter() {
         checked: 1,
         checked_measured: 1,
         wrong: 0,
+        invalid: 0,
+        accepted: 0,
         latency_ns: [1, 2, 3],
         device_operations: Some(0),
     }));

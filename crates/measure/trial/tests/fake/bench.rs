@@ -2,13 +2,13 @@
 
 use crate::counters::Counters;
 use crate::sealed::Tunnel;
-use campaign::plan::{
-    Adapter, Cell, Coordinate, Direction, Dut, Encryptor, LabPlan, Measurement, Plan, Stations,
-    Tool, TransferDirection,
-};
 use journal::record::{CipherLink, CipherWatch, InterfaceCounters, PathSettings};
 use lab::protocol::{CpuTime, Ended, Program, Request, Response, SealedPort};
 use lab::{Bench, LabError, Links, Node, NodeId, RunningDut};
+use plan::{
+    Adapter, Cell, Coordinate, Direction, Dut, Encryptor, LabPlan, Measurement, Plan, Stations,
+    Tool, TransferDirection,
+};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -471,7 +471,7 @@ impl Node for FakeNode {
                 world.watches += 1;
                 Response::Watching { watch: 7 }
             }
-            Request::SettingsWatch => {
+            Request::SettingsWatch { .. } => {
                 world.watches += 1;
                 Response::Watching { watch: 8 }
             }
@@ -578,7 +578,7 @@ pub(crate) fn plan(cells: Vec<Cell>, repeats: u32) -> Plan {
         lab: LabPlan::named("test"),
         repeats,
         cells,
-        order: campaign::plan::Order::File,
+        order: plan::Order::File,
         claims: Vec::new(),
         published: Vec::new(),
         capture: None,

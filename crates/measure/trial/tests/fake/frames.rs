@@ -2,9 +2,9 @@
 //! failure.
 
 use crate::stations::{Script, StationBench, cell, test};
-use campaign::plan::{Cell, Direction, FrameTest, IpVersion, Load, PortKind, Ports, Procedure};
 use journal::record::{CipherLink, Measured, Outcome, TrialRecord};
 use lab::{Interrupt, LabError, NodeId};
+use plan::{Cell, Direction, FrameTest, IpVersion, Load, PortKind, Ports, Procedure};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use traffic::spec::{Receive, Role, Send};
@@ -244,14 +244,15 @@ fn frames_that_no_report_has_speak_against_the_trial() {
         ..Script::default()
     };
     let reasons = reasons(unseen);
+    let [ends, links] = &reasons[..] else {
+        panic!("{reasons:?}")
+    };
+    assert!(ends.starts_with("interfaces-agree: "), "{ends}");
     assert!(
-        reasons.len() == 1 && reasons[0].starts_with("interfaces-agree"),
-        "{reasons:?}"
+        ends.contains("b/b0 received 51000, the analyser 50000"),
+        "{ends}"
     );
-    assert!(
-        reasons[0].contains("b/b0 received 51000, the analyser 50000"),
-        "{reasons:?}"
-    );
+    assert!(links.starts_with("links-carried-the-load: "), "{links}");
 }
 
 #[test]
@@ -261,13 +262,14 @@ fn frames_of_any_trial_that_pass_the_link_unseen_speak_against_the_trial() {
             past_the_link_in: Some(number),
             ..Script::default()
         });
-        let [amount, watched] = &reasons[..] else {
+        let [amount, watched, links] = &reasons[..] else {
             panic!("{reasons:?}")
         };
         let trial = format!("trial {number} (50000 frames/s): ");
         assert!(amount.starts_with("cipher-link-amount: ") && amount.contains(&trial));
         assert!(watched.starts_with("trials-watched: ") && watched.contains(&trial));
         assert!(watched.contains("the filter saw 0 frames of "), "{watched}");
+        assert!(links.starts_with("links-carried-the-load: ") && links.contains(&trial));
     }
 }
 

@@ -6,4 +6,5 @@ mod frames;
 mod measure;
 mod run;
 mod sealed;
+mod spoilt;
 mod stations;

@@ -1,10 +1,10 @@
 //! One trial on a fake bench: what it records, and that it leaves nothing behind whatever fails.
 
 use crate::bench::{FakeBench, Script, encrypting, ping, said, tcp, udp};
-use campaign::plan::{Adapter, Cell, Measurement};
 use journal::record::{CipherLink, CipherWatch, CountsByRole, Measured, Outcome, TrialRecord};
 use lab::protocol::Ended;
 use lab::{Interrupt, LabError, NodeId};
+use plan::{Adapter, Cell, Measurement};
 use std::time::{Duration, Instant};
 use trial::{Trial, links, measure};
 

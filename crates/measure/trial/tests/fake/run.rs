@@ -1,12 +1,11 @@
 //! Whole runs on the fake bench.
 
 use crate::bench::{ESTIMATE_NS, FakeBench, Script, encrypting, ping, plan, said, udp};
-use campaign::Plan;
-use campaign::plan::{Adapter, Measurement, Order, WireGuard, WireGuardProgram};
 use journal::record::{
     FrameTrial, Outcome, Record, SoakProgress, SoakSegment, ToolParameters, TrialRecord,
 };
 use lab::{Interrupt, LabError, NodeId};
+use plan::{Adapter, Measurement, Order, Plan, WireGuard, WireGuardProgram};
 use std::convert::Infallible;
 use std::time::Duration;
 use trial::{
@@ -440,7 +439,7 @@ fn the_search_is_part_of_the_time_left_until_it_is_done() {
     if let Measurement::Udp { rate_bps, .. } = &mut cell.measurement {
         *rate_bps = None;
     }
-    cell.estimate_ns = campaign::estimate::trial_ns(&cell, 2);
+    cell.estimate_ns = plan::estimate::trial_ns(&cell, 2);
     let plan = plan(vec![cell], 2);
     let first_left = |done: &Done| {
         let interrupt = Interrupt::new();
@@ -474,7 +473,7 @@ fn the_search_is_part_of_the_time_left_until_it_is_done() {
         ..Done::default()
     });
     let second = Duration::from_secs(1);
-    assert_eq!(without_search, 2 * (second + campaign::estimate::BRING_UP));
+    assert_eq!(without_search, 2 * (second + plan::estimate::BRING_UP));
 }
 
 /// Reports this many segments and is interrupted then; or, with earlier segments, finishes.

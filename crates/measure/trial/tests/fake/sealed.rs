@@ -1,12 +1,12 @@
 //! The sealed packets of the fake's tunnel, and the keys that open them.
 
-use campaign::plan::Encryptor;
 use engine::CpuChoice;
 use esp::{OutboundSa, TRAILER_ROOM};
 use journal::record::CipherLink;
 use keying::{ObserverKeys, Side, spi_of};
 use lab::protocol::Sample;
 use lab::{Network, TunnelKeys};
+use plan::Encryptor;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use wire::Suite;
@@ -52,6 +52,7 @@ impl Tunnel {
             link: link.clone(),
             packets: vec![self.frame.clone(); count],
             not_whole: 0,
+            contents: None,
         }
     }
 }

@@ -4,13 +4,13 @@
 mod node;
 
 use crate::bench::MS;
-use campaign::plan::{
-    Adapter, Cell, Direction, Dut, FrameTest, IpVersion, Load, Measurement, Ports, Procedure,
-    Stations, Traffic,
-};
 use journal::record::{CipherLink, InterfaceCounters};
 use lab::{Bench, FrameEnd, FramePath, LabError, Links, Node, NodeId, RunningDut};
 use node::StationNode;
+use plan::{
+    Adapter, Cell, Direction, Dut, FrameTest, IpVersion, Load, Measurement, Ports, Procedure,
+    Stations, Traffic,
+};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};

@@ -7,12 +7,12 @@
 //! ```
 
 use crate::trials::{TestLab, cell, encrypting, ping, plan};
-use campaign::plan::{
+use lab::protocol::{Program, Ready, Request, Response, THIS_PROGRAM};
+use lab::{Bench, FramePath, LabError, NodeId, RunningDut};
+use plan::{
     Adapter, DataPath, Direction, Dut, Encryptor, Form, IkeAuth, LinkForm, OpenVpn, StrongSwan,
     WireGuard, WireGuardProgram,
 };
-use lab::protocol::{Program, Ready, Request, Response, THIS_PROGRAM};
-use lab::{Bench, FramePath, LabError, NodeId, RunningDut};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use traffic::report::{Attacked, READY, Received, Report, Sent};

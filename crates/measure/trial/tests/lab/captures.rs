@@ -1,9 +1,8 @@
 //! Captures beside trials, read back by tshark as an independent implementation.
 
 use crate::trials::{TestLab, cell, encrypting, lab_plan, ping, plan};
-use campaign::Plan;
-use campaign::plan::{Adapter, Capture, CapturePoint, Keep, Measurement};
 use journal::record::{Captured, Measured, Outcome, ProtocolCount};
+use plan::{Adapter, Capture, CapturePoint, Keep, Measurement, Plan};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -103,7 +102,7 @@ fn tshark_reads_what_was_captured_and_opens_it_with_the_keys() {
     if version.is_none() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let (_, measured) = pinged(encrypting(), &capture(), folder.path());
     let [cipher, station] = &measured.captures[..] else {
         panic!("{:?}", measured.captures);
@@ -168,7 +167,7 @@ fn tshark_reads_what_was_captured_and_opens_it_with_the_keys() {
 }
 
 fn a_capture_decides_about_a_trial_only_as_evidence() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let is_ours = |reason: &String| reason.starts_with("captured: ");
     for (evidence, blocked) in [(false, true), (true, true), (true, false)] {
         let folder = folder.path().join(format!("{evidence}-{blocked}"));

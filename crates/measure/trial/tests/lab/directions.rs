@@ -1,8 +1,8 @@
 //! Transfers from B to A and both ways at once, by both tools, with congestion control as asked.
 
 use crate::trials::{TestLab, cell, encrypting, tcp, udp};
-use campaign::plan::{Adapter, Measurement, Tool, TransferDirection};
 use journal::record::{Measured, Outcome, Transfer};
+use plan::{Adapter, Measurement, Tool, TransferDirection};
 
 /// All tests by name.
 pub(crate) const ALL: [(&str, fn()); 3] = [

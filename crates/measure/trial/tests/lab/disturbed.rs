@@ -1,12 +1,18 @@
 //! What happens to a device under a load, on the real path, with every check passing.
 
 use crate::frames::{frames, passes, short, traffic};
+use crate::past::unprotect;
 use crate::trials::{TestLab, encrypting};
-use campaign::plan::{
+use journal::record::{Disturbance, DutEvent, FrameResult, Outcome, SoakPoint};
+use lab::NodeId;
+use plan::{
     Adapter, Attack, BaseLoad, Direction, Disturbed, DriftBounds, Encryptor, Event, Failure,
-    IpVersion, Procedure, Reset, Soak, Traffic,
+    IpVersion, OpenVpn, Procedure, Reset, Soak, Traffic,
 };
-use journal::record::{Disturbance, DutEvent, FrameResult, SoakPoint};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use wire::Suite;
 use wire::mix::{Contents, FrameMix, TestFrames};
 
@@ -20,7 +26,7 @@ const DOWN_NS: u64 = 600 * MS;
 const LATE_NS: u64 = 100 * MS;
 
 /// All tests by name.
-pub(crate) const ALL: [(&str, fn()); 6] = [
+pub(crate) const ALL: [(&str, fn()); 8] = [
     (
         "a_link_that_fails_and_comes_back",
         a_link_that_fails_and_comes_back,
@@ -28,6 +34,14 @@ pub(crate) const ALL: [(&str, fn()); 6] = [
     (
         "an_encryptor_that_crashes_and_starts_again",
         an_encryptor_that_crashes_and_starts_again,
+    ),
+    (
+        "an_encryptor_that_fails_open_is_told_by_what_takes_the_way_past_it",
+        an_encryptor_that_fails_open_is_told_by_what_takes_the_way_past_it,
+    ),
+    (
+        "openvpn_is_found_to_fail_open",
+        openvpn_is_found_to_fail_open,
     ),
     (
         "an_encryptor_that_is_reset_is_another_process_then",
@@ -124,6 +138,109 @@ fn a_link_that_fails_and_comes_back() {
             );
             assert_outages(&found.events);
         }
+    }
+}
+
+/// Frames of the stations in clear while the encryptor on gw1 was dead and a default route led past
+/// it.
+fn leaked(lab: &mut TestLab, adapter: Adapter, ip: IpVersion) -> u64 {
+    let traffic = Traffic {
+        frames: TestFrames {
+            mix: FrameMix::fixed(128),
+            flows: 8,
+            tunnels: 1,
+            contents: Contents::Fixed,
+        },
+        ip,
+        ..short(Direction::Both)
+    };
+    let result = measured(lab, adapter, traffic, failover(Failure::Bypass));
+    let [found] = result.disturbances() else {
+        panic!("{result:?}")
+    };
+    assert_eq!(names(found), ["crash", "restart", "crash", "restart"]);
+    // The way leads to no station.
+    assert_outages(&found.events);
+    let readings = result.trials[found.trial].readings.as_ref();
+    let watch = readings.and_then(|readings| readings.watch.as_ref());
+    let watch = watch.expect("the filter sees every frame");
+    let is_stations = watch.marker_frames > 0;
+    assert_eq!(watch.foreign_frames > 0, is_stations, "{watch:?}");
+    watch.foreign_frames
+}
+
+/// Takes from our encryptor on a gateway what it leaves behind, again and again.
+fn keep_open(gateway: u32, ended: &AtomicBool) {
+    let target = gateway.to_string();
+    while !ended.load(Ordering::Relaxed) {
+        unprotect(gateway);
+        for family in ["-4", "-6"] {
+            let flush = [
+                "ip",
+                family,
+                "route",
+                "flush",
+                "type",
+                "unreachable",
+                "proto",
+                "203",
+            ];
+            let mut command = Command::new("nsenter");
+            command.args(["--target", &target, "--net"]).args(flush);
+            command.output().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn an_encryptor_that_fails_open_is_told_by_what_takes_the_way_past_it() {
+    let mut lab = TestLab::build();
+    for ip in [IpVersion::V4, IpVersion::V6] {
+        let leaked = leaked(&mut lab, encrypting(), ip);
+        testing::attack(
+            "frames in clear past our killed encryptor in a lab",
+            leaked,
+            0,
+        );
+    }
+    let gateway = lab.lab.station_pid(NodeId::Gw1);
+    let ended = Arc::new(AtomicBool::new(false));
+    let until = Arc::clone(&ended);
+    let opened = std::thread::spawn(move || keep_open(gateway, &until));
+    let count = leaked(&mut lab, encrypting(), IpVersion::V4);
+    ended.store(true, Ordering::Relaxed);
+    opened.join().unwrap();
+    assert!(count > LOAD / 10, "{count}");
+}
+
+/// OpenVPN holds nothing back when it is dead, whether it recovers in time or not.
+fn openvpn_is_found_to_fail_open() {
+    if Command::new("openvpn").arg("--version").output().is_err() {
+        return testing::lacks("a DUT that fails open", "openvpn", "make peers");
+    }
+    let mut lab = TestLab::build();
+    let adapter = Adapter::OpenVpn(OpenVpn {
+        suite: Suite::Aes256Gcm,
+    });
+    let procedure = Procedure::Disturbed(Disturbed {
+        load: BaseLoad::Given { frames_per_s: LOAD },
+        event: failover(Failure::Bypass),
+    });
+    let record = lab.record(&frames(adapter, short(Direction::Both), procedure));
+    let (Outcome::Measured(measured) | Outcome::Invalid { measured, .. }) = &record.outcome else {
+        panic!("{record:#?}")
+    };
+    let result = measured.frames().unwrap();
+    let [found] = result.disturbances() else {
+        panic!("{result:?}")
+    };
+    let readings = result.trials[found.trial].readings.as_ref().unwrap();
+    let watch = readings.watch.as_ref().unwrap();
+    assert!(watch.marker_frames > 0, "{watch:?}");
+    assert!(watch.foreign_frames > LOAD / 10, "{watch:?}");
+    // It is the figure, and no fault of the trial.
+    for check in ["trials-watched", "no-foreign-frames"] {
+        assert!(passes(measured, check), "{check}: {record:#?}");
     }
 }
 

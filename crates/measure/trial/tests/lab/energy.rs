@@ -2,7 +2,7 @@
 //! have none of their own.
 
 use crate::trials::{TestLab, cell, tcp};
-use campaign::plan::{Adapter, ReadingKind};
+use plan::{Adapter, ReadingKind};
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ const RANGE_UJ: u64 = 100_000_000;
 const STEP: Duration = Duration::from_millis(2);
 
 fn energy_of_two_packages() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let folder = folder.path();
     for package in ["intel-rapl:0", "intel-rapl:1", "intel-rapl:0:0"] {
         fs::create_dir(folder.join(package)).unwrap();

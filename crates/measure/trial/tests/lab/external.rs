@@ -6,32 +6,34 @@
 mod agent;
 mod forms;
 mod gateway;
+mod gone;
+mod lent;
 mod monitored;
 mod plain;
 mod rack;
+mod refused;
+mod reset;
 
 use crate::busy;
 use crate::frames::{assert_all_came, frames, load, passes, short};
 use crate::one_gateway::is_on_kernel;
 use crate::trials::{TestLab, cell, lab_plan, ping, plan, tcp};
-use campaign::plan::{
-    BaseLoad, Cell, Direction, Disturbed, Event, External, LabPlan, Procedure, Reset,
-};
 use journal::record::{Measured, Outcome};
 use lab::{
     Bench, DutAction, Interrupt, LabError, NamespaceLab, NodeId, Privilege, Setup, privilege,
 };
+use plan::{BaseLoad, Cell, Direction, Disturbed, Event, External, LabPlan, Procedure, Reset};
 use rack::{Does, Rack, adapter, run, shipped};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use trial::links;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// All tests by name.
-pub(crate) const ALL: [(&str, fn()); 21] = [
+pub(crate) const ALL: [(&str, fn()); 29] = [
     ("boxes_that_seal_pass_every_check", || outside("seal")),
     (
         "bumps_in_the_wire_that_seal_frames_pass_every_check",
@@ -76,6 +78,21 @@ pub(crate) const ALL: [(&str, fn()); 21] = [
         "a_gateway_that_does_not_agree_fails_the_cell_in_words",
         || outside("refused-gateway"),
     ),
+    ("a_gateway_that_narrows_the_selectors_is_measured", || {
+        outside("narrowing-gateway")
+    }),
+    (
+        "a_gateway_that_authenticates_itself_anew_changes_no_path",
+        || outside("renewing-gateway"),
+    ),
+    (
+        "a_gateway_that_sets_up_fewer_tunnels_anew_is_found_out",
+        || outside("merging-gateway"),
+    ),
+    (
+        "a_gateway_that_goes_away_fails_the_cell_by_its_signs",
+        || outside("gone-gateway"),
+    ),
     ("boxes_that_tunnel_in_gre_are_seen_to_do_so", || {
         outside("gre")
     }),
@@ -91,6 +108,18 @@ pub(crate) const ALL: [(&str, fn()); 21] = [
         || outside("opaque-lies"),
     ),
     ("a_killed_run_gives_back_what_it_took", || outside("killed")),
+    ("what_an_interface_had_is_restored", || outside("restored")),
+    ("an_interface_below_others_is_refused", || {
+        outside("refused-below")
+    }),
+    (
+        "an_interface_with_what_would_be_lost_is_refused_by_name",
+        || outside("refused-lost"),
+    ),
+    (
+        "stopped_and_killed_stations_give_back_what_they_took",
+        || outside("stopped"),
+    ),
     ("an_interrupted_run_takes_the_boxes_down", || {
         outside("interrupted")
     }),
@@ -132,19 +161,27 @@ pub(crate) fn play(scenario: &str) -> ExitCode {
         "clear" => clear(),
         "plain" => plain::two_boxes(),
         "router" => plain::router(),
-        "reset" => reset(),
+        "reset" => reset::reset(),
         "untapped" => untapped(),
         "refused-command" => refused_command(),
         "refused-interface" => refused_interface(),
         "ike-gateway" => gateway::ike(),
         "kernel-gateway" => gateway::kernel(),
         "wireguard-gateway" => gateway::wireguard(),
-        "refused-gateway" => gateway::refused(),
+        "refused-gateway" => refused::gateway(),
+        "narrowing-gateway" => gateway::narrowing(),
+        "renewing-gateway" => gone::renewing(),
+        "merging-gateway" => gone::merging(),
+        "gone-gateway" => gone::gone(),
         "gre" => forms::gre(),
         "l2tpv3" => forms::l2tpv3(),
         "opaque" => forms::opaque(),
         "opaque-lies" => forms::opaque_lies(),
-        "killed" => killed(),
+        "killed" => lent::killed(),
+        "restored" => lent::restored(),
+        "refused-below" => lent::refused_below(),
+        "refused-lost" => lent::refused_lost(),
+        "stopped" => lent::stopped(),
         "interrupted" => interrupted(),
         "monitored" => monitored::monitored(),
         "unreadable" => monitored::unreadable(),
@@ -192,7 +229,7 @@ fn seal() {
         assert_sealed(&measured);
     }
     // A lab with cables is a lab: others are measured there too, between those on the cables.
-    let direct = lab.measured(&cell(campaign::plan::Adapter::Direct, 1, true, ping()));
+    let direct = lab.measured(&cell(plan::Adapter::Direct, 1, true, ping()));
     assert!(passes(&direct, "clear-text-visible") && direct.cpu.dut_ns == Some(0));
     cut(&mut lab, &cells[0]);
     rack.assert_taken_down(6);
@@ -305,48 +342,6 @@ fn clear() {
     assert!(rack.has_all_back());
 }
 
-/// The second box is killed and started by a command; one that does nothing is found out.
-fn reset() {
-    let rack = Rack::build(true);
-    let mut lab = TestLab::on(&lab_of(&rack));
-    let procedure = || {
-        Procedure::Disturbed(Disturbed {
-            load: BaseLoad::Given { frames_per_s: 1000 },
-            event: Event::Reset {
-                kind: Reset::Command,
-                times: 2,
-                watch_ns: 1_500_000_000,
-            },
-        })
-    };
-    let cell = frames(adapter(sealing(&rack)), short(Direction::Both), procedure());
-    let measured = lab.measured(&cell);
-    assert_sealed(&measured);
-    assert!(passes(&measured, "device-restarted") && passes(&measured, "carries-afterwards"));
-    let result = measured.frames().unwrap();
-    let events = &result.disturbances()[0].events;
-    assert_eq!(events.len(), 2);
-    for event in events {
-        assert!(event.lost > 0 && event.outage_ns.is_some(), "{event:?}");
-    }
-    let mut idle = sealing(&rack);
-    idle.boxes[1].reset = Some("true".to_owned());
-    match lab
-        .record(&frames(adapter(idle), short(Direction::Both), procedure()))
-        .outcome
-    {
-        Outcome::Invalid { reasons, .. } => {
-            let found = reasons
-                .iter()
-                .any(|reason| reason.starts_with("device-restarted"));
-            assert!(found, "{reasons:#?}");
-        }
-        other => panic!("{other:#?}"),
-    }
-    drop(lab);
-    assert!(rack.has_all_back());
-}
-
 fn untapped() {
     let rack = Rack::build(false);
     let mut lab = TestLab::on(&lab_of(&rack));
@@ -423,7 +418,7 @@ fn refused_command() {
         counters.insert("lost".to_owned(), "echo none".to_owned());
     });
     assert!(
-        said.contains("`lost`") && said.contains("no number: none"),
+        said.contains("`lost`") && said.contains("printed no number") && said.ends_with(": none"),
         "{said}"
     );
     let said = reason(&mut lab, |device| {
@@ -435,6 +430,14 @@ fn refused_command() {
     assert!(said.contains("no device answers for 10.2.0.1"), "{said}");
     // However they failed, the boxes were taken down each time, and can be measured.
     rack.assert_taken_down(5);
+    let said = reason(&mut lab, |device| {
+        // Without `sh -c`.
+        device.boxes[0].via.truncate(2);
+    });
+    assert!(
+        said.contains("`via` gets the command as one word: end it with a shell"),
+        "{said}"
+    );
     lab.measured(&ping_cell(sealing(&rack)));
     drop(lab);
     assert!(rack.has_all_back());
@@ -442,16 +445,6 @@ fn refused_command() {
 
 fn refused_interface() {
     let rack = Rack::build(true);
-    let folder = tempfile::tempdir().unwrap();
-    let said = |name: &str| {
-        let mut lab = lab_of(&rack);
-        lab.external.as_mut().unwrap().station_b = name.to_owned();
-        let setup = setup_in(folder.path());
-        match NamespaceLab::build(&lab, &setup).map(|_| ()) {
-            Err(error @ LabError::CannotBuild { .. }) => error.to_string(),
-            other => panic!("{name}: {other:?}"),
-        }
-    };
     run("ip link add used type veth peer name user");
     run("ip address add 192.0.2.9/24 dev used");
     run("ip link add uplink type veth peer name router");
@@ -468,7 +461,7 @@ fn refused_interface() {
         ("port", "is a port of `bridge7`"),
         ("another", "is another name of `user`"),
     ] {
-        let said = said(name);
+        let said = refusal(&rack, name);
         assert!(said.contains(words) && said.contains("\nhelp: "), "{said}");
         assert!(rack.has_all_back());
     }
@@ -478,6 +471,17 @@ fn refused_interface() {
             .iter()
             .all(|name| links.contains(name))
     );
+}
+
+/// Why a lab with this interface at station B is refused.
+fn refusal(rack: &Rack, name: &str) -> String {
+    let folder = testing::folder().unwrap();
+    let mut lab = lab_of(rack);
+    lab.external.as_mut().unwrap().station_b = name.to_owned();
+    match NamespaceLab::build(&lab, &setup_in(folder.path())).map(|_| ()) {
+        Err(error @ LabError::CannotBuild { .. }) => error.to_string(),
+        other => panic!("{name}: {other:?}"),
+    }
 }
 
 fn setup_in(folder: &Path) -> Setup {
@@ -495,38 +499,20 @@ fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A run that is killed when it has all of it: the interfaces come back and the boxes go down, and
-/// a run that follows at once waits for that.
-fn killed() {
-    let rack = Rack::build(true);
-    let before = Rack::addresses();
-    let folder = tempfile::tempdir().unwrap();
-    for follows_at_once in [false, true] {
-        let times = rack.times_down();
-        let plan = serde_json::to_string(&(lab_of(&rack), ping_cell(sealing(&rack)))).unwrap();
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["hold-outside", &folder.path().display().to_string(), &plan])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        assert_eq!(line, "up\n");
-        assert!(!rack.has_all_back());
-        child.kill().unwrap();
-        child.wait().unwrap();
-        if follows_at_once {
-            let lab = NamespaceLab::build(&lab_of(&rack), &setup_in(folder.path())).unwrap();
-            drop(lab);
-        }
-        await_that("all is given back", || rack.has_all_back());
-        await_that("the boxes are taken down", || {
-            rack.times_down() == times.map(|times| times + 1)
-        });
-        assert_eq!(Rack::addresses(), before);
-    }
+/// A run in a process of its own that has everything up.
+fn held(rack: &Rack, folder: &Path) -> Child {
+    let plan = serde_json::to_string(&(lab_of(rack), ping_cell(sealing(rack)))).unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["hold-outside", &folder.display().to_string(), &plan])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    assert_eq!(line, "up\n");
+    child
 }
 
 /// A run with everything up, until it is killed.
@@ -545,7 +531,7 @@ pub(crate) fn hold(folder: &str, plan: &str) -> ExitCode {
 /// Ctrl-C while a box is being configured, and with everything up.
 fn interrupted() {
     let rack = Rack::build(true);
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     for at_start in [true, false] {
         let times = rack.times_down();
         let setup = setup_in(folder.path());

@@ -1,9 +1,9 @@
 //! Trials over HTTP with real servers and clients, every check passing.
 
 use crate::trials::{TestLab, cell, encrypting, kill_once_it_worked};
-use campaign::plan::{Adapter, HttpClient, HttpServer, HttpTest, HttpVersion, Measurement};
 use journal::record::Outcome;
 use lab::NodeId;
+use plan::{Adapter, HttpClient, HttpServer, HttpTest, HttpVersion, Measurement};
 use std::process::ExitCode;
 
 const MS: u64 = 1_000_000;

@@ -7,10 +7,10 @@
 use crate::busy;
 use crate::frames::{frames, load, passes, short};
 use crate::trials::{TestLab, cell, child, encrypting, lab_plan, ping};
-use campaign::plan::{Adapter, Cell, Direction, Element, LabPlan};
 use impair::{Distribution, Impairment, Jitter, Loss, Profile, Queue, Rate, Reorder};
 use journal::record::{FrameTrial, Impaired, LatencyBucket, Measured, Outcome};
 use lab::{Bench, NodeId};
+use plan::{Adapter, Cell, Direction, Element, LabPlan};
 use std::time::{Duration, Instant};
 
 const MS: u64 = 1_000_000;

@@ -3,10 +3,10 @@
 use crate::busy;
 use crate::frames::{frames, load, short};
 use crate::trials::{TestLab, cell, encrypting, plan, tcp};
-use campaign::plan::{Adapter, Cell, Direction};
 use journal::record::{Cpu, Measured, Outcome, PathPlace};
 use lab::protocol::Program;
 use lab::{Bench, NodeId};
+use plan::{Adapter, Cell, Direction};
 use std::process::{Child, Command};
 use std::time::Duration;
 

@@ -18,7 +18,9 @@ mod disturbed;
 mod encryptors;
 mod energy;
 mod external;
+mod floods;
 mod frames;
+mod hidden;
 mod http;
 mod impaired;
 mod known;
@@ -28,6 +30,7 @@ mod past;
 mod pings;
 mod round_trips;
 mod sabotage;
+mod shaped;
 mod trials;
 mod video;
 
@@ -48,6 +51,11 @@ fn main() -> ExitCode {
     match words[..] {
         ["station", "--node", name] => return serve(NodeId::from_name(name)),
         ["encrypt", "--config", file] => return encrypt(Path::new(file)),
+        ["encrypt", "--remove", "--config", file] => {
+            let config = Config::load(Path::new(file)).unwrap();
+            encryptor::barrier::remove(&config).unwrap();
+            return ExitCode::SUCCESS;
+        }
         ["kme", "--config", file] => return kme(Path::new(file)),
         ["frames"] => return frame_trial(),
         ["http"] => return http::play(),
@@ -88,7 +96,10 @@ fn main() -> ExitCode {
         ("pings", &pings::ALL[..]),
         ("external", &external::ALL[..]),
         ("sabotage", &sabotage::ALL[..]),
+        ("hidden", &hidden::ALL[..]),
+        ("floods", &floods::ALL[..]),
         ("known", &known::ALL[..]),
+        ("shaped", &shaped::ALL[..]),
         ("nat", &nat::ALL[..]),
         ("round_trips", &round_trips::ALL[..]),
         ("impaired", &impaired::ALL[..]),

@@ -7,8 +7,8 @@
 
 use crate::frames::{assert_all_came, frames, load, passes, short};
 use crate::trials::{TestLab, cell, encrypting, lab_plan, ping, tcp, udp};
-use campaign::plan::{Adapter, Direction, Element, LabPlan, Measurement, TransferDirection};
 use journal::record::Measured;
+use plan::{Adapter, Direction, Element, LabPlan, Measurement, TransferDirection};
 
 /// All tests by name.
 pub(crate) const ALL: [(&str, fn()); 3] = [

@@ -5,11 +5,11 @@ use crate::frames::{
     assert_all_came, assert_nothing_was_lost_on_the_way, frames, load, passes, short, traffic,
 };
 use crate::trials::{TestLab, child, lab_plan};
-use campaign::plan::{
-    Adapter, Cell, DataPath, Direction, IkeAuth, IpVersion, StrongSwan, WireGuard, WireGuardProgram,
-};
 use journal::record::{Measured, Outcome};
 use lab::NodeId;
+use plan::{
+    Adapter, Cell, DataPath, Direction, IkeAuth, IpVersion, StrongSwan, WireGuard, WireGuardProgram,
+};
 use std::fs;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -37,7 +37,7 @@ const ALONE: [(Direction, NodeId); 2] = [
     (Direction::Decrypt, NodeId::Gw2),
 ];
 
-fn strongswan(suite: &str, auth: IkeAuth, tunnels: u16) -> Adapter {
+pub(crate) fn strongswan(suite: &str, auth: IkeAuth, tunnels: u16) -> Adapter {
     Adapter::StrongSwan(StrongSwan {
         data_path: DataPath::Libipsec,
         suite: Suite::from_name(suite).unwrap(),

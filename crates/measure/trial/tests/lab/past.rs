@@ -3,9 +3,9 @@
 
 use crate::frames::{frames, short};
 use crate::trials::{TestLab, encrypting};
-use campaign::plan::{BaseLoad, Direction, Disturbed, Event, Failure, Load, Procedure, Reset};
 use journal::record::{Measured, Outcome};
 use lab::NodeId;
+use plan::{BaseLoad, Direction, Disturbed, Event, Failure, Load, Procedure, Reset};
 use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -45,6 +45,17 @@ fn route(pid: u32, words: &[&str]) {
     assert!(status.unwrap().success(), "{words:?}");
 }
 
+/// Removes what our encryptor protects its networks with, as a device has none of it.
+pub(crate) fn unprotect(pid: u32) {
+    let target = pid.to_string();
+    for family in ["ip", "ip6"] {
+        let nft = ["--net", "nft", "delete", "table", family, "cipherbench-cb0"];
+        let mut command = Command::new("nsenter");
+        // Fails where it is removed already.
+        let _ = command.args(["--target", &target]).args(nft).output();
+    }
+}
+
 /// Frames that gw1 has received from station A.
 fn came(gateway: u32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{gateway}/net/dev")).unwrap();
@@ -57,7 +68,8 @@ fn came(gateway: u32) -> u64 {
 
 /// Once this many frames have come to gw1, routes all of them past its tunnel for a while.
 fn open_after(lab: &TestLab, frames: u64) -> JoinHandle<()> {
-    let gateway = lab.lab.station_pid(NodeId::Gw1);
+    let gateways = [NodeId::Gw1, NodeId::Gw2].map(|node| lab.lab.station_pid(node));
+    let [gateway, _] = gateways;
     let before = came(gateway);
     std::thread::spawn(move || {
         let deadline = Instant::now() + PATIENCE;
@@ -67,7 +79,12 @@ fn open_after(lab: &TestLab, frames: u64) -> JoinHandle<()> {
         }
         let hop = ["via", "192.0.2.2", "dev", "w0", "onlink"];
         route(gateway, &[&["add", PAST], &hop[..]].concat());
-        std::thread::sleep(OPEN);
+        let end = Instant::now() + OPEN;
+        // A start installs it again.
+        while Instant::now() < end {
+            gateways.into_iter().for_each(unprotect);
+            std::thread::sleep(Duration::from_millis(2));
+        }
         route(gateway, &["del", PAST]);
     })
 }

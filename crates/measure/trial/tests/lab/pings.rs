@@ -2,10 +2,10 @@
 
 use crate::impaired::{counted, impaired, impaired_lab};
 use crate::trials::{TestLab, cell, encrypting, lab_plan, ping};
-use campaign::plan::{Adapter, LabPlan, Measurement, TransferDirection};
 use impair::Impairment;
 use journal::record::{Latency, Route};
 use lab::Bench;
+use plan::{Adapter, LabPlan, Measurement, TransferDirection};
 
 /// All tests by name.
 pub(crate) const ALL: [(&str, fn()); 4] = [

@@ -3,10 +3,10 @@
 use crate::busy;
 use crate::frames::{frames, passes, search, short, traffic};
 use crate::trials::{TestLab, encrypting};
-use campaign::plan::{
+use journal::record::{FrameResult, LatencyBucket, LatencyTrial, Measured};
+use plan::{
     Adapter, Direction, IpVersion, LatencyPath, LatencyTest, PortKind, Ports, Procedure, Traffic,
 };
-use journal::record::{FrameResult, LatencyBucket, LatencyTrial, Measured};
 use wire::mix::{Contents, FrameMix, TestFrames};
 
 const MS: u64 = 1_000_000;

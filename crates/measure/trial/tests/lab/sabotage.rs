@@ -2,12 +2,12 @@
 //! claims: none may leave a plain number.
 
 use crate::trials::{TestLab, cell, encrypting, plan};
-use campaign::plan::{
+use journal::record::{Evidence, Outcome};
+use lab::{Bench, Interrupt, LabError, Links, NamespaceLab, Node, NodeId, RunningDut};
+use plan::{
     Adapter, Cell, Direction, Dut, Encryptor, FrameTest, IpVersion, Load, Measurement, Ports,
     Procedure, Tool, Traffic, TransferDirection,
 };
-use journal::record::{Evidence, Outcome};
-use lab::{Bench, Interrupt, LabError, Links, NamespaceLab, Node, NodeId, RunningDut};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Command;
@@ -16,7 +16,7 @@ use trial::{Trial, links, measure};
 use wire::Suite;
 use wire::mix::{FrameMix, TestFrames};
 
-const MS: u64 = 1_000_000;
+pub(crate) const MS: u64 = 1_000_000;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Traffic of the tool has begun when an interface sent more.
 const BEGUN_BYTES: u64 = 2_000_000;
@@ -55,7 +55,7 @@ pub(crate) const ALL: [(&str, fn()); 7] = [
     ),
 ];
 
-fn tcp() -> Measurement {
+pub(crate) fn tcp() -> Measurement {
     Measurement::Tcp {
         tool: Tool::default(),
         direction: TransferDirection::AToB,
@@ -69,18 +69,44 @@ fn tcp() -> Measurement {
 
 /// Makes a trial while `sabotage` runs in gw1's network from 400 ms of traffic on. Returns the
 /// objections.
-fn sabotaged(adapter: Adapter, sabotage: impl FnOnce(u32) + Send + 'static) -> Vec<String> {
+pub(crate) fn sabotaged(
+    adapter: Adapter,
+    sabotage: impl FnOnce(u32) + Send + 'static,
+) -> Vec<String> {
     sabotaged_in(&cell(adapter, 1, true, tcp()), sabotage)
 }
 
 /// As [`sabotaged`], in a trial of that cell.
-fn sabotaged_in(cell: &Cell, sabotage: impl FnOnce(u32) + Send + 'static) -> Vec<String> {
+pub(crate) fn sabotaged_in(
+    cell: &Cell,
+    sabotage: impl FnOnce(u32) + Send + 'static,
+) -> Vec<String> {
+    sabotaged_at(NodeId::Gw1, cell, sabotage)
+}
+
+/// As [`sabotaged_in`], in another node's network.
+pub(crate) fn sabotaged_at(
+    node: NodeId,
+    cell: &Cell,
+    sabotage: impl FnOnce(u32) + Send + 'static,
+) -> Vec<String> {
+    sabotaged_after(node, cell, BEGUN_BYTES, sabotage)
+}
+
+/// As [`sabotaged_at`], 400 ms after so many bytes left gw1 for the other gateway.
+pub(crate) fn sabotaged_after(
+    node: NodeId,
+    cell: &Cell,
+    begun_bytes: u64,
+    sabotage: impl FnOnce(u32) + Send + 'static,
+) -> Vec<String> {
     let mut lab = TestLab::build();
     let gateway = lab.lab.station_pid(NodeId::Gw1);
+    let place = lab.lab.station_pid(node);
     let saboteur = std::thread::spawn(move || {
-        await_traffic(gateway, "w0");
+        await_traffic(gateway, "w0", begun_bytes);
         std::thread::sleep(Duration::from_millis(400));
-        sabotage(gateway);
+        sabotage(place);
     });
     let record = lab.record(cell);
     saboteur.join().unwrap();
@@ -90,8 +116,8 @@ fn sabotaged_in(cell: &Cell, sabotage: impl FnOnce(u32) + Send + 'static) -> Vec
     }
 }
 
-/// Waits until an interface of a process's network has sent the tool's first data.
-fn await_traffic(pid: u32, interface: &str) {
+/// Waits until an interface of a process's network has sent that much of the tool's data.
+fn await_traffic(pid: u32, interface: &str, begun_bytes: u64) {
     let deadline = Instant::now() + PATIENCE;
     let sent = || -> Option<u64> {
         let text = std::fs::read_to_string(format!("/proc/{pid}/net/dev")).ok()?;
@@ -100,14 +126,14 @@ fn await_traffic(pid: u32, interface: &str) {
         counters.split_ascii_whitespace().nth(8)?.parse().ok()
     };
     let before = sent().unwrap_or(0);
-    while sent().unwrap_or(0) < before + BEGUN_BYTES {
+    while sent().unwrap_or(0) < before + begun_bytes {
         assert!(Instant::now() < deadline, "no traffic on {interface}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
 /// Runs a program in the network of a process; returns its output.
-fn run_in(pid: u32, words: &str) -> String {
+pub(crate) fn run_in(pid: u32, words: &str) -> String {
     let mut command = Command::new("nsenter");
     command.args(["-t", &pid.to_string(), "-n"]);
     let output = command.args(words.split(' ')).output().unwrap();
@@ -116,10 +142,15 @@ fn run_in(pid: u32, words: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn expect_change(reasons: &[String], what: &[&str]) {
+pub(crate) fn expect_change(reasons: &[String], what: &[&str]) {
+    expect(reasons, "path-unchanged", what);
+}
+
+/// One of the reasons is of that check, and has all of these words.
+pub(crate) fn expect(reasons: &[String], check: &str, what: &[&str]) {
     let found = reasons
         .iter()
-        .find(|reason| reason.starts_with("path-unchanged: "));
+        .find(|reason| reason.starts_with(&format!("{check}: ")));
     let reason = found.unwrap_or_else(|| panic!("{reasons:#?}"));
     for what in what {
         assert!(reason.contains(what), "{what}: {reason}");
@@ -165,7 +196,8 @@ fn a_route_that_is_changed_and_changed_back() {
     expect_change(&reasons, &["gw1 route 10.2.0.0/24: metrics changed"]);
 }
 
-fn a_route_that_is_changed_during_a_frame_trial() {
+/// Frames of 512 B for three seconds, from A to B.
+pub(crate) fn frames_for_a_while(adapter: Adapter) -> Cell {
     let test = FrameTest {
         traffic: Traffic {
             frames: TestFrames {
@@ -184,8 +216,11 @@ fn a_route_that_is_changed_during_a_frame_trial() {
             duration_ns: 3000 * MS,
         }),
     };
-    let cell = cell(Adapter::Direct, 1, false, Measurement::Frames(test));
-    let reasons = sabotaged_in(&cell, change_route);
+    cell(adapter, 1, false, Measurement::Frames(test))
+}
+
+fn a_route_that_is_changed_during_a_frame_trial() {
+    let reasons = sabotaged_in(&frames_for_a_while(Adapter::Direct), change_route);
     expect_change(&reasons, &["gw1 route 10.2.0.0/24: metrics changed"]);
 }
 
@@ -203,7 +238,7 @@ pub(crate) fn send_null_esp() {
         .unwrap();
 }
 
-fn expect_clear_text_inside(reasons: &[String]) {
+pub(crate) fn expect_clear_text_inside(reasons: &[String]) {
     let found = reasons
         .iter()
         .find(|reason| reason.starts_with("no-foreign-frames: "));

@@ -1,13 +1,12 @@
 //! One trial of each kind, with every check passing, and faults.
 
 use crate::busy;
-use campaign::Plan;
-use campaign::plan::{
-    Adapter, Cell, Coordinate, Dut, Encryptor, LabPlan, Measurement, Stations, Tool,
-    TransferDirection,
-};
 use journal::record::{CountsByRole, Measured, Outcome, Transfer, TrialRecord};
 use lab::{Interrupt, Links, NamespaceLab, NodeId, Setup};
+use plan::{
+    Adapter, Cell, Coordinate, Dut, Encryptor, LabPlan, Measurement, Plan, Stations, Tool,
+    TransferDirection,
+};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -100,7 +99,7 @@ impl TestLab {
     }
 
     pub(crate) fn on(plan: &LabPlan) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testing::folder().unwrap();
         let interrupt = Interrupt::new();
         let setup = Setup {
             state_folder: folder.path().to_owned(),
@@ -182,7 +181,7 @@ pub(crate) fn plan(cell: &Cell) -> Plan {
         lab: lab_plan(),
         repeats: 1,
         cells: vec![cell.clone()],
-        order: campaign::plan::Order::File,
+        order: plan::Order::File,
         claims: Vec::new(),
         published: Vec::new(),
         capture: None,

@@ -3,11 +3,11 @@
 use crate::frames::passes;
 use crate::impaired::{counted, counts, impaired_lab};
 use crate::trials::{TestLab, cell, encrypting};
-use campaign::plan::{Adapter, Cell, Measurement, Player, VideoTest, VideoTransport};
 use impair::{Impairment, Loss, Profile};
 use journal::record::{FramesSeen, Outcome, RtpCounts, VideoResult};
 use lab::protocol::Program;
 use lab::{Bench, NodeId};
+use plan::{Adapter, Cell, Measurement, Player, VideoTest, VideoTransport};
 use std::process::ExitCode;
 use std::time::Duration;
 

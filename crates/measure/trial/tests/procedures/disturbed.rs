@@ -2,10 +2,12 @@
 //! say.
 
 use crate::rig::{MS, SECOND, Simulated, cell, check, checks, search, test, trial};
-use campaign::plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure, Procedure, Reset};
 use journal::record::{AttackTrial, Disturbance, DutEvent, FrameFound, ResetFound};
-use lab::DutAction::{CutLink, JoinLink, Kill, Rekey, Restart, SetUp, TakeDown};
+use lab::DutAction::{
+    CloseBypass, CutLink, JoinLink, Kill, OpenBypass, Rekey, Restart, SetUp, TakeDown,
+};
 use lab::{DutAction, Interrupt, NodeId};
+use plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure, Procedure, Reset};
 use search::simulate::Behaviour;
 use trial::TrialError;
 use trial::frames::{Found, FrameRun, Rig, RigLoad, carry_out};
@@ -221,6 +223,20 @@ fn a_part_fails_and_comes_back_again_and_again() {
         // A second before the first, and each watched whole.
         assert_eq!(load.duration_ns, 8 * SECOND);
     }
+}
+
+#[test]
+fn a_way_past_an_encryptor_is_open_only_while_it_is_killed() {
+    let mut rig = acted();
+    rig.carry_out(procedure(failover(Failure::Bypass))).unwrap();
+    assert_eq!(rig.at_once, [OpenBypass, CloseBypass]);
+    let [(_, planned)] = &rig.asked[..] else {
+        panic!("{:?}", rig.asked)
+    };
+    assert!(planned.exposed);
+    let [breaks, mends] = [Kill(NodeId::Gw1), Restart(NodeId::Gw1)];
+    let expected = [(1000, breaks), (1500, mends), (4500, breaks), (5000, mends)];
+    assert_eq!(plan(planned), expected);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Records of devices with other faults than loss, and of testers that are too slow.
 
 use crate::rig::{Damage, Flaws, MS, Simulated, check, checks};
-use campaign::plan::{Load, LossCurve, Procedure};
+use plan::{Load, LossCurve, Procedure};
 use search::simulate::Behaviour;
 use trial::frames::Found;
 

@@ -1,12 +1,12 @@
 //! What each procedure asks of a rig, and what it records.
 
 use crate::rig::{CEILING, MS, SECOND, Simulated, cell, search, test, trial};
-use campaign::plan::{
+use journal::record::{LatencyBucket, Reflection};
+use lab::{Interrupt, LabError};
+use plan::{
     BackToBack, LatencyPath, LatencyTest, Load, LossCurve, Mrr, Procedure, Recovery, ServiceStep,
     ServiceTest, ThroughputSearch,
 };
-use journal::record::{LatencyBucket, Reflection};
-use lab::{Interrupt, LabError};
 use search::simulate::Behaviour;
 use trial::frames::{FrameRun, Rig, RigLoad, carry_out, take_evidence};
 use trial::{TrialError, TrialEvent};

@@ -1,9 +1,9 @@
 //! A queue of the machine that overflows now and then: its loss is not the device's.
 
 use crate::rig::{MS, Simulated, cell, search, test, trial};
-use campaign::plan::Procedure;
 use journal::record::{FrameTrial, GoalBounds, QueueDrops, TrialReadings};
 use lab::Interrupt;
+use plan::Procedure;
 use search::simulate::Behaviour;
 use std::collections::BTreeMap;
 use trial::TrialError;

@@ -1,14 +1,14 @@
 //! A rig of known truth: a simulated device between a tester that may have flaws of its own.
 
-use campaign::plan::{
-    Adapter, Cell, Criteria, Direction, Dut, FrameTest, Goal, IpVersion, Measurement, Ports,
-    Procedure, Profile, Stations, ThroughputSearch, Traffic,
-};
 use journal::record::{
     Check, ClockAgreement, DelayVariation, FrameTrial, LatencyBucket, Reflection, SoakPoint,
     TrialReadings,
 };
 use lab::{Interrupt, Links};
+use plan::{
+    Adapter, Cell, Criteria, Direction, Dut, FrameTest, Goal, IpVersion, Measurement, Ports,
+    Procedure, Profile, Stations, ThroughputSearch, Traffic,
+};
 use search::Trial;
 use search::simulate::{Behaviour, Device};
 use trial::TrialError;
@@ -139,6 +139,7 @@ impl Simulated {
             late_ns_max: elapsed_ns.saturating_sub(duration_ns),
             late_frames: late_frames(sent, elapsed_ns.saturating_sub(duration_ns)),
             delay,
+            reserve: self.device.reserve(),
             directions: Vec::new(),
             readings: None,
         }

@@ -1,8 +1,8 @@
 //! Latency there and back, where it is asked for and where clocks leave no other.
 
 use crate::rig::{MS, Simulated, search};
-use campaign::plan::{LatencyPath, LatencyTest, Load, Procedure};
 use journal::record::LatencyTrial;
+use plan::{LatencyPath, LatencyTest, Load, Procedure};
 use search::simulate::Behaviour;
 use trial::frames::{Found, RigLoad};
 

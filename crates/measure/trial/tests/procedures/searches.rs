@@ -2,9 +2,9 @@
 //! does to it.
 
 use crate::rig::{CEILING, Flaws, MS, SECOND, Simulated, check, checks, search, test};
-use campaign::plan::{BackToBack, LossCurve, Procedure, Profile, ThroughputSearch};
 use journal::record::{GoalBounds, GoalOutcome, SearchEnd, ThroughputFound};
 use lab::Interrupt;
+use plan::{BackToBack, LossCurve, Procedure, Profile, ThroughputSearch};
 use search::simulate::Behaviour;
 use trial::frames::{Found, take_evidence};
 

@@ -1,9 +1,9 @@
 //! Soaks: their segments, the records of each, and the resume of an interrupted one.
 
 use crate::rig::{MS, SECOND, Simulated, cell, check, search, test, trial};
-use campaign::plan::{BaseLoad, DriftBounds, Procedure, Soak};
 use journal::record::SoakProgress;
 use lab::{Interrupt, LabError};
+use plan::{BaseLoad, DriftBounds, Procedure, Soak};
 use search::simulate::Behaviour;
 use trial::TrialError;
 use trial::frames::{Found, Rig, carry_out};

@@ -1,13 +1,13 @@
 //! Every procedure and profile on every device, with what it finds beside what is true.
 
 use crate::device::{CAPACITY, Model, PATH_S, Simulated, TESTER, Tester};
-use campaign::plan::{Cell, FrameTest, Measurement, Plan};
 use campaign::{HostFacts, LabFile, from_text};
 use journal::record::{
     End, Environment, FORMAT_VERSION, Figures, Header, Measured, Outcome, TrialRecord,
 };
 use journal::{Journal, Record};
 use lab::{Interrupt, Links};
+use plan::{Cell, FrameTest, Measurement, Plan};
 use stats::{Limit, Results, WarningKind};
 use trial::evidence::{FrameObserved, frame_checks, objections};
 use trial::frames::{Found, Rig, carry_out, take_evidence};
@@ -49,12 +49,29 @@ pub(crate) fn devices() -> Vec<Device> {
         pdr: Some((low * PDR, high * PDR)),
         ..device(name, model)
     };
+    let bucket = |name, burst_s| device(name, Model { burst_s, ..base });
+    let shaper = |name, burst_s, queue_s| {
+        let model = Model {
+            burst_s,
+            queue_s,
+            ..base
+        };
+        device(name, model)
+    };
     vec![
         device("hard limit", base),
         queue("queue of 10 ms", 0.01),
         queue("queue of 50 ms", 0.05),
         queue("queue of 200 ms", 0.2),
         queue("queue of 1 s", 1.0),
+        bucket("bucket of 1 ms", 0.001),
+        bucket("bucket of 10 ms", 0.01),
+        bucket("bucket of 30 ms", 0.03),
+        bucket("bucket of 90 ms", 0.09),
+        bucket("bucket of 300 ms", 0.3),
+        bucket("bucket of 1 s", 1.0),
+        shaper("bucket of 10 ms, queue of 50 ms", 0.01, 0.05),
+        shaper("bucket of 90 ms, queue of 20 ms", 0.09, 0.02),
         // A trial in two is within one standard deviation or so.
         between(
             "noise of 1 %",

@@ -5,10 +5,10 @@
 //! full. Everything that a real trial reports follows: counts, delays by slices, latencies, times.
 
 use crate::events::{Events, Happened};
-use campaign::estimate::FRAMES_AROUND;
 use journal::record::{DelayTrend, Disturbance, FrameTrial, LatencyBucket};
 use lab::{DutAction, Interrupt};
-use search::{DELAY_SLICES, DelaySlice};
+use plan::estimate::FRAMES_AROUND;
+use search::{DELAY_SLICES, DelaySlice, Reserve};
 use std::collections::BTreeMap;
 use trial::frames::{FrameRun, Relief, Rig, RigLoad, Soaked};
 use trial::{PlannedDisturbance, TrialError};
@@ -37,6 +37,9 @@ pub(crate) struct Model {
     pub(crate) capacity: f64,
     /// Depth of the queue, as time at the capacity.
     pub(crate) queue_s: f64,
+    /// Depth of a token bucket, as time at the capacity: what it does not carry it saves, up to so
+    /// much.
+    pub(crate) burst_s: f64,
     /// Standard deviation of the capacity from trial to trial, as a share of it.
     pub(crate) noise: f64,
     /// Share of the trials whose capacity is 10 % lower.
@@ -70,6 +73,7 @@ impl Default for Model {
         Self {
             capacity: CAPACITY,
             queue_s: 0.0005,
+            burst_s: 0.0,
             noise: 0.0,
             low_band: 0.0,
             drift_per_s: 0.0,
@@ -107,6 +111,8 @@ pub(crate) struct Simulated {
     pub(crate) loaded_s: f64,
     /// Seconds of its clock.
     pub(crate) clock_s: f64,
+    /// Frames that its bucket lacks.
+    spent: f64,
     /// Length of a frame.
     pub(crate) frame_bytes: u64,
     /// What its actions did so far: the truth.
@@ -142,6 +148,7 @@ impl Simulated {
             random: Random(seed),
             loaded_s: 0.0,
             clock_s: 0.0,
+            spent: 0.0,
             frame_bytes: FRAME_BYTES,
             happened: Vec::new(),
         }
@@ -201,7 +208,9 @@ impl Simulated {
             let works = capacity * self.works(self.loaded_s, step_s);
             let before = course.queue;
             let waiting = course.queue + frames;
-            course.queue = (waiting - works * step_s).max(0.0);
+            let saved = (self.model.burst_s * self.model.capacity - self.spent).max(0.0);
+            course.queue = (waiting - works * step_s - saved).max(0.0);
+            self.spent = (self.spent + waiting - course.queue - works * step_s).max(0.0);
             let deepest = self.model.queue_s * self.model.capacity;
             let lost = (course.queue - deepest).clamp(0.0, frames);
             course.queue -= lost;
@@ -215,7 +224,9 @@ impl Simulated {
                 };
                 course.longest_silent_s = course.longest_silent_s.max(course.silent_s);
             }
-            let slice = (sent_s / sends_s * DELAY_SLICES as f64) as usize;
+            // By the middle of the step, which is in one slice.
+            let middle_s = sent_s + step_s / 2.0;
+            let slice = (middle_s / sends_s * DELAY_SLICES as f64) as usize;
             let slice = slice.min(DELAY_SLICES - 1);
             if frames > lost {
                 let queued_s = (before + course.queue) / 2.0 / capacity.max(1.0);
@@ -258,6 +269,9 @@ impl Simulated {
         let drain_ns = (drain_s * NS) as u64;
         let took_ns = trial.elapsed_ns + drain_ns + FRAMES_AROUND.as_nanos() as u64;
         self.clock_s += took_ns as f64 / NS;
+        // Its bucket fills in the time without load.
+        let rest_s = took_ns.saturating_sub(trial.elapsed_ns) as f64 / NS;
+        self.spent = (self.spent - self.model.capacity * rest_s).max(0.0);
         FrameRun {
             trial,
             latency,
@@ -333,8 +347,21 @@ impl Rig for Simulated {
             late_ns_max: (late_s * NS) as u64,
             // A stall delays the frames after it: half of them, on average.
             late_frames: if late_s > 1e-3 { intended / 2 } else { 0 },
-            delay: load.then.map_or_else(|| trend(&course), |_| None),
             ..FrameTrial::default()
+        };
+        let slices = slices(&course);
+        let (delay, reserve) = match (load.then, load.frames_per_s) {
+            // As for a real receiver, which has no slices of these.
+            (Some(_), _) | (_, None) => (None, None),
+            (None, Some(_)) => (
+                DelayTrend::of(&slices),
+                Reserve::of(&slices, intended, duration_ns, (NS * PATH_S) as i64),
+            ),
+        };
+        let trial = FrameTrial {
+            delay,
+            reserve,
+            ..trial
         };
         Ok(self.run_of(trial, latency(&course), relief, drain_s))
     }
@@ -370,18 +397,17 @@ impl Rig for Simulated {
     }
 }
 
-fn trend(course: &Course) -> Option<DelayTrend> {
+fn slices(course: &Course) -> [DelaySlice; DELAY_SLICES] {
     let mut sums = [(0.0, 0.0); DELAY_SLICES];
     for arrived in &course.arrived {
         let (frames, delay) = &mut sums[arrived.slice];
         *frames += arrived.frames;
         *delay += arrived.frames * arrived.delay_s;
     }
-    let slices = sums.map(|(frames, delay)| DelaySlice {
-        frames: frames as u64,
+    sums.map(|(frames, delay)| DelaySlice {
+        frames: frames.round() as u64,
         mean_ns: (NS * delay / frames.max(1.0)) as i64,
-    });
-    DelayTrend::of(&slices)
+    })
 }
 
 /// To the microsecond.

@@ -109,6 +109,9 @@ impl Simulated {
                 DutAction::Reset(_, reset) => reset.name(),
                 DutAction::CutLink => "link-down",
                 DutAction::JoinLink => "link-up",
+                DutAction::OpenBypass | DutAction::CloseBypass => {
+                    unreachable!("never under a load")
+                }
                 DutAction::TakeDown => "take-down",
                 DutAction::SetUp => "set-up",
                 DutAction::Desync(cause) => cause.name(),
@@ -121,6 +124,7 @@ impl Simulated {
                     Some(events.recovers_s)
                 }
                 DutAction::SetUp => Some(events.set_up_s),
+                DutAction::OpenBypass | DutAction::CloseBypass => Some(0.0),
                 DutAction::Desync(_) => Some(events.finds_desync_s),
             };
             let is_alone = matches!(

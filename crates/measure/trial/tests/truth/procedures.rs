@@ -4,7 +4,7 @@
 use crate::bench::{Finding, Truth, carried_out, device_cell, invalid, plan_of, results};
 use crate::device::{CAPACITY, Model, Simulated, Tester};
 use crate::events::{Events, Happened};
-use campaign::plan::Plan;
+use plan::Plan;
 use stats::{EventTimes, FrameFigures, SoakVerdict};
 
 /// A procedure on a device, with a figure and its truth.

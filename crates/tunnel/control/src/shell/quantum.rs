@@ -4,14 +4,22 @@
 //! by their IDs.
 
 use keying::chain::{Kind, Link};
-use keying::rollover::Attempt;
+use keying::rollover::{Allowance, Attempt, Budget, QkdRequest};
 use qkd::{Kme, KmeError, Pool, PoolSettings, QkdKey};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Number of QKD keys per epoch.
 const KEYS_PER_EPOCH: usize = 1;
+
+/// The keys that networks may provoke at once, of all tunnels together: at least so many, and two
+/// for each tunnel, since all peers may lose theirs together.
+const PROVOKED_BURST_MIN: u32 = 16;
+const PROVOKED_PER_TUNNEL: u32 = 2;
+/// Time for one more.
+const PROVOKED_REFILL: Duration = Duration::from_secs(5);
 
 /// The keys for one attempt, or the reason why there are none.
 pub(super) struct Reply {
@@ -24,37 +32,58 @@ pub(super) struct Reply {
 pub(super) struct Quantum {
     kme: Kme,
     pools: HashMap<String, Arc<Pool>>,
+    /// Of all tunnels together: the store of the KME is one.
+    budget: Budget,
 }
 
 impl Quantum {
-    /// Starts prefetching keys for the given SAEs. Must be called on a tokio runtime.
-    pub(super) fn new(kme: Kme, slaves: impl IntoIterator<Item = String>) -> Self {
+    /// Starts prefetching keys for the given SAEs, which so many tunnels use. Must be called on a
+    /// tokio runtime.
+    pub(super) fn new(kme: Kme, slaves: impl IntoIterator<Item = String>, tunnels: u32) -> Self {
         let mut pools = HashMap::new();
         for slave in slaves {
             pools.entry(slave).or_insert_with_key(|slave| {
                 Arc::new(Pool::start(kme.clone(), PoolSettings::new(slave)))
             });
         }
-        Self { kme, pools }
+        let burst = tunnels.saturating_mul(PROVOKED_PER_TUNNEL);
+        let budget = Budget::new(Allowance {
+            burst: burst.max(PROVOKED_BURST_MIN),
+            refill: PROVOKED_REFILL,
+        });
+        Self { kme, pools, budget }
     }
 
-    /// Fetches new keys that the peer's SAE can get too, or with `ids` the keys that it got.
+    /// Whether keys may be fetched; otherwise the reason why not.
+    pub(super) fn may_fetch(&mut self, request: &QkdRequest, now: Duration) -> Result<(), String> {
+        if *request != (QkdRequest::New { provoked: true }) || self.budget.take(now) {
+            return Ok(());
+        }
+        let wait = self.budget.ready_at().saturating_sub(now).as_secs() + 1;
+        Err(format!(
+            "connections lost or attempts failed took too many QKD keys of late: the next in {wait} s"
+        ))
+    }
+
+    /// Fetches new keys that the peer's SAE can get too, or those that it got.
     pub(super) fn fetch(
         &self,
         tunnel: usize,
         attempt: Attempt,
         sae: &str,
-        ids: Option<Vec<String>>,
+        request: QkdRequest,
         replies: mpsc::Sender<Reply>,
     ) {
         let kme = self.kme.clone();
         let pool = self.pools.get(sae).cloned();
         let sae = sae.to_owned();
         tokio::spawn(async move {
-            let keys = match (ids, pool) {
-                (Some(ids), _) => links(kme.keys_by_id(&sae, &ids).await),
-                (None, Some(pool)) => links(pool.take(KEYS_PER_EPOCH).await),
-                (None, None) => Err("the side that listens takes no new keys".to_owned()),
+            let keys = match (request, pool) {
+                (QkdRequest::Named(ids), _) => links(kme.keys_by_id(&sae, &ids).await),
+                (QkdRequest::New { .. }, Some(pool)) => links(pool.take(KEYS_PER_EPOCH).await),
+                (QkdRequest::New { .. }, None) => {
+                    Err("the side that listens takes no new keys".to_owned())
+                }
             };
             let reply = Reply {
                 tunnel,

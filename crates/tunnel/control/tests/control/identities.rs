@@ -23,7 +23,7 @@ fn says(texts: &Texts) -> String {
 
 #[test]
 fn created_files_are_valid_and_have_the_right_modes() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = testing::folder().expect("a folder");
     let path = |name: &str| folder.path().join(name);
     let made = certificates::create_authority(folder.path()).expect("an authority");
     assert_eq!(
@@ -44,7 +44,7 @@ fn created_files_are_valid_and_have_the_right_modes() {
 
 #[test]
 fn no_file_is_overwritten_and_incomplete_pairs_are_removed() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = testing::folder().expect("a folder");
     let path = |name: &str| folder.path().join(name);
     certificates::create_authority(folder.path()).expect("an authority");
     let make = || certificates::create_certificate(folder.path(), "gw1", folder.path(), 1);

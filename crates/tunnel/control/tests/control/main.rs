@@ -1,6 +1,7 @@
 //! Two control planes over loopback, with real certificates, TLS and key rings; and foreign peers.
 
 mod agreement;
+mod attack;
 mod flood;
 mod hostile;
 mod identities;

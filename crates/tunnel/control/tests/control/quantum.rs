@@ -3,23 +3,23 @@
 use crate::support::{Gateway, HERE, Pair, Site, listener, settings, tunnel, write_secret};
 use keying::chain::Policy;
 use keying::message::{Cause, Refusal};
-use keying::rollover::{Event, Role};
+use keying::rollover::{Allowance, Event, Role};
 use qkd::Kme;
 use qkd::kme::{Armed, Config, Fault, Keys, KmeConfig, Simulator};
 use rcgen::{CertificateParams, Issuer, KeyPair};
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Two KMEs, `kme1` for the SAE gw1 and `kme2` for gw2, of the site's authority; and that site.
-struct Network {
+pub(crate) struct Network {
     site: Site,
     simulator: Simulator,
 }
 
 impl Network {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let site = Site::new();
         let authority = site.authority.texts();
         let key = KeyPair::from_pem(&authority.key).expect("a key");
@@ -44,7 +44,11 @@ impl Network {
         });
         let simulator = qkd::kme::start(&Config {
             kmes: kmes.into(),
-            keys: Keys::default(),
+            // What is taken shows in the store.
+            keys: Keys {
+                rate: 0,
+                ..Keys::default()
+            },
             faults: None,
         });
         Self {
@@ -63,9 +67,84 @@ impl Network {
         let Self { site, simulator } = self;
         (pair(site, connects, listens, &urls), simulator)
     }
+
+    /// A pair with this policy, of which the connector reaches the listener at that address.
+    pub(crate) fn pair_over(
+        self,
+        policy: Policy,
+        over: SocketAddr,
+        bound: TcpListener,
+    ) -> (Pair, Simulator) {
+        let urls = [self.url(0), self.url(1)];
+        let Self { site, simulator } = self;
+        let provoked = Allowance::OF_TUNNEL;
+        let pair = pair_at(site, [policy; 2], provoked, &urls, (bound, over));
+        (pair, simulator)
+    }
+
+    /// A client of the first KME, which looks at its store for keys.
+    pub(crate) fn client(&self, sae: &str) -> Looker {
+        self.site.identity(sae);
+        let path = |kind: &str| -> PathBuf { self.site.path(&format!("{sae}.{kind}")) };
+        let setup = qkd::Setup {
+            url: self.url(0),
+            sae: sae.to_owned(),
+            certificate: path("pem"),
+            key: path("key"),
+            ca: self.site.path("ca.pem"),
+            timeout: Duration::from_secs(5),
+        };
+        Looker {
+            kme: Kme::new(&setup).expect("a client"),
+            runtime: tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime"),
+        }
+    }
+}
+
+/// Looks at the number of keys in a KME's store.
+pub(crate) struct Looker {
+    kme: Kme,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Looker {
+    pub(crate) fn stored(&self) -> u64 {
+        let status = self.runtime.block_on(self.kme.status("gw2"));
+        status.expect("a status").stored_key_count
+    }
+
+    /// The number once it no longer changes.
+    pub(crate) fn settled(&self) -> u64 {
+        let (mut last, mut same) = (self.stored(), 0);
+        while same < 20 {
+            let now = self.stored();
+            same = if now == last { same + 1 } else { 0 };
+            last = now;
+        }
+        last
+    }
 }
 
 fn pair(site: Site, connects: Policy, listens: Policy, urls: &[String; 2]) -> Pair {
+    let (bound, address) = listener();
+    let many = Allowance {
+        burst: 1000,
+        refill: Duration::from_millis(10),
+    };
+    pair_at(site, [connects, listens], many, urls, (bound, address))
+}
+
+/// A pair whose listener has this socket, and is reached at that address.
+fn pair_at(
+    site: Site,
+    [connects, listens]: [Policy; 2],
+    provoked: Allowance,
+    urls: &[String; 2],
+    (bound, address): (TcpListener, SocketAddr),
+) -> Pair {
     let (of_connector, of_listener) = (site.identity("gw1"), site.identity("gw2"));
     let kme = |sae: &str, url: &String| {
         let path = |kind: &str| -> PathBuf { site.path(&format!("{sae}.{kind}")) };
@@ -79,7 +158,6 @@ fn pair(site: Site, connects: Policy, listens: Policy, urls: &[String; 2]) -> Pa
         };
         Some(Kme::new(&setup).expect("a client"))
     };
-    let (bound, address) = listener();
     let (unused, from) = listener();
     let mut with_policy = settings(Role::Listener, "gw2", "gw1", 0);
     with_policy.policy = listens;
@@ -87,6 +165,7 @@ fn pair(site: Site, connects: Policy, listens: Policy, urls: &[String; 2]) -> Pa
     listening.peer_sae = Some("gw1".to_owned());
     let mut with_policy = settings(Role::Connector, "gw1", "gw2", 0);
     with_policy.policy = connects;
+    with_policy.provoked = provoked;
     let mut connecting = tunnel(with_policy, address);
     connecting.peer_sae = Some("gw2".to_owned());
     let listener = Gateway::with_kme(of_listener, kme("gw2", &urls[1]), bound, vec![listening]);

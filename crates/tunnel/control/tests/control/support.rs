@@ -4,7 +4,7 @@ use control::certificates::{Authority, Texts, days_from_now};
 use control::{CertificateEvent, Control, Handle, Identity, Lanes, Setup, Tunnel};
 use keying::chain::{EpochSecret, Policy};
 use keying::message::Refusal;
-use keying::rollover::{Event, Ppk, Role, Settings};
+use keying::rollover::{Allowance, Event, Ppk, Role, Settings};
 use keying::{KeyRing, Side};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, connect, socket};
 use qkd::Kme;
@@ -13,11 +13,11 @@ use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, OpenOptions, Permissions};
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -38,9 +38,9 @@ pub(crate) struct Site {
 
 impl Site {
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = testing::folder().expect("a folder");
         let authority = Authority::generate().expect("an authority");
-        fs::write(folder.path().join("ca.pem"), authority.certificate()).expect("a file");
+        write_public(&folder.path().join("ca.pem"), authority.certificate());
         Self { folder, authority }
     }
 
@@ -61,10 +61,16 @@ impl Site {
     /// Certificate and key.
     pub(crate) fn write(&self, name: &str, texts: &Texts) -> [PathBuf; 2] {
         let files = ["pem", "key"].map(|kind| self.path(&format!("{name}.{kind}")));
-        fs::write(&files[0], &texts.certificate).expect("a file");
+        write_public(&files[0], &texts.certificate);
         write_secret(&files[1], texts.key.as_bytes());
         files
     }
+}
+
+/// Others may not write it, whatever the umask is.
+fn write_public(path: &Path, content: &str) {
+    fs::write(path, content).expect("a file");
+    fs::set_permissions(path, Permissions::from_mode(0o644)).expect("a file of this process");
 }
 
 pub(crate) fn write_secret(path: &Path, content: &[u8]) {
@@ -96,6 +102,7 @@ pub(crate) fn settings(role: Role, own: &str, peer: &str, tunnel: u16) -> Settin
         attempt_limit: Duration::from_secs(10),
         retry_min: Duration::from_millis(20),
         retry_max: Duration::from_millis(500),
+        provoked: Allowance::OF_TUNNEL,
         ping_every: Duration::from_secs(1),
     }
 }
@@ -315,8 +322,18 @@ impl EventLog {
     }
 
     /// Waits until `look` finds something.
-    pub(crate) fn wait<T>(&self, what: &str, mut look: impl FnMut(&mut State) -> Option<T>) -> T {
-        let until = Instant::now() + PATIENCE;
+    pub(crate) fn wait<T>(&self, what: &str, look: impl FnMut(&mut State) -> Option<T>) -> T {
+        self.wait_for(PATIENCE, what, look)
+    }
+
+    /// As [`wait`](Self::wait), with another limit.
+    pub(crate) fn wait_for<T>(
+        &self,
+        patience: Duration,
+        what: &str,
+        mut look: impl FnMut(&mut State) -> Option<T>,
+    ) -> T {
+        let until = Instant::now() + patience;
         let mut state = self.state.lock().expect("no test thread panics here");
         loop {
             if let Some(found) = look(&mut state) {

@@ -24,7 +24,11 @@ impl Config {
     /// All mistakes of the file, each with its place.
     pub fn load(path: &Path) -> Result<Self, Mistakes> {
         let folder = path.parent().unwrap_or(Path::new(""));
-        yaml::load(path)?.decode(|root| root.map(|map| config(map, folder)))
+        let read = yaml::load(path)?.decode(|root| root.map(|map| config(map, folder)));
+        read.map(|config| Self {
+            file: Some(path.to_owned()),
+            ..config
+        })
     }
 
     /// Reads and checks a configuration from text; `file` is its name in messages.
@@ -49,6 +53,7 @@ fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
     let window = map.with_default("replay_window", WindowSize::DEFAULT, values::window);
     let switch = |key, default| map.with_default(key, default, Node::bool);
     let (busy_poll, ecn) = (switch("busy_poll", false), switch("ecn", true));
+    let fail_open = switch("fail_open", false);
     let pin = map.with_default("pin", Vec::new(), values::pin);
     let mss_clamp = map.with_default("mss_clamp", MssClamp::Auto, values::mss_clamp);
     let dscp = map.with_default("dscp", Dscp::Fixed(0), values::dscp);
@@ -98,6 +103,7 @@ fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
     idle?;
     let read = read?;
     Ok(Config {
+        file: None,
         local: local?,
         port: port?,
         mode: mode?,
@@ -113,6 +119,7 @@ fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
         mss_clamp: mss_clamp?,
         dscp: dscp?,
         ecn: ecn?,
+        fail_open: fail_open?,
         privileges: privileges?,
         user: user?,
         metrics: metrics?,

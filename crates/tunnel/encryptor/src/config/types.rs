@@ -15,6 +15,9 @@ use yaml::Prefix;
 /// The validated configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
+    /// The file that it was read from, if any. Its owner may also have written the files that it
+    /// names.
+    pub file: Option<PathBuf>,
     /// Local address on the cipher side.
     pub local: IpAddr,
     /// Local UDP port of lane 0; lane *i* uses `port + i`.
@@ -46,6 +49,9 @@ pub struct Config {
     pub dscp: Dscp,
     /// Whether ECN is copied from the inner to the outer header and back (RFC 6040).
     pub ecn: bool,
+    /// Whether packets may pass in clear while the service does not run: no
+    /// [barrier](crate::barrier) is installed.
+    pub fail_open: bool,
     /// Whether privileges are dropped once all ports are open.
     pub privileges: Privileges,
     /// Name of the user as which the service runs once they are; `None`: the user who started it.

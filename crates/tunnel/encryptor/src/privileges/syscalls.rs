@@ -1,7 +1,7 @@
 //! The allowed system calls.
 //!
-//! Only `socket` and `tgkill` are filtered by their arguments: for the others the kernel caches the
-//! verdict in a table, and the filter costs a few nanoseconds per call.
+//! Only `clone`, `socket` and `tgkill` are filtered by their arguments: for the others the kernel
+//! caches the verdict in a table, and the filter costs a few nanoseconds per call.
 
 use libc::{
     SYS_accept4, SYS_bind, SYS_brk, SYS_clock_gettime, SYS_clock_nanosleep, SYS_clone, SYS_clone3,
@@ -89,6 +89,7 @@ const FILES: &[i64] = &[
     SYS_openat,
     SYS_newfstatat,
     SYS_statx,
+    libc::SYS_readlinkat,
     SYS_lseek,
     SYS_pread64,
     SYS_fsync,
@@ -101,8 +102,8 @@ const FILES: &[i64] = &[
 
 const SERVICE: &[i64] = &[
     // Threads: their start, their names, their CPUs; and a shorter list for each worker.
-    SYS_clone,
-    SYS_clone3,
+    CLONE,
+    CLONE3,
     SYS_set_robust_list,
     SYS_rseq,
     SYS_prctl,
@@ -117,6 +118,12 @@ const SERVICE: &[i64] = &[
     SYS_shutdown,
     SYS_ioctl,
 ];
+
+/// Starts a thread; filtered by its arguments.
+pub(super) const CLONE: i64 = SYS_clone;
+/// The same with arguments that no filter sees. It is allowed here, and a second filter makes it
+/// fail as on a kernel that lacks it.
+pub(super) const CLONE3: i64 = SYS_clone3;
 
 /// Calls that a control channel needs besides its listener, which exists: to connect to peers, and
 /// to a KME. [`SOCKET`] is allowed separately, for TCP only, so its arguments are checked.
@@ -138,6 +145,7 @@ const OLD_FILES: &[i64] = &[
     libc::SYS_open,
     libc::SYS_rename,
     libc::SYS_unlink,
+    libc::SYS_readlink,
     libc::SYS_fstat,
 ];
 #[cfg(not(target_arch = "x86_64"))]

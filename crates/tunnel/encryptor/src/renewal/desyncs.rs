@@ -73,6 +73,11 @@ impl Desyncs {
         }
     }
 
+    /// Writes log lines for which there was no room.
+    pub(super) fn flush_log(&self) {
+        self.status.flush();
+    }
+
     /// The tunnel has a new epoch.
     pub(super) fn repaired(&mut self, tunnel: u16) {
         if let Some(episode) = self.open.get_mut(&tunnel) {

@@ -37,6 +37,8 @@ pub(super) struct RenewerState {
     rekeying: u64,
     rekeys: Arc<AtomicU64>,
     desyncs: Desyncs,
+    /// The last problem that was logged.
+    problem: Option<String>,
 }
 
 impl RenewerState {
@@ -53,6 +55,7 @@ impl RenewerState {
             rekeying: 0,
             rekeys,
             desyncs: Desyncs::new(status),
+            problem: None,
         }
     }
 
@@ -98,13 +101,18 @@ impl RenewerState {
             (_, Ok(())) => {}
             (Message::Rekey, Err(error)) => warn(format_args!("keys are not renewed: {error}")),
             (message, Err(error)) => {
-                warn(format_args!("{error}; retrying"));
+                let problem = error.to_string();
+                // It is retried each second.
+                if self.problem.replace(problem.clone()) != Some(problem) {
+                    warn(format_args!("{error}; retrying"));
+                }
                 self.retries.push(message);
             }
         }
     }
 
     pub(super) fn try_again(&mut self) {
+        self.desyncs.flush_log();
         for message in std::mem::take(&mut self.retries) {
             self.take(message);
         }

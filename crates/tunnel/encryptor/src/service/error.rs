@@ -1,5 +1,6 @@
 //! Why the encryptor did not start, or stopped by itself.
 
+use crate::barrier::BarrierError;
 use crate::privileges::PrivilegeError;
 use crate::tunnel::TunnelError;
 use port::{LinkError, TunError};
@@ -17,6 +18,9 @@ pub enum ServiceError {
     /// The keys cannot be used.
     #[error(transparent)]
     Keys(#[from] keying::KeyError),
+    /// Others could have written the configuration.
+    #[error(transparent)]
+    Insecure(#[from] guard::Insecure),
     /// The certificate for the control channel.
     #[error(transparent)]
     Identity(#[from] control::IdentityError),
@@ -67,6 +71,9 @@ pub enum ServiceError {
     /// The link, in the modes of layer 2.
     #[error(transparent)]
     Link(#[from] LinkError),
+    /// Packets cannot be held back while the service does not run.
+    #[error(transparent)]
+    Barrier(#[from] BarrierError),
     /// The interface's settings.
     #[error(transparent)]
     Tunnel(#[from] TunnelError),

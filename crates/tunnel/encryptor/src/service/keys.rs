@@ -3,9 +3,11 @@
 use super::error::ServiceError;
 use crate::config::{Config, KeySource};
 use crate::shared_keys::SharedKeys;
+use guard::Writers;
 use keying::{KeyError, KeyFile, Keys};
 use nix::unistd::geteuid;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -19,20 +21,26 @@ pub(super) struct KeyFiles {
 }
 
 impl KeyFiles {
-    pub(super) fn open(config: &Config) -> Result<Self, ServiceError> {
-        let paths: Vec<_> = config
-            .peers
-            .iter()
-            .map(|peer| match &peer.keys {
-                Some(KeySource::Static(path)) => Some(real_path(path)),
-                Some(KeySource::Handshake(_)) | None => None,
-            })
-            .collect();
+    pub(super) fn open(config: &Config, writers: &Writers) -> Result<Self, ServiceError> {
         let mut files = BTreeMap::new();
-        for path in paths.iter().flatten() {
-            if !files.contains_key(path) {
-                files.insert(path.clone(), KeyFile::open(path)?);
+        let mut paths = Vec::new();
+        for peer in &config.peers {
+            let Some(KeySource::Static(given)) = &peer.keys else {
+                paths.push(None);
+                continue;
+            };
+            let path = real_path(given);
+            match files.entry(path.clone()) {
+                // Under the name that was given: whoever could replace a link on the way to the
+                // file could choose another file.
+                Entry::Vacant(new) => {
+                    new.insert(KeyFile::open_for(given, writers)?);
+                }
+                Entry::Occupied(_) => {
+                    writers.check(given).map_err(KeyError::from)?;
+                }
             }
+            paths.push(Some(path));
         }
         Ok(Self { files, paths })
     }

@@ -8,8 +8,9 @@ use crate::renewal::{Renewer, Switchboard};
 use crate::shared_keys::{SharedKeys, lock};
 use crate::status::{Status, Tunnel};
 use control::{CertificateEvent, Control, Identity};
+use guard::Writers;
 use keying::chain::EpochSecret;
-use keying::rollover::{Event, Ppk, Role, Settings};
+use keying::rollover::{Allowance, Event, Ppk, Role, Settings};
 use keying::{KeyRing, Keys, PpkFile, Side};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
@@ -46,18 +47,19 @@ struct Ring {
 impl Negotiation {
     /// Reads certificates and PPKs, finds the KME, and binds the control port; `None` where all
     /// keys are static.
-    pub(super) fn open(config: &Config) -> Result<Option<Self>, ServiceError> {
+    pub(super) fn open(config: &Config, writers: &Writers) -> Result<Option<Self>, ServiceError> {
         let Some(files) = &config.identity else {
             return Ok(None);
         };
-        let identity = Identity::load(&files.certificate, &files.key, &files.ca)?;
-        let kme = config.qkd.as_ref().map(open_kme).transpose()?;
+        let identity = Identity::load_for(&files.certificate, &files.key, &files.ca, writers)?;
+        let kme = config.qkd.as_ref();
+        let kme = kme.map(|qkd| open_kme(qkd, writers)).transpose()?;
         let mut network = Network::default();
         let addresses = kme.iter().flat_map(|kme| kme.addresses());
         network.connect.extend(addresses.map(SocketAddr::port));
         let (mut tunnels, mut rings, mut negotiated) = (Vec::new(), Vec::new(), Vec::new());
         for (place, peer, handshake) in config.handshakes() {
-            let settings = settings(config, peer, handshake, identity.name())?;
+            let settings = settings(config, peer, handshake, identity.name(), writers)?;
             let side = match settings.role {
                 Role::Connector => {
                     network.connect.insert(handshake.control_port);
@@ -139,7 +141,7 @@ impl Negotiation {
     }
 }
 
-fn open_kme(qkd: &Qkd) -> Result<qkd::Kme, ServiceError> {
+fn open_kme(qkd: &Qkd, writers: &Writers) -> Result<qkd::Kme, ServiceError> {
     let setup = qkd::Setup {
         url: qkd.kme.clone(),
         sae: qkd.sae.clone(),
@@ -148,7 +150,7 @@ fn open_kme(qkd: &Qkd) -> Result<qkd::Kme, ServiceError> {
         ca: qkd.files.ca.clone(),
         timeout: KME_TIMEOUT,
     };
-    Ok(qkd::Kme::new(&setup)?)
+    Ok(qkd::Kme::new_for(&setup, writers)?)
 }
 
 fn settings(
@@ -156,9 +158,10 @@ fn settings(
     peer: &Peer,
     handshake: &Handshake,
     own_name: &str,
+    writers: &Writers,
 ) -> Result<Settings, ServiceError> {
     let ppks = handshake.ppks.iter().map(|ppk| {
-        let file = PpkFile::load(&ppk.file)?;
+        let file = PpkFile::load_for(&ppk.file, writers)?;
         Ok(Ppk {
             id: ppk.id.clone(),
             key: Arc::clone(file.key()),
@@ -186,6 +189,7 @@ fn settings(
         attempt_limit: ATTEMPT_LIMIT,
         retry_min: RETRY_MIN,
         retry_max: RETRY_MAX,
+        provoked: Allowance::OF_TUNNEL,
         ping_every: PING_EVERY,
     })
 }

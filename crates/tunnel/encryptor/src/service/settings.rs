@@ -187,6 +187,7 @@ pub(super) fn facts(
         ("mode", mode.to_owned()),
         ("aggregate", on(config.aggregate)),
         ("busy_poll", on(config.busy_poll)),
+        ("fail_open", on(config.fail_open)),
         ("gso", on(gso)),
         ("gro", on(gro)),
     ];

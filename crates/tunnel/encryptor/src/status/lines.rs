@@ -4,7 +4,7 @@ use std::fmt::Arguments;
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
-/// Maximum rate: a thousand tunnels that lose their peers at once must not log a thousand lines.
+/// Maximum rate of lines about strangers.
 pub const LINES_PER_SECOND: u32 = 20;
 
 /// Writes lines up to the limit, and counts those left out.

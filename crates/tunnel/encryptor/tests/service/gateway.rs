@@ -4,7 +4,7 @@ use crate::namespace::Namespace;
 use encryptor::Config;
 use encryptor::privileges::{self, Confinement, Needs};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, User};
 use port::Stop;
 use signal_hook::consts::{SIGHUP, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
@@ -92,6 +93,72 @@ pub(crate) fn confined(key_file: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// Drops the service's privileges, and then tries to start processes and to enter namespaces, from
+/// each kind of thread: prints those ways that succeed.
+pub(crate) fn escaping(user: &str) -> ExitCode {
+    let user = User::from_name(user).unwrap();
+    let in_force = privileges::give_up(&Needs {
+        user: user.filter(|user| !user.uid.is_root()),
+        ..Needs::default()
+    });
+    let in_force = in_force.unwrap();
+    assert!(in_force.seccomp && in_force.bounded, "{in_force:?}");
+    try_to_escape("main");
+    let service = std::thread::spawn(|| try_to_escape("service"));
+    service.join().expect("threads can be started");
+    let worker = std::thread::spawn(move || {
+        in_force.restrict_worker().unwrap();
+        try_to_escape("worker");
+    });
+    worker.join().unwrap();
+    ExitCode::SUCCESS
+}
+
+fn try_to_escape(thread: &str) {
+    let report = |way: &str, succeeded: bool| {
+        if succeeded {
+            println!("{thread}: {way}");
+        }
+    };
+    let namespaces = [
+        ("a process", 0),
+        ("a user namespace", libc::CLONE_NEWUSER),
+        (
+            "a user and a network namespace",
+            libc::CLONE_NEWUSER | libc::CLONE_NEWNET,
+        ),
+        ("a mount namespace", libc::CLONE_NEWNS),
+    ];
+    for (way, flags) in namespaces {
+        let flags = libc::c_long::from(flags | libc::SIGCHLD);
+        // SAFETY: without CLONE_VM the child is a copy of the process, as with fork; it only exits.
+        let child = unsafe {
+            let child = libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0);
+            if child == 0 {
+                libc::_exit(0);
+            }
+            child
+        };
+        report(&format!("clone for {way}"), child > 0);
+        // `struct clone_args`: flags, and the signal at its end.
+        let mut arguments = [0u64; 8];
+        (arguments[0], arguments[4]) = ((flags & !0xff) as u64, libc::SIGCHLD as u64);
+        // SAFETY: as above, with arguments in memory that outlives the call.
+        let child = unsafe {
+            let size = size_of_val(&arguments);
+            let child = libc::syscall(libc::SYS_clone3, arguments.as_ptr(), size);
+            if child == 0 {
+                libc::_exit(0);
+            }
+            child
+        };
+        report(&format!("clone3 for {way}"), child > 0);
+    }
+    let entered = nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWUSER);
+    report("unshare of the user namespace", entered.is_ok());
+    report("another program", Command::new("true").spawn().is_ok());
+}
+
 /// Drops the privileges of a service with negotiated keys, and then tries forbidden operations.
 pub(crate) fn connecting(ppk_file: &str) -> ExitCode {
     const FORBIDDEN: Option<i32> = Some(libc::EPERM);
@@ -152,6 +219,8 @@ impl Gateway {
     /// Starts it with the configuration in `file`; returns its output if it fails to start.
     pub(crate) fn start(namespace: &Namespace, file: &Path, config: &str) -> Result<Self, String> {
         fs::write(file, config).unwrap();
+        // Whatever the umask is.
+        fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
         let file = file.to_owned();
         let mut child = namespace.run(move || {
             Command::new(std::env::current_exe().unwrap())
@@ -229,6 +298,16 @@ impl Gateway {
     pub(crate) fn crash(mut self) -> ExitStatus {
         kill(Pid::from_raw(self.child.id() as i32), Signal::SIGABRT).unwrap();
         self.child.wait().unwrap()
+    }
+
+    /// Waits until it has ended by itself; returns its standard error.
+    pub(crate) fn failed(mut self) -> String {
+        let status = self.child.wait().unwrap();
+        let mut said = String::new();
+        let mut stderr = self.child.stderr.take().unwrap();
+        stderr.read_to_string(&mut said).unwrap();
+        assert!(!status.success(), "{status}: {said}");
+        said
     }
 
     /// Sends SIGTERM, and waits for the end; returns its standard error.

@@ -5,9 +5,11 @@
 //! ```
 //!
 //! This executable is also the service, `encrypt FILE`, and one that violates its confinement,
-//! `confined FILE`, or with some connections permitted, `connecting FILE`. Needs root on this
+//! `confined FILE`, or with some connections permitted, `connecting FILE`, or tries to escape from
+//! it, `escaping USER`. Needs root on this
 //! machine or in a user namespace (`unshare -r`); prints a note where it has neither.
 
+mod attack;
 mod flood;
 mod gateway;
 mod kernel;
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
     match &words[..] {
         [role, file] if role == "encrypt" => return gateway::encrypt(file),
         [role, key_file] if role == "confined" => return gateway::confined(key_file),
+        [role, user] if role == "escaping" => return gateway::escaping(user),
         [role, ppk_file] if role == "connecting" => return gateway::connecting(ppk_file),
         _ => {}
     }
@@ -34,6 +37,30 @@ fn main() -> ExitCode {
     }
     let skipped = skipped.is_some();
     let trials: [(&str, fn()); _] = [
+        (
+            "attack::no_packet_leaves_in_clear_when_a_gateway_dies",
+            attack::no_packet_leaves_in_clear_when_a_gateway_dies,
+        ),
+        (
+            "attack::a_host_does_not_forward_what_a_dead_bump_in_the_wire_left",
+            attack::a_host_does_not_forward_what_a_dead_bump_in_the_wire_left,
+        ),
+        (
+            "attack::no_spoofed_packet_passes_as_if_from_the_tunnel",
+            attack::no_spoofed_packet_passes_as_if_from_the_tunnel,
+        ),
+        (
+            "attack::what_holds_packets_back_is_renewed_and_removed_on_request_only",
+            attack::what_holds_packets_back_is_renewed_and_removed_on_request_only,
+        ),
+        (
+            "attack::forged_icmp_changes_nothing_for_the_next_start",
+            attack::forged_icmp_changes_nothing_for_the_next_start,
+        ),
+        (
+            "attack::no_privilege_is_left_and_none_can_be_regained",
+            attack::no_privilege_is_left_and_none_can_be_regained,
+        ),
         (
             "a_service_keeps_only_the_privileges_it_needs",
             tests::a_service_keeps_only_the_privileges_it_needs,

@@ -32,7 +32,7 @@ const PPK: [u8; 32] = *b"\x91q\xf3\x07B~\xd8\x1c\xaa\x55\x10\xee\x3d\x88\x4f\xc2
 
 /// A folder with an authority, certificates of gw1 and gw2, and a PPK.
 pub(crate) fn folder() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let path = folder.path();
     create_authority(path).unwrap();
     for name in ["gw1", "gw2"] {
@@ -228,7 +228,7 @@ pub(crate) fn a_tunnel_recovers_soon_after_a_restart_of_either_side() {
 pub(crate) fn a_peer_without_a_valid_certificate_gets_no_keys_and_no_packet_leaves_in_clear() {
     let (folder, namespaces) = (folder(), pair());
     // The same name, from another authority.
-    let foreign = tempfile::tempdir().unwrap();
+    let foreign = testing::folder().unwrap();
     create_authority(foreign.path()).unwrap();
     create_certificate(foreign.path(), "gw2", foreign.path(), 30).unwrap();
     let gw1 = start(

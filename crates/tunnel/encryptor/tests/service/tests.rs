@@ -20,7 +20,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A folder with a pair of key files, `a.key` and `b.key`.
 pub(crate) fn keys() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let [a, b] = ["a.key", "b.key"].map(|name| folder.path().join(name));
     keying::create_pair(&a, &b).unwrap();
     folder
@@ -79,12 +79,18 @@ pub(crate) fn a_service_keeps_only_the_privileges_it_needs() {
         });
     }
     let text = metrics(&namespaces[0]);
-    assert!(text.contains("busy_poll=\"off\""), "{text}");
+    assert!(
+        text.contains("busy_poll=\"off\",fail_open=\"off\""),
+        "{text}"
+    );
     assert!(
         text.contains("\ncipherbench_engine_replaced_sas_total 0\n"),
         "{text}"
     );
-    assert!(text.contains("caps=\"none\",seccomp=\"on\""), "{text}");
+    assert!(
+        text.contains("caps=\"none\",bounding=\"empty\",seccomp=\"on\""),
+        "{text}"
+    );
     assert!(
         text.contains("cipherbench_cipher_rx_packets_total"),
         "{text}"
@@ -95,6 +101,7 @@ pub(crate) fn a_service_keeps_only_the_privileges_it_needs() {
         ("CapPrm", "0000000000000000"),
         ("CapInh", "0000000000000000"),
         ("CapAmb", "0000000000000000"),
+        ("CapBnd", "0000000000000000"),
         ("NoNewPrivs", "1"),
         ("Seccomp", "2"),
     ] {
@@ -108,7 +115,7 @@ pub(crate) fn a_service_keeps_only_the_privileges_it_needs() {
         }
     }
     let filters = gw1.status("Seccomp_filters");
-    assert_eq!(filters["lane-0"], "2", "{filters:?}");
+    assert_eq!(filters["lane-0"], "3", "{filters:?}");
     assert_eq!(gw1.status("Cpus_allowed_list")["lane-1"], "0");
     let limits = gw1.proc("limits");
     let core = limits
@@ -329,9 +336,10 @@ pub(crate) fn keys_of_another_user_are_refused_with_advice() {
     let Err(output) = start(0, &namespaces[0], folder.path(), &config) else {
         panic!("it came up")
     };
-    assert!(output.contains("belongs to user 65534"), "{output}");
-    for name in ["a.key", "a.key.epoch"] {
-        chown(folder.path().join(name), NOBODY, None).unwrap();
+    assert!(output.contains("belongs to the user "), "{output}");
+    // So is a configuration of that user, who may then name files of his.
+    for file in fs::read_dir(folder.path()).unwrap() {
+        chown(file.unwrap().path(), NOBODY, None).unwrap();
     }
     let Err(output) = start(0, &namespaces[0], folder.path(), &config) else {
         panic!("it came up")
@@ -372,6 +380,7 @@ pub(crate) fn assert_is_nobody(gateway: &Gateway) {
         ("CapPrm", "0".repeat(16)),
         ("CapInh", "0".repeat(16)),
         ("CapAmb", "0".repeat(16)),
+        ("CapBnd", "0".repeat(16)),
         ("NoNewPrivs", "1".to_owned()),
         ("Seccomp", "2".to_owned()),
     ] {
@@ -432,7 +441,7 @@ pub(crate) fn a_user_who_does_not_exist_or_may_not_write_is_reported() {
 
 pub(crate) fn the_packaged_user_can_be_created() {
     let (root, file) = (
-        tempfile::tempdir().unwrap(),
+        testing::folder().unwrap(),
         "../../../packaging/sysusers.conf",
     );
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
@@ -464,7 +473,7 @@ pub(crate) fn dropped_privileges_cannot_be_regained() {
 }
 
 pub(crate) fn a_service_that_may_connect_is_otherwise_confined() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let file = folder.path().join("alpha.ppk");
     keying::create_ppk(&[&file]).unwrap();
     let output = Command::new(std::env::current_exe().unwrap())

@@ -12,16 +12,17 @@ const NAME_BYTES_MAX: usize = 64;
 /// Maximum length of a display text in bytes; longer texts are truncated.
 const TEXT_BYTES_MAX: usize = 512;
 
-/// Makes foreign text safe to display: replaces control characters, which could control a terminal,
-/// and truncates it to 512 bytes.
+/// Makes foreign text safe to display: replaces characters that could control a terminal, or
+/// reorder or hide others ([`guard::visible`]), and truncates it to 512 bytes.
 #[must_use]
 pub fn for_people(text: &str) -> Cow<'_, str> {
-    if text.len() <= TEXT_BYTES_MAX && !text.chars().any(char::is_control) {
+    let visible = guard::visible(text);
+    if text.len() <= TEXT_BYTES_MAX && matches!(visible, Cow::Borrowed(_)) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(TEXT_BYTES_MAX);
-    for letter in text.chars() {
-        let letter = if letter.is_control() { ' ' } else { letter };
+    for (letter, visible) in text.chars().zip(visible.chars()) {
+        let letter = if letter == visible { letter } else { ' ' };
         if shown.len() + letter.len_utf8() > TEXT_BYTES_MAX - '…'.len_utf8() {
             shown.push('…');
             break;
@@ -68,7 +69,9 @@ impl Message {
                     ))),
                 }
             }
-            Self::Ready { .. }
+            Self::Keep { .. }
+            | Self::Kept { .. }
+            | Self::Ready { .. }
             | Self::Switched { .. }
             | Self::Done
             | Self::Rekey { .. }

@@ -25,7 +25,7 @@ fn offer() -> Offer {
     }
 }
 
-const OFFER: &str = r#"{"version":1,"tunnel":3,"suite":"aes-256-gcm","lanes":2,"payload":"l3 aggregate","policy":"either","ppks":[{"id":"alpha","required":true},{"id":"beta","required":false}],"last_epoch":7,"live":[6,7],"sends_in":7}"#;
+const OFFER: &str = r#"{"version":2,"tunnel":3,"suite":"aes-256-gcm","lanes":2,"payload":"l3 aggregate","policy":"either","ppks":[{"id":"alpha","required":true},{"id":"beta","required":false}],"last_epoch":7,"live":[6,7],"sends_in":7}"#;
 
 fn confirmation() -> Confirmation {
     Confirmation(std::array::from_fn(|index| index as u8 | 0xc0))
@@ -310,9 +310,15 @@ fn display_text_of_garbage_is_bounded() {
 }
 
 #[test]
+fn foreign_text_neither_controls_a_terminal_nor_reorders_a_line() {
+    assert_eq!(for_people("a\u{202e}b\u{9b}2Jc"), "a b 2Jc");
+    assert_eq!(for_people("d\u{e9}j\u{e0}"), "d\u{e9}j\u{e0}");
+}
+
+#[test]
 fn a_peer_with_another_version_is_recognised_by_its_version() {
-    let expected = "the peer speaks version 2 of the protocol, this side version 1";
-    let offer = r#"{"version":2,"novelty":true}"#;
+    let expected = "the peer speaks version 3 of the protocol, this side version 2";
+    let offer = r#"{"version":3,"novelty":true}"#;
     for begins in ["open", "accept"] {
         assert_eq!(
             error(&format!("{{\"{begins}\":{{\"offer\":{offer}}}}}")),
@@ -320,11 +326,11 @@ fn a_peer_with_another_version_is_recognised_by_its_version() {
         );
     }
     // An offer in a readable form is for the receiver to refuse.
-    let text = changed("\"version\":1", "\"version\":2");
+    let text = changed("\"version\":2", "\"version\":3");
     let Ok(Message::Open { offer, .. }) = Message::decode(text.as_bytes()) else {
         panic!("an offer of this form is read");
     };
-    assert_eq!(offer.version, 2);
+    assert_eq!(offer.version, 3);
 }
 
 #[test]

@@ -17,6 +17,10 @@ pub(super) struct Running {
     /// Its deadline.
     pub(super) ends: Duration,
     pub(super) cause: Cause,
+    /// Connector: only a channel is missing, so that keys that both sides have are kept.
+    pub(super) may_keep: bool,
+    /// Connector: it has taken a token from the budget.
+    pub(super) has_token: bool,
     pub(super) is_connected: bool,
     /// When the first certificate of either side expires, once it is connected.
     valid_until: Duration,
@@ -38,6 +42,8 @@ pub(super) enum Stage {
     Proposed(Agreed, Vec<Link>),
     /// Connector: waits for `Done`.
     Switched(Arc<EpochSecret>),
+    /// Connector: waits for `Kept`.
+    Keeping(Arc<EpochSecret>),
     /// Listener: waits for `Open`.
     Accepted,
     /// Listener: waits for `Keys`; the flag is set after `KeysMissing`.
@@ -49,6 +55,8 @@ pub(super) enum Stage {
     Installed(Arc<EpochSecret>),
     /// Complete: both sides seal with the epoch.
     Over(Arc<EpochSecret>),
+    /// Complete: both sides have shown that they still have the keys of this epoch.
+    Kept(Arc<EpochSecret>),
 }
 
 /// An input that advances an attempt.
@@ -124,6 +132,8 @@ fn name(message: &Message) -> &'static str {
         Message::Open { .. } => "open",
         Message::Accept { .. } => "accept",
         Message::Keys { .. } => "keys",
+        Message::Keep { .. } => "keep",
+        Message::Kept { .. } => "kept",
         Message::KeysMissing { .. } => "keys_missing",
         Message::Ready { .. } => "ready",
         Message::Switched { .. } => "switched",
@@ -147,6 +157,8 @@ impl Running {
             began,
             ends: began + limit,
             cause,
+            may_keep: false,
+            has_token: false,
             is_connected: false,
             valid_until: Duration::ZERO,
             exporter: None,
@@ -174,7 +186,8 @@ impl Running {
             Stage::Switched(_) => "`done`",
             Stage::Accepted => "`open`",
             Stage::Answered(..) => "`keys`",
-            Stage::Installed(_) | Stage::Over(_) => "`switched`",
+            Stage::Keeping(_) => "`kept`",
+            Stage::Installed(_) | Stage::Over(_) | Stage::Kept(_) => "`switched`",
         };
         let limit = self.ends - self.began;
         format!("no {missing} within {} ms", limit.as_millis())
@@ -187,6 +200,25 @@ impl Running {
             self.stage,
             Stage::Switched(_) | Stage::Installed(_) | Stage::Over(_)
         )
+    }
+
+    /// Takes a request for a new epoch, if the attempt will satisfy it.
+    pub(super) fn takes(&mut self, cause: Cause) -> bool {
+        if self.has_keys() || matches!(self.stage, Stage::Keeping(_) | Stage::Kept(_)) {
+            return false;
+        }
+        if self.may_keep {
+            self.may_keep = false;
+            self.cause = cause;
+        }
+        true
+    }
+
+    /// The connection's secret. Panics after the keys are derived.
+    pub(super) fn exporter(&self) -> &Secret {
+        self.exporter
+            .as_ref()
+            .expect("it is there until keys are derived, once per attempt, on a connection")
     }
 
     #[cfg(test)]
@@ -216,6 +248,7 @@ impl Rollover {
         };
         // A placeholder: each step yields the next stage or ends the attempt.
         let stage = mem::replace(&mut running.stage, Stage::Connecting);
+        let keeps = matches!(stage, Stage::Keeping(_));
         let next = match step {
             Step::Message(Message::Refuse { why, detail }) => Err(Broken::refused(why, &detail)),
             step => match self.settings.role {
@@ -225,11 +258,13 @@ impl Rollover {
         };
         match next {
             Ok(Stage::Over(secret)) => self.establish(now, &running, &secret, out),
+            Ok(Stage::Kept(secret)) => self.resume(now, &running, &secret, out),
             Ok(stage) => {
                 running.stage = stage;
                 self.running = Some(running);
             }
             Err(broken) => {
+                running.may_keep &= !(keeps && broken.refusal == Some(Refusal::KeysDiffer));
                 self.running = Some(running);
                 self.fail(now, broken, out);
             }
@@ -248,8 +283,8 @@ impl Rollover {
         self.epochs
             .peer_sends_in(Some(epoch), now + settings.grace, out);
         self.established = Some(epoch);
-        self.failures = 0;
-        self.not_before = running.began + settings.retry_min;
+        self.is_new_epoch_untried = true;
+        self.not_before = self.not_before.max(running.began + settings.retry_min);
         // With equal settings on both sides the connector acts first, and the listener need not
         // ask.
         let late = match settings.role {
@@ -257,17 +292,57 @@ impl Rollover {
             Role::Listener => (settings.every / 8).min(settings.attempt_limit),
         };
         self.due = Some(now + settings.every + late);
-        let standing = Standing::new(running.attempt, now);
-        if let Some(old) = self.standing.replace(standing) {
-            out.push(Output::Close(old.attempt));
-        }
+        let handshake = settings.policy.mixes_handshake();
+        self.stand(now, running, out);
         out.push(Output::Event(Event::Established {
             epoch,
             cause: running.cause,
             took: now.saturating_sub(running.began),
             sources: secret.sources(),
-            handshake: settings.policy.mixes_handshake(),
+            handshake,
         }));
+    }
+
+    /// Completes an attempt that keeps the keys.
+    fn resume(
+        &mut self,
+        now: Duration,
+        running: &Running,
+        secret: &EpochSecret,
+        out: &mut Vec<Output>,
+    ) {
+        let epoch = secret.epoch();
+        // Without the last message of its own attempt the connector could not know of it.
+        let is_in_use = self.epochs.outbound() == Some(epoch);
+        if is_in_use && self.established != Some(epoch) {
+            return self.establish(now, running, secret, out);
+        }
+        self.not_before = self.not_before.max(running.began + self.settings.retry_min);
+        // A request over the old channel may be lost.
+        self.asked = None;
+        self.stand(now, running, out);
+        out.push(Output::Event(Event::PeerBack { epoch }));
+    }
+
+    /// Refuses to keep keys with a peer that has sent fewer messages than were received from it: it
+    /// was restored from a snapshot, and repeats nonces with them.
+    pub(super) fn refuse_older(&self, said: u64) -> Result<(), Broken> {
+        if said >= self.heard {
+            return Ok(());
+        }
+        let detail = format!(
+            "{} was restored to an earlier state: its keys would repeat nonces, so there are new ones",
+            self.settings.peer_name
+        );
+        Err(Broken::refuse(Refusal::KeysDiffer, detail))
+    }
+
+    /// The attempt's connection becomes the standing channel.
+    fn stand(&mut self, now: Duration, running: &Running, out: &mut Vec<Output>) {
+        let standing = Standing::new(running.attempt, now);
+        if let Some(old) = self.standing.replace(standing) {
+            out.push(Output::Close(old.attempt));
+        }
     }
 
     /// Ends the running attempt without keys. The old keys stay in use.
@@ -281,7 +356,18 @@ impl Rollover {
             out.push(Output::Close(running.attempt));
         }
         if self.settings.role == Role::Connector {
+            let limit = self.settings.attempt_limit;
+            let standing = self.standing.as_mut();
+            if standing.is_some_and(|standing| standing.forgives(now, limit)) {
+                self.failures = 0;
+            }
             self.pause(now);
+            // Without `Done` the epoch may be in use on both sides all the same.
+            let may_be_shared =
+                matches!(running.stage, Stage::Switched(_)) && self.standing.is_none();
+            if !running.may_keep && !may_be_shared {
+                self.wanted.get_or_insert(Cause::Retry);
+            }
         }
         out.push(Output::Event(Event::Failed {
             refusal: broken.refusal,
@@ -335,11 +421,7 @@ impl Rollover {
         };
         let mut links = agreed.ppks;
         links.extend_from_slice(qkd);
-        let exporter = running
-            .exporter
-            .as_ref()
-            .expect("keys are derived once per attempt, on a connection that is up");
-        let secret = Arc::new(EpochSecret::derive(context, exporter, &links));
+        let secret = Arc::new(EpochSecret::derive(context, running.exporter(), &links));
         running.exporter = None;
         self.wanted = None;
         self.asked = None;

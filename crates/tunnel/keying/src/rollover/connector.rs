@@ -2,38 +2,50 @@
 
 use super::attempt::{Broken, Running, Stage, Step};
 use super::offer::{self, Agreed};
-use super::{Attempt, Event, Output, Role, Rollover};
+use super::{Attempt, Event, Output, QkdRequest, Role, Rollover};
 use crate::Side;
-use crate::chain::{Link, Secret};
-use crate::message::{Cause, Message, Refusal};
+use crate::chain::{EpochSecret, Link, Secret};
+use crate::message::{Cause, Message, Offer, Refusal};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum number of doublings of the pause, whatever its limit.
 const DOUBLINGS_MAX: u32 = 20;
 
 impl Rollover {
-    /// Starts an attempt if one is wanted and due.
+    /// When the next attempt starts, for a new epoch or, while there is no channel, for a channel.
+    pub(super) fn begins_at(&self) -> Option<Duration> {
+        match self.wanted {
+            Some(cause) if cause.is_provoked() => Some(self.not_before.max(self.budget.ready_at())),
+            Some(_) => Some(self.not_before),
+            None if self.standing.is_none() => Some(self.not_before),
+            None => None,
+        }
+    }
+
+    /// Starts an attempt if one is due.
     pub(super) fn begin(&mut self, now: Duration, out: &mut Vec<Output>) {
-        if self.not_before > now {
+        if self.begins_at().is_none_or(|at| at > now) {
             return;
         }
-        let Some(cause) = self.wanted.take() else {
-            return;
-        };
+        let wanted = self.wanted.take();
         self.newest += 1;
         let attempt = Attempt(self.newest);
         let limit = self.settings.attempt_limit;
-        self.running = Some(Running::new(attempt, now, limit, cause));
+        let mut running = Running::new(attempt, now, limit, wanted.unwrap_or(Cause::Start));
+        running.may_keep = wanted.is_none();
+        self.running = Some(running);
         out.push(Output::Connect(attempt));
     }
 
-    /// Schedules another attempt after a failed one, with a pause.
+    /// Delays the next attempt: after a failed one, and after the loss of a channel that has not
+    /// lasted. Success does not shorten the pause, since an attacker can let attempts succeed and
+    /// cut what follows.
     pub(super) fn pause(&mut self, now: Duration) {
         let doublings = self.failures.min(DOUBLINGS_MAX);
         let pause = self.settings.retry_min.saturating_mul(1 << doublings);
         self.not_before = now + pause.min(self.settings.retry_max);
         self.failures = self.failures.saturating_add(1);
-        self.wanted.get_or_insert(Cause::Retry);
     }
 
     /// A connection is up: that of the running attempt, or one that is no longer wanted.
@@ -83,16 +95,41 @@ impl Rollover {
                     return Err(Broken::refuse(Refusal::Protocol, detail));
                 }
                 self.heed(now, &agreed, out);
+                if let Some(secret) = self.shared(running, &own, &agreed) {
+                    let exporter = running.exporter();
+                    let confirmation = secret.possession(Side::A, exporter);
+                    let said = self.said;
+                    out.push(Output::Send(attempt, Message::Keep { confirmation, said }));
+                    return Ok(Stage::Keeping(secret));
+                }
+                running.may_keep = false;
+                // No network can make an authentic peer say that it has just started.
+                let has_restarted = agreed.peer_is_new && self.is_new_epoch_untried;
+                self.is_new_epoch_untried = false;
+                let provoked = running.cause.is_provoked() && !has_restarted;
+                if provoked && !self.budget.take(now) {
+                    return Err(self.too_often(now));
+                }
+                running.has_token = provoked;
                 if !self.settings.policy.asks_qkd() {
                     return Ok(propose(attempt, agreed, Vec::new(), out));
                 }
-                out.push(Output::FetchQkd(attempt, None));
+                out.push(Output::FetchQkd(attempt, QkdRequest::New { provoked }));
                 Ok(Stage::Asking(agreed, self.kme_until(now)))
             }
             (Stage::Asking(agreed, _), Step::Qkd(keys)) => {
+                let gave_none = keys.is_err();
                 match keys.and_then(|keys| self.spent.take(keys)) {
                     Ok(keys) => Ok(propose(attempt, agreed, keys, out)),
-                    Err(detail) => self.go_without(attempt, agreed, &detail, out),
+                    Err(detail) => {
+                        self.go_without(attempt, agreed, &detail, out)
+                            .inspect_err(|_| {
+                                // The KME gave no keys, so that none were lost.
+                                if running.has_token && gave_none {
+                                    self.budget.put_back();
+                                }
+                            })
+                    }
                 }
             }
             (Stage::Asking(agreed, _), Step::KmeLate) => {
@@ -112,15 +149,42 @@ impl Rollover {
                 let expires = running.expires(now, self.settings.hard);
                 self.epochs.install(&secret, expires, out);
                 self.epochs.switch(&secret, out)?;
+                (self.said, self.heard) = (0, 0);
                 let confirmation = secret.confirmation(Side::A);
                 out.push(Output::Send(attempt, Message::Switched { confirmation }));
                 Ok(Stage::Switched(secret))
             }
             (Stage::Switched(secret), Step::Message(Message::Done)) => Ok(Stage::Over(secret)),
+            (Stage::Keeping(secret), Step::Message(Message::Kept { confirmation, said })) => {
+                if !secret.is_possessed(Side::B, running.exporter(), &confirmation) {
+                    return Err(self.keys_differ(&secret));
+                }
+                self.refuse_older(said)?;
+                Ok(Stage::Kept(secret))
+            }
             (_, Step::Message(message)) => Err(Broken::out_of_turn(&message)),
             // A late result of the KME.
             (stage, Step::Qkd(_) | Step::KmeLate) => Ok(stage),
         }
+    }
+
+    /// The secret of the epoch that both sides seal with, if the attempt may keep it.
+    fn shared(&self, running: &Running, own: &Offer, agreed: &Agreed) -> Option<Arc<EpochSecret>> {
+        let secret = self.epochs.outbound_secret()?;
+        let epoch = Some(secret.epoch());
+        let is_shared = own.sends_in == epoch && agreed.peer_sends_in == epoch;
+        (running.may_keep && is_shared).then(|| Arc::clone(secret))
+    }
+
+    /// The refusal of new keys that a network may have provoked.
+    fn too_often(&self, now: Duration) -> Broken {
+        let wait = self.budget.ready_at().saturating_sub(now);
+        let detail = format!(
+            "new keys were needed too often of late because of connections lost, attempts failed or \
+             packets not opened: the next may follow in {} s",
+            wait.as_secs() + 1
+        );
+        Broken::refuse(Refusal::TooOften, detail)
     }
 
     /// Proceeds without QKD keys if the policy is `either`; otherwise refuses.

@@ -3,7 +3,7 @@
 
 use super::attempt::{Broken, Running, Stage, Step};
 use super::offer::{self, Agreed};
-use super::{Attempt, Event, Output, Rollover};
+use super::{Attempt, Event, Output, QkdRequest, Rollover};
 use crate::Side;
 use crate::chain::{EpochSecret, Link, Policy, Secret};
 use crate::message::{Cause, Message, Refusal, for_people};
@@ -17,6 +17,7 @@ impl Rollover {
         if let (Some(cause), Some(standing), false) = (self.wanted, &self.standing, waits) {
             self.asked = Some(now);
             let attempt = standing.attempt;
+            self.said += 1;
             out.push(Output::Send(attempt, Message::Rekey { cause }));
         }
     }
@@ -91,10 +92,30 @@ impl Rollover {
                         Err(Broken::refuse(Refusal::Protocol, detail))
                     }
                     (_, false) => {
-                        out.push(Output::FetchQkd(attempt, Some(ids.clone())));
+                        out.push(Output::FetchQkd(attempt, QkdRequest::Named(ids.clone())));
                         Ok(Stage::Looking(agreed, ids, self.kme_until(now)))
                     }
                 }
+            }
+            (
+                Stage::Answered(agreed, false),
+                Step::Message(Message::Keep { confirmation, said }),
+            ) => {
+                let secret = self.epochs.outbound_secret().cloned();
+                let kept = secret.filter(|secret| agreed.peer_sends_in == Some(secret.epoch()));
+                let Some(secret) = kept else {
+                    let detail = "the keys that are to be kept are no longer in use";
+                    return Err(Broken::refuse(Refusal::KeysDiffer, detail));
+                };
+                if !secret.is_possessed(Side::A, running.exporter(), &confirmation) {
+                    return Err(self.keys_differ(&secret));
+                }
+                self.refuse_older(said)?;
+                self.heed(now, &agreed, out);
+                let confirmation = secret.possession(Side::B, running.exporter());
+                let said = self.said;
+                out.push(Output::Send(attempt, Message::Kept { confirmation, said }));
+                Ok(Stage::Kept(secret))
             }
             (Stage::Looking(agreed, ids, _), Step::Qkd(keys)) => {
                 match keys.and_then(|keys| self.spent.take_named(keys, &ids)) {
@@ -110,6 +131,7 @@ impl Rollover {
                     return Err(self.keys_differ(&secret));
                 }
                 self.epochs.switch(&secret, out)?;
+                (self.said, self.heard) = (0, 0);
                 out.push(Output::Send(attempt, Message::Done));
                 Ok(Stage::Over(secret))
             }

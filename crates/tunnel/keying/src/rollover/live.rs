@@ -32,9 +32,9 @@ struct Inbound {
     expires: Option<Duration>,
 }
 
-#[derive(Clone, Copy)]
+#[cfg_attr(test, derive(Clone))]
 struct Outbound {
-    epoch: u32,
+    secret: Arc<EpochSecret>,
     /// As [`Inbound::expires`].
     expires: Option<Duration>,
 }
@@ -47,7 +47,12 @@ impl Epochs {
 
     /// The epoch that this side sends in.
     pub(super) fn outbound(&self) -> Option<u32> {
-        self.outbound.map(|outbound| outbound.epoch)
+        self.outbound_secret().map(|secret| secret.epoch())
+    }
+
+    /// The secret of that epoch.
+    pub(super) fn outbound_secret(&self) -> Option<&Arc<EpochSecret>> {
+        self.outbound.as_ref().map(|outbound| &outbound.secret)
     }
 
     /// Numbers that a new epoch must not have, in ascending order.
@@ -97,7 +102,7 @@ impl Epochs {
             return Err(Expired(epoch));
         };
         self.outbound = Some(Outbound {
-            epoch,
+            secret: Arc::clone(secret),
             expires: installed.expires,
         });
         out.push(Output::SwitchOutbound(Arc::clone(secret)));
@@ -159,10 +164,12 @@ impl Epochs {
             }
             !over
         });
-        let over = self.outbound.filter(|outbound| is_over(outbound.expires))?;
-        self.outbound = None;
-        out.push(Output::ExpireOutbound(over.epoch));
-        Some(over.epoch)
+        let over = self
+            .outbound
+            .take_if(|outbound| is_over(outbound.expires))?;
+        let epoch = over.secret.epoch();
+        out.push(Output::ExpireOutbound(epoch));
+        Some(epoch)
     }
 
     /// When the next epoch is to be retired, or expires.
@@ -170,7 +177,7 @@ impl Epochs {
         let inbound = self.inbound.iter();
         inbound
             .flat_map(|inbound| [inbound.until, inbound.expires])
-            .chain(self.outbound.map(|outbound| outbound.expires))
+            .chain(self.outbound.as_ref().map(|outbound| outbound.expires))
             .flatten()
             .min()
     }

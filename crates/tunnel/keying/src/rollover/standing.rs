@@ -3,7 +3,7 @@
 
 use super::attempt::Broken;
 use super::{Attempt, Event, Output, Role, Rollover};
-use crate::message::{Cause, Message, Refusal};
+use crate::message::{Message, Refusal};
 use std::time::Duration;
 
 /// A channel without input for this many ping intervals is dead.
@@ -13,6 +13,9 @@ const PINGS_UNANSWERED: u32 = 3;
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Standing {
     pub(super) attempt: Attempt,
+    began: Duration,
+    /// Whether earlier failures no longer count, since it has lasted.
+    has_forgiven: bool,
     /// Time of the last input.
     heard: Duration,
     /// Time of the last ping.
@@ -24,6 +27,8 @@ impl Standing {
     pub(super) fn new(attempt: Attempt, now: Duration) -> Self {
         Self {
             attempt,
+            began: now,
+            has_forgiven: false,
             heard: now,
             pinged: now,
             pings: 0,
@@ -35,10 +40,22 @@ impl Standing {
         self.asks_at(ping_every).min(self.dies_at(ping_every))
     }
 
-    /// When it last heard from the peer, and pinged it.
+    /// When it was established, last heard from the peer, and pinged it.
     #[cfg(test)]
-    pub(super) fn times(&self) -> (Duration, Duration) {
-        (self.heard, self.pinged)
+    pub(super) fn times(&self) -> [Duration; 3] {
+        [self.began, self.heard, self.pinged]
+    }
+
+    /// Whether it has lasted: only then do failures before it count no more.
+    pub(super) fn has_lasted(&self, now: Duration, attempt_limit: Duration) -> bool {
+        now.saturating_sub(self.began) >= attempt_limit
+    }
+
+    /// Whether it has lasted, once.
+    pub(super) fn forgives(&mut self, now: Duration, attempt_limit: Duration) -> bool {
+        let forgives = !self.has_forgiven && self.has_lasted(now, attempt_limit);
+        self.has_forgiven |= forgives;
+        forgives
     }
 
     fn asks_at(&self, ping_every: Duration) -> Duration {
@@ -57,16 +74,28 @@ impl Rollover {
             return;
         };
         standing.heard = now;
+        // The channel of the epoch before does not count.
+        let counts = u64::from(self.epochs.outbound() == self.established);
+        if let Message::Ping { .. } | Message::Pong { .. } | Message::Rekey { .. } = message {
+            self.heard += counts;
+        }
         match message {
             Message::Ping { number } => {
+                self.said += counts;
                 out.push(Output::Send(standing.attempt, Message::Pong { number }));
             }
             Message::Pong { .. } => {}
-            Message::Rekey { cause } if self.settings.role == Role::Connector => self.want(cause),
-            Message::Refuse { why, detail } => {
-                self.drop_standing(Broken::refused(why, &detail), out);
+            Message::Rekey { cause } if self.settings.role == Role::Connector => {
+                // The peer repeats its request until there is a new epoch: a repetition does not
+                // turn what a network provokes into something else.
+                if self.wanted.is_none() {
+                    self.want(cause);
+                }
             }
-            message => self.drop_standing(Broken::out_of_turn(&message), out),
+            Message::Refuse { why, detail } => {
+                self.drop_standing(now, Broken::refused(why, &detail), out);
+            }
+            message => self.drop_standing(now, Broken::out_of_turn(&message), out),
         }
     }
 
@@ -82,26 +111,33 @@ impl Rollover {
                 "nothing received from {} for {silent} ms",
                 self.settings.peer_name
             );
-            self.drop_standing(Broken::refuse(Refusal::Timeout, detail), out);
+            self.drop_standing(now, Broken::refuse(Refusal::Timeout, detail), out);
         } else if standing.asks_at(ping_every) <= now {
             standing.pinged = now;
             standing.pings += 1;
             let number = standing.pings;
+            self.said += u64::from(self.epochs.outbound() == self.established);
             out.push(Output::Send(standing.attempt, Message::Ping { number }));
         }
     }
 
     /// Closes the standing channel.
-    pub(super) fn drop_standing(&mut self, broken: Broken, out: &mut Vec<Output>) {
+    pub(super) fn drop_standing(&mut self, now: Duration, broken: Broken, out: &mut Vec<Output>) {
         if let Some(standing) = self.standing.take() {
             broken.close(standing.attempt, out);
-            self.lost(broken.detail, out);
+            self.lost(now, &standing, broken.detail, out);
         }
     }
 
     /// Handles the loss of the standing channel. The keys stay in use, since packets may still
-    /// pass.
-    pub(super) fn lost(&mut self, detail: String, out: &mut Vec<Output>) {
+    /// pass; the connector makes another connection.
+    pub(super) fn lost(
+        &mut self,
+        now: Duration,
+        standing: &Standing,
+        detail: String,
+        out: &mut Vec<Output>,
+    ) {
         // A listener closes the old channel when it switches to the new one, possibly before `Done`
         // arrives.
         let replaced = self
@@ -112,7 +148,11 @@ impl Rollover {
             out.push(Output::Event(Event::PeerLost { detail }));
         }
         if self.settings.role == Role::Connector && self.running.is_none() {
-            self.wanted.get_or_insert(Cause::Start);
+            if !standing.has_lasted(now, self.settings.attempt_limit) {
+                self.pause(now);
+            } else if !standing.has_forgiven {
+                self.failures = 0;
+            }
         }
     }
 }

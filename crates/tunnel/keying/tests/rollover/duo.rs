@@ -2,7 +2,7 @@
 
 use keying::chain::{Kind, Link};
 use keying::message::{Message, Refusal};
-use keying::rollover::{Attempt, Event, Input, Output, Rollover, Settings};
+use keying::rollover::{Attempt, Event, Input, Output, QkdRequest, Rollover, Settings};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub(crate) struct Duo {
     pub(crate) messages: VecDeque<(usize, Attempt, Option<Message>)>,
     /// Attempts of both sides that are one connection.
     connections: Vec<[Attempt; 2]>,
-    keys: u64,
+    pub(crate) keys: u64,
     pub(crate) events: [Vec<Event>; 2],
     /// The connections that each side closed.
     pub(crate) closed: [Vec<Attempt>; 2],
@@ -75,11 +75,14 @@ impl Duo {
                         self.messages.push_back((1 - side, to, None));
                     }
                 }
-                Output::FetchQkd(attempt, ids) => {
-                    let ids = ids.unwrap_or_else(|| {
-                        self.keys += 1;
-                        vec![format!("key-{}", self.keys)]
-                    });
+                Output::FetchQkd(attempt, request) => {
+                    let ids = match request {
+                        QkdRequest::Named(ids) => ids,
+                        QkdRequest::New { .. } => {
+                            self.keys += 1;
+                            vec![format!("key-{}", self.keys)]
+                        }
+                    };
                     let key = |id: String| Link {
                         kind: Kind::Qkd,
                         key: Some(Arc::new(Zeroizing::new(id.repeat(10).into_bytes()))),

@@ -4,6 +4,7 @@
 //! `ROLLOVER_SEED=17 cargo test -p cipherbench-keying --test rollover` runs the simulation with one
 //! seed.
 
+mod attack;
 mod duo;
 mod gateway;
 mod hard;
@@ -16,7 +17,7 @@ mod turns;
 mod world;
 
 use keying::chain::Policy;
-use keying::rollover::{Ppk, Role, Settings};
+use keying::rollover::{Allowance, Ppk, Role, Settings};
 use std::sync::Arc;
 use std::time::Duration;
 use wire::Suite;
@@ -44,6 +45,11 @@ fn settings(policy: Policy) -> [Settings; 2] {
         attempt_limit: ms(2000),
         retry_min: ms(50),
         retry_max: ms(1000),
+        // The simulated faults are more than any attacker's.
+        provoked: Allowance {
+            burst: 1000,
+            refill: ms(10),
+        },
         ping_every: ms(500),
     };
     [

@@ -73,6 +73,7 @@ fn under_any_faults_no_packet_is_lost_or_accepted_twice_and_both_sides_agree() {
         "kme repeats",
         "without QKD",
         "peer lost",
+        "peer back",
         "KeysDiffer",
         "Timeout",
         "Superseded",
@@ -116,6 +117,7 @@ fn simulate(seed: u64, sum: &mut Sum) {
                 refusal.map_or("disconnected".to_owned(), |refusal| format!("{refusal:?}"))
             }
             Event::PeerLost { .. } => "peer lost".to_owned(),
+            Event::PeerBack { .. } => "peer back".to_owned(),
             Event::WithoutQkd { .. } => "without QKD".to_owned(),
             Event::Expired { .. } => "expired".to_owned(),
         };

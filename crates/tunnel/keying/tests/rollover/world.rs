@@ -5,7 +5,7 @@ use crate::gateway::{Fate, Gateway, Law, Packet};
 use crate::random::Random;
 use keying::chain::{Kind, Link, Secret};
 use keying::message::{Cause, Message};
-use keying::rollover::{Attempt, Event, Input, Output, Settings};
+use keying::rollover::{Attempt, Event, Input, Output, QkdRequest, Settings};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::Arc;
@@ -380,7 +380,13 @@ impl World {
                     self.end(connection, 1 - side, "end of file");
                 }
             }
-            Output::FetchQkd(attempt, ids) => self.fetch(side, attempt, ids),
+            Output::FetchQkd(attempt, request) => {
+                let ids = match request {
+                    QkdRequest::New { .. } => None,
+                    QkdRequest::Named(ids) => Some(ids),
+                };
+                self.fetch(side, attempt, ids);
+            }
             Output::InstallInbound(secret) => own.install(&secret, peer, &mut self.law),
             Output::SwitchOutbound(secret) => {
                 own.switch(&secret);

@@ -136,7 +136,7 @@ impl Network {
             slave_sae_id: slave.to_string(),
             key_size: size,
             stored_key_count: stored,
-            max_key_count: self.settings.store,
+            max_key_count: Some(self.settings.store),
             max_key_per_request: self.settings.max_per_request.into(),
             max_key_size: self.settings.max_size,
             min_key_size: self.settings.min_size,

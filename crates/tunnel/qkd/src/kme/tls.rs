@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// [`SetupError`]: a file cannot be read or is invalid.
 pub(super) fn server_config(kme: &KmeConfig) -> Result<ServerConfig, SetupError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let roots = roots(&kme.ca)?;
+    let roots = roots(&kme.ca, None)?;
     let verifier =
         WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
             .build()
@@ -27,7 +27,10 @@ pub(super) fn server_config(kme: &KmeConfig) -> Result<ServerConfig, SetupError>
         .with_safe_default_protocol_versions()
         .expect("the provider has suites of all versions")
         .with_client_cert_verifier(verifier)
-        .with_single_cert(certificates(&kme.certificate)?, private_key(&kme.key)?)
+        .with_single_cert(
+            certificates(&kme.certificate, None)?,
+            private_key(&kme.key, None)?,
+        )
         .map_err(|error| SetupError::Pair {
             certificate: kme.certificate.clone(),
             key: kme.key.clone(),

@@ -2,6 +2,7 @@
 //! simulator.
 
 mod answers;
+mod attack;
 mod connections;
 mod pool;
 mod requests;

@@ -125,6 +125,65 @@ fn get_is_used_where_it_suffices_and_post_elsewhere() {
 }
 
 #[test]
+fn post_is_used_for_a_kme_that_refuses_get() {
+    let server = Server::new(|request| {
+        if request.method == "GET" && !request.path.contains("/status") {
+            let kind = "application/json";
+            return Reply::Bytes(http("405 Method Not Allowed", kind, r#"{"detail":"no"}"#));
+        }
+        json(&match request.path.as_str() {
+            path if path.contains("/status") => status("gw1"),
+            path if path.contains("/enc_keys") => container(&[(IDS[0], "AQI=")]),
+            _ => container(&[(IDS[1], "AwQ=")]),
+        })
+    });
+    let kme = server.client();
+    run(async {
+        kme.status("gw2").await.unwrap();
+        let keys = kme.new_keys("gw2", &KeyRequest::new(1, 16)).await.unwrap();
+        assert_eq!(keys[0].id, IDS[0]);
+        let keys = kme.keys_by_id("gw2", &[IDS[1].to_owned()]).await.unwrap();
+        assert_eq!(keys[0].id, IDS[1]);
+    });
+    let requests = server.requests();
+    let lines: Vec<_> = requests
+        .iter()
+        .map(|request| format!("{} {} {}", request.method, request.path, request.body))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "GET /api/v1/keys/gw2/status ",
+            "GET /api/v1/keys/gw2/enc_keys?number=1&size=16 ",
+            r#"POST /api/v1/keys/gw2/enc_keys {"number":1,"size":16}"#,
+            &format!(
+                r#"POST /api/v1/keys/gw2/dec_keys {{"key_IDs":[{{"key_ID":"{}"}}]}}"#,
+                IDS[1]
+            ),
+        ]
+    );
+}
+
+#[test]
+fn a_kme_that_refuses_both_methods_is_quoted() {
+    let server = Server::new(|_| {
+        let body = r#"{"detail":"Method Not Allowed"}"#;
+        Reply::Bytes(http("405 Method Not Allowed", "application/json", body))
+    });
+    let error = run(async { server.client().status("gw2").await.unwrap_err() });
+    let text = error.to_string();
+    assert!(
+        text.contains("accepts neither GET nor POST for this call"),
+        "{text}"
+    );
+    assert!(
+        text.contains(r#": {"detail":"Method Not Allowed"} ("#),
+        "{text}"
+    );
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
 fn an_sae_id_is_one_path_segment() {
     let server = Server::new(|_| json(&status("gw1")));
     let setup = server

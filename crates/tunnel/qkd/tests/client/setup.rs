@@ -64,7 +64,7 @@ pub(crate) struct Files {
 impl Files {
     pub(crate) fn new(identity: &Identity, trusted: &str) -> Self {
         let files = Self {
-            folder: TempDir::new().unwrap(),
+            folder: testing::folder().unwrap(),
         };
         files.write("sae.pem", &identity.certificate);
         files.write("sae.key", &identity.key);
@@ -79,6 +79,8 @@ impl Files {
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
         fs::write(&path, text).unwrap();
+        // Others may not write it, whatever the umask is.
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         if Path::new(name)
             .extension()
             .is_some_and(|kind| kind == "key")

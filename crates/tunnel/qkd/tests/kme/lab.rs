@@ -34,7 +34,7 @@ pub(crate) struct Lab {
 impl Lab {
     /// With the given value of `keys:`.
     pub(crate) fn new(keys: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testing::folder().unwrap();
         certificates(folder.path());
         let path = folder.path().join("kme.yaml");
         let [a, b] = [AT_A, AT_B].map(|saes| saes.join(", "));

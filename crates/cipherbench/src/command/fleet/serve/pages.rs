@@ -1,20 +1,32 @@
 //! What the pages show.
 
-use super::super::history::{LAST, NOTHING_ELSE, Series, archived, change, ratio, series};
 use super::super::labels;
-use super::super::pooled::Pooled;
-use super::super::status::how_far;
-use fleet::{Fleet, FleetError, Job, LabSeen, Overview, Row, Seen, State};
-use journal::time::utc;
+use super::super::status::idle;
+use super::cells::{course_of, named_cells, of_cells};
+use super::lists::{List, ListRow, ROOM, chars, lists};
+use super::parts::{SHORT, date, encoded, shortened, start};
+use fleet::{
+    Figure, Fleet, Headline, Job, LabSeen, Overview, Progress, Row, Seen, State, UnreadableEntry,
+};
+use guard::visible_lines;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use report::{Course, CourseChange, CoursePoint};
+use stats::Quantity;
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use units::human::counted;
 
+/// Entries that cannot be read and are listed.
+const UNREADABLE: usize = 20;
 /// Ended jobs that are listed.
 const ENDED: usize = 20;
-/// Runs of a course that are drawn.
-const DRAWN: usize = 500;
+/// Figures of an ended job.
+const FIGURES: usize = 2;
+/// Pixels of the section with unreadable entries, at 400 px of width.
+const TROUBLE: u32 = 250;
+/// Of a cell's name beside a figure.
+const NAME_BYTES: usize = 50;
 
 /// A page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +52,7 @@ impl Page {
             title: match self {
                 Self::Overview => "Labs and jobs".to_owned(),
                 Self::Cells => "Cells".to_owned(),
-                Self::Cell(id) => id.clone(),
+                Self::Cell(_) => "A cell over all runs".to_owned(),
             },
             provenance: provenance(url),
             is_live: true,
@@ -54,7 +66,7 @@ impl Page {
         }
         let content = match self {
             Self::Overview => overview.see(fleet, ENDED).await.map(|seen| all(&seen)),
-            Self::Cells => fleet.cells().await.map(|cells| of_cells(&cells)),
+            Self::Cells => named_cells(fleet).await.map(|cells| of_cells(&cells)),
             Self::Cell(id) => course_of(fleet, id).await,
         };
         content.unwrap_or_else(|error| trouble(&error.to_string()))
@@ -78,7 +90,8 @@ fn provenance(url: &str) -> String {
 }
 
 impl Shell {
-    /// The whole page around rendered content.
+    /// The whole page around rendered content: names and texts of submitters and agents without
+    /// characters that reorder a line or control something.
     pub(super) fn around(&self, content: &str) -> String {
         let page = html! {
             (DOCTYPE)
@@ -109,12 +122,8 @@ impl Shell {
                 }
             }
         };
-        page.into_string()
+        visible_lines(&page.into_string()).into_owned()
     }
-}
-
-pub(super) fn sentence(text: &str) -> Markup {
-    html! { section { pre { (text) } } }
 }
 
 /// The server does not answer.
@@ -128,165 +137,337 @@ fn trouble(reason: &str) -> Markup {
     }
 }
 
+/// What runs and what waits come first.
 fn all(seen: &Seen) -> Markup {
     let rows = &seen.listing.rows;
     let (open, ended): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| !row.state.is_final());
     let (running, queued): (Vec<&Row>, Vec<&Row>) = open
         .into_iter()
         .partition(|row| matches!(row.state, State::Running(_)));
+    let all = [
+        under_way(&running, seen),
+        queue(&queued),
+        ends(&ended, &seen.headlines, seen.listing.left_out),
+        labs(&seen.labs),
+        repeated(&seen.repeats),
+    ];
+    let room = match seen.unreadable.is_empty() {
+        true => ROOM,
+        false => ROOM - TROUBLE,
+    };
     html! {
-        (labs(&seen.labs))
-        (under_way(&running, &seen.labs))
-        (queue(&queued))
-        (repeated(&seen.repeats))
-        (ends(&ended, seen.listing.left_out))
+        (unreadable(&seen.unreadable))
+        (lists(&all, room))
     }
 }
 
-/// A table whose rows are paragraphs on a narrow screen.
-fn list(id: &str, title: &str, none: &str, heads: &[&str], rows: &[Markup]) -> Markup {
+/// Entries that are left out, because they cannot be read.
+fn unreadable(entries: &[UnreadableEntry]) -> Markup {
+    let Some((first, others)) = entries.split_first() else {
+        return Markup::default();
+    };
     html! {
-        section id=(id) {
-            h2 { (title) }
-            @if rows.is_empty() {
-                p.note { (none) }
-            } @else {
-                div."table list" {
-                    table {
-                        thead { tr { @for head in heads { th { (head) } } } }
-                        tbody { @for row in rows { tr { (row) } } }
-                    }
+        section.trouble {
+            h2 { "Entries that cannot be read: " (entries.len()) }
+            div { (shortened("unreadable-first", &first.to_string())) }
+            @if !others.is_empty() {
+                details #unreadable-others {
+                    summary { (others.len()) " more" }
+                    @for entry in others.iter().take(UNREADABLE) { p { (entry) } }
                 }
             }
         }
     }
 }
 
-fn labs(labs: &[LabSeen]) -> Markup {
+/// `Queue: 300 jobs`.
+fn counting(title: &str, count: usize, noun: &str) -> String {
+    match count {
+        0 => title.to_owned(),
+        count => format!("{title}: {}", counted(count as u64, noun)),
+    }
+}
+
+fn labs(labs: &[LabSeen]) -> List {
     let row = |seen: &LabSeen| {
         let offer = &seen.offer;
-        html! {
+        let labels = labels(&offer.labels);
+        let labels = labels.trim_start();
+        let cells = html! {
             th { (offer.lab) }
             td {
                 @match (&offer.job, seen.is_alive) {
                     (Some(job), true) => { "runs " code { (job) } },
+                    (None, true) if offer.waits => { (idle(offer)) },
                     (None, true) => { span.free { "free" } },
                     (Some(job), false) => { span.gone { "silent, with " code { (job) } } },
                     (None, false) => { span.gone { "silent" } },
                 }
             }
             td data-is="Agent" { (offer.agent) }
-            td data-is="Labels" { (labels(&offer.labels).trim_start()) }
-            td data-is="Last seen" { @if seen.is_alive { "now" } @else { (date(seen.renewed_at)) } }
-        }
+            td.when data-is="Last seen" { @if seen.is_alive { "now" } @else { (date(seen.renewed_at)) } }
+            td.own data-is="Labels" { (shortened(&format!("labels-{}", offer.lab), labels)) }
+        };
+        let state = offer.job.as_deref().map_or(0, chars);
+        let state = chars("silent, with ") + state.max(chars(idle(offer)));
+        let heights = [
+            chars(&offer.lab) + state,
+            chars("Agent: Last seen: 2026-11-20 11:30:00") + chars(&offer.agent),
+            (chars("Labels: ") + chars(labels)).min(SHORT),
+        ];
+        ListRow::new(cells, &heights)
     };
-    let rows: Vec<Markup> = labs.iter().map(row).collect();
-    let none = "No lab is on offer: `cipherbench fleet agent LAB` offers one.";
-    let heads = ["Lab", "State", "Agent", "Labels", "Last seen"];
-    list("labs", "Labs", none, &heads, &rows)
+    // A lab that is silent must not be folded.
+    let mut ordered: Vec<&LabSeen> = labs.iter().collect();
+    ordered.sort_by_key(|seen| (seen.is_alive, seen.offer.job.is_none()));
+    List {
+        id: "labs",
+        title: counting("Labs", labs.len(), "lab"),
+        noun: "lab",
+        none: Some("No lab is on offer: `cipherbench fleet agent LAB` offers one."),
+        heads: &["Lab", "State", "Agent", "Last seen (UTC)", "Labels"],
+        rows: ordered.into_iter().map(row).collect(),
+        note: None,
+    }
 }
 
-fn under_way(running: &[&Row], labs: &[LabSeen]) -> Markup {
+fn under_way(running: &[&Row], seen: &Seen) -> List {
     let row = |row: &&Row| {
         let (job, held) = match &row.state {
             State::Running(held) => (&row.job, Some(held)),
             _ => (&row.job, None),
         };
-        let offer = labs
+        let offer = seen
+            .labs
             .iter()
             .find(|seen| seen.offer.job.as_ref() == Some(&job.id));
         let progress = offer.and_then(|seen| seen.offer.progress.as_ref());
-        html! {
+        let far = progress.map(|progress| how_far(progress, &seen.names));
+        let cells = html! {
             th { code { (job.id) } }
             td { (job.name) }
             td data-is="Lab" { @if let Some(held) = held { (held.lab) @if held.attempt > 1 { ", attempt " (held.attempt) } } }
-            td data-is="Progress" {
-                @match progress {
-                    Some(progress) => {
-                        progress max=(progress.planned) value=(progress.done) {}
-                        (how_far(progress))
-                    },
-                    None => { "begins" },
-                }
+            td.when data-is="Since" { (date(row.since)) }
+            td.own data-is="Progress" {
+                @if let (Some(progress), Some(far)) = (progress, &far) {
+                    progress max=(progress.planned) value=(progress.done) {}
+                    (far)
+                } @else { "begins" }
             }
-        }
+        };
+        let lab = held.map_or(0, |held| chars(&held.lab));
+        let heights = [
+            chars(&job.id) + chars(&job.name),
+            chars("Lab: , attempt 2 Since: 2026-11-20 11:30:00") + lab,
+            chars("Progress: ================ ") + far.as_deref().map_or(0, chars),
+        ];
+        ListRow::new(cells, &heights)
     };
-    let rows: Vec<Markup> = running.iter().map(row).collect();
-    let heads = ["Job", "Campaign", "Lab", "Progress"];
-    list("running", "Under way", "No job runs.", &heads, &rows)
+    List {
+        id: "running",
+        title: counting("Under way", running.len(), "job"),
+        noun: "job",
+        none: Some("No job runs."),
+        heads: &["Job", "Campaign", "Lab", "Since (UTC)", "Progress"],
+        rows: running.iter().map(row).collect(),
+        note: None,
+    }
 }
 
-fn queue(queued: &[&Row]) -> Markup {
+/// The last trial's cell has its name, where an earlier run is in the archive.
+fn how_far(progress: &Progress, names: &BTreeMap<String, String>) -> String {
+    let last = progress.last.as_ref().map_or_else(String::new, |last| {
+        let name = names.get(&last.cell).map(|name| beginning(name));
+        let name = name.map_or_else(String::new, |name| format!("{name}, "));
+        format!("; last: {name}repeat {}, {}", last.repeat, last.outcome)
+    });
+    format!("{} of {} trials{last}", progress.done, progress.planned)
+}
+
+fn queue(queued: &[&Row]) -> List {
     let row = |row: &&Row| {
-        html! {
+        let why = why_it_waits(row);
+        let cells = html! {
             th { code { (row.job.id) } }
             td { (row.job.name) }
             td data-is="By" { (row.job.by) }
-            td data-is="Priority" { (row.job.priority) }
-            td {
-                @if row.misfits.is_empty() {
-                    "waits for a lab"
-                } @else {
-                    ul.reasons { @for (lab, reason) in &row.misfits { li { "not in " (lab) ": " (reason) } } }
-                }
-            }
-        }
+            td.when data-is="Submitted" { (date(row.submitted_at)) }
+            td data-is="Priority" { @if row.job.priority != 0 { (row.job.priority) } }
+            td.own { (shortened(&format!("why-{}", row.job.id), &why)) }
+        };
+        let priority = match row.job.priority {
+            0 => 0,
+            _ => chars("Priority: 100"),
+        };
+        let heights = [
+            chars(&row.job.id) + chars(&row.job.name),
+            chars("By: Submitted: 2026-11-20 11:30:00") + chars(&row.job.by) + priority,
+            chars(&why).min(SHORT),
+        ];
+        ListRow::new(cells, &heights)
     };
     let mut ordered: Vec<&&Row> = queued.iter().collect();
     // As agents take them.
     ordered.sort_by(|one, other| {
         (other.job.priority, &one.job.id).cmp(&(one.job.priority, &other.job.id))
     });
-    let rows: Vec<Markup> = ordered.into_iter().map(row).collect();
-    let heads = ["Job", "Campaign", "By", "Priority", "Why it waits"];
-    list("queue", "Queue", "No job waits.", &heads, &rows)
+    List {
+        id: "queue",
+        title: counting("Queue", queued.len(), "job"),
+        noun: "job",
+        none: Some("No job waits."),
+        heads: &[
+            "Job",
+            "Campaign",
+            "By",
+            "Submitted (UTC)",
+            "Priority",
+            "Why it waits",
+        ],
+        rows: ordered.into_iter().map(row).collect(),
+        note: None,
+    }
 }
 
-fn repeated(jobs: &[Job]) -> Markup {
-    if jobs.is_empty() {
-        return Markup::default();
+/// Why a job does not fit labs: each reason once, on a line.
+fn why_it_waits(row: &Row) -> String {
+    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (lab, reason) in &row.misfits {
+        by_reason.entry(reason).or_default().push(lab);
     }
+    let in_words: Vec<String> = by_reason
+        .iter()
+        .map(|(reason, labs)| format!("not in {}: {reason}", labs.join(", ")))
+        .collect();
+    match in_words.is_empty() {
+        true => "waits for a lab".to_owned(),
+        false => in_words.join("\n"),
+    }
+}
+
+fn repeated(jobs: &[Job]) -> List {
     let row = |job: &Job| {
         let period = Duration::from_secs(job.every.unwrap_or_default());
-        html! {
+        let period = units::time::print(period);
+        let cells = html! {
             th { code { (job.id) } }
             td { (job.name) }
             td data-is="By" { (job.by) }
-            td data-is="Every" { (units::time::print(period)) }
-        }
+            td data-is="Every" { (period) }
+        };
+        let heights = [
+            chars(&job.id) + chars(&job.name),
+            chars("By: Every: ") + chars(&job.by) + chars(&period),
+        ];
+        ListRow::new(cells, &heights)
     };
-    let rows: Vec<Markup> = jobs.iter().map(row).collect();
-    list(
-        "repeated",
-        "Repeated",
-        "",
-        &["Job", "Campaign", "By", "Every"],
-        &rows,
-    )
+    List {
+        id: "repeated",
+        title: counting("Repeated", jobs.len(), "job"),
+        noun: "job",
+        none: None,
+        heads: &["Job", "Campaign", "By", "Every"],
+        rows: jobs.iter().map(row).collect(),
+        note: None,
+    }
 }
 
-fn ends(ended: &[&Row], left_out: usize) -> Markup {
+fn ends(ended: &[&Row], headlines: &BTreeMap<String, Vec<Headline>>, left_out: usize) -> List {
     let row = |row: &&Row| {
+        let id = &row.job.id;
+        let figures = headlines.get(id).map_or(&[][..], Vec::as_slice);
+        let (figures, others) = figures.split_at(figures.len().min(FIGURES));
         let labels = labels(&row.job.labels);
-        html! {
-            th { code { (row.job.id) } }
-            td { (row.job.name) (labels) }
+        let parked = |reason: &str| format!("parked: {reason}");
+        let cells = html! {
+            th { code { (id) } }
+            td { (row.job.name) (start(&labels)) }
             @match &row.state {
                 State::Done { held, exit } => {
                     td data-is="Lab" { (held.lab) }
-                    td { "done, " (how_it_ended(*exit)) }
-                    td { a href={ "/run/" (row.job.id) } { "report" } }
+                    td.when data-is="Ended" { (date(row.since)) }
+                    td.own { "done, " (how_it_ended(*exit)) }
+                    td.own {
+                        @for one in figures { (headline(one)) }
+                        @if !others.is_empty() { (others.len()) " more in the " }
+                        a href={ "/run/" (id) } { "report" }
+                    }
                 },
-                State::Parked { reason } => { td {} td { span.gone { "parked: " } (reason) } td {} },
-                _ => { td {} td { (row.state.word()) } td {} },
+                State::Parked { reason } => {
+                    td {}
+                    td.when data-is="Ended" { (date(row.since)) }
+                    td."own gone" { (shortened(&format!("parked-{id}"), &parked(reason))) }
+                    td {}
+                },
+                _ => { td {} td.when data-is="Ended" { (date(row.since)) } td.own { (row.state.word()) } td {} },
             }
+        };
+        let mut heights = vec![
+            chars(id) + chars(&row.job.name) + chars(&start(&labels)),
+            chars("Ended: 2026-11-20 11:30:00"),
+        ];
+        match &row.state {
+            State::Done { held, .. } => {
+                heights[1] += chars("Lab: ") + chars(&held.lab);
+                heights.extend([1, 1]);
+                heights.extend(figures.iter().map(|one| {
+                    chars("1.234 Gbit/s (1.234 Gbit/s to 1.234 Gbit/s) ")
+                        + chars(&beginning(&one.name))
+                }));
+            }
+            State::Parked { reason } => heights.push(chars(&parked(reason)).min(SHORT)),
+            _ => heights.push(1),
         }
+        ListRow::new(cells, &heights)
     };
-    let rows: Vec<Markup> = ended.iter().rev().map(row).collect();
-    let heads = ["Job", "Campaign", "Lab", "End", ""];
+    let mut ordered: Vec<&&Row> = ended.iter().collect();
+    ordered.sort_by_key(|row| Reverse(row.since));
+    let left_out =
+        (left_out > 0).then(|| format!("{} ended before these.", counted(left_out as u64, "job")));
+    List {
+        id: "ended",
+        title: "Last ended".to_owned(),
+        noun: "job",
+        none: Some("No job has ended."),
+        heads: &[
+            "Job",
+            "Campaign",
+            "Lab",
+            "Ended (UTC)",
+            "End",
+            "First figures",
+        ],
+        rows: ordered.into_iter().map(row).collect(),
+        note: left_out,
+    }
+}
+
+/// A figure by which a run is known, with its course.
+fn headline(one: &Headline) -> Markup {
+    let Figure {
+        key, value, spread, ..
+    } = &one.figure;
+    let Some(quantity) = Quantity::ALL.into_iter().find(|known| known.key() == key) else {
+        // Of a later version.
+        return Markup::default();
+    };
     html! {
-        (list("ended", "Last ended", "No job has ended.", &heads, &rows))
-        @if left_out > 0 { p.note { (counted(left_out as u64, "job")) " ended before these." } }
+        div.figure {
+            b { (quantity.print(*value)) }
+            @if let Some((low, high)) = spread.filter(|(low, high)| low < high) {
+                " (" (quantity.print(low)) " to " (quantity.print(high)) ")"
+            }
+            " " a href={ "/cell/" (encoded(&one.cell)) } title=(one.name) { (beginning(&one.name)) }
+        }
+    }
+}
+
+/// The first parts of a cell's name, which can have a dozen.
+fn beginning(name: &str) -> Cow<'_, str> {
+    let commas = name.match_indices(", ").map(|(at, _)| at);
+    match commas.take_while(|at| *at <= NAME_BYTES).last() {
+        Some(end) if name.len() > NAME_BYTES => Cow::from(format!("{}, …", &name[..end])),
+        _ => Cow::from(name),
     }
 }
 
@@ -299,265 +480,5 @@ fn how_it_ended(exit: i32) -> &'static str {
     }
 }
 
-fn date(unix_s: u64) -> String {
-    utc(unix_s.saturating_mul(1_000_000_000))
-}
-
-fn of_cells(cells: &[String]) -> Markup {
-    html! {
-        section {
-            h2 { "Their course over all runs of the archive" }
-            @if cells.is_empty() { p.note { "The archive has no run with a figure." } }
-            ul.plain { @for cell in cells { li { a href={ "/cell/" (encoded(cell)) } { (cell) } } } }
-        }
-    }
-}
-
-/// A text as a part of a path.
-fn encoded(text: &str) -> String {
-    let byte = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-            char::from(byte).to_string()
-        }
-        _ => format!("%{byte:02X}"),
-    };
-    text.bytes().map(byte).collect()
-}
-
-async fn course_of(fleet: &Fleet, cell: &str) -> Result<Markup, FleetError> {
-    let points = fleet.history(cell).await?;
-    let all = series(fleet, &points).await?;
-    let mut pooled = Vec::new();
-    for series in &all {
-        pooled.push(series.pooled(fleet, cell).await?);
-    }
-    Ok(html! {
-        @if all.is_empty() { (sentence("No run of the archive has this cell.")) }
-        @for (at, (series, pooled)) in all.iter().zip(&pooled).enumerate() {
-            (of_series(at, series, pooled))
-        }
-    })
-}
-
-fn of_series(at: usize, series: &Series<'_>, pooled: &[Pooled]) -> Markup {
-    let count = series.points.len();
-    let left_out = count.saturating_sub(DRAWN);
-    let points = series.points.iter().skip(left_out);
-    let changes = series
-        .shifts
-        .iter()
-        .filter(|(shift, _)| shift.at > left_out);
-    let drawn = Course {
-        id: format!("course-{at}"),
-        title: series.title(),
-        quantity: series.quantity,
-        points: points
-            .map(|(point, value)| CoursePoint {
-                value: *value,
-                date: archived(point).chars().take(10).collect(),
-                hover: format!("{} in {}{}", point.job, point.lab, labels(&point.labels)),
-            })
-            .collect(),
-        changes: changes
-            .map(|(shift, _)| CourseChange {
-                at: shift.at - left_out,
-                before: shift.before,
-                after: shift.after,
-                label: format!("{} times", ratio(shift.ratio)),
-            })
-            .collect(),
-    };
-    let row = |(point, value): &(&fleet::Point, f64)| {
-        html! {
-            th { (archived(point)) }
-            td { a href={ "/run/" (point.job) } { code { (point.job) } } }
-            td data-is="Lab" { (point.lab) (labels(&point.labels)) }
-            td.right { (series.quantity.print(*value)) }
-        }
-    };
-    let rows: Vec<Markup> = series.points.iter().rev().take(LAST).map(row).collect();
-    let runs = counted(count as u64, "run");
-    html! {
-        section {
-            h2 { (series.title()) }
-            figure {
-                figcaption {
-                    span.title {
-                        @match series.shifts.len() {
-                            0 => { (runs) ", no change found" },
-                            changes => { (runs) ", " (counted(changes as u64, "change")) },
-                        }
-                    }
-                    span.note {
-                        "A mark is the geometric mean of a run's repeats."
-                        @if left_out > 0 { " The last " (DRAWN) " are drawn." }
-                    }
-                }
-                (report::course(&drawn))
-            }
-            @for part in pooled { p.note { "From run " (part.from + 1) " on, " (part.in_words()) "." } }
-            @for (shift, differences) in &series.shifts {
-                h4 { "At " (archived(series.points[shift.at].0)) ": " (change(series.quantity, shift)) }
-                ul.what {
-                    @for one in differences { li { (one.what) ": " (one.base) " → " (one.other) } }
-                    @if differences.is_empty() { li { (NOTHING_ELSE) } }
-                }
-            }
-        }
-        (list(&format!("runs-{at}"), "Last runs", "", &["Archived", "Job", "Lab", "Figure"], &rows))
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use fleet::{Held, LabOffer, LastTrial, Listing, Point, Progress, Selector};
-    use stats::Quantity;
-    use std::collections::BTreeMap;
-
-    fn row(id: &str, state: State, misfits: &[(&str, &str)]) -> Row {
-        let text = |(lab, reason): &(&str, &str)| ((*lab).to_owned(), (*reason).to_owned());
-        Row {
-            job: Job {
-                id: id.to_owned(),
-                name: "<b>campaign</b>.yaml".to_owned(),
-                campaign: String::new(),
-                quick: false,
-                selector: Selector::default(),
-                priority: if id == "urgent" { 5 } else { 0 },
-                labels: BTreeMap::new(),
-                by: "somebody".to_owned(),
-                every: None,
-                period: None,
-                signature: None,
-            },
-            state,
-            misfits: misfits.iter().map(text).collect(),
-        }
-    }
-
-    fn lab(name: &str, job: Option<&str>, is_alive: bool) -> LabSeen {
-        LabSeen {
-            offer: LabOffer {
-                lab: name.to_owned(),
-                agent: "host-1".to_owned(),
-                incarnation: String::new(),
-                labels: BTreeMap::from([("firmware".to_owned(), "2.1".to_owned())]),
-                job: job.map(str::to_owned),
-                progress: job.map(|_| Progress {
-                    done: 3,
-                    planned: 20,
-                    last: Some(LastTrial {
-                        cell: "tcp-1500".to_owned(),
-                        repeat: 2,
-                        outcome: "measured".to_owned(),
-                    }),
-                }),
-                beats: 1,
-            },
-            renewed_at: 1_000_000_000,
-            is_alive,
-        }
-    }
-
-    #[test]
-    fn what_there_is_to_see_is_on_the_page() {
-        let held = Held {
-            lab: "one".to_owned(),
-            agent: "host-1".to_owned(),
-            attempt: 2,
-        };
-        let queued = State::Queued {
-            attempts: 0,
-            priority: 0,
-        };
-        let done = State::Done {
-            held: held.clone(),
-            exit: 1,
-        };
-        let parked = State::Parked {
-            reason: "a wrong campaign".to_owned(),
-        };
-        let seen = Seen {
-            labs: vec![
-                lab("one", Some("5"), true),
-                lab("two", None, true),
-                lab("three", None, false),
-            ],
-            repeats: Vec::new(),
-            listing: Listing {
-                rows: vec![
-                    row("1", done, &[]),
-                    row("2", parked, &[]),
-                    row("3", queued.clone(), &[("one", "it has 2 cores")]),
-                    row("urgent", queued, &[]),
-                    row("5", State::Running(held), &[]),
-                ],
-                left_out: 7,
-            },
-        };
-        let text = all(&seen).into_string();
-        for part in [
-            "runs <code>5</code>",
-            "<span class=\"free\">free</span>",
-            "<span class=\"gone\">silent</span>",
-            "2001-09-09",
-            "one, attempt 2",
-            "<progress max=\"20\" value=\"3\"></progress>3 of 20 trials, last tcp-1500 #2: measured",
-            "not in one: it has 2 cores",
-            "waits for a lab",
-            "done, some trials without a figure",
-            "<a href=\"/run/1\">report</a>",
-            "parked: </span>a wrong campaign",
-            "7 jobs ended before these.",
-            "&lt;b&gt;campaign&lt;/b&gt;.yaml",
-        ] {
-            assert!(text.contains(part), "{part}: {text}");
-        }
-        assert!(!text.contains("<b>campaign"), "{text}");
-        let place = |part: &str| text.find(part).unwrap();
-        assert!(place("<code>urgent</code>") < place("<code>3</code>"));
-    }
-
-    #[test]
-    fn a_course_has_its_chart_and_says_what_changed() {
-        let points: Vec<Point> = (0..6)
-            .map(|nth| Point {
-                job: format!("job-{nth}"),
-                lab: "one".to_owned(),
-                labels: BTreeMap::new(),
-                figures: Vec::new(),
-                archived_at: 1_000_000_000 + nth,
-            })
-            .collect();
-        let values = [2e9, 2.01e9, 1.99e9, 1e9, 1.01e9, 0.99e9];
-        let series = Series {
-            quantity: Quantity::PayloadThroughput,
-            load_percent: None,
-            points: points.iter().zip(values).collect(),
-            shifts: compare::shifts(&values)
-                .into_iter()
-                .map(|shift| (shift, Vec::new()))
-                .collect(),
-        };
-        let text = of_series(0, &series, &[]).into_string();
-        for part in [
-            "6 runs, 1 change",
-            "<svg",
-            "0.500 times",
-            NOTHING_ELSE,
-            "/run/job-5",
-        ] {
-            assert!(text.contains(part), "{part}: {text}");
-        }
-    }
-
-    #[test]
-    fn a_cell_is_one_part_of_a_path_and_a_password_is_not_shown() {
-        assert_eq!(encoded("tcp-1500 a/b?ü"), "tcp-1500%20a%2Fb%3F%C3%BC");
-        assert_eq!(
-            provenance("nats://me:secret@host:4222"),
-            "The fleet at nats://host:4222"
-        );
-    }
-}
+mod tests;

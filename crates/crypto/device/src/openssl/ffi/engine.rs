@@ -15,7 +15,7 @@ pub(super) enum Engine {}
 
 #[cfg(engines)]
 mod available {
-    use super::super::{c_string, forget_errors, last_error, pin, raw};
+    use super::super::{c_string, forget_errors, pin, raw, reasons};
     use super::*;
     use std::ptr::NonNull;
 
@@ -26,13 +26,14 @@ mod available {
             module: Option<&Path>,
         ) -> Result<Self, DeviceError> {
             let unusable = |doing: &str| {
-                let why = last_error().unwrap_or_else(|| "no reason given".to_owned());
+                let why = reasons().unwrap_or_else(|| "no reason given".to_owned());
                 DeviceError::Unusable(format!(
                     "OpenSSL does not {doing} the engine {name:?}: {why}; check its name and the path of its module"
                 ))
             };
             let id = c_string(name)?;
             pin(name, module, raw::ENGINES_FOLDER);
+            forget_errors();
             let found = match module {
                 // SAFETY: a C string.
                 None => unsafe { raw::ENGINE_by_id(id.as_ptr()) },

@@ -1,7 +1,7 @@
 //! A loaded provider or engine.
 
 use super::engine::Engine;
-use super::{c_string, last_error, pin, raw};
+use super::{c_string, forget_errors, pin, raw, reasons};
 use crate::DeviceError;
 use openssl_sys as ssl;
 use std::ffi::{CStr, c_char};
@@ -85,10 +85,11 @@ impl Library {
 
     fn load(&mut self, name: &str) -> Result<(), String> {
         let name = c_string(name).map_err(|error| error.to_string())?;
+        forget_errors();
         // SAFETY: a live context and a C string that the call copies.
         let provider = unsafe { ssl::OSSL_PROVIDER_load(self.context, name.as_ptr()) };
         let Some(provider) = NonNull::new(provider) else {
-            return Err(last_error().unwrap_or_else(|| "no reason given".to_owned()));
+            return Err(reasons().unwrap_or_else(|| "no reason given".to_owned()));
         };
         self.providers.push(provider);
         Ok(())

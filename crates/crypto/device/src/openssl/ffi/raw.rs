@@ -6,9 +6,19 @@ use openssl_sys::{
 };
 use std::ffi::{c_char, c_int, c_long, c_uchar, c_ulong};
 
+/// An error's data are text.
+pub(super) const ERR_TXT_STRING: c_int = 2;
+
 unsafe extern "C" {
     // openssl/err.h
     pub(super) fn ERR_error_string_n(code: c_ulong, text: *mut c_char, length: usize);
+    pub(super) fn ERR_get_error_all(
+        file: *mut *const c_char,
+        line: *mut c_int,
+        function: *mut *const c_char,
+        data: *mut *const c_char,
+        flags: *mut c_int,
+    ) -> c_ulong;
 
     // openssl/provider.h
     pub(super) fn OSSL_PROVIDER_get_params(

@@ -61,7 +61,7 @@ fn one_wrong_result_in_a_thousand_is_found_in_99_percent_of_runs() {
     for operation_ns in [100, 3_000, 90_000] {
         for is_periodic in [false, true] {
             let found = |seed: u64| {
-                let plan = Plan::new(&cases, results_needed(), 1, SECOND_NS, seed);
+                let plan = Plan::new(&cases, &[], results_needed(), 1, SECOND_NS, seed);
                 let mut random = !seed;
                 let mut at = |place: u64| match is_periodic {
                     true => (place + seed).is_multiple_of(1000),
@@ -85,12 +85,13 @@ fn one_wrong_result_in_a_thousand_is_found_in_99_percent_of_runs() {
 fn all_results_of_a_slow_device_are_examined() {
     let (operation, keys, cases) = cases("sha-256");
     let right = results(operation, &keys, &cases);
-    let plan = Plan::new(&cases, results_needed(), 1, SECOND_NS, 1);
+    let plan = Plan::new(&cases, &[], results_needed(), 1, SECOND_NS, 1);
     let verified = simulated(&plan, &right, 1_000_000, |place| place == 537);
     let expected = Verified {
         checked: 1000,
         measured: 1000,
         wrong: 1,
+        ..Verified::default()
     };
     assert_eq!(verified, expected);
 }
@@ -98,7 +99,7 @@ fn all_results_of_a_slow_device_are_examined() {
 #[test]
 fn places_are_independent_of_each_other() {
     let (_, _, cases) = cases("sha-256");
-    let plan = Plan::new(&cases, results_needed(), 1, SECOND_NS, 5);
+    let plan = Plan::new(&cases, &[], results_needed(), 1, SECOND_NS, 5);
     let mut sampler = Sampler::new(&plan, 0);
     let gaps: Vec<u64> = (0..20_000).map(|_| sampler.gap(100, true)).collect();
     let mean = gaps.iter().sum::<u64>() as f64 / gaps.len() as f64;
@@ -116,7 +117,7 @@ fn places_are_independent_of_each_other() {
 #[test]
 fn examining_takes_little_of_the_measured_time() {
     let (_, _, cases) = cases("sha-256");
-    let plan = Plan::new(&cases, results_needed(), 1, SECOND_NS / 50, 5);
+    let plan = Plan::new(&cases, &[], results_needed(), 1, SECOND_NS / 50, 5);
     let mut sampler = Sampler::new(&plan, 0);
     // A result of a megabyte.
     sampler.cost_ns = 100_000;
@@ -130,7 +131,7 @@ fn examining_takes_little_of_the_measured_time() {
 fn results_that_differ_each_time_are_kept_and_verified() {
     let (operation, keys, cases) = cases("ecdsa-p256 sign");
     let right = results(operation, &keys, &cases);
-    let plan = Plan::new(&cases, 20, 1, SECOND_NS, 5);
+    let plan = Plan::new(&cases, &[], 20, 1, SECOND_NS, 5);
     let mut sampler = Sampler::new(&plan, 0);
     for place in 0..1000 {
         let mut output = right[place % 4].clone();
@@ -162,6 +163,25 @@ fn results_that_differ_each_time_are_kept_and_verified() {
     // All but every tenth.
     assert_eq!(all_wrong.checked, 20);
     assert!((12..=20).contains(&all_wrong.wrong), "{all_wrong:?}");
+}
+
+/// Refusing may take another time than accepting, and the rate is that of accepting.
+#[test]
+fn few_operations_of_the_measured_time_have_invalid_inputs() {
+    let (_, _, cases) = cases("ed25519 verify");
+    let plan = Plan::new(&cases, &cases, results_needed(), 1, SECOND_NS, 5);
+    for (operation_ns, most) in [(100, 0.002), (20_000, 0.07), (1_000_000, 0.07)] {
+        let mut sampler = Sampler::new(&plan, 0);
+        let (mut operations, mut invalid) = (0, 0);
+        for _ in 0..10_000 {
+            operations += 1 + sampler.gap(operation_ns, true);
+            invalid += u64::from(sampler.invalid(true).is_some());
+        }
+        let share = invalid as f64 / operations as f64;
+        assert!(share > 0.0 && share < most, "{operation_ns} ns: {share}");
+        let later = (0..10_000).filter(|_| sampler.invalid(false).is_some());
+        assert!((4500..5500).contains(&later.count()));
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::NodeId;
 use crate::dut::Site;
 use crate::dut::pseudowire::{cookie, sessions};
 use crate::topology::{Side, cipher_ends, clear_end};
-use campaign::plan::{Encryptor, Mode};
+use plan::{Encryptor, Mode};
 
 /// Returns a gateway's configuration with these keys.
 pub(super) fn text(

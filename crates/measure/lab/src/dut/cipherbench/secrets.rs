@@ -3,9 +3,9 @@
 
 use crate::dut::keys::{fresh_pair, write_file, write_keys};
 use crate::{LabError, Node, NodeId, Result};
-use campaign::plan::KeySource;
 use control::certificates::{Authority, CertificateError, Texts, days_from_now};
 use keying::FileTexts;
+use plan::KeySource;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use zeroize::Zeroizing;

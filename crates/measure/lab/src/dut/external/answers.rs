@@ -1,5 +1,7 @@
 //! Vendor-neutral parsing of what boxes print.
 
+use crate::scan::whole;
+
 /// Longest fact in a journal, in characters.
 const FACT_CHARS_MAX: usize = 200;
 
@@ -28,7 +30,7 @@ pub(super) fn has_word(said: &str, word: &str) -> bool {
 pub(super) fn numbered_lines(said: &str) -> Vec<(String, u64)> {
     let pair = |line: &str| {
         let mut words = line.split_whitespace();
-        let (name, value) = (words.next()?, words.next()?.parse().ok()?);
+        let (name, value) = (words.next()?, whole(words.next()?)?);
         let name = name.trim_end_matches([':', '=']);
         (words.next().is_none() && !name.is_empty()).then(|| (name.to_owned(), value))
     };
@@ -56,8 +58,8 @@ mod tests {
 
     #[test]
     fn lines_of_a_name_and_a_number_are_counters() {
-        let said = "esp_in 12\nesp_out: 13\ndrops = 4\ntotal 1 of 2\nname x\n\n";
-        let expected = [("esp_in".to_owned(), 12), ("esp_out".to_owned(), 13)];
+        let said = "esp_in 12\nesp_out: 1,234,567\ndrops = 4\ntotal 1 of 2\nname x\n\n";
+        let expected = [("esp_in".to_owned(), 12), ("esp_out".to_owned(), 1_234_567)];
         assert_eq!(numbered_lines(said), expected);
     }
 }

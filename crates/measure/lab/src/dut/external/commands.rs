@@ -7,7 +7,7 @@ use crate::protocol::{Ended, Program, Request, Response};
 use crate::sync::Deadline;
 use crate::topology::Side;
 use crate::{Interrupt, LabError, Node, NodeId, Result};
-use campaign::plan::{self, ExternalBox, Placeholder, fill_in};
+use plan::{self, ExternalBox, Placeholder, fill_in};
 use std::thread;
 use std::time::Duration;
 
@@ -112,7 +112,13 @@ impl<'a> CommandRunner<'a> {
         let ended = host.wait(process, GRACE)?;
         match ended.code {
             Some(0) => Ok(ended.stdout),
-            _ => Err(failed(format!("failed ({})", ended.how()), &ended)),
+            code => Err(match failed(format!("failed ({})", ended.how()), &ended) {
+                LabError::Dut { dut, reason } if is_unshelled(via, code) => {
+                    let help = "`via` gets the command as one word: end it with a shell, as in `docker exec box sh -c`";
+                    LabError::dut(&dut, format!("{reason}\nhelp: {help}"))
+                }
+                error => error,
+            }),
         }
     }
 
@@ -152,6 +158,16 @@ impl<'a> CommandRunner<'a> {
     }
 }
 
+/// Whether a command failed as where no shell takes it apart: there is no program of that name.
+fn is_unshelled(via: &[String], code: Option<i32>) -> bool {
+    let has_shell = via.last().is_none_or(|word| word == "-c") || is_ssh(&via[0]);
+    !has_shell && matches!(code, Some(126 | 127))
+}
+
+fn is_ssh(program: &str) -> bool {
+    program == "ssh" || program.ends_with("/ssh")
+}
+
 /// Returns the shell command on this machine, or the program that reaches the box with the command
 /// as one word. `ssh` must not prompt for a password.
 fn argv(via: &[String], command: String) -> Vec<String> {
@@ -159,7 +175,7 @@ fn argv(via: &[String], command: String) -> Vec<String> {
         return vec!["sh".to_owned(), "-c".to_owned(), command];
     };
     let mut argv = vec![program.clone()];
-    if program == "ssh" || program.ends_with("/ssh") {
+    if is_ssh(program) {
         argv.extend(["-o", "BatchMode=yes"].map(str::to_owned));
     }
     argv.extend(arguments.iter().cloned());

@@ -8,7 +8,7 @@ use crate::protocol::Program;
 use crate::secret_file;
 use crate::topology::Side;
 use crate::{LabError, Node, Result, StationKeys, StationPeer};
-use campaign::plan::{self, GatewayPeer, WireGuardPeer};
+use plan::{self, GatewayPeer, WireGuardPeer};
 use std::path::Path;
 use std::time::Duration;
 use wire::Suite;
@@ -95,6 +95,24 @@ impl PeerStation {
         match self {
             Self::Ike(station) => station.check(site, node),
             Self::WireGuard { .. } => Ok(()),
+        }
+    }
+
+    /// # Errors
+    /// When the gateway does not answer the station's daemon any more. WireGuard's handshakes are
+    /// the generator's and the analyser's.
+    pub(super) fn expect_answer(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
+        match self {
+            Self::Ike(station) => station.expect_answer(site, node),
+            Self::WireGuard { .. } => Ok(()),
+        }
+    }
+
+    /// As [`Adapter::lost_tunnels`](crate::dut::Adapter::lost_tunnels). WireGuard has one.
+    pub(super) fn lost_tunnels(&self, site: &Site<'_>, node: &dyn Node) -> Result<Vec<String>> {
+        match self {
+            Self::Ike(station) => station.lost_tunnels(site, node),
+            Self::WireGuard { .. } => Ok(Vec::new()),
         }
     }
 

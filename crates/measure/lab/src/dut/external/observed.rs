@@ -4,7 +4,7 @@ use super::{External, answers};
 use crate::dut::Site;
 use crate::monitor::{BoxCommand, Count, Poller, Queries, Reader};
 use crate::{LabError, NodeId, Result};
-use campaign::plan::{ExternalBox, ReadingKind, Source};
+use plan::{ExternalBox, ReadingKind, Source};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

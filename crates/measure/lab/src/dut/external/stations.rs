@@ -134,7 +134,22 @@ impl<'a> Cabling<'a> {
 
     fn frame_end(&self, site: &Site<'_>, station: &dyn Node, limit: Duration) -> Result<FrameEnd> {
         let at = self.at_cable(site, station.id());
-        let next_hop_mac = self.neighbour(site, station, &at, limit)?;
+        let Some(next_hop_mac) = self.neighbour(station, &at, limit)? else {
+            let (interface, next_hop, limit) = (at.interface, at.next_hop, limit.as_secs());
+            let help = match (self.bump, self.b_is_peer && at.end == B0) {
+                (true, _) => "see whether the boxes pass broadcast frames between their cables",
+                (false, true) => "give the gateway that address at its cipher side",
+                (false, false) => {
+                    "give the box that address there, or write another as `gateway_a` or `gateway_b` of the lab"
+                }
+            };
+            let reason = format!(
+                "is configured, but no device answers for {next_hop} at station {}'s cable `{interface}` within \
+                 {limit} s\nhelp: {help}",
+                station.id().name()
+            );
+            return Err(site.error(reason));
+        };
         Ok(FrameEnd {
             interface: at.interface.to_owned(),
             mac: at.mac,
@@ -144,15 +159,46 @@ impl<'a> Cabling<'a> {
         })
     }
 
+    /// Looks whether each station's cable is up, and whether a device answers there within a time.
+    ///
+    /// # Errors
+    /// With what is missing.
+    pub(super) fn expect_answers(&self, site: &Site<'_>, limit: Duration) -> Result<()> {
+        all(on_each(&site.stations, |station| {
+            let at = self.at_cable(site, station.id());
+            let (interface, name) = (at.interface, station.id().name());
+            let show = ["ip", "-json", "link", "show", "dev", interface];
+            let shown = station.run(Program::new(show), TOOL_LIMIT)?.stdout;
+            let found: Vec<Link> = serde_json::from_str(&shown).unwrap_or_default();
+            if !found.iter().any(Link::is_up) {
+                let reason = format!(
+                    "is not there any more: station {name}'s cable `{interface}` has no link\n\
+                     help: see whether the device is on, and its port is up"
+                );
+                return Err(site.error(reason));
+            }
+            // What answered before is asked again.
+            ip(station, format!("neigh flush dev {interface}\n"))?;
+            if self.neighbour(station, &at, limit)?.is_some() {
+                return Ok(());
+            }
+            let (next_hop, limit) = (at.next_hop, limit.as_secs());
+            let reason = format!(
+                "is not there any more: {next_hop} at station {name}'s cable `{interface}` does not answer ARP within \
+                 {limit} s\nhelp: see whether the device runs, and has that address"
+            );
+            Err(site.error(reason))
+        }))
+    }
+
     /// Returns the MAC address that answers for the next hop's address, by the kernel's own
-    /// discovery; retries until one answers.
+    /// discovery; retries until one answers, or until the limit.
     fn neighbour(
         &self,
-        site: &Site<'_>,
         station: &dyn Node,
         at: &AtCable<'_>,
         limit: Duration,
-    ) -> Result<[u8; 6]> {
+    ) -> Result<Option<[u8; 6]>> {
         let AtCable {
             interface,
             next_hop,
@@ -172,28 +218,24 @@ impl<'a> Cabling<'a> {
             let mac = found
                 .iter()
                 .find_map(|found| parse_mac(found.lladdr.as_deref()?));
-            if let Some(mac) = mac {
+            if mac.is_some() || deadline.is_over() {
                 return Ok(mac);
             }
             self.outside.interrupt.check()?;
-            if deadline.is_over() {
-                let station = station.id().name();
-                let limit = limit.as_secs();
-                let help = match (self.bump, self.b_is_peer && at.end == B0) {
-                    (true, _) => "see whether the boxes pass broadcast frames between their cables",
-                    (false, true) => "give the gateway that address at its cipher side",
-                    (false, false) => {
-                        "give the box that address there, or write another as `gateway_a` or `gateway_b` of the lab"
-                    }
-                };
-                let reason = format!(
-                    "is configured, but no device answers for {next_hop} at station {station}'s cable `{interface}` within \
-                     {limit} s\nhelp: {help}"
-                );
-                return Err(site.error(reason));
-            }
             thread::sleep(STEP);
         }
+    }
+}
+
+/// An interface as `ip -json link` prints it.
+#[derive(Deserialize)]
+struct Link {
+    flags: Vec<String>,
+}
+
+impl Link {
+    fn is_up(&self) -> bool {
+        self.flags.iter().any(|flag| flag == "LOWER_UP")
     }
 }
 

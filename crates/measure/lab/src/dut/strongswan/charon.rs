@@ -18,9 +18,17 @@ use crate::dut::{Daemon, Site};
 use crate::on_node::{ip, run_tool};
 use crate::programs::how_to_get;
 use crate::protocol::Program;
+use crate::settings::UNUSED_TABLE;
 use crate::{Node, NodeId, Result, StationKeys, StationPeer};
-use campaign::plan::{DataPath, StrongSwan};
+use plan::{DataPath, StrongSwan};
 use std::net::Ipv4Addr;
+
+/// Removes the rules that a daemon leaves when it is killed.
+const NO_RULES: &str = "
+for ip in 'ip -4' 'ip -6'; do
+    while $ip rule del table \"$1\" 2>&-; do :; done
+done
+";
 
 /// A daemon's files on a node.
 pub(super) struct Place {
@@ -248,19 +256,6 @@ impl Gateway<'_> {
         }
     }
 
-    /// Removes the routes into the daemon of a station: whatever the station's kernel sends, only
-    /// the generator may seal. With SAs in the kernel there are none.
-    pub(super) fn remove_routes(&self) -> Result<()> {
-        if self.half.plan.data_path.in_kernel() {
-            return Ok(());
-        }
-        for family in ["-4", "-6"] {
-            let words = ["ip", family, "route", "flush", "dev", TUN];
-            run_tool(self.node, Program::new(words))?;
-        }
-        Ok(())
-    }
-
     /// # Errors
     /// When a station's daemon has died, or has sealed packets with the keys that the generator
     /// uses.
@@ -294,6 +289,12 @@ pub(super) fn clean(
     let mut cleaned = vec![tunnels::undo(half, site, node)];
     if half.plan.data_path.in_kernel() {
         cleaned.extend([remove_interface(node), flush(node)]);
+    }
+    if half.is_station {
+        cleaned.push(run_tool(
+            node,
+            Program::new(["sh", "-c", NO_RULES, "sh", &UNUSED_TABLE.to_string()]),
+        ));
     }
     if let Some(place) = place {
         cleaned.push(place.gateway(site, node, half.clone()).in_folder(&format!(

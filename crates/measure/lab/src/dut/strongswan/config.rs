@@ -1,13 +1,15 @@
 //! A gateway's configuration as text, and the expected output of `swanctl --list-conns`.
 
+use super::UNUSED_MARK;
 use super::answers::Answer;
 use super::secrets::Secrets;
 use super::suites::Words;
 use crate::dut::Site;
 use crate::dut::xfrm::INTERFACE_ID;
+use crate::settings::{UNUSED_INTERFACE, UNUSED_TABLE};
 use crate::topology::{Side, cipher_ends};
 use crate::{Node, NodeId};
-use campaign::plan::{DataPath, IkeAuth, IkePeer, StrongSwan};
+use plan::{DataPath, IkeAuth, IkePeer, StrongSwan};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
@@ -61,6 +63,9 @@ pub(super) struct Half<'a> {
     own_network: String,
     /// One for each pair of SAs.
     children: Vec<Child>,
+    /// Test addresses of its own side that it has where a child is for all addresses: the peer may
+    /// narrow that to a network that holds them.
+    narrowed: Vec<String>,
 }
 
 /// The networks of one pair of SAs.
@@ -115,6 +120,7 @@ impl<'a> Half<'a> {
             authority: Some(Secrets::AUTHORITY),
             own_network: site.map.station_network(Side::of(own)),
             children,
+            narrowed: Vec::new(),
         }
     }
 
@@ -136,6 +142,9 @@ impl<'a> Half<'a> {
         }
         half.children.retain(|child| !child.own.is_empty());
         if peer.any_address {
+            let (own, _) = cipher_ends(node.id());
+            let first = site.map.networks_in_tunnel(Side::of(own), site.links, 0, 2);
+            half.narrowed = first.into_iter().filter(|it| it.ends_with("/32")).collect();
             half.children = vec![Child {
                 own: vec![ANY_ADDRESS.to_owned()],
                 peer: vec![ANY_ADDRESS.to_owned()],
@@ -170,6 +179,7 @@ impl<'a> Half<'a> {
         }
         own.filter(|network| ![&self.own_network, ANY_ADDRESS].contains(&network.as_str()))
             .filter_map(|network| last_address(network))
+            .chain(self.narrowed.iter().cloned())
             .collect()
     }
 
@@ -186,6 +196,13 @@ impl<'a> Half<'a> {
     /// Names of the children.
     pub(super) fn children(&self) -> Vec<String> {
         (0..self.sas()).map(|n| format!("c{n}")).collect()
+    }
+
+    /// The networks of each child, its own first.
+    pub(super) fn networks(&self) -> Vec<String> {
+        let words =
+            |Child { own, peer }: &Child| format!("{} === {}", own.join(","), peer.join(","));
+        self.children.iter().map(words).collect()
     }
 
     /// `swanctl.conf`. Nothing is renegotiated while a trial runs, since neither IKE nor SAs
@@ -252,7 +269,11 @@ impl<'a> Half<'a> {
         };
         // In the kernel, an interface seals packets, so the daemon sets no routes.
         if in_kernel {
-            carrier += &format!("    if_id_in = {INTERFACE_ID}\n    if_id_out = {INTERFACE_ID}\n");
+            let id = match self.is_station {
+                true => UNUSED_INTERFACE,
+                false => INTERFACE_ID,
+            };
+            carrier += &format!("    if_id_in = {id}\n    if_id_out = {id}\n");
         }
         format!(
             "connections {{\n  {CONNECTION} {{\n    version = 2\n    local_addrs = {own}\n    \
@@ -344,18 +365,26 @@ pub(super) fn plugins(plan: &StrongSwan) -> Vec<&'static str> {
 
 /// `strongswan.conf`: the plugins above, a socket of its own, routes in the main table (which go
 /// with the TUN device and need no rule), and an unbuffered log; of a station's daemon also a log
-/// with the keys of its SAs.
+/// with the keys of its SAs, and routes in a table of its own.
 pub(super) fn daemon(plan: &StrongSwan, socket: &str, keys_log: Option<&str>) -> String {
+    let (table, rule) = match keys_log {
+        Some(_) => {
+            let rule = format!("    kernel-netlink {{\n      fwmark = {UNUSED_MARK}\n    }}\n");
+            (UNUSED_TABLE, rule)
+        }
+        None => (0, String::new()),
+    };
     let keys_log = keys_log.map_or_else(String::new, |path| {
         format!(
             "    keys {{\n      path = {path}\n      append = no\n      flush_line = yes\n      \
-             default = -1\n      ike = 1\n      chd = 4\n    }}\n"
+             default = -1\n      ike = 1\n      net = 1\n      cfg = 1\n      knl = 1\n      \
+             chd = 4\n    }}\n"
         )
     });
     format!(
-        "charon {{\n  load = {}\n  install_virtual_ip = no\n  routing_table = 0\n  \
+        "charon {{\n  load = {}\n  install_virtual_ip = no\n  routing_table = {table}\n  \
          filelog {{\n    stderr {{\n      default = 1\n      enc = 0\n    }}\n{keys_log}  }}\n  \
-         plugins {{\n    vici {{\n      socket = {socket}\n    }}\n  }}\n}}\n",
+         plugins {{\n{rule}    vici {{\n      socket = {socket}\n    }}\n  }}\n}}\n",
         plugins(plan).join(" ")
     )
 }
@@ -405,6 +434,7 @@ mod tests {
                 peer: vec![peer.to_owned()],
             })
             .into(),
+            narrowed: Vec::new(),
         }
     }
 
@@ -477,6 +507,7 @@ mod tests {
         };
         let marked = of_station.connections(&secrets);
         assert!(marked.contains(STATION_MARK), "{marked}");
+        assert!(marked.contains("if_id_in = 4500\n"), "{marked}");
         assert!(!bare.contains("mark_in"), "{bare}");
     }
 }

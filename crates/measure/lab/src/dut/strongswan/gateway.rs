@@ -2,6 +2,7 @@
 
 use super::KEYS_LOG;
 use super::answers::{self, Answer};
+use super::causes::{Cause, cause};
 use super::config::Half;
 use crate::protocol::Program;
 use crate::{LabError, Node, Result};
@@ -15,6 +16,20 @@ const COMMAND_CHARS: usize = 200;
 
 /// Most lines of a log that an error quotes.
 const LOG_LINES: usize = 4;
+
+/// The last lines of a log, in one.
+fn last_lines(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(LOG_LINES)..].join("; ")
+}
+
+/// The same as the end of an error.
+fn words_of(log: &str) -> String {
+    match last_lines(log) {
+        nothing if nothing.is_empty() => nothing,
+        said => format!("\nthe daemon said: {said}"),
+    }
+}
 
 /// A gateway and the folder of its files.
 pub(super) struct Gateway<'a> {
@@ -76,36 +91,40 @@ impl Gateway<'_> {
         }
         // The reason may be on standard output: the daemon's log of the attempt.
         let name = self.node.name();
-        let log: Vec<&str> = ended.stdout.lines().collect();
-        let log = log[log.len().saturating_sub(LOG_LINES)..].join("; ");
+        let log = last_lines(&ended.stdout);
         let said = ended.stderr.lines().last().unwrap_or_default();
         let said = [said, &log].into_iter().filter(|it| !it.is_empty());
         let (how, said) = (ended.how(), said.collect::<Vec<_>>().join("; "));
         Err(self.error(format!("failed on {name}: `{what}` ({how}): {said}")))
     }
 
-    /// Adds the last words of the daemon's log to why its tunnels did not come up.
-    pub(super) fn with_log(&self, error: LabError) -> LabError {
-        let script = "grep -E 'IKE|NET' \"$1\" | tail -n 4";
+    /// The log of a station's daemon, without keys; empty where it cannot be read.
+    pub(super) fn log(&self) -> String {
+        let script = "grep -aE '^[0-9]+\\[(IKE|NET|CFG|KNL)\\]' \"$1\" | tail -n 1000";
         let log = format!("{}/{KEYS_LOG}", self.folder);
         let said = self.run(&["sh", "-c", script, "sh", &log]);
-        match (error, said) {
-            (LabError::Dut { reason, .. }, Ok(said)) if !said.is_empty() => {
-                let said = said.trim().replace('\n', "; ");
-                self.error(format!("{reason}\nthe station's daemon said: {said}"))
-            }
-            (error, _) => error,
-        }
+        said.unwrap_or_default()
     }
 
-    /// Adds what to do when an SA does not come up.
-    pub(super) fn explain(&self, error: LabError) -> LabError {
-        match error {
-            LabError::Dut { reason, .. } => self.error(format!(
-                "{reason}\nhelp: strongSwan may lack the suite in its data path: take another one"
-            )),
-            error => error,
-        }
+    /// What a station's daemon wrote last, as the end of an error.
+    pub(super) fn last_words(&self) -> String {
+        words_of(&self.log())
+    }
+
+    /// How many packets of its peer's a station's daemon has received.
+    pub(super) fn heard(&self) -> Result<usize> {
+        let script = "grep -ac '\\[NET\\] received packet: ' \"$1\" || true";
+        let log = format!("{}/{KEYS_LOG}", self.folder);
+        let count = self.run(&["sh", "-c", script, "sh", &log])?;
+        Ok(count.trim().parse().unwrap_or(0))
+    }
+
+    /// Why tunnels did not come up, by what a daemon logged meanwhile: the cause and what to do,
+    /// then `result`, then the daemon's last words.
+    pub(super) fn explain(&self, result: &str, log: &str) -> LabError {
+        let Cause { what, help } = cause(log);
+        let said = words_of(log);
+        self.error(format!("{what}: it {result}\nhelp: {help}{said}"))
     }
 
     pub(super) fn error(&self, reason: String) -> LabError {

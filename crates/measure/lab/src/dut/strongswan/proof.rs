@@ -1,11 +1,20 @@
 //! State of a gateway's SAs: the check against the request, and counters.
 
 use super::answers::{self, Answer};
-use super::config::{CONNECTION, ml_kem_of};
+use super::config::{CONNECTION, Half, ml_kem_of};
 use super::gateway::Gateway;
 use super::suites;
 use crate::Result;
+use crate::sync::Deadline;
 use std::collections::BTreeSet;
+use std::thread;
+use std::time::Duration;
+
+/// How long a peer may take to renew keys, until what is then there is looked at.
+const SETTLE_LIMIT: Duration = Duration::from_secs(5);
+
+/// Polling interval of the SAs meanwhile.
+const SETTLE_STEP: Duration = Duration::from_millis(20);
 
 /// Counters summed over its SAs: strongSwan's name, and the reported one. Bytes are those of the
 /// inner packets, as its data path counts them.
@@ -20,14 +29,14 @@ const COUNTERS: [(&str, &str); 4] = [
 pub(super) fn look(gateway: &Gateway<'_>) -> Result<Vec<(&'static str, String)>> {
     let (plan, expected) = (gateway.half.plan, gateway.half.sas());
     let name = gateway.node.name();
-    let sas = gateway.ask(&["--list-sas"])?;
+    let sas = settled(gateway)?;
     let of_ike = |key: &str| {
         let value = sas.get(&format!("{CONNECTION}/{key}"));
         value.map(String::as_str).unwrap_or_default()
     };
     let fail =
         |what: String| Err(gateway.error(format!("differs from the request on {name}: {what}")));
-    if of_ike("state") != "ESTABLISHED" {
+    if !is_established(&sas) {
         return fail(format!("IKE is not established, but `{}`", of_ike("state")));
     }
     let with_ppk = of_ike("ppk") == "yes";
@@ -50,8 +59,12 @@ pub(super) fn look(gateway: &Gateway<'_>) -> Result<Vec<(&'static str, String)>>
         .map(|child| format!("{section}/{child}"))
         .filter(|child| !is_over(&sas, child))
         .collect();
-    if children.len() != expected {
-        return fail(format!("it has {} SAs of {expected}", children.len()));
+    let standing = Standing::of(&sas);
+    if !standing.is_up(&gateway.half) {
+        return fail(match standing.lost(&gateway.half).first() {
+            Some(first) => format!("it has no SA for {first}"),
+            None => format!("it has {} SAs of {expected}", children.len()),
+        });
     }
     for child in children {
         let value = |key: &str| {
@@ -91,6 +104,25 @@ pub(super) fn look(gateway: &Gateway<'_>) -> Result<Vec<(&'static str, String)>>
     Ok(vec![("suite", plan.suite.name().to_owned()), ("ike", ike)])
 }
 
+/// The SAs while none is renewed: of a gateway outside, the station does not know when that is.
+fn settled(gateway: &Gateway<'_>) -> Result<Answer> {
+    let deadline = Deadline::after(SETTLE_LIMIT);
+    loop {
+        let sas = gateway.ask(&["--list-sas"])?;
+        let is_settled = is_established(&sas) && Standing::of(&sas).is_up(&gateway.half);
+        if is_settled || deadline.is_over() {
+            return Ok(sas);
+        }
+        thread::sleep(SETTLE_STEP);
+    }
+}
+
+/// Whether a daemon has an IKE SA with its peer.
+pub(super) fn is_established(sas: &Answer) -> bool {
+    let state = sas.get(&format!("{CONNECTION}/state"));
+    state.is_some_and(|state| state == "ESTABLISHED")
+}
+
 /// Whether a replaced SA is kept only for late packets.
 fn is_over(sas: &Answer, child: &str) -> bool {
     sas.get(&format!("{child}/state"))
@@ -102,30 +134,63 @@ fn is_over(sas: &Answer, child: &str) -> bool {
 pub(super) struct Standing {
     /// SPIs of inbound SAs that are in use.
     pub(super) spis: BTreeSet<String>,
+    /// Configured children that they are of.
+    pub(super) children: BTreeSet<String>,
     /// Pairs of SAs that are being set up, replaced or taken down.
     pub(super) in_between: usize,
     /// IKE SAs.
     pub(super) ikes: usize,
 }
 
-/// Returns the progress of a gateway's SAs.
-pub(super) fn standing(gateway: &Gateway<'_>) -> Result<Standing> {
-    let sas = gateway.ask(&["--list-sas"])?;
-    let mut standing = Standing {
-        ikes: usize::from(sas.contains_key(&format!("{CONNECTION}/state"))),
-        ..Standing::default()
-    };
-    let section = format!("{CONNECTION}/child-sas");
-    for child in answers::sections(&sas, &section) {
-        let child = format!("{section}/{child}");
-        let value = |key: &str| sas.get(&format!("{child}/{key}"));
-        match value("state").map(String::as_str) {
-            Some("INSTALLED") => standing.spis.extend(value("spi-in").cloned()),
-            Some("DELETED") => {}
-            _ => standing.in_between += 1,
+impl Standing {
+    fn of(sas: &Answer) -> Self {
+        let mut standing = Self {
+            ikes: usize::from(sas.contains_key(&format!("{CONNECTION}/state"))),
+            ..Self::default()
+        };
+        let section = format!("{CONNECTION}/child-sas");
+        for child in answers::sections(sas, &section) {
+            let child = format!("{section}/{child}");
+            let value = |key: &str| sas.get(&format!("{child}/{key}"));
+            match value("state").map(String::as_str) {
+                Some("INSTALLED") => {
+                    standing.spis.extend(value("spi-in").cloned());
+                    standing.children.extend(value("name").cloned());
+                }
+                Some("DELETED") => {}
+                _ => standing.in_between += 1,
+            }
+        }
+        standing
+    }
+
+    /// Whether all of its pairs of SAs are in use, and none is being replaced.
+    pub(super) fn has_all(&self, pairs: usize) -> bool {
+        self.spis.len() == pairs && self.in_between == 0
+    }
+
+    /// Whether all of a half's tunnels are up, and none is being replaced. A gateway outside may
+    /// have several pairs of SAs for a tunnel of its peer, a station: it sets them up as it likes.
+    pub(super) fn is_up(&self, half: &Half<'_>) -> bool {
+        match half.is_station {
+            true => self.in_between == 0 && self.lost(half).is_empty(),
+            false => self.has_all(half.sas()),
         }
     }
-    Ok(standing)
+
+    /// Networks of the children of a half that have no SA.
+    pub(super) fn lost(&self, half: &Half<'_>) -> Vec<String> {
+        let named = half.children().into_iter().zip(half.networks());
+        named
+            .filter(|(name, _)| !self.children.contains(name))
+            .map(|(_, networks)| networks)
+            .collect()
+    }
+}
+
+/// Returns the progress of a gateway's SAs.
+pub(super) fn standing(gateway: &Gateway<'_>) -> Result<Standing> {
+    Ok(Standing::of(&gateway.ask(&["--list-sas"])?))
 }
 
 /// Returns a gateway's counters.

@@ -6,15 +6,16 @@ use crate::dut::keys::random_hex;
 use crate::protocol::Program;
 use crate::secret_file;
 use crate::{LabError, NodeId, Result};
-use campaign::plan::{IkeAuth, IkePeer, IkeSecrets, StrongSwan};
+use plan::{IkeAuth, IkePeer, IkeSecrets, StrongSwan};
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 /// How long `openssl` may take for three keys.
 const OPENSSL_LIMIT: Duration = Duration::from_secs(20);
 
+/// Longer than any chain of certificates in PEM.
+const PEM_BYTES_MAX: usize = 1 << 20;
 /// Bytes of each random secret.
 const SECRET_BYTES: usize = 32;
 
@@ -95,7 +96,7 @@ impl Secrets {
         let pem = |file: &Path| {
             let name = file.display();
             let not_read = |error| LabError::dut(dut, format!("needs {name}: {error}"));
-            fs::read_to_string(file).map_err(not_read)
+            guard::read_text(file, PEM_BYTES_MAX).map_err(not_read)
         };
         let mut secrets = Self::default();
         match &peer.auth {

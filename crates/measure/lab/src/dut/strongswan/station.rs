@@ -6,10 +6,33 @@ use super::gateway::Gateway;
 use super::secrets::Secrets;
 use super::{proof, tunnels};
 use crate::dut::{Daemon, Site};
+use crate::sync::await_true;
 use crate::topology::Side;
 use crate::{Node, NodeId, Result, StationPeer};
-use campaign::plan::{Carrier, DataPath, IkeAuth, IkePeer, IkeSecrets, StrongSwan};
+use plan::{Carrier, DataPath, IkeAuth, IkePeer, IkeSecrets, StrongSwan};
 use std::time::{Duration, Instant};
+
+/// How long a gateway may take to answer a request: longer than until it is sent again, which is
+/// after 4 s.
+const ANSWER_LIMIT: Duration = Duration::from_secs(6);
+
+/// Polling interval of the daemon meanwhile.
+const ANSWER_STEP: Duration = Duration::from_millis(50);
+
+/// What to do with a gateway that sets several tunnels up anew as one: the station, which is asked
+/// for the networks of all, agrees to those of one tunnel.
+const SELECTORS_HELP: &str = "give the device a pair of traffic selectors for each tunnel, or measure with one tunnel, or \
+                              let it authenticate itself anew less often than a trial lasts";
+
+/// Networks of the tunnels that a station has no SA for, within [`ANSWER_LIMIT`]: its gateway may
+/// set them up anew just then.
+fn lost(gateway: &Gateway<'_>) -> Result<Vec<String>> {
+    let is_up = || proof::standing(gateway).map(|now| now.is_up(&gateway.half));
+    match await_true(ANSWER_LIMIT, ANSWER_STEP, is_up)? {
+        true => Ok(Vec::new()),
+        false => Ok(proof::standing(gateway)?.lost(&gateway.half)),
+    }
+}
 
 /// Where a station's daemon installs its SAs, though no packet passes them there. kernel-libipsec
 /// needs no ESP in the station's kernel, but makes every peer use ESP in UDP.
@@ -78,11 +101,9 @@ impl IkeStation {
         gateway.check_daemon(site)?;
         let start = Instant::now();
         gateway.load()?;
-        let up = tunnels::await_up(std::slice::from_ref(&gateway), start);
-        up.map_err(|error| gateway.with_log(error))?;
+        tunnels::await_up(std::slice::from_ref(&gateway), start)?;
         let took = start.elapsed().as_millis().to_string();
         let facts = proof::look(&gateway)?;
-        gateway.remove_routes()?;
         let more = [
             ("set_up_ms", took),
             ("tunnels", self.plan.tunnels.to_string()),
@@ -100,6 +121,57 @@ impl IkeStation {
     /// When the daemon has died, or has sealed packets with the keys that the generator uses.
     pub(in crate::dut) fn check(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
         self.gateway(site, node)?.check_station(&self.processes)
+    }
+
+    /// # Errors
+    /// When the gateway has ended its SAs, or does not answer the daemon any more.
+    pub(in crate::dut) fn expect_answer(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
+        let gateway = self.gateway(site, node)?;
+        gateway.check_station(&self.processes)?;
+        let gone = |what: String, help: &str| {
+            let said = gateway.last_words();
+            Err(gateway.error(format!("{what}\nhelp: {help}{said}")))
+        };
+        let limit = ANSWER_LIMIT.as_secs();
+        let lost = lost(&gateway)?;
+        if lost.len() == gateway.half.sas() {
+            let what =
+                format!("is not there any more: the station has had no SA with it for {limit} s");
+            return gone(
+                what,
+                "see whether its IKE daemon runs, and look in its log why it ended them",
+            );
+        }
+        if let Some(first) = lost.first() {
+            let what = format!(
+                "has ended the SAs of {} of {} tunnels, and the station has had none for {first} for {limit} s",
+                lost.len(),
+                gateway.half.sas()
+            );
+            return gone(what, SELECTORS_HELP);
+        }
+        let heard = gateway.heard()?;
+        // A request that every peer answers, if only to refuse it.
+        let first = gateway.half.children().swap_remove(0);
+        gateway.swanctl(&["--rekey", "--child", &first])?;
+        if !await_true(ANSWER_LIMIT, ANSWER_STEP, || {
+            gateway.heard().map(|now| now > heard)
+        })? {
+            let what = format!(
+                "is not there any more: it does not answer IKE, asked to renew keys {limit} s ago"
+            );
+            return gone(what, "see whether its IKE daemon runs, and look in its log");
+        }
+        Ok(())
+    }
+
+    /// As [`Adapter::lost_tunnels`](crate::dut::Adapter::lost_tunnels).
+    pub(in crate::dut) fn lost_tunnels(
+        &self,
+        site: &Site<'_>,
+        node: &dyn Node,
+    ) -> Result<Vec<String>> {
+        lost(&self.gateway(site, node)?)
     }
 
     /// Ends the daemon and removes its files.

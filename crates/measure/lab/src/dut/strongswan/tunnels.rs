@@ -6,6 +6,7 @@
 //! has each test address of its side on its loopback device, and a rule that still forwards packets
 //! for them.
 
+use super::causes::{self, Cause};
 use super::config::Half;
 use super::gateway::{Gateway, TOOL_LIMIT};
 use super::proof::{self, Standing};
@@ -106,11 +107,11 @@ pub(super) fn await_up(
     start: Instant,
 ) -> Result<BTreeMap<String, String>> {
     for gateway in gateways {
-        let expected = gateway.half.sas();
-        let is_up = |now: &Standing| now.spis.len() == expected && now.in_between == 0;
+        let is_up = |now: &Standing| now.is_up(&gateway.half);
         let now = await_standing(gateway, is_up)?;
         if !is_up(&now) {
-            return Err(explain(gateways, gateway, now.spis.len()));
+            let up = gateway.half.sas() - now.lost(&gateway.half).len();
+            return Err(explain(gateways, gateway, up));
         }
     }
     let took = start.elapsed().as_millis().to_string();
@@ -124,25 +125,31 @@ pub(super) fn await_up(
     Ok(facts)
 }
 
-/// Returns why only `up` tunnels of a gateway came up: the daemon's answer to a request for a
-/// missing one, where one of these gateways makes them.
+/// Returns why only `up` tunnels of a gateway came up: by the log of a station's daemon, or by the
+/// daemon's answer to a request for a missing one.
 fn explain(gateways: &[Gateway<'_>], gateway: &Gateway<'_>, up: usize) -> LabError {
-    let initiators = gateways.iter().filter(|it| it.half.initiates);
-    for initiator in initiators {
-        let children = initiator.half.children();
-        let Some(child) = children.get(up.min(children.len().saturating_sub(1))) else {
-            continue;
-        };
-        let timeout = LIMIT.as_secs().to_string();
-        if let Err(error) =
-            initiator.swanctl(&["--initiate", "--child", child, "--timeout", &timeout])
-        {
-            return initiator.explain(error);
-        }
-    }
     let (expected, limit) = (gateway.half.sas(), limit(&gateway.half).as_secs());
-    let reason = format!("has set up {up} pairs of SAs of {expected} within {limit} s");
-    gateway.error(reason)
+    let result = format!("has set up {up} pairs of SAs of {expected} within {limit} s");
+    if let Some(station) = gateways.iter().find(|it| it.half.is_station) {
+        return station.explain(&result, &station.log());
+    }
+    let Some(initiator) = gateways.iter().find(|it| it.half.initiates) else {
+        return gateway.error(result);
+    };
+    let children = initiator.half.children();
+    let child = children.get(up.min(children.len().saturating_sub(1)));
+    let child = child.map_or("", String::as_str);
+    let timeout = LIMIT.as_secs().to_string();
+    match initiator.swanctl(&["--initiate", "--child", child, "--timeout", &timeout]) {
+        Ok(_) => gateway.error(result),
+        Err(LabError::Dut { reason, .. }) => match causes::known(&reason) {
+            Some(Cause { what, help }) => {
+                gateway.error(format!("{what}: it {result}\nhelp: {help}\n{reason}"))
+            }
+            None => gateway.error(reason),
+        },
+        Err(error) => error,
+    }
 }
 
 /// Renews the keys of all tunnels and waits until nothing is sealed with the old ones.
@@ -159,9 +166,7 @@ pub(super) fn rekey(gateways: &[Gateway<'_>; 2]) -> Result<()> {
     let program = Program::new(["sh", "-euc", REKEY, "sh", &uri]).with_input(children.join("\n"));
     initiator.run_program(asking, program)?;
     for (gateway, before) in gateways.iter().zip(before) {
-        let is_new = |now: &Standing| {
-            now.spis.len() == before.len() && now.in_between == 0 && now.spis.is_disjoint(&before)
-        };
+        let is_new = |now: &Standing| now.has_all(before.len()) && now.spis.is_disjoint(&before);
         let now = await_standing(gateway, is_new)?;
         if !is_new(&now) {
             let (name, limit) = (gateway.node.name(), limit(&gateway.half).as_secs());

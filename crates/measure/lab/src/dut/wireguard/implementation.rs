@@ -5,7 +5,7 @@ use crate::dut::daemon::did_not_come_up;
 use crate::programs::{self, how_to_get, of_wireguard};
 use crate::protocol::Program;
 use crate::{LabError, Node, Result};
-use campaign::plan::WireGuardProgram;
+use plan::WireGuardProgram;
 use std::collections::BTreeMap;
 use wire::Suite;
 

@@ -1,5 +1,6 @@
 //! Receive rings of network cards, which `ethtool` reads and sets.
 
+use super::super::OUTPUT_BYTES_MAX;
 use super::super::cards::receive_ring;
 use super::Wanted;
 use std::io;
@@ -48,5 +49,5 @@ fn lengths(ethtool: &Path, interface: &str) -> Option<[u64; 2]> {
 }
 
 fn run(ethtool: &Path, words: &[&str]) -> io::Result<Output> {
-    Command::new(ethtool).args(words).output()
+    guard::output(Command::new(ethtool).args(words), OUTPUT_BYTES_MAX)
 }

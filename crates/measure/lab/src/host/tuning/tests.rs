@@ -9,7 +9,7 @@ struct Machine {
 
 impl Machine {
     fn new(values: &[(&str, &str)]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testing::folder().unwrap();
         let tuning = Tuning {
             root: folder.path().join("sys"),
             record: folder.path().join("lib/cipherbench/tuning.json"),

@@ -4,6 +4,7 @@ use crate::host::Discipline;
 use crate::host::findings::render;
 use crate::host::probes::TunSuperPackets;
 use crate::host::tuning::Change;
+use crate::protocol::{BusyProgram, Load};
 use journal::record::Environment;
 use std::path::Path;
 
@@ -11,6 +12,7 @@ fn good_facts() -> Facts {
     let works = Ok(());
     Facts {
         privilege: Ok(Privilege::Root),
+        load: Load::default(),
         machine: Environment {
             cpus: 16,
             cpu_features: vec!["aes".to_owned()],
@@ -27,6 +29,8 @@ fn good_facts() -> Facts {
                 let installed = Installed {
                     version: "1.0".to_owned(),
                     path: Path::new("/usr/bin").join(known.name),
+                    unfit: None,
+                    limit: None,
                 };
                 (known.name.to_owned(), installed)
             })
@@ -192,4 +196,25 @@ fn a_cards_ring_and_interrupts_are_judged() {
         ..long
     };
     assert_eq!(judged(gone).status, Status::Missing);
+}
+
+#[test]
+fn a_busy_machine_is_warned_of_with_who_uses_it() {
+    let mut facts = good_facts();
+    facts.load = Load {
+        cpus: 16,
+        used_percent: 180,
+        stolen_percent: 0,
+        programs: vec![BusyProgram {
+            name: "rustc".to_owned(),
+            pid: 4711,
+            percent: 99,
+        }],
+    };
+    let findings = judge(&facts);
+    let finding = findings.iter().find(|its| its.name == "load").unwrap();
+    assert_eq!((finding.status, finding.needed), (Status::Warning, false));
+    let expected = "1.8 of 16 CPUs are in use: rustc 99 % (process 4711)";
+    assert_eq!(finding.found, expected);
+    assert!(finding.advice.contains("stop"), "{}", finding.advice);
 }

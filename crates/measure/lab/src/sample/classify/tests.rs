@@ -3,7 +3,7 @@ use crate::sample::tests::{
     GATEWAYS, channel, fragment, ipv4, is_foreign_on, is_foreign_where, kind_on, sealed, segment,
     udp,
 };
-use campaign::plan::{Form, LinkForm};
+use plan::{Form, LinkForm};
 
 #[test]
 fn tcp_of_the_devices_own_is_known_by_both_addresses_and_the_listeners_port() {
@@ -124,7 +124,15 @@ fn frames_are_described_in_words() {
 fn arp_and_neighbour_discovery_are_control_and_pings_are_not() {
     let mut frame = vec![0; 60];
     frame[12..14].copy_from_slice(&ETHERTYPE_ARP.to_be_bytes());
+    assert_eq!(kind(&frame), Kind::Other);
+    frame[14..22].copy_from_slice(&[0, 1, 8, 0, 6, 4, 0, 1]);
     assert_eq!(kind(&frame), Kind::Control);
+    // It has room for text in frames of the stations' own lengths.
+    for (length, expected) in [(41, Kind::Other), (42, Kind::Control), (128, Kind::Other)] {
+        let mut frame = frame.clone();
+        frame.resize(length, 0);
+        assert_eq!(kind(&frame), expected, "{length}");
+    }
     assert_eq!(kind(&ipv4(1, &[8, 0])), Kind::Other);
 
     let icmpv6 = |next_header, payload: &[u8]| {
@@ -136,6 +144,16 @@ fn arp_and_neighbour_discovery_are_control_and_pings_are_not() {
     };
     assert_eq!(kind(&icmpv6(ICMPV6, &[135, 0])), Kind::Control);
     assert_eq!(kind(&icmpv6(ICMPV6, &[128, 0])), Kind::Other);
+    for (kind_of, bytes, expected) in [
+        (135, 32, Kind::Control),
+        (136, 60, Kind::Other),
+        (134, 200, Kind::Control),
+        (134, 300, Kind::Other),
+    ] {
+        let mut body = vec![0; bytes];
+        body[0] = kind_of;
+        assert_eq!(kind(&icmpv6(ICMPV6, &body)), expected, "{kind_of} {bytes}");
+    }
     // A group report stands behind a hop-by-hop header.
     assert_eq!(
         kind(&icmpv6(HOP_BY_HOP, &[ICMPV6, 0, 5, 2, 0, 0, 1, 0, 143, 0])),

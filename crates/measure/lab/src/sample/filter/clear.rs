@@ -7,6 +7,7 @@
 //!
 //! - Digits, of which the payload of every tool consists. Their phase differs from packet to packet
 //!   of a stream, so 16 bytes that are all digits are the sign: a ciphertext has one in 2^64.
+//!   The last bytes of a packet are looked at in the same way, wherever it ends.
 //! - What headers of test frames have in common. The inner header must be one of IPv4 or IPv6 with
 //!   UDP at one of the offsets, on its own or behind an Ethernet header, and show the marker in its
 //!   addresses or behind it: a ciphertext has that in one of 2^44 at most.
@@ -15,8 +16,8 @@
 
 use super::{Assembler, FOREIGN, UDP};
 use libc::{
-    BPF_ALU, BPF_AND, BPF_B, BPF_IND, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_LEN, BPF_RET,
-    BPF_SUB, BPF_W, BPF_X,
+    BPF_ALU, BPF_AND, BPF_B, BPF_IND, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_LEN, BPF_MISC,
+    BPF_RET, BPF_SUB, BPF_TAX, BPF_W, BPF_X,
 };
 
 /// SPI and sequence number.
@@ -30,6 +31,8 @@ const INNER_ETHERNET_BYTES: [u32; 2] = [0, 14];
 /// initialisation vector, and where full segments of TCP have them behind the longest headers.
 const DIGITS_AT: [u32; 2] = [64, 128];
 const DIGITS_BYTES: u32 = 16;
+/// From the end of a packet on, where digits may stand behind what is sealed.
+const TAIL_BYTES: u32 = 64;
 /// A word of digits: 0x30 to 0x39, and six more characters.
 pub(super) const DIGITS_MASK: u32 = 0xf0f0_f0f0;
 pub(super) const DIGITS: u32 = 0x3030_3030;
@@ -68,6 +71,7 @@ pub(super) fn unless_sealed(marker: &[u8], sealed_at: u32) -> Assembler {
                 .collect();
             program.foreign_where(&words);
         }
+        program.foreign_with_tail(body_at + TAIL_BYTES);
         return program;
     }
     for ethernet in INNER_ETHERNET_BYTES {
@@ -127,6 +131,29 @@ impl Assembler {
         self.skip_unless(BPF_JGE, last.at + 4, &tests);
     }
 
+    /// Ends as foreign where 16 bytes of the last [`TAIL_BYTES`] are all digits, counted from the
+    /// end; goes on where the frame is shorter than `bytes_least` beyond X. Overwrites X.
+    fn foreign_with_tail(&mut self, bytes_least: u32) {
+        let mut tail = Self::default();
+        tail.push(BPF_LD | BPF_W | BPF_LEN, 0);
+        tail.push(BPF_ALU | BPF_SUB | BPF_K, TAIL_BYTES);
+        tail.push(BPF_MISC | BPF_TAX, 0);
+        for at in (0..TAIL_BYTES).step_by(DIGITS_BYTES as usize) {
+            let mut digits = Self::default();
+            digits.push(BPF_RET | BPF_K, FOREIGN);
+            for offset in (0..DIGITS_BYTES).step_by(4).rev() {
+                let mut word = Self::default();
+                word.push(BPF_LD | BPF_W | BPF_IND, at + offset);
+                word.push(BPF_ALU | BPF_AND | BPF_K, DIGITS_MASK);
+                word.skip_unless(BPF_JEQ, DIGITS, &digits);
+                digits = word;
+            }
+            tail.0.extend(digits.0);
+        }
+        self.load_length_less_x();
+        self.skip_unless(BPF_JGE, bytes_least, &tail);
+    }
+
     /// As [`Self::foreign_where`], for a marker in or behind an inner header at this offset.
     fn foreign_with_header(&mut self, at: u32, marker: &[u8]) {
         let mut ipv4 = Self::default();
@@ -173,7 +200,7 @@ mod tests {
     use crate::protocol::SealedPort;
     use crate::sample::Expected;
     use crate::sample::tests::{fragment, ipv4, is_foreign_where, udp};
-    use campaign::plan::{Form, LinkForm};
+    use plan::{Form, LinkForm};
 
     const DIGITS: &[u8] = b"0123456789";
     const ADDRESSES: &[u8] = &[198, 18, 0, 1, 198, 19, 0, 1];
@@ -282,6 +309,31 @@ mod tests {
         assert!(!is_foreign(None, DIGITS, &ipv4(50, &sealed)));
         sealed[8 + 76..8 + 80].fill(b'5');
         assert!(is_foreign(None, DIGITS, &ipv4(50, &sealed)));
+    }
+
+    #[test]
+    fn digits_at_the_end_of_a_packet_are_seen_wherever_it_ends() {
+        let port = SealedPort::esp(4500);
+        for bytes in [80, 100, 333, 1400] {
+            for phase in 0..10 {
+                // With a tag behind them, and without.
+                for behind in [0, 12, 16, 32] {
+                    let mut sealed = null(8, &noise(bytes));
+                    sealed.extend(digits(phase, 31));
+                    sealed.extend(&noise(bytes)[..behind]);
+                    assert!(
+                        is_foreign(None, DIGITS, &ipv4(50, &sealed)),
+                        "{bytes} {behind}"
+                    );
+                    assert!(is_foreign(Some(port), DIGITS, &udp(9, 4500, &sealed)));
+                    assert!(!is_foreign(None, b"", &ipv4(50, &sealed)));
+                    assert!(!is_foreign(None, ADDRESSES, &ipv4(50, &sealed)));
+                }
+            }
+        }
+        let mut few = null(8, &noise(300));
+        few.extend(digits(0, 15));
+        assert!(!is_foreign(None, DIGITS, &ipv4(50, &few)));
     }
 
     #[test]

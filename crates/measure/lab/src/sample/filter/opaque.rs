@@ -108,7 +108,7 @@ mod tests {
     use crate::sample::Expected;
     use crate::sample::classify::{Classifier, Kind};
     use crate::sample::tests::is_foreign_where;
-    use campaign::plan::LinkForm;
+    use plan::LinkForm;
     use proptest::prelude::*;
 
     const OPAQUE: [SealedPort; 1] = [SealedPort {
@@ -211,7 +211,7 @@ mod tests {
             assert_eq!(kind(&markers, &frame), Kind::Sealed { id: None });
         }
         let mut arp = frame(&[1; 46]);
-        arp[12..14].copy_from_slice(&[8, 6]);
+        arp[12..22].copy_from_slice(&[8, 6, 0, 1, 8, 0, 6, 4, 0, 1]);
         assert_eq!(kind(&markers, &arp), Kind::Control);
         assert!(!is_foreign(&markers, &arp));
     }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::sample::tests::{fragment, ipv4, is_foreign_on, passes, udp};
-use campaign::plan::{Form, LinkForm};
+use plan::{Form, LinkForm};
 
 const PORTS: [u16; 2] = [4500, 4501];
 const ESP_PACKET: &[u8] = &[0, 0, 1, 2, 0, 0, 0, 1, 9, 9, 9, 9];
@@ -86,7 +86,27 @@ fn arp_and_neighbour_discovery_are_expected_and_other_protocols_are_not() {
         frame[12..14].copy_from_slice(&ethertype.to_be_bytes());
         frame
     };
-    assert!(!is_foreign(&frame(0x0806, 42)));
+    // Nothing is hidden behind it, nor is something else sent as one.
+    let arp = |length: usize| {
+        let mut frame = frame(0x0806, length);
+        frame[14..22].copy_from_slice(&[0, 1, 8, 0, 6, 4, 0, 2]);
+        frame
+    };
+    for (length, foreign) in [
+        (42, false),
+        (60, false),
+        (64, false),
+        (65, true),
+        (1514, true),
+    ] {
+        assert_eq!(is_foreign(&arp(length)), foreign, "{length}");
+    }
+    assert!(is_foreign(&arp(60)[..41]));
+    for (at, byte) in [(15, 6), (17, 1), (18, 16), (19, 16)] {
+        let mut other = arp(42);
+        other[at] = byte;
+        assert!(is_foreign(&other), "{at}");
+    }
     assert!(is_foreign(&frame(0x88cc, 60)));
     let probe = |magic: &[u8], length| {
         let mut frame = frame(0x88b5, length);
@@ -103,6 +123,13 @@ fn arp_and_neighbour_discovery_are_expected_and_other_protocols_are_not() {
     assert!(!is_foreign(&icmpv6(133)) && !is_foreign(&icmpv6(137)));
     assert!(is_foreign(&icmpv6(128)) && is_foreign(&icmpv6(138)));
     assert!(is_foreign(&icmpv6(133)[..54]));
+    let long = |kind: u8, length: usize| {
+        let mut frame = icmpv6(kind);
+        frame.resize(length, 0);
+        is_foreign(&frame)
+    };
+    assert!(!long(135, 86) && !long(137, 102) && long(136, 103));
+    assert!(!long(134, 310) && long(134, 311));
 }
 
 #[test]
@@ -155,4 +182,23 @@ fn probes_pass_in_both_forms_and_other_frames_do_not() {
     let mut tcp = over_udp;
     tcp[23] = 6;
     assert!(!passes(&tcp));
+}
+
+#[test]
+fn the_filter_of_neighbour_discovery_passes_it_at_any_length_and_nothing_else() {
+    let filter = discovery();
+    let icmpv6 = |kind: u8, length: usize| {
+        let mut frame = vec![0; length];
+        frame[12..14].copy_from_slice(&[0x86, 0xdd]);
+        (frame[20], frame[54]) = (58, kind);
+        frame
+    };
+    for kind in 133..=137 {
+        assert!(passes(&filter, &icmpv6(kind, 86)) && passes(&filter, &icmpv6(kind, 1514)));
+    }
+    assert!(!passes(&filter, &icmpv6(128, 86)) && !passes(&filter, &icmpv6(138, 86)));
+    assert!(!passes(&filter, &icmpv6(135, 86)[..54]));
+    let mut tcp = icmpv6(135, 86);
+    tcp[20] = 6;
+    assert!(!passes(&filter, &tcp));
 }

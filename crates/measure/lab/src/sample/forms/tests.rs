@@ -1,7 +1,7 @@
 use crate::protocol::SealedPort;
 use crate::sample::classify::Kind::{self, Control, Other};
 use crate::sample::tests::{ipv4, is_foreign_on, kind_on, udp};
-use campaign::plan::{Form, LinkForm};
+use plan::{Form, LinkForm};
 use proptest::prelude::*;
 
 const fn port(port: u16, form: Form, control: bool) -> SealedPort {

@@ -6,8 +6,8 @@ use crate::chart::scale::Log;
 use crate::chart::{Area, Spot, Svg, plot, with_interval};
 use crate::format::{Scale, time_ns};
 use crate::order::sorted;
-use campaign::plan::LatencyPath;
 use maud::Markup;
+use plan::LatencyPath;
 use stats::{CellResult, Distribution, LoadLatency};
 
 const HEIGHT: f64 = 390.0;

@@ -1,6 +1,6 @@
 //! The fatigue trial: time without a failure and operations of each device, and the batch.
 
-use super::without_figure;
+use super::{not_offered, without_figure};
 use crate::format::{Scale, counted, percent};
 use crate::layout::Run;
 use crate::layout::device::{DeviceKind, fatigue as figures};
@@ -12,8 +12,8 @@ use stats::{FatigueBatch, FatigueClass, FatigueDevice, FatigueResult, Survival};
 use std::time::Duration;
 use units::human::duration_ns;
 
-/// Steps of a survival curve that are printed; the chart has all.
-const STEPS_PRINTED: usize = 12;
+/// Steps of a survival curve that are printed; of more, some evenly, and the table says how many.
+const STEPS_PRINTED: usize = 40;
 
 /// Rows of a batch that the end of a run prints; of more, those that failed.
 const BATCH_PRINTED: usize = 12;
@@ -34,6 +34,7 @@ pub(crate) fn fatigue(run: &Run<'_>, short: bool) -> Vec<Table> {
         tables.extend(survival(run));
     }
     tables.extend(reasons(run));
+    tables.extend(not_offered(run, DeviceKind::Fatigue));
     tables
 }
 
@@ -201,7 +202,8 @@ fn published<'r>(run: &'r Run<'_>, batch: &FatigueBatch) -> Vec<Shares<'r>> {
 /// failed.
 fn survival(run: &Run<'_>) -> Option<Table> {
     let note = "Kaplan-Meier estimate of the share that works for longer, with Greenwood's 95 % interval; first failure: each \
-                device of each repeat once; each start: restarts as well";
+                device of each repeat once; each start: restarts as well; n of m times: of the times of failures, n \
+                evenly, and what failed between them is not in a row";
     let mut table = Table::new("Survival", note)
         .labels(["Device", "Of", "After"])
         .figures(["At risk", "Failed", "Survives", "95 % interval"]);
@@ -212,8 +214,10 @@ fn survival(run: &Run<'_>) -> Option<Table> {
             (each_start(found), found.lives.as_ref()),
         ];
         for (of, curve) in &curves {
-            let curve = *curve;
-            for step in curve.map_or_else(Vec::new, printed) {
+            let steps = curve.map_or_else(Vec::new, printed);
+            let all = curve.map_or(0, |curve| curve.steps.len() + curve.steps_left_out as usize);
+            let of = part_of(of, steps.len(), all);
+            for step in steps {
                 let interval = step.low.zip(step.high).map(|(low, high)| {
                     format!("{} to {}", percent(100.0 * low), percent(100.0 * high))
                 });
@@ -230,6 +234,15 @@ fn survival(run: &Run<'_>) -> Option<Table> {
         }
     }
     table.with_rows()
+}
+
+/// `first failure`, `first failure, 34 of 100 times`.
+fn part_of(of: &str, printed: usize, all: usize) -> String {
+    if printed < all {
+        format!("{of}, {printed} of {all} times")
+    } else {
+        of.to_owned()
+    }
 }
 
 /// `each start`, `each start, first 1000 of 123456`.
@@ -274,4 +287,48 @@ fn reasons(run: &Run<'_>) -> Option<Table> {
         }
     }
     table.with_rows()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stats::SurvivalStep;
+
+    fn curve(steps: u32) -> Survival {
+        let step = |failed: u32| SurvivalStep {
+            at_ns: u64::from(failed),
+            at_risk: steps - failed,
+            failed: 1,
+            survives: 0.5,
+            low: None,
+            high: None,
+        };
+        Survival {
+            lives: steps,
+            failures: steps,
+            total_ns: 1,
+            longest_ns: 1,
+            steps: (0..steps).map(step).collect(),
+            steps_left_out: 0,
+            median_ns: None,
+            mean_between_failures_ns: None,
+            mean_between_failures_low_ns: 1.0,
+        }
+    }
+
+    /// Before, 9 of 17 without a word.
+    #[test]
+    fn every_failure_is_printed_or_the_number_left_out_is_said() {
+        assert_eq!(printed(&curve(17)).len(), 17);
+        assert_eq!(part_of("each start", 17, 17), "each start");
+        for all in [41, 100, 400] {
+            let some = printed(&curve(all));
+            assert!((20..=STEPS_PRINTED).contains(&some.len()), "{all}");
+            assert_eq!(some.last().map(|step| step.at_ns), Some(u64::from(all) - 1));
+        }
+        assert_eq!(
+            part_of("first failure", 34, 100),
+            "first failure, 34 of 100 times"
+        );
+    }
 }

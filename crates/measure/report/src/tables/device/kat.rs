@@ -1,6 +1,6 @@
 //! The functional trial: a table as people make it by hand, and what did not pass.
 
-use super::{not_offered_cell, without_figure};
+use super::{not_offered, not_offered_cell, without_figure};
 use crate::format::counted;
 use crate::layout::Run;
 use crate::layout::device::DeviceKind;
@@ -19,13 +19,14 @@ struct Column<'r> {
     found: Vec<&'r KatAlgorithm>,
 }
 
-/// For each group a table of algorithms by devices, then what did not pass.
+/// For each group a table of algorithms by devices and what did not pass, then what is not offered.
 pub(crate) fn kat(run: &Run<'_>) -> Vec<Table> {
     let mut tables = Vec::new();
     for columns in groups(run) {
         tables.push(matrix(&columns));
         tables.extend(failures(&columns));
     }
+    tables.extend(not_offered(run, DeviceKind::Kat));
     tables
 }
 

@@ -246,7 +246,8 @@ pub(crate) fn cells_outside_series(run: &Run<'_>) -> Option<Table> {
 
 fn some_cells(run: &Run<'_>, wanted: impl Fn(&CellResult) -> bool) -> Option<Table> {
     let note = "CPU: time of the worker processes for one operation, and in brackets by that of our own engines, where \
-                the device is declared to spare the CPU; latency of an operation; checked: results checked against the CPU, selected at random, and wrong ones; in brackets \
+                the device is declared to spare the CPU; latency of an operation; checked: results checked against the CPU, selected at random, and wrong ones; of verdicts, + invalid inputs that were refused, \
+                and accepted ones; in brackets \
                 the probability to find 1 wrong in 1000, where it is below 99 %";
     let mut table = Table::new("Speed: every measurement", note)
         .labels(["Operation", "Input", "At once", "Device"])
@@ -301,19 +302,37 @@ fn cost(cell: &CellResult, found: &DeviceSpeedResult) -> [Cell; 7] {
         Cell::plain(time_ns(found.latency_p50_ns.mean)),
         Cell::plain(time_ns(found.latency_p99_ns.mean)),
         Cell::faults(found.failed),
-        match found.wrong {
-            0 => Cell::plain(match found.found_one_in_1000 {
-                Some(power) if power < FOUND_MIN => {
-                    format!("{} ({})", found.checked, percent(100.0 * power))
-                }
-                _ => found.checked.to_string(),
-            }),
-            wrong => Cell::word(format!("{}, {wrong} wrong", found.checked)),
-        },
+        checked(found),
         match found.proof {
             None => Cell::missing(),
             Some(proof @ (Proof::Counted | Proof::CpuFell)) => Cell::term(proof.name()),
             Some(proof) => Cell::word(proof.name()),
         },
     ]
+}
+
+/// `4603`, `4603 + 4700 invalid`, with wrong and accepted ones, or the probability to find any.
+fn checked(found: &DeviceSpeedResult) -> Cell {
+    let accepted = found.invalid_accepted.unwrap_or(0);
+    let wrong = found.wrong - accepted;
+    let mut text = found.checked.to_string();
+    if let Some(offered) = found.invalid_offered {
+        text.push_str(&format!(" + {offered} invalid"));
+    }
+    if wrong > 0 {
+        text.push_str(&format!(", {wrong} wrong"));
+    }
+    if accepted > 0 {
+        text.push_str(&format!(", {accepted} accepted"));
+    }
+    if found.wrong > 0 {
+        return Cell::word(text);
+    }
+    match found.found_one_in_1000 {
+        Some(power) if power < FOUND_MIN => {
+            text.push_str(&format!(" ({})", percent(100.0 * power)))
+        }
+        _ => {}
+    }
+    Cell::plain(text)
 }

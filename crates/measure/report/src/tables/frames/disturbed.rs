@@ -18,7 +18,7 @@ use crate::layout::disturbed::title;
 use crate::layout::frames::{Device, FrameKind, FrameSet};
 use crate::table::{Cell, Table};
 use crate::tables::percentiles::{self, TITLES};
-use campaign::plan::{Event, Procedure};
+use plan::{Event, Procedure};
 use stats::{CellResult, DisturbanceResult, DisturbedLoad, Estimate, EventResult, EventTimes};
 
 /// The tables of a set, the one to read first in front, as many for each set of one kind; none for
@@ -31,7 +31,12 @@ pub(crate) fn disturbed(run: &Run<'_>, set: &FrameSet<'_>) -> Vec<Table> {
             rekey::loads(run, set),
         ],
         FrameKind::Desync => vec![desync::desyncs(run, set)],
-        FrameKind::Failover => vec![events::failover(run, set)],
+        FrameKind::Failover => match &set.test.procedure {
+            Procedure::Disturbed(test) if test.event.opens_bypass() => {
+                vec![events::bypass(run, set)]
+            }
+            _ => vec![events::failover(run, set)],
+        },
         FrameKind::Reset => vec![reset::resets(run, set)],
         FrameKind::Setup => vec![events::setup(run, set)],
         FrameKind::Hostile => vec![hostile::forwarded(run, set), hostile::shares(run, set)],

@@ -7,7 +7,7 @@ use crate::layout::frames::FrameSet;
 use crate::order::sorted;
 use crate::table::{Cell, Table};
 use crate::tables::percentiles::{self, BY_REPEAT, TITLES};
-use campaign::plan::LatencyPath;
+use plan::LatencyPath;
 use stats::{BackToBackResult, CellResult, LoadLatency, RecoveryResult, RoundTrip};
 
 /// The latencies of a cell over a path.

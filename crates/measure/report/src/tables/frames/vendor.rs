@@ -42,13 +42,13 @@ pub(crate) fn vendor(run: &Run<'_>, set: &FrameSet<'_>, quantity: Quantity) -> T
     let what = format!("Throughput by frame size in {}", quantity.unit());
     let means = means(run, set, quantity);
     let note = format!(
-        "{}; {goal}; relevant lower bound, mean ± largest distance from it; limited by: T the \
-         tester, L the link, M the machine, ? inconclusive, else the device; *: irregular result (RFC 9971), a bound is missing \
-         or too far from the other; none: no lower bound, irregular{}",
+        "{}; {goal}; relevant lower bound, mean ± largest distance from it; a figure without a mark is limited by the \
+         device; irregular: RFC 9971; none: no lower bound, irregular{}",
         set.common,
         left_out(&means)
     );
     let mut table = Table::new(caption(set, &what), note).label("Device");
+    table.has_marks = true;
     for point in &set.points {
         table = table.figure(point.short_name());
     }
@@ -160,7 +160,10 @@ fn figure(cell: &CellResult, quantity: Quantity) -> Cell {
         _ => format!(" ± {distance:.decimals$}"),
     };
     let mark = limit_mark(cell);
-    Cell::plain(format!("{mean:.decimals$}{spread}{mark}{irregular}"))
+    let partly = crate::tables::count_mark(cell);
+    Cell::plain(format!(
+        "{mean:.decimals$}{spread}{partly}{mark}{irregular}"
+    ))
 }
 
 fn number(value: f64) -> String {

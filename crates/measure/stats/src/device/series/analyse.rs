@@ -9,9 +9,9 @@ use crate::device::curve::{self, Crossover, Figure};
 use crate::device::{DeviceTestInfo, TOGETHER_MIN_RATIO, words};
 use crate::scaling::{Shape, ShapePoint, is_above, p_values};
 use crate::significance::{Level, Questions, Ratio, p_differ};
-use campaign::plan::{Adapter, Cell, Device, DeviceKind};
 use journal::Journal;
 use journal::record::Proof;
+use plan::{Adapter, Cell, Device, DeviceKind};
 
 /// Everything that the cells of a series have in common.
 #[derive(PartialEq)]
@@ -133,7 +133,12 @@ impl<'a> Draft<'a> {
             let Adapter::Device(devices) = &plan[*place].dut.adapter else {
                 return None;
             };
-            Some((DeviceCurve::of(cells, &own), devices.members.as_slice()))
+            let is_model = |device: &Device| matches!(device.kind, DeviceKind::Model(_));
+            let curve = DeviceCurve {
+                is_model: devices.members.iter().any(is_model),
+                ..DeviceCurve::of(cells, &own)
+            };
+            Some((curve, devices.members.as_slice()))
         });
         Self {
             key,
@@ -257,6 +262,7 @@ impl DeviceCurve {
                 u32::try_from(info.members.len()).unwrap_or(u32::MAX)
             }),
             is_cpu: info.is_some_and(|info| info.is_cpu),
+            is_model: false,
             points,
             peak_n: None,
             peak: None,

@@ -3,7 +3,7 @@
 use super::{DisturbedLoad, EventPlace, EventTimes, Trial, not_recovered, over_events};
 use crate::estimate::Estimate;
 use crate::frames::rates::Lengths;
-use campaign::plan::Desync;
+use plan::Desync;
 use schemars::JsonSchema;
 use serde::Serialize;
 

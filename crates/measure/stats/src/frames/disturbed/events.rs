@@ -4,8 +4,8 @@ use super::{DisturbedLoad, Trial, over_events};
 use crate::bulk::per_second;
 use crate::estimate::{Estimate, Sample};
 use crate::frames::rates::Lengths;
-use campaign::plan::Failure;
 use journal::record::DutEvent;
+use plan::Failure;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -39,7 +39,7 @@ pub struct EventPlace {
 /// A part of the path that fails and comes back.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FailoverResult {
-    /// What fails: `crash` or `link`.
+    /// What fails: `crash`, `link`, or `bypass`, a crash with another route past the encryptor.
     pub failure: String,
     /// Failures, over all repeats.
     pub failures: u32,
@@ -59,6 +59,10 @@ pub struct FailoverResult {
     pub lost_frames: Option<Estimate>,
     /// Failures after which frames were still being lost at the next failure, or the end.
     pub not_recovered: Vec<EventPlace>,
+    /// Frames of the stations between the gateways in clear, over all failures: 0 of an encryptor
+    /// that fails closed. Only with `bypass`; `null` where no filter saw every frame.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clear_frames: Option<u64>,
     /// The load of the whole trials.
     pub disturbed: DisturbedLoad,
 }
@@ -221,7 +225,7 @@ fn not_recovered(breaches: &[Breach<'_>], name: &str) -> Vec<EventPlace> {
 impl FailoverResult {
     pub(super) fn of(failure: Failure, lengths: &Lengths, trials: &[Trial<'_>]) -> Option<Self> {
         let (broke, mended) = match failure {
-            Failure::Crash => ("crash", "restart"),
+            Failure::Crash | Failure::Bypass => ("crash", "restart"),
             Failure::Link => ("link-down", "link-up"),
         };
         let all = breaches(trials, broke, mended);
@@ -235,9 +239,34 @@ impl FailoverResult {
             ready_ns: over_events(mendings(&all), |event| Some(event.took_ns as f64)),
             lost_frames: over_breaches(&all, |one| Some(one.lost())),
             not_recovered: not_recovered(&all, broke),
+            clear_frames: (failure == Failure::Bypass)
+                .then(|| clear_frames(trials))
+                .flatten(),
             disturbed: DisturbedLoad::of(lengths, trials)?,
         })
     }
+
+    /// Whether no frame was in clear when the encryptor was dead, with another way open; `None`
+    /// where this was not tested.
+    #[must_use]
+    pub fn fails_closed(&self) -> Option<bool> {
+        (self.failures > 0).then_some(())?;
+        self.clear_frames.map(|frames| frames == 0)
+    }
+}
+
+/// Frames of the stations in clear; `None` where a trial was not watched. Frames without the
+/// stations' marker, of another program, are not among them.
+fn clear_frames(trials: &[Trial<'_>]) -> Option<u64> {
+    let of_trial = |trial: &Trial<'_>| {
+        let watch = trial.trial.readings.as_ref()?.watch.as_ref()?;
+        Some(if watch.marker_frames > 0 {
+            watch.foreign_frames
+        } else {
+            0
+        })
+    };
+    trials.iter().map(of_trial).sum()
 }
 
 impl SetupResult {

@@ -4,8 +4,8 @@ use super::{DisturbedLoad, EventPlace, EventTimes, Trial, not_recovered, over_ev
 use crate::bulk::per_second;
 use crate::estimate::Estimate;
 use crate::frames::rates::Lengths;
-use campaign::plan::Reset;
 use journal::record::DutEvent;
+use plan::Reset;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -34,7 +34,7 @@ struct Station {
 
 impl Station {
     fn new(log: &str) -> Self {
-        let folder = TempDir::new().unwrap();
+        let folder = testing::folder().unwrap();
         fs::write(folder.path().join("log"), log).unwrap();
         Self { folder }
     }
@@ -172,4 +172,22 @@ fn errors_say_what_is_wrong() {
     );
     let lanes = Keys::open(&Peer { lanes: 2, ..gone }, KeyUse::Seal);
     assert!(matches!(lanes, Err(TrafficError::Lanes { .. })));
+}
+
+/// A device that authenticates itself anew ends all SAs before it has others.
+#[test]
+fn a_sender_waits_for_the_next_sa_where_there_is_none() {
+    let ended = GW2.find("INSTALLED => DESTROYING").unwrap();
+    let ended = GW2[..ended].rfind('\n').unwrap() + 1;
+    let station = Station::new(&GW2[ended..]);
+    let (source, target) = ends(1);
+    let keys = station.open(Suite::Aes256Gcm).unwrap();
+    let none = keys.outbound(source, target);
+    assert!(matches!(none, Err(TrafficError::NoSa { .. })));
+    let found = thread::scope(|scope| {
+        let waiting = scope.spawn(|| keys.first_outbound(source, target));
+        station.add(before_renewal()[1]);
+        waiting.join().unwrap()
+    });
+    assert_eq!(found.unwrap().spi(), 0x9740_f3b7);
 }

@@ -1,5 +1,6 @@
 use super::*;
 use engine::CpuChoice;
+use std::fs;
 use wire::Suite;
 
 fn aead() -> Box<dyn Aead> {
@@ -40,7 +41,7 @@ fn transport_data_is_padded_with_zeroes_and_counts_up() {
 
 #[test]
 fn keys_are_read_as_wg_writes_them() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let file = folder.path().join("station.conf");
     let key = |byte: u8| BASE64_STANDARD.encode([byte; 32]);
     let text = format!(
@@ -65,7 +66,7 @@ fn keys_are_read_as_wg_writes_them() {
 
 #[test]
 fn a_device_that_does_not_answer_and_a_missing_file_are_named() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testing::folder().unwrap();
     let file = folder.path().join("none");
     // It takes the messages, and says nothing.
     let silent = UdpSocket::bind("127.0.0.2:0").unwrap();

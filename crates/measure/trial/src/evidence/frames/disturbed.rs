@@ -3,8 +3,8 @@
 use super::{FrameObserved, Objection, load};
 use crate::evidence::failure::count;
 use crate::evidence::{check, then_repeat, then_repeat_or};
-use campaign::plan::{Event, Procedure};
 use journal::record::{Check, Disturbance, Explanation, FrameTrial, ResetFound};
+use plan::{Event, Procedure};
 use units::human::duration_ns;
 
 /// A recovered DUT loses at most one of this many frames at half the load: a tunnel of a hundred
@@ -259,4 +259,28 @@ fn hostile_sent(observed: &FrameObserved<'_>, planned: usize) -> Option<Check> {
         )
     });
     check("hostile-packets-sent", failure, detail)
+}
+
+/// Whether the procedure took the link down in a trial.
+pub(super) fn link_was_cut(observed: &FrameObserved<'_>, number: usize) -> bool {
+    let found = observed.result.disturbances().iter();
+    let mut found = found.filter(|it| it.trial + 1 == number);
+    found.any(|it| it.events.iter().any(|event| event.name == "link-down"))
+}
+
+/// Whether the procedure acted on the device, its links or its keys in a trial.
+pub(super) fn was_acted_on(observed: &FrameObserved<'_>, number: usize) -> bool {
+    let mut found = observed.result.disturbances().iter();
+    found.any(|it| it.trial + 1 == number && !it.events.is_empty())
+}
+
+/// Whether the procedure opened a way past the device in a trial: frames in clear are then the
+/// figure, and no fault of the trial.
+pub(super) fn was_exposed(observed: &FrameObserved<'_>, number: usize) -> bool {
+    let event = match &observed.test.procedure {
+        Procedure::Disturbed(test) => &test.event,
+        _ => return false,
+    };
+    let mut found = observed.result.disturbances().iter();
+    event.opens_bypass() && found.any(|it| it.trial + 1 == number)
 }

@@ -2,15 +2,16 @@
 //! filter on it saw, what the device counted, and queues that were full. A check that fails names
 //! the trials.
 
+use super::disturbed::{link_was_cut, was_exposed};
 use super::{CONTROL_FRAMES, FrameObserved, FramesSeen, figures, load};
 use crate::evidence::bounds::gateway_bytes;
-use crate::evidence::failure::{count, size};
+use crate::evidence::failure::{count, nothing_seen, size};
 use crate::evidence::gateway::IN_FLIGHT_PACKETS;
 use crate::evidence::{ETHERNET_AND_FCS_BYTES, check, then_repeat, then_repeat_or};
-use campaign::plan::{Adapter, Direction, LinkForm, PortKind, Role};
 use journal::record::{
     Check, CipherWatch, Cpu, Explanation, FrameTrial, LinkTraffic, MachineTime, TrialReadings,
 };
+use plan::{Adapter, Direction, LinkForm, PortKind, Role};
 use units::human;
 
 /// Ethernet header. Virtual links do not count the FCS.
@@ -79,14 +80,12 @@ pub(super) fn coverage(
     covered: &[Read<'_>],
 ) -> (Option<Explanation>, String) {
     let trials = &observed.result.trials;
-    let frames =
-        |of: &mut dyn Iterator<Item = &FrameTrial>| of.map(|trial| trial.sent).sum::<u64>();
+    let sent = trials.iter().map(|trial| trial.sent).sum();
     let words = format!(
-        "{} of {} trials, {} of {} frames",
+        "{} of {} trials, {} of {sent} frames",
         covered.len(),
         trials.len(),
-        frames(&mut covered.iter().map(|(_, trial, _)| *trial)),
-        frames(&mut trials.iter())
+        covered.iter().map(|(_, trial, _)| trial.sent).sum::<u64>()
     );
     let missing = trials.len() - covered.len();
     let failure = (missing > 0).then(|| {
@@ -99,6 +98,7 @@ pub(super) fn coverage(
             then_repeat("look for what takes it down, and stop it"),
         )
     });
+    let failure = failure.or_else(|| nothing_seen(sent, "frame was sent"));
     (failure, words)
 }
 
@@ -142,7 +142,9 @@ fn cipher_link_amount(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Op
         sum.bytes,
         failed(&failures)
     );
-    check("cipher-link-amount", first.or(uncovered), detail)
+    let empty = || nothing_seen(sum.packets, "packet crossed the cipher link");
+    let failure = first.or(uncovered).or_else(empty);
+    check("cipher-link-amount", failure, detail)
 }
 
 /// Explains an amount on the cipher link that is not that of the frames.
@@ -239,7 +241,7 @@ pub(super) fn sent_most(trial: &FrameTrial) -> (u64, u64) {
 }
 
 /// Hostile packets that were sent in a trial.
-fn hostile_sent(observed: &FrameObserved<'_>, number: usize) -> u64 {
+pub(super) fn hostile_sent(observed: &FrameObserved<'_>, number: usize) -> u64 {
     let hostile = observed.result.disturbances().iter();
     let hostile = hostile.filter(|it| it.trial + 1 == number);
     hostile.filter_map(|it| it.attack).map(|it| it.sent).sum()
@@ -261,7 +263,7 @@ fn added_most(observed: &FrameObserved<'_>, adapter: &Adapter) -> u64 {
 }
 
 /// The longest packet of the mix on the cipher link.
-fn longest_packet(observed: &FrameObserved<'_>, adapter: &Adapter) -> u64 {
+pub(super) fn longest_packet(observed: &FrameObserved<'_>, adapter: &Adapter) -> u64 {
     let profile = adapter.profile();
     let lengths = packets(observed).map(|bytes| profile.cipher_packet_bytes(bytes));
     lengths.max().unwrap_or(0) as u64
@@ -294,8 +296,10 @@ fn trials_watched(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option
                 name(read)
             ));
         }
+        let leaked = watch.marker_frames > 0 && was_exposed(observed, read.0);
         if let Some(form) = form
             && foreign > 0
+            && !leaked
         {
             let example = watch.examples.first().map_or("", String::as_str);
             first.get_or_insert_with(|| foreign_seen(read, form, watch));
@@ -338,7 +342,10 @@ fn trials_watched(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option
         "by the kernel filter on every frame of the cipher link: {words}; {verdict}{}",
         failed(&failures)
     );
-    check("trials-watched", first.or(uncovered), detail)
+    let links = covered.iter().filter_map(|(_, _, it)| it.cipher);
+    let crossed = links.map(|it| it.packets).sum();
+    let empty = || nothing_seen(crossed, "packet crossed the cipher link");
+    check("trials-watched", first.or(uncovered).or_else(empty), detail)
 }
 
 /// What frames of that form are.
@@ -378,13 +385,6 @@ fn foreign_seen(read: Read<'_>, form: LinkForm, watch: &CipherWatch) -> Explanat
         cause,
         then_repeat(advice),
     )
-}
-
-/// Whether the procedure took the link down in a trial.
-fn link_was_cut(observed: &FrameObserved<'_>, number: usize) -> bool {
-    let found = observed.result.disturbances().iter();
-    let mut found = found.filter(|it| it.trial + 1 == number);
-    found.any(|it| it.events.iter().any(|event| event.name == "link-down"))
 }
 
 /// In every trial our encryptor's own counters say that it sealed and opened what was received, and
@@ -454,6 +454,8 @@ fn trials_sealed(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<
         }
     }
     let (_, words) = coverage(observed, &covered);
+    let work = covered.iter().filter_map(|(_, _, readings)| readings.dut);
+    let counted = work.map(|work| work.bytes_least()).max().unwrap_or(0);
     let detail = format!("by the device's own counters: {words}{}", failed(&failures));
     let failure = first.map(|difference| {
         Explanation::new(
@@ -465,6 +467,7 @@ fn trials_sealed(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<
             ),
         )
     });
+    let failure = failure.or_else(|| nothing_seen(counted, "packet passed the device"));
     check("trials-sealed", failure, detail)
 }
 

@@ -1,8 +1,8 @@
 //! Checks of the links and the DUT during the frame trial whose evidence is read.
 
 use super::{CONTROL_FRAMES, COUNTED_ONE_IN, FrameObserved, FramesSeen};
-use crate::evidence::failure::{count, size};
-use crate::evidence::gateway::{Gateway, counted_wrong, not_counted};
+use crate::evidence::failure::{count, nothing_seen, size};
+use crate::evidence::gateway::{Gateway, counted_wrong, counters_rose, not_counted};
 use crate::evidence::places::{Ends, FrameEnds};
 use crate::evidence::{
     ETHERNET_AND_FCS_BYTES, check, dut_as_asked, impaired, machine, nat, places, settings,
@@ -29,6 +29,7 @@ pub(super) fn checks(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Vec
     checks.push(sealed_by_station(observed, seen));
     checks.push(places::links_lossless(path, &observed.lost_at()));
     checks.push(dut_counters(observed, seen));
+    checks.push(counters_rose(path));
     checks.push(dut_as_asked(
         path.cell,
         path.dut_facts,
@@ -51,11 +52,21 @@ fn sealed_by_station(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Opt
     };
     let frames = if opens { trial.received } else { trial.sent };
     let (failure, detail) = match engine {
+        // What it sealed is opened by the device, which shows in what arrives.
         Some(engine) => (
-            None,
+            nothing_seen(
+                trial.received,
+                &match opens {
+                    true => format!("frame of {} sent was opened by the station", trial.sent),
+                    false => {
+                        format!("frame of {frames} that the station sealed came out of the device")
+                    }
+                },
+            ),
             format!(
-                "the station {verb} {frames} frames with the keys that it has agreed on with the device, by {engine}; \
-                 whatever else came counts among those that could not be opened, or were no test frames"
+                "the station {verb} {frames} frames with the keys that it has agreed on with the device, by {engine}, and \
+                 {} arrived; whatever else came counts among those that could not be opened, or were no test frames",
+                trial.received
             ),
         ),
         None => (
@@ -168,6 +179,7 @@ fn interfaces_agree(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Opti
             then_repeat("stop other programs that use the lab's links"),
         )
     });
+    let failure = failure.or_else(|| nothing_seen(trial.sent, "frame was sent"));
     check("interfaces-agree", failure, detail)
 }
 
@@ -245,7 +257,10 @@ fn dut_counters(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<C
     if said.is_empty() {
         differences.push("no gateway of the path shows counters".to_owned());
     }
-    check("dut-counters", counted_wrong(&differences), said.join("; "))
+    let failure = counted_wrong(&differences);
+    let failure = failure
+        .or_else(|| nothing_seen(ip_bytes, "packet was received that it could have counted"));
+    check("dut-counters", failure, said.join("; "))
 }
 
 impl FrameObserved<'_> {

@@ -4,15 +4,16 @@
 use super::*;
 use crate::evidence::CipherSeen;
 use crate::evidence::tests::fixture::{failing, reported_facts, tunnels};
-use campaign::plan::{
+use crate::links::interfaces_between;
+use journal::record::{
+    CipherLink, CipherWatch, Cpu, DutWork, EndTraffic, InterfaceCounters, LinkTraffic,
+    OpenedPackets, PathSettings, SealedContents, TrialReadings,
+};
+use lab::{FrameEnd, Links, NodeId, StationPeer};
+use plan::{
     Adapter, Cell, Direction, Dut, Encryptor, IpVersion, Load, Measurement, Ports, Procedure,
     Traffic,
 };
-use journal::record::{
-    CipherLink, CipherWatch, Cpu, DutWork, InterfaceCounters, LinkTraffic, OpenedPackets,
-    PathSettings, TrialReadings,
-};
-use lab::{FrameEnd, Links, NodeId, StationPeer};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use wire::Suite;
@@ -61,6 +62,37 @@ fn end(node: NodeId, interface: &str, stands_in: bool) -> FrameEnd {
             tunnels: 1,
         }),
     }
+}
+
+/// Packets at the interfaces of the path when all frames came through.
+fn on_links(path: &FramePath, duplex: bool) -> BTreeMap<String, EndTraffic> {
+    let back = if duplex { FRAMES } else { 0 };
+    let names = interfaces_between(path).into_iter().enumerate();
+    let counted = names.map(|(place, name)| {
+        let [received, sent] = match place % 2 {
+            0 => [back, FRAMES],
+            _ => [FRAMES, back],
+        };
+        (name, EndTraffic { received, sent })
+    });
+    counted.collect()
+}
+
+/// Sealed packets by the counters of the gateways that are in the path.
+fn sealed_both_ways(path: &FramePath, duplex: bool) -> BTreeMap<String, u64> {
+    let back = if duplex { FRAMES } else { 0 };
+    let mut counted = BTreeMap::new();
+    let mut count = |gateway: &str, sent: u64, received: u64| {
+        counted.insert(format!("{gateway}/cipher_tx_packets"), sent);
+        counted.insert(format!("{gateway}/cipher_rx_packets"), received);
+    };
+    if path.source.node == NodeId::A {
+        count("gw1", FRAMES, back);
+    }
+    if path.sink.node == NodeId::B {
+        count("gw2", back, FRAMES);
+    }
+    counted
 }
 
 impl Fixture {
@@ -140,6 +172,11 @@ impl Fixture {
                 ..CipherWatch::default()
             }),
             dut: adapter.encryptor().map(|_| work),
+            dut_packets: match adapter.encryptor() {
+                Some(_) => sealed_both_ways(&path, duplex),
+                None => BTreeMap::new(),
+            },
+            links: on_links(&path, duplex),
             ..TrialReadings::default()
         };
         let trial = FrameTrial {
@@ -155,7 +192,7 @@ impl Fixture {
                     name: "dut".to_owned(),
                     adapter,
                 },
-                stations: Some(campaign::plan::Stations {
+                stations: Some(plan::Stations {
                     mtu: 1500,
                     cores: 1,
                     offloads: false,
@@ -212,6 +249,12 @@ impl Fixture {
             opened: 24,
             between_stations: 24,
             ..OpenedPackets::default()
+        });
+        self.link.contents = Some(SealedContents {
+            packets: 300,
+            bytes: 36_000,
+            chi_square_milli: 251_700,
+            ..SealedContents::default()
         });
         let ip_bytes = FRAMES * (FRAME_BYTES - 18);
         let back_bytes = back * (FRAME_BYTES - 18);
@@ -277,6 +320,7 @@ impl Fixture {
                     drivers: &BTreeMap::new(),
                     offloads: &offloads,
                     dut_counters: &self.dut_counters,
+                    resets: Vec::new(),
                     dut_facts: &reported_facts(&self.cell.dut.adapter),
                     cipher: (!is_straight).then_some(cipher),
                     elapsed_ns: 1100 * MS,
@@ -313,10 +357,13 @@ impl Fixture {
     }
 }
 
+mod empty;
 mod every;
+mod on_links;
 
-const ALWAYS: [&str; 9] = [
+const ALWAYS: [&str; 10] = [
     "offered-as-intended",
+    "frames-arrived",
     "receiver-kept-up",
     "frames-intact",
     "only-test-frames",
@@ -337,6 +384,7 @@ fn a_good_frame_test_passes_every_check_that_applies() {
     let encrypted: &[&str] = &[
         "cipher-link-encrypted",
         "samples-opened",
+        "sealed-looks-random",
         "no-clear-text",
         "no-foreign-frames",
         "links-lossless",
@@ -344,10 +392,11 @@ fn a_good_frame_test_passes_every_check_that_applies() {
         "dut-as-asked",
     ];
     // Nothing is sealed with the keys that the lab created.
-    let unsealed = &[&encrypted[..1], &encrypted[2..]].concat();
+    let unsealed = &[&encrypted[..1], &encrypted[3..]].concat();
     // Others have no counters of what crossed them in clear.
     let others: &[&str] = &[
         "cipher-link-encrypted",
+        "sealed-looks-random",
         "no-clear-text",
         "no-foreign-frames",
         "links-lossless",
@@ -383,9 +432,14 @@ fn a_good_frame_test_passes_every_check_that_applies() {
                     None => &[],
                 };
                 let every = ["losses-attributed", "machine-in-trials"];
+                let two_gateways = adapter.encryptor().is_some() && direction == Direction::Both;
+                let on_links: &[&str] = match two_gateways {
+                    true => &["sealed-as-sent", "links-carried-the-load"],
+                    false => &["links-carried-the-load"],
+                };
                 assert_eq!(
                     names,
-                    [&ALWAYS[..], beyond, seen, sealed, &every].concat(),
+                    [&ALWAYS[..], beyond, seen, sealed, &every, on_links].concat(),
                     "{adapter:?} {direction:?}"
                 );
             }

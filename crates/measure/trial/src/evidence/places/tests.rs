@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::evidence::tests::fixture::encrypting;
-use campaign::plan::{Adapter, Cell, Dut, Measurement, Stations};
 use journal::record::Cpu;
 use lab::Links;
+use plan::{Adapter, Cell, Dut, Measurement, Stations};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -138,6 +138,7 @@ impl Path {
             drivers: &DRIVERS,
             offloads: &OFFLOADS,
             dut_counters: &self.dut_counters,
+            resets: Vec::new(),
             dut_facts: &NOTHING,
             cipher: None,
             elapsed_ns: 1_000_000_000,

@@ -3,11 +3,11 @@
 use super::fixture::reported_facts;
 use super::*;
 use crate::evidence::gateway::Gateway;
-use campaign::plan::{
+use journal::record::FrameTrial;
+use plan::{
     Direction, FrameTest, IpVersion, KeySource, Load as LoadTest, Mode, OpenVpn, Ports, Procedure,
     Traffic,
 };
-use journal::record::FrameTrial;
 use wire::mix::{Contents, FrameMix, TestFrames};
 
 fn with_engine(engine: &str) -> Encryptor {
@@ -221,6 +221,19 @@ fn replaced_engines_count_from_the_devices_start() {
         ])
     };
     assert_eq!(counted_since(&read(30, 2), &read(10, 2)), read(20, 2));
+}
+
+#[test]
+fn a_counter_that_passed_its_end_goes_on_and_one_that_was_cleared_is_named() {
+    let read = |count| BTreeMap::from([("gw1/packets".to_owned(), count)]);
+    let counted = |before, after| {
+        let found = counted_since(&read(after), &read(before));
+        (found["gw1/packets"], resets(&read(after), &read(before)))
+    };
+    assert_eq!(counted(4_294_967_290, 13), (19, Vec::new()));
+    assert_eq!(counted(100, 1_100), (1_000, Vec::new()));
+    let words = "the counter gw1/packets fell from 100000 to 5".to_owned();
+    assert_eq!(counted(100_000, 5), (5, vec![words]));
 }
 
 #[test]

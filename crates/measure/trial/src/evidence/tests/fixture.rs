@@ -1,12 +1,12 @@
 //! What a good trial reads.
 
 use super::*;
-use campaign::plan::{
+use impair::Impaired;
+use journal::record::{FramesSeen, RtpCounts, SealedContents, VideoResult, VideoStream};
+use plan::{
     DataPath, HttpTest, IkeAuth, KeySource, OpenVpn, Player, StrongSwan, Tool, TransferDirection,
     VideoTest, Way, WireGuard, WireGuardProgram,
 };
-use impair::Impaired;
-use journal::record::{FramesSeen, RtpCounts, VideoResult, VideoStream};
 
 /// What a good trial reads; tests spoil one thing each.
 pub(super) struct Fixture {
@@ -22,6 +22,7 @@ pub(super) struct Fixture {
     pub(super) drivers: BTreeMap<String, BTreeMap<String, u64>>,
     pub(super) offloads: BTreeMap<String, BTreeMap<String, String>>,
     pub(super) dut_counters: BTreeMap<String, u64>,
+    pub(super) resets: Vec<String>,
     pub(super) dut_facts: BTreeMap<String, String>,
     pub(super) cipher_link: CipherLink,
     pub(super) watch: CipherWatch,
@@ -42,7 +43,7 @@ impl Fixture {
                 name: "dut".to_owned(),
                 adapter,
             },
-            stations: Some(campaign::plan::Stations {
+            stations: Some(plan::Stations {
                 mtu: 1500,
                 cores,
                 offloads: false,
@@ -84,6 +85,7 @@ impl Fixture {
             drivers: BTreeMap::new(),
             offloads: LINK_ENDS.map(|name| (name.to_owned(), off())).into(),
             dut_counters: BTreeMap::new(),
+            resets: Vec::new(),
             dut_facts,
             cipher_link: CipherLink::default(),
             watch: CipherWatch::default(),
@@ -94,7 +96,12 @@ impl Fixture {
             },
             station_lost: 0,
             client_ends_ns: vec![1010 * MS; usize::from(cores)],
-            settings: PathSettings::default(),
+            settings: PathSettings {
+                neighbour_frames: ["a", "b", "gw1", "gw2"]
+                    .map(|node| (node.to_owned(), 4))
+                    .into(),
+                ..PathSettings::default()
+            },
             impaired: None,
         }
     }
@@ -134,7 +141,7 @@ impl Fixture {
             lost: 10_000,
             station_lost: 0,
             out_of_order: 0,
-            jitter_ns: 0,
+            ..Datagrams::default()
         });
         fixture
     }
@@ -177,6 +184,8 @@ impl Fixture {
             offered_bytes: sent,
             offered_ns: 1000 * MS,
             longest_step_ns: 100 * MS,
+            drained_ns: 0,
+            unsteady_drain: None,
         };
         self.transfer.duration_ns = 1000 * MS;
         let frames = |bytes: u64| bytes.div_ceil(payload_bytes);
@@ -225,6 +234,12 @@ impl Fixture {
                 opened: 24,
                 between_stations: 23,
                 ..OpenedPackets::default()
+            });
+            self.cipher_link.contents = Some(SealedContents {
+                packets: 140,
+                bytes: 190_000,
+                chi_square_milli: 262_100,
+                ..SealedContents::default()
             });
         } else {
             self.cipher_link.marker_frames = 200;
@@ -388,6 +403,7 @@ impl Fixture {
             drivers: &self.drivers,
             offloads: &self.offloads,
             dut_counters: &self.dut_counters,
+            resets: self.resets.clone(),
             dut_facts: &self.dut_facts,
             cipher: Some(cipher),
             elapsed_ns: 1100 * MS,

@@ -3,7 +3,7 @@
 
 use super::fixture::Fixture;
 use super::*;
-use campaign::plan::{BoxFormat, External};
+use plan::{BoxFormat, External};
 
 /// In the fixture's trial by TCP, of what A sent and B received.
 const SENT: u64 = 690_608;
@@ -60,6 +60,26 @@ fn cross(fixture: &mut Fixture, there: u64, back: u64) {
 fn names(fixture: &Fixture) -> Vec<String> {
     let checks = fixture.checks().into_iter();
     checks.map(|check| check.name).collect()
+}
+
+#[test]
+fn a_counter_of_a_box_that_fell_is_an_objection_unless_the_trial_disturbs_the_box() {
+    let check = "dut-counters-rose";
+    let mut fixture = fixture(opaque(false));
+    assert!(!names(&fixture).contains(&check.to_owned()));
+    fixture.dut_counters = [("gw1/packets".to_owned(), 5)].into();
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    let detail = fixture.detail(check);
+    assert!(detail.contains("none of 1 counters fell"), "{detail}");
+    fixture.resets = vec!["the counter gw1/packets fell from 100000 to 5".to_owned()];
+    assert_eq!(fixture.failing(), [check]);
+    let found = fixture.explanation(check);
+    assert!(
+        found.difference.contains("fell from 100000 to 5"),
+        "{}",
+        found.difference
+    );
+    assert!(found.cause.contains("restarted"), "{}", found.cause);
 }
 
 #[test]

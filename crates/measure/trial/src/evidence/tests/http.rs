@@ -1,8 +1,8 @@
 //! Trials over HTTP, whose payload goes from B to A.
 
 use super::*;
-use campaign::plan::HttpTest;
 use journal::record::HttpFailure;
+use plan::HttpTest;
 
 fn fails(adapter: Adapter, spoil: impl FnOnce(&mut Fixture, &mut HttpResult)) -> Vec<String> {
     let mut fixture = Fixture::http(adapter);

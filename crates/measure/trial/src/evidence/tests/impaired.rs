@@ -45,6 +45,34 @@ fn what_the_model_lost_is_no_objection_and_is_stated() {
     );
 }
 
+/// Nothing was lost, and a tenth arrived twice.
+#[test]
+fn copies_that_the_model_made_are_no_excess_and_others_are() {
+    let copied = |duplicated, out_of_order| {
+        let mut fixture = Fixture::udp(None);
+        fixture.cell.impair = Some(Profile::none());
+        fixture.impaired = Some(Impaired {
+            a_to_b: Counts {
+                duplicated,
+                ..Counts::default()
+            },
+            ..Impaired::default()
+        });
+        let datagrams = fixture.transfer.datagrams.as_mut().unwrap();
+        datagrams.out_of_order = out_of_order;
+        let size = u64::from(fixture.commands.parameters.datagram_bytes.unwrap());
+        let sent = fixture.totals.sent_bytes + fixture.totals.uncounted_bytes;
+        fixture.totals.received_bytes = sent + 1000 * size;
+        fixture.totals.received_summary_bytes = Some(sent + 1000 * size);
+        fixture
+            .failing()
+            .contains(&"tool-agrees-with-itself".to_owned())
+    };
+    assert!(!copied(1000, 1000));
+    assert!(copied(999, 1000), "the model made fewer");
+    assert!(copied(1000, 999), "the receiver counted fewer out of order");
+}
+
 #[test]
 fn what_the_tester_lost_held_up_or_did_not_count_is_an_objection() {
     let mut fixture = lossy();
@@ -108,7 +136,7 @@ fn damaged_samples_are_not_opened() {
         ..Impairment::default()
     };
     assert_eq!(fixture.failing(), Vec::<String>::new());
-    assert!(fixture.detail("samples-opened").contains("damages"));
+    assert!(fixture.detail("samples-not-opened").contains("damages"));
 }
 
 /// Offloads are off at the impaired link alone.

@@ -1,7 +1,7 @@
 //! Packets that were opened with the keys that the lab created, or not.
 
 use super::*;
-use campaign::plan::Mode;
+use plan::Mode;
 
 fn encryptor(change: impl FnOnce(&mut Encryptor)) -> Adapter {
     let mut encryptor = Encryptor::new(Suite::Aes256Gcm);
@@ -52,7 +52,8 @@ fn nothing_opened_is_an_objection_unless_no_packet_was_whole() {
     assert_eq!(fixture.failing(), ["samples-opened"]);
     opened(&mut fixture).not_whole = 9;
     assert_eq!(fixture.failing(), Vec::<String>::new());
-    let detail = fixture.detail("samples-opened");
+    // What is not proven then has another name.
+    let detail = fixture.detail("samples-not-opened");
     assert!(
         detail.contains("9 sealed frames had no whole packet"),
         "{detail}"

@@ -3,9 +3,7 @@
 
 use super::fixture::{Fixture, encrypting, tunnels};
 use super::*;
-use campaign::plan::{
-    DataPath, L2tpEncapsulation, L2tpv3, StrongSwan, Tool, TransferDirection, Xfrm,
-};
+use plan::{DataPath, L2tpEncapsulation, L2tpv3, StrongSwan, Tool, TransferDirection, Xfrm};
 
 const NAMES: [&str; 3] = ["ESP", "WireGuard", "OpenVPN"];
 
@@ -26,7 +24,9 @@ fn a_good_trial_of_any_tunnel_passes_and_says_nothing_of_counters_that_only_ours
             "tool-agrees-with-itself",
             "station-interfaces-agree",
             "packets-cross-once",
+            "links-not-flooded",
             "cipher-link-encrypted",
+            "sealed-looks-random",
             "no-clear-text",
             "no-foreign-frames",
             "cipher-link-amount",

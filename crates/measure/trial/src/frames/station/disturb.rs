@@ -8,10 +8,10 @@ use crate::evidence::counted_since;
 use crate::frames::outage::{Bins, ExecutedAction, bins_for};
 use crate::frames::points::bins_of;
 use crate::frames::{FrameRun, RigLoad};
-use campaign::plan::{Attack, Form};
 use journal::record::{AttackTrial, Disturbance};
 use lab::protocol::Program;
 use lab::{DutAction, Interrupt, NodeId};
+use plan::{Attack, Form};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use traffic::report::Report;
@@ -38,6 +38,7 @@ impl StationRig<'_> {
         let before = before.transpose()?;
         let mut running = self.start(&load, planned.hostile.as_ref())?;
         running.restarts = planned.actions.iter().any(|it| restarts(it.action));
+        running.exposed = planned.exposed;
         let (done, mut identities) = self.carry_out(&running, &planned.actions, interrupt)?;
         let reports = self.collect(&mut running, interrupt)?;
         if !identities.is_empty() {
@@ -194,7 +195,12 @@ const fn restarts(action: DutAction) -> bool {
         | DutAction::Reset(..)
         | DutAction::TakeDown
         | DutAction::SetUp => true,
-        DutAction::Rekey | DutAction::CutLink | DutAction::JoinLink | DutAction::Desync(_) => false,
+        DutAction::Rekey
+        | DutAction::CutLink
+        | DutAction::JoinLink
+        | DutAction::OpenBypass
+        | DutAction::CloseBypass
+        | DutAction::Desync(_) => false,
     }
 }
 
@@ -210,5 +216,7 @@ const fn name(action: DutAction) -> &'static str {
         DutAction::Desync(cause) => cause.name(),
         DutAction::CutLink => "link-down",
         DutAction::JoinLink => "link-up",
+        DutAction::OpenBypass => "bypass-open",
+        DutAction::CloseBypass => "bypass-closed",
     }
 }

@@ -7,15 +7,16 @@
 
 use crate::error::TrialError;
 use crate::evidence::{ETHERNET_AND_FCS_BYTES, Gateway, IN_FLIGHT_PACKETS, counted_since};
+use crate::links::interfaces_between;
 use crate::reading::{by_machine, difference, nanoseconds, nodes, steady};
 use crate::watch::{CipherLinkWatch, WatchPoint};
-use campaign::plan::{Cell, Role};
 use journal::record::{
-    CipherWatch, DutWork, FrameTrial, InterfaceCounters, LinkTraffic, MachineTime, QueueDrops,
-    TrialReadings,
+    CipherWatch, DutWork, EndTraffic, FrameTrial, InterfaceCounters, LinkTraffic, MachineTime,
+    QueueDrops, TrialReadings,
 };
 use lab::protocol::{CpuTime, NodeReading, Request, Response};
 use lab::{Bench, FrameEnd, FramePath, LabError, NodeId, RunningDut};
+use plan::{Cell, Role};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -35,6 +36,8 @@ pub(super) struct PathReader<'a> {
     is_rig: bool,
     /// Whether the device's counters are checked.
     counts_work: bool,
+    /// The interfaces of the path, its ends included.
+    on_path: Vec<String>,
     last: State,
 }
 
@@ -71,6 +74,7 @@ impl<'a> PathReader<'a> {
             machines: by_machine(bench)?,
             is_rig,
             counts_work: adapter.encryptor().is_some() && !is_rig,
+            on_path: interfaces_between(path),
             last: State {
                 at: Instant::now(),
                 nodes,
@@ -146,7 +150,9 @@ impl<'a> PathReader<'a> {
             wall_ns: nanoseconds(now.at, before.at),
             cipher: self.look.and_then(|look| self.cipher(before, duplex, look)),
             watch,
-            dut: counted.and_then(|counted| self.work(&counted, duplex)),
+            dut: counted.as_ref().and_then(|it| self.work(it, duplex)),
+            dut_packets: counted.map(sealed_and_dropped).unwrap_or_default(),
+            links: self.links(before),
             drops: self.drops(before, duplex),
             machine: machine(before, now, &self.machines[0]),
             machine_b: self.machines.get(1).map(|on_b| machine(before, now, on_b)),
@@ -159,6 +165,21 @@ impl<'a> PathReader<'a> {
         let of = |state: &State| state.nodes.get(&node)?.interfaces.get(name).copied();
         let after = of(&self.last)?;
         Some(difference(&after, &of(before).unwrap_or_default()))
+    }
+
+    /// Packets at the interfaces of the path that are there.
+    fn links(&self, before: &State) -> BTreeMap<String, EndTraffic> {
+        let counted = |name: &String| {
+            let (node, interface) = name.split_once('/')?;
+            let node = self.last.nodes.keys().find(|id| id.name() == node)?;
+            let counters = self.interface(before, (*node, interface))?;
+            let packets = EndTraffic {
+                received: counters.rx_packets,
+                sent: counters.tx_packets,
+            };
+            Some((name.clone(), packets))
+        };
+        self.on_path.iter().filter_map(counted).collect()
     }
 
     /// What passed the watched end of the cipher link in the loaded directions.
@@ -278,6 +299,16 @@ impl<'a> PathReader<'a> {
             _ => None,
         }
     }
+}
+
+/// Of a device's counters: sealed packets, and drops with their reasons.
+fn sealed_and_dropped(mut counted: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    counted.retain(|name, count| match name.split_once('/') {
+        Some((_, "cipher_rx_packets" | "cipher_tx_packets")) => true,
+        Some((_, counter)) => counter.starts_with("dropped_packets.") && *count > 0,
+        None => false,
+    });
+    counted
 }
 
 const fn is_station(node: NodeId) -> bool {

@@ -29,7 +29,7 @@ impl StationRig<'_> {
             dut: self.dut,
             timing: Timing::of_frames(load.duration_ns),
             look: self.look,
-            sample: Sample::BULK,
+            sample: Sample::BULK.of_packets_by(&self.ways[0].cell.dut.adapter),
             interrupt,
         };
         let mut seen = watch.follow(running.started, running.programs())?;

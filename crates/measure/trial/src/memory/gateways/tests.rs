@@ -110,3 +110,14 @@ fn a_gateway_that_polls_works_without_a_packet() {
         thread::yield_now();
     }
 }
+
+#[test]
+fn keys_are_in_a_folder_for_this_user_alone_whatever_the_umask_allows() {
+    let keys = Keys::make().unwrap();
+    let folder = keys.path(0).parent().unwrap().to_owned();
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o7777;
+    assert_eq!(mode(&folder), 0o700);
+    for side in [0, 1] {
+        assert_eq!(mode(&keys.path(side)), 0o600);
+    }
+}

@@ -1,6 +1,6 @@
 use super::super::path;
 use super::*;
-use campaign::plan::{
+use plan::{
     Adapter, Cell, Direction, Dut, Encryptor, FrameTest, IpVersion, Load, Measurement, Ports,
     Procedure, Traffic,
 };
@@ -38,7 +38,7 @@ fn cell(direction: Direction) -> Cell {
             name: "straight".to_owned(),
             adapter: Adapter::STRAIGHT,
         },
-        stations: Some(campaign::plan::Stations {
+        stations: Some(plan::Stations {
             mtu: 1500,
             cores: 1,
             offloads: false,

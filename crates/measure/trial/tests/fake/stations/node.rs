@@ -313,7 +313,7 @@ impl Node for StationNode {
                 })
             }
 
-            Request::SettingsWatch => {
+            Request::SettingsWatch { .. } => {
                 world.settings_watched += 1;
                 Response::Watching { watch: 8 }
             }

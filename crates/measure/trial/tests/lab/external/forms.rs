@@ -6,9 +6,10 @@ use super::rack::{Does, Rack, adapter};
 use super::{assert_found_in_clear, lab_of, ping_cell};
 use crate::frames::{assert_all_came, frames, load, passes, short};
 use crate::trials::{TestLab, cell, ping};
-use campaign::plan::{BoxFormat, Cell, Direction, External, ExternalBox, Measurement};
 use journal::record::{Measured, Outcome};
+use plan::{BoxFormat, Cell, Direction, External, ExternalBox, Measurement};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 /// What the boxes print as their suite, and claim.
 const CIPHER: &str = "shake128-blake2";
@@ -123,6 +124,8 @@ fn started(rack: &Rack, number: usize, command: &str) -> String {
 fn script(rack: &Rack, name: &str, text: &str) -> String {
     let path = rack.path(name);
     fs::write(&path, text).unwrap();
+    // An encryptor believes no configuration that others may change.
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     format!("python3 {}", path.display())
 }
 

@@ -6,11 +6,11 @@ use super::rack::{Does, MANAGED, Rack, adapter};
 use super::{lab_of, ping_cell, sealing};
 use crate::frames::{frames, load, short};
 use crate::trials::{TestLab, cell, tcp};
-use campaign::plan::{
+use journal::record::{Measured, MonitoredDevice, Outcome, Series};
+use plan::{
     Direction, External, Monitor, Observed, Reading, ReadingKind, Secret, SnmpAgent,
     SnmpAuthentication, SnmpLogin, SnmpPrivacy, Source,
 };
-use journal::record::{Measured, MonitoredDevice, Outcome, Series};
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

@@ -4,7 +4,7 @@ use super::lab_of;
 use super::rack::{Does, Rack, adapter, shipped};
 use crate::frames::{assert_all_came, frames, load, passes, short};
 use crate::trials::{TestLab, cell, tcp};
-use campaign::plan::{Direction, External};
+use plan::{Direction, External};
 
 /// Routers: what the tap sees is in clear, as it has to be.
 pub(super) fn two_boxes() {

@@ -11,7 +11,7 @@
 //!
 //! The boxes do what their commands say: forward in clear, or run the real encryptor.
 
-use campaign::plan::{Adapter, Cables, Carrier, External, ExternalBox, Form, LabPlan};
+use plan::{Adapter, Cables, Carrier, External, ExternalBox, Form, LabPlan};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -120,7 +120,7 @@ impl Rack {
         // One is up and one has an offload off: so they are to be given back.
         run("ip link set eth1 up");
         run("ethtool -K eth2 gso off");
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testing::folder().unwrap();
         let rack = Self {
             boxes,
             folder,
@@ -145,7 +145,7 @@ impl Rack {
         run("ethtool -K eth2 gso off");
         Self {
             boxes,
-            folder: tempfile::tempdir().unwrap(),
+            folder: testing::folder().unwrap(),
             tapped: false,
         }
     }
@@ -263,7 +263,8 @@ impl Rack {
                 its.down.insert(
                     0,
                     format!(
-                        "pid=$(cat {named}.pid); kill $pid; while kill -0 $pid; do sleep 0.01; done 2>&-"
+                        "pid=$(cat {named}.pid); kill $pid; while kill -0 $pid; do sleep 0.01; done 2>&-\n\
+                         {this} encrypt --remove --config {named}.yaml"
                     ),
                 );
                 its.version = Some(format!("grep -o 'version=[^ ]*' {named}.log"));

@@ -181,7 +181,7 @@ fn a_link_delivers_only_generated_keys() {
         let request = KeyRequest::new(number, size);
         let keys = network.new_keys(at, A, &gw1, "gw2", &request);
         let status = network.status(at, A, &gw1, "gw2").unwrap();
-        assert_eq!(status.max_key_count, 10);
+        assert_eq!(status.max_key_count, Some(10));
         (keys.map(|keys| keys.len()), status.stored_key_count)
     };
     let short = Refusal::unavailable("there are not enough keys at present");

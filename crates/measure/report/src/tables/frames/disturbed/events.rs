@@ -40,6 +40,34 @@ fn failover_cells(found: &FailoverResult) -> [Cell; 9] {
     ]
 }
 
+/// Whether an encryptor that dies lets packets pass in clear.
+pub(super) fn bypass(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
+    let note = format!(
+        "{}; a default route of gw1 leads past the encryptor, over the link between the gateways, to a router that \
+         does not exist; in clear: frames of the stations on that link, by the filter that sees every frame; over \
+         the failures of all repeats",
+        set.common
+    );
+    let table = head(set, Table::new(caption(set, ""), note))
+        .text("Fails closed")
+        .figures(["In clear", "Failures", "Outage, median", "Longest"]);
+    fill(table, run, set, |found| {
+        Some(bypass_cells(found.failover()?))
+    })
+}
+
+fn bypass_cells(found: &FailoverResult) -> [Cell; 5] {
+    let closed = found.fails_closed();
+    let word = closed.map(|closed| if closed { "yes" } else { "NO" }.to_owned());
+    [
+        Cell::or_missing(word),
+        Cell::or_missing(found.clear_frames.map(|frames| frames.to_string())),
+        Cell::plain(found.failures.to_string()),
+        median(&found.outage_ns),
+        longest(&found.outage_ns),
+    ]
+}
+
 /// How soon tunnels carry.
 pub(super) fn setup(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(

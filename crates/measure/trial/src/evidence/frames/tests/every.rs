@@ -2,10 +2,10 @@
 //! with the samples.
 
 use super::*;
-use campaign::plan::{BoxFormat, External};
 use journal::record::{
     ClockAgreement, Disturbance, DutEvent, GoalBounds, LatencyBucket, LatencyTrial, ThroughputFound,
 };
+use plan::{BoxFormat, External};
 
 fn fixture(engine: &str) -> Fixture {
     Fixture::new(encrypting(engine), Direction::Both, false)
@@ -224,12 +224,12 @@ fn loss_with_a_full_queue_of_the_machine_is_nobodys_unless_it_is_accounted_for()
     assert_eq!(fixture.failing(), Vec::<String>::new());
 }
 
-fn search(exceed_ratio_ppm: u32) -> campaign::plan::ThroughputSearch {
-    campaign::plan::ThroughputSearch {
-        profile: campaign::plan::Profile::Fast,
-        goals: vec![campaign::plan::Goal {
+fn search(exceed_ratio_ppm: u32) -> plan::ThroughputSearch {
+    plan::ThroughputSearch {
+        profile: plan::Profile::Fast,
+        goals: vec![plan::Goal {
             name: "ndr".to_owned(),
-            criteria: campaign::plan::Criteria {
+            criteria: plan::Criteria {
                 loss_ratio_ppm: 0,
                 exceed_ratio_ppm,
                 initial_trial_ns: 50 * MS,
@@ -306,8 +306,8 @@ fn a_throughput_that_the_tester_could_not_offer_again_says_how_long_it_took() {
 #[test]
 fn a_soak_at_a_load_that_is_not_carried_any_more_is_judged_by_the_soak() {
     let mut fixture = searched(500_000);
-    fixture.test.procedure = Procedure::Soak(campaign::plan::Soak {
-        load: campaign::plan::BaseLoad::Share {
+    fixture.test.procedure = Procedure::Soak(plan::Soak {
+        load: plan::BaseLoad::Share {
             percent: 100,
             search: search(500_000),
         },
@@ -316,7 +316,7 @@ fn a_soak_at_a_load_that_is_not_carried_any_more_is_judged_by_the_soak() {
         segment_ns: 1000 * MS,
         probe_ns: None,
         loss_ppm: 0,
-        drift: campaign::plan::DriftBounds {
+        drift: plan::DriftBounds {
             rate_ppm: 10_000,
             latency_ppm: 500_000,
             memory_ppm: 100_000,

@@ -1,0 +1,29 @@
+//! Names, texts and files from outside, checked where they are used.
+//!
+//! Anything that a peer, a server, another user or a file of unknown origin provides passes one of
+//! four functions before it takes effect:
+//!
+//! - [`Component`] and [`RelativePath`]: a name before it becomes part of a path;
+//! - [`visible`], [`visible_lines`] and [`visible_styled`]: a text before it reaches a terminal;
+//! - [`read_bytes`], [`read_text`], [`output`] and [`Lines`]: input of unknown length, before it
+//!   fills memory;
+//! - `Writers::check` (feature `writers`): a file that decides whom or what to trust, before it is
+//!   believed.
+
+#![forbid(unsafe_code)]
+
+mod lines;
+mod name;
+mod read;
+mod run;
+mod text;
+#[cfg(feature = "writers")]
+mod writers;
+
+pub use lines::{Line, Lines};
+pub use name::{Component, NameError, RelativePath, is_identifier};
+pub use read::{open_regular, read_bytes, read_from, read_text};
+pub use run::{output, output_within};
+pub use text::{visible, visible_lines, visible_styled};
+#[cfg(feature = "writers")]
+pub use writers::{Insecure, Writers};

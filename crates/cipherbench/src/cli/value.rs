@@ -1,0 +1,39 @@
+//! Values of options.
+
+use std::time::Duration;
+
+/// The campaign's own check reports the permitted range.
+pub(super) fn long_duration(text: &str) -> Result<Duration, String> {
+    units::time::parse(text).map_err(|error| format!("{error}: {}", error.help()))
+}
+
+/// A length in bytes, with or without its unit.
+pub(super) fn length(text: &str) -> Result<u16, String> {
+    let number = text.strip_suffix('B').unwrap_or(text).trim();
+    match number.parse() {
+        Ok(bytes) if bytes > 0 => Ok(bytes),
+        _ => Err(
+            "write whole bytes from 1 to 65535, with or without the unit: `64` or `64B`".to_owned(),
+        ),
+    }
+}
+
+/// Long enough for a few rounds, short enough for a table of a hundred figures.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    match units::time::parse(text) {
+        Ok(duration)
+            if (Duration::from_millis(1)..=Duration::from_secs(60)).contains(&duration) =>
+        {
+            Ok(duration)
+        }
+        Ok(_) => Err("take from 1 ms to 1 min".to_owned()),
+        Err(error) => Err(format!("{error}: {}", error.help())),
+    }
+}
+
+/// A share in per cent, above 0.
+pub(super) fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').trim_end().parse::<f64>().ok();
+    let number = number.filter(|number| *number > 0.0 && *number <= 100.0);
+    number.ok_or_else(|| "write a number above 0, up to 100, such as `5`".to_owned())
+}

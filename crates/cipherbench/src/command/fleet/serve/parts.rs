@@ -1,0 +1,73 @@
+//! What several pages consist of.
+
+use journal::time::utc;
+use maud::{Markup, html};
+
+/// A sentence in the place of a page.
+pub(super) fn sentence(text: &str) -> Markup {
+    html! { section { pre { (text) } } }
+}
+
+/// A section with a table.
+pub(super) fn list(id: &str, title: &str, heads: &[&str], rows: &[Markup]) -> Markup {
+    let rows: Vec<&Markup> = rows.iter().collect();
+    html! { section id=(id) { h2 { (title) } (table(heads, &rows)) } }
+}
+
+/// A table whose rows are paragraphs on a narrow screen.
+pub(super) fn table(heads: &[&str], rows: &[&Markup]) -> Markup {
+    html! {
+        div."table list" {
+            table {
+                thead { tr { @for head in heads { th { (head) } } } }
+                tbody { @for row in rows { tr { (row) } } }
+            }
+        }
+    }
+}
+
+/// Characters of a text that are shown at once.
+pub(super) const SHORT: usize = 84;
+
+/// A text of which only the beginning is shown, if it is long or has several lines.
+pub(super) fn shortened(id: &str, text: &str) -> Markup {
+    if text.chars().count() <= SHORT && !text.contains('\n') {
+        return html! { (text) };
+    }
+    html! {
+        details id=(id) {
+            summary { (start(text)) "…" }
+            p.whole-text { (text) }
+        }
+    }
+}
+
+/// The beginning of a text's first line.
+pub(super) fn start(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    line.chars().take(SHORT).collect()
+}
+
+/// `2026-11-20 11:30:00`, in UTC.
+pub(super) fn date(unix_s: u64) -> String {
+    let text = utc(unix_s.saturating_mul(1_000_000_000));
+    text.trim_end_matches('Z').replace('T', " ")
+}
+
+/// A text as a part of a path.
+pub(super) fn encoded(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+            char::from(byte).to_string()
+        }
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(byte).collect()
+}
+
+/// With a capital at its beginning, as a heading.
+pub(super) fn heading(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|first| first.to_uppercase());
+    first.into_iter().flatten().chain(chars).collect()
+}

@@ -1,0 +1,169 @@
+//! Which requests the page does not answer: those that a page of another site makes a browser send.
+
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::{HeaderMap, Method, StatusCode};
+use std::net::IpAddr;
+
+/// Why a request is not answered; `None` if it is.
+///
+/// 1. Nothing is changed here, so that only GET and HEAD are answered.
+/// 2. The browser asks for an address, `localhost` or a name of this site (`Host`): a page from
+///    elsewhere, the name of which was turned to this machine (DNS rebinding), asks for its own.
+/// 3. No script of another site asks (`Origin`, `Sec-Fetch-Site`), and no other site shows a part
+///    of this one; a link from there is followed.
+pub(super) fn refusal(
+    names: &[String],
+    method: &Method,
+    headers: &HeaderMap,
+) -> Option<(StatusCode, &'static str)> {
+    if method != Method::GET && method != Method::HEAD {
+        return Some((StatusCode::METHOD_NOT_ALLOWED, "this page only reads\n"));
+    }
+    // Several are of a client that means to deceive somebody in between.
+    let mut hosts = headers.get_all(HOST).iter();
+    let (host, another) = (hosts.next(), hosts.next());
+    let host = host.and_then(|host| host.to_str().ok());
+    let Some(host) = host.filter(|host| another.is_none() && is_known(names, host)) else {
+        return Some((
+            StatusCode::MISDIRECTED_REQUEST,
+            "ask for http://localhost, for an address, or for a name that was given by --name\n",
+        ));
+    };
+    let foreign = (StatusCode::FORBIDDEN, "a page of another site asks\n");
+    let origins = headers.get_all(ORIGIN).iter();
+    let is_own = |origin: &str| {
+        let name = origin.split_once("://").map(|(_, name)| name);
+        name.is_some_and(|name| name.eq_ignore_ascii_case(host))
+    };
+    for origin in origins {
+        if !origin.to_str().is_ok_and(is_own) {
+            return Some(foreign);
+        }
+    }
+    let fetch = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let is_navigation =
+        fetch("sec-fetch-mode") == Some("navigate") && fetch("sec-fetch-dest") == Some("document");
+    match fetch("sec-fetch-site") {
+        Some("cross-site" | "same-site") if !is_navigation => Some(foreign),
+        _ => None,
+    }
+}
+
+fn is_known(names: &[String], host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|c| c.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let is_same = |known: &str| known.eq_ignore_ascii_case(name);
+    let address = name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'))
+        .unwrap_or(name);
+    address.parse::<IpAddr>().is_ok()
+        || is_same("localhost")
+        || names.iter().any(|known| is_same(known))
+}
+
+#[cfg(test)]
+mod attack {
+    use super::*;
+    use axum::http::{HeaderName, HeaderValue};
+    use testing::attack;
+
+    fn status(names: &[&str], method: &Method, headers: &[(&str, &str)]) -> Option<u16> {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let header = |(name, value): &(&str, &str)| {
+            let name: HeaderName = name.parse().unwrap();
+            (name, HeaderValue::from_str(value).unwrap())
+        };
+        let mut all = HeaderMap::new();
+        for (name, value) in headers.iter().map(header) {
+            all.append(name, value);
+        }
+        refusal(&names, method, &all).map(|(status, _)| status.as_u16())
+    }
+
+    #[test]
+    fn a_name_that_was_turned_to_this_machine_reads_nothing() {
+        let get = |host: &str| status(&["lab.example.org"], &Method::GET, &[("host", host)]);
+        let hostile = [
+            "evil.example",
+            "evil.example:8422",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "lab.example.org.evil.example",
+            "127.0.0.1@evil.example",
+            "[::1",
+            "",
+            ":8422",
+            "localhost:x",
+        ];
+        let answered = hostile.iter().filter(|host| get(host) != Some(421));
+        attack("pages read by DNS rebinding", answered.count(), 0);
+        let two = [("host", "localhost"), ("host", "evil.example")];
+        assert_eq!(status(&[], &Method::GET, &two), Some(421));
+        assert_eq!(status(&[], &Method::GET, &[]), Some(421));
+        for host in [
+            "localhost",
+            "LOCALHOST:8422",
+            "127.0.0.1:8422",
+            "[::1]:8422",
+            "[::1]",
+            "192.0.2.1",
+            "lab.example.org:8422",
+        ] {
+            assert_eq!(get(host), None, "{host}");
+        }
+    }
+
+    #[test]
+    fn pages_of_other_sites_ask_for_nothing_and_change_nothing() {
+        let host = ("host", "localhost:8422");
+        let mut answered = 0;
+        for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"] {
+            let method: Method = method.parse().unwrap();
+            answered += usize::from(status(&[], &method, &[host]).is_none());
+        }
+        attack("requests that could change something", answered, 0);
+        let hostile: [&[(&str, &str)]; 6] = [
+            &[("origin", "http://evil.example")],
+            &[("origin", "null")],
+            &[("origin", "http://localhost:9999")],
+            &[
+                ("sec-fetch-site", "cross-site"),
+                ("sec-fetch-mode", "no-cors"),
+            ],
+            // In a frame, and from another port of this machine.
+            &[
+                ("sec-fetch-site", "cross-site"),
+                ("sec-fetch-mode", "navigate"),
+                ("sec-fetch-dest", "iframe"),
+            ],
+            &[("sec-fetch-site", "same-site"), ("sec-fetch-mode", "cors")],
+        ];
+        let get =
+            |headers: &[(&str, &str)]| status(&[], &Method::GET, &[&[host], headers].concat());
+        let answered = hostile.iter().filter(|headers| get(headers) != Some(403));
+        attack(
+            "requests of other sites that were answered",
+            answered.count(),
+            0,
+        );
+        for headers in [
+            &[][..],
+            &[
+                ("origin", "http://localhost:8422"),
+                ("sec-fetch-site", "same-origin"),
+            ],
+            &[("sec-fetch-site", "none")],
+            // A link.
+            &[
+                ("sec-fetch-site", "cross-site"),
+                ("sec-fetch-mode", "navigate"),
+                ("sec-fetch-dest", "document"),
+            ],
+        ] {
+            assert_eq!(get(headers), None, "{headers:?}");
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Commands of boxes, and names of what they print.
+
+use plan::{COMMAND_CHARS_MAX, Placeholder, command_fits, fill_in};
+use yaml::{Node, Reported, Spanned};
+
+const NAME_CHARS_MAX: usize = 40;
+
+/// A command whose placeholders are known.
+pub(super) fn read_command(node: Node<'_>) -> Result<String, Reported> {
+    let command = node.text()?.trim_end();
+    if !command_fits(command) {
+        let chars = command.chars().count();
+        let what = format!("a command of {chars} characters");
+        let help = format!("write 1 to {COMMAND_CHARS_MAX}, or put them into a script");
+        return Err(node.mistake(what, help));
+    }
+    match fill_in(command, |_| String::new()) {
+        Ok(_) => Ok(command.to_owned()),
+        Err(word) => {
+            let known = Placeholder::ALL.map(|known| format!("{{{}}}", known.name()));
+            let what = format!("`{{{word}}}` stands for nothing here");
+            let help = format!("commands may have {}", known.join(", "));
+            Err(node.mistake(what, help))
+        }
+    }
+}
+
+/// Checks the name of `what`, as journals and tables have it.
+pub(super) fn read_name(key: &Spanned<&str>, value: Node<'_>, what: &str) -> Result<(), Reported> {
+    let name = key.value;
+    let fits = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(fits) {
+        let what = format!("{what} cannot be named `{name}`");
+        let help = format!("use up to {NAME_CHARS_MAX} letters, digits and _ - .");
+        return Err(value.mistake_at(&key.place, what, help));
+    }
+    Ok(())
+}

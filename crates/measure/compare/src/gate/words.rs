@@ -1,0 +1,93 @@
+//! What a gate finds of a cell, as a sentence that says what to do.
+
+use super::Outcome;
+use crate::CellChange;
+use crate::changes::{Lack, WithoutChange};
+use crate::table::percent;
+use stats::{Needed, REPEATS_MAX};
+
+/// Of a gate whose filters no cell passes.
+pub(super) const NO_CELL: &str =
+    "it applies to no cell that both runs have: compare its filters with the names of the cells";
+
+/// Of a change and the ratio that is the gate's bound.
+pub(super) fn of_change(change: &CellChange, outcome: Outcome, bound: f64) -> String {
+    let found = change.in_words();
+    let bound_text = format!("the bound of {} %", percent(bound));
+    match outcome {
+        Outcome::Passed => format!("{found} is within {bound_text}"),
+        Outcome::Violated => format!(
+            "{found} is beyond {bound_text}; look for the cause in what differs between the runs, or change the gate if \
+             this change is intended"
+        ),
+        Outcome::Undecided => undecided(change, bound, &found, &bound_text),
+    }
+}
+
+/// Scatter of repeats that a machine without other work seldom has, in per cent.
+const BUSY_PERCENT: f64 = 10.0;
+
+fn undecided(change: &CellChange, bound: f64, found: &str, bound_text: &str) -> String {
+    let repeats = change.base_repeats.min(change.other_repeats);
+    let scatter = change.scatter_percent();
+    match change.needed(bound) {
+        Needed::Repeats(repeats) if scatter > BUSY_PERCENT => format!(
+            "{found} crosses {bound_text}, because repeats scatter by {scatter:.0} %; measure both runs again while nothing \
+             else uses the machine, or with about {repeats} repeats each (`run --repeats {repeats}`)"
+        ),
+        Needed::TooNear if scatter > BUSY_PERCENT => format!(
+            "{found} crosses {bound_text}, because repeats scatter by {scatter:.0} %; measure both runs again while nothing \
+             else uses the machine: as they are, more than {REPEATS_MAX} repeats would be needed"
+        ),
+        Needed::Repeats(repeats) => format!(
+            "{found} crosses {bound_text}; measure both runs again with about {repeats} repeats each \
+             (`run --repeats {repeats}`), which would decide"
+        ),
+        Needed::Scatter if repeats < 2 => format!(
+            "{found}: one repeat does not show how the figure scatters; measure both runs again with \
+             `run --repeats 5` or more"
+        ),
+        Needed::Scatter => format!(
+            "{found}: repeats that are all equal do not show how the figure scatters; measure both runs again with \
+             longer trials, or with `run --repeats {}` or more",
+            (2 * repeats).max(5)
+        ),
+        Needed::NarrowerSearches => format!(
+            "{found} crosses {bound_text}, as the searches' own bounds do, so that no number of repeats would decide; \
+             narrow the searches (`width`), or compare trials at full load (`cipherbench run gate`)"
+        ),
+        Needed::TooNear => format!(
+            "{found} is so near {bound_text} that more than {REPEATS_MAX} repeats would be needed; choose another bound"
+        ),
+    }
+}
+
+/// Of a cell without a figure in one of the runs, which have these names.
+pub(super) fn of_missing(without: &WithoutChange, names: [&str; 2]) -> String {
+    let mut remedies: Vec<String> = Vec::new();
+    for (lack, name) in without.lacks.iter().zip(names) {
+        let remedy = lack.as_ref().map(|lack| remedy(*lack, name));
+        remedies.extend(remedy.filter(|remedy| !remedies.contains(remedy)));
+    }
+    match remedies.is_empty() {
+        true => format!("{}; choose a quantity that both runs have", without.reason),
+        false => format!("{}; {}", without.reason, remedies.join(", and ")),
+    }
+}
+
+fn remedy(lack: Lack, run: &str) -> String {
+    let words = match lack {
+        Lack::Invalid => "repeat it while nothing else uses the machine",
+        Lack::Failed => "remove the cause and repeat it",
+        Lack::NotRun => "finish the run",
+    };
+    // A run in a fleet's archive is never written to again.
+    if run.starts_with("fleet:") {
+        return format!("{words}, in a new run");
+    }
+    let invalid = match lack {
+        Lack::Invalid => " --invalid",
+        Lack::Failed | Lack::NotRun => "",
+    };
+    format!("{words}: `cipherbench resume {run}{invalid}`")
+}

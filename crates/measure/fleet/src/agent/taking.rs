@@ -1,0 +1,170 @@
+//! What an agent takes up: what it left, and jobs of the queue once it is its lab's turn.
+
+use super::Tender;
+use crate::bucket::{Found, Swap};
+use crate::error::FleetError;
+use crate::kept::Kept;
+use crate::message::{Held, Job, LabOffer, State, is_id};
+use crate::queue::ATTEMPTS_MAX;
+use crate::signing::Objection;
+use std::time::Duration;
+
+/// Between looks whether another lab of the machine is still measured.
+const TURN_STEP: Duration = Duration::from_millis(100);
+
+impl Tender<'_> {
+    /// Whether the lab has its turn, which it takes if it can; otherwise it waits for it.
+    pub(super) fn has_turn(&self) -> Result<bool, FleetError> {
+        let taken = self.turn.borrow_mut().take();
+        let has_it = taken.map_err(|error| FleetError::Disk {
+            what: format!("cannot use {}", self.agent.turns.display()),
+            error,
+        })?;
+        self.waits.set(!has_it);
+        Ok(has_it)
+    }
+
+    /// How long to pause at most: a turn comes without a notice.
+    pub(super) fn pause_before(&self, most: Duration) -> Duration {
+        match self.waits.get() {
+            true => most.min(TURN_STEP),
+            false => most,
+        }
+    }
+
+    /// Whether something waits that may be for this lab.
+    pub(super) fn has_work(&self) -> bool {
+        let is_refused = |id: &str| self.refused.borrow().contains(id);
+        !self.view.held(&self.lab.name).is_empty() || !self.view.queued(is_refused).is_empty()
+    }
+
+    /// Keeps a job that an earlier start of this agent took, and was killed before it was on its
+    /// disk.
+    async fn adopt(&self, offer: &LabOffer, id: &str) -> Result<Option<Kept>, FleetError> {
+        if !is_id(id) || self.disk.has(id) {
+            return Ok(None);
+        }
+        // It may have ended since.
+        let Some(Found {
+            value: State::Running(held),
+            ..
+        }) = self.fleet.states.read_known::<State>(id).await?
+        else {
+            return Ok(None);
+        };
+        if held.agent != self.identity || held.lab != self.lab.name {
+            return Ok(None);
+        }
+        let Some(job) = self.fleet.job(id).await? else {
+            return Ok(None);
+        };
+        // It may be somebody else who wrote that this agent has it.
+        if let Some(Objection { reason, .. }) = self.misfit(offer, &job).await? {
+            self.end(id, &State::Parked { reason }).await?;
+            return Ok(None);
+        }
+        self.begin(job, held).map(Some)
+    }
+
+    /// Takes up a job that was left; `None` if it is not this lab's any more.
+    pub(super) async fn again(&self, mut kept: Kept) -> Result<Option<Kept>, FleetError> {
+        let id = kept.job.id.clone();
+        match self.fleet.states.look::<State>(&id).await? {
+            Some(Found {
+                value: Ok(State::Running(held)),
+                revision,
+                ..
+            }) if held.lab == kept.held.lab && held.agent == kept.held.agent => {
+                if kept.exit.is_some() {
+                    return Ok(Some(kept));
+                }
+                // A run that has measured a trial since was not ended by its own job.
+                let trials = self.disk.trials_of(&id);
+                let in_vain = !kept.stopped && trials <= kept.trials;
+                kept.held.attempt = held.attempt + u32::from(in_vain);
+                (kept.stopped, kept.trials) = (false, trials);
+                if kept.held.attempt > ATTEMPTS_MAX {
+                    let reason = format!(
+                        "{} runs of it ended with their agent, and measured no trial",
+                        held.attempt
+                    );
+                    self.end_for_good(&kept.job, &State::Parked { reason })
+                        .await?;
+                    self.disk.forget(&id)?;
+                    return Ok(None);
+                }
+                let running = State::Running(kept.held.clone());
+                let swapped = self.fleet.states.swap(&id, revision, &running).await?;
+                if swapped == Swap::Lost {
+                    return Ok(None);
+                }
+                self.disk.keep(&kept)?;
+                Ok(Some(kept))
+            }
+            // The server has lost what it acknowledged, or has an entry that cannot be read: this
+            // disk is the truth.
+            lost @ (None | Some(Found { value: Err(_), .. })) => {
+                self.fleet.jobs.swap(&id, 0, &kept.job).await?;
+                let running = State::Running(kept.held.clone());
+                let revision = lost.map_or(0, |lost| lost.revision);
+                self.fleet.states.swap(&id, revision, &running).await?;
+                Ok(None)
+            }
+            Some(found) => {
+                self.note_end(&kept.job, found.value.is_ok_and(|state| state.is_final()))?;
+                self.disk.forget(&id)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Takes a job of the queue, or one that is this lab's already.
+    pub(super) async fn next(&self, offer: &LabOffer) -> Result<Option<Kept>, FleetError> {
+        self.waits.set(false);
+        let held = self.view.held(&self.lab.name);
+        if !held.is_empty() && !self.has_turn()? {
+            return Ok(None);
+        }
+        for id in held {
+            if let Some(kept) = self.adopt(offer, &id).await?
+                && let Some(kept) = self.again(kept).await?
+            {
+                return Ok(Some(kept));
+            }
+        }
+        let fits = async |job: &Job| {
+            // Even a look would disturb what is measured on the machine.
+            if self.objection(offer, job).is_none() && !self.has_turn()? {
+                return Ok(false);
+            }
+            let Some(Objection { reason, is_lasting }) = self.misfit(offer, job).await? else {
+                return Ok(true);
+            };
+            if is_lasting {
+                self.refused.borrow_mut().insert(job.id.clone());
+            }
+            self.fleet.note_misfit(&job.id, &offer.lab, &reason).await?;
+            Ok(false)
+        };
+        // What is not queued any more needs no memory.
+        self.refused
+            .borrow_mut()
+            .retain(|id| self.view.is_queued(id));
+        let queued = self.view.queued(|id| self.refused.borrow().contains(id));
+        let claimed = self.fleet.claim(offer, queued, fits).await?;
+        let Some((job, held)) = claimed else {
+            return Ok(None);
+        };
+        self.begin(job, held).map(Some)
+    }
+
+    /// Keeps a job that this agent has now, and remembers it if it is signed.
+    fn begin(&self, job: Job, held: Held) -> Result<Kept, FleetError> {
+        if let Some(ran) = self.ran {
+            ran.begin(&job)?;
+        }
+        let kept = Kept::new(job, held);
+        self.disk.keep(&kept)?;
+        Ok(kept)
+    }
+}

@@ -1,0 +1,164 @@
+//! Turns of the labs of one machine: one of them is measured at a time, whichever agent has it.
+//!
+//! ```text
+//! FOLDER/MACHINE         held while a lab on the machine is measured, also by each process of it
+//! FOLDER/MACHINE.next    held by the lab that comes next: who had the last turn comes after it
+//! ```
+//!
+//! MACHINE is the beginning of the SHA-256 of the machine's name.
+
+use base16ct::lower::encode_string as hex;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The two files of a machine.
+#[derive(Debug)]
+struct Machine {
+    own: PathBuf,
+    next: PathBuf,
+}
+
+/// A lab's turn on all of its machines, as far as it has it.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    folder: PathBuf,
+    /// In the same order for every lab, so that no two wait for each other.
+    machines: Vec<Machine>,
+    /// Those that it has.
+    held: Vec<File>,
+    /// Of the machine after these, where it comes next.
+    next: Option<File>,
+}
+
+impl Turn {
+    /// Of a lab on these machines.
+    pub(crate) fn new(folder: &Path, machines: &BTreeSet<String>) -> Self {
+        let files = |name: &String| {
+            let name = hex(&Sha256::digest(name)[..8]);
+            Machine {
+                own: folder.join(&name),
+                next: folder.join(format!("{name}.next")),
+            }
+        };
+        Self {
+            folder: folder.to_owned(),
+            machines: machines.iter().map(files).collect(),
+            held: Vec::new(),
+            next: None,
+        }
+    }
+
+    /// Takes it, or as much of it as is free. Returns whether the lab has all of it.
+    pub(crate) fn take(&mut self) -> io::Result<bool> {
+        while let Some(machine) = self.machines.get(self.held.len()) {
+            if self.held.is_empty() {
+                fs::create_dir_all(&self.folder)?;
+            }
+            if self.next.is_none() {
+                self.next = locked(&machine.next)?;
+            }
+            let own = match &self.next {
+                Some(_) => locked(&machine.own)?,
+                None => None,
+            };
+            let Some(own) = own else { return Ok(false) };
+            // From now on shared with what measures. Nobody else tries it while this one is next.
+            own.try_lock_shared()?;
+            self.held.push(own);
+            self.next = None;
+        }
+        Ok(true)
+    }
+
+    /// What each process of a run holds, besides the agent.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.machines.iter().map(|machine| &*machine.own)
+    }
+
+    /// Lets the next lab have it, also where it was only waited for.
+    pub(crate) fn give_back(&mut self) {
+        (self.next, self.held) = (None, Vec::new());
+    }
+}
+
+/// A file that nobody else has locked.
+fn locked(path: &Path) -> io::Result<Option<File>> {
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::child::{bound, is_free};
+
+    fn turn(folder: &Path, machines: &[&str]) -> Turn {
+        let machines = machines.iter().map(|&name| name.to_owned()).collect();
+        Turn::new(folder, &machines)
+    }
+
+    #[test]
+    fn one_lab_of_a_machine_has_the_turn_and_who_had_it_comes_after_who_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("turns");
+        let [mut one, mut two, mut other] =
+            [&["here"][..], &["here"], &["there"]].map(|machines| turn(&folder, machines));
+        assert!(one.take().unwrap() && one.take().unwrap());
+        assert!(!two.take().unwrap());
+        assert!(other.take().unwrap());
+        one.give_back();
+        // Also where it asks first.
+        assert!(!one.take().unwrap());
+        assert!(two.take().unwrap());
+        two.give_back();
+        assert!(one.take().unwrap());
+        // A lab that waits no longer stands in nobody's way.
+        assert!(!two.take().unwrap());
+        two.give_back();
+        one.give_back();
+        assert!(one.take().unwrap());
+        // A lab of both machines has none of it alone.
+        let mut both = turn(&folder, &["here", "there"]);
+        one.give_back();
+        assert!(!both.take().unwrap());
+        assert!(!one.take().unwrap());
+        other.give_back();
+        assert!(both.take().unwrap());
+    }
+
+    #[test]
+    fn what_measures_keeps_the_turn_of_an_agent_that_was_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let [mut one, mut two] = [(); 2].map(|()| turn(folder.path(), &["here"]));
+        assert!(one.take().unwrap());
+        let lock = folder.path().join("job");
+        let mut command = bound("TERM", &lock, one.files(), Path::new("sleep"));
+        let mut child = command.arg("60").spawn().unwrap();
+        while is_free(&lock).unwrap() {
+            std::thread::yield_now();
+        }
+        let began = || {
+            let name = fs::read_to_string(format!("/proc/{}/comm", child.id()));
+            name.is_ok_and(|name| name.trim() == "sleep")
+        };
+        while !began() {
+            std::thread::yield_now();
+        }
+        drop(one);
+        assert!(!two.take().unwrap());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(two.take().unwrap());
+    }
+}

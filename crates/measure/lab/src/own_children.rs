@@ -1,0 +1,31 @@
+//! Children of this process that are awaited by the thread that started them, and not by the reaper
+//! of a station.
+//!
+//! The standard library waits for a child itself, at once where the program cannot be executed, and
+//! panics if another thread was quicker.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+static EXPECTED: AtomicUsize = AtomicUsize::new(0);
+
+/// While one of these exists, a station's reaper leaves children alone that it does not know.
+pub(crate) struct OwnChild(());
+
+impl OwnChild {
+    /// Hold it from before the start of a child until the child is awaited.
+    pub(crate) fn expect() -> Self {
+        EXPECTED.fetch_add(1, Ordering::SeqCst);
+        Self(())
+    }
+
+    /// Whether there is one.
+    pub(crate) fn is_expected() -> bool {
+        EXPECTED.load(Ordering::SeqCst) > 0
+    }
+}
+
+impl Drop for OwnChild {
+    fn drop(&mut self) {
+        EXPECTED.fetch_sub(1, Ordering::SeqCst);
+    }
+}

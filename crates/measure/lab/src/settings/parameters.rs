@@ -1,0 +1,168 @@
+//! Kernel parameters of the network (sysctl(8)) that the journal's header records, while a path is
+//! watched.
+//!
+//! inotify(7) tells when a program wrote one; all are read again then. Those that the kernel has
+//! once for the whole machine are not shown in a network namespace, or cannot be written there:
+//! their files are opened before the station enters its own.
+
+use crate::host::SYSCTLS;
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::sync::Arc;
+
+/// More than any of them has.
+const VALUE_BYTES: usize = 256;
+/// The bit of a file's mode without which nobody can write it.
+const OWNER_WRITES: u32 = 0o200;
+
+type Files = BTreeMap<&'static str, Arc<File>>;
+type Values = BTreeMap<&'static str, String>;
+
+/// The parameters of this process's network namespace, open; those that a kernel lacks are left
+/// out.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ParameterFiles(Files);
+
+impl ParameterFiles {
+    /// Opens them.
+    pub(crate) fn open() -> Self {
+        let names = SYSCTLS.iter().filter(|name| name.starts_with("net."));
+        let files = names.filter_map(|name| {
+            let file = File::open(format!("/proc/sys/{}", name.replace('.', "/"))).ok()?;
+            Some((*name, Arc::new(file)))
+        });
+        Self(files.collect())
+    }
+
+    /// These, and of the `machine` those that are not this namespace's own.
+    fn with_those_of(mut self, machine: &Self) -> Self {
+        let is_own = |file: &Arc<File>| {
+            let found = file.metadata();
+            found.is_ok_and(|found| found.permissions().mode() & OWNER_WRITES != 0)
+        };
+        for (name, file) in &machine.0 {
+            if !self.0.get(name).is_some_and(is_own) {
+                self.0.insert(name, Arc::clone(file));
+            }
+        }
+        self
+    }
+
+    fn values(&self) -> Values {
+        let value = |file: &File| {
+            let mut buffer = [0; VALUE_BYTES];
+            let bytes = file.read_at(&mut buffer, 0).ok()?;
+            let text = String::from_utf8_lossy(&buffer[..bytes]);
+            // Several numbers are separated by tabs.
+            Some(text.split_ascii_whitespace().collect::<Vec<_>>().join(" "))
+        };
+        let known = self.0.iter();
+        let known = known.filter_map(|(name, file)| Some((*name, value(file)?)));
+        known.collect()
+    }
+}
+
+/// A watch that is on.
+pub(super) struct Parameters {
+    inotify: Inotify,
+    files: ParameterFiles,
+    known: Values,
+}
+
+impl Parameters {
+    /// Watches those of this process's namespace, and of the `machine` what the namespace lacks.
+    ///
+    /// # Errors
+    /// When the kernel gives this user no more instances of inotify.
+    pub(super) fn watch(machine: &ParameterFiles) -> io::Result<Self> {
+        let refused = |errno: nix::Error| {
+            let why = errno.desc();
+            io::Error::other(format!(
+                "inotify cannot watch kernel parameters: {why}; raise fs.inotify.max_user_instances and \
+                 fs.inotify.max_user_watches"
+            ))
+        };
+        let flags = InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK;
+        let inotify = Inotify::init(flags).map_err(refused)?;
+        let files = ParameterFiles::open().with_those_of(machine);
+        for file in files.0.values() {
+            let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+            let watched = inotify.add_watch(path.as_str(), AddWatchFlags::IN_MODIFY);
+            watched.map_err(refused)?;
+        }
+        let known = files.values();
+        Ok(Self {
+            inotify,
+            files,
+            known,
+        })
+    }
+
+    /// Reads all of them; returns those that differ from what was known, in words.
+    pub(super) fn changes(&mut self) -> Vec<String> {
+        // What they say does not matter: a value that is the same again is no change.
+        while self.inotify.read_events().is_ok() {}
+        let now = self.files.values();
+        let changed = now.iter().filter_map(|(name, is)| {
+            let was = self.known.get(name).filter(|was| *was != is)?;
+            Some(format!("{name} {is}, was {was}"))
+        });
+        let changed = changed.collect();
+        self.known = now;
+        changed
+    }
+}
+
+impl AsFd for Parameters {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inotify.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn buffer_limits_are_among_those_watched_and_a_value_written_again_is_no_change() {
+        let mut watched = Parameters::watch(&ParameterFiles::open()).unwrap();
+        for name in [
+            "net.ipv4.tcp_rmem",
+            "net.ipv4.tcp_wmem",
+            "net.core.rmem_max",
+        ] {
+            assert!(watched.known.contains_key(name), "{:?}", watched.known);
+        }
+        // Not allowed to every user, and no difference either way.
+        let path = "/proc/sys/net/ipv4/tcp_rmem";
+        let value = fs::read_to_string(path).unwrap();
+        let _ = fs::write(path, value);
+        let changes = watched.changes();
+        assert!(
+            !changes.iter().any(|it| it.contains("tcp_rmem")),
+            "{changes:?}"
+        );
+        let was = watched
+            .known
+            .insert("net.ipv4.tcp_rmem", "1 2 3".to_owned());
+        let expected = format!("net.ipv4.tcp_rmem {}, was 1 2 3", was.unwrap());
+        assert!(watched.changes().contains(&expected));
+        assert_eq!(watched.changes(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn of_the_machine_those_are_watched_that_a_namespace_lacks() {
+        let machine = ParameterFiles::open();
+        let all: Vec<_> = machine.0.keys().copied().collect();
+        let none = ParameterFiles::default().with_those_of(&machine);
+        assert!(none.0.keys().copied().eq(all));
+        let own = ParameterFiles::open().with_those_of(&machine);
+        let tcp = &own.0["net.ipv4.tcp_rmem"];
+        assert!(!Arc::ptr_eq(tcp, &machine.0["net.ipv4.tcp_rmem"]));
+    }
+}

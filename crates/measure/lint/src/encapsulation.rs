@@ -1,0 +1,148 @@
+//! What a tunnel adds to packets, so that the limit of a link is known behind it.
+
+use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
+use wire::Suite;
+use wire::overhead::{
+    GRE_HEADER_BYTES, IPV4_HEADER_BYTES, MACSEC_BYTES, MACSEC_SCI_BYTES, OPENVPN_BYTES,
+    OPENVPN_PEER_BYTES, Outer, UDP_HEADER_BYTES, WIREGUARD_BYTES, outer_bytes,
+};
+
+/// What the key accepts, for messages.
+pub(crate) const KNOWN: &str = "WireGuard, OpenVPN, MACsec, GRE, IPIP, `ESP` or `ESP in UDP`, also with a suite: \
+                                `ESP aes-256-gcm`";
+/// No suite pads to more.
+const PAD_TO_BYTES_MAX: usize = 16;
+
+/// An encapsulation as a report states it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Encapsulation {
+    /// Its name as in the file.
+    pub text: String,
+    form: Form,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Esp { udp: bool, suite: Option<Suite> },
+    WireGuard,
+    OpenVpn,
+    MacSec,
+    Gre,
+    IpInIp,
+}
+
+impl Encapsulation {
+    /// Reads the name of an encapsulation; `None` if it is none that is known.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let form = match words.as_slice() {
+            ["wireguard"] => Form::WireGuard,
+            ["openvpn"] => Form::OpenVpn,
+            ["macsec"] => Form::MacSec,
+            ["gre"] => Form::Gre,
+            ["ipip"] => Form::IpInIp,
+            ["esp" | "ipsec", rest @ ..] => {
+                let (udp, rest) = match rest {
+                    ["in", "udp", rest @ ..] => (true, rest),
+                    rest => (false, rest),
+                };
+                let suite = match rest {
+                    [] => None,
+                    [name] => Some(Suite::from_name(name)?),
+                    _ => return None,
+                };
+                Form::Esp { udp, suite }
+            }
+            _ => return None,
+        };
+        Some(Self {
+            text: text.trim().to_owned(),
+            form,
+        })
+    }
+
+    /// The least that it adds to an IP packet, over IPv4; `None` as length for any length.
+    #[must_use]
+    pub fn added_bytes_least(&self, packet_bytes: Option<usize>) -> usize {
+        let outer = |udp| Outer { ipv6: false, udp };
+        match self.form {
+            Form::Esp { udp, suite } => {
+                let lengths = match packet_bytes {
+                    Some(bytes) => bytes..=bytes,
+                    None => 0..=PAD_TO_BYTES_MAX - 1,
+                };
+                let added = |suite: Suite| {
+                    let lengths = lengths.clone();
+                    lengths
+                        .map(|inner| outer_bytes(suite, outer(udp), inner) - inner)
+                        .min()
+                };
+                let suites = Suite::ALL.into_iter().filter(|one| match suite {
+                    Some(stated) => *one == stated,
+                    None => one.encrypts(),
+                });
+                suites.filter_map(added).min().unwrap_or(0)
+            }
+            // Padding ends at the tunnel's MTU, so a full packet may have none.
+            Form::WireGuard => outer(true).header_bytes() + WIREGUARD_BYTES,
+            Form::OpenVpn => outer(true).header_bytes() + OPENVPN_BYTES - OPENVPN_PEER_BYTES,
+            Form::MacSec => MACSEC_BYTES - MACSEC_SCI_BYTES,
+            Form::Gre => IPV4_HEADER_BYTES + GRE_HEADER_BYTES,
+            Form::IpInIp => IPV4_HEADER_BYTES,
+        }
+    }
+
+    /// The least that it adds to a frame of that size in bytes, FCS included.
+    #[must_use]
+    pub(crate) fn added_to_frame(&self, frame: f64) -> f64 {
+        let packet = frame - (HEADER_BYTES + FCS_BYTES) as f64;
+        let is_length = packet >= 0.0 && packet.fract().abs() < f64::EPSILON;
+        let exact = is_length.then_some(packet as usize);
+        self.added_bytes_least(exact) as f64
+    }
+}
+
+/// Headers of IPv4 with UDP, without options.
+pub(crate) const UDP_HEADERS_BYTES: f64 = (IPV4_HEADER_BYTES + UDP_HEADER_BYTES) as f64;
+
+/// Names of tunnels, by which a table is recognised that states no encapsulation.
+const TUNNELS: [(&str, &str); 5] = [
+    ("wireguard", "WireGuard"),
+    ("ipsec", "ESP"),
+    ("openvpn", "OpenVPN"),
+    ("macsec", "MACsec"),
+    ("strongswan", "ESP"),
+];
+
+/// The encapsulation of a tunnel that a heading names.
+pub(crate) fn named_in(text: &str) -> Option<&'static str> {
+    let text = text.to_lowercase();
+    let found = TUNNELS.iter().find(|(name, _)| text.contains(name));
+    found.map(|(_, encapsulation)| *encapsulation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_added_bytes_are_those_of_the_formats() {
+        let added = |text: &str, packet| {
+            Encapsulation::parse(text).map(|it| it.added_bytes_least(Some(packet)))
+        };
+        // Outer IPv4 and UDP, 16 bytes in front, 16 behind.
+        assert_eq!(added("WireGuard", 1420), Some(60));
+        // Outer IPv4, 8 + 8, 1404 for 1400 + 2, 16.
+        assert_eq!(added("ESP aes-256-gcm", 1400), Some(56));
+        assert_eq!(added("ESP in UDP aes-256-gcm", 1400), Some(64));
+        assert_eq!(added("GRE", 1400), Some(24));
+        assert_eq!(added("MACsec", 1400), Some(24));
+        // Without a suite: the smallest of any that encrypts.
+        let any = added("ESP", 1400).unwrap();
+        assert!((20 + 8 + 2..=56).contains(&any), "{any}");
+        assert_eq!(added("ESP rot13", 1400), None);
+        assert_eq!(added("tunnel", 1400), None);
+    }
+}

@@ -1,0 +1,182 @@
+//! Columns of a grid before their cells are figures.
+
+use super::markup::{self, Clean};
+use super::{heading, pairs};
+use crate::document::Axis;
+use crate::figure::Figure;
+use crate::marks::{Decimal, Evidence, plain};
+use crate::source::Source;
+use crate::unit::{Quantity, Unit};
+use yaml::Place;
+
+/// A cell's text and its place.
+pub(super) type Text = (String, Place);
+
+/// One column without markup.
+pub(super) struct Raw {
+    pub(super) name: String,
+    pub(super) place: Place,
+    pub(super) cells: Vec<Text>,
+    /// Marks of footnotes: of a cell by its number, or of the heading.
+    pub(super) notes: Vec<(Option<usize>, String)>,
+}
+
+/// The columns behind that of names.
+pub(super) fn columns(heading: &[Text], lines: &[Vec<Text>]) -> Vec<Raw> {
+    let indexed = heading.iter().enumerate().skip(1);
+    let column = |(at, (name, place)): (usize, &Text)| {
+        let Clean { text: name, marks } = markup::name(name);
+        let mut notes: Vec<_> = marks.into_iter().map(|mark| (None, mark)).collect();
+        let mut cells = Vec::new();
+        for (number, line) in lines.iter().enumerate() {
+            let (text, place) = &line[at];
+            let Clean { text, marks } = markup::cell(text);
+            notes.extend(marks.into_iter().map(|mark| (Some(number), mark)));
+            cells.push((text, place.clone()));
+        }
+        Raw {
+            name,
+            place: place.clone(),
+            cells,
+            notes,
+        }
+    };
+    indexed.map(column).collect()
+}
+
+/// Whether a column holds text: at least one, and no cell is a figure. A heading that is a size is
+/// one of figures.
+pub(super) fn is_text(column: &Raw, decimal: Decimal, axis: Option<Axis>) -> bool {
+    let is_size = heading::size(&column.name).is_some() || heading::is_mix(&column.name);
+    if (is_size && !matches!(axis, Some(Axis::Names))) || matches!(axis, Some(Axis::Mix)) {
+        return false;
+    }
+    let shown = shown(column);
+    !shown.is_empty()
+        && !shown
+            .iter()
+            .any(|text| figure(text, decimal, &column.place).is_some())
+}
+
+/// Whether a column of a table without keys holds rates, so that its other cells are mistakes:
+/// figures alone, or more than half of them with a unit of rates.
+pub(super) fn is_of_rates(column: &Raw, decimal: Decimal) -> bool {
+    let shown = shown(column);
+    let figures = shown
+        .iter()
+        .filter_map(|text| figure(text, decimal, &column.place));
+    let units: Vec<Option<Unit>> = figures.collect();
+    let is_size = heading::size(&column.name).is_some() || heading::is_mix(&column.name);
+    let of_rates = |unit: &Unit| !matches!(unit.quantity, Quantity::Percent | Quantity::Time);
+    let in_heading = heading::with_unit(&column.name)
+        .1
+        .is_some_and(|unit| of_rates(&unit));
+    let rates = units.iter().flatten().filter(|unit| of_rates(unit)).count();
+    let is_half = |count: usize| 2 * count > shown.len();
+    let is_rate = in_heading || is_size || is_half(rates);
+    units.len() == shown.len() || (is_half(units.len()) && is_rate)
+}
+
+fn shown(column: &Raw) -> Vec<&str> {
+    let texts = column.cells.iter().map(|(text, _)| text.as_str());
+    texts.filter(|text| !markup::is_missing(text)).collect()
+}
+
+/// The unit of a cell that is a figure, or several; `None` for a text.
+fn figure(text: &str, decimal: Decimal, place: &Place) -> Option<Option<Unit>> {
+    if Evidence::of(text).unclear_comma || pairs::parts(text).is_some() {
+        return Some(None);
+    }
+    let figure = Figure::parse(&plain(text, decimal), place).ok()?;
+    Some(figure.unit)
+}
+
+/// A column as several, if its cells hold several figures each, and the names of the parts are in
+/// its heading or in the key `parts`. Cells with one figure stay in a column with its name.
+pub(super) fn split(
+    source: &Source,
+    column: Raw,
+    parts: Option<&[String]>,
+    is_bare: bool,
+) -> Vec<Raw> {
+    let several: Vec<Option<Vec<String>>> = column
+        .cells
+        .iter()
+        .map(|(text, _)| pairs::parts(text))
+        .collect();
+    let Some(at) = several.iter().position(Option::is_some) else {
+        return vec![column];
+    };
+    let count = |at: usize| several[at].as_ref().map_or(0, Vec::len);
+    let in_heading = pairs::named(&column.name);
+    let by_key = parts.map(|parts| {
+        let (bare, unit) = heading::with_unit(&column.name);
+        let unit = unit
+            .map(|unit| format!(" [{}]", unit.text))
+            .unwrap_or_default();
+        let named = parts.iter().map(|part| format!("{bare} {part}{unit}"));
+        named.collect::<Vec<String>>()
+    });
+    let fitting = [in_heading, by_key].into_iter().flatten();
+    let names = fitting.into_iter().find(|names| names.len() == count(at));
+    let is_same = |other: usize| several[other].is_none() || count(other) == count(at);
+    let Some(names) = names.filter(|_| (0..several.len()).all(is_same)) else {
+        // Without keys such cells may be dates or versions.
+        if is_bare {
+            return vec![column];
+        }
+        let help = "name them in the heading, as in `rate up/down`, or in the table's keys: `parts = [\"up\", \
+                    \"down\"]`";
+        for (other, (text, place)) in column.cells.iter().enumerate() {
+            let what = match count(other) {
+                0 => continue,
+                own if own != count(at) => {
+                    format!(
+                        "`{text}` in column `{}` has another number of figures",
+                        column.name
+                    )
+                }
+                own => format!(
+                    "`{text}` in column `{}` holds {own} figures without names",
+                    column.name
+                ),
+            };
+            source.mistake(place, what, help);
+        }
+        return Vec::new();
+    };
+    let empty = |at: usize| (String::new(), column.cells[at].1.clone());
+    let part = |number: usize, name: String| Raw {
+        name,
+        place: column.place.clone(),
+        notes: match number {
+            0 => column.notes.clone(),
+            _ => Vec::new(),
+        },
+        cells: several
+            .iter()
+            .enumerate()
+            .map(|(at, parts)| match parts {
+                Some(parts) => (parts[number].clone(), column.cells[at].1.clone()),
+                None => empty(at),
+            })
+            .collect(),
+    };
+    let mut split: Vec<Raw> = names
+        .into_iter()
+        .enumerate()
+        .map(|(number, name)| part(number, name))
+        .collect();
+    let single = |at: usize| several[at].is_none() && !markup::is_missing(&column.cells[at].0);
+    if (0..several.len()).any(single) {
+        let cells = (0..several.len())
+            .map(|at| match single(at) {
+                true => column.cells[at].clone(),
+                false => empty(at),
+            })
+            .collect();
+        let whole = Raw { cells, ..column };
+        split.insert(0, whole);
+    }
+    split
+}

@@ -1,0 +1,111 @@
+//! Keys of tables that state none, from their headings. What is guessed is remarked.
+
+use super::heading;
+use crate::document::Axis;
+use crate::unit::{Quantity, Unit};
+
+/// Sizes of frames that a tester sends.
+const FRAMES: std::ops::RangeInclusive<f64> = 60.0..=9_600.0;
+/// Frame sizes that are no power of two (RFC 2544 §9.1, IMIX, jumbo frames). Other numbers may be
+/// years.
+const USUAL: [f64; 18] = [
+    72.0, 78.0, 90.0, 570.0, 576.0, 594.0, 1280.0, 1300.0, 1400.0, 1418.0, 1420.0, 1450.0, 1472.0,
+    1500.0, 1514.0, 1518.0, 1522.0, 9000.0,
+];
+/// Words in headings of sizes.
+const WORDS: [&str; 6] = ["byte", "frame", "packet", "block", "size", "payload"];
+
+/// What the columns are, by their headings and that of the names of rows.
+pub(super) fn axis(corner: &str, headings: &[&str], rows: &[&str]) -> Axis {
+    let sizes: Vec<f64> = headings.iter().filter_map(|it| heading::size(it)).collect();
+    let others = headings.iter().filter(|it| heading::size(it).is_none());
+    let are_mixes = others.clone().all(|it| heading::is_mix(it));
+    if !sizes.is_empty() && are_mixes {
+        let names_mtu = |text: &str| text.to_lowercase().contains("mtu");
+        if names_mtu(corner) || headings.iter().any(|it| names_mtu(it)) {
+            return Axis::Mtu;
+        }
+        let words = |text: &str| {
+            let text = text.to_lowercase();
+            WORDS.iter().any(|word| text.contains(word)) || text.ends_with(" b")
+        };
+        let is_named = words(corner) || headings.iter().any(|it| words(it));
+        let is_usual = |bytes: &&f64| {
+            let power = (bytes.log2() - bytes.log2().round()).abs() < 1e-9 && **bytes >= 16.0;
+            power || USUAL.iter().any(|usual| (usual - **bytes).abs() < 0.5)
+        };
+        if !is_named && 2 * sizes.iter().filter(is_usual).count() <= sizes.len() {
+            return Axis::Names;
+        }
+        return match sizes.iter().all(|bytes| FRAMES.contains(bytes)) {
+            true => Axis::Frame,
+            false => Axis::Bytes,
+        };
+    }
+    let is_rate = |name: &&str| {
+        let (bare, unit) = heading::with_unit(name);
+        let quantity = unit.map(|unit| unit.quantity);
+        match quantity {
+            Some(Quantity::FrameRate) => Unit::parse(bare).is_some(),
+            Some(Quantity::BitRate) => matches!(bare, "L1" | "L2" | "IP" | "payload"),
+            _ => false,
+        }
+    };
+    let are_rates = headings.len() > 1 && headings.iter().all(is_rate);
+    let are_sizes = rows
+        .iter()
+        .all(|it| heading::size(it).is_some() || heading::is_mix(it));
+    match are_rates && are_sizes {
+        true => Axis::Rates,
+        false => Axis::Names,
+    }
+}
+
+/// The unit of the figures, from the heading of the first column or from the line above the table;
+/// `None` if neither names exactly one.
+pub(super) fn unit(corner: &str, above: &str) -> Option<Unit> {
+    if let (_, Some(unit)) = heading::with_unit(corner) {
+        return Some(unit);
+    }
+    let is_end = |c: char| c.is_whitespace() || "()[]:,;*`".contains(c);
+    let words = above.split(is_end).map(|word| word.trim_end_matches('.'));
+    let mut found = words.filter_map(Unit::parse).filter(|unit| {
+        // A letter alone, or a time in the text, is no unit of the table.
+        !matches!(unit.quantity, Quantity::Percent | Quantity::Time)
+    });
+    let first = found.next()?;
+    found.all(|other| other.is_same(&first)).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_show_what_columns_are() {
+        assert_eq!(axis("device", &["64", "512", "IMIX"], &["A"]), Axis::Frame);
+        assert_eq!(axis("MTU", &["1300", "1500"], &["A"]), Axis::Mtu);
+        assert_eq!(
+            axis("type", &["16 bytes", "64 bytes"], &["aes"]),
+            Axis::Bytes
+        );
+        assert_eq!(
+            axis("frame", &["Mpps", "L2 [Gbit/s]"], &["64"]),
+            Axis::Rates
+        );
+        assert_eq!(axis("device", &["up", "down"], &["A"]), Axis::Names);
+        assert_eq!(axis("year", &["2019", "2020"], &["A"]), Axis::Names);
+    }
+
+    #[test]
+    fn a_unit_is_taken_from_one_place_that_names_it() {
+        let of = |corner, above| unit(corner, above).map(|unit| unit.text);
+        assert_eq!(of("device [Mbit/s]", ""), Some("Mbit/s".to_owned()));
+        assert_eq!(
+            of("device", "Throughput (in Gbps), 10 s each:"),
+            Some("Gbps".to_owned())
+        );
+        assert_eq!(of("device", "Mbps and kpps"), None);
+        assert_eq!(of("device", "Throughput:"), None);
+    }
+}

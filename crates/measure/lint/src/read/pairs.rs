@@ -1,0 +1,114 @@
+//! Cells that hold several figures: `533/356`, `10/10/6`.
+
+use super::heading;
+use crate::unit::Unit;
+
+/// The figures of a cell, each with the unit behind them; `None` for one figure or a text.
+pub(super) fn parts(text: &str) -> Option<Vec<String>> {
+    let mut found = Vec::new();
+    let mut rest = text.trim();
+    loop {
+        let part = rest
+            .strip_prefix('-')
+            .filter(|it| !it.starts_with(|c: char| c.is_ascii_digit()));
+        let length = match part {
+            Some(_) => 1,
+            None => number_end(rest)?,
+        };
+        found.push(rest[..length].trim().to_owned());
+        rest = rest[length..].trim_start();
+        let next = rest.strip_prefix('/').map(str::trim_start);
+        match next.filter(|next| next.starts_with(|c: char| c.is_ascii_digit() || c == '-')) {
+            Some(next) => rest = next,
+            None => break,
+        }
+    }
+    let is_unit = rest.is_empty() || Unit::parse(rest).is_some();
+    let has_figure = found.iter().any(|part| part != "-");
+    if found.len() < 2 || !is_unit || !has_figure {
+        return None;
+    }
+    let with_unit = |part: String| match part.as_str() {
+        "-" => part,
+        _ => format!("{part} {rest}").trim_end().to_owned(),
+    };
+    Some(found.into_iter().map(with_unit).collect())
+}
+
+/// The end of a number with its marks and a sign before it.
+fn number_end(text: &str) -> Option<usize> {
+    let sign = text.len()
+        - text
+            .trim_start_matches(['~', '<', '>', '≥', '≤', '≈'])
+            .len();
+    let is_inside = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '\'');
+    let digits = text[sign..]
+        .find(|c| !is_inside(c))
+        .unwrap_or(text.len() - sign);
+    let starts = text[sign..].starts_with(|c: char| c.is_ascii_digit());
+    starts.then_some(sign + digits)
+}
+
+/// The names of the parts in a heading, and what is in front of them: `firewall 1518/512/64`,
+/// `rate up/down [Mbit/s]`. The unit stays behind each.
+pub(super) fn named(heading: &str) -> Option<Vec<String>> {
+    let (bare, unit) = heading::with_unit(heading);
+    let inside = heading.split_once(['(', '[']);
+    let in_brackets = inside.filter(|_| unit.is_none()).map(|(before, rest)| {
+        let inside = rest.split([')', ']']).next().unwrap_or_default();
+        (before.trim(), inside)
+    });
+    let (stem, names) = match in_brackets {
+        Some(found) => found,
+        None => bare.rsplit_once(' ').unwrap_or(("", bare)),
+    };
+    let names: Vec<&str> = names.split('/').map(str::trim).collect();
+    if names.len() < 2 || names.iter().any(|name| name.is_empty()) {
+        return None;
+    }
+    let unit = unit
+        .map(|unit| format!(" [{}]", unit.text))
+        .unwrap_or_default();
+    let full = |name: &&str| format!("{stem} {name}{unit}").trim().to_owned();
+    Some(names.iter().map(full).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_figures_of_a_cell_are_split() {
+        let of = |text| parts(text).map(|it| it.join(" | "));
+        assert_eq!(of("533/356"), Some("533 | 356".to_owned()));
+        assert_eq!(
+            of("10/10/6 Gbps"),
+            Some("10 Gbps | 10 Gbps | 6 Gbps".to_owned())
+        );
+        assert_eq!(of("1,2 / 3,4"), Some("1,2 | 3,4".to_owned()));
+        assert_eq!(of("533/- Mbit/s"), Some("533 Mbit/s | -".to_owned()));
+        for text in ["940", "940 Mbit/s", "n/a", "-", "a/b", "10/fast"] {
+            assert_eq!(of(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn headings_name_the_parts() {
+        let of = |text| named(text).map(|it| it.join(" | "));
+        assert_eq!(
+            of("firewall 1518/512/64"),
+            Some("firewall 1518 | firewall 512 | firewall 64".to_owned())
+        );
+        assert_eq!(
+            of("rate up/down [Mbit/s]"),
+            Some("rate up [Mbit/s] | rate down [Mbit/s]".to_owned())
+        );
+        assert_eq!(
+            of("latency (min/max)"),
+            Some("latency min | latency max".to_owned())
+        );
+        assert_eq!(of("64/512/1518"), Some("64 | 512 | 1518".to_owned()));
+        assert_eq!(of("D2E"), None);
+        assert_eq!(of("rate [Mbit/s]"), None);
+    }
+}

@@ -1,0 +1,373 @@
+//! What the reader guesses, leaves out and reports, and the forms in which it is printed.
+
+use lint::{Checked, Mistakes, Rule};
+use serde_json::Value;
+
+fn checked(file: &str, text: &str) -> Checked {
+    lint::lint(file, text).unwrap_or_else(|mistakes| panic!("{mistakes}\n{text}"))
+}
+
+fn remarks(checked: &Checked) -> Vec<&str> {
+    checked.remarks.iter().map(|it| it.what.as_str()).collect()
+}
+
+/// Names of rows and columns with the figures.
+fn cells(file: &str, text: &str) -> Vec<String> {
+    let document = lint::read(file, text).unwrap_or_else(|it| panic!("{it}\n{text}"));
+    let tables = document.tables.iter();
+    tables
+        .flat_map(|table| table.cells())
+        .map(|cell| {
+            format!(
+                "{} | {} | {}",
+                cell.row.name,
+                cell.column.name,
+                cell.shown()
+            )
+        })
+        .collect()
+}
+
+fn unreadable(file: &str, text: &str) -> Mistakes {
+    lint::read(file, text).expect_err("a mistake")
+}
+
+#[test]
+fn keys_of_a_bare_table_are_guessed_and_stated() {
+    let text = "Throughput in Mbit/s, ten runs of 30 s:\n\n| device | 64 | 1518 |\n| --- | --- | --- |\n\
+                | **A** | 49.2 | 984 |\n| B | `22.6` |\n";
+    let read = checked("t.md", text);
+    assert_eq!((read.tables, read.figures), (1, 3));
+    assert_eq!(remarks(&read).len(), 1);
+    assert!(
+        remarks(&read)[0].starts_with(
+            "keys of table 1 are guessed from its headings: columns = \"frame\", unit = \"Mbit/s\"; "
+        ),
+        "{:?}",
+        remarks(&read)
+    );
+    let shown = lint::text(&[read], &[]);
+    assert!(
+        shown.contains("remark: keys of table 1 are guessed"),
+        "{shown}"
+    );
+    assert_eq!(
+        cells("t.md", text),
+        [
+            "A | 64 | 49.2 Mbit/s",
+            "A | 1518 | 984 Mbit/s",
+            "B | 64 | 22.6 Mbit/s"
+        ]
+    );
+    // The rules apply as if the keys were stated.
+    let risen = "| frame [B] | Mpps | L2 [Mbit/s] |\n| --- | --- | --- |\n| 64 | 1.000 | 612 |\n";
+    let rules: Vec<Rule> = checked("t.md", risen)
+        .findings
+        .iter()
+        .map(|it| it.rule)
+        .collect();
+    assert_eq!(rules, [Rule::LayersDisagree]);
+    let stated = "<!-- lint\nunit = \"Mbit/s\"\ncolumns = \"frame\"\n-->\n| d | 64 |\n| --- | --- |\n| A | 1 |\n";
+    assert_eq!(remarks(&checked("t.md", stated)), [""; 0]);
+}
+
+#[test]
+fn tables_of_words_and_skipped_tables_are_not_read() {
+    let words = "| tool | can |\n| --- | --- |\n| a | yes |\n| b | no |\n";
+    let figures = "| device | 64 |\n| --- | --- |\n| A | 49.2 |\n";
+    assert_eq!(checked("t.md", words).tables, 0);
+    assert!(lint::read("t.md", figures).is_err());
+    for skipped in [
+        format!("<!-- lint skip -->\n{figures}"),
+        format!("<!-- lint\nskip = true\n-->\n{figures}"),
+        format!("```\n{figures}```\n"),
+    ] {
+        assert_eq!(checked("t.md", &skipped).tables, 0, "{skipped}");
+    }
+    // The one below is read.
+    let two = format!("<!-- lint skip -->\n{figures}\n{figures}");
+    assert!(unreadable("t.md", &two).to_string().contains("t.md:6:3"));
+    let toml = "[[table]]\nid = \"1\"\nskip = true\nunit = \"Mbit/s\"\nframe = [64]\nfigures = { A = [1] }\n";
+    assert_eq!(checked("t.toml", toml).tables, 0);
+    let csv = "# skip = true\ndevice,64\nA,49.2\n";
+    assert_eq!(checked("t.csv", csv).tables, 0);
+}
+
+#[test]
+fn a_table_of_settings_is_none_of_rates() {
+    let text = "| Key | Range | Default |\n| --- | --- | --- |\n| mtu | 576 B to 9216 B | 1500 B |\n\
+                | time | 1 s to 1 h | 10 s |\n| rate | 1 kbit/s to 1 Tbit/s | required |\n| id | 1 to 9 | 4 |\n";
+    let read = checked("t.md", text);
+    assert_eq!((read.tables, read.figures), (0, 0));
+    let years = "| test | 2019 | 2020 |\n| --- | --- | --- |\n| A | 3 | 4 |\n";
+    let read = checked("t.md", years);
+    assert_eq!(read.tables, 0);
+    assert!(
+        remarks(&read)[0].contains("in columns `2019`, `2020`"),
+        "{:?}",
+        remarks(&read)
+    );
+    // With half of the cells as rates, the others are mistakes.
+    let rates = "| test | result |\n| --- | --- |\n| A | 940 Mbit/s |\n| B | 930 Mbit/s |\n| C | 9,4,1 Mbit/s |\n";
+    assert!(
+        unreadable("t.md", rates)
+            .to_string()
+            .contains("`9,4,1 Mbit/s` is no figure")
+    );
+}
+
+#[test]
+fn columns_of_text_may_stand_anywhere() {
+    let text = "# unit = \"Mbit/s\"\n# columns = \"frame\"\n\
+                device,suite,64,cpu,512,remarks\n\
+                A,gcm,49.2,i7-8700,383,none\nA,cbc,22.6,Cortex A53,181,hot\n";
+    assert_eq!(
+        cells("t.csv", text),
+        [
+            "A, gcm | 64 | 49.2 Mbit/s",
+            "A, gcm | 512 | 383 Mbit/s",
+            "A, cbc | 64 | 22.6 Mbit/s",
+            "A, cbc | 512 | 181 Mbit/s",
+        ]
+    );
+    let read = checked("t.csv", text);
+    assert_eq!(
+        remarks(&read),
+        [
+            "column `cpu` of table 1 holds text, and is not read",
+            "column `remarks` of table 1 holds text, and is not read",
+        ]
+    );
+    let text = "# columns = \"columns\"\ndevice,cores,rate [Mbit/s]\nA,4,940\n";
+    let read = checked("t.csv", text);
+    assert_eq!(read.figures, 1);
+    assert!(
+        remarks(&read)[0]
+            .contains("figures of table 1 without a unit are not checked, in columns `cores`")
+    );
+}
+
+#[test]
+fn notes_below_a_table_are_no_rows() {
+    let text = "# unit = \"Mbit/s\"\n# columns = \"frame\"\ndevice,64\nA,49.2*\n* with one core\n";
+    let read = checked("t.csv", text);
+    assert_eq!((read.figures, read.findings.len()), (1, 0));
+}
+
+#[test]
+fn decimal_marks_are_those_of_the_column_and_then_of_the_table() {
+    let table = |keys: &str, rows: &str| {
+        format!("# unit = \"Mbit/s\"\n# columns = \"frame\"\n{keys}d;64;512\n{rows}\n")
+    };
+    let values = |text: &str| -> Vec<String> {
+        let document = lint::read("t.csv", text).unwrap_or_else(|it| panic!("{it}"));
+        let cells = document.tables[0].cells();
+        cells.map(|cell| cell.figure.value.to_string()).collect()
+    };
+    assert_eq!(values(&table("", "A;49,2;1,234")), ["49.2", "1.234"]);
+    assert_eq!(values(&table("", "A;49.2;1,234")), ["49.2", "1234"]);
+    assert_eq!(values(&table("", "A;49,2;1.234")), ["49.2", "1234"]);
+    assert_eq!(
+        values(&table("# decimal = \"point\"\n", "A;1,234;2,345.5")),
+        ["1234", "2345.5"]
+    );
+    assert_eq!(
+        values(&table("# decimal = \"comma\"\n", "A;1.234;2.345,5")),
+        ["1234", "2345.5"]
+    );
+    let mistakes = unreadable("t.csv", &table("", "A;1,234;2,345"));
+    assert_eq!(mistakes.count(), 2, "{mistakes}");
+}
+
+#[test]
+fn pairs_without_names_or_of_other_lengths_are_named() {
+    let table = |heading: &str, rows: &str| {
+        format!("# unit = \"Mbit/s\"\n# columns = \"columns\"\nd,{heading}\n{rows}\n")
+    };
+    assert_eq!(
+        cells("t.csv", &table("rate up/down", "A,533/356")),
+        ["A | rate up | 533 Mbit/s", "A | rate down | 356 Mbit/s"]
+    );
+    assert_eq!(
+        cells("t.csv", &table("rate up/down [Gbit/s]", "A,5.33/3.56")),
+        [
+            "A | rate up [Gbit/s] | 5.33 Gbit/s",
+            "A | rate down [Gbit/s] | 3.56 Gbit/s"
+        ]
+    );
+    let mistakes = unreadable("t.csv", &table("rate", "A,533/356"));
+    assert!(
+        mistakes.to_string().contains("parts = [\"up\", \"down\"]"),
+        "{mistakes}"
+    );
+    let mistakes = unreadable("t.csv", &table("rate up/down", "A,533/356\nB,1/2/3"));
+    assert!(
+        mistakes
+            .to_string()
+            .contains("`1/2/3` in column `rate up/down` has another number"),
+        "{mistakes}"
+    );
+}
+
+#[test]
+fn places_that_cannot_be_read_are_in_every_form_and_no_line_says_0_errors() {
+    let keys = "# unit = \"Mbit/s\"\n# layer = \"L2\"\n# link = \"1 Gbit/s\"\n# columns = \"frame\"\ndevice,64,1518\n";
+    let mistakes = [unreadable(
+        "bad.csv",
+        &format!("{keys}A,fast,slow\nB,1,2.3.4\n"),
+    )];
+    assert_eq!(mistakes[0].count(), 3, "{}", mistakes[0]);
+    let fast = checked("fast.csv", &format!("{keys}A,49.2,991\n"));
+    let good = checked("good.csv", &format!("{keys}A,49.2,984\n"));
+
+    let last = |files: &[Checked]| {
+        let text = lint::text(files, &mistakes);
+        assert!(!text.contains("0 errors"), "{text}");
+        text.lines().last().unwrap().to_owned()
+    };
+    let none = "not checked: 1 of 1 file, for 3 places that cannot be read";
+    assert_eq!(last(&[]), none);
+    let good = [good];
+    assert_eq!(
+        last(&good),
+        "not checked: 1 of 2 files, for 3 places that cannot be read; no finding in the others"
+    );
+    let files = [fast];
+    assert_eq!(
+        last(&files),
+        "not checked: 1 of 2 files, for 3 places that cannot be read; in the others: 1 error"
+    );
+
+    let json: Value = serde_json::from_str(&lint::json(&files, &mistakes)).unwrap();
+    let first = &json["unreadable"][0];
+    assert_eq!(
+        (&first["file"], &first["line"], &first["column"]),
+        (&"bad.csv".into(), &6.into(), &3.into())
+    );
+    assert_eq!(first["what"], "`fast` is no figure");
+    assert_eq!(json["unreadable"].as_array().unwrap().len(), 3);
+    assert_eq!(json["findings"].as_array().unwrap().len(), 1);
+
+    let log: Value = serde_json::from_str(&lint::sarif(&files, &mistakes, "0")).unwrap();
+    let run = &log["runs"][0];
+    assert_eq!(run["invocations"][0]["executionSuccessful"], false);
+    let results = run["results"].as_array().unwrap();
+    let unreadable: Vec<&Value> = results
+        .iter()
+        .filter(|it| it["ruleId"] == "unreadable")
+        .collect();
+    assert_eq!(unreadable.len(), 3);
+    let place = &unreadable[2]["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "bad.csv");
+    assert_eq!(
+        (
+            &place["region"]["startLine"],
+            &place["region"]["startColumn"]
+        ),
+        (&7.into(), &5.into())
+    );
+    let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
+    assert!(rules.iter().any(|it| it["id"] == "unreadable"));
+    let log: Value = serde_json::from_str(&lint::sarif(&files, &[], "0")).unwrap();
+    assert_eq!(
+        log["runs"][0]["invocations"][0]["executionSuccessful"],
+        true
+    );
+}
+
+/// The causes of a table's findings, in words.
+fn causes(text: &str) -> Vec<String> {
+    let checked = checked("t.csv", text);
+    checked
+        .causes
+        .iter()
+        .map(|it| format!("{} {}", it.findings, it.says))
+        .collect()
+}
+
+#[test]
+fn several_findings_that_are_off_alike_have_a_common_cause() {
+    let link = "# unit = \"Mbit/s\"\n# layer = \"L2\"\n# link = \"1 Gbit/s\"\n# columns = \"frame\"\nd,64,512,1024,1518\n";
+    // Twice the limits 762, 962, 981 and 987.
+    let both = causes(&format!("{link}A,1523.8,1924.8,1961.7,1974\n"));
+    assert_eq!(both.len(), 1, "{both:?}");
+    assert!(
+        both[0].starts_with("4 all are off by nearly one factor"),
+        "{both:?}"
+    );
+    assert!(
+        both[0].contains("the rates of both directions may be added"),
+        "{both:?}"
+    );
+    let apart = causes(&format!("{link}A,1523.8,1924.8,1100,1974\n"));
+    assert_eq!(apart, [""; 0]);
+    // L2 without the FCS.
+    let rates = "# columns = \"rates\"\nframe,frames/s,L2 [Mbit/s]\n";
+    let short = causes(&format!(
+        "{rates}64,1000000,480\n512,200000,812.8\n1518,80000,968.96\n"
+    ));
+    assert_eq!(
+        short,
+        ["3 each counts 4 B fewer per frame than its layer: the FCS"]
+    );
+    let two = causes(&format!(
+        "{rates}64,1000000,480\n512,200000,812.8\n1518,80000,971.52\n"
+    ));
+    assert_eq!(two, [""; 0]);
+}
+
+#[test]
+fn the_statistics_of_a_result_are_checked_and_counted() {
+    let result = |most: f64, p99: f64| {
+        serde_json::json!({
+            "schema": "cipherbench-result/1",
+            "cells": [{
+                "id": "tcp/direct",
+                "bulk": { "payload_throughput_bps": { "n": 3, "mean": 940e6, "median": 941e6, "min": 930e6, "max": most } },
+            }, {
+                "id": "ping/direct",
+                "latency": { "p50_ns": { "n": 3, "mean": 41_000.0, "median": 41_000.0, "min": 40_000.0, "max": 42_000.0 },
+                             "p99_ns": { "n": 3, "mean": p99, "median": p99, "min": p99, "max": p99 } },
+            }],
+        })
+        .to_string()
+    };
+    let right = checked("results.json", &result(949e6, 55_000.0));
+    assert_eq!(right.findings, []);
+    assert_eq!(
+        remarks(&right),
+        [
+            "of 2 cells, these are checked: 0 rates of frames by layer, and 14 percentiles, extremes and means; nothing \
+          else of a run"
+        ]
+    );
+    let wrong = checked("results.json", &result(939e6, 39_000.0));
+    let places: Vec<&str> = wrong
+        .findings
+        .iter()
+        .map(|it| it.place.path.as_str())
+        .collect();
+    assert!(
+        wrong
+            .findings
+            .iter()
+            .all(|it| it.rule == Rule::StatisticsOutOfOrder)
+    );
+    assert_eq!(
+        places,
+        [
+            "cells[0].bulk.payload_throughput_bps.max",
+            "cells[0].bulk.payload_throughput_bps.max",
+            "cells[1].latency.p99_ns",
+        ]
+    );
+    let nothing = checked(
+        "results.json",
+        r#"{ "schema": "cipherbench-result/1", "cells": [] }"#,
+    );
+    let shown = lint::text(&[nothing], &[]);
+    assert!(
+        shown.contains("remark: of 0 cells, these are checked: 0 rates"),
+        "{shown}"
+    );
+}

@@ -1,0 +1,311 @@
+//! The run in one sentence: what was measured, how much of the baseline it carries, what limits
+//! it, and how sure that is.
+
+use super::{Fact, Headline, ratios};
+use crate::format::{self, percent, ratio_number};
+use crate::layout::{Protocol, Run};
+use plan::Adapter;
+use stats::{CeilingBasis, CellResult, Comparison, Limit, Metric, Status, WarningKind};
+use units::human::counted;
+
+/// A figure is the link's from this share of its rate on.
+const OF_LINK: f64 = stats::LINK_LIMITED_RATIO;
+
+/// `cipherbench carries 42–49 % of the TCP payload of direct (the same path without an encryptor),
+/// at most 13.2 Gbit/s. Limit: …. Certainty: 3 repeats, ….`; `None` without any figure.
+pub(crate) fn answer(run: &Run<'_>, headlines: &[Headline]) -> Option<String> {
+    let first = headlines.iter().find(|found| found.without.is_none())?;
+    let found = carried(run, headlines).or_else(|| stated(run, headlines, first))?;
+    let limit = limit(run, &found.cells);
+    let certainty = certainty(run, &found);
+    Some(format!(
+        "{}. Limit: {limit}. Certainty: {certainty}.",
+        found.what.trim_end_matches('.')
+    ))
+}
+
+/// The first part of the sentence, and the cells that it is about.
+struct Found<'r> {
+    what: String,
+    cells: Vec<&'r CellResult>,
+    comparisons: Vec<&'r Comparison>,
+    /// The smallest and the largest repeat in words, where they are not those of `cells`.
+    range: String,
+}
+
+/// A device with its ratios to the baseline.
+struct Share<'r> {
+    device: String,
+    comparisons: Vec<(&'r CellResult, &'r Comparison)>,
+}
+
+impl Share<'_> {
+    fn ends(&self) -> (f64, f64) {
+        let ratios = self.comparisons.iter().map(|(_, found)| found.ratio);
+        let ends = ratios.map(|ratio| (ratio, ratio));
+        ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+            .unwrap_or((0.0, 0.0))
+    }
+
+    fn protects(&self) -> bool {
+        let mut cells = self.comparisons.iter().map(|(cell, _)| cell);
+        cells.all(|cell| cell.insecure.is_none() && cell.control.is_none())
+    }
+
+    fn highest(&self) -> f64 {
+        self.ends().1
+    }
+
+    /// `42–49 %`, `1.17 ×`.
+    fn words(&self) -> String {
+        let (low, high) = self.ends();
+        let number = |ratio: f64| match high > 1.0 {
+            true => ratio_number(ratio),
+            false => percent(100.0 * ratio).trim_end_matches(" %").to_owned(),
+        };
+        let unit = if high > 1.0 { "times" } else { "%" };
+        let (low, high) = (number(low), number(high));
+        match low == high {
+            true => format!("{low} {unit}"),
+            false => format!("{low}–{high} {unit}"),
+        }
+    }
+}
+
+/// What devices carry of the baseline: the first quantity that has a baseline.
+fn carried<'r>(run: &'r Run<'_>, headlines: &[Headline]) -> Option<Found<'r>> {
+    let all = [
+        (
+            Metric::PayloadThroughput,
+            Some(Protocol::Tcp),
+            "TCP payload",
+        ),
+        (
+            Metric::PayloadThroughput,
+            Some(Protocol::Udp),
+            "UDP payload",
+        ),
+        (Metric::TransactionsPerSecond, None, "transactions"),
+        (Metric::FrameRate, None, "frames"),
+    ];
+    all.into_iter().find_map(|(metric, protocol, what)| {
+        let mut shares: Vec<Share<'r>> = headlines
+            .iter()
+            .map(|device| share(run, device, metric, protocol))
+            .filter(|share| !share.comparisons.is_empty())
+            .collect();
+        // A device that protects nothing is no answer, unless there is no other.
+        if shares.iter().any(Share::protects) {
+            shares.retain(Share::protects);
+        }
+        shares.sort_by(|a, b| b.highest().total_cmp(&a.highest()));
+        let best = shares.first()?;
+        let baseline = &best.comparisons[0].1.baseline;
+        let others = match shares.as_slice() {
+            [_] => String::new(),
+            [_, .., last] => format!(
+                ", the most of {}; the least is {} with {}",
+                counted(shares.len(), "device"),
+                last.device,
+                last.words()
+            ),
+            [] => return None,
+        };
+        let loss = lost(best.comparisons.iter().map(|(cell, _)| *cell));
+        let loss = loss.map_or_else(String::new, |loss| format!(" and loses {loss}"));
+        Some(Found {
+            what: format!(
+                "{} carries {} of the {what} of {}{loss}{others}",
+                best.device,
+                best.words(),
+                explained(run, baseline)
+            ),
+            cells: best.comparisons.iter().map(|(cell, _)| *cell).collect(),
+            comparisons: best.comparisons.iter().map(|(_, found)| *found).collect(),
+            range: String::new(),
+        })
+    })
+}
+
+fn share<'r>(
+    run: &'r Run<'_>,
+    device: &Headline,
+    metric: Metric,
+    protocol: Option<Protocol>,
+) -> Share<'r> {
+    let is_of = |cell: &&CellResult| {
+        let name = protocol.map(|protocol| protocol.name().to_lowercase());
+        run.label(&cell.dut) == device.device && name.is_none_or(|name| cell.protocol == name)
+    };
+    let cells = run.results.cells.iter().filter(is_of);
+    let compared = cells.filter_map(|cell| Some((cell, run.comparison(cell, metric)?)));
+    Share {
+        device: device.device.clone(),
+        comparisons: compared.collect(),
+    }
+}
+
+/// Without a baseline: the first figure.
+fn stated<'r>(run: &'r Run<'_>, headlines: &[Headline], first: &Headline) -> Option<Found<'r>> {
+    let Fact {
+        label,
+        figure,
+        unit,
+        range,
+        detail,
+    } = first.facts.first()?;
+    let detail = match detail.is_empty() {
+        true => String::new(),
+        false => format!(", {}", detail.split("; ").next().unwrap_or_default()),
+    };
+    let with_figures = headlines.iter().filter(|found| found.without.is_none());
+    let others = match with_figures.count() - 1 {
+        0 => String::new(),
+        others => format!(" ({} below)", counted(others, "more device")),
+    };
+    let own = run.results.cells.iter();
+    let own = own.filter(|cell| run.label(&cell.dut) == first.device && main(cell).is_some());
+    let figure = format!("{figure} {unit}");
+    Some(Found {
+        what: format!(
+            "{}, {}: {}{detail}{others}",
+            first.device,
+            uncapitalized(label),
+            figure.trim_end()
+        ),
+        cells: own.take(1).collect(),
+        comparisons: Vec::new(),
+        range: range.clone(),
+    })
+}
+
+/// Without a capital at the beginning, except of an abbreviation.
+fn uncapitalized(text: &str) -> String {
+    let mut characters = text.chars();
+    match (characters.next(), characters.clone().next()) {
+        (Some(first), Some(second)) if second.is_lowercase() => {
+            first.to_lowercase().chain(characters).collect()
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// The main figure of a cell, of transactions too.
+fn main(cell: &CellResult) -> Option<&stats::Estimate> {
+    cell.figure().or_else(|| cell.transactions_per_s())
+}
+
+/// `direct (the same path without an encryptor)`.
+pub(crate) fn explained(run: &Run<'_>, baseline: &str) -> String {
+    match run.device(baseline).map(|dut| &dut.adapter) {
+        Some(Adapter::Direct) => format!("{baseline} (the same path without an encryptor)"),
+        Some(_) => format!("{baseline} (the baseline, which does not encrypt)"),
+        None => baseline.to_owned(),
+    }
+}
+
+/// Datagrams lost by some cells: `8.8 %`, `42.1–42.9 %`; `None` where none were.
+pub(super) fn lost<'c>(cells: impl Iterator<Item = &'c CellResult>) -> Option<String> {
+    let datagrams = cells.filter_map(|cell| cell.bulk()?.datagrams.as_ref());
+    let shares = datagrams.map(|found| match found.lost {
+        0 => 0.0,
+        _ => 100.0 * found.loss_ratio.mean,
+    });
+    let (low, high) = shares
+        .map(|share| (share, share))
+        .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
+    let (least, most) = (percent(low), percent(high));
+    match high > 0.0 {
+        false => None,
+        true if least == most => Some(most),
+        true => Some(format!("{}–{most}", least.trim_end_matches(" %"))),
+    }
+}
+
+/// What limits these cells, as far as it is known.
+fn limit(run: &Run<'_>, cells: &[&CellResult]) -> String {
+    let mut verdicts = cells.iter().filter_map(|cell| cell.verdict());
+    if let Some(first) = verdicts.next() {
+        let is_same = verdicts.all(|other| other.limit == first.limit);
+        return match is_same {
+            true => limit_words(first.limit).to_owned(),
+            false => "not the same in every setting; the tables mark it".to_owned(),
+        };
+    }
+    let warns = |kind: WarningKind| {
+        let all = run.results.warnings.iter();
+        let own = all.filter(|warning| warning.kind == kind);
+        let about = |id: &String| cells.iter().any(|cell| cell.id == *id);
+        own.into_iter()
+            .any(|warning| warning.cells.is_empty() || warning.cells.iter().any(about))
+    };
+    let is_full = |cell: &&CellResult| {
+        let line = cell.ceiling.as_ref();
+        let line = line.filter(|ceiling| ceiling.basis == CeilingBasis::LineRate);
+        let reached = line.and_then(|ceiling| ceiling.reached);
+        reached.is_some_and(|share| share >= OF_LINK)
+    };
+    if !cells.is_empty() && cells.iter().all(is_full) {
+        "the link".to_owned()
+    } else if warns(WarningKind::TesterLimited) || warns(WarningKind::GeneratorLimited) {
+        "the tester, at least in some settings, so that the device may do more".to_owned()
+    } else if warns(WarningKind::SharedCores) {
+        "this machine's cores, which stations and device share".to_owned()
+    } else {
+        "not determined".to_owned()
+    }
+}
+
+const fn limit_words(limit: Limit) -> &'static str {
+    match limit {
+        Limit::DutLimited => "the device",
+        Limit::TesterLimited => "the tester, so that the device may do more",
+        Limit::LinkLimited => "the link",
+        Limit::MachineLimited => "this machine's cores, which stations and device share",
+        Limit::Inconclusive => "not decided by these repeats",
+    }
+}
+
+/// Repeats, their spread, and whether a difference is shown.
+fn certainty(run: &Run<'_>, found: &Found<'_>) -> String {
+    let figures = found.cells.iter().filter_map(|cell| main(cell));
+    let compared = found.comparisons.first();
+    let least = compared.and_then(|_| figures.clone().map(|figure| figure.n).min());
+    let mut parts = Vec::new();
+    match least.unwrap_or(run.plan().repeats) {
+        0 | 1 => parts.push("one repeat decides nothing".to_owned()),
+        repeats if compared.is_none() && !found.range.is_empty() => {
+            let range = found.range.as_str();
+            let range = range.strip_prefix("repeats ").unwrap_or(range);
+            parts.push(format!("{repeats} repeats, {range}"));
+        }
+        repeats if compared.is_none() => parts.push(counted(repeats, "repeat")),
+        repeats => {
+            let spread = figures.filter_map(|figure| figure.largest_distance_percent);
+            let spread = percent(spread.fold(0.0, f64::max));
+            parts.push(format!(
+                "{repeats} repeats, at most {spread} from their mean"
+            ));
+            parts.extend(ratios::difference(run, &found.comparisons));
+        }
+    }
+    let cells = run.results.cells.iter();
+    let lacking = cells.filter(|cell| is_without_figure(cell)).count();
+    if lacking > 0 {
+        parts.push(format!(
+            "no figure in {lacking} of {}",
+            counted(run.results.cells.len(), "cell")
+        ));
+    }
+    let apart = found.comparisons.iter().filter_map(|one| one.apart_ns);
+    parts.extend(format::apart(apart.max()));
+    parts.join(", ")
+}
+
+fn is_without_figure(cell: &CellResult) -> bool {
+    let is_without = matches!(
+        cell.status,
+        Status::Invalid | Status::Failed | Status::NotRun
+    );
+    is_without && !cell.is_skipped()
+}

@@ -1,0 +1,118 @@
+//! The folder of a run.
+
+use crate::JournalError;
+use crate::time::utc_compact;
+use std::fs::DirBuilder;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// Name of the journal in the folder of a run.
+pub const FILE_NAME: &str = "journal.jsonl";
+
+/// A longer journal is not read. One of 10 000 trials has some tens of megabytes.
+pub const FILE_BYTES_MAX: usize = 2 << 30;
+
+/// Maximum number of runs of one name that begin in one second; more indicate a runaway loop.
+const MAX_NAMESAKES: u32 = 1_000;
+
+/// Creates the folder of a new run, `root/20261120T113000Z-name`, and returns its path. If that
+/// exists, `-2`, `-3` … is appended; no two callers get the same folder. `root` is created if it is
+/// missing.
+///
+/// # Errors
+/// When a folder cannot be created, or a thousand runs of that name began in that second.
+pub fn run_dir(root: &Path, started_unix_ns: u64, name: &str) -> Result<PathBuf, JournalError> {
+    let mut folders = DirBuilder::new();
+    // Others may read it, but not replace what a report is made from, whatever the umask allows.
+    folders.mode(0o755);
+    let made = folders.recursive(true).create(root);
+    made.map_err(|error| JournalError::io("create", root, error))?;
+    folders.recursive(false);
+    let base = format!("{}-{}", utc_compact(started_unix_ns), safe(name));
+    for namesake in 1..=MAX_NAMESAKES {
+        let path = match namesake {
+            1 => root.join(&base),
+            _ => root.join(format!("{base}-{namesake}")),
+        };
+        match folders.create(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(JournalError::io("create", path, error)),
+        }
+    }
+    Err(JournalError::Exists {
+        path: root.join(base),
+    })
+}
+
+/// Replaces characters that a folder name must not have. Campaign names have none; others may.
+fn safe(name: &str) -> String {
+    name.chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '-' {
+                c
+            } else {
+                '-'
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const STARTED: u64 = 1_795_174_200_000_000_000;
+
+    #[test]
+    fn two_runs_of_one_second_get_different_folders() {
+        let root = tempfile::tempdir().unwrap();
+        let runs = root.path().join("runs");
+        let names: Vec<_> = (0..3)
+            .map(|_| run_dir(&runs, STARTED, "quick").unwrap())
+            .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "20261120T113000Z-quick",
+                "20261120T113000Z-quick-2",
+                "20261120T113000Z-quick-3"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_name_cannot_leave_the_root() {
+        let root = tempfile::tempdir().unwrap();
+        let path = run_dir(root.path(), STARTED, "../../etc/x y").unwrap();
+        assert_eq!(path.parent(), Some(root.path()));
+        assert_eq!(path.file_name().unwrap(), "20261120T113000Z-------etc-x-y");
+    }
+
+    #[test]
+    fn a_file_in_place_of_the_root_is_reported_with_its_path() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("runs");
+        fs::write(&file, "").unwrap();
+        let error = run_dir(&file, STARTED, "quick").unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("cannot create {}", file.display())),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn others_cannot_write_to_the_folder_of_a_run() {
+        use std::os::unix::fs::PermissionsExt;
+        let top = tempfile::tempdir().unwrap();
+        let root = top.path().join("some/runs");
+        let run = run_dir(&root, STARTED, "quick").unwrap();
+        for folder in [&run, &root, &top.path().join("some")] {
+            let mode = folder.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o022, 0, "{} has mode {mode:o}", folder.display());
+        }
+    }
+}

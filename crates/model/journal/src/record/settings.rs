@@ -1,0 +1,111 @@
+//! Settings of the path that changed during a trial, and counters of its kernels.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What the kernels of the path reported of their settings and queues over a trial.
+///
+/// Settings are read before and after: links with their MTU, state, queue disciplines and numbers
+/// of queues, addresses, routes, routing rules, forwarding, IPsec policies, and offloads. Between
+/// the two, the kernel reports every change (rtnetlink(7)), one that is undone at once too.
+/// Neighbours are left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathSettings {
+    /// Changes in the order of the nodes, and of time on each. A node lists up to 64.
+    pub changes: Vec<SettingChange>,
+    /// Packets that queue disciplines dropped (or chose not to queue), by `node/interface`, as
+    /// differences over the trial; without zeros.
+    #[serde(default)]
+    pub queue_drops: BTreeMap<String, u64>,
+    /// Counters of the kernels' IP, ICMP, UDP and TCP, by `node/counter` with the names of
+    /// `/proc/net/snmp` and `/proc/net/netstat`, and `LoopbackPackets`, those of the loopback
+    /// interface, as differences over the trial; without zeros.
+    #[serde(default)]
+    pub stack: BTreeMap<String, u64>,
+    /// Frames of ARP and IPv6 neighbour discovery that each node received on any interface over the
+    /// trial, by node; empty in frame tests and in older journals.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub neighbour_frames: BTreeMap<String, u64>,
+}
+
+impl PathSettings {
+    /// The [counter](Self::stack) of packets between programs of one node, which the others have as
+    /// sent and as received.
+    const LOOPBACK: &str = "LoopbackPackets";
+
+    /// IP packets that a node's own programs sent by ICMP, UDP and TCP, its fragments and the
+    /// segments of super-packets counted one by one; `None` where there is no count.
+    #[must_use]
+    pub fn ip_packets_sent(&self, node: &str) -> Option<u64> {
+        // `OutSegs` counts what is sent for the first time.
+        let whole = ["OutSegs", "RetransSegs", "OutDatagrams", "OutMsgs"];
+        let whole: u64 = whole.iter().map(|name| self.counted(node, name)).sum();
+        let fragments = self.counted(node, "FragCreates");
+        let packets = whole.saturating_sub(self.counted(node, "FragOKs")) + fragments;
+        let packets = packets.saturating_sub(self.counted(node, Self::LOOPBACK));
+        (packets > 0).then_some(packets)
+    }
+
+    /// IPv4 packets that reached a node's IP, segments of super-packets counted one by one; `None`
+    /// where there is no count.
+    #[must_use]
+    pub fn ip_packets_received(&self, node: &str) -> Option<u64> {
+        // Each packet is in one of these, by its ECN field.
+        let all = ["InNoECTPkts", "InECT0Pkts", "InECT1Pkts", "InCEPkts"];
+        let packets: u64 = all.iter().map(|name| self.counted(node, name)).sum();
+        let packets = packets.saturating_sub(self.counted(node, Self::LOOPBACK));
+        (packets > 0).then_some(packets)
+    }
+
+    /// One of the [counters](Self::stack); 0 where it did not grow.
+    #[must_use]
+    pub fn counted(&self, node: &str, counter: &str) -> u64 {
+        let found = self.stack.get(&format!("{node}/{counter}"));
+        found.copied().unwrap_or(0)
+    }
+}
+
+/// How a lost tunnel is worded.
+const LOST_TUNNEL: &str = "has no SA any more for ";
+
+/// A setting that changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettingChange {
+    /// The node: `gw1`.
+    pub node: String,
+    /// When the kernel reported it, from the first reading on; `None` where only the readings
+    /// before and after differ.
+    pub at_ns: Option<u64>,
+    /// What changed, and to what: `link w0: mtu 1000, was 1500`.
+    pub what: String,
+}
+
+impl SettingChange {
+    /// A tunnel between these networks that its node had at the start, without an SA at the end.
+    #[must_use]
+    pub fn lost_tunnel(node: &str, networks: &str) -> Self {
+        Self {
+            node: node.to_owned(),
+            at_ns: None,
+            what: format!("{LOST_TUNNEL}{networks}"),
+        }
+    }
+
+    /// Whether it is as [`Self::lost_tunnel`] words it.
+    #[must_use]
+    pub fn is_lost_tunnel(&self) -> bool {
+        self.what.starts_with(LOST_TUNNEL)
+    }
+
+    /// The report of a kernel that an interface's offloads changed, without saying which.
+    #[must_use]
+    pub fn offloads(link: &str) -> String {
+        format!("{link}: offloads")
+    }
+
+    /// Whether it is a report as [`Self::offloads`] words it.
+    #[must_use]
+    pub fn is_offloads(&self) -> bool {
+        self.at_ns.is_some() && self.what.ends_with(": offloads")
+    }
+}

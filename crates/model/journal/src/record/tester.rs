@@ -1,0 +1,104 @@
+//! Bounds from which a tester's disturbance is worth a word, and from which it spoils a figure. The
+//! evidence and the report judge by the same.
+
+use super::{Cpu, FrameTrial};
+use plan::HostName;
+
+impl Cpu {
+    /// Shorter spans say nothing of the machine, whose time is counted in steps of 10 ms; in
+    /// nanoseconds.
+    pub const MACHINE_FROM_NS: u64 = 500_000_000;
+    /// Share of one core from which on what others take is worth a warning, in per cent.
+    pub const TAKEN_PERCENT: u64 = 10;
+    /// Share of one core from which on it spoils the figure where the machine had no more idle time
+    /// than others took, in per cent.
+    pub const TAKEN_PERCENT_MOST: u64 = 50;
+
+    /// The times of that machine of the path of which others took more, and from its path first,
+    /// with the name of its host where there are two.
+    #[must_use]
+    pub fn most_taken(self) -> (Option<HostName>, Self) {
+        let Some(b) = self.machine_b else {
+            return (None, self);
+        };
+        let of_a = Self {
+            machine_b: None,
+            ..self
+        };
+        let of_b = Self {
+            busy_ns: b.busy_ns,
+            steal_ns: b.steal_ns,
+            foreign_ns: b.foreign_ns,
+            idle_ns: Some(b.idle_ns),
+            ..of_a
+        };
+        let taken = |cpu: &Self| (cpu.was_taken_from_path(), cpu.taken_ns());
+        match taken(&of_b) > taken(&of_a) {
+            true => (Some(HostName::B), of_b),
+            false => (Some(HostName::A), of_a),
+        }
+    }
+
+    /// CPU time that other programs and the hypervisor took of A's machine, in nanoseconds.
+    #[must_use]
+    pub const fn taken_ns(&self) -> u64 {
+        self.foreign_ns.saturating_add(self.steal_ns)
+    }
+
+    /// The same in per cent of one core; `None` over too short a time.
+    #[must_use]
+    pub const fn taken_percent(&self) -> Option<u64> {
+        if self.wall_ns < Self::MACHINE_FROM_NS {
+            return None;
+        }
+        Some(self.taken_ns().saturating_mul(100) / self.wall_ns)
+    }
+
+    /// Whether the path waited for what others took: more than a figure bears, while the cores were
+    /// idle for less time than that.
+    #[must_use]
+    pub fn was_taken_from_path(&self) -> bool {
+        let percent = self.taken_percent().unwrap_or(0);
+        let waited = self.idle_ns.is_some_and(|idle| idle < self.taken_ns());
+        percent > Self::TAKEN_PERCENT_MOST && waited
+    }
+}
+
+impl FrameTrial {
+    /// A burst that leaves so late is a sender that stood still; a receiver that does not look at
+    /// its port for so long stood still too. In nanoseconds.
+    pub const STALL_NS: u64 = 20_000_000;
+    /// A frame that left later than this after its intended time is late, in nanoseconds.
+    pub const LATE_NS: u64 = 1_000_000;
+    /// Share of frames over 1 ms late from which on it is worth a warning, in per cent.
+    pub const LATE_PERCENT: u64 = 5;
+    /// Share of frames over 1 ms late from which on the load was another one, in per cent.
+    pub const LATE_PERCENT_MOST: u64 = 10;
+
+    /// Whether the sender of a paced load stood still, or sent late so often that its frames came
+    /// in bursts.
+    #[must_use]
+    pub fn sender_stalled(&self) -> bool {
+        self.load > 0
+            && (self.late_ns_max >= Self::STALL_NS || self.is_late_beyond(Self::LATE_PERCENT))
+    }
+
+    /// Whether the receiver stood still, so that frames waited for it.
+    #[must_use]
+    pub const fn receiver_stalled(&self) -> bool {
+        self.receiver_stood_ns_max >= Self::STALL_NS
+    }
+
+    /// Whether so many frames of a paced load left late, in any direction, that the load was not
+    /// the one set.
+    #[must_use]
+    pub fn came_in_bursts(&self) -> bool {
+        self.load > 0 && self.is_late_beyond(Self::LATE_PERCENT_MOST)
+    }
+
+    fn is_late_beyond(&self, percent: u64) -> bool {
+        let is_late =
+            |own: &Self| own.late_frames.saturating_mul(100) > own.sent.saturating_mul(percent);
+        self.each_direction().iter().any(is_late)
+    }
+}

@@ -1,0 +1,256 @@
+//! Writing a journal: one write and one sync per line.
+
+use crate::checksum::Chain;
+use crate::folder::{FILE_BYTES_MAX, FILE_NAME};
+use crate::reader::{Finished, open_error, parse};
+use crate::record::{Header, Record};
+use crate::{Journal, JournalError};
+use guard::{open_regular, read_from};
+use sha2::{Digest, Sha256};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Write};
+use std::ops::{Deref, DerefMut};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Appends to the journal of a run. Until it is dropped, no other process can write to that
+/// journal.
+#[derive(Debug)]
+pub struct Writer {
+    file: Locked,
+    path: PathBuf,
+    /// Length of the complete lines.
+    finished: u64,
+    /// The checksums of these lines.
+    chain: Chain,
+    header_digest: String,
+    /// A write failed and its partial line could not be removed.
+    broken: bool,
+}
+
+impl Writer {
+    /// Creates the journal of a new run in `dir` ([`run_dir`](crate::run_dir) creates that) with
+    /// its header. If the header cannot be written, the file is removed, and `dir` if it is empty.
+    ///
+    /// # Errors
+    /// When `dir` has a journal already, or it cannot be written.
+    pub fn create(dir: &Path, header: &Header) -> Result<Self, JournalError> {
+        let path = dir.join(FILE_NAME);
+        let mut options = OpenOptions::new();
+        options.append(true).create_new(true).mode(0o644);
+        let file = match options.open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                return Err(JournalError::Exists { path });
+            }
+            Err(error) => return Err(JournalError::io("create", path, error)),
+        };
+        let file = Locked::new(file, &path)?;
+        let mut writer = Self {
+            file,
+            path,
+            finished: 0,
+            chain: Chain::new(header),
+            header_digest: String::new(),
+            broken: false,
+        };
+        let first = Record::Header(Box::new(header.clone()));
+        writer.header_digest = digest_of_first(&line(&first, &writer.chain).0);
+        let begun = writer.append(&first).and_then(|()| sync_folder(dir));
+        if let Err(error) = begun {
+            // Best effort: the first error is reported.
+            let _ = fs::remove_file(&writer.path);
+            let _ = fs::remove_dir(dir);
+            return Err(error);
+        }
+        Ok(writer)
+    }
+
+    /// Opens the journal of an interrupted run, and reads it. An incomplete last line is cut off;
+    /// the returned journal has a warning about it. It is locked before it is read, so that the
+    /// result stays valid until this writer is dropped.
+    ///
+    /// # Errors
+    /// As [`read`](crate::read), and when another process is writing it.
+    pub fn append_to(dir: &Path) -> Result<(Self, Journal), JournalError> {
+        let path = dir.join(FILE_NAME);
+        // Opening a FIFO for reading and writing waits for nobody.
+        let opened = OpenOptions::new().append(true).read(true).open(&path);
+        let file = opened.map_err(|error| match error.kind() {
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                JournalError::io("write to", &path, error)
+            }
+            _ => open_error(dir, path.clone(), error),
+        })?;
+        let not_read = |error| JournalError::io("read", &path, error);
+        if !file.metadata().map_err(not_read)?.is_file() {
+            // What else it is.
+            return Err(not_read(match open_regular(&path) {
+                Ok(_) => io::Error::other("it was replaced meanwhile"),
+                Err(error) => error,
+            }));
+        }
+        let file = Locked::new(file, &path)?;
+        let bytes = read_from(&*file, FILE_BYTES_MAX).map_err(not_read)?;
+        let (journal, finished) = parse(&path, &bytes)?;
+        let Finished {
+            bytes: finished,
+            chain,
+        } = finished;
+        if finished < bytes.len() {
+            file.set_len(finished as u64)
+                .and_then(|()| file.sync_data())
+                .map_err(|error| JournalError::io("repair", &path, error))?;
+        }
+        Ok((
+            Self {
+                file,
+                path,
+                finished: finished as u64,
+                chain,
+                header_digest: digest_of_first(&bytes),
+                broken: false,
+            },
+            journal,
+        ))
+    }
+
+    /// Appends one record. When this returns `Ok`, the line is on the disk.
+    ///
+    /// # Errors
+    /// When it cannot be written: disk full, over quota, I/O error. A partial line is removed, so
+    /// that the next record can be tried; if that fails, too, this and every later call is an
+    /// error.
+    pub fn append(&mut self, record: &Record) -> Result<(), JournalError> {
+        if self.broken {
+            return Err(JournalError::Broken {
+                path: self.path.clone(),
+            });
+        }
+        let (line, chain) = line(record, &self.chain);
+        // One `write` call, unless the disk accepts only a part; the next call then returns the
+        // error.
+        match self
+            .file
+            .write_all(&line)
+            .and_then(|()| self.file.sync_data())
+        {
+            Ok(()) => {
+                self.finished += line.len() as u64;
+                self.chain = chain;
+                Ok(())
+            }
+            Err(error) => {
+                self.broken = self.file.set_len(self.finished).is_err();
+                Err(JournalError::io("write", &self.path, error))
+            }
+        }
+    }
+
+    /// SHA-256 of the journal's first line, in lower-case hexadecimal digits: it identifies the
+    /// run and its plan. Unlike the checksums of lines it is not truncated.
+    #[must_use]
+    pub fn header_digest(&self) -> &str {
+        &self.header_digest
+    }
+
+    /// The journal's path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Returns the bytes of a journal of this header and these records, as a [`Writer`] writes them.
+#[must_use]
+pub fn to_bytes(header: &Header, records: &[Record]) -> Vec<u8> {
+    let first = Record::Header(Box::new(header.clone()));
+    let (mut bytes, mut chain) = line(&first, &Chain::new(header));
+    for record in records {
+        let (next, after) = line(record, &chain);
+        bytes.extend_from_slice(&next);
+        chain = after;
+    }
+    bytes
+}
+
+/// SHA-256 of the first of these lines, without its newline.
+fn digest_of_first(lines: &[u8]) -> String {
+    let first = lines
+        .split(|&byte| byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    base16ct::lower::encode_string(&Sha256::digest(first))
+}
+
+/// Returns the line of a record, with its newline, and the checksums up to it.
+fn line(record: &Record, chain: &Chain) -> (Vec<u8>, Chain) {
+    // A record is plain data with string keys, which always has a JSON form.
+    let mut line = serde_json::to_vec(record).expect("a record can be written as JSON");
+    debug_assert!(!line.contains(&b'\n'), "JSON escapes newlines");
+    let chain = chain.seal(&mut line);
+    line.push(b'\n');
+    (line, chain)
+}
+
+/// A file that no other process can lock. The kernel releases the lock when the process ends in any
+/// way.
+#[derive(Debug)]
+struct Locked(File);
+
+impl Locked {
+    fn new(file: File, path: &Path) -> Result<Self, JournalError> {
+        match file.try_lock() {
+            Ok(()) => Ok(Self(file)),
+            Err(TryLockError::WouldBlock) => Err(JournalError::InUse { path: path.into() }),
+            Err(TryLockError::Error(error)) => Err(JournalError::io("lock", path, error)),
+        }
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // To close the file is not enough: a program that another thread is just starting has a
+        // copy of it, and with it the lock, until it executes. What fails here is closed anyway.
+        let _ = self.0.unlock();
+    }
+}
+
+impl Deref for Locked {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl DerefMut for Locked {
+    fn deref_mut(&mut self) -> &mut File {
+        &mut self.0
+    }
+}
+
+/// Syncs a folder: a new file survives a power cut only if its folder's entry is on the disk.
+fn sync_folder(dir: &Path) -> Result<(), JournalError> {
+    File::open(dir)
+        .and_then(|folder| folder.sync_all())
+        .map_err(|error| JournalError::io("write", dir, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_ends_with_its_owner_though_a_copy_of_the_file_lives() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let locked = Locked::new(File::create(&path).unwrap(), &path).unwrap();
+        let copy = locked.try_clone().unwrap();
+        let again = || Locked::new(File::open(&path).unwrap(), &path);
+        assert!(matches!(again(), Err(JournalError::InUse { .. })));
+        drop(locked);
+        assert!(again().is_ok());
+        drop(copy);
+    }
+}

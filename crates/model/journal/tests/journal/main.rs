@@ -1,0 +1,12 @@
+//! The journal on a real file system: round trips, cuts, kills, full disks.
+
+mod any;
+mod any_tester;
+mod attack;
+mod checksums;
+mod documentation;
+mod faults;
+mod fixture;
+mod possible;
+mod roundtrip;
+mod versions;

@@ -1,0 +1,183 @@
+//! Our own encryptor.
+
+mod settings;
+
+pub use settings::{Desync, Encryptor, Mode};
+
+use super::carrier::{Carrier, Form};
+use super::profile::{Ability, Direction, DutProfile, GatewayTraffic, Role, insecure_in_words};
+use std::time::Duration;
+use units::human::counted;
+use units::time::print;
+use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
+
+/// The only key exchange there is.
+const KEY_EXCHANGE: &str = "X25519MLKEM768";
+/// Suite and engine that an encryptor without ESP reports.
+pub const NO_SUITE: &str = "none";
+
+/// Time for one tunnel to agree on its keys: TLS on both gateways, keys proven.
+pub const HANDSHAKE: Duration = Duration::from_millis(10);
+/// Time until two simulated KMEs answer.
+pub const KME_UP: Duration = Duration::from_millis(250);
+
+pub(super) fn profile(encryptor: &Encryptor) -> DutProfile {
+    let (mode, keys) = (encryptor.mode, encryptor.keys);
+    let insecure = encryptor.insecure();
+    let carrier = mode.has_esp().then_some(Carrier {
+        form: Form::Esp,
+        suite: encryptor.suite,
+        udp: true,
+    });
+    let mut abilities = vec![Ability::Cut, Ability::Crash, Ability::SetUp];
+    if mode.has_esp() {
+        abilities.extend([Ability::Rekey, Ability::Attack]);
+    }
+    if keys.is_agreed() {
+        // Static keys are those of a file: nothing could repair them.
+        abilities.push(Ability::Desync);
+    }
+    // The station in place of a gateway knows IP packets, one in each ESP packet, and has no key
+    // exchange.
+    let both_only = mode.bridges() || encryptor.aggregate || keys.is_agreed();
+    let needs_kernel = if mode.bridges() {
+        let mode = mode.name();
+        Some(format!(
+            "joins interfaces (`mode: {mode}`), and a lab in memory has none"
+        ))
+    } else if keys.is_agreed() {
+        let keys = keys.name();
+        Some(format!(
+            "agrees on keys over TCP (`keys: {keys}`), and a lab in memory has none"
+        ))
+    } else {
+        None
+    };
+    let handshakes = if keys.is_agreed() {
+        encryptor.tunnels
+    } else {
+        0
+    };
+    DutProfile {
+        carrier,
+        frame_bytes: mode.frame_bytes(),
+        outer_bytes: IPV4_HEADER_BYTES + UDP_HEADER_BYTES,
+        aggregates: encryptor.aggregate,
+        gateway_traffic: encryptor
+            .rekey_every_ns
+            .map_or(GatewayTraffic::None, GatewayTraffic::Rekeys),
+        reported: reported(encryptor),
+        carried_in: Some(carried_in(encryptor)),
+        insecure,
+        is_readable: encryptor.is_readable(),
+        tunnels: encryptor.tunnels.into(),
+        gateway_cores: encryptor.workers.into(),
+        abilities,
+        directions: if both_only {
+            &[Direction::Both]
+        } else {
+            &[Direction::Encrypt, Direction::Decrypt, Direction::Both]
+        },
+        needs_kernel,
+        set_up: HANDSHAKE * u32::from(handshakes),
+        beside: if keys.has_qkd() {
+            KME_UP
+        } else {
+            Duration::ZERO
+        },
+        ..DutProfile::clear(
+            Role::Tunnel,
+            in_words(encryptor) + &insecure_in_words(insecure),
+        )
+    }
+}
+
+/// Settings that a gateway must report, the engine apart.
+fn reported(encryptor: &Encryptor) -> Vec<(&'static str, String)> {
+    let on = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
+    let suite = match encryptor.mode.has_esp() {
+        true => encryptor.suite.to_string(),
+        false => NO_SUITE.to_owned(),
+    };
+    let mode = match encryptor.mode {
+        // The same, without ESP.
+        Mode::L2tpv3Clear => Mode::L2tpv3,
+        mode => mode,
+    };
+    let mut settings = vec![
+        ("suite", suite),
+        ("lanes", encryptor.workers.to_string()),
+        ("tunnels", encryptor.tunnels.to_string()),
+        ("mode", mode.name().to_owned()),
+        ("aggregate", on(encryptor.aggregate)),
+        ("busy_poll", on(encryptor.busy_poll)),
+    ];
+    let keys = encryptor.keys;
+    match (keys.policy(), keys.sources()) {
+        _ if !encryptor.mode.has_esp() => {}
+        (Some(policy), Some(sources)) => settings.extend([
+            ("keys", "handshake".to_owned()),
+            ("policy", policy.to_owned()),
+            ("kx", KEY_EXCHANGE.to_owned()),
+            ("sources", sources),
+        ]),
+        _ => settings.push(("keys", "static".to_owned())),
+    }
+    settings
+}
+
+fn carried_in(encryptor: &Encryptor) -> String {
+    let suite = encryptor.suite;
+    match encryptor.mode {
+        Mode::L3 => format!("ESP ({suite})"),
+        Mode::L2 => format!("Ethernet in ESP ({suite})"),
+        Mode::L2tpv3 => format!("L2TPv3 in ESP ({suite})"),
+        Mode::L2tpv3Clear => "L2TPv3".to_owned(),
+    }
+}
+
+fn in_words(encryptor: &Encryptor) -> String {
+    let Encryptor {
+        suite,
+        workers,
+        engine,
+        tunnels,
+        mode,
+        aggregate,
+        busy_poll,
+        keys,
+        rekey_every_ns,
+        fault,
+    } = encryptor;
+    let carried = match mode {
+        Mode::L3 => format!("ESP {suite}"),
+        Mode::L2 => format!("Ethernet in ESP {suite}"),
+        Mode::L2tpv3 => format!("Ethernet in L2TPv3 in ESP {suite}"),
+        Mode::L2tpv3Clear => "Ethernet in L2TPv3".to_owned(),
+    };
+    let workers = counted(*workers, "worker");
+    let mut words = vec![carried, format!("{workers} per gateway")];
+    if *tunnels > 1 {
+        words.push(counted(*tunnels, "tunnel"));
+    }
+    if mode.has_esp() {
+        words.push(format!("engine {engine}"));
+    }
+    for (is_on, word) in [(*aggregate, "aggregated"), (*busy_poll, "polling")] {
+        if is_on {
+            words.push(word.to_owned());
+        }
+    }
+    // Static ones are what is left unsaid: without ESP there are none.
+    if keys.is_agreed() {
+        words.push(keys.in_words().to_owned());
+    }
+    if let Some(every_ns) = rekey_every_ns {
+        let every = print(Duration::from_nanos(*every_ns));
+        words.push(format!("new ones every {every}"));
+    }
+    if let Some(fault) = fault {
+        words.push(format!("{} on demand", fault.name()));
+    }
+    words.join(", ")
+}

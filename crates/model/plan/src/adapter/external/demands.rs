@@ -1,0 +1,103 @@
+//! What boxes have this machine run, read and send, and whether a campaign could say so.
+
+use super::BOXES_MAX;
+use super::settings::{External, ExternalBox, is_command};
+
+impl ExternalBox {
+    /// What it has this machine run and send, each with its key: commands, whom it asks, and the
+    /// secrets for that.
+    fn demands(&self) -> Vec<(&'static str, String)> {
+        let mut demands = Vec::new();
+        if !self.via.is_empty() {
+            demands.push(("via", self.via.join(" ")));
+        }
+        let lists = [
+            ("up", &self.up),
+            ("down", &self.down),
+            ("counters", &self.counter_lines),
+        ];
+        for (key, commands) in lists {
+            demands.extend(commands.iter().map(|command| (key, command.clone())));
+        }
+        let single = [
+            ("version", &self.version),
+            ("suite_told", &self.suite_told),
+            ("reset", &self.reset),
+            ("started", &self.started),
+        ];
+        for (key, command) in single {
+            demands.extend(command.iter().map(|command| (key, command.clone())));
+        }
+        let counters = self.counters.values();
+        demands.extend(counters.map(|command| ("counters", command.clone())));
+        demands.extend(self.observed.demands());
+        demands
+    }
+
+    /// The same without `via`, which is in front of each command instead: what may run on a box may
+    /// not run on this machine.
+    fn permissions(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let with_via = |what: String| {
+            let is_command = self.all_commands().any(|command| command == what);
+            match is_command && !self.via.is_empty() {
+                true => format!("{} {what}", self.via.join(" ")),
+                false => what,
+            }
+        };
+        let demands = self.demands().into_iter();
+        let others = demands.filter(|(key, _)| *key != "via");
+        others.map(move |(key, what)| (key, with_via(what)))
+    }
+
+    /// Every command of it.
+    fn all_commands(&self) -> impl Iterator<Item = &str> {
+        let resets = self.reset.iter().chain(&self.started).map(String::as_str);
+        self.commands().chain(resets)
+    }
+}
+
+impl External {
+    /// What it has this machine run, read and send, each with its key.
+    pub(crate) fn demands(&self) -> Vec<(String, String)> {
+        self.keyed(|its| its.demands())
+    }
+
+    /// The same with the way to the box in front of each command, as it is allowed.
+    pub(crate) fn permissions(&self) -> Vec<(String, String)> {
+        self.keyed(|its| its.permissions().collect())
+    }
+
+    fn keyed(
+        &self,
+        of_box: impl Fn(&ExternalBox) -> Vec<(&'static str, String)>,
+    ) -> Vec<(String, String)> {
+        let mut demands = Vec::new();
+        for (number, its) in (1..).zip(&self.boxes) {
+            let of_box = of_box(its).into_iter();
+            demands.extend(of_box.map(|(key, what)| (format!("box {number}, {key}"), what)));
+        }
+        // It becomes a part of commands.
+        let word = self.suite_word.iter();
+        demands.extend(word.map(|word| ("{suite_word}".to_owned(), word.clone())));
+        let files = self.gateway.iter().flat_map(|peer| peer.files());
+        demands.extend(files.map(|(key, file)| (key.to_owned(), file.display().to_string())));
+        demands
+    }
+
+    /// What no campaign file could have given it, as a sentence.
+    pub(crate) fn mistake(&self) -> Option<String> {
+        if !(1..=BOXES_MAX).contains(&self.boxes.len()) {
+            return Some(format!("{} boxes", self.boxes.len()));
+        }
+        let mut commands = self.boxes.iter().flat_map(ExternalBox::all_commands);
+        if let Some(command) = commands.find(|command| !is_command(command)) {
+            return Some(format!("the command `{}`", command.escape_debug()));
+        }
+        let wrong = self
+            .gateway
+            .iter()
+            .flat_map(|peer| peer.wrong_words())
+            .next();
+        wrong.map(|(key, word)| format!("`{}` as {key}", word.escape_debug()))
+    }
+}

@@ -1,0 +1,156 @@
+//! One gateway alone: what the station in its peer's place needs to agree on keys with it.
+
+use crate::adapter::profile::Direction;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Directions in which one gateway can be loaded.
+pub(super) const DIRECTIONS: &[Direction] = &[Direction::Encrypt, Direction::Decrypt];
+
+/// Longest identity, and longest proposal, in characters.
+pub const WORD_CHARS_MAX: usize = 200;
+/// Bytes of a key of WireGuard, in base64.
+const WIREGUARD_KEY_CHARS: usize = 44;
+
+/// How the station agrees on keys with the gateway. The files are on this machine, for its user
+/// alone (mode 600), and are read at each start of the device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GatewayPeer {
+    /// By IKEv2, of a strongSwan daemon on the station (RFC 7296).
+    Ike(IkePeer),
+    /// By WireGuard's handshake.
+    #[serde(rename = "wireguard")]
+    WireGuard(WireGuardPeer),
+}
+
+/// The station as an IKEv2 peer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IkePeer {
+    /// How both authenticate.
+    pub auth: IkeSecrets,
+    /// File of a post-quantum pre-shared key, and its identity (RFC 8784).
+    pub ppk: Option<(PathBuf, String)>,
+    /// The station's identity; `None`: its address.
+    pub own_id: Option<String>,
+    /// The gateway's identity; `None`: its address.
+    pub box_id: Option<String>,
+    /// Proposal of the IKE SA, in strongSwan's words; `None`: that of the DUT `strongswan`.
+    pub proposal: Option<String>,
+    /// Whether ML-KEM-768 is added to the key exchange (RFC 9370).
+    pub ml_kem: bool,
+    /// Whether the traffic selectors are all addresses, and not the test networks.
+    pub any_address: bool,
+    /// Whether the gateway sets up the tunnels, and not the station.
+    pub box_initiates: bool,
+}
+
+/// How IKEv2 peers authenticate, and the files for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IkeSecrets {
+    /// File with a pre-shared key: its first line.
+    Psk(PathBuf),
+    /// Certificates in PEM.
+    Certificates {
+        /// Of the authority that issued the gateway's certificate.
+        authority: PathBuf,
+        /// The station's.
+        certificate: PathBuf,
+        /// The station's private key.
+        key: PathBuf,
+    },
+}
+
+/// The station as a WireGuard peer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WireGuardPeer {
+    /// File with the station's private key, as `wg genkey` prints it.
+    pub key_file: PathBuf,
+    /// The gateway's public key, in base64.
+    pub box_public_key: String,
+    /// File with a pre-shared key, as `wg genpsk` prints it.
+    pub psk_file: Option<PathBuf>,
+}
+
+impl GatewayPeer {
+    /// Files of this machine whose secrets the station uses, each with its key.
+    pub(super) fn files(&self) -> Vec<(&'static str, &Path)> {
+        let mut files: Vec<(_, &Path)> = Vec::new();
+        match self {
+            Self::Ike(peer) => {
+                match &peer.auth {
+                    IkeSecrets::Psk(file) => files.push(("psk_file", file)),
+                    IkeSecrets::Certificates {
+                        authority,
+                        certificate,
+                        key,
+                    } => files.extend([
+                        ("authority", authority.as_path()),
+                        ("certificate", certificate),
+                        ("key", key),
+                    ]),
+                }
+                files.extend(peer.ppk.iter().map(|(file, _)| ("ppk", file.as_path())));
+            }
+            Self::WireGuard(peer) => {
+                files.push(("key_file", &peer.key_file));
+                files.extend(
+                    peer.psk_file
+                        .iter()
+                        .map(|file| ("psk_file", file.as_path())),
+                );
+            }
+        }
+        files
+    }
+
+    /// The words that no configuration file could have, each with its key.
+    pub(super) fn wrong_words(&self) -> Vec<(&'static str, &str)> {
+        let mut words: Vec<(_, &str)> = Vec::new();
+        match self {
+            Self::Ike(peer) => {
+                let ppk = peer.ppk.as_ref().map(|(_, id)| id);
+                let all = [
+                    ("ppk", ppk),
+                    ("own_id", peer.own_id.as_ref()),
+                    ("box_id", peer.box_id.as_ref()),
+                    ("proposal", peer.proposal.as_ref()),
+                ];
+                let given = all.into_iter().filter_map(|(key, word)| Some((key, word?)));
+                words.extend(
+                    given
+                        .filter(|(_, word)| !is_word(word))
+                        .map(|(key, word)| (key, word.as_str())),
+                );
+            }
+            Self::WireGuard(peer) if !is_wireguard_key(&peer.box_public_key) => {
+                words.push(("box_public_key", &peer.box_public_key));
+            }
+            Self::WireGuard(_) => {}
+        }
+        words
+    }
+
+    /// For people, continuing `keys`.
+    pub(super) const fn in_words(&self) -> &'static str {
+        match self {
+            Self::Ike(_) => "agreed on by IKEv2 with the station",
+            Self::WireGuard(_) => "of WireGuard's handshake with the station",
+        }
+    }
+}
+
+/// Whether strongSwan reads this between quotes as it is.
+#[must_use]
+pub fn is_word(word: &str) -> bool {
+    let fits = |c: char| !c.is_control() && c != '"' && c != '\\';
+    (1..=WORD_CHARS_MAX).contains(&word.chars().count()) && word.chars().all(fits)
+}
+
+/// Whether this is a key of WireGuard in base64.
+#[must_use]
+pub fn is_wireguard_key(key: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "+/=".contains(c);
+    key.len() == WIREGUARD_KEY_CHARS && key.chars().all(fits)
+}

@@ -1,0 +1,178 @@
+//! One point of the matrix.
+
+use crate::axis::{Axis, Conditions, Coordinate};
+use crate::value::Value;
+use crate::{Dut, ImpairProfile, Measurement, Stations};
+use serde::{Deserialize, Serialize};
+
+/// One point of the matrix: everything that is fixed while a figure is measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Wire", into = "Wire")]
+pub struct Cell {
+    /// Unique in the plan and stable between runs of the same campaign,
+    /// for example `tcp/mtu=1500/cores=1/cipherbench`.
+    pub id: String,
+    /// The id without the DUT: cells of one group are compared with each other.
+    pub group: String,
+    /// The group's coordinates in the matrix: the axes in its id, in that order.
+    pub coordinates: Vec<Coordinate>,
+    /// The device under test.
+    pub dut: Dut,
+    /// Settings of the stations; `None` for crypto devices, which have no traffic.
+    pub stations: Option<Stations>,
+    /// What is measured, and how.
+    pub measurement: Measurement,
+    /// What the impaired path does to frames between the gateways; `None` where there is none, or
+    /// the cell's frames do not cross it.
+    pub impair: Option<ImpairProfile>,
+    /// Search the tool's best parameters first (`-P` and `-w`, or `-b` and `-l`) and use those.
+    pub tune: bool,
+    /// Time that one trial of this cell will take, in nanoseconds: bringing the DUT up and the
+    /// trial's share of the cell's search included ([`crate::estimate`]).
+    pub estimate_ns: u64,
+    /// Whether it measures the tester, not a DUT of the campaign: its figure bounds the verdicts of
+    /// the cells with the same [`group`](Self::group).
+    pub calibration: bool,
+}
+
+impl Cell {
+    /// Whether it measures the tester itself: added for it, or with the DUT `straight` of the
+    /// campaign, which then serves.
+    #[must_use]
+    pub fn calibrates(&self) -> bool {
+        let is_frames = matches!(self.measurement, Measurement::Frames(_));
+        self.calibration || (is_frames && self.dut.adapter.is_straight())
+    }
+
+    /// The length of the IP packet that carries one of the given length over the cipher link.
+    pub fn carried_bytes(&self) -> impl Fn(usize) -> usize {
+        let profile = self.dut.adapter.profile();
+        let mtu = self.stations.map_or(0, |stations| stations.mtu);
+        move |packet| profile.carried_bytes(packet, mtu)
+    }
+
+    /// The value in force on an axis; `None` where the axis does not apply to the cell.
+    #[must_use]
+    pub fn value(&self, axis: Axis) -> Option<Value> {
+        axis.value(&Conditions {
+            measurement: &self.measurement,
+            dut: &self.dut,
+            stations: self.stations,
+            impair: self.impair.as_ref(),
+        })
+    }
+
+    /// Whether the [`group`](Self::group) names this axis.
+    #[must_use]
+    pub fn is_named_by(&self, axis: Axis) -> bool {
+        self.coordinates.iter().any(|at| at.axis == axis)
+    }
+
+    /// The [`group`](Self::group) without one axis. Without the tool: cells of one question differ
+    /// in tool and DUT only. Without the size of the frames: cells of one series differ in size and
+    /// DUT only.
+    #[must_use]
+    pub fn group_without(&self, axis: Axis) -> String {
+        if !self.is_named_by(axis) {
+            return self.group.clone();
+        }
+        let others = self.coordinates.iter().filter(|at| at.axis != axis);
+        group_of(&self.measurement, others)
+    }
+}
+
+/// The id of a group: the kind of trial and its coordinates.
+pub fn group_of<'c>(
+    measurement: &Measurement,
+    coordinates: impl Iterator<Item = &'c Coordinate>,
+) -> String {
+    let mut group = measurement.name().to_owned();
+    for coordinate in coordinates {
+        group.push_str(&format!("/{coordinate}"));
+    }
+    group
+}
+
+/// The serialized form of a cell.
+#[derive(Serialize, Deserialize)]
+struct Wire {
+    id: String,
+    group: String,
+    /// Absent in older journals: then the id of the group has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    coordinates: Vec<Coordinate>,
+    dut: Dut,
+    /// This and the next two: absent without stations; in older journals then 0, 0 and false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mtu: Option<u16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cores_per_station: Option<u16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    offloads: Option<bool>,
+    measurement: Measurement,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    impair: Option<ImpairProfile>,
+    tune: bool,
+    estimate_ns: u64,
+    #[serde(default)]
+    calibration: bool,
+}
+
+impl From<Cell> for Wire {
+    fn from(cell: Cell) -> Self {
+        Self {
+            id: cell.id,
+            group: cell.group,
+            coordinates: cell.coordinates,
+            dut: cell.dut,
+            mtu: cell.stations.map(|stations| stations.mtu),
+            cores_per_station: cell.stations.map(|stations| stations.cores),
+            offloads: cell.stations.map(|stations| stations.offloads),
+            measurement: cell.measurement,
+            impair: cell.impair,
+            tune: cell.tune,
+            estimate_ns: cell.estimate_ns,
+            calibration: cell.calibration,
+        }
+    }
+}
+
+impl TryFrom<Wire> for Cell {
+    type Error = String;
+
+    fn try_from(wire: Wire) -> Result<Self, String> {
+        let stations = match (
+            &wire.measurement,
+            wire.mtu,
+            wire.cores_per_station,
+            wire.offloads,
+        ) {
+            (Measurement::Device(_), ..) => None,
+            (_, Some(mtu), Some(cores), Some(offloads)) => Some(Stations {
+                mtu,
+                cores,
+                offloads,
+            }),
+            _ => {
+                let what = "has traffic, but not `mtu`, `cores_per_station` and `offloads`";
+                return Err(format!("cell `{}` {what}", wire.id));
+            }
+        };
+        let coordinates = match wire.coordinates.is_empty() {
+            true => Coordinate::all_in(&wire.group),
+            false => wire.coordinates,
+        };
+        Ok(Self {
+            id: wire.id,
+            group: wire.group,
+            coordinates,
+            dut: wire.dut,
+            stations,
+            measurement: wire.measurement,
+            impair: wire.impair,
+            tune: wire.tune,
+            estimate_ns: wire.estimate_ns,
+            calibration: wire.calibration,
+        })
+    }
+}

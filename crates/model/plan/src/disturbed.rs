@@ -1,0 +1,271 @@
+//! Disturbances of a DUT under a constant load: keys renewed or out of step, parts that fail,
+//! restarts, tunnels set up, hostile packets.
+//!
+//! After the methodology that the IETF's BMWG had begun for IPsec devices
+//! (draft-ietf-bmwg-ipsec-meth, expired), brought up to IKEv2 and AEADs: `docs/methodology.md`
+//! lists what was adopted and what was not.
+
+use super::{Ability, Desync, ThroughputSearch};
+use serde::{Deserialize, Serialize};
+
+/// A constant load, and the disturbance under it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disturbed {
+    /// The load.
+    pub load: BaseLoad,
+    /// The disturbance.
+    pub event: Event,
+}
+
+/// The load during a disturbance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "load")]
+pub enum BaseLoad {
+    /// Frames per second.
+    Given {
+        /// In each direction.
+        frames_per_s: u64,
+    },
+    /// A share of the throughput, which is searched first; its first goal counts.
+    Share {
+        /// In per cent, 1 to 100.
+        percent: u8,
+        /// How the throughput is found.
+        search: ThroughputSearch,
+    },
+}
+
+impl BaseLoad {
+    /// The search of which it is a share.
+    #[must_use]
+    pub const fn search(&self) -> Option<&ThroughputSearch> {
+        match self {
+            Self::Given { .. } => None,
+            Self::Share { search, .. } => Some(search),
+        }
+    }
+}
+
+/// A disturbance of a DUT.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "event")]
+pub enum Event {
+    /// The keys of all tunnels are renewed on demand, repeatedly; a control without rekeys comes
+    /// first.
+    Rekey {
+        /// From one to the next; one that takes longer delays the next.
+        every_ns: u64,
+        /// Time of each of the two trials.
+        duration_ns: u64,
+        /// Whether the throughput is searched again while keys are renewed, where the
+        /// load is a share of it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        throughput: bool,
+    },
+    /// A part of the path fails and comes back.
+    Failover {
+        /// The part.
+        failure: Failure,
+        /// The number of times.
+        times: u32,
+        /// From the failure to the recovery action.
+        down_ns: u64,
+        /// Time watched after the recovery action.
+        watch_ns: u64,
+    },
+    /// The encryptor on gw2 is restarted (RFC 2544 §26.6, RFC 6201).
+    Reset {
+        /// How.
+        kind: Reset,
+        /// The number of times.
+        times: u32,
+        /// From one reset to the next, or to the end of the load.
+        watch_ns: u64,
+    },
+    /// All tunnels are taken down in order, and set up again.
+    Setup {
+        /// The number of times.
+        times: u32,
+        /// Time watched after they were set up.
+        watch_ns: u64,
+    },
+    /// The keys of one side are put out of step with the other's, which the DUT must detect and
+    /// repair by itself.
+    Desync {
+        /// The cause.
+        cause: Desync,
+        /// The number of times.
+        times: u32,
+        /// Time watched after each.
+        watch_ns: u64,
+    },
+    /// Hostile packets at rising shares of the load; a control without them comes first.
+    Hostile {
+        /// Their kind.
+        attack: Attack,
+        /// Their rates in per cent of the load's, rising.
+        percents: Vec<u16>,
+        /// Time of each trial.
+        trial_ns: u64,
+    },
+}
+
+/// The part that fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Failure {
+    /// The encryptor on gw2 dies (SIGKILL) and is started again.
+    Crash,
+    /// The link between the gateways goes down.
+    Link,
+    /// The encryptor on gw1 dies while a default route of that gateway leads past it, and is
+    /// started again: packets in clear on the link show that it fails open.
+    Bypass,
+}
+
+/// The way in which an encryptor is restarted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reset {
+    /// Its processes are killed (SIGKILL), and started again at once with the same configuration:
+    /// the process reset of RFC 6201 §4.2.2, unplanned.
+    Process,
+    /// Its processes are asked to end (SIGTERM), and started again as soon as they have: the same
+    /// as planned by an operator.
+    Orderly,
+    /// A box restarts by its own command, which decides what is reset: a process, its operating
+    /// system, its power.
+    Command,
+}
+
+/// Hostile packets, made from packets captured between the gateways. They are sent to gw2 from
+/// gw1's end of that link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Attack {
+    /// Sealed packets with a new sequence number and a wrong integrity check value.
+    BadIcv,
+    /// Copies of sealed packets.
+    Replay,
+    /// Random bytes behind the outer headers of sealed packets.
+    Garbage,
+}
+
+impl Event {
+    /// Short name: that of the procedure.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Rekey { .. } => "rekey",
+            Self::Failover { .. } => "failover",
+            Self::Reset { .. } => "reset",
+            Self::Setup { .. } => "setup",
+            Self::Desync { .. } => "desync",
+            Self::Hostile { .. } => "hostile",
+        }
+    }
+
+    /// Whether a route leads past the DUT meanwhile: packets in clear are then the result.
+    #[must_use]
+    pub const fn opens_bypass(&self) -> bool {
+        matches!(
+            self,
+            Self::Failover {
+                failure: Failure::Bypass,
+                ..
+            }
+        )
+    }
+
+    /// The ability that a DUT needs.
+    #[must_use]
+    pub const fn ability(&self) -> Ability {
+        match self {
+            Self::Rekey { .. } => Ability::Rekey,
+            Self::Failover {
+                failure: Failure::Crash | Failure::Bypass,
+                ..
+            } => Ability::Crash,
+            Self::Failover {
+                failure: Failure::Link,
+                ..
+            } => Ability::Cut,
+            Self::Reset {
+                kind: Reset::Process | Reset::Orderly,
+                ..
+            } => Ability::Crash,
+            Self::Reset {
+                kind: Reset::Command,
+                ..
+            } => Ability::Reset,
+            Self::Setup { .. } => Ability::SetUp,
+            Self::Desync { .. } => Ability::Desync,
+            Self::Hostile { .. } => Ability::Attack,
+        }
+    }
+
+    /// The procedure and its kind, as in campaigns: `` `failover` with `failure: crash` ``.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::Rekey { .. } | Self::Setup { .. } => format!("`{}`", self.name()),
+            Self::Failover { failure, .. } => {
+                format!("`{}` with `failure: {}`", self.name(), failure.name())
+            }
+            Self::Reset { kind, .. } => {
+                format!("`{}` with `kind: {}`", self.name(), kind.name())
+            }
+            Self::Desync { cause, .. } => {
+                format!("`{}` with `cause: {}`", self.name(), cause.name())
+            }
+            Self::Hostile { attack, .. } => {
+                format!("`{}` with `attack: {}`", self.name(), attack.name())
+            }
+        }
+    }
+}
+
+impl Failure {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Crash, Self::Link, Self::Bypass];
+
+    /// Name in campaigns.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Crash => "crash",
+            Self::Link => "link",
+            Self::Bypass => "bypass",
+        }
+    }
+}
+
+impl Reset {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Process, Self::Orderly, Self::Command];
+
+    /// Name in campaigns.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Orderly => "orderly",
+            Self::Command => "command",
+        }
+    }
+}
+
+impl Attack {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::BadIcv, Self::Replay, Self::Garbage];
+
+    /// Name in campaigns.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BadIcv => "bad-icv",
+            Self::Replay => "replay",
+            Self::Garbage => "garbage",
+        }
+    }
+}

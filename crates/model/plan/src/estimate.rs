@@ -1,0 +1,164 @@
+//! How long a trial takes: the tool's own time, and an allowance for setup and teardown.
+//!
+//! | Part | Time |
+//! | --- | --- |
+//! | TCP, UDP | warm-up + duration, up to the next whole second |
+//! | ping | count × interval |
+//! | load | duration, as one trial of frames |
+//! | search for throughput | 5 × initial trial + per goal 2 × duration sum, no more than its timeout |
+//! | loss curve | 100 % ÷ step × duration |
+//! | back-to-back | (20 + bursts) × burst, as if the longest passed |
+//! | latency | search + loads × duration |
+//! | recovery | search + overload + relief |
+//! | rekey | search, for a share + 2 × duration + search again, with `throughput` |
+//! | failover | search, for a share + [`LEAD_RUN`] + times × (down + watch) |
+//! | setup | search, for a share + [`LEAD_RUN`] + times × (0.5 s + watch) + 0.5 s |
+//! | reset, desync | search, for a share + [`LEAD_RUN`] + times × watch |
+//! | hostile | search, for a share + (1 + shares) × duration |
+//! | soak | search, for a share + duration, as segments of frames |
+//! | before all of these but load, to warm the device up and find the highest load | [`FLOOD_RUN`] |
+//! | after all of these from load on, for the evidence | [`EVIDENCE_RUN`] |
+//! | around each trial of frames, those two included | drain + [`FRAMES_AROUND`] |
+//! | functional trial of devices | algorithms × [`ALGORITHM`] |
+//! | speed of devices | duration + processes × [`PROCESS`] + threads × [`THREAD`] |
+//! | fatigue of devices | duration, or loops × operations × threads × [`OPERATION`], with the same for what works |
+//! | around it all | [`BRING_UP`] |
+//! | over an impaired path | [`IMPAIRED_PATH`] |
+//! | of OpenVPN | [`TLS_UP`] |
+//! | of strongSwan | [`IKE_UP`] |
+//! | of strongSwan's tunnels but the first, each time that they are set up | tunnels × [`TUNNEL_SET_UP`] |
+//! | of our own tunnels that agree on keys, likewise | tunnels × [`HANDSHAKE`], with QKD [`KME_UP`] once |
+//! | of boxes outside | commands × [`BOX_COMMAND`] + [`BOX_READY`] |
+//! | search, once per cell with `tune` | [`attempts`] × ([`TUNE_RUN`] + [`BRING_UP`]) |
+//!
+//! A search is counted to the trials of its cell in equal shares: so that the times of all trials
+//! add up to the time of the plan.
+
+mod device;
+mod frames;
+
+pub use crate::adapter::{
+    BOX_COMMAND, BOX_READY, HANDSHAKE, IKE_UP, KME_UP, TLS_UP, TUNNEL_SET_UP,
+};
+pub use device::{ALGORITHM, OPERATION, PROCESS, THREAD};
+pub use frames::{EVIDENCE_RUN, FLOOD_RUN, FRAMES_AROUND, LEAD_RUN, NOISY_SEARCHES};
+
+use crate::{Cell, Disturbed, Event, Measurement, Plan, Procedure};
+use std::time::Duration;
+use units::human;
+
+/// Around one trial: DUT up and down, tools up and down, evidence read.
+pub const BRING_UP: Duration = Duration::from_millis(250);
+/// The element takes the bridge's place, and gives it back when all frames have left.
+pub const IMPAIRED_PATH: Duration = Duration::from_millis(600);
+/// Time that the tool runs in one attempt of a search.
+pub const TUNE_RUN: Duration = Duration::from_secs(1);
+
+/// Stream counts, windows, the neighbours of the best, and the two best again.
+const ATTEMPTS_TCP: u32 = 4 + 3 + 2 + 2;
+/// Datagram lengths, when they are searched.
+const ATTEMPTS_UDP_DATAGRAM: u32 = 3;
+/// Offered rates, when they are searched.
+const ATTEMPTS_UDP_RATE: u32 = 6;
+/// The two best are tried again.
+const ATTEMPTS_AGAIN: u32 = 2;
+
+/// Time of one trial of a cell that is measured `repeats` times, in nanoseconds.
+#[must_use]
+pub fn trial_ns(cell: &Cell, repeats: u32) -> u64 {
+    at_pace(cell, repeats, 1)
+}
+
+/// Time of a whole plan where a noisy device or machine makes searches for throughput take
+/// [`NOISY_SEARCHES`] times as long, none longer than its timeout; equal to
+/// [`Plan::estimate_ns`] if it has none.
+#[must_use]
+pub fn noisy_ns(plan: &Plan) -> u64 {
+    let taking_time = plan.cells.iter().filter(|cell| cell.estimate_ns > 0);
+    let times = taking_time.map(|cell| at_pace(cell, plan.repeats, NOISY_SEARCHES));
+    let once = times.fold(0, u64::saturating_add);
+    let whole = once.saturating_mul(plan.repeats.into());
+    whole.max(plan.estimate_ns())
+}
+
+/// Time of a whole plan: `8.2 min`, or `8.2 min to 14.1 min` where it depends on noise.
+#[must_use]
+pub fn in_words(plan: &Plan) -> String {
+    let [usual, noisy] =
+        [plan.estimate_ns(), noisy_ns(plan)].map(|time| human::duration_ns(time as f64));
+    match usual == noisy {
+        true => usual,
+        false => format!("{usual} to {noisy}"),
+    }
+}
+
+fn at_pace(cell: &Cell, repeats: u32, searches: u32) -> u64 {
+    let profile = cell.dut.adapter.profile();
+    let tunnels = profile.set_up;
+    let search = (TUNE_RUN + BRING_UP + tunnels) * attempts(cell);
+    let path = match cell.impair {
+        Some(_) => IMPAIRED_PATH,
+        None => Duration::ZERO,
+    };
+    let own = BRING_UP + path + tunnels * (1 + set_ups(&cell.measurement)) + profile.beside;
+    let time = measuring(&cell.measurement, searches) + own + search / repeats.max(1);
+    // A few days at most: it fits.
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Number of set-ups in a trial, with one before it to learn their duration.
+const fn set_ups(measurement: &Measurement) -> u32 {
+    match measurement {
+        Measurement::Frames(test) => match &test.procedure {
+            Procedure::Disturbed(Disturbed {
+                event: Event::Setup { times, .. },
+                ..
+            }) => *times + 1,
+            _ => 0,
+        },
+        _ => 0,
+    }
+}
+
+/// Most attempts of the search before a cell's first trial; 0 when nothing is searched.
+#[must_use]
+pub fn attempts(cell: &Cell) -> u32 {
+    if !cell.tune {
+        return 0;
+    }
+    match cell.measurement {
+        Measurement::Tcp { .. } => ATTEMPTS_TCP,
+        Measurement::Udp {
+            datagram_bytes: Some(_),
+            rate_bps: Some(_),
+            ..
+        } => 0,
+        Measurement::Udp {
+            datagram_bytes,
+            rate_bps,
+            ..
+        } => {
+            let datagram = if datagram_bytes.is_none() {
+                ATTEMPTS_UDP_DATAGRAM
+            } else {
+                1
+            };
+            let rate = if rate_bps.is_none() {
+                ATTEMPTS_UDP_RATE
+            } else {
+                0
+            };
+            datagram + rate + ATTEMPTS_AGAIN
+        }
+        _ => 0,
+    }
+}
+
+/// Time of the measurement itself.
+fn measuring(measurement: &Measurement, searches: u32) -> Duration {
+    match measurement {
+        Measurement::Frames(test) => frames::time(&test.procedure, searches),
+        Measurement::Device(test) => device::time(test),
+        tool => tool.tool_time().unwrap_or_default(),
+    }
+}

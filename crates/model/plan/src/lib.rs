@@ -1,0 +1,488 @@
+//! The plan: what a run will do, with every default explicit.
+//!
+//! A [`Plan`] is made from a checked campaign and lab, shown by `cipherbench plan`, carried out by
+//! `trial`, and written whole into the head of the journal, so that a journal needs no other file
+//! to be understood. It is plain data: nothing in it depends on the machine that made it.
+
+#![forbid(unsafe_code)]
+
+mod adapter;
+mod axis;
+mod cables;
+mod capture;
+mod cell;
+mod checked;
+mod claim;
+mod demand;
+mod device;
+mod disturbed;
+pub mod estimate;
+mod frames;
+mod hosts;
+mod http;
+mod keys;
+mod mrr;
+mod names;
+mod order;
+mod published;
+mod search;
+mod service;
+mod soak;
+mod stations;
+pub mod text;
+mod tool;
+mod value;
+mod video;
+mod words;
+
+pub use adapter::*;
+pub use axis::{Axis, Column, Coordinate};
+pub use cables::Cables;
+pub use capture::{Capture, CapturePoint, Keep};
+pub use cell::{Cell, group_of};
+pub use claim::{Bound, Claim, ClaimUnit, Percentile};
+pub use demand::Demand;
+pub use device::{
+    Device, DeviceFault, DeviceKind, DeviceModel, DeviceSpeed, DeviceTest, Devices, Fatigue, Kat,
+    Workers,
+};
+pub use disturbed::{Attack, BaseLoad, Disturbed, Event, Failure, Reset};
+pub use hosts::{Host, HostName, Hosts};
+pub use http::{HttpClient, HttpServer, HttpTest, HttpVersion, Store};
+pub use impair::{Impairment, Profile as ImpairProfile};
+pub use keys::KeySource;
+pub use mrr::Mrr;
+pub use names::{TEST_RANGES, is_congestion, is_interface, is_program_path, is_test_network};
+pub use order::Order;
+pub use published::{
+    Published, PublishedAt, PublishedCell, PublishedChart, PublishedReport, PublishedRow,
+    PublishedTable, PublishedUnit, RateBasis, RateDirection, RateKind, RateLayer,
+};
+pub use service::{ServiceStep, ServiceTest};
+pub use soak::{DriftBounds, Soak};
+pub use stations::Stations;
+pub use text::{http_in_words, in_words, to_text, video_in_words};
+pub use tool::{Tool, TransferDirection, Way};
+pub use value::Value;
+pub use video::{Picture, Player, VideoTest, VideoTransport};
+pub use words::{compact, compact_time, nanos, on_off};
+
+pub use self::search::{Criteria, Goal, Profile, ProfileTimes, ThroughputSearch};
+pub use frames::{
+    BackToBack, FrameTest, IpVersion, LatencyPath, LatencyTest, Load, LossCurve, PortKind, Ports,
+    Procedure, Recovery, Traffic,
+};
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What a run will do: cells, each measured `repeats` times, and the lab they are measured in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Name of the campaign, fit for a folder name (`[a-z0-9-]+`).
+    pub name: String,
+    /// One line for people; may be empty.
+    pub title: String,
+    /// The lab that the cells are measured in.
+    pub lab: LabPlan,
+    /// Times that each cell is measured; at least 1.
+    pub repeats: u32,
+    /// The order in which the trials of each repeat run.
+    #[serde(default)]
+    pub order: Order,
+    /// The cells, in the order of the campaign, the DUT varying fastest.
+    pub cells: Vec<Cell>,
+    /// Claims about the DUTs, to be printed beside the figures of their cells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<Claim>,
+    /// Published figures of other systems, to be printed beside the figures of these cells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Published>,
+    /// What each trial captures; `None`: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capture: Option<Capture>,
+    /// The reports that published them, whole: what no cell measures is printed with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reports: Vec<PublishedReport>,
+}
+
+impl Plan {
+    /// Longest name in characters: it becomes part of a folder's name.
+    pub const NAME_CHARS_MAX: usize = 64;
+    /// Largest number of repeats.
+    pub const REPEATS_MAX: u32 = 1000;
+
+    /// Time that the whole run will take: the sum over its trials, in nanoseconds.
+    #[must_use]
+    pub fn estimate_ns(&self) -> u64 {
+        let times = self.cells.iter().map(|cell| cell.estimate_ns);
+        let once = times.fold(0, u64::saturating_add);
+        once.saturating_mul(self.repeats.into())
+    }
+
+    /// The same plan with nothing in it but the cells that [know the tester](Cell::calibrates).
+    #[must_use]
+    pub fn calibration_only(mut self) -> Self {
+        self.cells.retain(Cell::calibrates);
+        // They are about devices, which this plan does not measure.
+        self.claims.clear();
+        self.published.clear();
+        self.reports.clear();
+        self
+    }
+
+    /// The trials in the order in which they run: all cells once, then all again, so that a drift
+    /// of the machine affects DUT and baseline equally; each time in the order of
+    /// [`order`](Self::order).
+    pub fn trials(&self) -> impl Iterator<Item = TrialRef<'_>> {
+        (1..=self.repeats).flat_map(move |repeat| {
+            let cells = self.order.cells(&self.cells, repeat);
+            cells.into_iter().map(move |cell| TrialRef { cell, repeat })
+        })
+    }
+
+    /// The number of trials.
+    #[must_use]
+    pub const fn trial_count(&self) -> usize {
+        self.cells.len().saturating_mul(self.repeats as usize)
+    }
+}
+
+impl LabPlan {
+    /// Whether an element of the path impairs it.
+    #[must_use]
+    pub fn is_impaired(&self) -> bool {
+        self.path.contains(&Element::Impair)
+    }
+
+    /// Whether an element of the path translates addresses.
+    #[must_use]
+    pub fn translates(&self) -> bool {
+        self.path.contains(&Element::Nat)
+    }
+
+    /// Highest load of this cell that the links carry, in frames/s where its frames enter them
+    /// ([`Traffic::line_rate`]); `None` when the lab sets no line rate, or a tool makes the load.
+    #[must_use]
+    pub fn line_rate(&self, cell: &Cell) -> Option<u64> {
+        let Measurement::Frames(test) = &cell.measurement else {
+            return None;
+        };
+        let bps = self.link_bps?;
+        Some(test.traffic.line_rate(bps, &cell.dut.adapter))
+    }
+}
+
+/// One trial to run: a cell and which repeat of it.
+#[derive(Debug, Clone, Copy)]
+pub struct TrialRef<'a> {
+    /// The cell.
+    pub cell: &'a Cell,
+    /// From 1 to [`Plan::repeats`].
+    pub repeat: u32,
+}
+
+/// The lab as a plan needs it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LabPlan {
+    /// Name of the lab; two runs with one lab name exclude each other (`[a-z0-9-]{1,32}`).
+    pub name: String,
+    /// How it is built.
+    pub kind: LabKind,
+    /// IP MTU of the link between the gateways in bytes; `None`: as large as the largest cell
+    /// needs.
+    pub cipher_mtu: Option<u16>,
+    /// The two gateways' and stations' addresses.
+    pub addresses: Addresses,
+    /// Line rate (L1, preamble and gap counted) of every link, in bit/s, which shapers enforce;
+    /// `None`: as fast as the kernel passes frames on.
+    #[serde(default)]
+    pub link_bps: Option<u64>,
+    /// The elements between the gateways, from gw1 to gw2, in every cell; empty: a link.
+    #[serde(default)]
+    pub path: Vec<Element>,
+    /// The interfaces that lead to boxes which Cipherbench does not run, for [`Adapter::External`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<Cables>,
+    /// The hosts that the stations are on; `None`: all are on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<Hosts>,
+}
+
+impl LabPlan {
+    /// Longest name in characters: it becomes part of names in the kernel.
+    pub const NAME_CHARS_MAX: usize = 32;
+    /// Most elements of a path.
+    pub const ELEMENTS_MAX: usize = 4;
+
+    /// The lab of a file that has only its name: namespaces of this machine, and links without a
+    /// limit.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind: LabKind::Namespaces,
+            cipher_mtu: None,
+            addresses: Addresses::default(),
+            link_bps: None,
+            path: Vec::new(),
+            external: None,
+            hosts: None,
+        }
+    }
+}
+
+/// A box between the gateways that is no DUT of the campaign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Element {
+    /// A switch: a Linux bridge.
+    Bridge,
+    /// A router: IP forwarding by Linux, so that the gateways are in two networks.
+    Router,
+    /// A router that translates the IPv4 addresses of what comes from gw1's side to its own.
+    Nat,
+    /// An impaired path: a bridge that treats frames as the cell's profile says. At most one.
+    Impair,
+}
+
+impl Element {
+    /// All, by their names in lab files.
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("bridge", Self::Bridge),
+        ("router", Self::Router),
+        ("nat", Self::Nat),
+        ("impair", Self::Impair),
+    ];
+
+    /// Whether it forwards IP, and so is between two networks.
+    #[must_use]
+    pub const fn routes(self) -> bool {
+        matches!(self, Self::Router | Self::Nat)
+    }
+}
+
+/// How a lab is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LabKind {
+    /// Four network namespaces on this machine, A – gw1 – gw2 – B, joined by veth pairs.
+    Namespaces,
+    /// The same on two hosts: A – gw1 on one, gw2 – B on the other. A cable joins the gateways, or
+    /// external boxes the stations.
+    Hosts,
+    /// Stations and encryptors in this process, joined by rings. Frame tests only; needs no
+    /// privilege.
+    Memory,
+    /// Nothing is built: crypto devices that are worked on by processes of this machine. Needs no
+    /// privilege.
+    Device,
+}
+
+/// IPv4 prefixes of the lab. Station A and its gateway share `station_a`, the gateways share
+/// `cipher`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Addresses {
+    /// `/24` of A (host .2) and gw1 (host .1).
+    pub station_a: std::net::Ipv4Addr,
+    /// `/24` between gw1 (host .1) and gw2 (host .2).
+    pub cipher: std::net::Ipv4Addr,
+    /// `/24` of B (host .2) and gw2 (host .1).
+    pub station_b: std::net::Ipv4Addr,
+}
+
+/// Those of a lab whose file names none.
+impl Default for Addresses {
+    fn default() -> Self {
+        Self {
+            station_a: [10, 1, 0, 0].into(),
+            cipher: [192, 0, 2, 0].into(),
+            station_b: [10, 2, 0, 0].into(),
+        }
+    }
+}
+
+impl Addresses {
+    /// Station B's own address, the target of A's traffic.
+    #[must_use]
+    pub const fn target(&self) -> std::net::Ipv4Addr {
+        let [a, b, c, _] = self.station_b.octets();
+        std::net::Ipv4Addr::new(a, b, c, 2)
+    }
+}
+
+/// A device under test with its settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dut {
+    /// Name that tables print; unique among the DUTs of a campaign.
+    pub name: String,
+    /// The adapter that brings it up.
+    pub adapter: Adapter,
+}
+
+/// What a trial measures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Measurement {
+    /// Bulk TCP by a tool.
+    Tcp {
+        /// What sends and receives.
+        #[serde(default, skip_serializing_if = "Tool::is_default")]
+        tool: Tool,
+        /// Which way the payload goes.
+        #[serde(default, skip_serializing_if = "TransferDirection::is_default")]
+        direction: TransferDirection,
+        /// Congestion control by the kernel's name (`-C`, `-Z`); `None`: the kernel's default.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        congestion: Option<String>,
+        /// Parallel streams (`-P`), over all processes.
+        streams: u16,
+        /// Socket buffer (`-w`) in bytes; `None`: the kernel tunes it.
+        window_bytes: Option<u64>,
+        /// Measured time, in nanoseconds, after `warmup_ns`.
+        duration_ns: u64,
+        /// Time at the start that is not counted (`-O`).
+        warmup_ns: u64,
+    },
+    /// UDP by a tool.
+    Udp {
+        /// What sends and receives.
+        #[serde(default, skip_serializing_if = "Tool::is_default")]
+        tool: Tool,
+        /// Which way the datagrams go.
+        #[serde(default, skip_serializing_if = "TransferDirection::is_default")]
+        direction: TransferDirection,
+        /// UDP payload (`-l`) in bytes; `None`: the largest that the MTU carries whole.
+        datagram_bytes: Option<u32>,
+        /// Offered payload rate (`-b`) of each way in bit/s; `None`: as fast as the tool can send.
+        rate_bps: Option<u64>,
+        /// Parallel streams (`-P`), over all processes.
+        streams: u16,
+        /// Measured time, in nanoseconds.
+        duration_ns: u64,
+        /// Time at the start that is not counted (`-O`).
+        warmup_ns: u64,
+    },
+    /// Round-trip time by ping, from A to B.
+    Ping {
+        /// Echo requests per trial.
+        count: u32,
+        /// From one request to the next, in nanoseconds.
+        interval_ns: u64,
+        /// ICMP payload in bytes.
+        payload_bytes: u16,
+        /// Whether the same requests are sent again under a TCP load from A to B, from B to A, and
+        /// both ways.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        loaded: bool,
+        /// Whether the hops of the path and its MTU are looked for.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        route: bool,
+    },
+    /// Objects over HTTP, fetched by A from B.
+    Http(HttpTest),
+    /// Video, played by A from B.
+    Video(VideoTest),
+    /// Ethernet frames of exact size by our own generator and analyser.
+    Frames(FrameTest),
+    /// Operations of a crypto device.
+    Device(DeviceTest),
+}
+
+/// Loads under which echo requests are repeated.
+const LOADED_TIMES: u32 = 3;
+/// Time of a load around the requests, about.
+const LOAD_AROUND: Duration = Duration::from_secs(3);
+/// Time to find hops and MTU, about.
+const ROUTE_TIME: Duration = Duration::from_secs(5);
+
+impl Measurement {
+    /// The tool of a bulk transfer; `None` for other measurements.
+    #[must_use]
+    pub const fn tool(&self) -> Option<Tool> {
+        match self {
+            Self::Tcp { tool, .. } | Self::Udp { tool, .. } => Some(*tool),
+            Self::Ping { .. }
+            | Self::Http(_)
+            | Self::Video(_)
+            | Self::Frames(_)
+            | Self::Device(_) => None,
+        }
+    }
+
+    /// Which way the payload of a bulk transfer goes; `None` for other measurements.
+    #[must_use]
+    pub const fn transfer_direction(&self) -> Option<TransferDirection> {
+        match self {
+            Self::Tcp { direction, .. } | Self::Udp { direction, .. } => Some(*direction),
+            Self::Ping { .. }
+            | Self::Http(_)
+            | Self::Video(_)
+            | Self::Frames(_)
+            | Self::Device(_) => None,
+        }
+    }
+
+    /// Time that a tool runs: TCP and UDP end with a whole second. `None` where no tool measures.
+    #[must_use]
+    pub fn tool_time(&self) -> Option<Duration> {
+        match *self {
+            Self::Tcp {
+                duration_ns,
+                warmup_ns,
+                ..
+            }
+            | Self::Udp {
+                duration_ns,
+                warmup_ns,
+                ..
+            } => {
+                let run = Duration::from_nanos(duration_ns.saturating_add(warmup_ns));
+                Some(Duration::from_secs(
+                    run.as_secs() + u64::from(run.subsec_nanos() > 0),
+                ))
+            }
+            Self::Ping {
+                count,
+                interval_ns,
+                loaded,
+                route,
+                ..
+            } => {
+                let once = Duration::from_nanos(interval_ns) * count;
+                let loads = u32::from(loaded) * LOADED_TIMES;
+                Some(once + (once + LOAD_AROUND) * loads + ROUTE_TIME * u32::from(route))
+            }
+            Self::Http(test) => Some(Duration::from_nanos(test.run_ns())),
+            Self::Video(test) => Some(Duration::from_nanos(test.run_ns())),
+            Self::Frames(_) | Self::Device(_) => None,
+        }
+    }
+
+    /// Whether its figure is compared with the tester's limit without a device. Trials of
+    /// disturbances and of stability are not: each has its own control.
+    #[must_use]
+    pub const fn has_ceiling(&self) -> bool {
+        match self {
+            Self::Frames(test) => {
+                !matches!(test.procedure, Procedure::Disturbed(_) | Procedure::Soak(_))
+            }
+            _ => false,
+        }
+    }
+
+    /// Short name: `tcp`, `udp`, `ping`, `http`, `flows`, `video`, or that of the frame test's
+    /// procedure.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Tcp { .. } => "tcp",
+            Self::Udp { .. } => "udp",
+            Self::Ping { .. } => "ping",
+            Self::Http(test) => test.kind(),
+            Self::Video(_) => "video",
+            Self::Frames(test) => test.procedure.name(),
+            Self::Device(test) => test.name(),
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! A plan as people read it: every cell, its commands, the time it takes.
+
+mod device;
+mod frames;
+mod http;
+mod video;
+
+pub use http::in_words as http_in_words;
+pub use video::in_words as video_in_words;
+
+use crate::estimate;
+use crate::{
+    Cables, Cell, Element, Host, Hosts, LabKind, LabPlan, Measurement, Order, Plan, Tool,
+    TransferDirection,
+};
+use std::fmt::Write;
+use std::time::Duration;
+use units::human;
+use units::human::counted;
+use units::time::print;
+use units::{BitRate, Bytes, Layer};
+
+/// Renders a plan, with the commands that `commands` gives for a cell, word by word.
+///
+/// Commands that the cells of a group share are printed once.
+pub fn to_text(plan: &Plan, commands: impl Fn(&Cell) -> Vec<Vec<String>>) -> String {
+    let mut text = heading(plan);
+    for group in plan.cells.chunk_by(|a, b| a.group == b.group) {
+        // Not empty: a chunk has at least one cell.
+        let first = &group[0];
+        let shared = commands(first);
+        let is_shared = group.iter().all(|cell| commands(cell) == shared);
+        line(
+            &mut text,
+            &format!("\n{}  {}", first.group, group_in_words(first, group)),
+        );
+        if let Measurement::Frames(test) = &first.measurement {
+            for detail in frames::details(test, group, &plan.lab) {
+                line(&mut text, &format!("    {detail}"));
+            }
+        }
+        if is_shared {
+            print_commands(&mut text, &shared);
+        }
+        let width = group
+            .iter()
+            .map(|cell| cell.dut.name.chars().count())
+            .max()
+            .unwrap_or(0);
+        for cell in group {
+            let time = human::duration_ns(cell.estimate_ns as f64);
+            let name = &cell.dut.name;
+            let mut settings = cell.dut.adapter.profile().settings;
+            if cell.calibration {
+                settings.push_str(" (calibration)");
+            }
+            line(
+                &mut text,
+                &format!("  {} × {time}  {name:width$}  {settings}", plan.repeats),
+            );
+            if !is_shared {
+                print_commands(&mut text, &commands(cell));
+            }
+        }
+    }
+    claims(&mut text, plan);
+    text
+}
+
+/// The claims that the figures will be compared with.
+fn claims(text: &mut String, plan: &Plan) {
+    if plan.claims.is_empty() {
+        return;
+    }
+    line(text, "\nclaims");
+    for claim in &plan.claims {
+        let conditions = match claim.conditions.as_str() {
+            "" => "conditions not stated",
+            stated => stated,
+        };
+        line(
+            text,
+            &format!(
+                "  {}, {}: {} by {} ({conditions}); measured in {}",
+                claim.dut,
+                claim.measure_in_words(),
+                claim.in_words(),
+                claim.source,
+                counted(claim.cells.len() as u64, "cell"),
+            ),
+        );
+    }
+}
+
+/// The measurement of a cell in words, without the DUT.
+#[must_use]
+pub fn in_words(cell: &Cell) -> String {
+    group_in_words(cell, std::slice::from_ref(cell))
+}
+
+/// The measurement of a group's cells in words; `cell` is one of them.
+fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
+    let (cores, path) = cell.stations.map_or_else(Default::default, |stations| {
+        let offloads = if stations.offloads { "on" } else { "off" };
+        let path = format!("MTU {} B, offloads {offloads}", stations.mtu);
+        (counted(stations.cores, "core"), path)
+    });
+    let tuned = if cell.tune {
+        ", best parameters searched first"
+    } else {
+        ""
+    };
+    let time = |duration_ns: u64, warmup_ns: u64| {
+        let duration = print(Duration::from_nanos(duration_ns));
+        match warmup_ns {
+            0 => duration,
+            _ => format!(
+                "{duration} after {} of warm-up",
+                print(Duration::from_nanos(warmup_ns))
+            ),
+        }
+    };
+    let by = |tool: Tool| match tool.is_default() {
+        true => String::new(),
+        false => format!(" by {}", tool.name()),
+    };
+    let going = |direction: TransferDirection| match direction {
+        TransferDirection::AToB => "",
+        TransferDirection::BToA => " from B to A",
+        TransferDirection::Duplex => " both ways at once",
+    };
+    match &cell.measurement {
+        Measurement::Tcp {
+            tool,
+            direction,
+            congestion,
+            streams,
+            window_bytes,
+            duration_ns,
+            warmup_ns,
+        } => {
+            let streams = counted(*streams, "stream");
+            let window = window_bytes.map_or_else(String::new, |bytes| {
+                format!(", window {}", Bytes::new(bytes))
+            });
+            let congestion = congestion
+                .as_ref()
+                .map_or_else(String::new, |name| format!(", congestion control {name}"));
+            let time = time(*duration_ns, *warmup_ns);
+            format!(
+                "TCP{}{}, {streams} on {cores}{window}{congestion}, {time}, {path}{tuned}",
+                by(*tool),
+                going(*direction)
+            )
+        }
+        Measurement::Udp {
+            tool,
+            direction,
+            datagram_bytes,
+            rate_bps,
+            streams,
+            duration_ns,
+            warmup_ns,
+        } => {
+            let streams = counted(*streams, "stream");
+            let datagram = datagram_bytes.map_or_else(
+                || "the largest datagrams".to_owned(),
+                |bytes| format!("datagrams of {bytes} B"),
+            );
+            let rate = rate_bps.map_or_else(
+                || "full rate".to_owned(),
+                |bps| BitRate::new(bps, Layer::Payload).to_string(),
+            );
+            let time = time(*duration_ns, *warmup_ns);
+            format!(
+                "UDP{}{}, {datagram} at {rate}, {streams} on {cores}, {time}, {path}{tuned}",
+                by(*tool),
+                going(*direction)
+            )
+        }
+        Measurement::Ping {
+            count,
+            interval_ns,
+            payload_bytes,
+            loaded,
+            route,
+        } => {
+            let interval = print(Duration::from_nanos(*interval_ns));
+            let loaded = if *loaded {
+                ", idle and under TCP load"
+            } else {
+                ""
+            };
+            let route = if *route {
+                ", with hops and path MTU"
+            } else {
+                ""
+            };
+            format!(
+                "ping, {count} requests of {payload_bytes} B, one every {interval}{loaded}{route}, {path}"
+            )
+        }
+        Measurement::Http(test) => format!("{} on {cores}, {path}", http::in_words(test)),
+        Measurement::Video(test) => format!("{} on {cores}, {path}", video::in_words(test)),
+        Measurement::Frames(test) => frames::in_words(test, group),
+        Measurement::Device(test) => device::in_words(test),
+    }
+}
+
+fn heading(plan: &Plan) -> String {
+    let mut text = format!("campaign {}", plan.name);
+    if !plan.title.is_empty() {
+        text.push_str(&format!(": {}", plan.title));
+    }
+    line(&mut text, "");
+    line(&mut text, &format!("lab {}", lab_in_words(&plan.lab)));
+    if !plan.lab.path.is_empty() {
+        line(&mut text, &format!("path: {}", path_in_words(&plan.lab)));
+    }
+    if let Some(cables) = &plan.lab.external {
+        let hosts = plan.lab.hosts.as_ref();
+        let words = cables_in_words(cables, hosts.is_some());
+        line(&mut text, &format!("cables: {words}"));
+    }
+    if let Some(hosts) = &plan.lab.hosts {
+        line(&mut text, &format!("hosts: {}", hosts_in_words(hosts)));
+    }
+    let cells = plan.cells.len() as u64;
+    line(
+        &mut text,
+        &format!(
+            "{}, each {}: {}, about {}",
+            counted(cells, "cell"),
+            counted(plan.repeats, "time"),
+            counted(cells * u64::from(plan.repeats), "trial"),
+            estimate::in_words(plan),
+        ),
+    );
+    if let Some(capture) = &plan.capture {
+        line(&mut text, &format!("capture: {}", capture.in_words()));
+    }
+    match plan.order {
+        Order::File => line(&mut text, "order: that of the file"),
+        Order::Random { seed: Some(seed) } => {
+            line(&mut text, &format!("order: randomised blocks, seed {seed}"));
+        }
+        Order::Random { seed: None } => {}
+    }
+    text
+}
+
+fn lab_in_words(lab: &LabPlan) -> String {
+    let links = lab.link_bps.map_or_else(String::new, |bps| {
+        format!(", links of {:#}", BitRate::new(bps, Layer::L1))
+    });
+    if lab.kind == LabKind::Memory {
+        let name = &lab.name;
+        return format!("{name}: stations and encryptors in one process, joined by rings{links}");
+    }
+    if lab.kind == LabKind::Device {
+        return format!(
+            "{}: crypto devices, worked on by processes of this machine",
+            lab.name
+        );
+    }
+    let cipher_mtu = lab
+        .cipher_mtu
+        .map_or_else(|| "as needed".to_owned(), |mtu| format!("{mtu} B"));
+    let addresses = &lab.addresses;
+    // Behind a router gw2 is in another network.
+    let gateways = match lab.path.iter().any(|element| element.routes()) {
+        true => "gw1",
+        false => "gateways",
+    };
+    format!(
+        "{}: A in {}/24, {gateways} in {}/24 (MTU {cipher_mtu}), B in {}/24{links}",
+        lab.name, addresses.station_a, addresses.cipher, addresses.station_b
+    )
+}
+
+/// Everything on the path of the frames, in order.
+fn path_in_words(lab: &LabPlan) -> String {
+    let elements = lab.path.iter().map(|element| match element {
+        Element::Bridge => "bridge",
+        Element::Router => "router",
+        Element::Nat => "nat",
+        Element::Impair => "impair",
+    });
+    let stops = ["A", "gw1"].into_iter().chain(elements);
+    stops.chain(["gw2", "B"]).collect::<Vec<_>>().join(" – ")
+}
+
+/// The hosts with what is on each, and what is known of them only when they are reached.
+fn hosts_in_words(hosts: &Hosts) -> String {
+    let of = |host: &Host| match &host.interface {
+        Some(interface) => format!("{} at {interface}", host.describe()),
+        None => host.describe(),
+    };
+    let (a, b) = (of(&hosts.a), of(&hosts.b));
+    let on = match hosts.has_cable() {
+        true => format!("A and gw1 on {a}, gw2 and B on {b}"),
+        false => format!("A on {a}, B on {b}, no cable between them but by external boxes"),
+    };
+    format!(
+        "{on}; the tester's own limit is not measured: no link leads past the gateways; programs, cores and interfaces \
+         of the hosts are not looked at here: `run` looks before it measures, and `doctor --lab FILE`"
+    )
+}
+
+/// The interfaces and what they lead to.
+fn cables_in_words(cables: &Cables, between_hosts: bool) -> String {
+    let Cables {
+        station_a,
+        station_b,
+        tap,
+        tap_host,
+        gateway_a,
+        gateway_b,
+    } = cables;
+    let of_host = tap_host.map_or_else(String::new, |host| format!(" of host {}", host.name()));
+    let tap = match tap {
+        Some([first, second]) => {
+            format!("the link between the boxes crosses {first} and {second}{of_host}")
+        }
+        None => "no tap between the boxes: nothing can show that they encrypt".to_owned(),
+    };
+    let [of_a, of_b] = match between_hosts {
+        true => [" of host a", " of host b"],
+        false => [""; 2],
+    };
+    format!(
+        "A at {station_a}{of_a} (box at {gateway_a}), B at {station_b}{of_b} (box at {gateway_b}), {tap}"
+    )
+}
+
+fn print_commands(text: &mut String, commands: &[Vec<String>]) {
+    for command in commands {
+        let words: Vec<_> = command.iter().map(|word| quoted(word)).collect();
+        line(text, &format!("    {}", words.join(" ")));
+    }
+}
+
+/// A word quoted for a POSIX shell.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Writing to a string cannot fail.
+fn line(text: &mut String, line: &str) {
+    let _ = writeln!(text, "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_as_a_shell_needs_it() {
+        assert_eq!(quoted("-l"), "-l");
+        assert_eq!(quoted("10.2.0.2"), "10.2.0.2");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

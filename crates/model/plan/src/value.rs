@@ -1,0 +1,216 @@
+//! Values on axes.
+
+use crate::words::{nanos, on_off};
+use crate::{
+    Direction, HttpClient, HttpServer, HttpVersion, ImpairProfile, IpVersion, LatencyPath, Picture,
+    Player, Ports, Store, Tool, TransferDirection, VideoTransport, Workers,
+};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use units::human::counted;
+use wire::mix::{Contents, FrameMix};
+
+/// A value on an axis: as in the campaign in a [`Coordinate`](super::Coordinate), in force by
+/// [`Cell::value`](super::Cell::value).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// Left open: the DUT, the tool or another value decides.
+    Open,
+    /// On or off.
+    Switch(bool),
+    /// A number in the unit of the axis.
+    Number(u64),
+    /// A name, or a value of several parts; it has neither blank nor slash.
+    Word(String),
+}
+
+impl Value {
+    /// Without a unit.
+    #[must_use]
+    pub fn plain(&self) -> String {
+        match self {
+            Self::Open => "auto".to_owned(),
+            Self::Switch(on) => on_off(*on).to_owned(),
+            Self::Number(number) => number.to_string(),
+            Self::Word(word) => word.clone(),
+        }
+    }
+
+    pub(crate) fn counted(&self, noun: &str) -> String {
+        match self {
+            Self::Number(number) => counted(*number, noun),
+            other => format!("{} {noun}s", other.plain()),
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(word: &str) -> Self {
+        Self::Word(word.replace(' ', "-"))
+    }
+}
+
+impl From<String> for Value {
+    fn from(word: String) -> Self {
+        word.as_str().into()
+    }
+}
+
+impl From<bool> for Value {
+    fn from(on: bool) -> Self {
+        Self::Switch(on)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(number: u64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(number: u32) -> Self {
+        u64::from(number).into()
+    }
+}
+
+impl From<u8> for Value {
+    fn from(number: u8) -> Self {
+        u64::from(number).into()
+    }
+}
+
+impl From<u16> for Value {
+    fn from(number: u16) -> Self {
+        u64::from(number).into()
+    }
+}
+
+impl From<Duration> for Value {
+    fn from(time: Duration) -> Self {
+        nanos(time).into()
+    }
+}
+
+impl From<&ImpairProfile> for Value {
+    fn from(profile: &ImpairProfile) -> Self {
+        profile.name.as_str().into()
+    }
+}
+
+impl From<Tool> for Value {
+    fn from(tool: Tool) -> Self {
+        tool.name().into()
+    }
+}
+
+impl From<TransferDirection> for Value {
+    fn from(direction: TransferDirection) -> Self {
+        direction.name().into()
+    }
+}
+
+impl From<HttpServer> for Value {
+    fn from(server: HttpServer) -> Self {
+        server.name().into()
+    }
+}
+
+impl From<HttpClient> for Value {
+    fn from(client: HttpClient) -> Self {
+        client.name().into()
+    }
+}
+
+impl From<HttpVersion> for Value {
+    fn from(version: HttpVersion) -> Self {
+        version.name().into()
+    }
+}
+
+impl From<Store> for Value {
+    fn from(store: Store) -> Self {
+        store.name().into()
+    }
+}
+
+impl From<Player> for Value {
+    fn from(player: Player) -> Self {
+        player.name().into()
+    }
+}
+
+impl From<VideoTransport> for Value {
+    fn from(transport: VideoTransport) -> Self {
+        transport.name().into()
+    }
+}
+
+impl From<Picture> for Value {
+    fn from(picture: Picture) -> Self {
+        picture.name().into()
+    }
+}
+
+impl From<Direction> for Value {
+    fn from(direction: Direction) -> Self {
+        direction.name().into()
+    }
+}
+
+impl From<IpVersion> for Value {
+    fn from(version: IpVersion) -> Self {
+        version.number().into()
+    }
+}
+
+impl From<Contents> for Value {
+    fn from(contents: Contents) -> Self {
+        contents.name().into()
+    }
+}
+
+impl From<LatencyPath> for Value {
+    fn from(path: LatencyPath) -> Self {
+        path.name().into()
+    }
+}
+
+impl From<Workers> for Value {
+    fn from(workers: Workers) -> Self {
+        workers.name().into()
+    }
+}
+
+impl From<Ports> for Value {
+    fn from(ports: Ports) -> Self {
+        match ports == Ports::default() {
+            true => Self::Open,
+            false => ports.to_string().into(),
+        }
+    }
+}
+
+/// `64`, `imix1`, `7x64+4x594+1x1518`.
+impl From<FrameMix> for Value {
+    fn from(mix: FrameMix) -> Self {
+        if let [share] = mix.shares.as_slice() {
+            return share.frame_bytes.into();
+        }
+        if FrameMix::named(&mix.name).is_some() {
+            return mix.name.into();
+        }
+        let shares = mix.shares.iter();
+        let shares: Vec<_> = shares
+            .map(|share| format!("{}x{}", share.weight, share.frame_bytes))
+            .collect();
+        shares.join("+").into()
+    }
+}
+
+impl<T: Into<Self>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Open, Into::into)
+    }
+}

@@ -1,0 +1,215 @@
+//! Fails closed: keeps packets of the networks behind the peers off every interface but the
+//! tunnel's, also while no encryptor runs.
+//!
+//! The TUN interface and its routes end with the process. What is installed here stays until
+//! [`remove`]:
+//!
+//! 1. A table of nftables per family with the networks behind the peers. It drops packets to them
+//!    that leave through another interface than the tunnel's, whatever the routes are, and packets
+//!    from them that arrive there: the inbound policy of RFC 4301 §5.2. One transaction replaces
+//!    both.
+//! 2. For each of these networks an `unreachable` route of a high metric, so that senders get an
+//!    answer when the tunnel's routes are gone.
+//!
+//! With a layer-2 mode the table keeps the host itself off the interface on the clear side, and
+//! there are no routes.
+//!
+//! Each gateway has a table, and a metric, of its own, named by its interface: several coexist.
+//! Frames that a bridge of the host forwards pass neither. Local root can remove both.
+
+mod ranges;
+mod routes;
+mod table;
+
+use crate::config::{Config, Mode};
+use nix::net::if_::{InterfaceFlags, if_nametoindex};
+use ranges::Ranges;
+use std::io::{self, Write as _};
+use std::net::IpAddr;
+use std::process::{Command, Stdio};
+
+/// Why traffic cannot be held back, or released.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BarrierError {
+    /// A program is not installed.
+    #[error(
+        "cannot run `{program}`, which keeps clear packets off the cipher side: {error}\n\
+         help: install the package {package}, or write `fail_open: true` to go without"
+    )]
+    NoProgram {
+        /// Its name.
+        program: &'static str,
+        /// The package that contains it.
+        package: &'static str,
+        /// The kernel's error.
+        error: io::Error,
+    },
+    /// A program refused.
+    #[error(
+        "`{program}` cannot install what keeps clear packets off the cipher side: {said}\n\
+         help: it needs CAP_NET_ADMIN and a kernel with nf_tables; write `fail_open: true` to go without"
+    )]
+    Refused {
+        /// Its name.
+        program: &'static str,
+        /// Its message.
+        said: String,
+    },
+    /// The host would lose a network of its own.
+    #[error(
+        "the interface {interface} has the address {address}, which is in a network behind a peer: its packets would \
+         be dropped\nhelp: name this side's networks under `local` of that peer, or write smaller `routes`"
+    )]
+    OwnAddress {
+        /// Name of the interface.
+        interface: String,
+        /// Its address.
+        address: IpAddr,
+    },
+    /// The interface's name is unsafe in a rule.
+    #[error(
+        "the interface `{name}` cannot be named in a rule of nftables\n\
+         help: rename it to letters, digits, `.`, `_` and `-` (`ip link set … name …`), or write `fail_open: true`"
+    )]
+    Name {
+        /// As configured.
+        name: String,
+    },
+    /// An encryptor is running, or another program has the interface.
+    #[error(
+        "the interface {interface} exists: what holds back the packets of a running encryptor is not changed\n\
+         help: stop it first; if it is no encryptor's, choose another `tunnel.name`"
+    )]
+    Running {
+        /// Name of the interface.
+        interface: String,
+    },
+}
+
+/// Brings what holds packets back into the configured state: installs or renews it, without a
+/// moment in which nothing holds; with `fail_open` removes it.
+///
+/// # Errors
+/// [`BarrierError`], also while the tunnel's interface exists. What was installed before still
+/// holds.
+pub fn apply(config: &Config) -> Result<(), BarrierError> {
+    if config.fail_open {
+        // Without `nft` no table was ever installed.
+        return match remove_all(config) {
+            Err(BarrierError::NoProgram { .. }) => Ok(()),
+            other => other,
+        };
+    }
+    refuse_running(config)?;
+    let table = table_name(config)?;
+    let ranges = Ranges::of(&config.peers);
+    let rules = match &config.mode {
+        Mode::L3(tunnel) => {
+            refuse_own_addresses(&tunnel.name, &ranges)?;
+            table::of_networks(&table, &tunnel.name, &ranges)
+        }
+        Mode::L2 { interface } | Mode::L2tpv3 { interface, .. } => {
+            table::of_interface(&table, interface)
+        }
+    };
+    table::load(&rules)?;
+    match &config.mode {
+        Mode::L3(tunnel) => routes::install(&tunnel.name, &config.peers),
+        Mode::L2 { .. } | Mode::L2tpv3 { .. } => Ok(()),
+    }
+}
+
+/// Removes all that this configuration has installed: packets to the networks behind the peers then
+/// follow the host's other routes, in clear. Not an error where nothing is installed.
+///
+/// # Errors
+/// [`BarrierError`]: also while the tunnel's interface exists.
+pub fn remove(config: &Config) -> Result<(), BarrierError> {
+    refuse_running(config)?;
+    remove_all(config)
+}
+
+/// The networks of a running encryptor may be others than those of the file.
+fn refuse_running(config: &Config) -> Result<(), BarrierError> {
+    match &config.mode {
+        Mode::L3(tunnel) if if_nametoindex(tunnel.name.as_str()).is_ok() => {
+            let interface = tunnel.name.clone();
+            Err(BarrierError::Running { interface })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn remove_all(config: &Config) -> Result<(), BarrierError> {
+    table::load(&table::removal(&table_name(config)?))?;
+    match &config.mode {
+        Mode::L3(tunnel) => routes::remove(&tunnel.name),
+        Mode::L2 { .. } | Mode::L2tpv3 { .. } => Ok(()),
+    }
+}
+
+/// The name of the gateway's table.
+fn table_name(config: &Config) -> Result<String, BarrierError> {
+    let name = match &config.mode {
+        Mode::L3(tunnel) => &tunnel.name,
+        Mode::L2 { interface } | Mode::L2tpv3 { interface, .. } => interface,
+    };
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    if !name.bytes().all(plain) {
+        let name = name.clone();
+        return Err(BarrierError::Name { name });
+    }
+    Ok(format!("cipherbench-{name}"))
+}
+
+/// Refuses to cut the host off a network that is attached to it.
+fn refuse_own_addresses(tunnel: &str, ranges: &Ranges) -> Result<(), BarrierError> {
+    // Without the list nothing is known to be wrong.
+    let addresses = nix::ifaddrs::getifaddrs().into_iter().flatten();
+    for entry in addresses.filter(|entry| entry.interface_name != tunnel) {
+        let is_loopback = entry.flags.contains(InterfaceFlags::IFF_LOOPBACK);
+        let Some(address) = entry.address.filter(|_| !is_loopback) else {
+            continue;
+        };
+        let v4 = address.as_sockaddr_in().map(|own| IpAddr::from(own.ip()));
+        let v6 = address.as_sockaddr_in6().map(|own| IpAddr::from(own.ip()));
+        if let Some(address) = v4.or(v6).filter(|own| ranges.contain(*own)) {
+            let interface = entry.interface_name;
+            return Err(BarrierError::OwnAddress { interface, address });
+        }
+    }
+    Ok(())
+}
+
+/// Runs a program with this input; returns its output.
+fn run(
+    program: &'static str,
+    package: &'static str,
+    arguments: &[&str],
+    input: &str,
+) -> Result<String, BarrierError> {
+    let absent = |error| BarrierError::NoProgram {
+        program,
+        package,
+        error,
+    };
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(absent)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // If it exits early, its message says more than the broken pipe.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(absent)?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.lines().next().unwrap_or_default().trim().to_owned();
+    Err(BarrierError::Refused { program, said })
+}

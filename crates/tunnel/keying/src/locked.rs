@@ -1,0 +1,268 @@
+//! A key file in use: locked, with its epochs on the disk.
+//!
+//! Two processes with one secret must not draw the same epoch. So a key file is locked twice: its
+//! inode, and a file next to it whose name is that of the key file followed by `.lock`, which is
+//! never replaced. The second holds when another program puts a copy in the key file's place, as
+//! `mv`, rsync and configuration management do. Each write to the epoch file first verifies that
+//! all three files are those that this process knows, with the content that it wrote last.
+
+use crate::KeyError;
+use crate::files::{
+    KEY_FORBIDDEN, KEY_MODE, epoch_path, malformed, metadata_of_file, read_whole, refuse_mode,
+    sync_folder,
+};
+use crate::text::{Epochs, FILE_BYTES_MAX, KeyFile};
+use guard::Writers;
+use nix::fcntl::OFlag;
+use nix::unistd::{Gid, Uid, fchown, geteuid};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Mode bits that an epoch file must not have: write access by group or others, since an old epoch
+/// repeats nonces.
+const EPOCH_FORBIDDEN: u32 = 0o022;
+
+/// Identity of a file in its file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Inode(u64, u64);
+
+impl Inode {
+    fn of(metadata: &Metadata) -> Self {
+        Self(metadata.dev(), metadata.ino())
+    }
+}
+
+/// A locked key file: no other process can open it while this value lives.
+pub(crate) struct LockedKeyFile {
+    /// Canonical path without symbolic links, so that each key file has exactly one epoch file.
+    pub(crate) path: PathBuf,
+    pub(crate) content: KeyFile,
+    /// The epochs recorded on the disk.
+    recorded: Epochs,
+    epochs_inode: Inode,
+    /// The locks.
+    file: File,
+    lock: File,
+}
+
+impl LockedKeyFile {
+    /// `writers`: who may have written the files and their folders; `None`: root, this process's
+    /// user, and the key file's owner, who has the secret anyway.
+    pub(crate) fn open(path: &Path, writers: Option<&Writers>) -> Result<Self, KeyError> {
+        let not_read = |source| KeyError::NotRead {
+            path: path.to_owned(),
+            source,
+        };
+        let given = path;
+        let path = fs::canonicalize(path).map_err(not_read)?;
+        let mut file = guard::open_regular(&path).map_err(not_read)?;
+        let metadata = file.metadata().map_err(not_read)?;
+        refuse_mode(&path, metadata.mode(), KEY_FORBIDDEN, "use")?;
+        let writers = match writers {
+            Some(writers) => writers.clone(),
+            None => Writers::of_process().and(metadata.uid()),
+        };
+        writers.check(given)?;
+        let lock = take_lock(&path, &metadata, &writers)?;
+        try_lock(&file, &path).map_err(|error| error.unwrap_or_else(not_read))?;
+        if metadata.nlink() != 1 {
+            return Err(KeyError::Linked {
+                path,
+                links: metadata.nlink(),
+            });
+        }
+        let text = read_whole(&mut file, FILE_BYTES_MAX).map_err(not_read)?;
+        let content = KeyFile::parse(&text).map_err(|error| malformed(&path, error))?;
+        let (recorded, epochs_inode) = read_epochs(&path, &writers)?;
+        Ok(Self {
+            path,
+            content,
+            recorded,
+            epochs_inode,
+            file,
+            lock,
+        })
+    }
+
+    /// The epochs recorded on the disk.
+    pub(crate) const fn recorded(&self) -> Epochs {
+        self.recorded
+    }
+
+    /// Records epochs on the disk.
+    ///
+    /// # Errors
+    /// [`KeyError::Replaced`] if another program has touched the files.
+    pub(crate) fn record(&mut self, epochs: Epochs) -> Result<(), KeyError> {
+        self.verify()?;
+        self.epochs_inode = write_epochs(&epoch_path(&self.path), epochs)?;
+        self.recorded = epochs;
+        Ok(())
+    }
+
+    /// Verifies that the files are those that this process has opened and written.
+    fn verify(&self) -> Result<(), KeyError> {
+        let epochs = epoch_path(&self.path);
+        let is_open = |path: &Path, file: &File| -> io::Result<bool> {
+            Ok(inode_at(path)? == Some(Inode::of(&file.metadata()?)))
+        };
+        let is_as_written = || -> io::Result<bool> {
+            let text = guard::read_bytes(&epochs, FILE_BYTES_MAX)?;
+            let same = Epochs::parse(&text).is_ok_and(|found| found == self.recorded);
+            Ok(same && inode_at(&epochs)? == Some(self.epochs_inode))
+        };
+        let lock = lock_path(&self.path);
+        let found = [
+            (&self.path, is_open(&self.path, &self.file)),
+            (&lock, is_open(&lock, &self.lock)),
+            (&epochs, is_as_written()),
+        ];
+        for (path, is_known) in found {
+            match is_known {
+                Ok(true) => {}
+                Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                    let path = epochs.clone();
+                    return Err(KeyError::EpochNotWritten { path, source });
+                }
+                Ok(false) | Err(_) => return Err(KeyError::Replaced { path: path.clone() }),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The identity of what is at a path, if there is anything.
+fn inode_at(path: &Path) -> io::Result<Option<Inode>> {
+    match fs::symlink_metadata(path) {
+        Ok(found) => Ok(Some(Inode::of(&found))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The path of a key file's lock file.
+fn lock_path(key_file: &Path) -> PathBuf {
+    let mut path = key_file.as_os_str().to_owned();
+    path.push(".lock");
+    path.into()
+}
+
+/// Locks the file next to the key file, which is created once and never replaced.
+fn take_lock(key_file: &Path, key: &Metadata, writers: &Writers) -> Result<File, KeyError> {
+    let path = lock_path(key_file);
+    let not_locked = |source| KeyError::NotLocked {
+        path: path.clone(),
+        source,
+    };
+    let open = || {
+        let mut options = OpenOptions::new();
+        let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
+        let options = options.read(true).custom_flags(flags);
+        match options.open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return opened,
+        }
+        let mut options = OpenOptions::new();
+        let created = options
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(KEY_MODE)
+            .custom_flags(OFlag::O_NOFOLLOW.bits())
+            .open(&path)?;
+        if geteuid().is_root() {
+            // The key file's owner may use it later without root. In a user namespace that does not
+            // have this owner it stays with root.
+            let owner = (Uid::from_raw(key.uid()), Gid::from_raw(key.gid()));
+            let _ = fchown(&created, Some(owner.0), Some(owner.1));
+        }
+        sync_folder(&path)?;
+        Ok(created)
+    };
+    let file = open().map_err(not_locked)?;
+    metadata_of_file(&file).map_err(not_locked)?;
+    writers.check(&path)?;
+    try_lock(&file, key_file).map_err(|error| error.unwrap_or_else(not_locked))?;
+    Ok(file)
+}
+
+/// Locks a file. An error is either final, or to be completed by the caller.
+fn try_lock(file: &File, key_file: &Path) -> Result<(), Unlocked> {
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => Unlocked::Used(key_file.to_owned()),
+        TryLockError::Error(error) => Unlocked::Failed(error),
+    })
+}
+
+enum Unlocked {
+    Used(PathBuf),
+    Failed(io::Error),
+}
+
+impl Unlocked {
+    fn unwrap_or_else(self, failed: impl FnOnce(io::Error) -> KeyError) -> KeyError {
+        match self {
+            Self::Used(path) => KeyError::InUse { path },
+            Self::Failed(error) => failed(error),
+        }
+    }
+}
+
+/// Reads the epoch file of a key file.
+///
+/// # Errors
+/// Also if anyone but `writers` could have put an older one in its place: an old epoch repeats
+/// nonces.
+fn read_epochs(key_file: &Path, writers: &Writers) -> Result<(Epochs, Inode), KeyError> {
+    let path = epoch_path(key_file);
+    let not_read = |source| KeyError::EpochNotRead {
+        path: path.clone(),
+        source,
+    };
+    let mut options = OpenOptions::new();
+    let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
+    let mut file = options
+        .read(true)
+        .custom_flags(flags)
+        .open(&path)
+        .map_err(not_read)?;
+    let metadata = metadata_of_file(&file).map_err(not_read)?;
+    refuse_mode(&path, metadata.mode(), EPOCH_FORBIDDEN, "write")?;
+    writers.check(&path)?;
+    let text = read_whole(&mut file, FILE_BYTES_MAX).map_err(not_read)?;
+    let epochs = Epochs::parse(&text).map_err(|error| malformed(&path, error))?;
+    Ok((epochs, Inode::of(&metadata)))
+}
+
+/// Replaces the epoch file atomically: after a crash at any moment it is the old or the new one,
+/// and once this has returned it is the new one. Only the holder of the key file's locks may call
+/// it. Returns the identity of the new file.
+fn write_epochs(path: &Path, epochs: Epochs) -> Result<Inode, KeyError> {
+    let replace = || {
+        let mut fresh = path.as_os_str().to_owned();
+        fresh.push(".new");
+        // What is left of a crash, or laid there by others, is neither written to nor followed.
+        match fs::remove_file(&fresh) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .custom_flags(OFlag::O_NOFOLLOW.bits())
+            .mode(KEY_MODE)
+            .open(&fresh)?;
+        file.write_all(epochs.text().as_bytes())?;
+        file.sync_all()?;
+        let inode = Inode::of(&file.metadata()?);
+        fs::rename(&fresh, path)?;
+        sync_folder(path)?;
+        Ok(inode)
+    };
+    replace().map_err(|source| KeyError::EpochNotWritten {
+        path: path.to_owned(),
+        source,
+    })
+}
