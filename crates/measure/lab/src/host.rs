@@ -18,6 +18,7 @@ pub use cards::Card;
 pub use discipline::Discipline;
 pub(crate) use discipline::corrected_ppb;
 pub use findings::{Facts, Finding, Status, render};
+pub use load::Programs;
 pub(crate) use machine::SYSCTLS;
 pub use probes::{Attempt, Probes, TunSuperPackets};
 pub(crate) use topology::{assignable_cpus, logical_cpus, online_cpus};
@@ -25,8 +26,8 @@ pub use verdicts::judge;
 pub use versions::Installed;
 
 use crate::monitor::rapl;
-use crate::protocol::Load;
-use crate::{Privilege, Result, perf};
+use crate::protocol::{CpuTime, Load};
+use crate::{Privilege, Result, perf, procfs};
 use journal::record::Environment;
 use std::path::Path;
 use std::thread;
@@ -56,6 +57,22 @@ pub fn environment(privilege: Option<Privilege>) -> Environment {
         tools: versions.collect(),
         ..machine
     }
+}
+
+/// CPU time since boot of the machine, and of this process and its living descendants; `None` where
+/// the kernel does not tell.
+#[must_use]
+pub fn cpu_times() -> Option<(CpuTime, CpuTime)> {
+    Some((
+        procfs::machine_cpu_time()?,
+        procfs::cpu_time(std::process::id())?,
+    ))
+}
+
+/// Identifies this boot of this machine.
+#[must_use]
+pub fn boot_id() -> String {
+    procfs::boot_id()
 }
 
 /// Who uses the CPUs of this machine, over a quarter of a second.

@@ -3,7 +3,7 @@
 //! Mean and distance share unit and decimals, so that the eye can compare them. Two decimals below
 //! 10, one below 100, none above: more would be noise beside any spread met in practice.
 
-use stats::{Comparison, Estimate};
+use stats::{Bound, Comparison, Estimate};
 
 pub(crate) use units::human::counted;
 
@@ -170,9 +170,15 @@ pub(crate) fn ratio_number(ratio: f64) -> String {
     format!("{ratio:.decimals$}")
 }
 
-/// `0.49 (0.48–0.50)`: the ratio, and its 95 % interval.
+/// `0.49 (0.48–0.50)`: the ratio, and its 95 % interval; `≤ 0.49 (0.48–0.50)` of a bound.
 pub(crate) fn ratio(comparison: &Comparison) -> String {
-    let ratio = ratio_number(comparison.ratio);
+    let bound = match comparison.bound {
+        None => "",
+        Some(Bound::AtMost) => "≤ ",
+        Some(Bound::AtLeast) => "≥ ",
+        Some(Bound::Neither) => "~ ",
+    };
+    let ratio = format!("{bound}{}", ratio_number(comparison.ratio));
     match (comparison.low, comparison.high) {
         (Some(low), Some(high)) => {
             format!("{ratio} ({}–{})", ratio_number(low), ratio_number(high))

@@ -8,6 +8,7 @@ mod findings;
 mod frames;
 mod loads;
 mod ratios;
+mod share;
 mod soak;
 
 pub(crate) use answer::answer;
@@ -100,10 +101,14 @@ pub(crate) fn headlines(run: &Run<'_>) -> Vec<Headline> {
     names.into_iter().map(headline).collect()
 }
 
-/// Why a device has no figure: the first reason that any of its trials recorded.
+/// Why a device has no figure: the first reason that any of its trials recorded, or what its search
+/// found instead.
 fn without(run: &Run<'_>, device: &str) -> String {
-    let mut cells = run.results.cells.iter().filter(|cell| cell.dut == device);
-    match cells.find_map(|cell| cell.reasons.first()) {
+    let cells = || run.results.cells.iter().filter(|cell| cell.dut == device);
+    if let Some(why) = cells().find_map(frames::without) {
+        return format!("No figure: {why}");
+    }
+    match cells().find_map(|cell| cell.reasons.first()) {
         Some(reason) => {
             let words = match reason.explanation {
                 Some(_) => reason.in_short(),

@@ -2,6 +2,7 @@
 
 use crate::cell::CellResult;
 use crate::estimate::{Estimate, Sample};
+use crate::frames::FrameFigures;
 use crate::significance::{Questions, Ratio, against, p_differ};
 use crate::sittings::Sittings;
 use schemars::JsonSchema;
@@ -28,6 +29,9 @@ pub struct Comparison {
     pub metric: Metric,
     /// Geometric mean of the ratios of the pairs; without two pairs, ratio of the geometric means.
     pub ratio: f64,
+    /// What the ratio is a bound of, where a search ended without both bounds of its figure; `null`
+    /// where the ratio is that of the two quantities.
+    pub bound: Option<Bound>,
     /// Lower end of its 95 % interval (Student's t on logarithms); `null` without two repeats of
     /// both.
     pub low: Option<f64>,
@@ -39,8 +43,44 @@ pub struct Comparison {
     /// the run (before and after a resume), in nanoseconds; `null` if there is no such pair.
     pub apart_ns: Option<u64>,
     /// Whether both surely differ, corrected (Holm) over all cells of the run by this quantity;
-    /// `null` without two repeats of both.
+    /// `null` without two repeats of both. A ratio that is only a bound shows no difference beyond it.
     pub differs: Option<bool>,
+}
+
+/// What a ratio says where a figure is only a lower bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// The baseline does at least what was found: the ratio is this or less.
+    AtMost,
+    /// The DUT does at least what was found: the ratio is this or more.
+    AtLeast,
+    /// Both do at least what was found: the ratio may be any.
+    Neither,
+}
+
+impl Bound {
+    fn of(metric: Metric, cell: &CellResult, baseline: &CellResult) -> Option<Self> {
+        let is_low = |cell: &CellResult| {
+            metric == Metric::FrameRate
+                && cell.frames().is_some_and(FrameFigures::is_only_lower_bound)
+        };
+        match (is_low(cell), is_low(baseline)) {
+            (false, false) => None,
+            (false, true) => Some(Self::AtMost),
+            (true, false) => Some(Self::AtLeast),
+            (true, true) => Some(Self::Neither),
+        }
+    }
+
+    /// Whether a ratio with this bound tells on which side of 1 the true one is.
+    fn decides(self, ratio: f64) -> bool {
+        match self {
+            Self::AtMost => ratio < 1.0,
+            Self::AtLeast => ratio > 1.0,
+            Self::Neither => false,
+        }
+    }
 }
 
 /// The compared quantity.
@@ -148,6 +188,7 @@ fn compare(
         .iter()
         .filter(|sample| of_baseline.at(sample.repeat).is_some())
         .count();
+    let bound = Bound::of(metric, cell, baseline);
     let comparison = Comparison {
         group: cell.group.clone(),
         cell: cell.id.clone(),
@@ -156,11 +197,17 @@ fn compare(
         baseline: baseline.dut.clone(),
         metric,
         ratio,
+        bound,
         low,
         high,
         pairs: u32::try_from(pairs).unwrap_or(u32::MAX),
         apart_ns: sittings.apart_ns(&cell.id, &baseline.id),
         differs: None,
     };
-    Some((comparison, p_differ(of_dut, of_baseline)))
+    let p = p_differ(of_dut, of_baseline);
+    let p = match bound {
+        Some(bound) if !bound.decides(ratio) => p.map(|_| 1.0),
+        _ => p,
+    };
+    Some((comparison, p))
 }

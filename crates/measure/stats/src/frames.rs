@@ -286,6 +286,14 @@ impl FrameFigures {
         }
     }
 
+    /// Whether the frame rate is only a lower bound of what was there: see
+    /// [`ThroughputResult::is_only_lower_bound`].
+    #[must_use]
+    pub fn is_only_lower_bound(&self) -> bool {
+        let search = self.throughput.as_ref();
+        search.is_some_and(ThroughputResult::is_only_lower_bound)
+    }
+
     /// The load with the highest forwarding rate.
     #[must_use]
     pub fn fastest(&self) -> Option<&LoadResult> {

@@ -60,7 +60,7 @@ pub use captures::TrialCapture;
 pub use cell::{CellFigures, CellResult, Control, LateRepeat, Reason, Repeats, Status};
 pub use change::{Change, Needed, Pairing, REPEATS_MAX, simultaneous_alpha};
 pub use claims::{ClaimResult, ClaimVerdict};
-pub use compare::{Comparison, Metric};
+pub use compare::{Bound, Comparison, Metric};
 pub use device::{
     Course, Crossover, CrossoverPoint, DeviceAxis, DeviceCell, DeviceComparison, DeviceCurve,
     DeviceFigures, DeviceGain, DeviceMember, DeviceOutcome, DevicePointResult, DeviceSeries,
@@ -107,7 +107,7 @@ pub use suites::{SuiteEntry, SuiteMatrix};
 pub use tools::{ALIKE_PERCENT, ToolCheck, ToolFigure};
 pub use verdict::{LINK_LIMITED_RATIO, Limit, TESTER_LIMITED_RATIO, Verdict};
 pub use video::{PacketCounts, VideoFigures};
-pub use warning::{HELD_LEAST_NS, Warning, WarningKind};
+pub use warning::{HELD_LEAST_NS, Warning, WarningKind, Weight};
 
 use journal::Journal;
 use journal::record::{DeviceResult, Outcome};
@@ -199,6 +199,8 @@ impl Results {
         warnings.extend(warning::device::warnings(&cells, &device_series));
         let captures = captures::captures(journal);
         warnings.extend(warning::captures::warnings(&captures));
+        // What spoils a figure first, so that a short list leaves out the least.
+        warnings.sort_by_key(|warning| warning.kind.weight());
         Self {
             progress,
             captures,

@@ -17,9 +17,11 @@ mod scaling;
 mod siblings;
 mod tester;
 mod tools;
+mod weight;
 
 pub use held::HELD_LEAST_NS;
 pub(crate) use tools::disagree as tools_disagree;
+pub use weight::Weight;
 
 use crate::Progress;
 use crate::cell::{CellFigures, CellResult};
@@ -118,7 +120,7 @@ pub enum WarningKind {
     QueueDrained,
     /// Stations and DUT have a CPU each only where two of them are threads of one core.
     SiblingCores,
-    /// The result of a search is irregular: a bound is missing, or too far from the other.
+    /// The result of a search is irregular: the lowest load did not meet a goal, or the highest did.
     Irregular,
     /// A goal's width is finer than the loss that it allows.
     NarrowGoal,
@@ -132,7 +134,7 @@ pub enum WarningKind {
     CountersDisagree,
     /// Of two loaded directions, one lost more than the other.
     DirectionsApart,
-    /// A search ran out of time.
+    /// A search ran out of time: a bound is missing, or too far from the other.
     SearchTimedOut,
     /// A group of frame tests without a measurement of the rig.
     NoCalibration,
@@ -234,7 +236,8 @@ pub(crate) fn warnings(
         path::one_way_loss(journal),
         path::queue_drained(journal),
         siblings::sibling_cores(journal),
-        frames::irregular(cells),
+        frames::lowest_load_fails(cells),
+        frames::highest_load_meets(cells),
         frames::timed_out(cells),
         frames::narrow_goals(journal),
         frames::unequal_goals(journal),

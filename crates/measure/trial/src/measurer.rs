@@ -7,12 +7,16 @@ use crate::cores::{Machine, Machines};
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::{command, evidence};
-use journal::record::{LogicalCpu, Measured, Outcome, ToolParameters, TrialRecord};
+use journal::record::{Cpu, LogicalCpu, Measured, Outcome, TakenBy, ToolParameters, TrialRecord};
+use lab::host::Programs;
 use lab::protocol::{PROTOCOL_VERSION, Request, Response};
 use lab::{Bench, Interrupt, LabError, Links, Node, NodeId, RunningDut};
 use plan::{Capture, Cell, Direction};
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Programs that are named if they took much of the machine.
+const NAMED: usize = 3;
 
 /// A trial to make.
 #[derive(Debug, Clone)]
@@ -60,8 +64,12 @@ pub(crate) fn record(
     let clock = Instant::now();
     let watch = ClockWatch::begin();
     let mut commands = Vec::new();
+    let before = Programs::read();
     let outcome = match make(&mut commands) {
-        Ok(outcome) => outcome,
+        Ok(mut outcome) => {
+            name_others(&mut outcome, &before);
+            outcome
+        }
         Err(error) if error.is_interrupt() => return Err(LabError::Interrupted),
         Err(error) => Outcome::Failed {
             reason: error.to_string(),
@@ -76,6 +84,26 @@ pub(crate) fn record(
         commands,
         outcome,
     })
+}
+
+/// Records who took much of this machine, if somebody did: only after the trial, which it would
+/// disturb.
+fn name_others(outcome: &mut Outcome, before: &Programs) {
+    let (Outcome::Measured(measured) | Outcome::Invalid { measured, .. }) = outcome else {
+        return;
+    };
+    let cpu = &measured.cpu;
+    let is_much = cpu.taken_percent() > Some(Cpu::TAKEN_PERCENT);
+    if !is_much || cpu.machine_b.is_some() {
+        return;
+    }
+    let found = Programs::read().since(before);
+    let found = found.into_iter().take(NAMED).map(|program| TakenBy {
+        name: program.name,
+        process: program.pid,
+        percent: program.percent,
+    });
+    measured.evidence.taken_by = found.collect();
 }
 
 /// Nanoseconds since the Unix epoch; 0 on a machine whose clock is before it.

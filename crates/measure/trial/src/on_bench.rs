@@ -3,10 +3,10 @@
 use crate::event::EventSink;
 use crate::frames;
 use crate::measure::attempt;
-use crate::measurer::{Measurer, Trial, hello, record};
+use crate::measurer::{Measurer, Trial, boot_id, hello, record};
 use crate::reading::nodes;
 use journal::record::{Outcome, TrialRecord};
-use lab::{Bench, Interrupt, LabError};
+use lab::{Bench, Interrupt, LabError, NodeId, host};
 use plan::Measurement;
 use std::path::Path;
 
@@ -29,14 +29,24 @@ impl Measurer for OnBench<'_> {
             folder: self.folder,
             ..trial.clone()
         };
-        let record = record(trial, |words| match &trial.cell.measurement {
+        let mut record = record(trial, |words| match &trial.cell.measurement {
             Measurement::Frames(test) => {
                 frames::attempt(self.bench, (trial, test), events, interrupt, words)
             }
             _ => attempt(self.bench, trial, interrupt, words),
         })?;
-        if matches!(record.outcome, Outcome::Failed { .. }) {
-            expect_stations(self.bench)?;
+        match &mut record.outcome {
+            Outcome::Failed { .. } => expect_stations(self.bench)?,
+            // The programs are those of this machine, and the path may be on another.
+            Outcome::Measured(measured) | Outcome::Invalid { measured, .. } => {
+                let taken_by = &mut measured.evidence.taken_by;
+                if !taken_by.is_empty() {
+                    let there = boot_id(self.bench.node(NodeId::A)).ok();
+                    if there != Some(host::boot_id()) {
+                        taken_by.clear();
+                    }
+                }
+            }
         }
         Ok(record)
     }

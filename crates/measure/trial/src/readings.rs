@@ -38,6 +38,7 @@ impl PathReadings<'_> {
             settings: self.settings.clone(),
             impaired: self.impaired,
             lost_at: Vec::new(),
+            taken_by: Vec::new(),
         }
     }
 

@@ -418,6 +418,22 @@ pub struct Evidence {
     /// versions that did not record it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost_at: Vec<LostAt>,
+    /// The programs that took most of the tester's machine during the trial, if others took much of
+    /// it, the busiest first; without those that ended before the trial did. Empty in journals of
+    /// versions that did not record it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken_by: Vec<TakenBy>,
+}
+
+/// A program unrelated to the run that used the machine during a trial.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakenBy {
+    /// Its name, as the kernel has it.
+    pub name: String,
+    /// Its process id.
+    pub process: u32,
+    /// User time in per cent of one core, over the whole trial.
+    pub percent: u32,
 }
 
 /// Frames sampled on the link between the gateways during a trial.

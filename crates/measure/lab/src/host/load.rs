@@ -4,7 +4,7 @@ use super::online_cpus;
 use crate::procfs::{machine_cpu_time, tick_ns};
 use crate::protocol::{BusyProgram, CpuTime, Load};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,8 +12,79 @@ use std::time::{Duration, Instant};
 /// How long is looked: 25 of the ticks in which the kernel counts.
 const SPAN: Duration = Duration::from_millis(250);
 
-/// A process by its number and start, with its name and the CPU time of its threads in ticks.
-type Processes = BTreeMap<(u32, u64), (String, u64)>;
+/// Processes by number and start.
+type Processes = BTreeMap<(u32, u64), Process>;
+
+/// What `/proc/PID/stat` tells of a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Process {
+    name: String,
+    parent: u32,
+    /// CPU time of its threads, in ticks.
+    user_ticks: u64,
+    system_ticks: u64,
+}
+
+/// The processes of this machine at one time.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    at: Instant,
+    processes: Processes,
+}
+
+impl Programs {
+    /// Reads them.
+    #[must_use]
+    pub fn read() -> Self {
+        Self {
+            at: Instant::now(),
+            processes: processes(),
+        }
+    }
+
+    /// The programs that used the machine in user mode since `before`, the busiest first: without
+    /// this process and its descendants, and without programs that have ended.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Vec<BusyProgram> {
+        let span_ns = self.at.duration_since(before.at).as_nanos().max(1);
+        let own = family(&self.processes, std::process::id());
+        let others = self.processes.iter();
+        let others = others.filter(|((pid, _), _)| !own.contains(pid));
+        let used = others.map(|(id, process)| {
+            let earlier = before.processes.get(id).map_or(0, |it| it.user_ticks);
+            BusyProgram {
+                name: process.name.clone(),
+                pid: id.0,
+                percent: percent(process.user_ticks.saturating_sub(earlier), span_ns),
+            }
+        });
+        let mut used: Vec<_> = used.filter(|program| program.percent > 0).collect();
+        used.sort_by_key(|program| Reverse(program.percent));
+        used
+    }
+}
+
+/// A process and its living descendants.
+fn family(processes: &Processes, pid: u32) -> BTreeSet<u32> {
+    let mut found = BTreeSet::from([pid]);
+    loop {
+        let known = found.len();
+        for ((child, _), process) in processes {
+            if found.contains(&process.parent) {
+                found.insert(*child);
+            }
+        }
+        if found.len() == known {
+            return found;
+        }
+    }
+}
+
+/// Ticks in per cent of a time.
+fn percent(ticks: u64, span_ns: u128) -> u32 {
+    let used = u128::from(ticks) * u128::from(tick_ns());
+    u32::try_from(used * 100 / span_ns).unwrap_or(u32::MAX)
+}
 
 /// Looks at the use of the CPUs for a moment.
 pub(crate) fn look() -> Load {
@@ -22,19 +93,20 @@ pub(crate) fn look() -> Load {
     thread::sleep(SPAN);
     let after = (machine_cpu_time().unwrap_or_default(), processes());
     let span_ns = began.elapsed().as_nanos().max(1);
-    let percent = |ns: u64| u32::try_from(u128::from(ns) * 100 / span_ns).unwrap_or(u32::MAX);
-    let grown = |of: fn(&CpuTime) -> u64| percent(of(&after.0).saturating_sub(of(&before.0)));
-    let tick_ns = tick_ns();
+    let grown = |of: fn(&CpuTime) -> u64| {
+        let used = u128::from(of(&after.0).saturating_sub(of(&before.0)));
+        u32::try_from(used * 100 / span_ns).unwrap_or(u32::MAX)
+    };
     let others = after
         .1
         .iter()
         .filter(|((pid, _), _)| *pid != std::process::id());
-    let programs = others.map(|(id, (name, ticks))| {
-        let earlier = before.1.get(id).map_or(0, |(_, ticks)| *ticks);
+    let programs = others.map(|(id, process)| {
+        let earlier = before.1.get(id).map_or(0, Process::ticks);
         BusyProgram {
-            name: name.clone(),
+            name: process.name.clone(),
             pid: id.0,
-            percent: percent(ticks.saturating_sub(earlier).saturating_mul(tick_ns)),
+            percent: percent(process.ticks().saturating_sub(earlier), span_ns),
         }
     });
     let mut programs: Vec<_> = programs.filter(|program| program.percent > 0).collect();
@@ -55,7 +127,7 @@ fn processes() -> Processes {
 
 /// From `/proc/PID/stat`: without the time of children, which their parent gets at once at their
 /// end.
-fn parse(text: &str) -> Option<((u32, u64), (String, u64))> {
+fn parse(text: &str) -> Option<((u32, u64), Process)> {
     // The name is in parentheses and may contain parentheses and spaces.
     let (head, tail) = text.rsplit_once(')')?;
     let (pid, name) = head.split_once(" (")?;
@@ -63,7 +135,19 @@ fn parse(text: &str) -> Option<((u32, u64), (String, u64))> {
     // `fields[0]` is field 3 of proc(5).
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
     let id = (pid.parse().ok()?, number(19)?);
-    Some((id, (name.to_owned(), number(11)? + number(12)?)))
+    let process = Process {
+        name: name.to_owned(),
+        parent: number(1)?.try_into().ok()?,
+        user_ticks: number(11)?,
+        system_ticks: number(12)?,
+    };
+    Some((id, process))
+}
+
+impl Process {
+    const fn ticks(&self) -> u64 {
+        self.user_ticks + self.system_ticks
+    }
 }
 
 #[cfg(test)]
@@ -74,7 +158,9 @@ mod tests {
     #[test]
     fn the_time_of_children_is_not_counted_to_their_parent() {
         let text = "70 (a (b) c) S 1 70 70 0 -1 4194560 9 8 0 0 11 22 333 444 20 0 1 0 5050 9 9\n";
-        assert_eq!(parse(text), Some(((70, 5050), ("a (b) c".to_owned(), 33))));
+        let (id, process) = parse(text).unwrap();
+        assert_eq!((id, process.ticks()), ((70, 5050), 33));
+        assert_eq!((process.name.as_str(), process.parent), ("a (b) c", 1));
         assert_eq!(parse("cpu  1 2 3\n"), None);
     }
 
@@ -100,5 +186,46 @@ mod tests {
         };
         assert_eq!(program.name, "sh");
         assert!(load.used_percent > 0 && load.cpus > 0, "{load:?}");
+    }
+
+    #[test]
+    fn our_own_children_are_no_other_programs() {
+        let before = Programs::read();
+        let mut busy = Command::new("sh")
+            .args(["-c", "while :; do :; done"])
+            .spawn()
+            .unwrap();
+        let began = Instant::now();
+        let found = loop {
+            let now = Programs::read();
+            let mine = now.processes.iter().find(|((pid, _), _)| *pid == busy.id());
+            if mine.is_some_and(|(_, process)| process.user_ticks > 0)
+                || began.elapsed() > Duration::from_secs(30)
+            {
+                break now.since(&before);
+            }
+            thread::sleep(Duration::from_millis(10));
+        };
+        busy.kill().unwrap();
+        busy.wait().unwrap();
+        assert!(found.iter().all(|it| it.pid != busy.id()), "{found:?}");
+        // To another process it is one.
+        let mut processes = before.processes.clone();
+        processes.insert(
+            (busy.id(), u64::MAX),
+            Process {
+                name: "other".to_owned(),
+                parent: 0,
+                user_ticks: 1_000,
+                system_ticks: 0,
+            },
+        );
+        let after = Programs {
+            at: before.at + Duration::from_secs(20),
+            processes,
+        };
+        let found = after.since(&before);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].name, "other");
     }
 }

@@ -1,15 +1,21 @@
 //! The run in one sentence: what was measured, how much of the baseline it carries, what limits
-//! it, and how sure that is.
+//! it, how sure that is, and whether it may be printed.
 
+use super::share::Share;
 use super::{Fact, Headline, ratios};
-use crate::format::{self, percent, ratio_number};
+use crate::format::{self, percent};
 use crate::layout::{Protocol, Run};
+use crate::order::unique;
 use plan::Adapter;
-use stats::{CeilingBasis, CellResult, Comparison, Limit, Metric, Status, WarningKind};
+use stats::{
+    CeilingBasis, CellResult, Comparison, Limit, Metric, Status, Warning, WarningKind, Weight,
+};
 use units::human::counted;
 
 /// A figure is the link's from this share of its rate on.
 const OF_LINK: f64 = stats::LINK_LIMITED_RATIO;
+/// Reasons against printing a figure that are named.
+const PRINT_REASONS: usize = 3;
 
 /// `cipherbench carries 42–49 % of the TCP payload of direct (the same path without an encryptor),
 /// at most 13.2 Gbit/s. Limit: …. Certainty: 3 repeats, ….`; `None` without any figure.
@@ -18,10 +24,41 @@ pub(crate) fn answer(run: &Run<'_>, headlines: &[Headline]) -> Option<String> {
     let found = carried(run, headlines).or_else(|| stated(run, headlines, first))?;
     let limit = limit(run, &found.cells);
     let certainty = certainty(run, &found);
+    let print = in_print(run, &found.cells);
     Some(format!(
-        "{}. Limit: {limit}. Certainty: {certainty}.",
+        "{}. Limit: {limit}. Certainty: {certainty}. Fit to print: {print}.",
         found.what.trim_end_matches('.')
     ))
+}
+
+/// Whether the figures of these cells may be printed elsewhere, and with what beside them: `no (too
+/// few repeats, shared cores)`.
+fn in_print(run: &Run<'_>, cells: &[&CellResult]) -> String {
+    let about = |warning: &&Warning| {
+        let own = |id: &String| cells.iter().any(|cell| cell.id == *id);
+        warning.cells.is_empty() || warning.cells.iter().any(own)
+    };
+    let all = run.results.warnings.iter();
+    let kinds = unique(all.filter(about).map(|warning| warning.kind));
+    let of = |weight: Weight| kinds.iter().filter(move |kind| kind.weight() == weight);
+    let list = |weight: Weight| {
+        let words: Vec<&str> = of(weight).map(|kind| kind.in_short()).collect();
+        let (shown, rest) = words.split_at(words.len().min(PRINT_REASONS));
+        match rest.len() {
+            0 => shown.join(", "),
+            rest => format!("{}, and {rest} more below", shown.join(", ")),
+        }
+    };
+    if of(Weight::Spoils).next().is_some() {
+        format!("no ({})", list(Weight::Spoils))
+    } else if of(Weight::Qualifies).next().is_some() {
+        format!(
+            "with these conditions beside it ({})",
+            list(Weight::Qualifies)
+        )
+    } else {
+        "yes".to_owned()
+    }
 }
 
 /// The first part of the sentence, and the cells that it is about.
@@ -31,45 +68,6 @@ struct Found<'r> {
     comparisons: Vec<&'r Comparison>,
     /// The smallest and the largest repeat in words, where they are not those of `cells`.
     range: String,
-}
-
-/// A device with its ratios to the baseline.
-struct Share<'r> {
-    device: String,
-    comparisons: Vec<(&'r CellResult, &'r Comparison)>,
-}
-
-impl Share<'_> {
-    fn ends(&self) -> (f64, f64) {
-        let ratios = self.comparisons.iter().map(|(_, found)| found.ratio);
-        let ends = ratios.map(|ratio| (ratio, ratio));
-        ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
-            .unwrap_or((0.0, 0.0))
-    }
-
-    fn protects(&self) -> bool {
-        let mut cells = self.comparisons.iter().map(|(cell, _)| cell);
-        cells.all(|cell| cell.insecure.is_none() && cell.control.is_none())
-    }
-
-    fn highest(&self) -> f64 {
-        self.ends().1
-    }
-
-    /// `42–49 %`, `1.17 ×`.
-    fn words(&self) -> String {
-        let (low, high) = self.ends();
-        let number = |ratio: f64| match high > 1.0 {
-            true => ratio_number(ratio),
-            false => percent(100.0 * ratio).trim_end_matches(" %").to_owned(),
-        };
-        let unit = if high > 1.0 { "times" } else { "%" };
-        let (low, high) = (number(low), number(high));
-        match low == high {
-            true => format!("{low} {unit}"),
-            false => format!("{low}–{high} {unit}"),
-        }
-    }
 }
 
 /// What devices carry of the baseline: the first quantity that has a baseline.
@@ -91,7 +89,7 @@ fn carried<'r>(run: &'r Run<'_>, headlines: &[Headline]) -> Option<Found<'r>> {
     all.into_iter().find_map(|(metric, protocol, what)| {
         let mut shares: Vec<Share<'r>> = headlines
             .iter()
-            .map(|device| share(run, device, metric, protocol))
+            .map(|device| Share::of(run, device, metric, protocol))
             .filter(|share| !share.comparisons.is_empty())
             .collect();
         // A device that protects nothing is no answer, unless there is no other.
@@ -107,7 +105,7 @@ fn carried<'r>(run: &'r Run<'_>, headlines: &[Headline]) -> Option<Found<'r>> {
                 ", the most of {}; the least is {} with {}",
                 counted(shares.len(), "device"),
                 last.device,
-                last.words()
+                last.words(run)
             ),
             [] => return None,
         };
@@ -115,34 +113,17 @@ fn carried<'r>(run: &'r Run<'_>, headlines: &[Headline]) -> Option<Found<'r>> {
         let loss = loss.map_or_else(String::new, |loss| format!(" and loses {loss}"));
         Some(Found {
             what: format!(
-                "{} carries {} of the {what} of {}{loss}{others}",
+                "{} carries {} of the {what} of {}{}{loss}{others}",
                 best.device,
-                best.words(),
-                explained(run, baseline)
+                best.words(run),
+                explained(run, baseline),
+                best.bound_words()
             ),
             cells: best.comparisons.iter().map(|(cell, _)| *cell).collect(),
             comparisons: best.comparisons.iter().map(|(_, found)| *found).collect(),
             range: String::new(),
         })
     })
-}
-
-fn share<'r>(
-    run: &'r Run<'_>,
-    device: &Headline,
-    metric: Metric,
-    protocol: Option<Protocol>,
-) -> Share<'r> {
-    let is_of = |cell: &&CellResult| {
-        let name = protocol.map(|protocol| protocol.name().to_lowercase());
-        run.label(&cell.dut) == device.device && name.is_none_or(|name| cell.protocol == name)
-    };
-    let cells = run.results.cells.iter().filter(is_of);
-    let compared = cells.filter_map(|cell| Some((cell, run.comparison(cell, metric)?)));
-    Share {
-        device: device.device.clone(),
-        comparisons: compared.collect(),
-    }
 }
 
 /// Without a baseline: the first figure.

@@ -5,7 +5,7 @@ use crate::format::{Scale, time_ns};
 use crate::layout::Run;
 use crate::layout::frames::{FrameKind, FrameSet};
 use plan::LatencyPath;
-use stats::{CellResult, LoadLatency};
+use stats::{CellResult, GoalResult, LoadLatency};
 
 /// Summary of a device's frame tests: throughput of the smallest frames by direction, and latency
 /// at the middle load.
@@ -40,6 +40,13 @@ fn throughput(run: &Run<'_>, device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     let scale = Scale::si(rates.frames_per_s.mean, "pps");
     let l2 = Scale::si(rates.l2_bps.mean, "bit/s");
     let mut detail = format!("{}: {} at L2", goal.goal, l2.value(rates.l2_bps.mean));
+    let at_least = match cell.frames()?.is_only_lower_bound() {
+        true => "at least ",
+        false => "",
+    };
+    if !at_least.is_empty() {
+        detail.push_str(&format!("; {}", unbounded(goal)));
+    }
     let means = run.results.mean_frame_rates.iter();
     let own = |cell: &str| cells.iter().any(|(_, known)| known.id == cell);
     let mut means = means.filter(|mean| mean.cells.iter().any(|cell| own(cell)));
@@ -56,11 +63,35 @@ fn throughput(run: &Run<'_>, device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     }
     Some(Fact {
         label: super::loads::label(set, "Throughput", size),
-        figure: scale.number(rates.frames_per_s.mean),
+        figure: format!("{at_least}{}", scale.number(rates.frames_per_s.mean)),
         range: repeats(&rates.frames_per_s, &scale),
         unit: scale.unit,
         detail,
     })
+}
+
+/// Why a goal has no figure, with what is known of it: `No lower bound in any repeat: even the
+/// lowest load, 1 kpps, does not meet the goal.`
+pub(super) fn without(cell: &CellResult) -> Option<String> {
+    let goal = cell.frames()?.throughput.as_ref()?.goals.first()?;
+    goal.lower
+        .is_none()
+        .then(|| unbounded(goal))
+        .filter(|why| !why.is_empty())
+        .map(|why| format!("{why}."))
+}
+
+/// What a search lacks, and the upper bound where it has one.
+fn unbounded(goal: &GoalResult) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    if let Some(upper) = &goal.upper {
+        let rate = &upper.frames_per_s;
+        let scale = Scale::si(rate.mean, "pps");
+        parts.push(format!("less than {}", scale.value(rate.mean)));
+    }
+    let why = goal.irregular.first();
+    parts.extend(why.map(|why| why.trim_end_matches('.').to_owned()));
+    parts.join("; ")
 }
 
 fn latency(device: &str, set: &FrameSet<'_>) -> Option<Fact> {

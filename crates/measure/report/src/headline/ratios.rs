@@ -150,6 +150,7 @@ mod tests {
             baseline: "direct".into(),
             metric: Metric::PayloadThroughput,
             ratio: 1.2,
+            bound: None,
             low: Some(low),
             high: Some(1.5),
             pairs: 3,

@@ -27,6 +27,9 @@ pub(super) const THROUGHPUT: Section = Section::result(
         let what = "Throughput by frame size";
         let vendor = |quantity| joined(what, &sets, |set| Some(tables::vendor(run, set, quantity)));
         out.tables(vendor(Quantity::Frames));
+        out.tables(joined("Frame rate by the baseline's", &sets, |set| {
+            tables::ratios(run, set)
+        }));
         if !out.is_short() {
             out.tables(vendor(Quantity::L2));
             out.tables(joined(what, &sets, |set| Some(tables::layers(run, set))));

@@ -26,7 +26,7 @@ pub(crate) use service::service;
 pub(crate) use soak::{bytes, change, drift_cells, soak};
 pub(crate) use timing::{back_to_back, latency, latency_by_load, recovery};
 pub(crate) use variation::variation;
-pub(crate) use vendor::{Quantity, vendor};
+pub(crate) use vendor::{Quantity, ratios, vendor};
 
 use super::{late_mark, partly_mark, reason_cell, without_figure};
 use crate::format::{self, Scale};

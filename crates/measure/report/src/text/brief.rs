@@ -206,12 +206,13 @@ fn tables(page: &mut Page, run: &Run<'_>, room: usize) -> bool {
         let table = &tables[0];
         let rows = (left / (count - index)).saturating_sub(TABLE_LINES);
         // A ranking without its last rows is none.
-        let rows = match table.caption.starts_with(RANKING) && table.rows.len() <= RANKED_MAX {
-            true => {
-                rows.max((table.rows.len() + LEGEND_LINES).min(left.saturating_sub(TABLE_LINES)))
-            }
-            false => rows,
+        // The first table is the run's main one, and is never left out.
+        let least = match table.caption.starts_with(RANKING) && table.rows.len() <= RANKED_MAX {
+            true => table.rows.len() + LEGEND_LINES,
+            false if index == 0 => ROWS_LEAST.min(table.rows.len()) + LEGEND_LINES,
+            false => 0,
         };
+        let rows = rows.max(least.min(left.saturating_sub(TABLE_LINES)));
         is_whole &= tables.len() == 1;
         if rows < ROWS_LEAST.min(table.rows.len()) {
             is_whole = false;

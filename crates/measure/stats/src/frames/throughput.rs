@@ -81,6 +81,21 @@ pub struct OutcomeRepeats {
 type Found<'a> = (u32, &'a FrameResult, &'a ThroughputFound);
 
 impl ThroughputResult {
+    /// Whether the figure, the first goal's lower bound, is only known to be too low: in some repeat
+    /// the highest load met the goal, and the line rate was not what bounded it, or the search ended
+    /// before its bounds were close.
+    #[must_use]
+    pub fn is_only_lower_bound(&self) -> bool {
+        let by_line = self.max_load_by.iter().all(|by| by == "line-rate");
+        self.goals.first().is_some_and(|goal| {
+            goal.outcomes.iter().any(|found| match found.outcome {
+                GoalOutcome::Regular | GoalOutcome::MinLoadFails => false,
+                GoalOutcome::MaxLoadMeets => !by_line,
+                GoalOutcome::Unfinished => true,
+            })
+        })
+    }
+
     /// `None` if a repeat has no search.
     pub(super) fn of(
         search: &ThroughputSearch,
@@ -299,7 +314,7 @@ fn irregular(
     if !lowest_failed.is_empty() {
         reasons.push(format!(
             "No lower bound in {}: even the lowest load, {}, does not meet the goal.",
-            repeats(&lowest_failed, bounds.len()),
+            repeats_without(&lowest_failed, bounds.len()),
             frame_rate(search.min_load as f64)
         ));
     }
@@ -311,7 +326,7 @@ fn irregular(
         });
         reasons.push(format!(
             "No upper bound in {}: the highest load, {} ({}), meets the goal.",
-            repeats(&highest_passed, bounds.len()),
+            repeats_without(&highest_passed, bounds.len()),
             frame_rate(load as f64),
             bounded_by(by)
         ));
@@ -344,11 +359,20 @@ pub(super) fn bounded_by(by: &str) -> &str {
     }
 }
 
-/// `any repeat`, `repeat 2`, `repeats 2, 3`.
+/// `every repeat`, `repeat 2`, `repeats 2, 3`.
 fn repeats(some: &[u32], all: usize) -> String {
+    those("every", some, all)
+}
+
+/// `any repeat`, `repeat 2`, `repeats 2, 3`: of what is missing there.
+fn repeats_without(some: &[u32], all: usize) -> String {
+    those("any", some, all)
+}
+
+fn those(whole: &str, some: &[u32], all: usize) -> String {
     let numbers: Vec<String> = some.iter().map(u32::to_string).collect();
     match some {
-        _ if some.len() == all => "any repeat".into(),
+        _ if some.len() == all => format!("{whole} repeat"),
         [one] => format!("repeat {one}"),
         _ => format!("repeats {}", numbers.join(", ")),
     }

@@ -5,7 +5,7 @@ use crate::cell::CellResult;
 use crate::frames::{FrameFigures, LossAccount};
 use crate::verdict::{Limit, TESTER_LIMITED_RATIO};
 use journal::Journal;
-use journal::record::{FrameTrial, Outcome, TrialRecord};
+use journal::record::{FrameTrial, GoalOutcome, Outcome, TrialRecord};
 use plan::{Event, Measurement, Procedure, ThroughputSearch};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,25 +14,50 @@ fn with(cells: &[CellResult], found: impl Fn(&FrameFigures) -> bool) -> Vec<&Cel
     cells.iter().filter(is).collect()
 }
 
-/// Without a lower bound there is no figure; without an upper one the figure is a minimum. RFC 9971
-/// requires that irregular results are marked.
-pub(super) fn irregular(cells: &[CellResult]) -> Option<Warning> {
-    let irregular = with(cells, |frames| {
+/// Cells with a goal that had this outcome in a repeat.
+fn ended(cells: &[CellResult], outcome: GoalOutcome) -> Vec<&CellResult> {
+    with(cells, |frames| {
         let goals = frames.throughput.iter().flat_map(|found| &found.goals);
-        goals.into_iter().any(|goal| !goal.is_regular())
-    });
+        let mut outcomes = goals.flat_map(|goal| &goal.outcomes);
+        outcomes.any(|found| found.outcome == outcome)
+    })
+}
+
+/// Without a lower bound there is no figure. RFC 9971 requires that irregular results are marked.
+pub(super) fn lowest_load_fails(cells: &[CellResult]) -> Option<Warning> {
     about(
         WarningKind::Irregular,
-        irregular,
+        ended(cells, GoalOutcome::MinLoadFails),
         |cells| {
             format!(
-                "In {} the result of a search is irregular (RFC 9971): the lowest load did not meet a \
-                 goal, the highest did, or time was up before the bounds were close.",
+                "In {} not even the lowest load met a goal (irregular, RFC 9971): there is no figure \
+                 of it.",
                 counted(cells.len(), "cell")
             )
         },
-        "Lower the least load, or raise the highest where the line and the generator allow; the \
-         tables say which bound is missing and why.",
+        "Lower `min_load`; where the device carries hardly anything, look first at what it loses.",
+    )
+}
+
+/// Without an upper bound the figure is a minimum, unless the line bounds it.
+pub(super) fn highest_load_meets(cells: &[CellResult]) -> Option<Warning> {
+    let mut found = ended(cells, GoalOutcome::MaxLoadMeets);
+    found.retain(|cell| {
+        let search = cell.frames().and_then(|frames| frames.throughput.as_ref());
+        search.is_some_and(|search| search.max_load_by.iter().any(|by| by != "line-rate"))
+    });
+    about(
+        WarningKind::Irregular,
+        found,
+        |cells| {
+            format!(
+                "In {} the highest load met a goal (irregular, RFC 9971): the figure is a lower \
+                 bound.",
+                counted(cells.len(), "cell")
+            )
+        },
+        "Raise `max_load` where the campaign sets it; where the generator is the limit, give the \
+         stations more cores.",
     )
 }
 
@@ -108,23 +133,35 @@ pub(super) fn carried_by_queue(cells: &[CellResult]) -> Option<Warning> {
     )
 }
 
+/// A search that ends before its bounds are close gives a lower bound, or no figure.
 pub(super) fn timed_out(cells: &[CellResult]) -> Option<Warning> {
     let late = with(cells, |frames| {
-        frames
-            .throughput
-            .as_ref()
-            .is_some_and(|found| found.timed_out > 0)
+        let search = frames.throughput.as_ref();
+        search.is_some_and(|found| {
+            let mut outcomes = found.goals.iter().flat_map(|goal| &goal.outcomes);
+            found.timed_out > 0 || outcomes.any(|one| one.outcome == GoalOutcome::Unfinished)
+        })
     });
+    let lacks = |cell: &&&CellResult| {
+        let search = cell.frames().and_then(|frames| frames.throughput.as_ref());
+        search.is_some_and(|found| found.goals.iter().any(|goal| goal.time_was_up > 0))
+    };
     about(
         WarningKind::SearchTimedOut,
         late,
         |cells| {
+            let lacking = match cells.iter().filter(lacks).count() {
+                0 => String::new(),
+                all if all == cells.len() => "; one of them is missing".to_owned(),
+                some => format!("; in {some} one of them is missing"),
+            };
             format!(
-                "In {} a search ran out of time: its bounds are wider apart than asked.",
+                "In {} a search ran out of time before its bounds were as close as asked (irregular, \
+                 RFC 9971){lacking}.",
                 counted(cells.len(), "cell")
             )
         },
-        "Give the search more time, or ask for a wider goal.",
+        "Raise the search's `timeout`, or ask for a wider goal (`width`).",
     )
 }
 

@@ -5,7 +5,9 @@
 
 use super::{Warning, WarningKind, counted, warning};
 use journal::Journal;
-use journal::record::{Cpu, FrameResult, FrameTrial, LostAt, Measured, Outcome, TrialRecord};
+use journal::record::{
+    Cpu, FrameResult, FrameTrial, LostAt, Measured, Outcome, TakenBy, TrialRecord,
+};
 use plan::Measurement;
 use std::collections::BTreeSet;
 use units::human::{duration_ns, frame_rate};
@@ -133,10 +135,11 @@ pub(super) fn machine_taken(journal: &Journal) -> Option<Warning> {
             cell: &record.cell,
             much: worst.percent,
             words: format!(
-                "`{}`, repeat {}: {}",
+                "`{}`, repeat {}: {}{}",
                 record.cell,
                 record.repeat,
-                worst.words()
+                worst.words(),
+                named(&read.evidence.taken_by)
             ),
         })
     });
@@ -150,6 +153,16 @@ pub(super) fn machine_taken(journal: &Journal) -> Option<Warning> {
     let advice = "End the other programs, or use a machine that does nothing else, and measure again: \
                   what they took, the path did not have.";
     warning(WarningKind::MachineTaken, cells, text, advice)
+}
+
+/// ` (most by rustc, 96 % over the whole trial, process 4711)`.
+fn named(programs: &[TakenBy]) -> String {
+    programs.first().map_or_else(String::new, |most| {
+        format!(
+            " (most by {}, {} % over the whole trial, process {})",
+            most.name, most.percent, most.process
+        )
+    })
 }
 
 /// Our encryptor counts as put out what never arrived, although no queue behind it was full. Taken

@@ -4,9 +4,9 @@ use crate::fixture::{SECOND_NS, journal};
 use crate::frame_fixture::{
     RIG, add, cell, found, kinds, limit, search, searched, throughput, trial,
 };
-use journal::record::{DelayTrend, FrameResult, GoalOutcome, SearchEnd};
-use plan::{Cell, Goal, Load, Procedure, ThroughputSearch};
-use stats::{GoalResult, Limit, OutcomeRepeats, Results, WarningKind};
+use journal::record::{DelayTrend, Figures, FrameResult, GoalOutcome, Outcome, SearchEnd};
+use plan::{Adapter, Cell, Goal, Load, Procedure, ThroughputSearch};
+use stats::{Bound, Comparison, GoalResult, Limit, OutcomeRepeats, Results, WarningKind};
 
 fn goal(results: &Results, cell: usize) -> &GoalResult {
     let frames = results.cells[cell].frames().unwrap();
@@ -64,11 +64,12 @@ fn bounds_that_are_too_far_apart_are_irregular() {
     assert_eq!(
         goal.irregular,
         [
-            "The bounds are farther apart than the goal's width in any repeat: the search's time was up."
+            "The bounds are farther apart than the goal's width in every repeat: the search's time was up."
         ]
     );
     assert_eq!(goal.time_was_up, 0);
-    assert!(kinds(&results).contains(&WarningKind::Irregular));
+    assert!(kinds(&results).contains(&WarningKind::SearchTimedOut));
+    assert!(!kinds(&results).contains(&WarningKind::Irregular));
 }
 
 /// A trial that lost nothing, at a fifth more than the device sustains.
@@ -193,4 +194,84 @@ fn a_rate_that_was_held_for_a_short_time_is_warned_about() {
     // The rig is no device.
     let rig = warned(throughput("straight", 64), found(Some(400_000), None));
     assert!(!rig.contains(&WarningKind::HeldShortly));
+}
+
+/// The only ratio of a run with these bounds of the router, which is the baseline, and of a device.
+fn ratio(router: [(Option<u64>, Option<u64>); 3], device: u64, given: bool) -> Comparison {
+    let device = [(Some(device), Some(device + 1_000)); 3];
+    let mut planned = throughput("router", 64);
+    planned.dut.adapter = Adapter::Direct;
+    let mut run = searched(&[
+        (planned.clone(), &router),
+        (throughput("auto", 64), &device),
+    ]);
+    for trial in run.trials.iter_mut().filter(|it| it.cell == planned.id) {
+        let Outcome::Measured(measured) = &mut trial.outcome else {
+            continue;
+        };
+        let Figures::Frames(frames) = &mut measured.figures else {
+            continue;
+        };
+        if given {
+            frames.throughput.as_mut().unwrap().max_load_by = "given".into();
+        }
+    }
+    Results::of(&run).comparisons.remove(0)
+}
+
+#[test]
+fn a_ratio_to_a_lower_bound_is_an_upper_bound() {
+    let regular = [(Some(1_000_000), Some(1_001_000)); 3];
+    let open = [(Some(1_500_000), None); 3];
+    assert_eq!(ratio(regular, 400_000, true).bound, None);
+    // The line carries no more: it is the baseline's figure.
+    assert_eq!(ratio(open, 400_000, false).bound, None);
+    let slower = ratio(open, 400_000, true);
+    assert_eq!(slower.bound, Some(Bound::AtMost));
+    assert_eq!(slower.differs, Some(true));
+    // That the device is faster than the least that the baseline does shows nothing.
+    let faster = ratio(open, 1_600_000, true);
+    assert_eq!(faster.bound, Some(Bound::AtMost));
+    assert_eq!(faster.differs, Some(false));
+    let unfinished = [(Some(300_000), None); 3];
+    let found = ratio(unfinished, 400_000, true);
+    assert_eq!(found.bound, Some(Bound::AtMost));
+}
+
+#[test]
+fn each_irregular_outcome_has_a_warning_and_advice_of_its_own() {
+    let run = searched(&[
+        (throughput("auto", 64), &[(None, Some(1_000)); 3]),
+        (throughput("auto", 128), &[(Some(1_500_000), None); 3]),
+        (throughput("auto", 256), &[(Some(2_000), None); 3]),
+    ]);
+    let results = Results::of(&run);
+    let about = |kind: WarningKind| {
+        let all = results.warnings.iter();
+        let own = all.filter(move |warning| warning.kind == kind);
+        own.map(|found| (found.cells.len(), found.advice.as_str()))
+            .collect::<Vec<_>>()
+    };
+    // The line rate bounds the second, which no campaign can raise.
+    let irregular = about(WarningKind::Irregular);
+    assert_eq!(irregular.len(), 1, "{irregular:?}");
+    assert!(
+        irregular[0].1.starts_with("Lower `min_load`"),
+        "{irregular:?}"
+    );
+    let late = about(WarningKind::SearchTimedOut);
+    assert_eq!(late.len(), 1, "{late:?}");
+    assert!(late[0].1.contains("`timeout`"), "{late:?}");
+}
+
+#[test]
+fn what_spoils_a_figure_comes_before_what_qualifies_it() {
+    let run = searched(&[(throughput("auto", 64), &[(None, Some(1_000)); 1])]);
+    let weights: Vec<_> = Results::of(&run)
+        .warnings
+        .iter()
+        .map(|warning| warning.kind.weight())
+        .collect();
+    assert!(weights.is_sorted(), "{weights:?}");
+    assert!(weights.len() > 1);
 }

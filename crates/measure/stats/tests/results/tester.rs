@@ -358,3 +358,17 @@ fn a_warning_describes_the_worst_cells_only() {
         found.text
     );
 }
+
+#[test]
+fn the_program_that_took_the_machine_is_named() {
+    let mut taken = beside(92);
+    taken.evidence.taken_by = vec![TakenBy {
+        name: "rustc".to_owned(),
+        process: 4711,
+        percent: 90,
+    }];
+    let run = transferred([taken, beside(0), beside(0)].map(measured));
+    let found = of(&run, WarningKind::MachineTaken).unwrap();
+    let words = "(most by rustc, 90 % over the whole trial, process 4711)";
+    assert!(found.text.contains(words), "{}", found.text);
+}

@@ -7,7 +7,8 @@ use crate::error::TrialError;
 use crate::evidence::counted_since;
 use crate::frames::{FrameRun, Rig, RigLoad, Soaked, Way, peer_engine, soaked, with_bins};
 use journal::record::{Cpu, FrameTrial};
-use lab::{Interrupt, LabError};
+use lab::protocol::CpuTime;
+use lab::{Interrupt, LabError, host};
 use port::{FramePortKind, FramePortStats, FrameReceiver, FrameSender as _, Stop};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -162,6 +163,7 @@ impl MemoryRig<'_> {
         interrupt: &Interrupt,
     ) -> Result<FrameRun, TrialError> {
         let clock = Instant::now();
+        let machine_before = host::cpu_times();
         let (cpu_before, before) = (self.gateways.cpu_ns(), self.gateways.counters());
         let (run, _) = self.counted(load, interrupt)?;
         let (station_a_ns, station_b_ns) = self.stations_cpu_ns;
@@ -177,12 +179,30 @@ impl MemoryRig<'_> {
                 station_b_ns,
                 dut_ns: Some(dut_ns),
                 busy_ns: stations_ns + dut_ns,
-                ..Cpu::default()
+                ..taken(machine_before, host::cpu_times())
             },
             dut_counters: counted_since(&self.gateways.counters(), &before),
             trial: run.trial.clone(),
         });
         Ok(run)
+    }
+}
+
+/// CPU times of the machine and of this process.
+type Times = Option<(CpuTime, CpuTime)>;
+
+/// What the hypervisor and other programs took between two readings, as far as the kernel tells.
+fn taken(before: Times, after: Times) -> Cpu {
+    let (Some((machine_before, own_before)), Some((machine, own))) = (before, after) else {
+        return Cpu::default();
+    };
+    let user = machine.user_ns.saturating_sub(machine_before.user_ns);
+    let own_user = own.user_ns.saturating_sub(own_before.user_ns);
+    Cpu {
+        steal_ns: machine.steal_ns.saturating_sub(machine_before.steal_ns),
+        foreign_ns: user.saturating_sub(own_user),
+        idle_ns: Some(machine.idle_ns.saturating_sub(machine_before.idle_ns)),
+        ..Cpu::default()
     }
 }
 

@@ -99,6 +99,7 @@ fn records() -> Vec<Record> {
         }),
         impaired: Some(Impaired::default()),
         lost_at: vec![lost()],
+        taken_by: vec![TakenBy::default()],
         ..Evidence::default()
     };
     let measured = |figures: Figures| Measured {

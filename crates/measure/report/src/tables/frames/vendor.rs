@@ -1,10 +1,11 @@
 //! Throughput as vendors print it: devices down, frame sizes across, and the mean frame rates.
 
 use super::{caption, limit_mark, reason_cell};
+use crate::format;
 use crate::layout::Run;
-use crate::layout::frames::{Device, FrameSet};
+use crate::layout::frames::{Device, FramePoint, FrameSet};
 use crate::table::{Cell, Table};
-use stats::{CellResult, LayerRates, MeanFrameRate, Status};
+use stats::{CellResult, LayerRates, MeanFrameRate, Metric, Status};
 
 /// Unit of a vendor's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +79,42 @@ pub(crate) fn vendor(run: &Run<'_>, set: &FrameSet<'_>, quantity: Quantity) -> T
         table.push(cells);
     }
     table
+}
+
+/// Each device's frame rate by that of the baseline; `None` where no cell has a ratio.
+pub(crate) fn ratios(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
+    let found = |cell: &CellResult| run.comparison(cell, Metric::FrameRate);
+    let all = || {
+        let cells = set.points.iter().flat_map(|point| point.cells.iter());
+        cells.filter_map(|cell| found(cell))
+    };
+    let baseline = &all().next()?.baseline;
+    let bounds = match all().any(|found| found.bound.is_some()) {
+        true => {
+            "; ≤, ≥, ~: the search of the baseline, of the device, of both ended without an upper bound"
+        }
+        false => "",
+    };
+    let note = format!(
+        "{}; over the pairs of repeats, with its 95 % interval (Student's t on logarithms){bounds}",
+        set.common
+    );
+    let what = format!("Frame rate by that of {baseline}");
+    let mut table = Table::new(caption(set, &what), note).label("Device");
+    for point in &set.points {
+        table = table.figure(point.short_name());
+    }
+    for device in &set.devices {
+        let cell = |point: &FramePoint<'_>| point.cell(*device).and_then(found);
+        if set.points.iter().all(|point| cell(point).is_none()) {
+            continue;
+        }
+        let mut cells = vec![Cell::label(device.label(run))];
+        let figures = set.points.iter().map(cell);
+        cells.extend(figures.map(|found| Cell::derived_or_missing(found.map(format::ratio))));
+        table.push(cells);
+    }
+    Some(table)
 }
 
 /// Means of the set's devices; only beside frame rates, which they are.

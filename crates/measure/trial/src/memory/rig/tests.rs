@@ -199,3 +199,21 @@ fn a_receiver_is_ready_when_it_looks_for_frames() {
     drop(signal);
     assert!(is_ready.recv().is_err());
 }
+
+#[test]
+fn others_took_the_user_time_that_is_not_ours() {
+    let time = |user_ns, steal_ns, idle_ns| CpuTime {
+        user_ns,
+        steal_ns,
+        idle_ns,
+        ..CpuTime::default()
+    };
+    let before = Some((time(1_000, 10, 500), time(100, 0, 0)));
+    let after = Some((time(4_000, 30, 900), time(1_600, 0, 0)));
+    let found = taken(before, after);
+    assert_eq!(
+        (found.foreign_ns, found.steal_ns, found.idle_ns),
+        (1_500, 20, Some(400))
+    );
+    assert_eq!(taken(None, after), Cpu::default());
+}

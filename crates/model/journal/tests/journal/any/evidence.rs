@@ -81,6 +81,13 @@ pub(super) fn evidence() -> impl Strategy<Value = Evidence> {
                 ..Impaired::default()
             }),
             lost_at: lost(seen),
+            taken_by: (0..seen[1] % 3)
+                .map(|at| TakenBy {
+                    name: format!("program {at}"),
+                    process: 7,
+                    percent: 60,
+                })
+                .collect(),
             dut_counters,
             dut_facts,
         })
