@@ -76,6 +76,12 @@ pub(crate) enum Command {
     /// Packets for the networks behind the peers do not leave in clear after it has ended, however
     /// that happens, until `--remove`; docs/encryptor.md describes it.
     Encrypt(Encrypt),
+    /// Keep the tables of nftables on standard input in place
+    ///
+    /// An encryptor starts it before it drops its privileges. It loads the tables again when
+    /// another program has removed or changed them, and ends with its encryptor.
+    #[command(hide = true)]
+    Hold,
     /// Simulate the key management entities (KMEs) of a QKD network, until SIGTERM
     ///
     /// They serve ETSI GS QKD 014 with random keys, for labs and tests. Faults can be switched on
@@ -346,7 +352,7 @@ pub(crate) struct Encrypt {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: PathBuf,
     /// Only install what keeps packets for the networks behind the peers from leaving in clear, and
-    /// exit: before the network is up
+    /// exit: before the network is up, or after a firewall's reload
     #[arg(long, conflicts_with = "remove")]
     pub(crate) protect: bool,
     /// Remove that, and exit: packets then follow the host's other routes, in clear

@@ -34,6 +34,7 @@ fn main() -> Exit {
         Command::Lint(arguments) => command::lint::lint(&arguments),
         Command::Doctor(arguments) => command::doctor::doctor(&arguments),
         Command::Encrypt(arguments) => command::encrypt::encrypt(&arguments),
+        Command::Hold => command::encrypt::hold(),
         Command::Kme(arguments) => command::kme::kme(&arguments),
         Command::Speed(arguments) => command::speed::speed(&arguments),
         Command::Kat(arguments) => command::devices::kat(&arguments),

@@ -24,6 +24,6 @@ pub use lines::{Line, Lines};
 pub use name::{Component, NameError, RelativePath, is_identifier};
 pub use read::{open_regular, read_bytes, read_from, read_text};
 pub use run::{output, output_within};
-pub use text::{visible, visible_lines, visible_styled};
+pub use text::{escaped, unescaped, visible, visible_lines, visible_styled};
 #[cfg(feature = "writers")]
 pub use writers::{Insecure, Writers};

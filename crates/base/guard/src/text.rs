@@ -65,6 +65,53 @@ fn replaced(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown.collect())
 }
 
+/// A name for one line of a terminal, from which [`unescaped`] has the name again: each character
+/// that [`visible`] replaces, and each backslash, becomes `\u{…}` with its number.
+#[must_use]
+pub fn escaped(name: &str) -> Cow<'_, str> {
+    let is_replaced = |c: char| is_hidden(c) || c == '\\';
+    if !name.contains(is_replaced) {
+        return Cow::Borrowed(name);
+    }
+    let mut shown = String::with_capacity(name.len());
+    for c in name.chars() {
+        match is_replaced(c) {
+            true => shown.extend(c.escape_unicode()),
+            false => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// The name that [`escaped`] has shown. What it never writes stays as it is.
+#[must_use]
+pub fn unescaped(shown: &str) -> Cow<'_, str> {
+    const BEGIN: &str = "\\u{";
+    if !shown.contains(BEGIN) {
+        return Cow::Borrowed(shown);
+    }
+    let (mut name, mut rest) = (String::with_capacity(shown.len()), shown);
+    while let Some((before, after)) = rest.split_once(BEGIN) {
+        name.push_str(before);
+        let sequence = after.split_once('}').and_then(|(digits, after)| {
+            let number = u32::from_str_radix(digits, 16).ok()?;
+            Some((char::from_u32(number)?, after))
+        });
+        rest = match sequence {
+            Some((c, after)) => {
+                name.push(c);
+                after
+            }
+            None => {
+                name.push_str(BEGIN);
+                after
+            }
+        };
+    }
+    name.push_str(rest);
+    Cow::Owned(name)
+}
+
 /// Control characters (C0, DEL, C1), line and paragraph separators, and the marks, embeddings,
 /// overrides and isolates of the bidirectional algorithm (Unicode UAX #9).
 pub(crate) fn is_hidden(c: char) -> bool {
@@ -115,6 +162,27 @@ mod tests {
     fn ordinary_text_is_not_copied() {
         for text in ["", "5 Gbit/s ± 1 %", "Šifrátor 密码"] {
             assert!(matches!(visible(text), Cow::Borrowed(same) if same == text));
+        }
+    }
+
+    #[test]
+    fn an_escaped_name_is_visible_and_can_be_given_back() {
+        assert_eq!(escaped("evil\u{1b}[2J"), "evil\\u{1b}[2J");
+        assert_eq!(unescaped("evil\\u{1b}[2J"), "evil\u{1b}[2J");
+        for name in [
+            "",
+            "plain-1_2=/.x",
+            "\u{1b}]0;x\u{7}",
+            "a\\u{1b}b",
+            "\\",
+            "\u{202e}gpj.é",
+        ] {
+            let shown = escaped(name);
+            assert_eq!(visible(&shown), shown, "{name:?}");
+            assert_eq!(unescaped(&shown), name);
+        }
+        for typed in ["\\u{", "\\u{x}", "\\u{110000}", "\\u{d800}y", "\\n"] {
+            assert_eq!(unescaped(typed), typed);
         }
     }
 }

@@ -4,8 +4,9 @@
 use crate::cli::Encrypt;
 use crate::exit::{Exit, Failure};
 use crate::{output, signals, version};
-use encryptor::{Config, ServiceError, barrier};
+use encryptor::{Config, Program, ServiceError, barrier};
 use signal_hook::consts::{SIGHUP, SIGUSR1, SIGUSR2};
+use std::process::Command;
 
 /// Runs until a termination signal, unless only what holds packets back is to be changed. SIGUSR1
 /// renews its keys, SIGUSR2 injects the fault configured by `faults`, and where keys are negotiated
@@ -15,7 +16,7 @@ pub(crate) fn encrypt(arguments: &Encrypt) -> Result<Exit, Failure> {
     if arguments.protect || arguments.remove {
         let changed = match arguments.remove {
             true => barrier::remove(&config),
-            false => barrier::apply(&config),
+            false => barrier::protect(&config),
         };
         return changed
             .map(|()| Exit::Done)
@@ -27,7 +28,15 @@ pub(crate) fn encrypt(arguments: &Encrypt) -> Result<Exit, Failure> {
     asked.extend(config.identity.as_ref().map(|_| SIGHUP));
     let (stop, watch) = signals::stop_later(&asked)?;
     let mut watching = Ok(());
-    encryptor::run(&config, &version::word(), &stop, |facts, rekeyer| {
+    // Also if the file has been replaced by a newer version.
+    let mut holder = Command::new("/proc/self/exe");
+    holder.arg("hold");
+    let version = version::word();
+    let program = Program {
+        version: &version,
+        holder: Some(holder),
+    };
+    encryptor::run(&config, program, &stop, |facts, rekeyer| {
         // The encryptor has dropped its privileges by now; a thread started earlier would keep
         // them.
         watching = watch.start(move |signal| match fault {
@@ -48,6 +57,13 @@ pub(crate) fn encrypt(arguments: &Encrypt) -> Result<Exit, Failure> {
     .map_err(|error| Failure::new(exit(&error), error))?;
     watching?;
     Ok(Exit::Done)
+}
+
+/// Keeps an encryptor's tables in place, until it has ended.
+pub(crate) fn hold() -> Result<Exit, Failure> {
+    barrier::hold()
+        .map(|()| Exit::Done)
+        .map_err(|error| Failure::new(Exit::CannotBuild, error))
 }
 
 /// Returns the exit code: either the configuration is at fault or the host.

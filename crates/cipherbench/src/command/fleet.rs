@@ -18,7 +18,7 @@ use fleet::{
     Role, Selector, Server, ServerExtras, ServerOptions, ServerTls, State, Terms, Trust, fetch,
     leftovers_removed, new_id, submit, watch,
 };
-use guard::{Writers, visible, visible_lines};
+use guard::{Writers, escaped, unescaped, visible, visible_lines};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::fd::AsFd;
@@ -248,18 +248,19 @@ fn cancel(access: &Access, job: &str) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn discard(access: &Access, entry: &str) -> Result<Exit, Failure> {
+fn discard(access: &Access, shown: &str) -> Result<Exit, Failure> {
+    let entry = &*unescaped(shown);
     let (bucket, key) = entry.split_once('/').unwrap_or((entry, ""));
     let discarded = fleet::run(async { Fleet::connect(access).await?.discard(bucket, key).await });
     match discarded.map_err(failure)? {
         true => {
-            output::stdout(&format!("entry {} is removed\n", visible(entry)))?;
+            output::stdout(&format!("entry {} is removed\n", escaped(entry)))?;
             Ok(Exit::Done)
         }
         false => {
             let text = format!(
                 "the fleet has no entry {}\nhelp: `cipherbench fleet status` lists those that cannot be read",
-                visible(entry)
+                escaped(entry)
             );
             Err(Failure::new(Exit::Usage, text))
         }

@@ -383,8 +383,13 @@ impl Tender<'_> {
                 Ended::Exit(exit, said) if !WITH_A_RUN.contains(&exit) => {
                     let reason = format!("`cipherbench run` ended with exit code {exit}: {said}");
                     say(format!("{name}: job {id}: {reason}"));
-                    self.end_for_good(&kept.job, &State::Parked { reason })
-                        .await?;
+                    let parked = State::Parked { reason };
+                    match self.disk.trials_of(&id) {
+                        // It did not run, because the lab was busy for example: it may once it is
+                        // queued again, as often as it may begin.
+                        0 => self.end(&id, &parked).await?,
+                        _ => self.end_for_good(&kept.job, &parked).await?,
+                    }
                     self.disk.forget(&id)?;
                     return lease.renew(&self.fleet, None, None).await;
                 }

@@ -71,6 +71,20 @@ pub async fn upload(fleet: &Fleet, job: &str, folder: &Path) -> Result<Manifest,
 /// When the list names other places or is beyond the bounds, a file is damaged or missing, or
 /// cannot be written; nothing is left then.
 pub async fn fetch(fleet: &Fleet, job: &str, into: &Path) -> Result<Option<PathBuf>, FleetError> {
+    fetch_if(fleet, job, into, |_| Ok(())).await
+}
+
+/// As [`fetch`], of a run whose list is accepted; before that nothing is written, and then no more
+/// than the list has.
+///
+/// # Errors
+/// As [`fetch`], and that of `accept`.
+pub async fn fetch_if(
+    fleet: &Fleet,
+    job: &str,
+    into: &Path,
+    accept: impl FnOnce(&Manifest) -> Result<(), FleetError>,
+) -> Result<Option<PathBuf>, FleetError> {
     let Some(Found {
         value: manifest, ..
     }) = fleet.runs.read::<Manifest>(job).await?
@@ -78,6 +92,7 @@ pub async fn fetch(fleet: &Fleet, job: &str, into: &Path) -> Result<Option<PathB
         return Ok(None);
     };
     manifest.check(job)?;
+    accept(&manifest)?;
     let disk = |what: String| move |error| FleetError::Disk { what, error };
     fs::create_dir_all(into).map_err(disk(format!("cannot make {}", into.display())))?;
     let target = into.join(&manifest.run);

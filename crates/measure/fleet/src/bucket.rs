@@ -3,7 +3,7 @@
 
 use crate::denial::Denials;
 use crate::error::{FleetError, is_full, refused};
-use crate::unreadable::{Unreadable, UnreadableEntry, parsed};
+use crate::unreadable::{Unreadable, discarding, parsed};
 use async_nats::HeaderMap;
 use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
@@ -11,7 +11,7 @@ use async_nats::jetstream::kv::{Entry, Operation, Store, UpdateErrorKind, Watch}
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::LastRawMessageErrorKind;
 use futures_util::{StreamExt, stream};
-use guard::visible;
+use guard::{escaped, visible};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,9 +44,9 @@ const SILENT_MAX: u32 = 2;
 /// Entries by key.
 #[derive(Clone)]
 pub(crate) struct Bucket {
-    store: Store,
-    denials: Denials,
-    unreadable: Unreadable,
+    pub(crate) store: Store,
+    pub(crate) denials: Denials,
+    pub(crate) unreadable: Unreadable,
     /// Whether several servers have it.
     is_replicated: bool,
 }
@@ -135,7 +135,12 @@ impl Bucket {
             return Ok(self.store.entry(key).await?.map(Raw::from));
         }
         // Any server of a cluster answers for a bucket, and one that lags shows a state from before
-        // a change that this very program made. So the leader is asked.
+        // a change that this very program made.
+        self.entry_of_leader(key).await
+    }
+
+    /// The same, as the leader has it, and under any name.
+    async fn entry_of_leader(&self, key: &str) -> Result<Option<Raw>, async_nats::Error> {
         let subject = format!("$KV.{}.{key}", self.store.name);
         let asked = self.store.stream.get_last_raw_message_by_subject(&subject);
         match asked.await {
@@ -168,12 +173,10 @@ impl Bucket {
                 written_at,
             })),
             Err(reason) => {
-                let UnreadableEntry { bucket, key, .. } = self.entry_of(key, String::new());
+                let entry = format!("{}/{key}", self.store.name);
                 Err(FleetError::Refused {
-                    what: format!("return an entry {bucket}/{key} of this version"),
-                    reason: format!(
-                        "{reason}\nhelp: `cipherbench fleet discard {bucket}/{key}` removes it"
-                    ),
+                    what: format!("return an entry {} of this version", escaped(&entry)),
+                    reason: format!("{reason}\nhelp: `{}` removes it", discarding(&entry)),
                 })
             }
         }
@@ -184,8 +187,25 @@ impl Bucket {
         &self,
         key: &str,
     ) -> Result<Option<Found<Result<T, String>>>, FleetError> {
-        let what = || format!("read {} of {}", visible(key), self.store.name);
         let entry = self.entry(key).await;
+        self.looked(key, entry)
+    }
+
+    /// The same of an entry whose name no version of this program writes.
+    pub(crate) async fn look_at_stray<T: DeserializeOwned>(
+        &self,
+        key: &str,
+    ) -> Result<Option<Found<Result<T, String>>>, FleetError> {
+        let entry = self.entry_of_leader(key).await;
+        self.looked(key, entry)
+    }
+
+    fn looked<T: DeserializeOwned>(
+        &self,
+        key: &str,
+        entry: Result<Option<Raw>, async_nats::Error>,
+    ) -> Result<Option<Found<Result<T, String>>>, FleetError> {
+        let what = || format!("read {} of {}", visible(key), self.store.name);
         let entry = entry.map_err(|error| refused(what(), &*error))?;
         let Some(entry) = entry.filter(|entry| !entry.is_deleted) else {
             self.unreadable.note(&self.store.name, key, None);
@@ -214,41 +234,6 @@ impl Bucket {
                 written_at: found.written_at,
             })
         }))
-    }
-
-    fn entry_of(&self, key: &str, reason: String) -> UnreadableEntry {
-        UnreadableEntry {
-            bucket: self.store.name.clone(),
-            key: visible(key).into_owned(),
-            reason,
-        }
-    }
-
-    /// Removes an entry that cannot be read.
-    pub(crate) async fn discard<T: DeserializeOwned>(&self, key: &str) -> Result<bool, FleetError> {
-        let Some(found) = self.look::<T>(key).await? else {
-            return Ok(false);
-        };
-        if found.value.is_ok() {
-            return Err(FleetError::Unfit {
-                what: format!("{}/{}", self.store.name, visible(key)),
-                reason: "it can be read, and `discard` removes only entries that cannot".to_owned(),
-            });
-        }
-        let subject = format!("$KV.{}.{key}", self.store.name);
-        self.denials.forget(&subject);
-        let what = || format!("remove {} of {}", visible(key), self.store.name);
-        tokio::select! {
-            removed = self.store.delete_expect_revision(key, Some(found.revision)) => {
-                removed.map_err(|error| refused(what(), &error))?;
-            }
-            subject = self.denials.under(&subject) => return Err(FleetError::Denied {
-                what: what(),
-                subject,
-            }),
-        }
-        self.unreadable.note(&self.store.name, key, None);
-        Ok(true)
     }
 
     /// Entries by their keys, many at once; those that are missing or cannot be read are left out.
@@ -591,7 +576,7 @@ fn raw_of(message: &Message) -> Result<(Raw, u64), async_nats::Error> {
 }
 
 /// Whether it is a key, and no pattern of several.
-fn is_key(key: &str) -> bool {
+pub(crate) fn is_key(key: &str) -> bool {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || "-/_=.".contains(c);
     !key.is_empty() && key.chars().all(is_fine) && !key.starts_with('.') && !key.ends_with('.')
 }

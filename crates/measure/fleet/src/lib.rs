@@ -47,7 +47,7 @@ mod users;
 mod view;
 
 pub use agent::{Agent, AgentLab};
-pub use archive::{fetch, upload};
+pub use archive::{fetch, fetch_if, upload};
 pub use changes::Change;
 pub use connection::Access;
 pub use error::FleetError;

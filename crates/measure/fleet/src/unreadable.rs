@@ -2,8 +2,9 @@
 //! this one. One of them must not stop a fleet, so lists leave them out, and say which they left
 //! out.
 
-use guard::visible;
+use guard::{escaped, visible};
 use serde::de::DeserializeOwned;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use tokio::sync::watch;
@@ -24,13 +25,25 @@ pub struct UnreadableEntry {
 
 impl fmt::Display for UnreadableEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [bucket, key] = [&self.bucket, &self.key].map(|text| visible(text));
+        let entry = format!("{}/{}", self.bucket, self.key);
         write!(
             f,
-            "entry {bucket}/{key} is left out: {}; `cipherbench fleet discard {bucket}/{key}` removes it",
-            visible(&self.reason)
+            "entry {} is left out: {}; `{}` removes it",
+            escaped(&entry),
+            visible(&self.reason),
+            discarding(&entry)
         )
     }
+}
+
+/// The command that removes an entry, for a shell: it does nothing else, whatever the entry's name.
+pub(crate) fn discarding(entry: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./".contains(c);
+    let shown = match escaped(entry) {
+        plain if plain.chars().all(is_plain) => plain,
+        other => Cow::Owned(format!("'{}'", other.replace('\'', r"'\''"))),
+    };
+    format!("cipherbench fleet discard {shown}")
 }
 
 /// The entries that one connection could not read, by bucket and key, with the reason.
@@ -74,4 +87,24 @@ impl Unreadable {
 /// A value of an entry, or why it is none.
 pub(crate) fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     serde_json::from_slice(bytes).map_err(|error| visible(&error.to_string()).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_that_is_shown_names_the_entry_and_runs_nothing_else() {
+        for (key, command) in [
+            ("1", "fleet-jobs/1"),
+            ("evil\u{1b}[2J", r"'fleet-jobs/evil\u{1b}[2J'"),
+            ("x;reboot", "'fleet-jobs/x;reboot'"),
+            ("$(id)", "'fleet-jobs/$(id)'"),
+            ("a'b`", r"'fleet-jobs/a'\''b`'"),
+        ] {
+            let entry = format!("fleet-jobs/{key}");
+            let shown = format!("cipherbench fleet discard {command}");
+            assert_eq!(discarding(&entry), shown);
+        }
+    }
 }

@@ -15,18 +15,24 @@
 //! there are no routes.
 //!
 //! Each gateway has a table, and a metric, of its own, named by its interface: several coexist.
-//! Frames that a bridge of the host forwards pass neither. Local root can remove both.
+//! While a gateway runs, its [holder](hold()) loads the tables again when another program has removed
+//! or changed them. Frames that a bridge of the host forwards pass neither. Local root can remove both.
 
+pub(crate) mod hold;
 mod ranges;
 mod routes;
 mod table;
 
+pub use hold::hold;
+
 use crate::config::{Config, Mode};
+use hold::Holder;
 use nix::net::if_::{InterfaceFlags, if_nametoindex};
 use ranges::Ranges;
 use std::io::{self, Write as _};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::process::{Command, Stdio};
+use table::Rules;
 
 /// Why traffic cannot be held back, or released.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +91,21 @@ pub enum BarrierError {
         /// Name of the interface.
         interface: String,
     },
+    /// An encryptor is running, or another program has its port.
+    #[error(
+        "the UDP port {address} is in use: what holds back the packets of a running encryptor is not removed\n\
+         help: stop it first"
+    )]
+    PortInUse {
+        /// The port.
+        address: SocketAddr,
+    },
+    /// The process that puts the tables back cannot be started.
+    #[error("the process that keeps the tables of nftables in place does not run: {said}")]
+    NotHeld {
+        /// Its message, or the kernel's.
+        said: String,
+    },
 }
 
 /// Brings what holds packets back into the configured state: installs or renews it, without a
@@ -102,32 +123,79 @@ pub fn apply(config: &Config) -> Result<(), BarrierError> {
         };
     }
     refuse_running(config)?;
-    let table = table_name(config)?;
-    let ranges = Ranges::of(&config.peers);
-    let rules = match &config.mode {
-        Mode::L3(tunnel) => {
-            refuse_own_addresses(&tunnel.name, &ranges)?;
-            table::of_networks(&table, &tunnel.name, &ranges)
-        }
-        Mode::L2 { interface } | Mode::L2tpv3 { interface, .. } => {
-            table::of_interface(&table, interface)
-        }
-    };
-    table::load(&rules)?;
+    rules(config)?.load()?;
     match &config.mode {
         Mode::L3(tunnel) => routes::install(&tunnel.name, &config.peers),
         Mode::L2 { .. } | Mode::L2tpv3 { .. } => Ok(()),
     }
 }
 
+/// As [`apply`], for a host that may have an encryptor running: its tables are left as they are, and
+/// installed where another program has removed them.
+///
+/// # Errors
+/// [`BarrierError`].
+pub fn protect(config: &Config) -> Result<(), BarrierError> {
+    if config.fail_open || refuse_running(config).is_ok() {
+        return apply(config);
+    }
+    match table::exists(&table_name(config)?)? {
+        true => Ok(()),
+        false => rules(config)?.load(),
+    }
+}
+
+/// Starts the process that keeps the tables in place, once the tunnel's interface exists: `program`
+/// is to call [`hold()`]. `None` where there is nothing to hold.
+pub(crate) fn start_holder(
+    config: &Config,
+    program: Command,
+) -> Result<Option<Holder>, BarrierError> {
+    if config.fail_open {
+        return Ok(None);
+    }
+    let rules = rules(config)?;
+    if rules.is_empty() {
+        return Ok(None);
+    }
+    let tunnel = match &config.mode {
+        Mode::L3(tunnel) => Some(&tunnel.name[..]),
+        Mode::L2 { .. } | Mode::L2tpv3 { .. } => None,
+    };
+    Holder::start(program, tunnel, &rules).map(Some)
+}
+
 /// Removes all that this configuration has installed: packets to the networks behind the peers then
 /// follow the host's other routes, in clear. Not an error where nothing is installed.
 ///
 /// # Errors
-/// [`BarrierError`]: also while the tunnel's interface exists.
+/// [`BarrierError`]: also while an encryptor with this configuration runs.
 pub fn remove(config: &Config) -> Result<(), BarrierError> {
     refuse_running(config)?;
+    if !matches!(config.mode, Mode::L3(_)) {
+        // The interface exists without an encryptor.
+        let address = SocketAddr::new(config.local, config.port);
+        let bound = UdpSocket::bind(address);
+        if bound.is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse) {
+            return Err(BarrierError::PortInUse { address });
+        }
+    }
     remove_all(config)
+}
+
+/// The tables of this configuration.
+fn rules(config: &Config) -> Result<Rules, BarrierError> {
+    let table = table_name(config)?;
+    Ok(match &config.mode {
+        Mode::L3(tunnel) => {
+            let ranges = Ranges::of(&config.peers);
+            refuse_own_addresses(&tunnel.name, &ranges)?;
+            Rules::of_networks(&table, &tunnel.name, &ranges)
+        }
+        Mode::L2 { interface } | Mode::L2tpv3 { interface, .. } => {
+            Rules::of_interface(&table, interface)
+        }
+    })
 }
 
 /// The networks of a running encryptor may be others than those of the file.

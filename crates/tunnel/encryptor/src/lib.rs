@@ -42,4 +42,4 @@ pub mod tunnel;
 pub mod worker;
 
 pub use config::Config;
-pub use service::{ServiceError, run};
+pub use service::{Program, ServiceError, run};

@@ -14,7 +14,7 @@ mod threads;
 
 pub use error::ServiceError;
 
-use crate::barrier;
+use crate::barrier::{self, hold::Holder};
 use crate::config::{Config, IdentityFiles, Mode, Privileges};
 use crate::counters::Tally;
 use crate::lane::{self, LaneSettings};
@@ -36,11 +36,21 @@ use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Arc;
 
+/// The program that runs the encryptor.
+#[derive(Debug)]
+pub struct Program<'a> {
+    /// Its version, in one word.
+    pub version: &'a str,
+    /// Starts a process that calls [`barrier::hold`]. Without it tables that another program
+    /// removes stay removed.
+    pub holder: Option<Command>,
+}
+
 /// Runs the encryptor until `stop` is raised; `ready` is called once, when it forwards, with the
-/// facts that it found and a handle that renews its keys. `version` is the program's version, in
-/// one word.
+/// facts that it found and a handle that renews its keys.
 ///
 /// Unless the configuration has `privileges: keep`, the calling thread and all that it starts drop
 /// their privileges for good; a thread that was started before keeps its capabilities. Start what
@@ -51,7 +61,7 @@ use std::sync::Arc;
 /// [`barrier`].
 pub fn run(
     config: &Config,
-    version: &str,
+    program: Program<'_>,
     stop: &Stop,
     ready: impl FnOnce(&Facts, Rekeyer),
 ) -> Result<Tally, ServiceError> {
@@ -68,9 +78,10 @@ pub fn run(
     let remotes = config.remotes();
     let mut lanes = ports::open_lanes(config, &remotes)?;
     let path_mtus = ports::path_mtus(&remotes, &lanes)?;
-    let mut facts = settings::facts(config, version, &selection, &lanes);
+    let mut facts = settings::facts(config, program.version, &selection, &lanes);
     let start = Start {
         config,
+        holder: program.holder,
         user,
         selection,
         key_files,
@@ -97,6 +108,7 @@ pub fn run(
 /// The results of the checks before the ports were opened.
 struct Start<'a> {
     config: &'a Config,
+    holder: Option<Command>,
     user: Option<User>,
     selection: Dispatch,
     key_files: KeyFiles,
@@ -115,6 +127,10 @@ impl Start<'_> {
         ready: impl FnOnce(&Facts, Rekeyer),
     ) -> Result<Tally, ServiceError> {
         let config = self.config;
+        // While it may still start processes.
+        let holder = self
+            .holder
+            .and_then(|program| start_holder(config, program));
         let listener = config.metrics.map(listen).transpose()?;
         let in_force = match config.privileges {
             Privileges::Drop => {
@@ -133,6 +149,10 @@ impl Start<'_> {
         };
         facts.push(("uid", geteuid().to_string()));
         facts.extend(in_force.facts());
+
+        if let Some(holder) = holder {
+            holder.log(self.stop).map_err(ServiceError::Resources)?;
+        }
 
         // From here on no check can fail and waste an epoch.
         let mut keys = self.key_files.draw_epochs(in_force.no_caps)?;
@@ -193,6 +213,19 @@ impl Start<'_> {
         Ok(counters
             .iter()
             .fold(Tally::default(), |sum, lane| sum + lane.read()))
+    }
+}
+
+/// Starts the process that keeps the tables in place. Without it the encryptor runs as well.
+fn start_holder(config: &Config, program: Command) -> Option<Holder> {
+    match barrier::start_holder(config, program) {
+        Ok(holder) => holder,
+        Err(error) => {
+            log::warn(format_args!(
+                "{error}: if another program removes them, clear packets may pass"
+            ));
+            None
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 //! strangers have a limit of their own: they must not hide what happens to tunnels.
 
 mod journal;
-mod lines;
+pub(crate) mod lines;
 
 use control::CertificateEvent;
 use journal::{Journal, Kind};

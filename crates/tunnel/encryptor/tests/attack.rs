@@ -24,7 +24,15 @@ fail_open: true
     fn refusal(file: &Path) -> ServiceError {
         let config = Config::load(file).unwrap();
         let stop = Stop::new().unwrap();
-        let started = encryptor::run(&config, "test", &stop, |_, _| panic!("it has started"));
+        let started = encryptor::run(
+            &config,
+            encryptor::Program {
+                version: "test",
+                holder: None,
+            },
+            &stop,
+            |_, _| panic!("it has started"),
+        );
         started.unwrap_err()
     }
 

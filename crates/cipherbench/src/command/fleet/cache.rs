@@ -3,16 +3,22 @@
 use super::{failure, unknown};
 use crate::cli::DEFAULT_URL;
 use crate::exit::{Exit, Failure};
-use fleet::{Access, Fleet, fetch};
+use fleet::{Access, Fleet, FleetError, Manifest, RunFile, fetch_if};
 use guard::{Component, visible};
 use journal::Journal;
-use std::fs::{self, DirBuilder, DirEntry};
+use std::fs::{self, DirBuilder, DirEntry, File};
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Runs of one server that are kept before another one is fetched.
+/// Runs of one server that are kept, with one that is being fetched.
 const CACHE_BYTES_MAX: u64 = 4 << 30;
+/// What a file or folder takes besides its content, which takes whole blocks: at most, on most
+/// disks. So runs of many empty files are bounded too.
+const ENTRY_BYTES: u64 = 4096;
+/// One fetches at a time: two would not see each other's bytes.
+const LOCK: &str = ".lock";
 
 /// The journal of a run: a folder, or `fleet:JOB` of the fleet at $CIPHERBENCH_FLEET.
 pub(crate) fn journal_of(run: &Path) -> Result<Journal, Failure> {
@@ -79,29 +85,94 @@ pub(super) fn cached(access: &Access, job: &str) -> Result<PathBuf, Failure> {
         );
         Failure::new(Exit::Usage, text)
     })?;
-    prune(&of_server, CACHE_BYTES_MAX);
-    let fetched = fleet::run(async { fetch(&Fleet::connect(access).await?, job, &folder).await });
-    match (fetched, find()) {
-        (Ok(Some(run)), _) => Ok(run),
-        (Ok(None), _) => Err(unknown(job)),
-        // Another program was faster.
-        (Err(_), Some(run)) => Ok(run),
-        (Err(error), None) => Err(failure(error)),
+    let _lock = lock(&of_server.join(LOCK)).map_err(|error| {
+        let text = format!(
+            "cannot lock {}: {error}\nhelp: set XDG_CACHE_HOME to a folder that you may write",
+            of_server.display()
+        );
+        Failure::new(Exit::Usage, text)
+    })?;
+    // Another program was faster.
+    if let Some(run) = find() {
+        return Ok(run);
     }
+    // What is there is no run.
+    let _ = fs::remove_dir_all(&folder);
+    let accept = |manifest: &Manifest| {
+        let bytes = bytes_of(manifest)?;
+        match prune(&of_server, CACHE_BYTES_MAX - bytes) {
+            true => Ok(()),
+            false => Err(FleetError::Disk {
+                what: format!("cannot make room in {}", of_server.display()),
+                error: io::Error::from(io::ErrorKind::QuotaExceeded),
+            }),
+        }
+    };
+    let fetched =
+        fleet::run(async { fetch_if(&Fleet::connect(access).await?, job, &folder, accept).await });
+    match fetched {
+        Ok(Some(run)) => Ok(run),
+        Ok(None) => Err(unknown(job)),
+        Err(error) => Err(failure(error)),
+    }
+}
+
+/// The locked file, until it is dropped.
+fn lock(path: &Path) -> io::Result<File> {
+    let file = File::create(path)?;
+    file.lock()?;
+    Ok(file)
+}
+
+/// What a run will take of the cache.
+///
+/// # Errors
+/// When it takes more than there is, or is none: it would be fetched each time, in vain.
+fn bytes_of(manifest: &Manifest) -> Result<u64, FleetError> {
+    let entries = |file: &RunFile| file.path.as_str().split('/').count() as u64;
+    let of_file =
+        |file: &RunFile| size(file.bytes).saturating_add((entries(file) - 1) * ENTRY_BYTES);
+    let sizes = manifest.files.iter().map(of_file);
+    // The folders of the job and of the run.
+    let bytes = sizes.fold(2 * ENTRY_BYTES, u64::saturating_add);
+    let is_journal = |file: &RunFile| file.path.as_str() == journal::FILE_NAME;
+    let reason = if bytes > CACHE_BYTES_MAX {
+        format!(
+            "it takes {} MiB, and all runs that are kept here have {} MiB: copy it by `cipherbench fleet fetch`",
+            bytes >> 20,
+            CACHE_BYTES_MAX >> 20
+        )
+    } else if !manifest.files.iter().any(is_journal) {
+        format!("it has no {}", journal::FILE_NAME)
+    } else {
+        return Ok(bytes);
+    };
+    Err(FleetError::Unfit {
+        what: format!("the run of job {}", manifest.job),
+        reason,
+    })
+}
+
+/// What a file of so many bytes takes.
+const fn size(bytes: u64) -> u64 {
+    let blocks = bytes.div_ceil(ENTRY_BYTES).saturating_mul(ENTRY_BYTES);
+    blocks.saturating_add(ENTRY_BYTES)
 }
 
 fn is_hidden(entry: &DirEntry) -> bool {
     entry.file_name().as_encoded_bytes().starts_with(b".")
 }
 
-/// Removes the runs that were fetched longest ago until the others have at most so many bytes.
-/// Best effort: what another program holds or removes stays or is gone.
-fn prune(of_server: &Path, bytes_max: u64) {
+/// Removes the runs that were fetched longest ago until the others have at most so many bytes;
+/// returns whether they have.
+fn prune(of_server: &Path, bytes_max: u64) -> bool {
     let found = fs::read_dir(of_server).into_iter().flatten().flatten();
     let mut runs: Vec<(SystemTime, u64, PathBuf)> = found
+        .filter(|entry| entry.file_name() != LOCK)
         .filter_map(|entry| {
             let fetched_at = entry.metadata().ok()?.modified().ok()?;
-            Some((fetched_at, bytes_in(&entry.path()), entry.path()))
+            let bytes = ENTRY_BYTES + bytes_in(&entry.path());
+            Some((fetched_at, bytes, entry.path()))
         })
         .collect();
     runs.sort();
@@ -110,23 +181,23 @@ fn prune(of_server: &Path, bytes_max: u64) {
         if bytes <= bytes_max {
             break;
         }
-        bytes -= of_run;
         // Another program sees the whole run or none.
         let Some(name) = path.file_name() else {
             continue;
         };
         let going = of_server.join(format!(".going-{}", name.to_string_lossy()));
-        if fs::rename(&path, &going).is_ok() {
-            let _ = fs::remove_dir_all(&going);
+        if fs::rename(&path, &going).is_ok() && fs::remove_dir_all(&going).is_ok() {
+            bytes -= of_run;
         }
     }
+    bytes <= bytes_max
 }
 
 fn bytes_in(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let bytes = entries.map(|entry| match entry.metadata() {
-        Ok(meta) if meta.is_dir() => bytes_in(&entry.path()),
-        Ok(meta) => meta.len(),
+        Ok(meta) if meta.is_dir() => ENTRY_BYTES + bytes_in(&entry.path()),
+        Ok(meta) => size(meta.len()),
         Err(_) => 0,
     });
     bytes.sum()
@@ -148,15 +219,45 @@ mod tests {
             let job = fs::File::open(folder.path().join(job)).unwrap();
             job.set_modified(fetched_at).unwrap();
         }
-        prune(folder.path(), 200);
+        fs::write(folder.path().join(LOCK), "").unwrap();
+        // Two folders and a file each.
+        assert!(prune(folder.path(), 2 * 4 * ENTRY_BYTES));
         let left = || {
             let found = fs::read_dir(folder.path()).unwrap();
             let mut names: Vec<_> = found.map(|entry| entry.unwrap().file_name()).collect();
             names.sort();
             names
         };
-        assert_eq!(left(), ["a", "b"]);
-        prune(folder.path(), 0);
-        assert!(left().is_empty());
+        assert_eq!(left(), [LOCK, "a", "b"]);
+        assert!(prune(folder.path(), 0));
+        assert_eq!(left(), [LOCK]);
+    }
+
+    #[test]
+    fn a_list_counts_at_least_what_its_run_takes() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = [("journal.jsonl", 5000), ("a/b/empty", 0), ("a/b/c", 4096)];
+        let list = |files: &[(&str, u64)]| -> Manifest {
+            let sha256 = "0".repeat(64);
+            let files = files.iter().map(|(path, bytes)| {
+                serde_json::json!({ "path": path, "bytes": bytes, "sha256": sha256 })
+            });
+            let files: Vec<_> = files.collect();
+            let list = serde_json::json!({ "job": "1", "run": "run", "files": files });
+            serde_json::from_value(list).unwrap()
+        };
+        for (path, bytes) in files {
+            let path = folder.path().join("1/run").join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, vec![0; bytes as usize]).unwrap();
+        }
+        let taken = bytes_in(folder.path());
+        assert!(bytes_of(&list(&files)).unwrap() >= taken);
+        let error = |files: &[(&str, u64)]| bytes_of(&list(files)).unwrap_err().to_string();
+        assert!(error(&[("x", 1)]).contains("has no journal.jsonl"));
+        for bytes in [CACHE_BYTES_MAX, u64::MAX] {
+            let error = error(&[("journal.jsonl", 1), ("x", bytes)]);
+            assert!(error.contains("4096 MiB: copy it by"), "{error}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use compare::{Difference, Shift, of_surroundings, shifts};
 use fleet::{Access, Figure, Fleet, FleetError, Point};
-use guard::visible;
+use guard::{escaped, unescaped, visible};
 use journal::time::utc;
 use serde_json::{Value, json};
 use stats::Quantity;
@@ -55,9 +55,10 @@ impl Series<'_> {
 }
 
 pub(super) fn history(access: &Access, cell: Option<&str>, as_json: bool) -> Result<Exit, Failure> {
-    let Some(cell) = cell else {
+    let Some(cell) = cell.map(unescaped) else {
         return list_cells(access);
     };
+    let cell = &*cell;
     let text = fleet::run(async {
         let fleet = Fleet::connect(access).await?;
         let points = fleet.history(cell).await?;
@@ -75,7 +76,7 @@ pub(super) fn history(access: &Access, cell: Option<&str>, as_json: bool) -> Res
     let Some(text) = text.map_err(failure)? else {
         let text = format!(
             "no run of the fleet has a cell {}\nhelp: `cipherbench fleet history` lists the cells",
-            visible(cell)
+            escaped(cell)
         );
         return Err(Failure::new(Exit::Usage, text));
     };
@@ -88,7 +89,7 @@ fn list_cells(access: &Access) -> Result<Exit, Failure> {
     let lines: String = cells
         .map_err(failure)?
         .iter()
-        .map(|cell| format!("{}\n", visible(cell)))
+        .map(|cell| format!("{}\n", escaped(cell)))
         .collect();
     output::stdout(&lines)?;
     Ok(Exit::Done)
@@ -172,7 +173,7 @@ fn retain_lasting(differences: &mut Vec<Difference>, next: &[Difference]) {
 type WithPooled<'a> = (&'a Series<'a>, &'a Vec<Pooled>);
 
 fn in_words(cell: &str, all: &[WithPooled<'_>]) -> String {
-    let mut text = format!("{}\n", visible(cell));
+    let mut text = format!("{}\n", escaped(cell));
     for (series, pooled) in all {
         let count = series.points.len();
         let _ = writeln!(

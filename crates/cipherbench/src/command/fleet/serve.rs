@@ -150,7 +150,12 @@ fn style() -> String {
 
 /// Answers a request that [`refusal`] lets pass, with the headers of every answer.
 async fn answer(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
-    let refused = refusal(&site.names, request.method(), request.headers());
+    let refused = refusal(
+        &site.names,
+        request.method(),
+        request.uri(),
+        request.headers(),
+    );
     let mut response = match refused {
         Some(refused) => refused.into_response(),
         None => next.run(request).await,

@@ -160,6 +160,27 @@ pub(crate) fn no_command_and_no_page_writes_where_a_list_in_the_archive_leads() 
         }
         assert_eq!(get_as(page, page, &format!("/run/{job}")).0, 404);
     }
+    // A run that is larger than the cache, and one that is none: each time the same is said.
+    let file = |path: &str, bytes: u64| serde_json::json!({ "path": path, "bytes": bytes, "sha256": "0".repeat(64) });
+    for (job, files, why) in [
+        (
+            "evil-large",
+            vec![file("journal.jsonl", 1), file("x", 5 << 30)],
+            "copy it by `cipherbench fleet fetch`",
+        ),
+        ("evil-none", vec![], "it has no journal.jsonl"),
+    ] {
+        let list = serde_json::json!({ "job": job, "run": "run", "files": files });
+        publish(&listen, &format!("$KV.fleet-runs.{job}"), &list.to_string());
+        for _ in 0..2 {
+            let ended = end(&mut fleet(&["report", &format!("fleet:{job}")]));
+            ended.exits(2).says(why);
+        }
+        assert_eq!(get_as(page, page, &format!("/run/{job}")).0, 404);
+    }
+    let cached = entries(&sandbox.path("cache"));
+    // Its folders, and the lock of the server's.
+    attack("entries that such runs left in the cache", cached - 4, 0);
     attack("entries outside of the folder", entries(&outside), 0);
     let left = sandbox.path("outside/run").exists() || sandbox.path("fetched/run").exists();
     attack("runs placed elsewhere", usize::from(left), 0);
@@ -217,6 +238,15 @@ pub(crate) fn pages_of_other_sites_read_nothing_and_make_serve_write_nothing() {
                 answer.contains("x-content-type-options: nosniff"),
                 "{answer}"
             );
+        }
+        // As a proxy is asked, which this is not.
+        for (target, host) in [
+            ("http://evil.example", page),
+            ("http://evil.example", "evil.example"),
+            ("http://localhost", page),
+        ] {
+            let (status, _) = ask(&format!("GET {target}{path} HTTP/1.1\r\nHost: {host}"));
+            read += usize::from(status != 421);
         }
         for more in [
             "Origin: http://evil.example",

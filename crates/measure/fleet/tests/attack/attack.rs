@@ -17,10 +17,11 @@ use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Stands for the program: each run is a line more in `runs`.
+/// Stands for the program: each run is a line more in `runs`. While `busy` exists the lab is in use.
 const PROGRAM: &str = "#!/bin/sh
 case $1 in
-run) mkdir -p runs/the-run; echo $PWD >> \"$(dirname \"$0\")/runs\"; echo '{}' > runs/the-run/journal.jsonl;;
+run) test -e \"$(dirname \"$0\")/busy\" && { echo x >> \"$(dirname \"$0\")/begun\"; exit 3; }
+mkdir -p runs/the-run; echo $PWD >> \"$(dirname \"$0\")/runs\"; echo '{}' > runs/the-run/journal.jsonl;;
 figures) exit 1;;
 esac
 ";

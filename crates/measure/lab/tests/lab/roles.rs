@@ -104,22 +104,30 @@ fn encrypt_for_real(file: &Path) -> ExitCode {
     let spoil = signal_hook::consts::SIGUSR2;
     let mut signals = signal_hook::iterator::Signals::new([end, rekey, spoil]).unwrap();
     let (raised, fault) = (stop.clone(), config.fault);
-    encryptor::run(&config, "test", &stop, |facts, rekeyer| {
-        std::thread::spawn(move || {
-            for signal in signals.forever() {
-                match (signal, fault) {
-                    (signal, _) if signal == end => return raised.raise(),
-                    (signal, Some(fault)) if signal == spoil => rekeyer.inject(fault),
-                    _ => rekeyer.ask(),
+    encryptor::run(
+        &config,
+        encryptor::Program {
+            version: "test",
+            holder: None,
+        },
+        &stop,
+        |facts, rekeyer| {
+            std::thread::spawn(move || {
+                for signal in signals.forever() {
+                    match (signal, fault) {
+                        (signal, _) if signal == end => return raised.raise(),
+                        (signal, Some(fault)) if signal == spoil => rekeyer.inject(fault),
+                        _ => rekeyer.ask(),
+                    }
                 }
-            }
-        });
-        let facts: Vec<_> = facts
-            .iter()
-            .map(|(key, value)| format!(" {key}={value}"))
-            .collect();
-        println!("ready{}", facts.concat());
-    })
+            });
+            let facts: Vec<_> = facts
+                .iter()
+                .map(|(key, value)| format!(" {key}={value}"))
+                .collect();
+            println!("ready{}", facts.concat());
+        },
+    )
     .unwrap();
     ExitCode::SUCCESS
 }

@@ -144,19 +144,27 @@ fn encrypt(file: &Path) -> ExitCode {
     let stop = stop_at_sigterm();
     let fault = config.fault;
     let mut asks = Signals::new([SIGUSR1, SIGUSR2]).unwrap();
-    let ended = encryptor::run(&config, "test", &stop, |facts, rekeyer| {
-        std::thread::spawn(move || {
-            asks.forever().for_each(|signal| match fault {
-                Some(fault) if signal == SIGUSR2 => rekeyer.inject(fault),
-                _ => rekeyer.ask(),
+    let ended = encryptor::run(
+        &config,
+        encryptor::Program {
+            version: "test",
+            holder: None,
+        },
+        &stop,
+        |facts, rekeyer| {
+            std::thread::spawn(move || {
+                asks.forever().for_each(|signal| match fault {
+                    Some(fault) if signal == SIGUSR2 => rekeyer.inject(fault),
+                    _ => rekeyer.ask(),
+                });
             });
-        });
-        let facts: Vec<String> = facts
-            .iter()
-            .map(|(key, value)| format!(" {key}={value}"))
-            .collect();
-        println!("ready{}", facts.concat());
-    });
+            let facts: Vec<String> = facts
+                .iter()
+                .map(|(key, value)| format!(" {key}={value}"))
+                .collect();
+            println!("ready{}", facts.concat());
+        },
+    );
     match ended {
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => fail(&error),

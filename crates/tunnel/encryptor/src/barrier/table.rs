@@ -33,6 +33,72 @@ struct Chain {
     address: &'static str,
 }
 
+/// A gateway's tables.
+#[derive(Debug, Clone)]
+pub(super) struct Rules(String);
+
+impl Rules {
+    /// Drops packets to and from these addresses on all interfaces but the tunnel's.
+    pub(super) fn of_networks(table: &str, tunnel: &str, ranges: &Ranges) -> Self {
+        Self(of_networks(table, tunnel, ranges))
+    }
+
+    /// Keeps the host's own stack off an interface.
+    pub(super) fn of_interface(table: &str, interface: &str) -> Self {
+        Self(of_interface(table, interface))
+    }
+
+    /// From what [`Rules::text`] has returned.
+    pub(super) const fn from_text(text: String) -> Self {
+        Self(text)
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// Loads them in one transaction, in place of older ones.
+    pub(super) fn load(&self) -> Result<(), BarrierError> {
+        load(&self.0)
+    }
+
+    /// The tables as the kernel has them now, without their counters.
+    pub(super) fn listed(&self) -> Result<String, BarrierError> {
+        // One call of `nft` for each: 1.0.6 looks for the tables of several in one family only.
+        let list = |table: &str| {
+            let words = ["-s", "-nn", "list", "table"].into_iter();
+            let arguments: Vec<&str> = words.chain(table.split(' ')).collect();
+            run("nft", "nftables", &arguments, "")
+        };
+        self.tables().map(list).collect()
+    }
+
+    /// The name of the tables.
+    pub(super) fn name(&self) -> &str {
+        let mut names = self.tables().filter_map(|table| table.split(' ').nth(1));
+        names.next().unwrap_or_default()
+    }
+
+    /// Whether there is a table at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.tables().next().is_none()
+    }
+
+    /// Family and name of each table.
+    fn tables(&self) -> impl Iterator<Item = &str> {
+        let lines = self.0.lines();
+        lines.filter_map(|line| line.strip_prefix("table ")?.strip_suffix(" {"))
+    }
+}
+
+/// Whether a table of that name exists.
+pub(super) fn exists(table: &str) -> Result<bool, BarrierError> {
+    let listed = run("nft", "nftables", &["list", "tables"], "")?;
+    Ok(listed
+        .lines()
+        .any(|line| line.split(' ').nth(2) == Some(table)))
+}
+
 /// Loads tables in one transaction.
 pub(super) fn load(text: &str) -> Result<(), BarrierError> {
     run("nft", "nftables", &["-f", "-"], text).map(drop)
@@ -50,7 +116,7 @@ pub(super) fn removal(table: &str) -> String {
 ///
 /// Each family has a table, and each rule compares the address first, which ends it for most
 /// packets: that halves the cost of one table for both.
-pub(super) fn of_networks(table: &str, tunnel: &str, ranges: &Ranges) -> String {
+fn of_networks(table: &str, tunnel: &str, ranges: &Ranges) -> String {
     let mut text = removal(table);
     for (family, kind, networks, elements) in [
         ("ip", "ipv4_addr", ranges.v4_networks(), ranges.v4()),
@@ -90,7 +156,7 @@ pub(super) fn of_networks(table: &str, tunnel: &str, ranges: &Ranges) -> String 
 }
 
 /// Keeps the host's own stack off an interface. The encryptor's port is in front of both hooks.
-pub(super) fn of_interface(table: &str, interface: &str) -> String {
+fn of_interface(table: &str, interface: &str) -> String {
     let mut text = removal(table);
     // Writing to a string does not fail.
     let _ = writeln!(text, "table inet {table} {{");

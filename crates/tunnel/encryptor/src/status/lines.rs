@@ -9,7 +9,7 @@ pub const LINES_PER_SECOND: u32 = 20;
 
 /// Writes lines up to the limit, and counts those left out.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(crate) struct Lines {
     /// Start of the current second.
     since: Option<Instant>,
     /// Lines written in that second.
@@ -21,7 +21,7 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Writes a line, or counts it as left out; returns whether it was written.
-    pub(super) fn log(&mut self, line: Arguments<'_>) -> bool {
+    pub(crate) fn log(&mut self, line: Arguments<'_>) -> bool {
         let now = Instant::now();
         let is_over = |since: Instant| now.duration_since(since) >= Duration::from_secs(1);
         if self.since.is_none_or(is_over) {

@@ -7,18 +7,16 @@
 //! The gateway's default route leads outside, so packets for 10.2.0.0/24 and fd00:2::/64, which are
 //! behind the peer, leave in clear where nothing prevents that.
 
+pub(crate) mod firewall;
+pub(crate) mod icmp;
+
 use crate::gateway::Gateway;
 use crate::namespace::{Namespace, pair};
 use crate::tests::{await_that, give_to_nobody, keys, start};
 use encryptor::{Config, barrier};
-use nix::sys::socket::{
-    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, SockaddrIn6, sendto,
-    socket,
-};
 use std::fs;
 use std::io::Write as _;
-use std::net::{Ipv4Addr, SocketAddrV4, SocketAddrV6, UdpSocket};
-use std::os::fd::AsRawFd as _;
+use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -39,6 +37,25 @@ const PACE: Duration = Duration::from_micros(500);
 const ROUTES: &str = "tunnel: { routes: [10.2.0.0/24, \"fd00:2::/64\"] }\n";
 const FRAMES: &str = "mode: l2\ninterface: clear0\n";
 const FAMILIES: [&str; 2] = ["4", "6"];
+/// Counts packets with sources behind the peer that arrive in clear, and those that then pass.
+const SEEN_BY_GATEWAY: &str = "table inet seen {
+    counter arrived4 { }
+    counter arrived6 { }
+    counter taken4 { }
+    counter taken6 { }
+    chain arrivals { type filter hook prerouting priority -400;
+        iifname w0 ip saddr 10.2.0.0/24 counter name arrived4
+        iifname w0 ip6 saddr fd00:2::/64 counter name arrived6
+    }
+    chain inside {
+        ip saddr 10.2.0.0/24 counter name taken4
+        ip6 saddr fd00:2::/64 counter name taken6
+    }
+    chain to_host { type filter hook input priority 0; jump inside
+    }
+    chain to_station { type filter hook forward priority 0; jump inside
+    }
+}";
 
 /// Three namespaces, and the keys.
 struct Site {
@@ -100,20 +117,7 @@ impl Site {
              ip6 daddr fd00:2::/64 counter name clear6\n\
              udp dport { 4500, 4501 } counter name sealed\n}\n}",
         );
-        nft(
-            &gateway,
-            "table inet seen {\n\
-             counter arrived4 { }\ncounter arrived6 { }\n\
-             counter taken4 { }\ncounter taken6 { }\n\
-             chain arrivals { type filter hook prerouting priority -400;\n\
-             iifname \"w0\" ip saddr 10.2.0.0/24 counter name arrived4\n\
-             iifname \"w0\" ip6 saddr fd00:2::/64 counter name arrived6\n}\n\
-             chain inside {\n\
-             ip saddr 10.2.0.0/24 counter name taken4\n\
-             ip6 saddr fd00:2::/64 counter name taken6\n}\n\
-             chain to_host { type filter hook input priority 0; jump inside\n}\n\
-             chain to_station { type filter hook forward priority 0; jump inside\n}\n}",
-        );
+        nft(&gateway, SEEN_BY_GATEWAY);
         Self {
             gateway,
             outside,
@@ -160,17 +164,23 @@ impl Site {
     /// Sends spoofed packets from outside, to the station and to the gateway itself, until they
     /// have arrived; returns how many of each family were taken as if from the tunnel.
     fn spoof(&self) -> [u64; 2] {
+        self.spoof_to(["10.1.0.1", "10.1.0.2"], ["fd00:1::1", "fd00:1::2"])
+    }
+
+    /// The same to these addresses.
+    fn spoof_to(&self, v4: [&'static str; 2], v6: [&'static str; 2]) -> [u64; 2] {
+        let targets = (v4, v6);
         let counts =
             |kind: &str| FAMILIES.map(|family| count(&self.gateway, &format!("{kind}{family}")));
         let (arrived, taken) = (counts("arrived"), counts("taken"));
-        self.outside.run(|| {
+        self.outside.run(move || {
             let v4 = UdpSocket::bind("10.2.0.66:0").unwrap();
             let v6 = UdpSocket::bind("[fd00:2::66]:0").unwrap();
             for number in 0..SPOOFED {
-                let host = 1 + number % 2;
-                v4.send_to(b"forged", format!("10.1.0.{host}:9")).unwrap();
-                v6.send_to(b"forged", format!("[fd00:1::{host}]:9"))
-                    .unwrap();
+                let (to_v4, to_v6) = targets;
+                let host = (number % 2) as usize;
+                v4.send_to(b"forged", (to_v4[host], 9)).unwrap();
+                v6.send_to(b"forged", (to_v6[host], 9)).unwrap();
                 thread::sleep(PACE);
             }
         });
@@ -452,105 +462,6 @@ pub(crate) fn what_holds_packets_back_is_renewed_and_removed_on_request_only() {
     };
     assert!(said.contains("clear0 has the address 10.1.0.1"), "{said}");
     assert_eq!(state().0, [1, 0], "nothing was installed");
-}
-
-/// A message of ICMP or ICMPv6, without checksum: the packet of 192.0.2.1:7777, or fd00:99::1, to
-/// port 8888 at the other end was too big.
-fn too_big(v4: bool) -> Vec<u8> {
-    let ports = [7777u16.to_be_bytes(), 8888u16.to_be_bytes()].concat();
-    let mut quoted = if v4 {
-        let mut header = vec![0x45, 0, 5, 0xdc, 0, 0, 0x40, 0, 64, 17, 0, 0];
-        header.extend([192, 0, 2, 1, 192, 0, 2, 2]);
-        header
-    } else {
-        let mut header = vec![0x60, 0, 0, 0, 5, 0xb4, 17, 64];
-        for host in [1, 2] {
-            header.extend([0xfd, 0, 0, 0x99, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, host]);
-        }
-        header
-    };
-    quoted.extend(ports);
-    quoted.extend([5, 0xb4, 0, 0]);
-    quoted.extend([0; 64]);
-    let mut message = if v4 {
-        vec![3, 4, 0, 0, 0, 0, 2, 40]
-    } else {
-        vec![2, 0, 0, 0, 0, 0, 5, 0]
-    };
-    message.extend(quoted);
-    if v4 {
-        let sum = message.chunks(2).fold(0u32, |sum, pair| {
-            sum + u32::from(u16::from_be_bytes([pair[0], pair[1]]))
-        });
-        let folded = (sum & 0xffff) + (sum >> 16);
-        let checksum = !(((folded & 0xffff) + (folded >> 16)) as u16);
-        message[2..4].copy_from_slice(&checksum.to_be_bytes());
-    }
-    message
-}
-
-pub(crate) fn forged_icmp_changes_nothing_for_the_next_start() {
-    let site = Site::new();
-    for (v4, own, peer, learned) in [
-        (true, "192.0.2.1", "192.0.2.2", "mtu 552"),
-        (false, "fd00:99::1", "fd00:99::2", "mtu 1280"),
-    ] {
-        let start = || {
-            let config = format!(
-                "local: \"{own}\"\nremote: \"{peer}\"\nkeys: {{ static: a.key }}\n\
-                 tunnel: {{ routes: [10.2.0.0/24] }}\n"
-            );
-            let file = site.folder.path().join("gw1.yaml");
-            Gateway::start(&site.gateway, &file, &config)
-        };
-        let mtu = |gateway: &Gateway| gateway.facts["mtu"].parse::<u64>().unwrap();
-        let gateway = start().unwrap();
-        let before = mtu(&gateway);
-        gateway.stop();
-        // Any program on the gateway that talks to the peer.
-        let _program = site.gateway.run(move || {
-            let socket = UdpSocket::bind((own, 7777)).unwrap();
-            socket.connect((peer, 8888)).unwrap();
-            socket.send(b"any").unwrap();
-            socket
-        });
-        site.outside.run(move || {
-            let (family, protocol) = match v4 {
-                true => (AddressFamily::Inet, SockProtocol::Icmp),
-                false => (AddressFamily::Inet6, SockProtocol::IcmpV6),
-            };
-            let flags = SockFlag::SOCK_CLOEXEC;
-            let socket = socket(family, SockType::Raw, flags, protocol).unwrap();
-            let (message, flags) = (too_big(v4), MsgFlags::empty());
-            let to = socket.as_raw_fd();
-            let sent = if v4 {
-                let target = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 0);
-                sendto(to, &message, &SockaddrIn::from(target), flags)
-            } else {
-                let target = SocketAddrV6::new("fd00:99::1".parse().unwrap(), 0, 0, 0);
-                sendto(to, &message, &SockaddrIn6::from(target), flags)
-            };
-            assert_eq!(sent, Ok(message.len()));
-        });
-        await_that("the kernel believes the message", || {
-            let output = site.gateway.run(move || {
-                let mut ip = Command::new("ip");
-                ip.args(["route", "get", peer]).output().unwrap()
-            });
-            String::from_utf8(output.stdout).unwrap().contains(learned)
-        });
-        let after = start().map_or(0, |gateway| {
-            let after = mtu(&gateway);
-            gateway.stop();
-            after
-        });
-        let version = if v4 { 4 } else { 6 };
-        attack(
-            &format!("bytes of MTU that forged ICMP costs the next start (IPv{version})"),
-            before - after,
-            0,
-        );
-    }
 }
 
 pub(crate) fn no_privilege_is_left_and_none_can_be_regained() {

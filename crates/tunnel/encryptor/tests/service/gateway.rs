@@ -1,8 +1,8 @@
 //! The service as a process, and its observable state.
 
 use crate::namespace::Namespace;
-use encryptor::Config;
 use encryptor::privileges::{self, Confinement, Needs};
+use encryptor::{Config, Program, barrier};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, User};
 use port::Stop;
@@ -24,7 +24,13 @@ pub(crate) fn encrypt(file: &str) -> ExitCode {
     let mut signals = Signals::new([SIGTERM, SIGHUP, SIGUSR1, SIGUSR2]).unwrap();
     let raised = stop.clone();
     let fault = config.fault;
-    let ended = encryptor::run(&config, "test", &stop, move |facts, rekeyer| {
+    let mut holder = Command::new("/proc/self/exe");
+    holder.arg("hold");
+    let program = Program {
+        version: "test",
+        holder: Some(holder),
+    };
+    let ended = encryptor::run(&config, program, &stop, move |facts, rekeyer| {
         // Not earlier: the thread would keep its privileges.
         std::thread::spawn(move || {
             for signal in signals.forever() {
@@ -48,6 +54,17 @@ pub(crate) fn encrypt(file: &str) -> ExitCode {
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The process that keeps a service's tables in place.
+pub(crate) fn hold() -> ExitCode {
+    match barrier::hold() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("{error}");
             ExitCode::FAILURE
         }
     }
@@ -277,6 +294,24 @@ impl Gateway {
     /// A file of `/proc/PID`.
     pub(crate) fn proc(&self, name: &str) -> String {
         fs::read_to_string(format!("/proc/{}/{name}", self.child.id())).unwrap()
+    }
+
+    /// The process that keeps its tables in place.
+    pub(crate) fn holder(&self) -> Option<Pid> {
+        let pid = self.child.id();
+        let children = self.proc(&format!("task/{pid}/children"));
+        let child = children.split_whitespace().next()?;
+        child.parse().ok().map(Pid::from_raw)
+    }
+
+    /// The next line of its standard error.
+    pub(crate) fn line(&mut self) -> String {
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        let stderr = self.child.stderr.as_mut().unwrap();
+        while stderr.read(&mut byte).unwrap() == 1 && byte != *b"\n" {
+            line.extend(byte);
+        }
+        String::from_utf8(line).unwrap()
     }
 
     /// Requests new keys.

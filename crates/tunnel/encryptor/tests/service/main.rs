@@ -4,7 +4,7 @@
 //!   ns A: cb0 ~ gw1 ~ w0 192.0.2.1 ==== 192.0.2.2 w1 ~ gw2 ~ cb0 :ns B
 //! ```
 //!
-//! This executable is also the service, `encrypt FILE`, and one that violates its confinement,
+//! This executable is also the service, `encrypt FILE`, with its `hold`, and one that violates its confinement,
 //! `confined FILE`, or with some connections permitted, `connecting FILE`, or tries to escape from
 //! it, `escaping USER`. Needs root on this
 //! machine or in a user namespace (`unshare -r`); prints a note where it has neither.
@@ -26,6 +26,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match &words[..] {
         [role, file] if role == "encrypt" => return gateway::encrypt(file),
+        [role] if role == "hold" => return gateway::hold(),
         [role, key_file] if role == "confined" => return gateway::confined(key_file),
         [role, user] if role == "escaping" => return gateway::escaping(user),
         [role, ppk_file] if role == "connecting" => return gateway::connecting(ppk_file),
@@ -54,8 +55,28 @@ fn main() -> ExitCode {
             attack::what_holds_packets_back_is_renewed_and_removed_on_request_only,
         ),
         (
-            "attack::forged_icmp_changes_nothing_for_the_next_start",
-            attack::forged_icmp_changes_nothing_for_the_next_start,
+            "attack::firewall::what_a_reload_of_the_firewall_removes_is_back_at_once",
+            attack::firewall::what_a_reload_of_the_firewall_removes_is_back_at_once,
+        ),
+        (
+            "attack::firewall::a_bump_in_the_wire_is_closed_again_after_a_reload",
+            attack::firewall::a_bump_in_the_wire_is_closed_again_after_a_reload,
+        ),
+        (
+            "attack::firewall::protection_on_request_restores_what_a_running_gateway_has",
+            attack::firewall::protection_on_request_restores_what_a_running_gateway_has,
+        ),
+        (
+            "attack::firewall::no_spoofed_packet_passes_by_a_translated_destination",
+            attack::firewall::no_spoofed_packet_passes_by_a_translated_destination,
+        ),
+        (
+            "attack::firewall::what_dnat_sends_into_a_tunnel_meets_the_inbound_policy_of_the_peer",
+            attack::firewall::what_dnat_sends_into_a_tunnel_meets_the_inbound_policy_of_the_peer,
+        ),
+        (
+            "attack::icmp::forged_icmp_changes_nothing_for_the_next_start",
+            attack::icmp::forged_icmp_changes_nothing_for_the_next_start,
         ),
         (
             "attack::no_privilege_is_left_and_none_can_be_regained",

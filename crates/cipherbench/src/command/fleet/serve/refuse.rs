@@ -1,7 +1,8 @@
 //! Which requests the page does not answer: those that a page of another site makes a browser send.
 
 use axum::http::header::{HOST, ORIGIN};
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use std::net::IpAddr;
 
 /// Why a request is not answered; `None` if it is.
@@ -9,11 +10,13 @@ use std::net::IpAddr;
 /// 1. Nothing is changed here, so that only GET and HEAD are answered.
 /// 2. The browser asks for an address, `localhost` or a name of this site (`Host`): a page from
 ///    elsewhere, the name of which was turned to this machine (DNS rebinding), asks for its own.
+///    A target that is a whole URL, as a proxy gets it, names the same host.
 /// 3. No script of another site asks (`Origin`, `Sec-Fetch-Site`), and no other site shows a part
 ///    of this one; a link from there is followed.
 pub(super) fn refusal(
     names: &[String],
     method: &Method,
+    target: &Uri,
     headers: &HeaderMap,
 ) -> Option<(StatusCode, &'static str)> {
     if method != Method::GET && method != Method::HEAD {
@@ -23,7 +26,11 @@ pub(super) fn refusal(
     let mut hosts = headers.get_all(HOST).iter();
     let (host, another) = (hosts.next(), hosts.next());
     let host = host.and_then(|host| host.to_str().ok());
-    let Some(host) = host.filter(|host| another.is_none() && is_known(names, host)) else {
+    let is_same = |authority: &Authority| {
+        host.is_some_and(|host| authority.as_str().eq_ignore_ascii_case(host))
+    };
+    let is_one = another.is_none() && target.authority().is_none_or(is_same);
+    let Some(host) = host.filter(|host| is_one && is_known(names, host)) else {
         return Some((
             StatusCode::MISDIRECTED_REQUEST,
             "ask for http://localhost, for an address, or for a name that was given by --name\n",
@@ -71,6 +78,15 @@ mod attack {
     use testing::attack;
 
     fn status(names: &[&str], method: &Method, headers: &[(&str, &str)]) -> Option<u16> {
+        status_of("/", names, method, headers)
+    }
+
+    fn status_of(
+        target: &str,
+        names: &[&str],
+        method: &Method,
+        headers: &[(&str, &str)],
+    ) -> Option<u16> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let header = |(name, value): &(&str, &str)| {
             let name: HeaderName = name.parse().unwrap();
@@ -80,7 +96,7 @@ mod attack {
         for (name, value) in headers.iter().map(header) {
             all.append(name, value);
         }
-        refusal(&names, method, &all).map(|(status, _)| status.as_u16())
+        refusal(&names, method, &target.parse().unwrap(), &all).map(|(status, _)| status.as_u16())
     }
 
     #[test]
@@ -113,6 +129,26 @@ mod attack {
             "lab.example.org:8422",
         ] {
             assert_eq!(get(host), None, "{host}");
+        }
+    }
+
+    #[test]
+    fn a_whole_url_of_another_host_reads_nothing() {
+        let hostile = [
+            ("http://evil.example/", "localhost:8422"),
+            ("http://evil.example/", "evil.example"),
+            ("http://localhost:8422/", "evil.example"),
+            ("http://localhost:8422@evil.example/", "localhost:8422"),
+            ("http://evil.example@localhost:8422/", "localhost:8422"),
+            ("http://localhost:9999/", "localhost:8422"),
+            ("http://127.0.0.1:8422/", "localhost:8422"),
+        ];
+        let get =
+            |(target, host): &(&str, &str)| status_of(target, &[], &Method::GET, &[("host", host)]);
+        let answered = hostile.iter().filter(|both| get(both) != Some(421));
+        attack("pages read by a URL of another host", answered.count(), 0);
+        for target in ["http://localhost:8422/", "http://LOCALHOST:8422/run/1", "/"] {
+            assert_eq!(get(&(target, "localhost:8422")), None, "{target}");
         }
     }
 

@@ -4,6 +4,7 @@ use super::{RunningAgent, await_done, await_some, connect, open_server, put};
 use crate::aid::job;
 use fleet::{Change, State, submit, watch};
 use std::collections::BTreeSet;
+use std::process::Command;
 use testing::attack;
 
 /// What an attacker writes: no JSON, JSON of another form, and names that lead elsewhere.
@@ -99,6 +100,56 @@ fn entries_that_cannot_be_read_stop_nobody_and_are_removed_by_name() {
         // What can be read is not removed so.
         assert!(fleet.discard("fleet-states", "1").await.is_err());
         assert!(fleet.discard("fleet-meta", "schema").await.is_err());
+        assert!(fleet.unreadable().is_empty());
+    });
+}
+
+/// Keys that no version of this program writes, and that a terminal or a shell would obey.
+const STRAY_KEYS: [&str; 4] = ["evil\u{1b}[2J", "evil;reboot", "$(id)'", "a\\u{1b}b"];
+
+#[test]
+fn entries_under_any_key_are_removed_by_the_name_that_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(server) = open_server(&folder) else {
+        return;
+    };
+    fleet::run(async {
+        server.set_up().await.unwrap();
+        let client = async_nats::connect(&server.access().url).await.unwrap();
+        for key in STRAY_KEYS {
+            let subject = format!("$KV.fleet-states.{key}");
+            client.publish(subject, "{}".into()).await.unwrap();
+        }
+        put(&server, "fleet-states", "other", "{}".to_owned()).await;
+        client.flush().await.unwrap();
+        let fleet = connect(&server).await;
+        // Only the entry that is named, and no pattern of several.
+        assert!(!fleet.discard("fleet-states", "*").await.unwrap());
+        assert!(!fleet.discard("fleet-states", ">").await.unwrap());
+        fleet.list(None).await.unwrap();
+        let unreadable = fleet.unreadable();
+        assert_eq!(unreadable.len(), STRAY_KEYS.len() + 1, "{unreadable:?}");
+        let mut left = 0;
+        for entry in unreadable {
+            let text = entry.to_string();
+            assert_eq!(guard::visible(&text), text);
+            // As an operator copies it into a shell.
+            let (_, command) = text.split_once("; `").unwrap();
+            let command = command.strip_suffix("` removes it").unwrap();
+            let shell = format!("cipherbench() {{ printf %s \"$3\"; }}; {command}");
+            let shell = Command::new("sh").args(["-c", &shell]).output().unwrap();
+            let shown = String::from_utf8(shell.stdout).unwrap();
+            let name = guard::unescaped(&shown);
+            let (bucket, key) = name.split_once('/').unwrap();
+            left += usize::from(
+                !fleet
+                    .discard(bucket, key)
+                    .await
+                    .is_ok_and(|was_there| was_there),
+            );
+        }
+        attack("unreadable entries that no name removes", left, 0);
+        fleet.list(None).await.unwrap();
         assert!(fleet.unreadable().is_empty());
     });
 }

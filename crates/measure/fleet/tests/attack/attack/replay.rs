@@ -80,6 +80,62 @@ fn a_signed_job_that_ended_is_not_run_again_also_after_a_restart_of_the_agent() 
 }
 
 #[test]
+fn a_signed_job_that_found_its_lab_busy_runs_once_when_it_is_queued_again() {
+    let folder = private_folder();
+    let Some(server) = open_server(&folder) else {
+        return;
+    };
+    let (identity, trust) = submitter(folder.path());
+    let fleet_id = fleet::run(async { server.set_up().await.unwrap().id().to_owned() });
+    let agent_folder = folder.path().join("agent");
+    fs::create_dir(&agent_folder).unwrap();
+    let busy = agent_folder.join("busy");
+    fs::write(&busy, "").unwrap();
+    let agent = RunningAgent::start(&server, &agent_folder, Some(&trust));
+    let await_parked = |id: &str| {
+        await_some("end without a run", || {
+            match fleet::run(async { connect(&server).await.state(id).await }) {
+                Ok(Some(State::Parked { reason })) => Some(reason),
+                _ => None,
+            }
+        })
+    };
+    let requeue = |id: &str| {
+        let queued = r#"{"state":"queued","attempts":0,"priority":0}"#;
+        fleet::run(put(&server, "fleet-states", id, queued.to_owned()));
+    };
+    for id in ["1", "2"] {
+        let job = signed(&fleet_id, &identity, id);
+        fleet::run(async { queue(&connect(&server).await, &job).await });
+        let reason = await_parked(id);
+        assert!(reason.contains("exit code 3"), "{reason}");
+    }
+    fs::remove_file(&busy).unwrap();
+    requeue("1");
+    await_done(&server, "1");
+    assert_eq!(agent.runs(), 1);
+    // It ran: that is all.
+    requeue("1");
+    let reason = await_misfit(&server, "1");
+    assert!(reason.contains("it ran here already"), "{reason}");
+    // Nor is one that never runs begun for ever.
+    fs::write(&busy, "").unwrap();
+    for _ in 0..2 {
+        requeue("2");
+        await_parked("2");
+    }
+    requeue("2");
+    let reason = await_misfit(&server, "2");
+    assert!(reason.contains("it began here 3 times"), "{reason}");
+    attack(
+        "runs of a signed job that found its lab busy",
+        agent.runs(),
+        1,
+    );
+    agent.end().unwrap();
+}
+
+#[test]
 fn a_job_that_was_signed_for_another_fleet_or_has_expired_is_not_run() {
     let folder = private_folder();
     let Some(server) = open_server(&folder) else {
