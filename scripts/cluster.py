@@ -186,6 +186,10 @@ def check(cluster, manifests):
 
     made = cluster.kubectl("apply", f"--kustomize={manifests}", "--validate=strict").splitlines()
     expect("objects made", sum(line.endswith(" created") for line in made), len(made))
+    kinds = [line.split("/")[0].split(".")[0] for line in made]
+    policies = [at for at, kind in enumerate(kinds) if kind == "networkpolicy"]
+    workloads = [at for at, kind in enumerate(kinds) if kind in ("daemonset", "deployment", "statefulset")]
+    expect("policies are made before the first pod", max(policies) < min(workloads), True)
 
     def generations():
         listed = json.loads(cluster.kubectl("get", f"--kustomize={manifests}", "--output=json"))["items"]

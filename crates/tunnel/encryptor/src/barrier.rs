@@ -15,8 +15,9 @@
 //! there are no routes.
 //!
 //! Each gateway has a table, and a metric, of its own, named by its interface: several coexist.
-//! While a gateway runs, its [holder](hold()) loads the tables again when another program has removed
-//! or changed them. Frames that a bridge of the host forwards pass neither. Local root can remove both.
+//! While a gateway runs, its [holder](hold()) loads the tables again when another program has
+//! removed or changed them. Frames that a bridge of the host forwards pass neither. Local root can
+//! remove both.
 
 pub(crate) mod hold;
 mod ranges;
@@ -130,8 +131,8 @@ pub fn apply(config: &Config) -> Result<(), BarrierError> {
     }
 }
 
-/// As [`apply`], for a host that may have an encryptor running: its tables are left as they are, and
-/// installed where another program has removed them.
+/// As [`apply`], for a host that may have an encryptor running: its tables are left as they are,
+/// and installed where another program has removed them.
 ///
 /// # Errors
 /// [`BarrierError`].

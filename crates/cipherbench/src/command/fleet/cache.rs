@@ -216,7 +216,7 @@ mod tests {
             fs::create_dir_all(&run).unwrap();
             fs::write(run.join("journal.jsonl"), [0; 100]).unwrap();
             let fetched_at = SystemTime::UNIX_EPOCH + Duration::from_secs(number as u64);
-            let job = fs::File::open(folder.path().join(job)).unwrap();
+            let job = File::open(folder.path().join(job)).unwrap();
             job.set_modified(fetched_at).unwrap();
         }
         fs::write(folder.path().join(LOCK), "").unwrap();

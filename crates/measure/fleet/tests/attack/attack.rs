@@ -17,7 +17,8 @@ use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Stands for the program: each run is a line more in `runs`. While `busy` exists the lab is in use.
+/// Stands for the program: each run is a line more in `runs`. While `busy` exists the lab is in
+/// use.
 const PROGRAM: &str = "#!/bin/sh
 case $1 in
 run) test -e \"$(dirname \"$0\")/busy\" && { echo x >> \"$(dirname \"$0\")/begun\"; exit 3; }

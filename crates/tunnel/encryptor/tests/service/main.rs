@@ -4,10 +4,10 @@
 //!   ns A: cb0 ~ gw1 ~ w0 192.0.2.1 ==== 192.0.2.2 w1 ~ gw2 ~ cb0 :ns B
 //! ```
 //!
-//! This executable is also the service, `encrypt FILE`, with its `hold`, and one that violates its confinement,
-//! `confined FILE`, or with some connections permitted, `connecting FILE`, or tries to escape from
-//! it, `escaping USER`. Needs root on this
-//! machine or in a user namespace (`unshare -r`); prints a note where it has neither.
+//! This executable is also the service, `encrypt FILE`, with its `hold`, and one that violates its
+//! confinement, `confined FILE`, or with some connections permitted, `connecting FILE`, or tries to
+//! escape from it, `escaping USER`. Needs root on this machine or in a user namespace
+//! (`unshare -r`); prints a note where it has neither.
 
 mod attack;
 mod flood;
