@@ -90,7 +90,8 @@ impl JournalError {
 
 /// Whether a path is that of a journal.
 fn has_run(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "jsonl")
+    path.extension()
+        .is_some_and(|extension| extension == "jsonl")
 }
 
 /// The command that continues the run of a journal, given the journal or its folder.
