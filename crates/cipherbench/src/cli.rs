@@ -58,7 +58,8 @@ pub(crate) enum Command {
     ///
     /// The first run is compared with each other one, cell by cell; repeats of different runs form
     /// no pairs. Of a single run, devices are compared (`--match`), in pairs of repeats. Intervals
-    /// are simultaneous over all cells. docs/compare.md describes method and gates.
+    /// are simultaneous over all cells, or those of the run's ranking. docs/compare.md describes
+    /// method and gates.
     ///
     /// Ends with 1 if a gate is violated, with 5 if one is undecided or nothing can be compared.
     Compare(Compare),
@@ -310,6 +311,9 @@ pub(crate) struct Compare {
     /// Write the comparison into this file as Markdown, for a pull request
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
+    /// Print everything that differs in machine, settings and devices, not the first of it
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) full: bool,
     /// Print the comparison as JSON
     #[arg(long)]
     pub(crate) json: bool,

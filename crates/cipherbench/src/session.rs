@@ -291,16 +291,19 @@ fn interrupted(dir: &Path, journal: &Journal) -> Failure {
     let made = journal.latest_trials().len();
     let planned = journal.header.plan.trial_count();
     let text = format!(
-        "interrupted after {made} of {planned} trials; the lab is removed\nhelp: to continue: {}",
-        going_on(dir, journal)
+        "interrupted after {made} of {planned} trials; the lab is removed\nhelp: to continue: {}; to read what was \
+         measured so far: cipherbench report {}",
+        going_on(dir, journal),
+        dir.display()
     );
     Failure::new(Exit::Interrupted, text)
 }
 
 fn lab_lost(dir: &Path, journal: &Journal, reason: &str) -> Failure {
     let text = format!(
-        "{reason}\nhelp: finished trials are recorded; to continue: {}",
-        going_on(dir, journal)
+        "{reason}\nhelp: finished trials are recorded; to continue: {}; to read them: cipherbench report {}",
+        going_on(dir, journal),
+        dir.display()
     );
     Failure::new(Exit::Interrupted, text)
 }

@@ -6,6 +6,52 @@
 
 use std::fmt::Display;
 
+/// The same with five significant digits, for figures of which a reader computes a ratio: the two
+/// rounded numbers give it to within 0.02 %.
+pub mod fine {
+    use super::{BIT_RATES, FRAME_RATES, TIMES, digits_of, print_as};
+
+    /// A bit rate in bit/s: `7.1143 Gbit/s`.
+    #[must_use]
+    pub fn bit_rate(bps: f64) -> String {
+        print_as(bps, BIT_RATES, number)
+    }
+
+    /// A frame rate in frames/s: `1.2346 Mpps`.
+    #[must_use]
+    pub fn frame_rate(fps: f64) -> String {
+        print_as(fps, FRAME_RATES, number)
+    }
+
+    /// A time in nanoseconds: `350.12 µs`.
+    #[must_use]
+    pub fn duration_ns(ns: f64) -> String {
+        print_as(ns, TIMES, number)
+    }
+
+    /// A number without unit: `7.1143`.
+    #[must_use]
+    pub fn number(value: f64) -> String {
+        digits_of(value, |_| 4)
+    }
+}
+
+type Units = &'static [(f64, &'static str)];
+const BIT_RATES: Units = &[
+    (1e12, "Tbit/s"),
+    (1e9, "Gbit/s"),
+    (1e6, "Mbit/s"),
+    (1e3, "kbit/s"),
+    (1.0, "bit/s"),
+];
+const FRAME_RATES: Units = &[
+    (1e9, "Gpps"),
+    (1e6, "Mpps"),
+    (1e3, "kpps"),
+    (1.0, "frames/s"),
+];
+const TIMES: Units = &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
+
 /// A number of things: `1 cell`, `2 cells`.
 #[must_use]
 pub fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
@@ -16,30 +62,13 @@ pub fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> Strin
 /// A bit rate in bit/s: `7.11 Gbit/s`.
 #[must_use]
 pub fn bit_rate(bps: f64) -> String {
-    print(
-        bps,
-        &[
-            (1e12, "Tbit/s"),
-            (1e9, "Gbit/s"),
-            (1e6, "Mbit/s"),
-            (1e3, "kbit/s"),
-            (1.0, "bit/s"),
-        ],
-    )
+    print(bps, BIT_RATES)
 }
 
 /// A frame rate in frames/s: `1.2 Mpps`.
 #[must_use]
 pub fn frame_rate(fps: f64) -> String {
-    print(
-        fps,
-        &[
-            (1e9, "Gpps"),
-            (1e6, "Mpps"),
-            (1e3, "kpps"),
-            (1.0, "frames/s"),
-        ],
-    )
+    print(fps, FRAME_RATES)
 }
 
 /// An amount of data in bytes, with decimal prefixes: `1.5 GB`.
@@ -68,7 +97,7 @@ pub fn duration_ns(ns: f64) -> String {
     if ns.abs() >= 2.0 * MINUTE {
         return print(ns, &[(MINUTE, "min")]);
     }
-    print(ns, &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")])
+    print(ns, TIMES)
 }
 
 /// A duration, printed as by [`duration_ns`].
@@ -85,6 +114,10 @@ pub fn number(value: f64) -> String {
 
 /// Prints in the first unit in which the *rounded* number is at least 1, else in the last.
 fn print(value: f64, units: &[(f64, &str)]) -> String {
+    print_as(value, units, digits)
+}
+
+fn print_as(value: f64, units: &[(f64, &str)], digits: fn(f64) -> String) -> String {
     for (scale, name) in units {
         let number = digits(value / scale);
         if number
@@ -101,17 +134,23 @@ fn print(value: f64, units: &[(f64, &str)]) -> String {
 
 /// Three significant digits, four when the first is a 1; whole digits are never rounded away.
 fn digits(value: f64) -> String {
+    digits_of(value, |value| {
+        // The exponent form rounds correctly on every machine and shows the leading digit after
+        // rounding: 9.996 has become 1.00e1.
+        let four = format!("{value:.3e}");
+        match four.trim_start_matches('-').starts_with('1') {
+            true => 3,
+            false => 2,
+        }
+    })
+}
+
+/// With this many digits behind the first one.
+fn digits_of(value: f64, significant: fn(f64) -> usize) -> String {
     if !value.is_finite() {
         return "–".to_owned();
     }
-    // The exponent form rounds correctly on every machine and shows the leading digit after
-    // rounding: 9.996 has become 1.00e1.
-    let four = format!("{value:.3e}");
-    let significant = if four.trim_start_matches('-').starts_with('1') {
-        3
-    } else {
-        2
-    };
+    let significant = significant(value);
     let rounded = format!("{value:.significant$e}");
     let Some((_, exponent)) = rounded.split_once('e') else {
         return rounded;
@@ -167,6 +206,14 @@ mod tests {
         assert_eq!(frame_rate(64.0), "64 frames/s");
         assert_eq!(data(1_500.0), "1.5 kB");
         assert_eq!(number(0.012_34), "0.01234");
+    }
+
+    #[test]
+    fn fine_figures_have_five_digits() {
+        assert_eq!(fine::bit_rate(7_114_321_000.0), "7.1143 Gbit/s");
+        assert_eq!(fine::frame_rate(999_999.0), "1 Mpps");
+        assert_eq!(fine::duration_ns(350_000.0), "350 µs");
+        assert_eq!(fine::number(12_345.6), "12346");
     }
 
     #[test]

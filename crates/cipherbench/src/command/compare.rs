@@ -4,7 +4,7 @@ use super::fleet;
 use crate::cli::Compare;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use compare::{Gate, Options, Outcome, Run};
+use compare::{Detail, Gate, Options, Outcome, Run};
 use journal::Journal;
 
 pub(crate) fn compare(arguments: &Compare) -> Result<Exit, Failure> {
@@ -38,7 +38,8 @@ pub(crate) fn compare(arguments: &Compare) -> Result<Exit, Failure> {
     }
     output::stdout(&match arguments.json {
         true => comparison.json(),
-        false => compare::text(&comparison),
+        false if arguments.full => compare::text(&comparison, Detail::Full),
+        false => compare::text(&comparison, Detail::Short),
     })?;
     Ok(match comparison.outcome() {
         Outcome::Violated => Exit::CriterionFailed,

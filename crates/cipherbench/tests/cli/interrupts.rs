@@ -100,7 +100,8 @@ pub(crate) fn ctrl_c_takes_the_lab_down_and_exits_4_even_when_pressed_again() {
     let folder = folder.to_str().expect("a plain name");
     let ended = ended
         .says("interrupted after")
-        .says(&format!("cipherbench resume {folder}"));
+        .says(&format!("cipherbench resume {folder}"))
+        .says(&format!("cipherbench report {folder}"));
     assert_eq!(ended.stdout, "");
     let report = String::from_utf8(sandbox.run_file("report.md")).expect("UTF-8");
     assert!(

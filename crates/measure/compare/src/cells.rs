@@ -6,7 +6,7 @@
 
 use journal::Journal;
 use plan::{Axis, Cell};
-use stats::{CellResult, Pairing, Results};
+use stats::{CellResult, Pairing, Ranking, Reading, Results};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -63,6 +63,8 @@ pub(crate) struct Pairs<'a> {
     pub(crate) only_in_base: Vec<String>,
     pub(crate) only_in_other: Vec<String>,
     pub(crate) pairing: Pairing,
+    /// Those of the run whose devices are compared; empty with two runs.
+    rankings: &'a [Ranking],
 }
 
 /// Names of a run's devices, in the order of its cells.
@@ -107,7 +109,24 @@ impl<'a> Pairs<'a> {
                 true => Pairing::Blocks,
                 false => Pairing::None,
             },
+            rankings: match within_one_run {
+                true => &base.1.rankings,
+                false => &[],
+            },
         }
+    }
+
+    /// The level of the run's ranking that has both devices of a pair by this quantity. A report
+    /// and a comparison of the same two devices then find the same.
+    pub(crate) fn ranked_alpha(&self, pair: &Pair<'_>, reading: &Reading) -> Option<f64> {
+        let has = |ranking: &&Ranking| {
+            let is_placed = |id: &str| ranking.places.iter().any(|place| place.cell == id);
+            ranking.by.quantity() == (reading.quantity, reading.load_percent)
+                && is_placed(&pair.base.planned.id)
+                && is_placed(&pair.other.planned.id)
+        };
+        let found = self.rankings.iter().find(has);
+        found.map(|ranking| ranking.alpha)
     }
 }
 

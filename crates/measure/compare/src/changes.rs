@@ -1,6 +1,6 @@
 //! The changes of the quantities of cells, and how sure they are.
 
-use crate::cells::{Pair, Pairs};
+use crate::cells::{Pair, Pairs, Side};
 use serde::Serialize;
 use stats::{CellResult, Change, Needed, Pairing, Quantity, Reading, Status};
 use std::cmp::Ordering;
@@ -30,14 +30,18 @@ pub struct CellChange {
     pub quantity: Quantity,
     /// Of latency under several loads: the load in per cent of the throughput; 0 is the lowest one.
     pub load_percent: Option<u8>,
-    /// Mean in the base, in the unit of the quantity.
+    /// Geometric mean of the compared repeats of the base, in the unit of the quantity.
     pub base: f64,
-    /// Mean in the other run.
+    /// Likewise of the other run. [`Self::ratio`] is this by [`Self::base`].
     pub other: f64,
-    /// Repeats measured in the base.
+    /// Compared repeats of the base: in pairs, those that both have.
     pub base_repeats: u32,
-    /// Repeats measured in the other run.
+    /// Compared repeats of the other run.
     pub other_repeats: u32,
+    /// Planned repeats of the base.
+    pub base_planned: u32,
+    /// Planned repeats of the other run.
+    pub other_planned: u32,
     /// Whether repeats form pairs.
     pub paired: bool,
     /// The other run's by the base's: ratio of the geometric means.
@@ -46,6 +50,10 @@ pub struct CellChange {
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
+    /// The chance that the interval misses.
+    pub alpha: f64,
+    /// Whether that is the level of the run's ranking of devices by this quantity.
+    pub ranked: bool,
     /// What is known of it.
     pub direction: Direction,
     /// Whether the cell measures the tester: no gate applies to it.
@@ -55,12 +63,14 @@ pub struct CellChange {
 }
 
 /// What a change was computed from.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Statistics {
     change: Change,
-    alpha: f64,
     /// Standard deviation of the repeats by their mean, of the base and of the other run.
     scatter: [f64; 2],
+    /// Which invalid repeats are left out, and what to do: evidence against a cell that a gate must
+    /// not pass.
+    pub(crate) invalid: Option<String>,
 }
 
 /// A cell that both runs have, and that cannot be compared.
@@ -68,19 +78,35 @@ pub(crate) struct Statistics {
 pub struct WithoutChange {
     /// Id of the base's cell.
     pub cell: String,
-    /// Why.
+    /// Which run, or which device of a single one, lacks it, and why.
     pub reason: String,
-    /// What the base and the other run lack.
-    #[serde(skip)]
-    pub(crate) lacks: [Option<Lack>; 2],
+    /// What to do.
+    pub help: String,
 }
 
-/// Why a run has no figure of a cell.
+/// A compared cell of which some repeats have no figure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Partly {
+    /// Place of the run in [`crate::Comparison::runs`].
+    pub run: usize,
+    /// Id of its cell.
+    pub cell: String,
+    /// Repeats with a figure, which are compared.
+    pub measured: u32,
+    /// Planned repeats.
+    pub planned: u32,
+    /// How many of the others are invalid, failed or were not run, and why.
+    pub reason: String,
+    /// What to do.
+    pub help: String,
+}
+
+/// Why a run has no figure of a cell, or of some of its repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lack {
+enum Lack {
     /// Evidence speaks against a repeat.
     Invalid,
-    /// Every repeat failed.
+    /// A repeat failed.
     Failed,
     /// It was not measured yet.
     NotRun,
@@ -105,8 +131,13 @@ impl CellChange {
 
     /// What would decide on which side of a ratio the change is.
     pub(crate) fn needed(&self, bound: f64) -> Needed {
-        let Statistics { change, alpha, .. } = self.statistics;
-        change.needed(bound, self.base_repeats.min(self.other_repeats), alpha)
+        self.statistics.change.needed(bound, self.alpha)
+    }
+
+    /// What would show either a change or that there is none beyond the margin.
+    pub(crate) fn needed_within(&self, margin_percent: f64) -> Needed {
+        let margin = margin_percent / 100.0;
+        self.statistics.change.needed_within(margin, self.alpha)
     }
 
     /// The larger scatter of both runs' repeats, in per cent of their mean.
@@ -121,26 +152,66 @@ impl CellChange {
     }
 }
 
-/// The changes of two runs before their level is known.
-pub(crate) struct Found<'a> {
-    changes: Vec<(Pair<'a>, Reading, Reading, Change)>,
-    pairing: Pairing,
-    pub(crate) without: Vec<WithoutChange>,
+/// How messages name both sides: by their runs, or within one run by their devices.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sides<'a> {
+    /// Places of the runs in [`crate::Comparison::runs`].
+    pub(crate) places: [usize; 2],
+    /// Their names.
+    pub(crate) runs: [&'a str; 2],
 }
 
-pub(crate) fn found<'a>(pairs: &Pairs<'a>) -> Found<'a> {
+impl<'a> Sides<'a> {
+    fn named(self, pair: Pair<'a>) -> [(Side<'a>, &'a str, usize, &'a str); 2] {
+        let ([first, second], [a, b]) = (self.runs, self.places);
+        let name = |side: Side<'a>, run| match a == b {
+            true => side.planned.dut.name.as_str(),
+            false => run,
+        };
+        [
+            (pair.base, first, a, name(pair.base, first)),
+            (pair.other, second, b, name(pair.other, second)),
+        ]
+    }
+}
+
+/// The changes of two runs before their level is known.
+pub(crate) struct Found<'a> {
+    changes: Vec<Counted<'a>>,
+    pairing: Pairing,
+    pub(crate) without: Vec<WithoutChange>,
+    pub(crate) partly: Vec<Partly>,
+}
+
+/// A change before its level is known.
+struct Counted<'a> {
+    pair: Pair<'a>,
+    base: Reading,
+    other: Reading,
+    change: Change,
+    /// The level of a ranking, which needs no other.
+    ranked_alpha: Option<f64>,
+    invalid: Option<String>,
+}
+
+pub(crate) fn found<'a>(pairs: &Pairs<'a>, sides: Sides<'a>) -> Found<'a> {
     let pairing = pairs.pairing;
-    let (mut changes, mut without) = (Vec::new(), Vec::new());
+    let (mut changes, mut without, mut partly) = (Vec::new(), Vec::new(), Vec::new());
     for &pair in &pairs.both {
-        // A gate decides without a reader: evidence against one repeat is enough for it.
-        if [pair.base.result, pair.other.result]
-            .iter()
-            .any(|cell| cell.repeats.invalid > 0)
-        {
-            without.push(WithoutChange::of(pair));
-            continue;
-        }
         let others = pair.other.result.readings();
+        let lacking = sides.named(pair).map(|(side, run, place, name)| {
+            let lack = Lack::first(side.result)?;
+            Some((side, lack, lack.help(run), place, name))
+        });
+        let lacking: Vec<_> = lacking.into_iter().flatten().collect();
+        let invalid = lacking
+            .iter()
+            .filter(|(_, lack, ..)| *lack == Lack::Invalid)
+            .map(|(side, _, help, _, name)| {
+                format!("{name}: {}; {help}", missing_repeats(side.result))
+            });
+        let invalid: Vec<String> = invalid.collect();
+        let invalid = (!invalid.is_empty()).then(|| invalid.join("; "));
         let before = changes.len();
         for base in pair.base.result.readings() {
             let same = |other: &&Reading| {
@@ -149,93 +220,176 @@ pub(crate) fn found<'a>(pairs: &Pairs<'a>) -> Found<'a> {
             if let Some(other) = others.iter().find(same)
                 && let Some(change) = Change::of(&base, other, pairing)
             {
-                changes.push((pair, base, other.clone(), change));
+                changes.push(Counted {
+                    ranked_alpha: pairs.ranked_alpha(&pair, &base),
+                    pair,
+                    base,
+                    other: other.clone(),
+                    change,
+                    invalid: invalid.clone(),
+                });
             }
         }
         if changes.len() == before {
-            without.push(WithoutChange::of(pair));
+            without.push(WithoutChange::of(pair, sides));
+            continue;
+        }
+        for (side, _, help, run, _) in lacking {
+            let repeats = &side.result.repeats;
+            let found = Partly {
+                run,
+                cell: side.planned.id.clone(),
+                measured: repeats.measured,
+                planned: repeats.planned,
+                reason: missing_repeats(side.result),
+                help,
+            };
+            if !partly.contains(&found) {
+                partly.push(found);
+            }
         }
     }
     Found {
         changes,
         pairing,
         without,
+        partly,
     }
 }
 
+/// `1 of 3 repeats is invalid: machine-was-ours: other programs had 40 % of it`.
+fn missing_repeats(cell: &CellResult) -> String {
+    let repeats = &cell.repeats;
+    let of = |count: u32, one: &str, several: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        count => Some(format!("{count} {several}")),
+    };
+    let counts = [
+        of(repeats.invalid, "is invalid", "are invalid"),
+        of(repeats.failed, "failed", "failed"),
+        of(
+            repeats.not_run + repeats.skipped,
+            "was not run",
+            "were not run",
+        ),
+    ];
+    let counts: Vec<String> = counts.into_iter().flatten().collect();
+    let reason = cell.reasons.first().map(stats::Reason::in_short);
+    let reason = reason.map(|reason| format!(": {reason}"));
+    format!(
+        "of {} repeats {}{}",
+        repeats.planned,
+        counts.join(", "),
+        reason.unwrap_or_default()
+    )
+}
+
 impl Lack {
-    fn of(cell: &CellResult) -> Option<Self> {
-        match cell.status {
-            Status::Partly if cell.repeats.invalid > 0 => Some(Self::Invalid),
-            Status::Measured | Status::Partly => None,
-            Status::Invalid => Some(Self::Invalid),
-            Status::Failed => Some(Self::Failed),
-            Status::NotRun => Some(Self::NotRun),
+    /// The gravest one of the missing repeats.
+    fn first(cell: &CellResult) -> Option<Self> {
+        let repeats = &cell.repeats;
+        match () {
+            () if repeats.invalid > 0 => Some(Self::Invalid),
+            () if repeats.failed > 0 => Some(Self::Failed),
+            () if repeats.measured < repeats.planned => Some(Self::NotRun),
+            () => None,
         }
+    }
+
+    /// What to do, as a clause with the run's name.
+    fn help(self, run: &str) -> String {
+        let words = match self {
+            Self::Invalid => "repeat it while nothing else uses the machine",
+            Self::Failed => "remove the cause and repeat it",
+            Self::NotRun => "finish the run",
+        };
+        // A run in a fleet's archive is never written to again.
+        if run.starts_with("fleet:") {
+            return format!("{words}, in a new run");
+        }
+        let invalid = match self {
+            Self::Invalid => " --invalid",
+            Self::Failed | Self::NotRun => "",
+        };
+        format!("{words}: `cipherbench resume {run}{invalid}`")
     }
 }
 
 impl WithoutChange {
-    fn of(pair: Pair<'_>) -> Self {
-        let results = [pair.base.result, pair.other.result];
-        let lacks = results.map(Lack::of);
-        let runs = ["the base's", "the other run's"];
-        let reason = |((run, cell), lack): ((&str, &CellResult), Option<Lack>)| {
-            let found = match lack? {
-                Lack::Invalid if cell.status == Status::Partly => "has an invalid repeat",
-                Lack::Invalid => "is invalid",
-                Lack::Failed => "failed",
-                Lack::NotRun => "was not run",
+    fn of(pair: Pair<'_>, sides: Sides<'_>) -> Self {
+        let (mut reasons, mut helps) = (Vec::new(), Vec::new());
+        for (side, run, _, name) in sides.named(pair) {
+            let cell = side.result;
+            let found = match cell.status {
+                Status::Measured | Status::Partly => continue,
+                Status::Invalid => "every repeat is invalid",
+                Status::Failed => "it failed",
+                Status::NotRun => "it was not run",
             };
             let first = cell.reasons.first().map(stats::Reason::in_short);
             let reason = first.map(|reason| format!(": {reason}"));
-            Some(format!("{run} {found}{}", reason.unwrap_or_default()))
-        };
-        let reasons = runs.into_iter().zip(results).zip(lacks);
-        let reasons: Vec<String> = reasons.filter_map(reason).collect();
+            reasons.push(format!("{name}: {found}{}", reason.unwrap_or_default()));
+            let help = Lack::first(cell).map(|lack| lack.help(run));
+            helps.extend(help.filter(|help| !helps.contains(help)));
+        }
+        let is_measured = reasons.is_empty();
         Self {
             cell: pair.base.planned.id.clone(),
-            reason: match reasons.is_empty() {
+            reason: match is_measured {
                 true => "it has no quantity whose ratio is known in both".to_owned(),
                 false => reasons.join("; "),
             },
-            lacks,
+            help: match is_measured {
+                true => "choose a quantity that both runs have".to_owned(),
+                false => helps.join(", and "),
+            },
         }
     }
 }
 
 impl Found<'_> {
-    /// Number of intervals.
+    /// Number of intervals that are simultaneous with those of other runs.
     pub(crate) fn intervals(&self) -> usize {
         let changes = self.changes.iter();
-        changes.filter(|(.., change)| change.has_interval()).count()
+        let own = changes.filter(|found| found.ranked_alpha.is_none());
+        own.filter(|found| found.change.has_interval()).count()
     }
 
-    /// With intervals that miss with this chance, in the order of [`crate::RunPair::changes`].
+    /// With intervals that miss with this chance unless a ranking has another, in the order of
+    /// [`crate::RunPair::changes`].
     pub(crate) fn changes(&self, alpha: f64, margin_percent: f64) -> Vec<CellChange> {
-        let all = self.changes.iter().map(|(pair, base, other, change)| {
+        let all = self.changes.iter().map(|found| {
+            let (base, other, change) = (&found.base, &found.other, found.change);
+            let [base_cell, other_cell] = [found.pair.base, found.pair.other];
+            let alpha = found.ranked_alpha.unwrap_or(alpha);
             let interval = change.interval(alpha);
-            let id = &pair.other.planned.id;
-            let same = pair.base.planned.id == *id;
+            let id = &other_cell.planned.id;
+            let same = base_cell.planned.id == *id;
+            let ((base_mean, other_mean), repeats) = (change.means(), change.repeats());
             CellChange {
-                cell: pair.base.planned.id.clone(),
+                cell: base_cell.planned.id.clone(),
                 other_cell: (!same).then(|| id.clone()),
                 quantity: base.quantity,
                 load_percent: base.load_percent,
-                base: base.value.mean,
-                other: other.value.mean,
-                base_repeats: base.value.n,
-                other_repeats: other.value.n,
+                base: base_mean,
+                other: other_mean,
+                base_repeats: repeats.0,
+                other_repeats: repeats.1,
+                base_planned: base_cell.result.repeats.planned,
+                other_planned: other_cell.result.repeats.planned,
                 paired: self.pairing == Pairing::Blocks,
                 ratio: change.ratio(),
                 low: interval.map(|(low, _)| low),
                 high: interval.map(|(_, high)| high),
+                alpha,
+                ranked: found.ranked_alpha.is_some(),
                 direction: direction(interval, base.quantity, margin_percent),
-                calibration: pair.base.planned.calibration,
+                calibration: base_cell.planned.calibration,
                 statistics: Statistics {
-                    change: *change,
-                    alpha,
+                    change,
                     scatter: [scatter(base), scatter(other)],
+                    invalid: found.invalid.clone(),
                 },
             }
         });

@@ -132,7 +132,7 @@ impl Gate {
                 cell: without.cell.clone(),
                 quantity: self.quantity.clone(),
                 outcome: Outcome::Undecided,
-                reason: words::of_missing(without, [runs[0].name, runs[pair.run].name]),
+                reason: words::of_missing(without),
             }));
         }
         let worst = cells.iter().map(|cell| cell.outcome).max();
@@ -157,6 +157,19 @@ impl Gate {
 
     fn judge_change(&self, run: usize, change: &CellChange) -> GateCell {
         let bound = self.bound();
+        // A gate decides without a reader: evidence against one repeat is enough for it.
+        if let Some(invalid) = &change.statistics.invalid {
+            return GateCell {
+                run,
+                cell: change.cell.clone(),
+                quantity: change.quantity_in_words(),
+                outcome: Outcome::Undecided,
+                reason: format!(
+                    "{}, without the invalid repeats; {invalid}",
+                    change.in_words()
+                ),
+            };
+        }
         let outcome = match (change.interval(), self.drops) {
             (None, _) => Outcome::Undecided,
             (Some((_, high)), true) if high < bound => Outcome::Violated,

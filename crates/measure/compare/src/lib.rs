@@ -19,6 +19,7 @@
 mod cells;
 mod changes;
 mod differences;
+mod doubts;
 mod error;
 mod gate;
 mod junit;
@@ -28,20 +29,22 @@ mod text;
 mod trend;
 
 pub use cells::Match;
-pub use changes::{CellChange, Direction, WithoutChange};
+pub use changes::{CellChange, Direction, Partly, WithoutChange};
 pub use differences::{Difference, of_surroundings, surroundings};
 pub use error::CompareError;
 pub use gate::{Gate, GateCell, GateError, GateResult, KINDS, Outcome};
 pub use junit::junit;
 pub use markdown::markdown;
-pub use text::text;
+pub use text::{Detail, text};
 pub use trend::{Shift, shifts};
 
 use cells::Pairs;
+use changes::Sides;
 use journal::Journal;
 use journal::time::utc;
 use serde::Serialize;
 use stats::{Results, simultaneous_alpha};
+use std::collections::BTreeSet;
 
 /// A change below this many per cent is none, unless the caller sets another margin.
 pub const MARGIN_PERCENT: f64 = 5.0;
@@ -85,7 +88,8 @@ pub struct Comparison {
     pub runs: Vec<RunInfo>,
     /// Changes that are surely smaller than this, in per cent, count as none.
     pub margin_percent: f64,
-    /// Number of intervals, which together miss with a chance of at most 5 %.
+    /// Number of intervals, which together miss with a chance of at most 5 %, without those at the
+    /// level of a ranking.
     pub intervals: usize,
     /// The chance that one of them may miss.
     pub alpha: f64,
@@ -112,7 +116,8 @@ pub struct RunInfo {
     pub trials_planned: u64,
     /// Of those, measured with all checks passed.
     pub trials_measured: u64,
-    /// What is wrong with it: it has not ended, or its journal has a defect.
+    /// What makes it doubtful: defects of its journal, that it has not ended, and the warnings of
+    /// its report about the whole run or compared cells.
     pub warnings: Vec<String>,
 }
 
@@ -128,6 +133,8 @@ pub struct RunPair {
     /// Each quantity of each cell that both have: regressions first, the worst at the top; then
     /// improvements, undecided ones, and those without a change.
     pub changes: Vec<CellChange>,
+    /// Compared cells of which some repeats have no figure.
+    pub partly: Vec<Partly>,
     /// Cells that both have, and that cannot be compared.
     pub without_change: Vec<WithoutChange>,
     /// Ids of cells that only the base has.
@@ -176,7 +183,11 @@ pub fn compare(runs: &[Run<'_>], options: &Options) -> Result<Comparison, Compar
         .map(|place| {
             let other = (runs[place].journal, &results[place]);
             let pairs = Pairs::of(base, other, &options.matches, place == 0);
-            let found = changes::found(&pairs);
+            let sides = Sides {
+                places: [0, place],
+                runs: [runs[0].name, runs[place].name],
+            };
+            let found = changes::found(&pairs, sides);
             (place, pairs, found)
         })
         .collect();
@@ -192,6 +203,7 @@ pub fn compare(runs: &[Run<'_>], options: &Options) -> Result<Comparison, Compar
             },
             settings: differences::of_cells(pairs),
             changes: found.changes(alpha, options.margin_percent),
+            partly: found.partly.clone(),
             without_change: found.without.clone(),
             only_in_base: pairs.only_in_base.clone(),
             only_in_other: pairs.only_in_other.clone(),
@@ -199,10 +211,19 @@ pub fn compare(runs: &[Run<'_>], options: &Options) -> Result<Comparison, Compar
         .collect();
     let gates = options.gates.iter();
     let gates = gates.map(|gate| gate.judge(runs, &pairs));
+    let mut cells: Vec<BTreeSet<&str>> = vec![BTreeSet::new(); runs.len()];
+    for (place, pairs, _) in &compared {
+        for pair in &pairs.both {
+            cells[0].insert(&pair.base.planned.id);
+            cells[*place].insert(&pair.other.planned.id);
+        }
+    }
+    let described = runs.iter().zip(&results).zip(&cells);
+    let described = described.map(|((run, results), cells)| RunInfo::of(run, results, cells));
     Ok(Comparison {
         schema: "cipherbench-compare/1",
         gates: gates.collect(),
-        runs: runs.iter().zip(&results).map(RunInfo::of).collect(),
+        runs: described.collect(),
         margin_percent: options.margin_percent,
         intervals,
         alpha,
@@ -211,15 +232,9 @@ pub fn compare(runs: &[Run<'_>], options: &Options) -> Result<Comparison, Compar
 }
 
 impl RunInfo {
-    fn of((run, results): (&Run<'_>, &Results)) -> Self {
+    /// Of a run of which these cells are compared.
+    fn of(run: &Run<'_>, results: &Results, compared: &BTreeSet<&str>) -> Self {
         let (header, progress) = (&run.journal.header, &results.progress);
-        let defects = run.journal.warnings.iter().map(ToString::to_string);
-        let unfinished = (!progress.ended).then(|| {
-            format!(
-                "it has not ended: {} of {} trials were not run; to go on: cipherbench resume {}",
-                progress.trials_not_run, progress.trials_planned, run.name
-            )
-        });
         Self {
             name: run.name.to_owned(),
             campaign: header.plan.name.clone(),
@@ -228,7 +243,7 @@ impl RunInfo {
             repeats: header.plan.repeats,
             trials_planned: progress.trials_planned,
             trials_measured: progress.trials_measured,
-            warnings: defects.chain(unfinished).collect(),
+            warnings: doubts::of_run(run, results, compared),
         }
     }
 }

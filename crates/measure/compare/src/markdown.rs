@@ -1,13 +1,13 @@
 //! A comparison for a pull request.
 
-use crate::table::{DIRECTIONS, ROWS_MAX, counted_title, of_direction};
-use crate::text::{difference, heading, letter};
-use crate::{Comparison, Direction, Outcome};
+use crate::table::{DIRECTIONS, HEADINGS, ROWS_MAX, counted_title, of_direction};
+use crate::text::{difference, letter};
+use crate::{Comparison, Detail, Direction, Outcome};
 use std::fmt::Write;
 use units::human::in_markdown;
 
-/// The comparison as Markdown: outcome and gates first, then as [`crate::text`]; what is neither a
-/// regression nor an improvement is folded.
+/// The comparison as Markdown, in the order of [`crate::text`]; what is neither a regression nor an
+/// improvement, and what differs in machine and settings, is folded.
 #[must_use]
 pub fn markdown(comparison: &Comparison) -> String {
     let mut text = String::new();
@@ -49,76 +49,95 @@ pub fn markdown(comparison: &Comparison) -> String {
         let head = ["Outcome", "Gate", "Cell", "Quantity", "Change"];
         table(&mut text, Some("Gates that do not hold"), &head, bad);
     }
+    for pair in &comparison.pairs {
+        let _ = writeln!(text, "{}\n", in_markdown(&comparison.answer(pair)));
+        for direction in DIRECTIONS {
+            let margin = comparison.margin_percent;
+            let rows = of_direction(&pair.changes, direction).map(|change| match direction {
+                Direction::Undecided => change.undecided_row(margin),
+                _ => change.row().to_vec(),
+            });
+            let rows: Vec<_> = rows.collect();
+            let columns = rows.first().map_or(0, Vec::len);
+            let head = &HEADINGS[..columns];
+            match comparison.title(direction) {
+                (title, Some(meaning)) => {
+                    let title = format!("{}: {meaning}", counted_title(&title, rows.len()));
+                    folded(&mut text, &title, head, rows);
+                }
+                (title, None) => table(&mut text, Some(&title), head, rows),
+            }
+        }
+        let without = pair.without_change.iter();
+        let without =
+            without.map(|found| vec![found.cell.clone(), found.reason.clone(), found.help.clone()]);
+        let title = "Cells that cannot be compared";
+        table(
+            &mut text,
+            Some(title),
+            &["Cell", "Reason", "What to do"],
+            without.collect(),
+        );
+        for (ids, run) in [(&pair.only_in_base, 0), (&pair.only_in_other, pair.run)] {
+            let title = match pair.run {
+                0 => "Cells without the other device".to_owned(),
+                _ => format!("Cells only in {}", letter(run)),
+            };
+            let rows = ids.iter().map(|id| vec![id.clone()]).collect();
+            table(&mut text, Some(&title), &["Cell"], rows);
+        }
+    }
+    let doubts = comparison.doubts();
+    if !doubts.is_empty() {
+        let _ = writeln!(text, "**Doubts ({})**\n", doubts.len());
+        for doubt in doubts {
+            let _ = writeln!(text, "- {}", in_markdown(&doubt));
+        }
+        text.push('\n');
+    }
     let runs = comparison.runs.iter().enumerate().map(|(place, run)| {
         let measured = format!("{} of {}", run.trials_measured, run.trials_planned);
-        let warnings = run.warnings.join("; ");
         vec![
             letter(place),
             run.name.clone(),
             run.started_utc.clone(),
             measured,
-            warnings,
         ]
     });
-    let head = ["", "Run", "Began", "Trials measured", "Warnings"];
+    let head = ["", "Run", "Began", "Trials measured"];
     table(&mut text, None, &head, runs.collect());
     for pair in &comparison.pairs {
-        let _ = writeln!(text, "### {}\n", heading(pair));
-        let what = ["What", "A → B", "Cells"];
-        let rows = |found: &[crate::Difference]| {
-            found.iter().map(|one| difference(one).to_vec()).collect()
-        };
-        table(
-            &mut text,
-            Some("Environment that differs"),
-            &what,
-            rows(&pair.environment),
-        );
-        table(
-            &mut text,
-            Some("Settings and devices that differ"),
-            &what,
-            rows(&pair.settings),
-        );
-        for (direction, title) in DIRECTIONS {
-            let rows = of_direction(&pair.changes, direction).map(|change| change.row().to_vec());
-            let rows: Vec<_> = rows.collect();
-            let folds = !matches!(direction, Direction::Regression | Direction::Improvement);
-            let title = match direction {
-                Direction::Unchanged => format!("{title} beyond {} %", comparison.margin_percent),
-                _ => title.to_owned(),
+        for (title, found) in [
+            ("Environment that differs", &pair.environment),
+            ("Settings and devices that differ", &pair.settings),
+        ] {
+            let rows = found
+                .iter()
+                .map(|one| difference(one, Detail::Short).to_vec());
+            let other = match pair.run {
+                0 => "Old → new device".to_owned(),
+                run => format!("A → {}", letter(run)),
             };
-            let mut part = String::new();
-            let head = ["Cell", "Quantity", "A → B", "Change"];
-            match folds && !rows.is_empty() {
-                true => {
-                    let summary = counted_title(&title, rows.len());
-                    table(&mut part, None, &head, rows);
-                    let _ = write!(
-                        text,
-                        "<details><summary>{summary}</summary>\n\n{part}</details>\n\n"
-                    );
-                }
-                false => table(&mut text, Some(&title), &head, rows),
-            }
-        }
-        let without = pair.without_change.iter();
-        let without = without.map(|found| vec![found.cell.clone(), found.reason.clone()]);
-        let title = "Cells that cannot be compared";
-        table(
-            &mut text,
-            Some(title),
-            &["Cell", "Reason"],
-            without.collect(),
-        );
-        for (ids, run) in [(&pair.only_in_base, 0), (&pair.only_in_other, pair.run)] {
-            let title = format!("Cells only in {}", letter(run));
-            let rows = ids.iter().map(|id| vec![id.clone()]).collect();
-            table(&mut text, Some(&title), &["Cell"], rows);
+            let head = ["What", &other, "Cells"];
+            let title = counted_title(title, found.len());
+            folded(&mut text, &title, &head, rows.collect());
         }
     }
     let _ = writeln!(text, "{}", comparison.method());
     text
+}
+
+/// A table that is unfolded by a click. Nothing without rows.
+fn folded(text: &mut String, summary: &str, head: &[&str], rows: Vec<Vec<String>>) {
+    if rows.is_empty() {
+        return;
+    }
+    let mut part = String::new();
+    table(&mut part, None, head, rows);
+    let _ = write!(
+        text,
+        "<details><summary>{summary}</summary>\n\n{part}</details>\n\n"
+    );
 }
 
 /// Nothing without rows.

@@ -1,13 +1,15 @@
 //! What texts and Markdown print of a comparison, row by row.
 
-use crate::{CellChange, Comparison, Direction, Outcome};
+use crate::{CellChange, Comparison, Direction, Outcome, RunPair};
+use stats::{INTERVAL_MIN_REPEATS, Needed, REPEATS_MAX};
+use units::human::counted;
 
-/// The directions with their titles, in the order of importance.
-pub(crate) const DIRECTIONS: [(Direction, &str); 4] = [
-    (Direction::Regression, "Regressions"),
-    (Direction::Improvement, "Improvements"),
-    (Direction::Undecided, "Undecided"),
-    (Direction::Unchanged, "No change"),
+/// The directions in the order of importance.
+pub(crate) const DIRECTIONS: [Direction; 4] = [
+    Direction::Regression,
+    Direction::Improvement,
+    Direction::Undecided,
+    Direction::Unchanged,
 ];
 
 impl CellChange {
@@ -21,19 +23,54 @@ impl CellChange {
         }
     }
 
-    /// Cell, quantity, both means, change.
+    /// Cell, quantity, both geometric means, change. A mean of some repeats only has their number.
     pub(crate) fn row(&self) -> [String; 4] {
-        let cell = match &self.other_cell {
-            None => self.cell.clone(),
-            Some(other) => format!("{} → {other}", self.cell),
+        let mean = |value, repeats, planned| {
+            let value = self.quantity.print_finely(value);
+            match repeats < planned {
+                true => format!("{value} [{repeats} of {planned}]"),
+                false => value,
+            }
         };
-        let means = [self.base, self.other].map(|value| self.quantity.print(value));
+        let base = mean(self.base, self.base_repeats, self.base_planned);
+        let other = mean(self.other, self.other_repeats, self.other_planned);
         [
-            cell,
+            self.cell_in_words(),
             self.quantity_in_words(),
-            means.join(" → "),
+            format!("{base} → {other}"),
             self.in_words(),
         ]
+    }
+
+    /// The same with what would decide.
+    pub(crate) fn undecided_row(&self, margin_percent: f64) -> Vec<String> {
+        let mut row = self.row().to_vec();
+        row.push(match self.needed_within(margin_percent) {
+            Needed::Repeats(repeats) => {
+                format!("about {repeats} repeats would decide (`run --repeats {repeats}`)")
+            }
+            Needed::Scatter if self.base_repeats.min(self.other_repeats) < INTERVAL_MIN_REPEATS => {
+                "one repeat shows no scatter: `run --repeats 5`".to_owned()
+            }
+            Needed::Scatter => "equal repeats show no scatter: longer trials".to_owned(),
+            Needed::NarrowerSearches => {
+                "no number of repeats would decide: narrower searches (`width`)".to_owned()
+            }
+            Needed::TooNear => format!("more than {REPEATS_MAX} repeats would be needed"),
+        });
+        row
+    }
+
+    /// `tcp/x`; of cells with other ids, what differs: `tcp/x → y`.
+    fn cell_in_words(&self) -> String {
+        let Some(other) = &self.other_cell else {
+            return self.cell.clone();
+        };
+        let slashes = self.cell.match_indices('/').map(|(at, _)| at + 1);
+        let mut ends = slashes.rev();
+        let same = ends.find(|&end| other.get(..end) == self.cell.get(..end));
+        let common = same.unwrap_or(0);
+        format!("{} → {}", self.cell, &other[common..])
     }
 }
 
@@ -58,14 +95,100 @@ pub(crate) fn of_direction(
         .filter(move |change| change.direction == direction)
 }
 
+/// Headings of a table of changes.
+pub(crate) const HEADINGS: [&str; 5] = [
+    "Cell",
+    "Quantity",
+    "Geometric means",
+    "Ratio - 1 (interval)",
+    "To decide",
+];
+
 impl Comparison {
-    /// What the intervals are, as a sentence.
+    /// What was found of a run, in one sentence.
+    pub(crate) fn answer(&self, pair: &RunPair) -> String {
+        let count = |direction| of_direction(&pair.changes, direction).count() as u64;
+        let (worse, better) = (count(Direction::Regression), count(Direction::Improvement));
+        let (open, same) = (count(Direction::Undecided), count(Direction::Unchanged));
+        let what = match pair.run {
+            0 => format!("Devices within {}", self.runs[0].name),
+            run => format!(
+                "{} compared with {}",
+                self.runs[run].name, self.runs[0].name
+            ),
+        };
+        if pair.changes.is_empty() {
+            return format!("{what}: no cell can be compared.");
+        }
+        let mut parts = Vec::new();
+        if worse > 0 {
+            parts.push(counted(worse, "regression"));
+        }
+        if better > 0 {
+            parts.push(counted(better, "improvement"));
+        }
+        if same > 0 {
+            parts.push(format!(
+                "{same} without a change beyond {} %",
+                self.margin_percent
+            ));
+        }
+        if open > 0 {
+            parts.push(format!("{open} undecided"));
+        }
+        let all = counted(pair.changes.len() as u64, "quantity");
+        let all = all.replace("quantitys", "quantities");
+        format!("{what}, {all}: {}.", parts.join(", "))
+    }
+
+    /// The title of the changes of one direction, and what it means.
+    pub(crate) fn title(&self, direction: Direction) -> (String, Option<String>) {
+        let margin = self.margin_percent;
+        match direction {
+            Direction::Regression => ("Regressions".to_owned(), None),
+            Direction::Improvement => ("Improvements".to_owned(), None),
+            Direction::Undecided => (
+                "Undecided".to_owned(),
+                Some(format!(
+                    "no change (0 %) and changes beyond {margin} % are both possible; a change outside the interval is excluded"
+                )),
+            ),
+            Direction::Unchanged => (
+                format!("No change beyond {margin} %"),
+                Some("a change outside the interval is excluded".to_owned()),
+            ),
+        }
+    }
+
+    /// What the figures and intervals are, as sentences.
     pub(crate) fn method(&self) -> String {
-        let count = self.intervals;
-        format!(
-            "Intervals are of ratios, simultaneous over {}: the chance that any misses is at most 5 % (Šidák).",
-            units::human::counted(count as u64, "comparison")
-        )
+        let changes = || self.pairs.iter().flat_map(|pair| &pair.changes);
+        let mut text = String::from(
+            "The change is the ratio of the two geometric means less 1; means in a report are arithmetic ones, and \
+             differ a little.",
+        );
+        if changes().any(|change| change.paired) {
+            text.push_str(
+                " Both means are of the repeats that both devices have, which form pairs.",
+            );
+        }
+        if changes().any(|change| change.ranked && change.low.is_some()) {
+            text.push_str(
+                " Intervals of quantities by which the report ranks these devices are at the level of the ranking (5 % over \
+                 all pairs of devices by one quantity, Holm), so that both find the same.",
+            );
+        }
+        if self.intervals > 0 {
+            let others = match changes().any(|change| change.ranked) {
+                true => "other intervals",
+                false => "intervals",
+            };
+            text.push_str(&format!(
+                " The {others} are simultaneous over {}: the chance that any misses is at most 5 % (Šidák).",
+                counted(self.intervals as u64, "comparison")
+            ));
+        }
+        text
     }
 
     /// The outcome of all gates, with counts: `2 gates: 1 violated, 1 undecided`.
@@ -82,7 +205,7 @@ impl Comparison {
         let counts: Vec<String> = counts
             .map(|(count, name)| format!("{count} {name}"))
             .collect();
-        let gates = units::human::counted(self.gates.len() as u64, "gate");
+        let gates = counted(self.gates.len() as u64, "gate");
         format!("{gates}: {}", counts.join(", "))
     }
 }

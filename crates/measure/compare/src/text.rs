@@ -1,19 +1,48 @@
 //! A comparison for a terminal.
 
-use crate::table::{DIRECTIONS, ROWS_MAX, counted_title, of_direction};
+use crate::table::{DIRECTIONS, HEADINGS, ROWS_MAX, counted_title, of_direction};
 use crate::{Comparison, Difference, Direction, Outcome, RunPair};
 use guard::visible;
 use std::fmt::Write;
+use units::human::counted;
 
-/// The comparison as text: what differs in machine and settings, then what changed, regressions
-/// first; gates last.
+/// How much of a comparison is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Detail {
+    /// Of what differs in machine and settings only the first few.
+    #[default]
+    Short,
+    /// All of it, with whole values.
+    Full,
+}
+
+/// Differences that the short form prints of a list.
+const DIFFERENCES_MAX: usize = 8;
+
+/// The comparison as text: the answer, gates, what changed, regressions first; then what makes it
+/// doubtful; then the runs and what differs in machine and settings.
 #[must_use]
-pub fn text(comparison: &Comparison) -> String {
+pub fn text(comparison: &Comparison, detail: Detail) -> String {
     let mut text = String::new();
+    for pair in &comparison.pairs {
+        let _ = writeln!(text, "{}", visible(&comparison.answer(pair)));
+    }
+    gates(&mut text, comparison);
+    for pair in &comparison.pairs {
+        changes(&mut text, comparison, pair);
+    }
+    let doubts = comparison.doubts();
+    if !doubts.is_empty() {
+        let _ = writeln!(text, "\nDoubts ({})", doubts.len());
+        for doubt in doubts {
+            let _ = writeln!(text, "  - {}", visible(&doubt));
+        }
+    }
+    text.push_str("\nRuns\n");
     for (place, run) in comparison.runs.iter().enumerate() {
         let _ = writeln!(
             text,
-            "{}  {}: {}, {}, {} of {} trials measured",
+            "  {}  {}: {}, {}, {} of {} trials measured",
             letter(place),
             visible(run.name.as_ref()),
             visible(run.campaign.as_ref()),
@@ -21,59 +50,95 @@ pub fn text(comparison: &Comparison) -> String {
             run.trials_measured,
             run.trials_planned,
         );
-        for warning in &run.warnings {
-            let _ = writeln!(text, "   warning: {}", visible(warning));
-        }
     }
     for pair in &comparison.pairs {
-        let _ = writeln!(text, "\n{}", heading(pair));
-        let environment = pair
-            .environment
-            .iter()
-            .map(|found| difference(found).to_vec());
-        section(&mut text, "Environment that differs", environment.collect());
-        let settings = pair.settings.iter().map(|found| difference(found).to_vec());
-        section(
-            &mut text,
-            "Settings and devices that differ",
-            settings.collect(),
-        );
-        for (direction, title) in DIRECTIONS {
-            let rows = of_direction(&pair.changes, direction).map(|change| change.row().to_vec());
-            let title = match direction {
-                Direction::Unchanged => {
-                    format!("{title} beyond {} %", comparison.margin_percent)
-                }
-                _ => title.to_owned(),
-            };
-            section(&mut text, &title, rows.collect());
-        }
-        let without = pair.without_change.iter();
-        let without = without.map(|found| vec![found.cell.clone(), found.reason.clone()]);
-        section(
-            &mut text,
-            "Cells that cannot be compared",
-            without.collect(),
-        );
-        let single = |ids: &[String]| ids.iter().map(|id| vec![id.clone()]).collect();
-        let (base, other) = (letter(0), letter(pair.run));
-        section(
-            &mut text,
-            &format!("Cells only in {base}"),
-            single(&pair.only_in_base),
-        );
-        section(
-            &mut text,
-            &format!("Cells only in {other}"),
-            single(&pair.only_in_other),
-        );
-        if pair.changes.is_empty() {
-            text.push_str("\nNo cell can be compared.\n");
+        let lists = [
+            ("Environment that differs", &pair.environment),
+            ("Settings and devices that differ", &pair.settings),
+        ];
+        for (title, found) in lists {
+            differences(&mut text, &titled(comparison, pair, title), found, detail);
         }
     }
     let _ = writeln!(text, "\n{}", comparison.method());
-    gates(&mut text, comparison);
     text
+}
+
+/// What changed in a run, and which cells cannot say.
+fn changes(text: &mut String, comparison: &Comparison, pair: &RunPair) {
+    for direction in DIRECTIONS {
+        let margin = comparison.margin_percent;
+        let rows = of_direction(&pair.changes, direction).map(|change| match direction {
+            Direction::Undecided => change.undecided_row(margin),
+            _ => change.row().to_vec(),
+        });
+        let rows: Vec<Vec<String>> = rows.collect();
+        let (title, meaning) = comparison.title(direction);
+        let title = counted_title(&titled(comparison, pair, &title), rows.len());
+        let title = match meaning {
+            Some(meaning) => format!("{title}: {meaning}"),
+            None => title,
+        };
+        section(text, &title, &HEADINGS, rows);
+    }
+    let without = pair.without_change.iter();
+    let without = without.map(|found| {
+        vec![
+            found.cell.clone(),
+            format!("{}; {}", found.reason, found.help),
+        ]
+    });
+    let without: Vec<_> = without.collect();
+    let title = titled(comparison, pair, "Cells that cannot be compared");
+    section(text, &counted_title(&title, without.len()), &[], without);
+    for (ids, place) in [(&pair.only_in_base, 0), (&pair.only_in_other, pair.run)] {
+        let rows: Vec<_> = ids.iter().map(|id| vec![id.clone()]).collect();
+        let title = match pair.run {
+            0 => "Cells without the other device".to_owned(),
+            _ => format!("Cells only in {}", comparison.runs[place].name),
+        };
+        section(text, &counted_title(&title, rows.len()), &[], rows);
+    }
+}
+
+/// With the run's name, where several are compared with the base.
+fn titled(comparison: &Comparison, pair: &RunPair, title: &str) -> String {
+    match comparison.pairs.len() {
+        1 => title.to_owned(),
+        _ => format!("{}: {title}", comparison.runs[pair.run].name),
+    }
+}
+
+/// The settings first that both runs could share; the short form has a value of each of the first
+/// few.
+fn differences(text: &mut String, title: &str, found: &[Difference], detail: Detail) {
+    let mut shown: Vec<(&Difference, usize)> = Vec::new();
+    for one in found {
+        match shown.iter_mut().find(|(known, _)| known.what == one.what) {
+            Some((_, more)) if detail == Detail::Short => *more += 1,
+            _ => shown.push((one, 0)),
+        }
+    }
+    // What a device is and reports about itself is last: it differs by design between two devices.
+    shown.sort_by_key(|(one, _)| one.what.starts_with("dut.") || one.what.contains(": "));
+    let all = shown.len();
+    let most = match detail {
+        Detail::Short => DIFFERENCES_MAX,
+        Detail::Full => usize::MAX,
+    };
+    let rows = shown.into_iter().take(most).map(|(one, more)| {
+        let mut row = difference(one, detail).to_vec();
+        if more > 0 {
+            row[1].push_str(&format!(" (and {more} more)"));
+        }
+        row
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    section_of(text, &format!("{title} ({all})"), &[], &rows, usize::MAX);
+    if all > most {
+        let left = counted((all - most) as u64, "more difference");
+        let _ = writeln!(text, "  {left}: `--full`");
+    }
 }
 
 /// Runs are lettered in the order given.
@@ -84,22 +149,14 @@ pub(crate) fn letter(place: usize) -> String {
     }
 }
 
-pub(crate) fn heading(pair: &RunPair) -> String {
-    match pair.run {
-        0 => "Devices within A".to_owned(),
-        run => format!("{} compared with A", letter(run)),
-    }
-}
-
 /// What, values, cells.
-pub(crate) fn difference(found: &Difference) -> [String; 3] {
+pub(crate) fn difference(found: &Difference, detail: Detail) -> [String; 3] {
     let shown = |value: &str| match value {
         "" => "(none)".to_owned(),
+        value if detail == Detail::Full => value.to_owned(),
         value => shortened(value),
     };
-    let cells = found
-        .cells
-        .map(|cells| units::human::counted(cells as u64, "cell"));
+    let cells = found.cells.map(|cells| counted(cells as u64, "cell"));
     [
         found.what.clone(),
         format!("{} → {}", shown(&found.base), shown(&found.other)),
@@ -107,7 +164,7 @@ pub(crate) fn difference(found: &Difference) -> [String; 3] {
     ]
 }
 
-/// Lists of CPUs and the like are cut; JSON has them whole.
+/// Lists of CPUs and the like are cut; `--full` has them whole.
 fn shortened(value: &str) -> String {
     const CHARS_MAX: usize = 100;
     match value.char_indices().nth(CHARS_MAX) {
@@ -117,21 +174,32 @@ fn shortened(value: &str) -> String {
 }
 
 /// Nothing without rows. Columns are aligned.
-fn section(text: &mut String, title: &str, rows: Vec<Vec<String>>) {
-    if rows.is_empty() {
-        return;
-    }
-    let _ = writeln!(text, "\n{}", counted_title(title, rows.len()));
-    let shown = rows.iter().take(ROWS_MAX).map(|row| {
+fn section(text: &mut String, title: &str, headings: &[&str], rows: Vec<Vec<String>>) {
+    section_of(text, title, headings, &rows, ROWS_MAX);
+}
+
+fn section_of(
+    text: &mut String,
+    title: &str,
+    headings: &[&str],
+    rows: &[Vec<String>],
+    most: usize,
+) {
+    let Some(first) = rows.first() else { return };
+    let _ = writeln!(text, "\n{}", visible(title));
+    let headings: Vec<String> = headings.iter().map(|&one| one.to_owned()).collect();
+    let heading = headings.get(..first.len()).map(<[String]>::to_vec);
+    let rows = heading.iter().chain(rows.iter().take(most));
+    let rows = rows.map(|row| {
         let cells = row.iter().map(|cell| visible(cell));
         cells.collect::<Vec<_>>()
     });
-    let rows: Vec<_> = shown.collect();
+    let rows: Vec<_> = rows.collect();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
+    let widths: Vec<usize> = (0..first.len()).map(width).collect();
     for row in &rows {
         let cells = row.iter().zip(&widths);
         let cells: Vec<String> = cells
@@ -147,7 +215,7 @@ fn gates(text: &mut String, comparison: &Comparison) {
     }
     let _ = writeln!(text, "\n{}", comparison.gates_in_words());
     for gate in &comparison.gates {
-        let cells = units::human::counted(gate.cells.len() as u64, "cell");
+        let cells = counted(gate.cells.len() as u64, "cell");
         let _ = writeln!(
             text,
             "  {}: {} ({cells}): {}",

@@ -21,11 +21,11 @@ const SIDE_MIN: usize = 2;
 pub struct Shift {
     /// Place of the first run after it; at least 1.
     pub at: usize,
-    /// Mean of the runs before it, back to the shift before.
+    /// Geometric mean of the runs before it, back to the shift before.
     pub before: f64,
-    /// Mean of the runs from it on, up to the next shift.
+    /// Geometric mean of the runs from it on, up to the next shift.
     pub after: f64,
-    /// Ratio of the geometric means of these runs.
+    /// Ratio of both.
     pub ratio: f64,
     /// Lower end of its simultaneous interval.
     pub low: f64,
@@ -67,8 +67,8 @@ pub fn shifts(values: &[f64]) -> Vec<Shift> {
         let (ratio, low, high) = change(before, after, alpha)?;
         Some(Shift {
             at,
-            before: mean(before),
-            after: mean(after),
+            before: geometric_mean(before),
+            after: geometric_mean(after),
             ratio,
             low,
             high,
@@ -77,8 +77,9 @@ pub fn shifts(values: &[f64]) -> Vec<Shift> {
     all.collect()
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
+fn geometric_mean(values: &[f64]) -> f64 {
+    let logs: f64 = values.iter().map(|value| value.ln()).sum();
+    (logs / values.len() as f64).exp()
 }
 
 fn split(values: &[f64], offset: usize, alpha: f64, places: &mut Vec<usize>) {
@@ -160,6 +161,10 @@ mod tests {
             assert!(at.contains(&15) && at.contains(&25), "{seed}: {found:?}");
             let drop = found.iter().find(|shift| shift.at == 15).unwrap();
             assert!((drop.after / drop.before - 0.9).abs() < 0.02, "{drop:?}");
+            assert!(
+                (drop.after / drop.before - drop.ratio).abs() < 1e-9,
+                "{drop:?}"
+            );
             assert!(drop.low < drop.ratio && drop.ratio < drop.high);
         }
     }

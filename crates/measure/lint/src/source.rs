@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 use yaml::{Mistake, Mistakes, Place, Spot};
 
@@ -75,6 +76,15 @@ impl Source {
     pub(crate) fn mistake(&self, place: &Place, what: impl Into<String>, help: impl Into<String>) {
         let mut mistakes = self.mistakes.borrow_mut();
         mistakes.push(place.mistake(what, help));
+    }
+
+    /// The folder of the file, for commands.
+    pub(crate) fn folder(&self) -> String {
+        let folder = Path::new(&*self.file).parent();
+        match folder.filter(|folder| *folder != Path::new("")) {
+            Some(folder) => folder.display().to_string(),
+            None => ".".to_owned(),
+        }
     }
 
     /// The value, unless there were mistakes.

@@ -245,7 +245,7 @@ fn other_files_are_refused() {
         r#"{ "schema": "cipherbench-result/9" }"#,
         "`schema` is `cipherbench-result/9`",
         "",
-        "cipherbench report RUN",
+        "`cipherbench report .`",
     );
     refused("t.json", "{", "no JSON", "", "cipherbench report");
     refused("t.toml", "[[table]\n", "no TOML", ":1:9", "toml");

@@ -178,13 +178,29 @@ pub(crate) fn ratio(comparison: &Comparison) -> String {
         Some(Bound::AtLeast) => "≥ ",
         Some(Bound::Neither) => "~ ",
     };
-    let ratio = format!("{bound}{}", ratio_number(comparison.ratio));
-    match (comparison.low, comparison.high) {
-        (Some(low), Some(high)) => {
-            format!("{ratio} ({}–{})", ratio_number(low), ratio_number(high))
-        }
-        _ => ratio,
-    }
+    let ends = comparison.low.zip(comparison.high);
+    format!("{bound}{}", ratio_with(comparison.ratio, ends))
+}
+
+/// A ratio with the ends of its interval. More digits where an end would round to 1, so that the
+/// text shows on which side of 1 it is.
+pub(crate) fn ratio_with(ratio: f64, ends: Option<(f64, f64)>) -> String {
+    let Some((low, high)) = ends else {
+        return ratio_number(ratio);
+    };
+    let with = |decimals: Option<usize>| {
+        let number = |value: f64| match decimals {
+            Some(decimals) => format!("{value:.decimals$}"),
+            None => ratio_number(value),
+        };
+        (number(ratio), number(low), number(high))
+    };
+    let is_one = |text: &str| text.trim_end_matches('0') == "1.";
+    let all = [None, Some(3), Some(4), Some(5), Some(6)].map(with);
+    let shows = |(_, low, high): &&(String, String, String)| !is_one(low) && !is_one(high);
+    let fitting = all.iter().find(shows);
+    let (ratio, low, high) = fitting.unwrap_or(&all[0]);
+    format!("{ratio} ({low}–{high})")
 }
 
 /// `repeats up to 3.2 h apart`: of pairs that were measured before and after a resume.
@@ -283,6 +299,22 @@ mod tests {
         assert_eq!(ratio_number(0.0424), "0.042");
         assert_eq!(ratio_number(18.24), "18.2");
         assert_eq!(ratio_number(180.2), "180");
+    }
+
+    #[test]
+    fn an_interval_shows_on_which_side_of_1_its_ends_are() {
+        assert_eq!(ratio_with(0.49, Some((0.48, 0.5))), "0.49 (0.48–0.50)");
+        assert_eq!(ratio_with(0.99, Some((0.97, 1.01))), "0.99 (0.97–1.01)");
+        assert_eq!(
+            ratio_with(0.99, Some((0.98, 0.9981))),
+            "0.990 (0.980–0.998)"
+        );
+        assert_eq!(
+            ratio_with(1.001, Some((0.998, 1.01))),
+            "1.001 (0.998–1.010)"
+        );
+        assert_eq!(ratio_with(1.0, Some((1.0, 1.0))), "1.00 (1.00–1.00)");
+        assert_eq!(ratio_with(0.99, None), "0.99");
     }
 
     #[test]

@@ -220,6 +220,7 @@ fn footer(run: &Run<'_>) -> Markup {
             pre { code { (text::command(run)) } }
             p {
                 "Rebuilt from the run's journal alone: " code { "cipherbench report RUN" } ". "
+                (text::RUN) ". "
                 "Beside this file: " code { (crate::MARKDOWN_NAME) } ", " code { (crate::CSV_NAME) }
                 ", " code { (crate::JSON_NAME) } ", " code { (journal::FILE_NAME) } "."
             }

@@ -280,7 +280,7 @@ const METHOD: &[Paragraph] = &[
          must show packets in the form that it seals them in (ESP, WireGuard, OpenVPN) and never \
          the stations' marker, the baseline must show the marker. Interface counters must agree \
          with what the tool reports. A trial that fails a check is invalid and gives no figure; \
-         the figure of its cell is of the valid repeats, marked `[2 of 3]` with the check.",
+         the figure of its cell is of the valid repeats, marked with their number and the check, such as `[2 of 3]`.",
     ),
 ];
 

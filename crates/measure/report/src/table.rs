@@ -40,6 +40,8 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Row>,
     /// Whether letters behind its figures are marks ([`MARKS`]), not units.
     pub(crate) has_marks: bool,
+    /// Whether each row has all its labels, even if the row above has the same.
+    pub(crate) is_whole: bool,
 }
 
 /// A column's heading and alignment.
@@ -119,6 +121,12 @@ impl Table {
         let mut table = self.columns(titles, false);
         table.labels = table.columns.len();
         table
+    }
+
+    /// With all labels in each row: for labels that are figures, such as ranks.
+    pub(crate) fn whole(mut self) -> Self {
+        self.is_whole = true;
+        self
     }
 
     /// Adds a column of figures.
@@ -221,7 +229,7 @@ impl Table {
             .collect();
         if cells().any(|cell| cell.is_partly()) {
             parts.push(
-                "[2 of 3]: of two of three repeats; the others are invalid, failed or not run"
+                "[m of n]: of m of the n planned repeats; the others are invalid, failed or not run"
                     .to_owned(),
             );
         }
@@ -232,8 +240,8 @@ impl Table {
     /// marked so.
     pub(crate) fn push(&mut self, mut cells: Vec<Cell>) {
         debug_assert_eq!(cells.len(), self.columns.len(), "{}", self.caption);
-        let mut begins_block = !self.rows.is_empty();
-        if let Some(above) = self.rows.last() {
+        let mut begins_block = !self.rows.is_empty() && !self.is_whole;
+        if let Some(above) = self.rows.last().filter(|_| !self.is_whole) {
             // The last label distinguishes the rows of a block: it is always printed.
             for (cell, above) in cells
                 .iter_mut()
@@ -413,13 +421,13 @@ mod tests {
         );
         let row = vec![
             Cell::label("y †"),
-            Cell::plain("4 [2 of 3]"),
+            Cell::plain("4 [4 of 5]"),
             Cell::plain("5"),
         ];
         table.push(row);
         let legend = table.footnote().unwrap();
         assert!(
-            legend.contains("†: ") && legend.contains("[2 of 3]: "),
+            legend.contains("†: ") && legend.contains("[m of n]: ") && !legend.contains("2 of 3"),
             "{legend}"
         );
     }

@@ -11,7 +11,7 @@
 use crate::estimate::Estimate;
 use crate::quantity::Reading;
 use crate::significance::{ROUNDING, contrast};
-use crate::student::{ALPHA, Student};
+use crate::student::{ALPHA, INTERVAL_MIN_REPEATS, Student};
 
 /// Whether repeats of two cells with the same number were measured one soon after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,10 @@ pub enum Pairing {
 /// The ratio of a quantity to the same one of another cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change {
-    ratio: f64,
+    /// Geometric means of the repeats that the ratio is of.
+    means: (f64, f64),
+    /// Number of these repeats.
+    repeats: (u32, u32),
     /// Of the least and the largest ratio that the bounds of two searches allow; both the same for
     /// other quantities. `None` where the scatter is unknown.
     ends: Option<(Student, Student)>,
@@ -51,23 +54,47 @@ impl Change {
         let least = distance(&upper(from), &to.value, pairing);
         let largest = distance(&from.value, &upper(to), pairing);
         let middle = distance(&from.value, &to.value, pairing);
-        let ratio = middle.map_or_else(
-            || to.value.mean / from.value.mean,
-            |middle| middle.value.exp(),
-        );
+        let (used_from, used_to) = used(&from.value, &to.value, pairing);
+        let count = |used: &[f64]| u32::try_from(used.len()).unwrap_or(u32::MAX);
         // Equal repeats do not show how far the figure scatters, unless a search bounds it.
         let is_known = from.upper.is_some() && to.upper.is_some()
             || middle.is_some_and(|middle| middle.error > ROUNDING);
         Some(Self {
-            ratio,
+            means: (geometric_mean(&used_from), geometric_mean(&used_to)),
+            repeats: (count(&used_from), count(&used_to)),
             ends: least.zip(largest).filter(|_| is_known),
         })
     }
 
     /// The ratio: of the geometric means; in pairs, the geometric mean of the ratios.
     #[must_use]
-    pub const fn ratio(&self) -> f64 {
-        self.ratio
+    pub fn ratio(&self) -> f64 {
+        self.means.1 / self.means.0
+    }
+
+    /// The geometric means that the ratio is of: from, to.
+    #[must_use]
+    pub const fn means(&self) -> (f64, f64) {
+        self.means
+    }
+
+    /// The numbers of repeats that the ratio is of: from, to. In pairs, those that both have.
+    #[must_use]
+    pub const fn repeats(&self) -> (u32, u32) {
+        self.repeats
+    }
+
+    /// The p-value of the finding that the ratio is not 1, the least over what the bounds of two
+    /// searches allow; `None` without an interval. It is at most `alpha` exactly where
+    /// [`Self::interval`] excludes 1.
+    pub(crate) fn p_differs(&self) -> Option<f64> {
+        let (least, largest) = self.ends?;
+        Some(least.p_above(0.0).min(largest.p_below(0.0)))
+    }
+
+    /// The p-value of the finding that the ratio is above 1.
+    pub(crate) fn p_above(&self) -> Option<f64> {
+        Some(self.ends?.0.p_above(0.0))
     }
 
     /// Whether it has an interval: two repeats of both that are not all equal, or searches.
@@ -103,22 +130,39 @@ pub const REPEATS_MAX: u32 = 100;
 
 impl Change {
     /// What would bring the interval that misses with the chance `alpha` to one side of the ratio
-    /// `bound`. Each run has `now` repeats.
+    /// `bound`.
     #[must_use]
-    pub fn needed(&self, bound: f64, now: u32, alpha: f64) -> Needed {
-        let Some((least, largest)) = self.ends.filter(|_| now >= 2) else {
+    pub fn needed(&self, bound: f64, alpha: f64) -> Needed {
+        self.needed_for(alpha, |(low, high)| low >= bound || high < bound)
+    }
+
+    /// What would show either a change, or that there is none beyond `margin`, a ratio.
+    #[must_use]
+    pub fn needed_within(&self, margin: f64, alpha: f64) -> Needed {
+        self.needed_for(alpha, |(low, high)| {
+            low > 1.0 || high < 1.0 || low > 1.0 - margin && high < 1.0 + margin
+        })
+    }
+
+    /// Repeats with which the interval decides, if they scatter as those at hand do.
+    fn needed_for(&self, alpha: f64, decides: impl Fn((f64, f64)) -> bool) -> Needed {
+        let now = self.repeats.0.min(self.repeats.1);
+        let Some((least, largest)) = self.ends.filter(|_| now >= INTERVAL_MIN_REPEATS) else {
             return Needed::Scatter;
         };
-        let bound = bound.ln();
-        if least.value < bound && bound <= largest.value {
-            return Needed::NarrowerSearches;
-        }
-        let decides = |more: &u32| {
-            let of = |end: Student| end.with_repeats(now, *more).interval(alpha);
-            of(least).0 >= bound || of(largest).1 < bound
+        let with = |more: u32| {
+            let of = |end: Student| end.with_repeats(now, more).interval(alpha);
+            (of(least).0.exp(), of(largest).1.exp())
         };
-        let found = (now..=REPEATS_MAX).find(decides);
-        found.map_or(Needed::TooNear, Needed::Repeats)
+        if let Some(more) = (now..=REPEATS_MAX).find(|more| decides(with(*more))) {
+            return Needed::Repeats(more);
+        }
+        // Without scatter, what the searches leave open is left.
+        let bounds = (least.value.exp(), largest.value.exp());
+        match bounds.0 < bounds.1 && !decides(bounds) {
+            true => Needed::NarrowerSearches,
+            false => Needed::TooNear,
+        }
     }
 }
 
@@ -127,6 +171,26 @@ impl Change {
 #[must_use]
 pub fn simultaneous_alpha(intervals: usize) -> f64 {
     -((-ALPHA).ln_1p() / intervals.max(1) as f64).exp_m1()
+}
+
+/// The values of both that [`distance`] is of. With a pair and without scatter: that pair.
+fn used(from: &Estimate, to: &Estimate, pairing: Pairing) -> (Vec<f64>, Vec<f64>) {
+    let both = from.values.iter();
+    let both = both.filter_map(|one| Some((one.value, to.at(one.repeat)?)));
+    let pairs: (Vec<f64>, Vec<f64>) = both.unzip();
+    let have_scatter = from.n.min(to.n) >= INTERVAL_MIN_REPEATS;
+    let needed = if have_scatter { 2 } else { 1 };
+    if pairing == Pairing::Blocks && pairs.0.len() >= needed {
+        return pairs;
+    }
+    let all = |of: &Estimate| of.values.iter().map(|one| one.value).collect();
+    (all(from), all(to))
+}
+
+/// Of values above 0.
+fn geometric_mean(values: &[f64]) -> f64 {
+    let logs: f64 = values.iter().map(|value| value.ln()).sum();
+    (logs / values.len() as f64).exp()
 }
 
 fn distance(from: &Estimate, to: &Estimate, pairing: Pairing) -> Option<Student> {
@@ -201,8 +265,8 @@ mod tests {
             Change::of(&from, &to, Pairing::None).unwrap()
         };
         let (bound, alpha) = (0.95, simultaneous_alpha(4));
-        let Needed::Repeats(needed) = change(4).needed(bound, 4, alpha) else {
-            panic!("{:?}", change(4).needed(bound, 4, alpha));
+        let Needed::Repeats(needed) = change(4).needed(bound, alpha) else {
+            panic!("{:?}", change(4).needed(bound, alpha));
         };
         let needed = needed.next_multiple_of(2);
         assert!(needed > 4, "{needed}");
@@ -212,7 +276,7 @@ mod tests {
 
         let near = |mean: f64| {
             let change = Change::of(&scattered(100.0, 4), &scattered(mean, 4), Pairing::None);
-            change.unwrap().needed(bound, 4, alpha)
+            change.unwrap().needed(bound, alpha)
         };
         assert_eq!(near(95.01), Needed::TooNear);
         let one = Change::of(
@@ -220,13 +284,10 @@ mod tests {
             &reading(&[2.0], None),
             Pairing::None,
         );
-        assert_eq!(one.unwrap().needed(bound, 1, alpha), Needed::Scatter);
+        assert_eq!(one.unwrap().needed(bound, alpha), Needed::Scatter);
         let search = |lower: f64, upper: f64| reading(&[lower; 3], Some(&[upper; 3]));
         let wide = Change::of(&search(100.0, 110.0), &search(98.0, 108.0), Pairing::None);
-        assert_eq!(
-            wide.unwrap().needed(bound, 3, alpha),
-            Needed::NarrowerSearches
-        );
+        assert_eq!(wide.unwrap().needed(bound, alpha), Needed::NarrowerSearches);
     }
 
     #[test]

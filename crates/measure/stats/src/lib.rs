@@ -41,6 +41,7 @@ mod packet_cost;
 mod parameters;
 mod published;
 mod quantity;
+mod ranked_by;
 mod ranking;
 mod repeats;
 mod rfc6349;
@@ -95,7 +96,8 @@ pub use packet_cost::{PacketCost, PerPacket};
 pub use parameters::Parameters;
 pub use published::{PublishedPlace, PublishedResult};
 pub use quantity::{Quantity, Reading};
-pub use ranking::{Rank, RankedBy, Ranking, Standing};
+pub use ranked_by::RankedBy;
+pub use ranking::{Rank, Ranking, Standing};
 pub use rfc6349::{Ideal, Rfc6349};
 pub use scaling::{
     FIT_MIN_POINTS, FLAT_MAX_PERCENT, Fit, GAIN_MIN_PERCENT, Law, POOR_FIT_PERCENT, Scaling,

@@ -5,7 +5,7 @@
 
 use crate::cell::CellResult;
 use crate::estimate::Estimate;
-use crate::ranking::RankedBy;
+use crate::ranked_by::RankedBy;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -114,6 +114,22 @@ impl Quantity {
             Self::Burst => format!("{} frames", number(value)),
         }
     }
+
+    /// The same with five significant digits, for figures of which a reader computes a ratio.
+    #[must_use]
+    pub fn print_finely(self, value: f64) -> String {
+        use units::human::fine::{bit_rate, duration_ns, frame_rate, number};
+        match self {
+            Self::PayloadThroughput | Self::ObjectThroughput => bit_rate(value),
+            Self::FrameRate => frame_rate(value),
+            Self::Transactions | Self::Operations => format!("{}/s", number(value)),
+            Self::PayloadBitsPerCpuSecond | Self::IpBitsPerCpuSecond => {
+                format!("{} per CPU", bit_rate(value))
+            }
+            Self::LatencyP50 | Self::LatencyP99 | Self::Recovery => duration_ns(value),
+            Self::Burst => format!("{} frames", number(value)),
+        }
+    }
 }
 
 /// A quantity of a cell over its repeats.
@@ -137,6 +153,37 @@ impl Reading {
             value,
             upper: None,
         }
+    }
+}
+
+impl RankedBy {
+    /// The same quantity in comparisons, with the load that it is measured under.
+    #[must_use]
+    pub const fn quantity(self) -> (Quantity, Option<u8>) {
+        match self {
+            Self::PayloadThroughput => (Quantity::PayloadThroughput, None),
+            Self::RoundTripP50 => (Quantity::LatencyP50, None),
+            Self::FrameRate => (Quantity::FrameRate, None),
+            Self::LatencyP50 | Self::ReflectedP50 => (Quantity::LatencyP50, Some(0)),
+            Self::PayloadBitsPerCpuSecond => (Quantity::PayloadBitsPerCpuSecond, None),
+            Self::IpBitsPerCpuSecond => (Quantity::IpBitsPerCpuSecond, None),
+        }
+    }
+
+    /// With what a search leaves open.
+    pub(crate) fn reading(self, cell: &CellResult) -> Option<Reading> {
+        let value = self.of(cell)?;
+        let upper = match self {
+            Self::FrameRate => cell.frame_rate_reading().and_then(|found| found.upper),
+            _ => None,
+        };
+        let (quantity, load_percent) = self.quantity();
+        Some(Reading {
+            quantity,
+            load_percent,
+            value,
+            upper,
+        })
     }
 }
 

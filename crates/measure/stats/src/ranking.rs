@@ -11,15 +11,19 @@
 //!
 //! It follows that a surely better device has the better rank, and that the order of the campaign
 //! does not matter. One repeat distinguishes nothing.
+//!
+//! The ratio of two devices is a [`Change`], as in a comparison of the two within the run, which
+//! uses the level of the ranking ([`Ranking::alpha`]). So both find the same: an interval of the
+//! ratio that excludes 1 is what puts one device above the other.
 
 use crate::cell::{CellResult, Control};
-use crate::compare::Metric;
-use crate::estimate::{Estimate, Sample};
-use crate::frames::FrameOutcome;
+use crate::change::{Change, Pairing};
+use crate::quantity::Reading;
+use crate::ranked_by::RankedBy;
 use crate::significance::{Level, Questions, p_differ};
 use crate::sittings::Sittings;
 use journal::Journal;
-use plan::{Adapter, Cell, LatencyPath};
+use plan::{Adapter, Cell};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -41,6 +45,10 @@ pub struct Ranking {
     pub references: Vec<Standing>,
     /// Names of the DUTs that are not ranked because they have no figure; in the plan's order.
     pub without_figure: Vec<String>,
+    /// The chance that the interval of the ratio of two devices misses: 5 % over all pairs of
+    /// devices of all rankings by this quantity (Holm). A device is surely better than another
+    /// where the interval of their ratio excludes 1.
+    pub alpha: f64,
     /// Longest time between the repeats of a pair of devices that were measured in different
     /// sittings of the run (before and after a resume), in nanoseconds; `null` if there is no such
     /// pair.
@@ -63,9 +71,15 @@ pub struct Standing {
     pub low: Option<f64>,
     /// Upper end of its 95 % interval.
     pub high: Option<f64>,
-    /// Ratio of the mean to the best mean of a device.
+    /// Ratio to the device with the best mean: geometric mean of the ratios within the same
+    /// repeats.
     pub ratio_to_best: Option<f64>,
-    /// Ratio of the mean to that of [`Ranking::yardstick`].
+    /// Lower end of its interval, which misses with the chance [`Ranking::alpha`]; `null` of the
+    /// best, of references, and where repeats do not show how the ratio scatters.
+    pub ratio_to_best_low: Option<f64>,
+    /// Upper end.
+    pub ratio_to_best_high: Option<f64>,
+    /// Ratio to [`Ranking::yardstick`], as [`Self::ratio_to_best`].
     pub ratio_to_yardstick: Option<f64>,
     /// The kind of control, if it is one.
     pub control: Option<Control>,
@@ -80,104 +94,6 @@ pub struct Rank {
     pub first: u32,
     /// The number of devices, less those that are surely worse. At least `first`.
     pub last: u32,
-}
-
-/// The quantity of a ranking.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum RankedBy {
-    /// Payload received, of `tcp` and `udp`, in bit/s.
-    PayloadThroughput,
-    /// Median round-trip time, of `ping`, in nanoseconds.
-    RoundTripP50,
-    /// Frame rate, of `throughput`, `mrr` and `loss-curve`, in frames/s: the relevant lower bound
-    /// of the first goal, or the highest forwarding rate.
-    FrameRate,
-    /// Median one-way latency at the search's lowest load, of `latency`, in nanoseconds.
-    LatencyP50,
-    /// Median round-trip time of reflected frames at the search's lowest load, of `latency`, in
-    /// nanoseconds.
-    ReflectedP50,
-    /// Payload bits received per CPU-second of the whole machine, of `tcp` and `udp`.
-    PayloadBitsPerCpuSecond,
-    /// IP bits forwarded per CPU-second of the whole machine, of `throughput`, `mrr` and
-    /// `loss-curve`, in the trials whose evidence is recorded.
-    IpBitsPerCpuSecond,
-}
-
-impl RankedBy {
-    const ALL: [Self; 7] = [
-        Self::PayloadThroughput,
-        Self::RoundTripP50,
-        Self::FrameRate,
-        Self::LatencyP50,
-        Self::ReflectedP50,
-        Self::PayloadBitsPerCpuSecond,
-        Self::IpBitsPerCpuSecond,
-    ];
-
-    /// Whether more is better.
-    #[must_use]
-    pub const fn higher_is_better(self) -> bool {
-        !matches!(
-            self,
-            Self::RoundTripP50 | Self::LatencyP50 | Self::ReflectedP50
-        )
-    }
-
-    /// Whether it is the cost of the work, not its amount or rate.
-    #[must_use]
-    pub const fn is_efficiency(self) -> bool {
-        matches!(
-            self,
-            Self::PayloadBitsPerCpuSecond | Self::IpBitsPerCpuSecond
-        )
-    }
-
-    /// The quantity of a cell, if it has it.
-    #[must_use]
-    pub fn of(self, cell: &CellResult) -> Option<Estimate> {
-        let found = cell.frames().map(|frames| &frames.found);
-        let searched = matches!(
-            found,
-            Some(FrameOutcome::Throughput | FrameOutcome::Mrr(_) | FrameOutcome::LossCurve(_))
-        );
-        match self {
-            Self::PayloadThroughput => Metric::PayloadThroughput.of(cell).cloned(),
-            Self::RoundTripP50 => Metric::LatencyP50.of(cell).cloned(),
-            Self::FrameRate if searched => Metric::FrameRate.of(cell).cloned(),
-            Self::LatencyP50 => lowest_p50(cell, LatencyPath::OneWay),
-            Self::ReflectedP50 => lowest_p50(cell, LatencyPath::RoundTrip),
-            Self::PayloadBitsPerCpuSecond => Metric::PayloadBitsPerCpuSecond.of(cell).cloned(),
-            Self::IpBitsPerCpuSecond if searched => ip_bits_per_cpu_s(cell),
-            Self::FrameRate | Self::IpBitsPerCpuSecond => None,
-        }
-    }
-}
-
-/// Median at the search's lowest load.
-fn lowest_p50(cell: &CellResult, path: LatencyPath) -> Option<Estimate> {
-    let mut loads = cell.frames()?.latency.iter();
-    let lowest = loads.find(|load| load.percent == Some(0) && load.path() == path)?;
-    Some(lowest.p50_each_ns.clone())
-}
-
-/// CPU time is read only in the trial of the evidence, so it is divided by that trial's frames.
-fn ip_bits_per_cpu_s(cell: &CellResult) -> Option<Estimate> {
-    let carried = &cell.frames()?.at_evidence.as_ref()?.forwarded.ip_bps;
-    let busy = &cell.cpu.as_ref()?.busy_cores;
-    let directions = match cell.traffic()?.duplex {
-        true => 2.0,
-        false => 1.0,
-    };
-    let samples = carried.values.iter().map(|sample| {
-        let cores = busy.at(sample.repeat).filter(|cores| *cores > 0.0)?;
-        Some(Sample {
-            value: directions * sample.value / cores,
-            ..*sample
-        })
-    });
-    Estimate::of(samples.collect::<Option<Vec<_>>>()?)
 }
 
 /// All rankings of groups with at least two devices to rank, in the plan's order.
@@ -222,7 +138,41 @@ pub(crate) fn rankings(
 struct Entrant<'a> {
     planned: &'a Cell,
     cell: &'a CellResult,
-    figure: Estimate,
+    figure: Reading,
+}
+
+impl Entrant<'_> {
+    /// The ratio to another within the same repeats; `None` where a value is not above 0.
+    fn by(&self, other: &Self) -> Option<Change> {
+        Change::of(&other.figure, &self.figure, Pairing::Blocks)
+    }
+
+    /// That both differ.
+    fn p_differs(&self, other: &Self) -> Option<f64> {
+        match self.by(other) {
+            Some(change) => change.p_differs(),
+            None => p_differ(&self.figure.value, &other.figure.value),
+        }
+    }
+
+    fn is_above(&self, other: &Self, level: Level) -> bool {
+        match self.by(other) {
+            Some(change) => change.p_above().is_some_and(|p| level.allows(p)),
+            None => level.is_above(&self.figure.value, &other.figure.value, 1.0),
+        }
+    }
+
+    /// What the order of devices follows: the geometric mean, as ratios do.
+    fn middle(&self) -> f64 {
+        let found = &self.figure.value;
+        match found.min > 0.0 {
+            true => {
+                let logs = found.values.iter().map(|sample| sample.value.ln());
+                (logs.sum::<f64>() / found.values.len() as f64).exp()
+            }
+            false => found.mean,
+        }
+    }
 }
 
 /// The members of a group by one quantity.
@@ -243,7 +193,7 @@ impl<'a> Field<'a> {
             .partition(|(planned, cell)| is_ranked(&planned.dut.adapter, cell));
         let entrants = |members: &[(&'a Cell, &'a CellResult)]| -> Vec<Entrant<'a>> {
             let found = members.iter().filter_map(|&(planned, cell)| {
-                let figure = by.of(cell)?;
+                let figure = by.reading(cell)?;
                 Some(Entrant {
                     planned,
                     cell,
@@ -268,19 +218,19 @@ impl<'a> Field<'a> {
     fn p_values(&self) -> impl Iterator<Item = Option<f64>> {
         self.devices.iter().enumerate().flat_map(|(place, own)| {
             let others = self.devices[place + 1..].iter();
-            others.map(|other| p_differ(&own.figure, &other.figure))
+            others.map(|other| own.p_differs(other))
         })
     }
 
     /// Which device is surely better than which, by their places.
     fn surely_better(&self, level: Level) -> Vec<Vec<bool>> {
         let is_better = |own: &Entrant<'_>, other: &Entrant<'_>| {
-            let (own, other) = (&own.figure, &other.figure);
+            let (high, low) = match self.by.higher_is_better() {
+                true => (own, other),
+                false => (other, own),
+            };
             // With repeats missing, pairs may point elsewhere than the means, and in a circle.
-            match self.by.higher_is_better() {
-                true => own.mean > other.mean && level.is_above(own, other, 1.0),
-                false => own.mean < other.mean && level.is_below(own, other, 1.0),
-            }
+            high.middle() > low.middle() && high.is_above(low, level)
         };
         let row = |own| {
             let others = self.devices.iter();
@@ -306,7 +256,6 @@ impl<'a> Field<'a> {
         let higher = self.by.higher_is_better();
         let own = |entrant: &&Entrant<'_>| entrant.planned.dut.adapter.encryptor().is_some();
         let yardstick = self.devices.iter().find(own).or(self.devices.first())?;
-        let unit = yardstick.figure.mean;
         let better = |a: f64, b: f64| {
             if higher {
                 b.total_cmp(&a)
@@ -314,17 +263,23 @@ impl<'a> Field<'a> {
                 a.total_cmp(&b)
             }
         };
-        let best = places.iter().map(|place| place.value);
-        let best = best.min_by(|a, b| better(*a, *b))?;
+        let best = self.devices.iter();
+        let best = best.min_by(|a, b| better(a.figure.value.mean, b.figure.value.mean))?;
+        for (standing, own) in places.iter_mut().zip(&self.devices) {
+            standing.set_ratios(own, best, yardstick);
+            let change = own.by(best).filter(|_| own.cell.id != best.cell.id);
+            let interval = change.and_then(|change| change.interval(level.alpha()));
+            standing.ratio_to_best_low = interval.map(|(low, _)| low);
+            standing.ratio_to_best_high = interval.map(|(_, high)| high);
+        }
+        for (standing, own) in references.iter_mut().zip(&self.references) {
+            standing.set_ratios(own, best, yardstick);
+        }
         for (place, rank) in places.iter_mut().zip(ranks(self.surely_better(level))) {
             place.rank = Some(rank);
         }
         // A stable sort: equal devices stay in the plan's order.
         places.sort_by(|a, b| a.rank.cmp(&b.rank).then(better(a.value, b.value)));
-        for standing in places.iter_mut().chain(&mut references) {
-            let by = |whole: f64| (whole > 0.0).then(|| standing.value / whole);
-            (standing.ratio_to_best, standing.ratio_to_yardstick) = (by(best), by(unit));
-        }
         Some(Ranking {
             group: self.group.to_owned(),
             by: self.by,
@@ -332,6 +287,7 @@ impl<'a> Field<'a> {
             yardstick: yardstick.cell.dut.clone(),
             without_figure: self.without_figure.clone(),
             apart_ns: self.apart_ns(sittings),
+            alpha: level.alpha(),
             places,
             references,
         })
@@ -345,7 +301,7 @@ fn is_ranked(adapter: &Adapter, cell: &CellResult) -> bool {
 
 impl Standing {
     fn of(entrant: &Entrant<'_>) -> Self {
-        let (cell, figure) = (entrant.cell, &entrant.figure);
+        let (cell, figure) = (entrant.cell, &entrant.figure.value);
         let ends = figure.interval_95.ends();
         Self {
             cell: cell.id.clone(),
@@ -355,10 +311,23 @@ impl Standing {
             low: ends.map(|(low, _)| low),
             high: ends.map(|(_, high)| high),
             ratio_to_best: None,
+            ratio_to_best_low: None,
+            ratio_to_best_high: None,
             ratio_to_yardstick: None,
             control: cell.control,
             insecure: cell.insecure.clone(),
         }
+    }
+
+    fn set_ratios(&mut self, own: &Entrant<'_>, best: &Entrant<'_>, yardstick: &Entrant<'_>) {
+        let by = |whole: &Entrant<'_>| match own.by(whole) {
+            Some(change) => Some(change.ratio()),
+            None => {
+                let whole = whole.figure.value.mean;
+                (whole > 0.0).then(|| own.figure.value.mean / whole)
+            }
+        };
+        (self.ratio_to_best, self.ratio_to_yardstick) = (by(best), by(yardstick));
     }
 }
 

@@ -31,7 +31,7 @@
 //! | tools | all transfers that several tools measured |
 //!
 //! Intervals printed beside a figure are of 95 % each; an answer (*differs*, *better*, *faster*,
-//! *met*) is corrected.
+//! *met*) is corrected, and so are the intervals of the ratios that a ranking follows.
 
 use crate::estimate::{Estimate, Sample};
 use crate::student::{ALPHA, Student, interval};

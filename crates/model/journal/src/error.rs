@@ -2,14 +2,14 @@
 
 use crate::record::FORMAT_VERSION_OLDEST;
 use std::io::{self, ErrorKind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a journal cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
     /// An error of the operating system: no permission, no such folder, disk full.
-    #[error("cannot {action} {}: {source}\nhelp: {}", path.display(), help(source))]
+    #[error("cannot {action} {}: {source}\nhelp: {}", path.display(), help(source, path))]
     Io {
         /// The action, as a verb: `write`, `read`, `create`.
         action: &'static str,
@@ -26,8 +26,8 @@ pub enum JournalError {
         path: PathBuf,
     },
     /// The journal exists already; it is never overwritten.
-    #[error("{} exists already\nhelp: give the run another folder, or go on with it: cipherbench \
-             resume RUN", path.display())]
+    #[error("{} exists already\nhelp: give the run another folder, or go on with it: {}",
+            path.display(), going_on(path))]
     Exists {
         /// The journal.
         path: PathBuf,
@@ -60,7 +60,7 @@ pub enum JournalError {
     },
     /// A complete line that is no record of this format: the file was damaged or edited.
     #[error("{}:{line}: {problem}\nhelp: a journal is only ever appended to; restore this file \
-             from a copy{}", path.display(), without_copy(*line))]
+             from a copy{}", path.display(), without_copy(*line, path))]
     Line {
         /// The journal.
         path: PathBuf,
@@ -71,7 +71,7 @@ pub enum JournalError {
     },
     /// An earlier write failed, and its partial line could not be removed.
     #[error("{} ends in a broken line since an earlier write failed; nothing more is written to \
-             it\nhelp: mend the cause, then go on: cipherbench resume RUN", path.display())]
+             it\nhelp: mend the cause, then go on: {}", path.display(), going_on(path))]
     Broken {
         /// The journal.
         path: PathBuf,
@@ -88,30 +88,48 @@ impl JournalError {
     }
 }
 
+/// Whether a path is that of a journal.
+fn has_run(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "jsonl")
+}
+
+/// The command that continues the run of a journal, given the journal or its folder.
+fn going_on(path: &Path) -> String {
+    let folder = path.parent().filter(|_| has_run(path)).unwrap_or(path);
+    format!("cipherbench resume {}", folder.display())
+}
+
 /// Returns the hint for a damaged line without a copy of the file.
-fn without_copy(line: usize) -> String {
-    match line {
-        0 | 1 => String::new(),
-        2 => "; without a copy, keep the line before it (head -n 1) and go on: cipherbench \
-              resume RUN"
-            .into(),
-        _ => format!(
-            "; without a copy, keep the {before} lines before it (head -n {before}) and go on: \
-             cipherbench resume RUN",
-            before = line - 1
-        ),
-    }
+fn without_copy(line: usize, path: &Path) -> String {
+    let before = match line {
+        0 | 1 => return String::new(),
+        2 => "the line before it (head -n 1)".to_owned(),
+        _ => format!("the {0} lines before it (head -n {0})", line - 1),
+    };
+    format!(
+        "; without a copy, keep {before} and go on: {}",
+        going_on(path)
+    )
 }
 
 /// Returns the hint for an error of the operating system.
-fn help(error: &io::Error) -> &'static str {
-    match error.kind() {
+fn help(error: &io::Error, path: &Path) -> String {
+    let words = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded if has_run(path) => {
+            return format!(
+                "free some space, then go on with the run ({}), or choose another place with --out",
+                going_on(path)
+            );
+        }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            "free some space, then go on with the run (cipherbench resume RUN), or choose another \
-             place with --out"
+            "free some space, or choose another place with --out"
         }
         ErrorKind::FileTooLarge => {
-            "raise the limit on file sizes (ulimit -f), then go on: cipherbench resume RUN"
+            return format!(
+                "raise the limit on file sizes (ulimit -f), then go on: {}",
+                going_on(path)
+            );
         }
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             "check who owns it (a run made as root belongs to root), or choose another place with \
@@ -121,5 +139,6 @@ fn help(error: &io::Error) -> &'static str {
             "check the path; runs are kept under runs/ unless --out said otherwise"
         }
         _ => "check the path and the disk, then try again",
-    }
+    };
+    words.to_owned()
 }

@@ -46,6 +46,17 @@ pub fn run_dir(root: &Path, started_unix_ns: u64, name: &str) -> Result<PathBuf,
     })
 }
 
+/// A text with the run's folder in place of `RUN` in the commands that it names: texts of a journal
+/// and of its results do not know where it is.
+#[must_use]
+pub fn with_run(text: &str, run: &str) -> String {
+    let named = ["resume", "report", "compare"].iter();
+    named.fold(text.to_owned(), |text, command| {
+        let placeholder = format!("cipherbench {command} RUN");
+        text.replace(&placeholder, &format!("cipherbench {command} {run}"))
+    })
+}
+
 /// Replaces characters that a folder name must not have. Campaign names have none; others may.
 fn safe(name: &str) -> String {
     name.chars()
@@ -63,6 +74,16 @@ fn safe(name: &str) -> String {
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn commands_name_the_run() {
+        let text =
+            "make room, then `cipherbench resume RUN --invalid`; cipherbench report RUN. RUN";
+        assert_eq!(
+            with_run(text, "runs/a"),
+            "make room, then `cipherbench resume runs/a --invalid`; cipherbench report runs/a. RUN"
+        );
+    }
 
     const STARTED: u64 = 1_795_174_200_000_000_000;
 

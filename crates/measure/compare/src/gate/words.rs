@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use crate::CellChange;
-use crate::changes::{Lack, WithoutChange};
+use crate::changes::WithoutChange;
 use crate::table::percent;
 use stats::{Needed, REPEATS_MAX};
 
@@ -62,32 +62,7 @@ fn undecided(change: &CellChange, bound: f64, found: &str, bound_text: &str) -> 
     }
 }
 
-/// Of a cell without a figure in one of the runs, which have these names.
-pub(super) fn of_missing(without: &WithoutChange, names: [&str; 2]) -> String {
-    let mut remedies: Vec<String> = Vec::new();
-    for (lack, name) in without.lacks.iter().zip(names) {
-        let remedy = lack.as_ref().map(|lack| remedy(*lack, name));
-        remedies.extend(remedy.filter(|remedy| !remedies.contains(remedy)));
-    }
-    match remedies.is_empty() {
-        true => format!("{}; choose a quantity that both runs have", without.reason),
-        false => format!("{}; {}", without.reason, remedies.join(", and ")),
-    }
-}
-
-fn remedy(lack: Lack, run: &str) -> String {
-    let words = match lack {
-        Lack::Invalid => "repeat it while nothing else uses the machine",
-        Lack::Failed => "remove the cause and repeat it",
-        Lack::NotRun => "finish the run",
-    };
-    // A run in a fleet's archive is never written to again.
-    if run.starts_with("fleet:") {
-        return format!("{words}, in a new run");
-    }
-    let invalid = match lack {
-        Lack::Invalid => " --invalid",
-        Lack::Failed | Lack::NotRun => "",
-    };
-    format!("{words}: `cipherbench resume {run}{invalid}`")
+/// Of a cell without a figure in one of the runs.
+pub(super) fn of_missing(without: &WithoutChange) -> String {
+    format!("{}; {}", without.reason, without.help)
 }

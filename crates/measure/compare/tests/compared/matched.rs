@@ -1,9 +1,11 @@
 //! Which cells are compared, and what else differs.
 
-use crate::made::{SECOND_NS, cell, journal, measured, record};
-use compare::{CompareError, Comparison, Difference, Direction, Options, Run, compare};
+use crate::made::{Noise, SECOND_NS, cell, journal, measured, record};
+use compare::{CompareError, Comparison, Detail, Difference, Direction, Options, Run, compare};
 use journal::Journal;
+use journal::record::Outcome;
 use plan::{Cell, Measurement};
+use stats::{Results, Standing};
 use std::collections::BTreeMap;
 
 /// Three repeats of each cell, the megabytes of the first.
@@ -169,7 +171,7 @@ fn what_differs_besides_the_figures_is_listed() {
     let tools = &mut other.header.environment.tools;
     tools.insert("iperf3".into(), "3.18".into());
     for (place, trial) in other.trials.iter_mut().enumerate() {
-        if let journal::record::Outcome::Measured(measured) = &mut trial.outcome {
+        if let Outcome::Measured(measured) = &mut trial.outcome {
             let facts = &mut measured.evidence.dut_facts;
             facts.insert("gw1/version".into(), format!("2.{}", place / 3));
         }
@@ -198,4 +200,139 @@ fn what_differs_besides_the_figures_is_listed() {
         .collect();
     assert_eq!(settings["measurement.duration_ns"], &expected);
     assert_eq!(settings["x: gw1/version"].cells, Some(1));
+}
+
+/// Two groups of four devices, whose throughputs differ by little more than repeats scatter.
+fn rivals(seed: u64) -> Journal {
+    let devices = [("w", 1.0), ("x", 1.012), ("y", 1.02), ("z", 1.05)];
+    let groups = ["tcp/streams=1", "tcp/streams=2"];
+    let cells = groups
+        .iter()
+        .flat_map(|group| devices.map(|(name, _)| cell(group, name)));
+    let mut run = journal(cells.collect(), 5, 1);
+    let mut noise = Noise(seed);
+    for repeat in 1..=5 {
+        for group in groups {
+            for (name, level) in devices {
+                let bytes = 1e9 * level * (0.01 * noise.normal()).exp();
+                record(
+                    &mut run,
+                    &format!("{group}/{name}"),
+                    repeat,
+                    measured(bytes as u64),
+                );
+            }
+        }
+    }
+    run
+}
+
+#[test]
+fn a_ranking_and_a_comparison_of_two_devices_within_the_run_find_the_same() {
+    let mut decided = [0, 0];
+    for seed in 0..30 {
+        let run = rivals(seed);
+        let results = Results::of(&run);
+        assert_eq!(results.rankings.len(), 2);
+        for ranking in &results.rankings {
+            let mut places = ranking.places.iter();
+            let best = places
+                .find(|place| place.ratio_to_best == Some(1.0))
+                .unwrap();
+            for (own, other) in pairs(&ranking.places) {
+                let found = compared(&[&run], &[&format!("{}={}", own.dut, other.dut)]).unwrap();
+                let mut changes = found.pairs[0].changes.iter();
+                let change = changes.find(|change| change.cell == own.cell).unwrap();
+                let (own_rank, other_rank) = (own.rank.unwrap(), other.rank.unwrap());
+                match change.direction {
+                    Direction::Regression => assert!(own_rank < other_rank, "{change:?}"),
+                    Direction::Improvement => assert!(own_rank > other_rank, "{change:?}"),
+                    Direction::Undecided | Direction::Unchanged => assert!(
+                        own_rank.first <= other_rank.last && other_rank.first <= own_rank.last,
+                        "{own:?} {other:?} {change:?}"
+                    ),
+                }
+                let is_sure = change
+                    .interval()
+                    .is_some_and(|(low, high)| low > 1.0 || high < 1.0);
+                decided[usize::from(is_sure)] += 1;
+                if own.cell == best.cell {
+                    let near =
+                        |a: Option<f64>, b: Option<f64>| (a.unwrap() - b.unwrap()).abs() < 1e-9;
+                    assert!(near(other.ratio_to_best, Some(change.ratio)));
+                    assert!(
+                        near(other.ratio_to_best_low, change.low),
+                        "{other:?} {change:?}"
+                    );
+                    assert!(near(other.ratio_to_best_high, change.high));
+                }
+            }
+        }
+    }
+    assert!(decided[0] > 30 && decided[1] > 30, "{decided:?}");
+}
+
+fn pairs(places: &[Standing]) -> impl Iterator<Item = (&Standing, &Standing)> {
+    let of = |own| places.iter().map(move |other| (own, other));
+    places
+        .iter()
+        .flat_map(of)
+        .filter(|(own, other)| own.dut != other.dut)
+}
+
+#[test]
+fn valid_repeats_are_compared_and_the_invalid_one_is_named_with_its_run_and_device() {
+    let mut one = run(1, vec![(cell("tcp", "x"), 100), (cell("tcp", "y"), 102)]);
+    let Outcome::Measured(figures) = measured(1_000_000) else {
+        unreachable!("it is measured");
+    };
+    let reasons = vec!["machine-was-ours: other programs had 40 % of it".to_owned()];
+    record(
+        &mut one,
+        "tcp/y",
+        3,
+        Outcome::Invalid {
+            reasons,
+            measured: figures,
+        },
+    );
+    let found = compared(&[&one], &["x=y"]).unwrap();
+    let pair = &found.pairs[0];
+    assert!(pair.without_change.is_empty(), "{pair:?}");
+    let change = &pair.changes[0];
+    assert_eq!(
+        (
+            change.base_repeats,
+            change.other_repeats,
+            change.other_planned
+        ),
+        (2, 2, 3)
+    );
+    assert!((change.ratio - 1.02).abs() < 1e-6, "{change:?}");
+    let [partly] = &pair.partly[..] else {
+        panic!("{:?}", pair.partly);
+    };
+    assert_eq!(
+        (partly.run, &*partly.cell, partly.measured, partly.planned),
+        (0, "tcp/y", 2, 3)
+    );
+    let text = compare::text(&found, Detail::Short);
+    let doubt = "runs/a: tcp/y [2 of 3]: of 3 repeats 1 is invalid: machine-was-ours: other programs had 40 % of it; repeat it \
+                 while nothing else uses the machine: `cipherbench resume runs/a --invalid`";
+    assert!(text.contains(doubt), "{text}");
+    // Both means are of the two repeats that both have.
+    assert!(text.contains(" Mbit/s [2 of 3] → "), "{text}");
+
+    // Without any, the device is named, and not "the other run".
+    let failed = || Outcome::Failed {
+        reason: "it died".into(),
+    };
+    (1..=3).for_each(|repeat| record(&mut one, "tcp/y", repeat, failed()));
+    let found = compared(&[&one], &["x=y"]).unwrap();
+    let without = &found.pairs[0].without_change[0];
+    assert_eq!(without.reason, "y: it failed: it died");
+    assert_eq!(
+        without.help,
+        "remove the cause and repeat it: `cipherbench resume runs/a`"
+    );
 }

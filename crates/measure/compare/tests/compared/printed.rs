@@ -1,7 +1,7 @@
 //! What is printed of a comparison.
 
 use crate::made::{cell, journal, measured, record};
-use compare::{Options, Run, compare, junit, markdown, text};
+use compare::{Detail, Options, Run, compare, junit, markdown, text};
 use journal::Journal;
 
 /// Eight repeats of three cells: megabytes by per mille.
@@ -43,16 +43,20 @@ fn comparison() -> compare::Comparison {
 }
 
 #[test]
-fn the_text_has_the_environment_first_and_then_regressions() {
-    let text = text(&comparison());
+fn the_text_has_the_answer_first_then_the_doubts_and_then_the_settings() {
+    let text = text(&comparison(), Detail::Short);
+    let answer = "runs/b compared with runs/a, 3 quantities: 1 regression, 1 improvement, 1 without a change beyond 5 %.\n";
+    assert!(text.starts_with(answer), "{text}");
     let places = [
-        "A  runs/a: test",
-        "B compared with A",
-        "environment.kernel",
+        "3 gates: 1 violated, 1 undecided, 1 passed",
         "Regressions (1)",
         "Improvements (1)",
-        "No change beyond 5 % (1)",
-        "3 gates: 1 violated, 1 undecided, 1 passed",
+        "No change beyond 5 % (1): a change outside the interval is excluded",
+        "Runs\n",
+        "A  runs/a: test",
+        "Environment that differs (1)",
+        "environment.kernel",
+        "The change is the ratio of the two geometric means less 1",
     ]
     .map(|words| {
         text.find(words)
@@ -66,12 +70,146 @@ fn the_text_has_the_environment_first_and_then_regressions() {
     ] {
         assert!(text.contains(gate), "{gate}:\n{text}");
     }
-    let regression = text
+    let mut lines = text
         .lines()
-        .skip_while(|line| !line.starts_with("Regressions"))
-        .nth(1);
-    let expected = "  tcp/streams=2/a|b <c>  throughput  4.06 Gbit/s → 3.65 Gbit/s  -10 % (";
-    assert!(regression.unwrap().starts_with(expected), "{text}");
+        .skip_while(|line| !line.starts_with("Regressions"));
+    let heading = lines.nth(1).unwrap();
+    let columns = [
+        "Cell",
+        "Quantity",
+        "Geometric means",
+        "Ratio - 1 (interval)",
+    ];
+    assert!(
+        columns.iter().all(|column| heading.contains(column)),
+        "{heading}"
+    );
+    let expected = "  tcp/streams=2/a|b <c>  throughput  4.0598 Gbit/s → 3.6538 Gbit/s  -10 % (";
+    assert!(lines.next().unwrap().starts_with(expected), "{text}");
+}
+
+/// Of means that a reader divides, the printed change is the result.
+#[test]
+fn the_printed_change_follows_from_the_printed_means() {
+    // Repeats that scatter widely, so that the geometric mean is far from the arithmetic one.
+    let run = |second, values: [u64; 4]| {
+        let mut run = journal(vec![cell("tcp", "x")], 4, second);
+        for (repeat, value) in (1..).zip(values) {
+            record(&mut run, "tcp/x", repeat, measured(value * 1_000_000));
+        }
+        run
+    };
+    let (base, other) = (run(1, [100, 900, 1000, 1000]), run(2, [700, 750, 720, 730]));
+    let runs = [("runs/a", &base), ("runs/b", &other)].map(|(name, journal)| Run { name, journal });
+    let found = compare(&runs, &Options::default()).unwrap();
+    for text in [text(&found, Detail::Short), markdown(&found)] {
+        let line = text.lines().find(|line| line.contains(" → ")).unwrap();
+        let (means, change) = line.split_once(" → ").unwrap();
+        let number = |word: &str| word.parse::<f64>().unwrap();
+        let gbit = |value: f64, unit: &str| match unit {
+            "Gbit/s" => value,
+            "Mbit/s" => value / 1000.0,
+            _ => panic!("{line}"),
+        };
+        let words: Vec<&str> = means.split_whitespace().collect();
+        let [.., value, unit] = words[..] else {
+            panic!("{line}");
+        };
+        let from = gbit(number(value), unit);
+        let words: Vec<&str> = change
+            .split([' ', '|'])
+            .filter(|word| !word.is_empty())
+            .collect();
+        let to = gbit(number(words[0]), words[1]);
+        let percent = number(words[2]);
+        assert!(
+            (100.0 * (to / from - 1.0) - percent).abs() <= 0.51,
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn an_undecided_change_says_what_it_excludes_and_what_would_decide() {
+    let run = |second, more: u64| {
+        let mut run = journal(vec![cell("tcp", "x")], 3, second);
+        for (repeat, value) in (1..).zip([960, 1000, 1040]) {
+            record(
+                &mut run,
+                "tcp/x",
+                repeat,
+                measured((value + more) * 1_000_000),
+            );
+        }
+        run
+    };
+    let (base, other) = (run(1, 0), run(2, 5));
+    let runs = [("runs/a", &base), ("runs/b", &other)].map(|(name, journal)| Run { name, journal });
+    let text = text(&compare(&runs, &Options::default()).unwrap(), Detail::Short);
+    let title = "Undecided (1): no change (0 %) and changes beyond 5 % are both possible; a change outside the interval is \
+                 excluded";
+    assert!(text.contains(title), "{text}");
+    let row = text.lines().find(|line| line.contains(" → ")).unwrap();
+    assert!(
+        row.contains(" %)  about ") && row.contains("repeats would decide (`run --repeats "),
+        "{row}"
+    );
+}
+
+#[test]
+fn warnings_of_the_runs_are_shown_once_with_their_names() {
+    let run = |second, repeats: u32| {
+        let cells = ["tcp/streams=1", "tcp/streams=2"].map(|group| cell(group, "x"));
+        let mut run = journal(cells.to_vec(), repeats, second);
+        for repeat in 1..=repeats {
+            for group in ["tcp/streams=1", "tcp/streams=2"] {
+                record(
+                    &mut run,
+                    &format!("{group}/x"),
+                    repeat,
+                    measured(u64::from(1000 + repeat) * 1_000_000),
+                );
+            }
+        }
+        run
+    };
+    let (base, other, third) = (run(1, 2), run(2, 2), run(3, 3));
+    let runs = [("runs/a", &base), ("runs/b", &other), ("runs/c", &third)];
+    let found = compare(
+        &runs.map(|(name, journal)| Run { name, journal }),
+        &Options::default(),
+    )
+    .unwrap();
+    let doubt = "runs/a and runs/b: Each cell was measured twice: the spread says little.";
+    let short = text(&found, Detail::Short);
+    assert_eq!(short.matches("was measured twice").count(), 1, "{short}");
+    assert!(short.contains(doubt), "{short}");
+    assert!(markdown(&found).contains(doubt), "{}", markdown(&found));
+    let all = "all runs: 2 cells cannot be compared: the campaign measures no baseline there.";
+    assert!(short.contains(all), "{short}");
+}
+
+#[test]
+fn of_many_differences_the_short_text_has_a_few_and_the_full_one_all() {
+    let base = run(1, [1000, 1000, 1000]);
+    let mut other = run(2, [1000, 1000, 1000]);
+    for trial in &mut other.trials {
+        if let journal::record::Outcome::Measured(measured) = &mut trial.outcome {
+            let facts = &mut measured.evidence.dut_facts;
+            facts.extend((0..60).map(|n| (format!("gw1/fact {n}"), "x".repeat(150))));
+        }
+    }
+    let runs = [("runs/a", &base), ("runs/b", &other)].map(|(name, journal)| Run { name, journal });
+    let found = compare(&runs, &Options::default()).unwrap();
+    let (short, full) = (text(&found, Detail::Short), text(&found, Detail::Full));
+    assert_eq!(short.matches("gw1/fact").count(), 8, "{short}");
+    assert!(short.contains("52 more differences: `--full`"), "{short}");
+    assert_eq!(full.matches("gw1/fact").count(), 60, "{full}");
+    assert!(!full.contains('…'), "values are whole");
+    assert!(
+        !full.contains("environment."),
+        "what is equal is not listed: {full}"
+    );
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub(super) fn read(source: &Source) -> Document {
             source.mistake(
                 &whole,
                 format!("no JSON: {error}"),
-                "rebuild it: `cipherbench report RUN`",
+                format!("rebuild it: `cipherbench report {}`", source.folder()),
             );
             return document;
         }
@@ -39,8 +39,11 @@ pub(super) fn read(source: &Source) -> Document {
     if schema != SCHEMA {
         let what = format!("`schema` is `{schema}`, and not `{SCHEMA}`");
         let help = match schema.starts_with("cipherbench-result/") {
-            true => "rebuild it by this program: `cipherbench report RUN`",
-            false => "lint reads the results.json of a run",
+            true => format!(
+                "rebuild it by this program: `cipherbench report {}`",
+                source.folder()
+            ),
+            false => "lint reads the results.json of a run".to_owned(),
         };
         source.mistake(&whole, what, help);
         return document;

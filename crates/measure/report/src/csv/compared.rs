@@ -74,9 +74,17 @@ pub(super) const COLUMNS: &[Declared] = &[
     }),
     (
         "ratio_to_best",
-        "the cell's figure by the best one of its group",
+        "ratio to the best device of its group: geometric mean of the ratios within the same repeats",
         |row| number(main(row)?.ratio_to_best?, 4),
     ),
+    (
+        "ratio_to_best_low",
+        "lower end of its interval, at the level of the ranking",
+        |row| number(main(row)?.ratio_to_best_low?, 4),
+    ),
+    ("ratio_to_best_high", "upper end", |row| {
+        number(main(row)?.ratio_to_best_high?, 4)
+    }),
     (
         "efficiency_rank",
         "as rank, by bits per CPU-second of the whole machine",

@@ -1,6 +1,6 @@
 //! The campaign's question in a few sentences: what was compared, and what came of it.
 
-use crate::format::{Scale, capitalized, counted, ratio_number};
+use crate::format::{Scale, capitalized, counted};
 use crate::layout::Run;
 use crate::order::grouped;
 use crate::sections::is_curve;
@@ -161,15 +161,15 @@ fn best(run: &Run<'_>, found: &Ranked<'_>) -> Option<String> {
     let value = scale.value(first.value);
     Some(match tied {
         0 => {
-            let ratio = second.ratio_to_best.map_or_else(String::new, |ratio| {
-                format!(", {} × that", ratio_number(ratio))
-            });
+            let ratio = ranking::to_best(second);
+            let ratio = ratio.map_or_else(String::new, |ratio| format!(", {ratio} × that"));
             let next = ranking::name(run, second);
             format!("{what}: {leader} is best, {value}{interval}; next {next}{ratio}.")
         }
         tied if tied == others.len() => format!(
-            "{what}: no difference shown between {}; highest mean {leader}, {value}{interval}.",
-            counted(main.places.len() as u64, "device")
+            "{what}: no difference shown between {}; highest mean {leader}, {value}{interval}{}.",
+            counted(main.places.len() as u64, "device"),
+            ranking::excluded(found).map_or_else(String::new, |found| format!("; {found}"))
         )
         .replace(
             "highest",

@@ -46,8 +46,9 @@ pub(crate) fn overview(run: &Run<'_>) -> Vec<Table> {
 }
 
 fn side_by_side(run: &Run<'_>, groups: &[Ranked<'_>]) -> Table {
-    let note = "mean of the repeats, and in brackets the rank: from the best to the worst possible where the ratios of two \
-                devices within the same repeats do not decide; without a rank: for reference";
+    let note = "mean of the repeats, and in brackets the rank, a range where it is not decided; a range is from the best to the \
+                worst possible rank, where the ratios of two devices within the same repeats do not decide; without a rank: \
+                for reference";
     let mut table = Table::new("Ranking: all figures", note).label("Device");
     for found in groups {
         let group = found.words.name.clone();
@@ -115,6 +116,7 @@ fn table(run: &Run<'_>, found: &Ranked<'_>, short: bool) -> Table {
     let main = found.main;
     let mut table = Table::new(format!("Ranking: {}", caption(found)), note(run, found))
         .labels(["Rank", "Device"])
+        .whole()
         .figure("Mean")
         .figure("95 % interval")
         .figure("Of the best");
@@ -180,10 +182,17 @@ fn note(run: &Run<'_>, found: &Ranked<'_>) -> String {
         _ => "intervals: 95 %, Student's t on logarithms".into(),
     });
     parts.push(
-        "ranks: by the ratios of two devices within the same repeats (Student's t on logarithms, 5 % over all pairs of all \
-         rankings by this quantity, Holm); where they do not decide, a rank is the range from the best to the worst possible"
+        "of the best: geometric mean of the ratios within the same repeats, from which the quotient of the means may differ \
+         a little, with its interval (Student's t on logarithms, 5 % over all pairs of devices of all rankings by this \
+         quantity, Holm); ranks: a device is above another where the interval of their ratio excludes 1; else it may be on \
+         either side, and a rank is the range from the best to the worst possible"
             .into(),
     );
+    if run.plan().repeats > 1 {
+        parts.push(
+            "any two devices, with their interval and what would decide: cipherbench compare RUN --match OLD=NEW".into(),
+        );
+    }
     if found.efficiency.is_some() {
         parts.push(
             "CPU-seconds are those of the whole machine, followed by the rank by them".into(),
@@ -213,7 +222,7 @@ fn row(run: &Run<'_>, found: &Ranked<'_>, place: &Standing, yardstick: bool) -> 
         Cell::label(name(run, place) + run.cell(&place.cell).map_or("", late_mark)),
         Cell::plain(scale.value(place.value)),
         interval(place, &scale),
-        ratio(place.ratio_to_best),
+        Cell::derived_or_missing(to_best(place)),
     ];
     if yardstick {
         cells.push(ratio(place.ratio_to_yardstick));
@@ -223,6 +232,29 @@ fn row(run: &Run<'_>, found: &Ranked<'_>, place: &Standing, yardstick: bool) -> 
         cells.push(Cell::or_missing(own.map(with_rank)));
     }
     cells
+}
+
+/// `0.43 (0.42–0.45)`: the ratio to the best, with its interval at the level of the ranking.
+pub(crate) fn to_best(place: &Standing) -> Option<String> {
+    let ends = place.ratio_to_best_low.zip(place.ratio_to_best_high);
+    Some(format::ratio_with(place.ratio_to_best?, ends))
+}
+
+/// `the others are within -2.1 to +1.8 % of it, larger differences are excluded`: over the
+/// intervals of the ratios to the best. `None` where one has none.
+pub(crate) fn excluded(found: &Ranked<'_>) -> Option<String> {
+    let places = found.main.places.iter();
+    let others = places.filter(|place| place.ratio_to_best != Some(1.0));
+    let ends = others.map(|place| place.ratio_to_best_low.zip(place.ratio_to_best_high));
+    let ends: Vec<(f64, f64)> = ends.collect::<Option<_>>()?;
+    let low = ends.iter().map(|(low, _)| *low).reduce(f64::min)?;
+    let high = ends.iter().map(|(_, high)| *high).reduce(f64::max)?;
+    let percent = |ratio: f64| format!("{:+.1}", 100.0 * (ratio - 1.0));
+    Some(format!(
+        "the others are within {} to {} % of it, larger differences are excluded",
+        percent(low),
+        percent(high)
+    ))
 }
 
 /// `940 Mbit (1–5)`; of a reference, the figure alone.

@@ -22,9 +22,8 @@ const ANSWER_LINES: usize = 32;
 const FACTS_MAX: usize = 4;
 /// Lines for what makes the figures doubtful.
 const DOUBT_LINES: usize = 14;
-/// Reasons of invalid and failed trials that are printed, and lines of each.
+/// Reasons of invalid and failed trials that are printed.
 const REASONS_MAX: usize = 5;
-const REASON_LINES: usize = 2;
 /// Lines of a table without its rows: an empty one, caption, note, heading, rule.
 const TABLE_LINES: usize = 5;
 /// How a ranking's caption begins, and the most rows of one that is never cut.
@@ -42,7 +41,7 @@ pub(crate) fn write(
     width: usize,
     color: bool,
 ) -> String {
-    let mut page = Page::new(width, color);
+    let mut page = Page::new(width, color).of_run(files);
     page.line(&page.style.bold(&visible(run.title())));
     page.wrapped("", "", &headline::soundness(run), Style::plain);
     page.line("");
@@ -144,8 +143,7 @@ fn reasons(page: &mut Page, run: &Run<'_>) {
     }
     page.line("");
     page.line(&page.style.bold("Invalid and failed trials"));
-    page.cut(
-        1,
+    page.indented(
         "`cipherbench resume RUN --invalid` repeats them",
         Style::dim,
     );
@@ -163,11 +161,10 @@ fn reasons(page: &mut Page, run: &Run<'_>) {
         {
             Some(found) => {
                 let difference = format!("{what} in {cells}: {}", found.difference);
-                page.cut(REASON_LINES - 1, &difference, Style::plain);
-                page.cut(1, &found.advice, Style::dim);
+                page.indented(&difference, Style::plain);
+                page.indented(&found.advice, Style::dim);
             }
-            None => page.cut(
-                REASON_LINES,
+            None => page.indented(
                 &format!("{cells}: {}", Cell::reason(what).text),
                 Style::plain,
             ),

@@ -25,8 +25,9 @@ pub(crate) fn write(run: &Run<'_>) -> String {
         }
     }
     page.push_str(&format!(
-        "\nMade by:\n\n{}",
-        code_block(&super::command(run))
+        "\nMade by:\n\n{}\n{}.\n",
+        code_block(&super::command(run)),
+        super::RUN
     ));
     // Markdown is often read on a terminal.
     visible_lines(&page).into_owned()

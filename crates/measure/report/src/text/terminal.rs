@@ -15,9 +15,8 @@ const GAP: usize = 2;
 const REASON_WIDTH: usize = 26;
 /// A last column of text is not squeezed below this.
 const MIN_TEXT_WIDTH: usize = 20;
-/// Before the lines of a paragraph that may be cut, and after one that was.
+/// Before the lines of a paragraph below a title.
 const INDENT: &str = "  ";
-const CUT: &str = " …";
 /// Smallest width used, whatever the terminal reports.
 const MIN_WIDTH: usize = 40;
 
@@ -28,7 +27,7 @@ pub(crate) fn write(
     width: usize,
     color: bool,
 ) -> String {
-    let mut page = Page::new(width, color);
+    let mut page = Page::new(width, color).of_run(files);
     head(&mut page, run);
     for (section, blocks) in sections::of(run, Document::Terminal) {
         for block in &blocks {
@@ -165,6 +164,8 @@ pub(super) struct Page {
     pub(super) text: String,
     width: usize,
     pub(super) style: Style,
+    /// The run's folder, for commands; `None` where it is not known.
+    run: Option<String>,
 }
 
 impl Page {
@@ -173,16 +174,31 @@ impl Page {
             text: String::new(),
             width: width.max(MIN_WIDTH),
             style: Style { color },
+            run: None,
         }
     }
 
-    /// An empty one of the same width and style.
-    pub(super) const fn empty(&self) -> Self {
+    /// With the run's folder in the commands that texts name.
+    pub(super) fn of_run(mut self, files: Option<Folders<'_>>) -> Self {
+        self.run = files.map(|files| files.run.display().to_string());
+        self
+    }
+
+    /// An empty one of the same width, style and run.
+    pub(super) fn empty(&self) -> Self {
         Self {
             text: String::new(),
-            width: self.width,
-            style: self.style,
+            run: self.run.clone(),
+            ..*self
         }
+    }
+
+    /// A text as it is printed: with the run's folder in commands, and nothing that drives the
+    /// terminal.
+    fn shown(&self, text: &str) -> String {
+        let named = self.run.as_ref();
+        let named = named.map(|run| journal::with_run(text, run));
+        visible(named.as_deref().unwrap_or(text)).into_owned()
     }
 
     pub(super) fn lines(&self) -> usize {
@@ -210,31 +226,16 @@ impl Page {
             .width
             .saturating_sub(indent.width())
             .max(MIN_TEXT_WIDTH);
-        for (index, line) in wrap(&visible(text), room).into_iter().enumerate() {
+        for (index, line) in wrap(&self.shown(text), room).into_iter().enumerate() {
             let lead = if index == 0 { first } else { indent };
             let line = format!("{lead}{}", style(self.style, &line));
             self.line(&line);
         }
     }
 
-    /// Prints a paragraph in at most `lines` lines; `…` stands for what does not fit.
-    pub(super) fn cut(&mut self, lines: usize, text: &str, style: fn(Style, &str) -> String) {
-        let room = self.width.saturating_sub(INDENT.width());
-        let mut found = wrap(&visible(text), room);
-        if found.len() > lines {
-            found.truncate(lines);
-            if let Some(last) = found.last_mut() {
-                while last.width() + CUT.width() > room {
-                    let word = last.rfind(' ').unwrap_or(0);
-                    last.truncate(word);
-                }
-                last.push_str(CUT);
-            }
-        }
-        for line in found {
-            let line = format!("{INDENT}{}", style(self.style, &line));
-            self.line(&line);
-        }
+    /// A paragraph below a title.
+    pub(super) fn indented(&mut self, text: &str, style: fn(Style, &str) -> String) {
+        self.wrapped(INDENT, INDENT, text, style);
     }
 
     /// A table; one that is too wide is printed in parts, each with the labels.
@@ -266,17 +267,14 @@ impl Page {
     /// rows. Returns whether that is the whole table.
     pub(super) fn short_table(&mut self, table: &Table, rows: usize) -> bool {
         let legend = table.footnote();
-        let legend = legend.map_or(0, |legend| wrap(&legend, self.width).len());
+        let legend = legend.map_or(0, |legend| wrap(&self.shown(&legend), self.width).len());
         let rows = rows.saturating_sub(legend).max(1);
         self.line("");
         self.line(&self.style.bold(&visible(&table.caption)));
         // The rest of the note says how to read the columns.
         let shared = table.note.split("; ").next().unwrap_or("");
-        let shared = wrap(&visible(shared), self.width);
-        if let Some(first) = shared.first().filter(|first| !first.is_empty()) {
-            let more = if shared.len() > 1 { " …" } else { "" };
-            let line = self.style.dim(&format!("{first}{more}"));
-            self.line(&line);
+        if !shared.is_empty() {
+            self.wrapped("", "", shared, Style::dim);
         }
         let widths = self.widths(table);
         let parts = self.parts(table, &widths);
@@ -321,8 +319,9 @@ impl Page {
         if let Some((last, others)) = widths.split_last_mut()
             && table.columns.last().is_some_and(|column| !column.right)
         {
-            let text =
-                |row: &crate::table::Row| visible(&row.cells[row.cells.len() - 1].whole()).width();
+            let text = |row: &crate::table::Row| {
+                self.shown(&row.cells[row.cells.len() - 1].whole()).width()
+            };
             let longest = table.rows.iter().map(text).max().unwrap_or(0).max(*last);
             let taken: usize = others.iter().map(|width| width + GAP).sum();
             *last = longest.min(self.width.saturating_sub(taken).max(MIN_TEXT_WIDTH));
@@ -414,7 +413,7 @@ impl Page {
             .iter()
             .map(|&column| match cells[column].kind {
                 Kind::Repeated => vec![],
-                _ => wrap(&visible(&cells[column].whole()), widths[column]),
+                _ => wrap(&self.shown(&cells[column].whole()), widths[column]),
             })
             .collect();
         let lines = wrapped.iter().map(Vec::len).max().unwrap_or(0);
@@ -518,6 +517,7 @@ mod tests {
             text: String::new(),
             width: 40,
             style: Style { color: false },
+            run: None,
         };
         page.table(&table);
         let lines = [

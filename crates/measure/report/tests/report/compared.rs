@@ -223,3 +223,67 @@ fn impairments_are_rows_with_the_ratio_of_each_device_to_the_figure_without_one(
     // Three repeats of three devices.
     assert_eq!(profiles.filter(|name| *name == "lossy").count(), 9);
 }
+
+#[test]
+fn each_row_of_a_ranking_has_its_rank_and_the_interval_of_its_ratio_to_the_best() {
+    let text = report::terminal(&fixture::peers(5), None, 200, false);
+    let table = text.split("Ranking: median round trip").nth(1).unwrap();
+    let rows = table.lines().skip_while(|line| !line.starts_with("Rank"));
+    let rows: Vec<&str> = rows.skip(2).take(5).collect();
+    for row in &rows {
+        assert!(row.starts_with("1–5 "), "a shared rank is not blank: {row}");
+    }
+    // Each but the best has the interval of its ratio, which contains 1.
+    let intervals = rows.iter().filter_map(|row| {
+        let (_, ends) = row.strip_suffix(')')?.rsplit_once('(')?;
+        let (low, high) = ends.split_once('–')?;
+        Some((low.parse::<f64>().ok()?, high.parse::<f64>().ok()?))
+    });
+    let intervals: Vec<(f64, f64)> = intervals.collect();
+    assert_eq!(intervals.len(), 4, "{rows:?}");
+    assert!(
+        intervals
+            .iter()
+            .all(|(low, high)| *low < 1.0 && *high > 1.0)
+    );
+}
+
+#[test]
+fn commands_on_a_terminal_name_the_run() {
+    let folder = std::path::Path::new("runs/20261120T113000Z-quick");
+    let folders = report::Folders {
+        run: folder,
+        documents: folder,
+    };
+    for journal in [
+        fixture::troubled(),
+        fixture::peers(5),
+        fixture::in_progress(),
+    ] {
+        for text in [
+            report::terminal(&journal, Some(folders), 500, false),
+            report::brief(&journal, Some(folders), 500, false),
+        ] {
+            assert!(!text.contains(" RUN"), "{text}");
+            let commands = ["resume", "report"].iter();
+            let mut commands =
+                commands.map(|name| format!("cipherbench {name} {}", folder.display()));
+            assert!(commands.any(|command| text.contains(&command)), "{text}");
+        }
+    }
+}
+
+#[test]
+fn sentences_of_the_short_form_are_not_cut() {
+    for width in [60, 80, 120] {
+        for journal in [
+            fixture::troubled(),
+            fixture::peers(5),
+            fixture::frame_tests(),
+        ] {
+            let text = report::brief(&journal, None, width, false);
+            let cut = text.lines().find(|line| line.trim_end().ends_with('…'));
+            assert_eq!(cut, None, "{text}");
+        }
+    }
+}

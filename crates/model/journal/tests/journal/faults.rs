@@ -358,3 +358,26 @@ fn a_disk_too_small_for_the_header_leaves_no_file() {
     assert!(!output.status.success());
     assert!(!dir.exists(), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+#[test]
+fn the_command_that_continues_names_the_run() {
+    let path = Path::new("runs/a").join(FILE_NAME);
+    let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+    for error in [
+        JournalError::Exists { path: path.clone() },
+        JournalError::Broken { path: path.clone() },
+        JournalError::Line {
+            path: path.clone(),
+            line: 7,
+            problem: "broken".into(),
+        },
+        JournalError::Io {
+            action: "write",
+            path,
+            source: full,
+        },
+    ] {
+        let text = error.to_string();
+        assert!(text.contains("cipherbench resume runs/a"), "{text}");
+    }
+}

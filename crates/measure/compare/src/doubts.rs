@@ -1,0 +1,111 @@
+//! What makes a comparison doubtful: warnings of its runs, and repeats without a figure.
+
+use crate::{Comparison, Run};
+use stats::{Results, WarningKind};
+use std::collections::BTreeSet;
+
+/// Warnings that are printed; the report of a run has all.
+const WARNINGS_MAX: usize = 10;
+
+/// Defects of the journal, that the run has not ended, and what its report warns of, without what
+/// concerns other cells than those compared.
+pub(crate) fn of_run(run: &Run<'_>, results: &Results, compared: &BTreeSet<&str>) -> Vec<String> {
+    let progress = &results.progress;
+    let mut found: Vec<String> = run
+        .journal
+        .warnings
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    if !progress.ended {
+        found.push(format!(
+            "it has not ended: {} of {} trials were not run; to go on: cipherbench resume {}",
+            progress.trials_not_run, progress.trials_planned, run.name
+        ));
+    }
+    let own = results.warnings.iter().filter(|warning| {
+        // These are said above.
+        let is_said = matches!(
+            warning.kind,
+            WarningKind::NotEnded
+                | WarningKind::UnfinishedLine
+                | WarningKind::NoChecksums
+                | WarningKind::Contradiction
+        );
+        let concerns = warning
+            .cells
+            .iter()
+            .any(|id| compared.contains(id.as_str()));
+        !is_said && (warning.cells.is_empty() || concerns)
+    });
+    found.extend(own.map(|warning| warning.text.clone()));
+    found
+}
+
+impl Comparison {
+    /// The warnings of all runs and the repeats that are missing, each with the names of the runs
+    /// that it is about, as sentences.
+    pub(crate) fn doubts(&self) -> Vec<String> {
+        let mut warnings: Vec<(&str, Vec<&str>)> = Vec::new();
+        for run in &self.runs {
+            for warning in &run.warnings {
+                match warnings.iter_mut().find(|(known, _)| known == warning) {
+                    Some((_, names)) => names.push(&run.name),
+                    None => warnings.push((warning, vec![&run.name])),
+                }
+            }
+        }
+        let mut found = self.partly();
+        let left = warnings.len().saturating_sub(WARNINGS_MAX);
+        let shown = warnings.iter().take(WARNINGS_MAX);
+        found.extend(shown.map(|(text, names)| format!("{}: {text}", self.named(names))));
+        if left > 0 {
+            let names: BTreeSet<&str> = warnings[WARNINGS_MAX..]
+                .iter()
+                .flat_map(|(_, names)| names.iter().copied())
+                .collect();
+            let commands: Vec<String> = names
+                .iter()
+                .map(|name| format!("`cipherbench report {name}`"))
+                .collect();
+            let more = units::human::counted(left as u64, "more warning");
+            found.push(format!("{more}: {}", commands.join(", ")));
+        }
+        found
+    }
+
+    /// Cells of which only some repeats are compared; of one run with the same reason and advice
+    /// together.
+    fn partly(&self) -> Vec<String> {
+        /// A run, the reason and the advice.
+        type Key<'a> = (usize, &'a str, &'a str);
+        let mut found: Vec<(Key<'_>, Vec<String>)> = Vec::new();
+        for partly in self.pairs.iter().flat_map(|pair| &pair.partly) {
+            let key = (partly.run, partly.reason.as_str(), partly.help.as_str());
+            let cell = format!(
+                "{} [{} of {}]",
+                partly.cell, partly.measured, partly.planned
+            );
+            match found.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, cells)) if cells.contains(&cell) => {}
+                Some((_, cells)) => cells.push(cell),
+                None => found.push((key, vec![cell])),
+            }
+        }
+        let all = found.into_iter().map(|((run, reason, help), cells)| {
+            let name = &self.runs[run].name;
+            format!("{name}: {}: {reason}; {help}", cells.join(", "))
+        });
+        all.collect()
+    }
+
+    /// `runs/a`, `runs/a and runs/b`; of several runs and all of them, that.
+    fn named(&self, names: &[&str]) -> String {
+        match names {
+            [one] => (*one).to_owned(),
+            [one, other] => format!("{one} and {other}"),
+            all if all.len() == self.runs.len() => "all runs".to_owned(),
+            all => all.join(", "),
+        }
+    }
+}
