@@ -43,7 +43,8 @@ pub struct Comparison {
     /// the run (before and after a resume), in nanoseconds; `null` if there is no such pair.
     pub apart_ns: Option<u64>,
     /// Whether both surely differ, corrected (Holm) over all cells of the run by this quantity;
-    /// `null` without two repeats of both. A ratio that is only a bound shows no difference beyond it.
+    /// `null` without two repeats of both. A ratio that is only a bound shows no difference beyond
+    /// it.
     pub differs: Option<bool>,
 }
 

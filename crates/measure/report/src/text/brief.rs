@@ -31,6 +31,8 @@ const RANKING: &str = "Ranking";
 const RANKED_MAX: usize = 12;
 /// Lines of a legend below a table.
 const LEGEND_LINES: usize = 3;
+/// Rows of the run's main table that are printed in any case.
+const FIRST_ROWS: usize = 5;
 /// Fewest rows of a table that is printed.
 const ROWS_LEAST: usize = 2;
 
@@ -206,7 +208,7 @@ fn tables(page: &mut Page, run: &Run<'_>, room: usize) -> bool {
         // The first table is the run's main one, and is never left out.
         let least = match table.caption.starts_with(RANKING) && table.rows.len() <= RANKED_MAX {
             true => table.rows.len() + LEGEND_LINES,
-            false if index == 0 => ROWS_LEAST.min(table.rows.len()) + LEGEND_LINES,
+            false if index == 0 => table.rows.len().min(FIRST_ROWS) + LEGEND_LINES + 1,
             false => 0,
         };
         let rows = rows.max(least.min(left.saturating_sub(TABLE_LINES)));

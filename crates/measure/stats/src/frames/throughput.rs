@@ -81,9 +81,9 @@ pub struct OutcomeRepeats {
 type Found<'a> = (u32, &'a FrameResult, &'a ThroughputFound);
 
 impl ThroughputResult {
-    /// Whether the figure, the first goal's lower bound, is only known to be too low: in some repeat
-    /// the highest load met the goal, and the line rate was not what bounded it, or the search ended
-    /// before its bounds were close.
+    /// Whether the figure, the first goal's lower bound, may be too low: in some repeat the highest
+    /// load met the goal, and the line rate was not what bounded it, or the search ended before its
+    /// bounds were close.
     #[must_use]
     pub fn is_only_lower_bound(&self) -> bool {
         let by_line = self.max_load_by.iter().all(|by| by == "line-rate");
