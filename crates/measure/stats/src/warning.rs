@@ -120,7 +120,8 @@ pub enum WarningKind {
     QueueDrained,
     /// Stations and DUT have a CPU each only where two of them are threads of one core.
     SiblingCores,
-    /// The result of a search is irregular: the lowest load did not meet a goal, or the highest did.
+    /// The result of a search is irregular: the lowest load did not meet a goal, or the highest
+    /// did.
     Irregular,
     /// A goal's width is finer than the loss that it allows.
     NarrowGoal,
