@@ -18,6 +18,14 @@ impl CellChange {
     pub fn in_words(&self) -> String {
         let change = percent(self.ratio);
         match self.interval() {
+            // A search found no upper bound of the one, of the other, or of both.
+            Some((low, high)) if low <= 0.0 && high.is_infinite() => {
+                format!("{change} % (not bounded)")
+            }
+            Some((low, high)) if low <= 0.0 => format!("{change} % ({} % or less)", percent(high)),
+            Some((low, high)) if high.is_infinite() => {
+                format!("{change} % ({} % or more)", percent(low))
+            }
             Some((low, high)) => format!("{change} % ({} to {} %)", percent(low), percent(high)),
             None => format!("{change} % (unknown scatter)"),
         }
@@ -45,7 +53,12 @@ impl CellChange {
     /// The same with what would decide.
     pub(crate) fn undecided_row(&self, margin_percent: f64) -> Vec<String> {
         let mut row = self.row().to_vec();
+        let is_partly =
+            self.base_repeats < self.base_planned || self.other_repeats < self.other_planned;
         row.push(match self.needed_within(margin_percent) {
+            Needed::Repeats(_) | Needed::Scatter if is_partly => {
+                "first measure the repeats that are missing (see the doubts)".to_owned()
+            }
             Needed::Repeats(repeats) => {
                 format!("about {repeats} repeats would decide (`run --repeats {repeats}`)")
             }
@@ -55,6 +68,9 @@ impl CellChange {
             Needed::Scatter => "equal repeats show no scatter: longer trials".to_owned(),
             Needed::NarrowerSearches => {
                 "no number of repeats would decide: narrower searches (`width`)".to_owned()
+            }
+            Needed::UpperBound => {
+                "a search found no upper bound: raise its `max_load` or `timeout`".to_owned()
             }
             Needed::TooNear => format!("more than {REPEATS_MAX} repeats would be needed"),
         });

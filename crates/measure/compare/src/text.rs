@@ -216,6 +216,10 @@ fn gates(text: &mut String, comparison: &Comparison) {
     let _ = writeln!(text, "\n{}", comparison.gates_in_words());
     for gate in &comparison.gates {
         let cells = counted(gate.cells.len() as u64, "cell");
+        let of_run = |run: usize| match comparison.runs.len() {
+            1 => String::new(),
+            _ => format!(" of {}", letter(run)),
+        };
         let _ = writeln!(
             text,
             "  {}: {} ({cells}): {}",
@@ -230,11 +234,11 @@ fn gates(text: &mut String, comparison: &Comparison) {
         for cell in bad.take(ROWS_MAX) {
             let _ = writeln!(
                 text,
-                "    {}: {} {} of {}: {}",
+                "    {}: {} {}{}: {}",
                 cell.outcome.name(),
                 visible(&cell.cell),
                 visible(&cell.quantity),
-                letter(cell.run),
+                of_run(cell.run),
                 visible(&cell.reason)
             );
         }

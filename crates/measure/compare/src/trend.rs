@@ -131,6 +131,7 @@ fn reading(values: &[f64]) -> Option<Reading> {
         load_percent: None,
         value: Estimate::of(samples.collect())?,
         upper: None,
+        is_open: false,
     })
 }
 

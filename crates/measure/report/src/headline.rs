@@ -146,12 +146,16 @@ fn doubt(run: &Run<'_>, device: &str) -> String {
         let cells = counted(partly as u64, "cell");
         parts.push(format!("repeats are invalid or missing in {cells}"));
     }
-    let widest = own().filter_map(CellResult::spread_percent);
-    let widest = widest.fold(0.0, f64::max);
-    if widest > LARGE_SPREAD_PERCENT {
+    let spreads = own().filter_map(|cell| Some((cell, cell.spread_percent()?)));
+    let widest = spreads.max_by(|(_, a), (_, b)| a.total_cmp(b));
+    if let Some((cell, spread)) = widest.filter(|(_, spread)| *spread > LARGE_SPREAD_PERCENT) {
+        let whose = match own().count() {
+            1 => String::new(),
+            _ => format!(" (`{}`)", cell.id),
+        };
         parts.push(format!(
-            "repeats differ by up to {}",
-            format::percent(widest)
+            "repeats are up to {} from their mean{whose}",
+            format::percent(spread)
         ));
     }
     match parts.is_empty() {

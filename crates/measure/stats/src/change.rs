@@ -32,6 +32,9 @@ pub struct Change {
     /// Of the least and the largest ratio that the bounds of two searches allow; both the same for
     /// other quantities. `None` where the scatter is unknown.
     ends: Option<(Student, Student)>,
+    /// Whether a search found no upper bound of the one and of the other: then there is no least or
+    /// no largest ratio.
+    open: (bool, bool),
 }
 
 impl Change {
@@ -57,12 +60,14 @@ impl Change {
         let (used_from, used_to) = used(&from.value, &to.value, pairing);
         let count = |used: &[f64]| u32::try_from(used.len()).unwrap_or(u32::MAX);
         // Equal repeats do not show how far the figure scatters, unless a search bounds it.
-        let is_known = from.upper.is_some() && to.upper.is_some()
+        let is_searched = |reading: &Reading| reading.upper.is_some() || reading.is_open;
+        let is_known = is_searched(from) && is_searched(to)
             || middle.is_some_and(|middle| middle.error > ROUNDING);
         Some(Self {
             means: (geometric_mean(&used_from), geometric_mean(&used_to)),
             repeats: (count(&used_from), count(&used_to)),
             ends: least.zip(largest).filter(|_| is_known),
+            open: (from.is_open, to.is_open),
         })
     }
 
@@ -88,13 +93,19 @@ impl Change {
     /// searches allow; `None` without an interval. It is at most `alpha` exactly where
     /// [`Self::interval`] excludes 1.
     pub(crate) fn p_differs(&self) -> Option<f64> {
-        let (least, largest) = self.ends?;
-        Some(least.p_above(0.0).min(largest.p_below(0.0)))
+        let (_, largest) = self.ends?;
+        let below = if self.open.1 {
+            1.0
+        } else {
+            largest.p_below(0.0)
+        };
+        Some(self.p_above()?.min(below))
     }
 
     /// The p-value of the finding that the ratio is above 1.
     pub(crate) fn p_above(&self) -> Option<f64> {
-        Some(self.ends?.0.p_above(0.0))
+        let (least, _) = self.ends?;
+        Some(if self.open.0 { 1.0 } else { least.p_above(0.0) })
     }
 
     /// Whether it has an interval: two repeats of both that are not all equal, or searches.
@@ -103,12 +114,23 @@ impl Change {
         self.ends.is_some()
     }
 
-    /// The interval of the ratio that misses with the chance `alpha`.
+    /// The interval of the ratio that misses with the chance `alpha`. From 0 on where a search found
+    /// no upper bound of what the change is from; up to infinity where it found none of the other.
     #[must_use]
     pub fn interval(&self, alpha: f64) -> Option<(f64, f64)> {
         let (least, largest) = self.ends?;
-        let (low, high) = (least.interval(alpha).0, largest.interval(alpha).1);
-        Some((low.exp(), high.exp()))
+        Some(self.as_open(
+            least.interval(alpha).0.exp(),
+            largest.interval(alpha).1.exp(),
+        ))
+    }
+
+    /// The ends of an interval, without those that no search bounds.
+    const fn as_open(&self, low: f64, high: f64) -> (f64, f64) {
+        (
+            if self.open.0 { 0.0 } else { low },
+            if self.open.1 { f64::INFINITY } else { high },
+        )
     }
 }
 
@@ -121,6 +143,8 @@ pub enum Needed {
     Scatter,
     /// Narrower bounds of the searches: the bound is between them.
     NarrowerSearches,
+    /// An upper bound, which a search did not find.
+    UpperBound,
     /// More than [`REPEATS_MAX`] repeats: the change is too near the bound.
     TooNear,
 }
@@ -152,10 +176,13 @@ impl Change {
         };
         let with = |more: u32| {
             let of = |end: Student| end.with_repeats(now, more).interval(alpha);
-            (of(least).0.exp(), of(largest).1.exp())
+            self.as_open(of(least).0.exp(), of(largest).1.exp())
         };
         if let Some(more) = (now..=REPEATS_MAX).find(|more| decides(with(*more))) {
             return Needed::Repeats(more);
+        }
+        if self.open.0 || self.open.1 {
+            return Needed::UpperBound;
         }
         // Without scatter, what the searches leave open is left.
         let bounds = (least.value.exp(), largest.value.exp());
@@ -219,7 +246,35 @@ mod tests {
             load_percent: None,
             value: estimate(values),
             upper: upper.map(estimate),
+            is_open: false,
         }
+    }
+
+    #[test]
+    fn what_a_search_leaves_open_bounds_the_ratio_on_one_side_only() {
+        let search = |lower: f64, upper: f64| reading(&[lower; 3], Some(&[upper; 3]));
+        let open = |lower: f64| Reading {
+            is_open: true,
+            ..reading(&[lower; 3], None)
+        };
+        let of = |from: &Reading, to: &Reading| Change::of(from, to, Pairing::Blocks).unwrap();
+        // At least 100 before, and 50 to 51 now: at most 51 %.
+        let drop = of(&open(100.0), &search(50.0, 51.0));
+        let (low, high) = drop.interval(0.05).unwrap();
+        assert!(low == 0.0 && (high - 0.51).abs() < 1e-12, "{low} {high}");
+        assert!(drop.p_differs().unwrap() < 0.05 && drop.p_above() == Some(1.0));
+        // At least 100 before, and 150 to 151 now: perhaps the same.
+        let rise = of(&open(100.0), &search(150.0, 151.0));
+        assert_eq!(rise.p_above(), Some(1.0));
+        assert!(rise.p_differs().unwrap() > 0.05);
+        assert_eq!(rise.needed(1.0, 0.05), Needed::UpperBound);
+        let (low, high) = of(&search(50.0, 51.0), &open(100.0))
+            .interval(0.05)
+            .unwrap();
+        assert!(low > 1.9 && high.is_infinite(), "{low} {high}");
+        let neither = of(&open(100.0), &open(200.0));
+        assert_eq!(neither.interval(0.05), Some((0.0, f64::INFINITY)));
+        assert!(neither.p_differs() > Some(0.05));
     }
 
     #[test]

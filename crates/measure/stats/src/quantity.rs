@@ -143,6 +143,8 @@ pub struct Reading {
     pub value: Estimate,
     /// Of a search: the relevant upper bound. The true value is between the figure and this.
     pub upper: Option<Estimate>,
+    /// Of a search: no upper bound is known, so the true value is the figure or any above it.
+    pub is_open: bool,
 }
 
 impl Reading {
@@ -152,6 +154,7 @@ impl Reading {
             load_percent: None,
             value,
             upper: None,
+            is_open: false,
         }
     }
 }
@@ -173,8 +176,8 @@ impl RankedBy {
     /// With what a search leaves open.
     pub(crate) fn reading(self, cell: &CellResult) -> Option<Reading> {
         let value = self.of(cell)?;
-        let upper = match self {
-            Self::FrameRate => cell.frame_rate_reading().and_then(|found| found.upper),
+        let searched = match self {
+            Self::FrameRate => cell.frame_rate_reading(),
             _ => None,
         };
         let (quantity, load_percent) = self.quantity();
@@ -182,7 +185,8 @@ impl RankedBy {
             quantity,
             load_percent,
             value,
-            upper,
+            is_open: searched.as_ref().is_some_and(|found| found.is_open),
+            upper: searched.and_then(|found| found.upper),
         })
     }
 }
@@ -246,9 +250,14 @@ impl CellResult {
             .as_ref()
             .and_then(|found| found.goals.first());
         let upper = goal.and_then(|goal| goal.upper.as_ref());
+        let upper = upper.map(|rates| rates.frames_per_s.clone());
+        let value = frames.frame_rate()?.clone();
+        let is_open = frames.is_only_lower_bound();
         Some(Reading {
-            upper: upper.map(|rates| rates.frames_per_s.clone()),
-            ..Reading::new(Quantity::FrameRate, frames.frame_rate()?.clone())
+            // Without one, the line rate is the bound.
+            upper: upper.or_else(|| goal.filter(|_| !is_open).map(|_| value.clone())),
+            is_open,
+            ..Reading::new(Quantity::FrameRate, value)
         })
     }
 

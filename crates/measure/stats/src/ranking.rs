@@ -269,6 +269,8 @@ impl<'a> Field<'a> {
             standing.set_ratios(own, best, yardstick);
             let change = own.by(best).filter(|_| own.cell.id != best.cell.id);
             let interval = change.and_then(|change| change.interval(level.alpha()));
+            // A search without an upper bound bounds no ratio.
+            let interval = interval.filter(|(low, high)| *low > 0.0 && high.is_finite());
             standing.ratio_to_best_low = interval.map(|(low, _)| low);
             standing.ratio_to_best_high = interval.map(|(_, high)| high);
         }

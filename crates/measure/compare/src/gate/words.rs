@@ -7,12 +7,16 @@ use crate::table::percent;
 use stats::{Needed, REPEATS_MAX};
 
 /// Of a gate whose filters no cell passes.
-pub(super) const NO_CELL: &str =
-    "it applies to no cell that both runs have: compare its filters with the names of the cells";
+pub(super) const NO_CELL: &str = "both runs have its quantity in no cell that it applies to: compare its filters with the names of the cells, \
+     and look at the cells without a figure";
 
 /// Of a change and the ratio that is the gate's bound.
 pub(super) fn of_change(change: &CellChange, outcome: Outcome, bound: f64) -> String {
-    let found = change.in_words();
+    // Of two devices the reader has to know which is compared with which.
+    let found = match &change.other_cell {
+        Some(other) => format!("`{other}` has {}", change.in_words()),
+        None => change.in_words(),
+    };
     let bound_text = format!("the bound of {} %", percent(bound));
     match outcome {
         Outcome::Passed => format!("{found} is within {bound_text}"),
@@ -55,6 +59,10 @@ fn undecided(change: &CellChange, bound: f64, found: &str, bound_text: &str) -> 
         Needed::NarrowerSearches => format!(
             "{found} crosses {bound_text}, as the searches' own bounds do, so that no number of repeats would decide; \
              narrow the searches (`width`), or compare trials at full load (`cipherbench run gate`)"
+        ),
+        Needed::UpperBound => format!(
+            "{found}: a search found no upper bound, so that the figure is a least one; raise its `max_load` or \
+             `timeout`, or compare trials at full load (`cipherbench run gate`)"
         ),
         Needed::TooNear => format!(
             "{found} is so near {bound_text} that more than {REPEATS_MAX} repeats would be needed; choose another bound"

@@ -46,7 +46,7 @@ fn in_print(run: &Run<'_>, cells: &[&CellResult]) -> String {
         let (shown, rest) = words.split_at(words.len().min(PRINT_REASONS));
         match rest.len() {
             0 => shown.join(", "),
-            rest => format!("{}, and {rest} more below", shown.join(", ")),
+            rest => format!("{}, and {rest} more", shown.join(", ")),
         }
     };
     if of(Weight::Spoils).next().is_some() {
@@ -253,7 +253,12 @@ fn certainty(run: &Run<'_>, found: &Found<'_>) -> String {
     let compared = found.comparisons.first();
     let least = compared.and_then(|_| figures.clone().map(|figure| figure.n).min());
     let mut parts = Vec::new();
-    match least.unwrap_or(run.plan().repeats) {
+    let planned = run.plan().repeats;
+    let made = figures.clone().map(|figure| figure.n).min();
+    match least.or(made).unwrap_or(planned) {
+        0 | 1 if planned > 1 => {
+            parts.push(format!("one repeat of {planned}, which decides nothing"));
+        }
         0 | 1 => parts.push("one repeat decides nothing".to_owned()),
         repeats if compared.is_none() && !found.range.is_empty() => {
             let range = found.range.as_str();

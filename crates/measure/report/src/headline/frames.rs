@@ -39,13 +39,13 @@ fn throughput(run: &Run<'_>, device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     let rates = goal.lower.as_ref()?;
     let scale = Scale::si(rates.frames_per_s.mean, "pps");
     let l2 = Scale::si(rates.l2_bps.mean, "bit/s");
-    let mut detail = format!("{}: {} at L2", goal.goal, l2.value(rates.l2_bps.mean));
+    let mut detail = format!("{} at L2 (goal {})", l2.value(rates.l2_bps.mean), goal.goal);
     let at_least = match cell.frames()?.is_only_lower_bound() {
         true => "at least ",
         false => "",
     };
     if !at_least.is_empty() {
-        detail.push_str(&format!("; {}", unbounded(goal)));
+        detail = format!("{}; {detail}", unbounded(goal));
     }
     let means = run.results.mean_frame_rates.iter();
     let own = |cell: &str| cells.iter().any(|(_, known)| known.id == cell);
@@ -84,7 +84,7 @@ pub(super) fn without(cell: &CellResult) -> Option<String> {
 /// What a search lacks, and the upper bound where it has one.
 fn unbounded(goal: &GoalResult) -> String {
     let mut parts: Vec<String> = Vec::new();
-    if let Some(upper) = &goal.upper {
+    if let Some(upper) = goal.upper.as_ref().filter(|_| !goal.upper_is_testers()) {
         let rate = &upper.frames_per_s;
         let scale = Scale::si(rate.mean, "pps");
         parts.push(format!("less than {}", scale.value(rate.mean)));

@@ -60,9 +60,14 @@ fn single(set: &FrameSet<'_>, load: &LoadResult, cell: &CellResult, size: &str) 
     if let Some(verdict) = cell.verdict() {
         detail.push_str(&format!("; {}", verdict.limit.name()));
     }
+    // What carries all that is offered may carry more.
+    let at_least = match set.kind == FrameKind::Mrr && load.account.lost == 0 {
+        true => "at least ",
+        false => "",
+    };
     Fact {
         label: label(set, set.kind.name(), size),
-        figure: scale.number(received.mean),
+        figure: format!("{at_least}{}", scale.number(received.mean)),
         unit: format!("{}, {lost}", scale.unit),
         range: repeats(received, &scale),
         detail,

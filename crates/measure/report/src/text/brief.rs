@@ -164,7 +164,7 @@ fn reasons(page: &mut Page, run: &Run<'_>) {
             Some(found) => {
                 let difference = format!("{what} in {cells}: {}", found.difference);
                 page.indented(&difference, Style::plain);
-                page.indented(&found.advice, Style::dim);
+                page.indented(&format!("What to do: {}", found.advice), Style::dim);
             }
             None => page.indented(
                 &format!("{cells}: {}", Cell::reason(what).text),
@@ -235,11 +235,12 @@ fn foot(run: &Run<'_>, files: Option<Folders<'_>>, width: usize, color: bool) ->
             "Report  {}",
             visible(&report.display().to_string())
         ));
-        let run = folders.run.display().to_string();
-        page.line(&format!(
-            "All     cipherbench report {} --full",
-            visible(&run)
-        ));
+        let path = folders.run.display().to_string();
+        let path = visible(&path);
+        page.line(&format!("All     cipherbench report {path} --full"));
+        if !run.results.progress.ended {
+            page.line(&format!("Go on   cipherbench resume {path}"));
+        }
     }
     page
 }

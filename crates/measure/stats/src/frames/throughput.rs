@@ -10,7 +10,7 @@ use journal::record::{
 use plan::{Criteria, Goal, ThroughputSearch};
 use schemars::JsonSchema;
 use serde::Serialize;
-use units::human::frame_rate;
+use units::human::{duration_ns, frame_rate};
 
 /// The result of the searches of a cell (RFC 9971). Loads are in frames/s of one direction.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -142,6 +142,12 @@ impl ThroughputResult {
 }
 
 impl GoalResult {
+    /// Whether the tester failed at the upper bound, so that this one is not the device's.
+    #[must_use]
+    pub fn upper_is_testers(&self) -> bool {
+        self.upper_account.as_ref().is_some_and(is_testers)
+    }
+
     /// Whether the result of every repeat is regular (RFC 9971, Goal Result): both bounds are known
     /// and as close as the goal's width. A report must mark results that are not.
     #[must_use]
@@ -294,6 +300,13 @@ fn lacking(sorted: &Sorted, bounds: &[(u32, Option<&GoalBounds>)]) -> Vec<u32> {
     lacking
 }
 
+/// Whether the tester lost more of these trials' frames than the path between the stations.
+fn is_testers(account: &LossAccount) -> bool {
+    let tester = account.not_sent + account.too_late + account.receiver_dropped;
+    let path = account.lost.saturating_sub(account.receiver_dropped) + account.queued;
+    tester > path
+}
+
 /// Explains, in sentences, which repeats are not regular and why.
 fn irregular(
     search: &ThroughputSearch,
@@ -312,10 +325,23 @@ fn irregular(
     }
     let lowest_failed = with(sorted, GoalOutcome::MinLoadFails);
     if !lowest_failed.is_empty() {
+        let lowest = frame_rate(search.min_load as f64);
+        let reached = found.iter().map(|(_, _, found)| found.max_load).min();
+        let reached = reached.filter(|load| *load < search.min_load);
+        let account = upper_account(found, bounds);
+        let why = match reached {
+            Some(load) => format!(
+                "the tester reaches {} only, less than the lowest load, {lowest}",
+                frame_rate(load as f64)
+            ),
+            None if account.as_ref().is_some_and(is_testers) => {
+                format!("the tester did not keep up with the lowest load, {lowest}")
+            }
+            None => format!("even the lowest load, {lowest}, does not meet the goal"),
+        };
         reasons.push(format!(
-            "No lower bound in {}: even the lowest load, {}, does not meet the goal.",
-            repeats_without(&lowest_failed, bounds.len()),
-            frame_rate(search.min_load as f64)
+            "No lower bound in {}: {why}.",
+            repeats_without(&lowest_failed, bounds.len())
         ));
     }
     let highest_passed = with(sorted, GoalOutcome::MaxLoadMeets);
@@ -333,9 +359,20 @@ fn irregular(
     }
     let lacking = lacking(sorted, bounds);
     if !lacking.is_empty() {
+        let has = |bound: fn(&GoalBounds) -> Option<u64>| {
+            let mut own = bounds.iter().filter(|(repeat, _)| lacking.contains(repeat));
+            own.any(|(_, bounds)| bounds.and_then(bound).is_some())
+        };
+        let what = match (has(|bounds| bounds.lower), has(|bounds| bounds.upper)) {
+            (true, false) => "No upper bound",
+            (false, true) => "No lower bound",
+            (false, false) => "Neither bound",
+            (true, true) => "One bound only",
+        };
         reasons.push(format!(
-            "A bound is missing in {}: the search's time was up.",
-            repeats(&lacking, bounds.len())
+            "{what} in {}: the search's time, {}, was up.",
+            repeats_without(&lacking, bounds.len()),
+            duration_ns(search.timeout_ns as f64)
         ));
     }
     let mut wide = with(sorted, GoalOutcome::Unfinished);

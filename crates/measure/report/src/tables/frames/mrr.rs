@@ -16,8 +16,8 @@ pub(crate) fn mrr(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         set.common
     );
     let table = head(set, Table::new(super::caption(set, set.kind.name()), note))
-        .figures(["Trials", "Offered", "Received", "Deviation"])
-        .figures(["Lowest", "Highest", "Lost", "L2"])
+        .figures(["Received", "Lost", "Offered", "Deviation"])
+        .figures(["Lowest", "Highest", "L2", "Trials"])
         .text("Verdict");
     fill(table, run, set, |cell| {
         Some(cells(cell, cell.frames()?.mrr()?))
@@ -30,14 +30,14 @@ fn cells(cell: &CellResult, found: &MrrResult) -> [Cell; 9] {
     let pps = |value: f64| Scale::si(value, "pps").value(value);
     let l2 = forwarded.l2_bps.mean;
     [
-        Cell::plain(found.trials.to_string()),
-        Cell::plain(mean_rate(&load.offered.frames_per_s)),
         Cell::plain(rate(&forwarded.frames_per_s)),
+        Cell::plain(share(load.account.lost, load.lost_ppm.mean)),
+        Cell::plain(mean_rate(&load.offered.frames_per_s)),
         Cell::or_missing(found.standard_deviation_frames_per_s.map(pps)),
         Cell::plain(pps(found.min_frames_per_s)),
         Cell::plain(pps(found.max_frames_per_s)),
-        Cell::plain(share(load.account.lost, load.lost_ppm.mean)),
         Cell::plain(Scale::si(l2, "bit/s").value(l2)),
+        Cell::plain(found.trials.to_string()),
         verdict(cell),
     ]
 }
