@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use units::human::counted;
 
 /// Lines of the whole; a screen or two.
-const LINES_MAX: usize = 76;
+const LINES_MAX: usize = 73;
 /// Lines for the answer, the findings and the devices' figures; the documents have all devices.
 const ANSWER_LINES: usize = 32;
 /// Facts in the answer of one device.
@@ -208,7 +208,7 @@ fn tables(page: &mut Page, run: &Run<'_>, room: usize) -> bool {
         // The first table is the run's main one, and is never left out.
         let least = match table.caption.starts_with(RANKING) && table.rows.len() <= RANKED_MAX {
             true => table.rows.len() + LEGEND_LINES,
-            false if index == 0 => table.rows.len().min(FIRST_ROWS) + LEGEND_LINES + 1,
+            false if index == 0 => table.rows.len().min(FIRST_ROWS) + LEGEND_LINES,
             false => 0,
         };
         let rows = rows.max(least.min(left.saturating_sub(TABLE_LINES)));

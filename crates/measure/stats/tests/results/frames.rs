@@ -187,7 +187,7 @@ fn a_search_that_timed_out_is_not_confused_with_one_without_a_limit() {
     assert_eq!(goal.time_was_up, 2);
     assert_eq!(
         goal.irregular,
-        ["One bound only in repeats 1, 3: the search's time, 1.00 min, was up."]
+        ["One bound only in repeats 1, 3: the search's time, 60 s, was up."]
     );
 
     let bounds = [(Some(400_000), None); 3];
