@@ -46,8 +46,8 @@ pub struct CellChange {
     pub paired: bool,
     /// The other run's by the base's: ratio of the geometric means.
     pub ratio: f64,
-    /// Lower end of its simultaneous interval; `null` where the scatter is unknown, 0 where a search
-    /// found no upper bound of the base.
+    /// Lower end of its simultaneous interval; `null` where the scatter is unknown, 0 where a
+    /// search found no upper bound of the base.
     pub low: Option<f64>,
     /// Upper end; infinite, in JSON `null`, where a search found no upper bound of the other.
     pub high: Option<f64>,

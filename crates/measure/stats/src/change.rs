@@ -114,8 +114,9 @@ impl Change {
         self.ends.is_some()
     }
 
-    /// The interval of the ratio that misses with the chance `alpha`. From 0 on where a search found
-    /// no upper bound of what the change is from; up to infinity where it found none of the other.
+    /// The interval of the ratio that misses with the chance `alpha`. From 0 on where a search
+    /// found no upper bound of what the change is from; up to infinity where it found none of the
+    /// other.
     #[must_use]
     pub fn interval(&self, alpha: f64) -> Option<(f64, f64)> {
         let (least, largest) = self.ends?;
