@@ -48,20 +48,31 @@ impl Programs {
     pub fn since(&self, before: &Self) -> Vec<BusyProgram> {
         let span_ns = self.at.duration_since(before.at).as_nanos().max(1);
         let own = family(&self.processes, std::process::id());
-        let others = self.processes.iter();
-        let others = others.filter(|((pid, _), _)| !own.contains(pid));
-        let used = others.map(|(id, process)| {
-            let earlier = before.processes.get(id).map_or(0, |it| it.user_ticks);
-            BusyProgram {
-                name: process.name.clone(),
-                pid: id.0,
-                percent: percent(process.user_ticks.saturating_sub(earlier), span_ns),
-            }
-        });
-        let mut used: Vec<_> = used.filter(|program| program.percent > 0).collect();
-        used.sort_by_key(|program| Reverse(program.percent));
-        used
+        let user = |process: &Process| process.user_ticks;
+        busy((&before.processes, &self.processes), span_ns, &own, user)
     }
+}
+
+/// What processes used of the machine from the first reading to the second, the busiest first:
+/// without our own, and by the `ticks` that count.
+fn busy(
+    (before, after): (&Processes, &Processes),
+    span_ns: u128,
+    own: &BTreeSet<u32>,
+    ticks: impl Fn(&Process) -> u64,
+) -> Vec<BusyProgram> {
+    let others = after.iter().filter(|((pid, _), _)| !own.contains(pid));
+    let used = others.map(|(id, process)| {
+        let earlier = before.get(id).map_or(0, &ticks);
+        BusyProgram {
+            name: process.name.clone(),
+            pid: id.0,
+            percent: percent(ticks(process).saturating_sub(earlier), span_ns),
+        }
+    });
+    let mut used: Vec<_> = used.filter(|program| program.percent > 0).collect();
+    used.sort_by_key(|program| Reverse(program.percent));
+    used
 }
 
 /// A process and its living descendants.
@@ -97,25 +108,12 @@ pub(crate) fn look() -> Load {
         let used = u128::from(of(&after.0).saturating_sub(of(&before.0)));
         u32::try_from(used * 100 / span_ns).unwrap_or(u32::MAX)
     };
-    let others = after
-        .1
-        .iter()
-        .filter(|((pid, _), _)| *pid != std::process::id());
-    let programs = others.map(|(id, process)| {
-        let earlier = before.1.get(id).map_or(0, Process::ticks);
-        BusyProgram {
-            name: process.name.clone(),
-            pid: id.0,
-            percent: percent(process.ticks().saturating_sub(earlier), span_ns),
-        }
-    });
-    let mut programs: Vec<_> = programs.filter(|program| program.percent > 0).collect();
-    programs.sort_by_key(|program| Reverse(program.percent));
+    let own = BTreeSet::from([std::process::id()]);
     Load {
         cpus: u32::try_from(online_cpus().len()).unwrap_or(u32::MAX),
         used_percent: grown(|time| time.user_ns + time.system_ns),
         stolen_percent: grown(|time| time.steal_ns),
-        programs,
+        programs: busy((&before.1, &after.1), span_ns, &own, Process::ticks),
     }
 }
 

@@ -31,15 +31,18 @@ pub(crate) fn answer(run: &Run<'_>, headlines: &[Headline]) -> Option<String> {
     ))
 }
 
+/// Whether a warning is about the whole run or one of these cells.
+fn concerns(warning: &Warning, cells: &[&CellResult]) -> bool {
+    let own = |id: &String| cells.iter().any(|cell| cell.id == *id);
+    warning.cells.is_empty() || warning.cells.iter().any(own)
+}
+
 /// Whether the figures of these cells may be printed elsewhere, and with what beside them: `no (too
 /// few repeats, shared cores)`.
 fn in_print(run: &Run<'_>, cells: &[&CellResult]) -> String {
-    let about = |warning: &&Warning| {
-        let own = |id: &String| cells.iter().any(|cell| cell.id == *id);
-        warning.cells.is_empty() || warning.cells.iter().any(own)
-    };
     let all = run.results.warnings.iter();
-    let kinds = unique(all.filter(about).map(|warning| warning.kind));
+    let about = all.filter(|warning| concerns(warning, cells));
+    let kinds = unique(about.map(|warning| warning.kind));
     let of = |weight: Weight| kinds.iter().filter(move |kind| kind.weight() == weight);
     let list = |weight: Weight| {
         let words: Vec<&str> = of(weight).map(|kind| kind.in_short()).collect();
@@ -214,11 +217,8 @@ fn limit(run: &Run<'_>, cells: &[&CellResult]) -> String {
         };
     }
     let warns = |kind: WarningKind| {
-        let all = run.results.warnings.iter();
-        let own = all.filter(|warning| warning.kind == kind);
-        let about = |id: &String| cells.iter().any(|cell| cell.id == *id);
-        own.into_iter()
-            .any(|warning| warning.cells.is_empty() || warning.cells.iter().any(about))
+        let mut all = run.results.warnings.iter();
+        all.any(|warning| warning.kind == kind && concerns(warning, cells))
     };
     let is_full = |cell: &&CellResult| {
         let line = cell.ceiling.as_ref();
@@ -251,11 +251,10 @@ const fn limit_words(limit: Limit) -> &'static str {
 fn certainty(run: &Run<'_>, found: &Found<'_>) -> String {
     let figures = found.cells.iter().filter_map(|cell| main(cell));
     let compared = found.comparisons.first();
-    let least = compared.and_then(|_| figures.clone().map(|figure| figure.n).min());
     let mut parts = Vec::new();
     let planned = run.plan().repeats;
     let made = figures.clone().map(|figure| figure.n).min();
-    match least.or(made).unwrap_or(planned) {
+    match made.unwrap_or(planned) {
         0 | 1 if planned > 1 => {
             parts.push(format!("one repeat of {planned}, which decides nothing"));
         }

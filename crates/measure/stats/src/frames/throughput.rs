@@ -2,8 +2,10 @@
 
 use super::Repeats;
 use super::loss::LossAccount;
+use super::question::bounded;
 use super::rates::{LayerRates, Lengths};
 use crate::estimate::{Estimate, Sample};
+use crate::verdict::Bounded;
 use journal::record::{
     FrameResult, FrameTrial, GoalBounds, GoalOutcome, SearchEnd, ThroughputFound,
 };
@@ -86,7 +88,7 @@ impl ThroughputResult {
     /// bounds were close.
     #[must_use]
     pub fn is_only_lower_bound(&self) -> bool {
-        let by_line = self.max_load_by.iter().all(|by| by == "line-rate");
+        let by_line = self.is_bounded_by_line();
         self.goals.first().is_some_and(|goal| {
             goal.outcomes.iter().any(|found| match found.outcome {
                 GoalOutcome::Regular | GoalOutcome::MinLoadFails => false,
@@ -94,6 +96,11 @@ impl ThroughputResult {
                 GoalOutcome::Unfinished => true,
             })
         })
+    }
+
+    /// Whether the line rate was the highest load of every repeat.
+    pub(crate) fn is_bounded_by_line(&self) -> bool {
+        bounded(&self.max_load_by) == Bounded::Line
     }
 
     /// `None` if a repeat has no search.

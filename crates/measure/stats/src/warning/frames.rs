@@ -44,7 +44,7 @@ pub(super) fn highest_load_meets(cells: &[CellResult]) -> Option<Warning> {
     let mut found = ended(cells, GoalOutcome::MaxLoadMeets);
     found.retain(|cell| {
         let search = cell.frames().and_then(|frames| frames.throughput.as_ref());
-        search.is_some_and(|search| search.max_load_by.iter().any(|by| by != "line-rate"))
+        search.is_some_and(|search| !search.is_bounded_by_line())
     });
     about(
         WarningKind::Irregular,

@@ -20,7 +20,7 @@ impl WarningKind {
         self.in_print().0
     }
 
-    /// The condition in a few words, for a list: `one or two repeats`.
+    /// The condition in a few words, for a list: `too few repeats`.
     #[must_use]
     pub const fn in_short(self) -> &'static str {
         self.in_print().1
