@@ -156,7 +156,7 @@ fn lossy_account(loads: &[LoadResult]) -> LossAccount {
     loads.first().map(|load| load.account).unwrap_or_default()
 }
 
-pub(super) fn bounded(by: &[String]) -> Bounded {
+fn bounded(by: &[String]) -> Bounded {
     let all = |word: &str| !by.is_empty() && by.iter().all(|by| by == word);
     if all("line-rate") {
         Bounded::Line

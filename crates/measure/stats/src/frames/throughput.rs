@@ -2,10 +2,8 @@
 
 use super::Repeats;
 use super::loss::LossAccount;
-use super::question::bounded;
 use super::rates::{LayerRates, Lengths};
 use crate::estimate::{Estimate, Sample};
-use crate::verdict::Bounded;
 use journal::record::{
     FrameResult, FrameTrial, GoalBounds, GoalOutcome, SearchEnd, ThroughputFound,
 };
@@ -100,7 +98,7 @@ impl ThroughputResult {
 
     /// Whether the line rate was the highest load of every repeat.
     pub(crate) fn is_bounded_by_line(&self) -> bool {
-        bounded(&self.max_load_by) == Bounded::Line
+        self.max_load_by.iter().all(|by| by == "line-rate")
     }
 
     /// `None` if a repeat has no search.
