@@ -277,7 +277,7 @@ fn came_of(record: &TrialRecord) -> String {
 /// Describes a reason of an invalid trial: its check and the difference, or the whole reason.
 fn invalid(outcome: &Outcome, reason: &str) -> String {
     match outcome.explanation(reason) {
-        Some(found) => format!("{}: {}", in_brief(reason), found.difference),
+        Some(found) => format!("{} failed: {}", in_brief(reason), found.difference),
         None => reason.to_owned(),
     }
 }

@@ -85,6 +85,20 @@ pub struct WithoutChange {
     pub help: String,
 }
 
+/// A quantity of a compared cell that has no ratio: only one side has a figure of it, or both have
+/// one without a ratio, such as 0.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WithoutRatio {
+    /// Id of the base's cell.
+    pub cell: String,
+    /// The quantity.
+    pub quantity: Quantity,
+    /// The load, as in [`CellChange::load_percent`].
+    pub load_percent: Option<u8>,
+    /// Which run, or which device of a single one, has no figure of it.
+    pub reason: String,
+}
+
 /// A compared cell of which some repeats have no figure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Partly {
@@ -117,11 +131,7 @@ impl CellChange {
     /// Of a quantity with its load: `p99 at 50 %`.
     #[must_use]
     pub fn quantity_in_words(&self) -> String {
-        match self.load_percent {
-            None => self.quantity.word().to_owned(),
-            Some(0) => format!("{} at the lowest load", self.quantity.word()),
-            Some(percent) => format!("{} at {percent} %", self.quantity.word()),
-        }
+        in_words(self.quantity, self.load_percent)
     }
 
     /// The interval, if there is one.
@@ -153,6 +163,15 @@ impl CellChange {
     }
 }
 
+/// Of a quantity with its load: `p99 at 50 %`.
+pub(crate) fn in_words(quantity: Quantity, load_percent: Option<u8>) -> String {
+    match load_percent {
+        None => quantity.word().to_owned(),
+        Some(0) => format!("{} at the lowest load", quantity.word()),
+        Some(percent) => format!("{} at {percent} %", quantity.word()),
+    }
+}
+
 /// How messages name both sides: by their runs, or within one run by their devices.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sides<'a> {
@@ -181,6 +200,7 @@ pub(crate) struct Found<'a> {
     changes: Vec<Counted<'a>>,
     pairing: Pairing,
     pub(crate) without: Vec<WithoutChange>,
+    pub(crate) without_ratio: Vec<WithoutRatio>,
     pub(crate) partly: Vec<Partly>,
 }
 
@@ -198,7 +218,9 @@ struct Counted<'a> {
 pub(crate) fn found<'a>(pairs: &Pairs<'a>, sides: Sides<'a>) -> Found<'a> {
     let pairing = pairs.pairing;
     let (mut changes, mut without, mut partly) = (Vec::new(), Vec::new(), Vec::new());
+    let mut without_ratio = Vec::new();
     for &pair in &pairs.both {
+        let bases = pair.base.result.readings();
         let others = pair.other.result.readings();
         let lacking = sides.named(pair).map(|(side, run, place, name)| {
             let lack = Lack::first(side.result)?;
@@ -214,17 +236,14 @@ pub(crate) fn found<'a>(pairs: &Pairs<'a>, sides: Sides<'a>) -> Found<'a> {
         let invalid: Vec<String> = invalid.collect();
         let invalid = (!invalid.is_empty()).then(|| invalid.join("; "));
         let before = changes.len();
-        for base in pair.base.result.readings() {
-            let same = |other: &&Reading| {
-                (other.quantity, other.load_percent) == (base.quantity, base.load_percent)
-            };
-            if let Some(other) = others.iter().find(same)
-                && let Some(change) = Change::of(&base, other, pairing)
+        for base in &bases {
+            if let Some(other) = others.iter().find(|other| is_same(base, other))
+                && let Some(change) = Change::of(base, other, pairing)
             {
                 changes.push(Counted {
-                    ranked_alpha: pairs.ranked_alpha(&pair, &base),
+                    ranked_alpha: pairs.ranked_alpha(&pair, base),
                     pair,
-                    base,
+                    base: base.clone(),
                     other: other.clone(),
                     change,
                     invalid: invalid.clone(),
@@ -234,6 +253,26 @@ pub(crate) fn found<'a>(pairs: &Pairs<'a>, sides: Sides<'a>) -> Found<'a> {
         if changes.len() == before {
             without.push(WithoutChange::of(pair, sides));
             continue;
+        }
+        let [base_name, other_name] = sides.named(pair).map(|(.., name)| name);
+        let compared = &changes[before..];
+        let only_in_other = others
+            .iter()
+            .filter(|other| !bases.iter().any(|base| is_same(base, other)));
+        for reading in bases.iter().chain(only_in_other) {
+            let is_in = |all: &[Reading]| all.iter().any(|one| is_same(reading, one));
+            let reason = match (is_in(&bases), is_in(&others)) {
+                (true, true) if compared.iter().any(|one| is_same(reading, &one.base)) => continue,
+                (true, true) => "its ratio is not known".to_owned(),
+                (true, false) => format!("{other_name} has no figure of it"),
+                (false, _) => format!("{base_name} has no figure of it"),
+            };
+            without_ratio.push(WithoutRatio {
+                cell: pair.base.planned.id.clone(),
+                quantity: reading.quantity,
+                load_percent: reading.load_percent,
+                reason,
+            });
         }
         for (side, _, help, run, _) in lacking {
             let repeats = &side.result.repeats;
@@ -254,8 +293,14 @@ pub(crate) fn found<'a>(pairs: &Pairs<'a>, sides: Sides<'a>) -> Found<'a> {
         changes,
         pairing,
         without,
+        without_ratio,
         partly,
     }
+}
+
+/// Whether two readings are of the same quantity at the same load.
+fn is_same(a: &Reading, b: &Reading) -> bool {
+    (a.quantity, a.load_percent) == (b.quantity, b.load_percent)
 }
 
 /// `1 of 3 repeats is invalid: machine-was-ours: other programs had 40 % of it`.

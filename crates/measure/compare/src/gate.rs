@@ -14,6 +14,7 @@ mod words;
 
 pub use parse::{GateError, KINDS};
 
+use crate::changes::in_words;
 use crate::{CellChange, Run, RunPair};
 use plan::{Axis, Cell};
 use serde::Serialize;
@@ -134,6 +135,20 @@ impl Gate {
                 outcome: Outcome::Undecided,
                 reason: words::of_missing(without),
             }));
+            let lacking = pair.without_ratio.iter();
+            let lacking = lacking.filter(|found| {
+                by_id.contains_key(found.cell.as_str()) && found.quantity.word() == self.quantity
+            });
+            cells.extend(lacking.map(|found| GateCell {
+                run: pair.run,
+                cell: found.cell.clone(),
+                quantity: in_words(found.quantity, found.load_percent),
+                outcome: Outcome::Undecided,
+                reason: words::of_lacking(&found.reason),
+            }));
+        }
+        if cells.is_empty() {
+            cells = self.with_other_quantities(&by_id, pairs);
         }
         let worst = cells.iter().map(|cell| cell.outcome).max();
         GateResult {
@@ -141,6 +156,32 @@ impl Gate {
             outcome: worst.unwrap_or(Outcome::Undecided),
             cells,
         }
+    }
+
+    /// Cells of the filter that have other quantities only, in the order of the changes.
+    fn with_other_quantities(
+        &self,
+        by_id: &BTreeMap<&str, &Cell>,
+        pairs: &[RunPair],
+    ) -> Vec<GateCell> {
+        let mut cells: Vec<GateCell> = Vec::new();
+        for pair in pairs {
+            let changes = pair.changes.iter();
+            for change in changes.filter(|change| by_id.contains_key(change.cell.as_str())) {
+                let is_known =
+                    |known: &GateCell| (known.run, &known.cell) == (pair.run, &change.cell);
+                if !cells.iter().any(is_known) {
+                    cells.push(GateCell {
+                        run: pair.run,
+                        cell: change.cell.clone(),
+                        quantity: self.quantity.clone(),
+                        outcome: Outcome::Undecided,
+                        reason: words::of_lacking("neither has a figure of it"),
+                    });
+                }
+            }
+        }
+        cells
     }
 
     fn applies(&self, cell: &Cell) -> bool {

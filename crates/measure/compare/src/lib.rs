@@ -29,7 +29,7 @@ mod text;
 mod trend;
 
 pub use cells::Match;
-pub use changes::{CellChange, Direction, Partly, WithoutChange};
+pub use changes::{CellChange, Direction, Partly, WithoutChange, WithoutRatio};
 pub use differences::{Difference, of_surroundings, surroundings};
 pub use error::CompareError;
 pub use gate::{Gate, GateCell, GateError, GateResult, KINDS, Outcome};
@@ -137,6 +137,8 @@ pub struct RunPair {
     pub partly: Vec<Partly>,
     /// Cells that both have, and that cannot be compared.
     pub without_change: Vec<WithoutChange>,
+    /// Quantities of compared cells that have no ratio.
+    pub without_ratio: Vec<WithoutRatio>,
     /// Ids of cells that only the base has.
     pub only_in_base: Vec<String>,
     /// Ids of cells that only the other run has.
@@ -205,6 +207,7 @@ pub fn compare(runs: &[Run<'_>], options: &Options) -> Result<Comparison, Compar
             changes: found.changes(alpha, options.margin_percent),
             partly: found.partly.clone(),
             without_change: found.without.clone(),
+            without_ratio: found.without_ratio.clone(),
             only_in_base: pairs.only_in_base.clone(),
             only_in_other: pairs.only_in_other.clone(),
         })

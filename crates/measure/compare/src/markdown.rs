@@ -1,8 +1,8 @@
 //! A comparison for a pull request.
 
-use crate::table::{DIRECTIONS, HEADINGS, ROWS_MAX, counted_title, of_direction};
+use crate::table::{DIRECTIONS, HEADINGS, ROWS_MAX, WITHOUT_RATIO, counted_title, of_direction};
 use crate::text::{difference, letter};
-use crate::{Comparison, Detail, Direction, Outcome};
+use crate::{Comparison, Detail, Direction, Outcome, WithoutRatio};
 use std::fmt::Write;
 use units::human::in_markdown;
 
@@ -78,10 +78,13 @@ pub fn markdown(comparison: &Comparison) -> String {
             &["Cell", "Reason", "What to do"],
             without.collect(),
         );
+        let lacking = pair.without_ratio.iter().map(WithoutRatio::row).collect();
+        let head = ["Cell", "Quantity", "Reason"];
+        folded(&mut text, WITHOUT_RATIO, &head, lacking);
         for (ids, run) in [(&pair.only_in_base, 0), (&pair.only_in_other, pair.run)] {
             let title = match pair.run {
                 0 => "Cells without the other device".to_owned(),
-                _ => format!("Cells only in {}", letter(run)),
+                _ => format!("Cells only in {}", in_markdown(&comparison.runs[run].name)),
             };
             let rows = ids.iter().map(|id| vec![id.clone()]).collect();
             table(&mut text, Some(&title), &["Cell"], rows);

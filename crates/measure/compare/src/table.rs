@@ -1,6 +1,7 @@
 //! What texts and Markdown print of a comparison, row by row.
 
-use crate::{CellChange, Comparison, Direction, Outcome, RunPair};
+use crate::changes::in_words;
+use crate::{CellChange, Comparison, Direction, Outcome, RunPair, WithoutRatio};
 use stats::{INTERVAL_MIN_REPEATS, Needed, REPEATS_MAX};
 use units::human::counted;
 
@@ -90,6 +91,17 @@ impl CellChange {
     }
 }
 
+impl WithoutRatio {
+    /// Cell, quantity, reason.
+    pub(crate) fn row(&self) -> Vec<String> {
+        let quantity = in_words(self.quantity, self.load_percent);
+        vec![self.cell.clone(), quantity, self.reason.clone()]
+    }
+}
+
+/// Title of the quantities of compared cells that have no ratio.
+pub(crate) const WITHOUT_RATIO: &str = "Quantities that cannot be compared";
+
 /// The change in per cent: `+1.2`, `-12`, `0.0`.
 pub(crate) fn percent(ratio: f64) -> String {
     let percent = 100.0 * (ratio - 1.0);
@@ -166,7 +178,8 @@ impl Comparison {
             Direction::Undecided => (
                 "Undecided".to_owned(),
                 Some(format!(
-                    "no change (0 %) and changes beyond {margin} % are both possible; a change outside the interval is excluded"
+                    "no change (0 %) and changes beyond {margin} % are both possible; a change outside the interval is excluded; \
+                     repeats are for {margin} %, those of a gate for its own bound"
                 )),
             ),
             Direction::Unchanged => (

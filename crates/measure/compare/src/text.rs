@@ -1,7 +1,7 @@
 //! A comparison for a terminal.
 
-use crate::table::{DIRECTIONS, HEADINGS, ROWS_MAX, counted_title, of_direction};
-use crate::{Comparison, Difference, Direction, Outcome, RunPair};
+use crate::table::{DIRECTIONS, HEADINGS, ROWS_MAX, WITHOUT_RATIO, counted_title, of_direction};
+use crate::{Comparison, Difference, Direction, Outcome, RunPair, WithoutRatio};
 use guard::visible;
 use std::fmt::Write;
 use units::human::counted;
@@ -91,6 +91,10 @@ fn changes(text: &mut String, comparison: &Comparison, pair: &RunPair) {
     let without: Vec<_> = without.collect();
     let title = titled(comparison, pair, "Cells that cannot be compared");
     section(text, &counted_title(&title, without.len()), &[], without);
+    let lacking = pair.without_ratio.iter();
+    let lacking: Vec<_> = lacking.map(WithoutRatio::row).collect();
+    let title = titled(comparison, pair, WITHOUT_RATIO);
+    section(text, &counted_title(&title, lacking.len()), &[], lacking);
     for (ids, place) in [(&pair.only_in_base, 0), (&pair.only_in_other, pair.run)] {
         let rows: Vec<_> = ids.iter().map(|id| vec![id.clone()]).collect();
         let title = match pair.run {
@@ -217,8 +221,8 @@ fn gates(text: &mut String, comparison: &Comparison) {
     for gate in &comparison.gates {
         let cells = counted(gate.cells.len() as u64, "cell");
         let of_run = |run: usize| match comparison.runs.len() {
-            1 => String::new(),
-            _ => format!(" of {}", letter(run)),
+            1 | 2 => String::new(),
+            _ => format!(" of {}", visible(&comparison.runs[run].name)),
         };
         let _ = writeln!(
             text,

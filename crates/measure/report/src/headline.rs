@@ -101,25 +101,39 @@ pub(crate) fn headlines(run: &Run<'_>) -> Vec<Headline> {
     names.into_iter().map(headline).collect()
 }
 
-/// Why a device has no figure: the first reason that any of its trials recorded, or what its search
-/// found instead.
+/// Why a device has no figure: what its searches found instead, or the first reason that any of its
+/// trials recorded; and how many more there are.
 fn without(run: &Run<'_>, device: &str) -> String {
     let cells = || run.results.cells.iter().filter(|cell| cell.dut == device);
-    if let Some(why) = cells().find_map(frames::without) {
-        return format!("No figure: {why}");
+    let searches = unique(cells().filter_map(frames::without));
+    if let [first, others @ ..] = searches.as_slice() {
+        return format!("No figure: {first}{}", and_more(others.len()));
     }
-    match cells().find_map(|cell| cell.reasons.first()) {
-        Some(reason) => {
-            let words = match reason.explanation {
-                Some(_) => reason.in_short(),
-                None => reason.text.clone(),
-            };
-            Cell::reason(format!("No figure: {words}")).text
+    let all = cells().flat_map(|cell| &cell.reasons);
+    let all = unique(all.map(|reason| match reason.explanation {
+        Some(_) => reason.in_short(),
+        None => reason.text.clone(),
+    }));
+    match all.as_slice() {
+        [first, others @ ..] => {
+            let first = Cell::reason(format!("No figure: {first}")).text;
+            first + &and_more(others.len())
         }
-        None if run.results.progress.ended => {
+        [] if run.results.progress.ended => {
             "No figure: no trial gave one; the tables say why.".to_owned()
         }
-        None => "No figure yet.".to_owned(),
+        [] => "No figure yet.".to_owned(),
+    }
+}
+
+/// ` (and 2 more reasons in the tables)`; may be empty.
+fn and_more(reasons: usize) -> String {
+    match reasons {
+        0 => String::new(),
+        _ => format!(
+            " (and {} in the tables)",
+            counted(reasons as u64, "more reason")
+        ),
     }
 }
 
@@ -209,7 +223,17 @@ pub(crate) fn soundness(run: &Run<'_>) -> String {
         }
         (made, passed) => format!("{trials}; {passed} of {made} checks of the evidence passed."),
     };
-    checked + &bad + &left_out(run)
+    checked + &bad + &without_bounds(run) + &left_out(run)
+}
+
+/// ` The searches of 2 cells gave no figure; the tables say why.`; may be empty.
+fn without_bounds(run: &Run<'_>) -> String {
+    let cells = run.results.cells.iter();
+    match cells.filter(|cell| frames::without(cell).is_some()).count() {
+        0 => String::new(),
+        1 => " The search of one cell gave no figure; the tables say why.".to_owned(),
+        cells => format!(" The searches of {cells} cells gave no figure; the tables say why."),
+    }
 }
 
 /// One line for what the machine cannot do: ` 84 trials need up to 128 cores per station; this

@@ -248,10 +248,10 @@ impl Blocks {
         }
     }
 
-    /// Appends folded tables, if there are any, except in the short form.
+    /// Appends folded tables, if there are any.
     fn details(&mut self, title: &'static str, tables: impl IntoIterator<Item = Table>) {
         let tables: Vec<Table> = tables.into_iter().map(Table::condensed).collect();
-        if !self.is_short() && !tables.is_empty() {
+        if !tables.is_empty() {
             self.found.push(Block::Details { title, tables });
         }
     }

@@ -353,7 +353,8 @@ impl Cell {
             cause,
             advice,
         } = explanation;
-        let text = format!("{check}: {difference}. Likely cause: {cause}. What to do: {advice}.");
+        let text =
+            format!("{check} failed: {difference}. Likely cause: {cause}. What to do: {advice}.");
         Self {
             counters: counters.to_owned(),
             ..Self::reason(text)

@@ -141,7 +141,11 @@ impl Reason {
     #[must_use]
     pub fn in_short(&self) -> String {
         match &self.explanation {
-            Some(explanation) => format!("{}: {}", in_brief(&self.text), explanation.difference),
+            Some(explanation) => format!(
+                "{} failed: {}",
+                in_brief(&self.text),
+                explanation.difference
+            ),
             None => self.text.lines().next().unwrap_or_default().to_owned(),
         }
     }

@@ -74,3 +74,11 @@ fn undecided(change: &CellChange, bound: f64, found: &str, bound_text: &str) -> 
 pub(super) fn of_missing(without: &WithoutChange) -> String {
     format!("{}; {}", without.reason, without.help)
 }
+
+/// Of a compared cell in which one run or both have no figure of the quantity.
+pub(super) fn of_lacking(reason: &str) -> String {
+    format!(
+        "{reason}, though the cell's other quantities are compared; its row in the reports says why, or choose another \
+         quantity"
+    )
+}

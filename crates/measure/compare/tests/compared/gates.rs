@@ -3,7 +3,7 @@
 use crate::made::{cell, journal, measured, record};
 use compare::{Comparison, KINDS, Options, Outcome, Run, compare};
 use journal::Journal;
-use journal::record::Outcome as Recorded;
+use journal::record::{Cpu, Outcome as Recorded};
 use plan::Cell;
 use std::fs;
 use std::path::Path;
@@ -94,6 +94,55 @@ fn a_figure_that_has_gone_is_not_passed() {
     );
 }
 
+/// A cell whose throughput is compared, and whose CPU time only one run knows, or neither.
+#[test]
+fn a_quantity_that_has_gone_from_a_compared_cell_is_not_passed() {
+    let without = run(1, &[("tcp", BASE), ("tcp/streams=2", BASE)]);
+    let mut with = without.clone();
+    let streams = with.trials.iter_mut();
+    for trial in streams.filter(|trial| trial.cell == "tcp/streams=2/x") {
+        let Recorded::Measured(measured) = &mut trial.outcome else {
+            unreachable!("all are measured");
+        };
+        measured.cpu = Cpu {
+            wall_ns: 2_000_000_000,
+            busy_ns: 1_000_000_000,
+            ..Cpu::default()
+        };
+    }
+    let gate = "tcp efficiency drops > 50 %";
+    for (base, other, lacking) in [(&with, &without, "b"), (&without, &with, "a")] {
+        let comparison = judged(base, other, gate);
+        assert_eq!(comparison.outcome(), Outcome::Undecided);
+        let cells = &comparison.gates[0].cells;
+        let words = format!("{lacking} has no figure of it, though");
+        assert!(cells.iter().all(|cell| cell.reason.starts_with(&words)));
+        assert_eq!(cells[0].cell, "tcp/streams=2/x");
+        let text = compare::text(&comparison, compare::Detail::Short);
+        assert!(
+            text.contains("Quantities that cannot be compared ("),
+            "{text}"
+        );
+        assert_eq!(
+            outcome(base, other, "throughput drops > 50 %"),
+            Outcome::Passed
+        );
+    }
+    let comparison = judged(&without, &without, gate);
+    assert_eq!(comparison.outcome(), Outcome::Undecided);
+    let cells = &comparison.gates[0].cells;
+    assert_eq!(cells.len(), 2);
+    assert!(
+        cells
+            .iter()
+            .all(|cell| cell.reason.starts_with("neither has a figure"))
+    );
+    assert_eq!(
+        outcome(&with, &with, "streams=2 efficiency drops > 50 %"),
+        Outcome::Undecided
+    );
+}
+
 #[test]
 fn one_repeat_and_equal_repeats_are_undecided() {
     let base = run(1, &[("tcp", BASE)]);
@@ -177,10 +226,10 @@ fn each_outcome_says_what_to_do() {
     );
     assert_eq!(
         printed(&base, &less, "throughput drops > 2 %"),
-        "violated: tcp/x throughput of B: -5.0 % (-5.7 to -4.3 %) is beyond the bound of -2.0 %; look for the cause in what \
+        "violated: tcp/x throughput: -5.0 % (-5.7 to -4.3 %) is beyond the bound of -2.0 %; look for the cause in what \
          differs between the runs, or change the gate if this change is intended"
     );
-    let crosses = "undecided: tcp/x throughput of B: -5.0 % (-5.7 to -4.3 %) ";
+    let crosses = "undecided: tcp/x throughput: -5.0 % (-5.7 to -4.3 %) ";
     let found = printed(&base, &less, "throughput drops > 5.5 %");
     assert!(
         found.starts_with(&format!(
@@ -198,7 +247,7 @@ fn each_outcome_says_what_to_do() {
     let equal = [1000; 8];
     assert_eq!(
         printed(&of(1, &equal), &of(2, &equal), "throughput drops > 5 %"),
-        "undecided: tcp/x throughput of B: 0.0 % (unknown scatter): repeats that are all equal do not show how the figure \
+        "undecided: tcp/x throughput: 0.0 % (unknown scatter): repeats that are all equal do not show how the figure \
          scatters; measure both runs again with longer trials, or with `run --repeats 16` or more"
     );
 }
@@ -237,7 +286,7 @@ fn a_machine_that_was_not_idle_is_named_with_the_command_that_repeats() {
     let idle = run(1, &[("tcp", BASE)]);
     assert_eq!(
         printed(&idle, &spoilt(2, 3), "throughput drops > 5 %"),
-        "undecided: tcp/x throughput of B: -0.1 % (-0.8 to +0.6 %), without the invalid repeats; b: of 8 repeats 1 is \
+        "undecided: tcp/x throughput: -0.1 % (-0.8 to +0.6 %), without the invalid repeats; b: of 8 repeats 1 is \
          invalid: machine-was-ours: other programs had 40 % of it; repeat it while nothing else uses the machine: \
          `cipherbench resume b --invalid`"
     );

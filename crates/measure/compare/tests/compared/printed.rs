@@ -147,7 +147,7 @@ fn an_undecided_change_says_what_it_excludes_and_what_would_decide() {
     let runs = [("runs/a", &base), ("runs/b", &other)].map(|(name, journal)| Run { name, journal });
     let text = text(&compare(&runs, &Options::default()).unwrap(), Detail::Short);
     let title = "Undecided (1): no change (0 %) and changes beyond 5 % are both possible; a change outside the interval is \
-                 excluded";
+                 excluded; repeats are for 5 %, those of a gate for its own bound";
     assert!(text.contains(title), "{text}");
     let row = text.lines().find(|line| line.contains(" → ")).unwrap();
     assert!(

@@ -2,10 +2,11 @@
 //! it, how sure that is, and whether it may be printed.
 
 use super::share::Share;
-use super::{Fact, Headline, ratios};
+use super::{Fact, Headline, findings, ratios};
 use crate::format::{self, percent};
 use crate::layout::{Protocol, Run};
 use crate::order::unique;
+use crate::tables::ranking;
 use plan::Adapter;
 use stats::{
     CeilingBasis, CellResult, Comparison, Limit, Metric, Status, Warning, WarningKind, Weight,
@@ -21,7 +22,9 @@ const PRINT_REASONS: usize = 3;
 /// at most 13.2 Gbit/s. Limit: …. Certainty: 3 repeats, ….`; `None` without any figure.
 pub(crate) fn answer(run: &Run<'_>, headlines: &[Headline]) -> Option<String> {
     let first = headlines.iter().find(|found| found.without.is_none())?;
-    let found = carried(run, headlines).or_else(|| stated(run, headlines, first))?;
+    let found = carried(run, headlines)
+        .or_else(|| ranked(run))
+        .or_else(|| stated(run, headlines, first))?;
     let limit = limit(run, &found.cells);
     let certainty = certainty(run, &found);
     let print = in_print(run, &found.cells);
@@ -73,23 +76,25 @@ struct Found<'r> {
     range: String,
 }
 
+/// The quantities that are compared with a baseline: the first that has one is the answer.
+const COMPARED: [(Metric, Option<Protocol>, &str); 4] = [
+    (
+        Metric::PayloadThroughput,
+        Some(Protocol::Tcp),
+        "TCP payload",
+    ),
+    (
+        Metric::PayloadThroughput,
+        Some(Protocol::Udp),
+        "UDP payload",
+    ),
+    (Metric::TransactionsPerSecond, None, "transactions"),
+    (Metric::FrameRate, None, "frames"),
+];
+
 /// What devices carry of the baseline: the first quantity that has a baseline.
 fn carried<'r>(run: &'r Run<'_>, headlines: &[Headline]) -> Option<Found<'r>> {
-    let all = [
-        (
-            Metric::PayloadThroughput,
-            Some(Protocol::Tcp),
-            "TCP payload",
-        ),
-        (
-            Metric::PayloadThroughput,
-            Some(Protocol::Udp),
-            "UDP payload",
-        ),
-        (Metric::TransactionsPerSecond, None, "transactions"),
-        (Metric::FrameRate, None, "frames"),
-    ];
-    all.into_iter().find_map(|(metric, protocol, what)| {
+    COMPARED.into_iter().find_map(|(metric, protocol, what)| {
         let mut shares: Vec<Share<'r>> = headlines
             .iter()
             .map(|device| Share::of(run, device, metric, protocol))
@@ -129,7 +134,32 @@ fn carried<'r>(run: &'r Run<'_>, headlines: &[Headline]) -> Option<Found<'r>> {
     })
 }
 
-/// Without a baseline: the first figure.
+/// Whether the first ranking is the answer: no device is compared with a baseline.
+pub(super) fn is_ranking(run: &Run<'_>) -> bool {
+    let mut cells = run.results.cells.iter();
+    !cells.any(|cell| {
+        let mut metrics = COMPARED.iter().map(|(metric, ..)| *metric);
+        metrics.any(|metric| run.comparison(cell, metric).is_some())
+    })
+}
+
+/// Without a baseline: the best of the first ranking.
+fn ranked<'r>(run: &'r Run<'_>) -> Option<Found<'r>> {
+    if !is_ranking(run) {
+        return None;
+    }
+    let ranked = ranking::ranked(run);
+    let first = ranked.first()?;
+    let best = first.main.places.first()?;
+    Some(Found {
+        what: findings::best(run, first)?,
+        cells: run.cell(&best.cell).into_iter().collect(),
+        comparisons: Vec::new(),
+        range: String::new(),
+    })
+}
+
+/// Without a baseline and a ranking: the first figure.
 fn stated<'r>(run: &'r Run<'_>, headlines: &[Headline], first: &Headline) -> Option<Found<'r>> {
     let Fact {
         label,

@@ -1,5 +1,6 @@
 //! The campaign's question in a few sentences: what was compared, and what came of it.
 
+use super::answer;
 use crate::format::{Scale, capitalized, counted};
 use crate::layout::Run;
 use crate::order::grouped;
@@ -26,7 +27,10 @@ pub(crate) fn findings(run: &Run<'_>) -> Vec<String> {
     let by_suite = limited(matrices.filter_map(|one| suites(run, one)));
     if by_suite.is_empty() {
         let ranked = ranking::ranked(run);
-        found.extend(limited(ranked.iter().filter_map(|one| best(run, one))));
+        // The first one is in the answer.
+        let said = usize::from(answer::is_ranking(run));
+        let others = ranked.iter().skip(said);
+        found.extend(limited(others.filter_map(|one| best(run, one))));
     } else {
         found.extend(by_suite);
     }
@@ -141,7 +145,7 @@ fn range<'e>(ratios: impl Iterator<Item = (&'e Estimate, Option<bool>)>) -> Opti
 }
 
 /// The best of a ranking, and who cannot be distinguished from it.
-fn best(run: &Run<'_>, found: &Ranked<'_>) -> Option<String> {
+pub(super) fn best(run: &Run<'_>, found: &Ranked<'_>) -> Option<String> {
     let main = found.main;
     let [first, others @ ..] = main.places.as_slice() else {
         return None;

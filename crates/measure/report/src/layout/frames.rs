@@ -8,6 +8,7 @@
 use super::{Run, disturbed};
 use crate::format::counted;
 use plan::{Axis, Cell, Coordinate, Event, FrameTest, LatencyPath, Measurement, Procedure, Role};
+use serde_json::{Value as Json, json};
 use stats::{CellResult, LoadLatency, TrafficInfo};
 use units::human::duration_ns;
 use wire::mix::FrameMix;
@@ -239,22 +240,60 @@ impl Key {
     }
 }
 
-/// The coordinates that distinguish a set from others with the same words: `, min_load=2kpps`.
+/// The coordinates that distinguish a set from others with the same words, `, min_load=2kpps`;
+/// without any the settings of the procedure that do, `, timeout 5 s`.
 fn own_words(sets: &[FrameSet<'_>], keys: &[Key], at: usize) -> String {
     let words = |at: usize| {
         let set = &sets[at];
         (set.kind, set.event(), &set.common, set.load())
     };
-    let same = (0..sets.len()).filter(|other| *other != at && words(*other) == words(at));
+    let same = || (0..sets.len()).filter(|other| *other != at && words(*other) == words(at));
     let mut own = Vec::new();
-    for other in same {
+    for other in same() {
         let theirs = &keys[other].series;
         let ours = keys[at].series.iter();
         own.extend(ours.filter(|coordinate| !theirs.contains(coordinate)));
     }
     own.sort_unstable();
     own.dedup();
-    own.iter().map(|at| format!(", {at}")).collect()
+    let mut own: Vec<String> = own.into_iter().map(ToString::to_string).collect();
+    if own.is_empty() {
+        let procedure = |at: usize| json!(sets[at].test.procedure);
+        for other in same() {
+            differing("", &procedure(at), &procedure(other), &mut own);
+        }
+        own = crate::order::unique(own.into_iter());
+    }
+    own.iter().map(|words| format!(", {words}")).collect()
+}
+
+/// The values of `own` that `other` does not have at the same place, each with its key in words.
+fn differing(key: &str, own: &Json, other: &Json, found: &mut Vec<String>) {
+    match (own, other) {
+        (Json::Object(own), Json::Object(other)) => {
+            for (key, value) in own {
+                differing(key, value, other.get(key).unwrap_or(&Json::Null), found);
+            }
+        }
+        _ if own == other => {}
+        (own, _) => found.push(in_words(key, own)),
+    }
+}
+
+/// A setting in words: `timeout 5 s`, `no max_load`.
+fn in_words(key: &str, value: &Json) -> String {
+    match (key.strip_suffix("_ns"), value) {
+        (Some(time), Json::Number(ns)) => {
+            format!("{time} {}", duration_ns(ns.as_f64().unwrap_or_default()))
+        }
+        (None, Json::Number(rate)) if key.ends_with("_load") => {
+            let rate = units::human::frame_rate(rate.as_f64().unwrap_or_default());
+            format!("{key} {rate}")
+        }
+        (_, Json::Null) => format!("no {key}"),
+        (_, Json::String(text)) => format!("{key} {text}"),
+        (_, value) => format!("{key} {value}"),
+    }
 }
 
 impl<'a> FrameSet<'a> {

@@ -30,6 +30,9 @@ pub(crate) fn ranked<'r>(run: &'r Run<'_>) -> Vec<Ranked<'r>> {
     main.map(of).collect()
 }
 
+/// From more repeats on, intervals of means and of ratios seldom disagree.
+const FEW_REPEATS: u32 = 4;
+
 /// Groups side by side in one table.
 const GROUPS_MAX: usize = 8;
 
@@ -179,7 +182,7 @@ fn note(run: &Run<'_>, found: &Ranked<'_>) -> String {
     });
     parts.push(match run.plan().repeats {
         1 => "one repeat: no interval, and no order is sure".into(),
-        _ => "intervals: 95 %, Student's t on logarithms".into(),
+        repeats => format!("intervals: 95 %, Student's t on logarithms of {repeats} repeats"),
     });
     parts.push(
         "of the best: geometric mean of the ratios within the same repeats, from which the quotient of the means may differ \
@@ -188,6 +191,19 @@ fn note(run: &Run<'_>, found: &Ranked<'_>) -> String {
          either side, and a rank is the range from the best to the worst possible"
             .into(),
     );
+    if (2..=FEW_REPEATS).contains(&run.plan().repeats) {
+        parts.push(format!(
+            "with {} repeats the interval of a ratio is wide: ranks may be undecided though the intervals of the means do \
+             not overlap",
+            run.plan().repeats
+        ));
+    }
+    if has_yardstick(main) {
+        parts.push(format!(
+            "of {}: likewise, without its interval; no rank rests on it",
+            main.yardstick
+        ));
+    }
     if run.plan().repeats > 1 {
         parts.push(
             "any two devices, with their interval and what would decide: cipherbench compare RUN --match OLD=NEW".into(),

@@ -162,7 +162,7 @@ fn reasons(page: &mut Page, run: &Run<'_>) {
             .and_then(|(_, reason)| reason.explanation.as_ref())
         {
             Some(found) => {
-                let difference = format!("{what} in {cells}: {}", found.difference);
+                let difference = format!("{what} failed in {cells}: {}", found.difference);
                 page.indented(&difference, Style::plain);
                 page.indented(&format!("What to do: {}", found.advice), Style::dim);
             }

@@ -34,12 +34,9 @@ pub(crate) fn write(
             match block {
                 Block::Table(table) => page.table(table),
                 Block::Warnings => warnings(&mut page, run, section.title),
+                Block::Details { tables, .. } => tables.iter().for_each(|table| page.table(table)),
                 // The rest is in the other documents.
-                Block::Details { .. }
-                | Block::Chart { .. }
-                | Block::Html(_)
-                | Block::Cells
-                | Block::Prose(_) => {}
+                Block::Chart { .. } | Block::Html(_) | Block::Cells | Block::Prose(_) => {}
             }
         }
     }
@@ -478,18 +475,17 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The longest beginning no wider than `width`, but at least one character.
+/// The longest beginning no wider than `width`, but at least one character; it ends behind a sign
+/// that joins parts of an id, where that leaves at least a third of the width.
 fn split_at_width(word: &str, width: usize) -> (&str, &str) {
     let ends = word.char_indices().map(|(start, c)| start + c.len_utf8());
-    let fitting = ends
-        .clone()
-        .take_while(|&end| word[..end].width() <= width)
-        .last();
-    word.split_at(
-        fitting
-            .or_else(|| ends.clone().next())
-            .unwrap_or(word.len()),
-    )
+    let fitting = || ends.clone().take_while(|&end| word[..end].width() <= width);
+    let is_joint = |&end: &usize| {
+        word[..end].ends_with(['/', '-', ',', '_', '=']) && word[..end].width() >= width / 3
+    };
+    let joint = fitting().filter(is_joint).last();
+    let end = joint.or_else(|| fitting().last());
+    word.split_at(end.or_else(|| ends.clone().next()).unwrap_or(word.len()))
 }
 
 #[cfg(test)]
@@ -497,10 +493,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_broken_at_spaces_and_long_words_anywhere() {
+    fn text_is_broken_at_spaces_and_long_words_at_joints_or_anywhere() {
         assert_eq!(wrap("a bb ccc", 4), ["a bb", "ccc"]);
         assert_eq!(wrap("abcdefgh i", 3), ["abc", "def", "gh", "i"]);
         assert_eq!(wrap("", 3), [""]);
+        assert_eq!(
+            wrap("tcp/mtu=1500/cipherbench", 12),
+            ["tcp/mtu=", "1500/", "cipherbench"]
+        );
         assert_eq!(wrap("日本語", 4), ["日本", "語"]);
         assert_eq!(wrap("日本", 1), ["日", "本"]);
     }
