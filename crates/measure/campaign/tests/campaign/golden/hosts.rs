@@ -1,6 +1,6 @@
 //! Labs of two hosts: what joins them, and the plan.
 
-use crate::{HOST, compare};
+use crate::golden::{HOST, compare};
 use campaign::{from_text, lab_from_text};
 use plan::to_text;
 

@@ -1,8 +1,8 @@
 //! What an attacker on the path achieves by cutting connections, against the bounds that
 //! `docs/security.md` states.
 
-use crate::duo::Duo;
-use crate::{ms, settings};
+use crate::rollover::duo::Duo;
+use crate::rollover::{ms, settings};
 use keying::chain::Policy;
 use keying::message::{Cause, Message};
 use keying::rollover::{Allowance, Event, Input, Rollover, Settings};

@@ -1,9 +1,9 @@
 //! The simulation with all faults together. Invariants are asserted where they could break
 //! (`gateway`, `world`).
 
-use crate::random::Random;
-use crate::world::{Faults, World};
-use crate::{ms, ppk, settings};
+use crate::rollover::random::Random;
+use crate::rollover::world::{Faults, World};
+use crate::rollover::{ms, ppk, settings};
 use keying::EPOCH_MAX;
 use keying::chain::Policy;
 use keying::message::{Cause, Message, Offer, Refusal, VERSION};

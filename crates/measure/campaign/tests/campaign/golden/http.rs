@@ -1,6 +1,6 @@
 //! Trials over HTTP, of short flows and of video: their mistakes and their plan.
 
-use crate::{HOST, compare};
+use crate::golden::{HOST, compare};
 use campaign::{LabFile, from_text};
 use plan::to_text;
 

@@ -1,6 +1,6 @@
 //! Campaigns of crypto devices.
 
-use crate::{HOST, compare};
+use crate::golden::{HOST, compare};
 use campaign::{Campaign, LabFile, from_text};
 use plan::{Adapter, DeviceTest, Measurement, Plan, to_text};
 

@@ -1,8 +1,8 @@
 //! Two gateways, the network between them, and their KMEs, with a virtual clock. [`Faults`] sets
 //! how often each fault occurs.
 
-use crate::gateway::{Fate, Gateway, Law, Packet};
-use crate::random::Random;
+use crate::rollover::gateway::{Fate, Gateway, Law, Packet};
+use crate::rollover::random::Random;
 use keying::chain::{Kind, Link, Secret};
 use keying::message::{Cause, Message};
 use keying::rollover::{Attempt, Event, Input, Output, QkdRequest, Settings};

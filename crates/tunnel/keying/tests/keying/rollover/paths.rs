@@ -1,8 +1,8 @@
 //! Runs with one fault or none: the result, and when it is reached.
 
-use crate::model::count_from;
-use crate::world::{Faults, World};
-use crate::{ms, settings};
+use crate::rollover::model::count_from;
+use crate::rollover::world::{Faults, World};
+use crate::rollover::{ms, settings};
 use keying::EPOCH_MAX;
 use keying::chain::Policy;
 use keying::message::{Cause, Message, Refusal};

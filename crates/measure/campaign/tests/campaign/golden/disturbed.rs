@@ -1,6 +1,6 @@
 //! What happens to a DUT under a load: every refusal, and plans as they print.
 
-use crate::{HOST, compare};
+use crate::golden::{HOST, compare};
 use campaign::{LabFile, from_text, lab_from_text};
 use plan::{BaseLoad, Event, Measurement, Procedure, to_text};
 

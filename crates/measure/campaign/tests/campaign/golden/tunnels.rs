@@ -1,6 +1,6 @@
 //! Other people's tunnels as devices under test.
 
-use crate::{HOST, compare};
+use crate::golden::{HOST, compare};
 use campaign::{LabFile, from_text, lab_from_text};
 use plan::{
     Adapter, DataPath, Form, IkeAuth, L2tpEncapsulation, L2tpv3, OpenVpn, Plan, StrongSwan,

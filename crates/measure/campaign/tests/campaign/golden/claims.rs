@@ -1,6 +1,6 @@
 //! What data sheets say, beside the cells that measure it.
 
-use crate::{HOST, compare};
+use crate::golden::{HOST, compare};
 use campaign::{LabFile, from_text};
 use plan::{Bound, ClaimUnit, Percentile, Plan, to_text};
 

@@ -1,6 +1,6 @@
 //! Frame tests: every refusal, and plans as they print.
 
-use crate::{HOST, compare};
+use crate::golden::{HOST, compare};
 use campaign::{Campaign, HostFacts, LabFile, from_text, lab_from_text};
 use plan::{Measurement, Plan, to_text};
 

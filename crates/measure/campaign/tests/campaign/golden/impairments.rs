@@ -1,6 +1,6 @@
 //! Impairments of the path: mistakes, and the plan.
 
-use crate::{HOST, compare};
+use crate::golden::{HOST, compare};
 use campaign::{LabFile, from_text, lab_from_text};
 use plan::{Axis, ImpairProfile, Value, to_text};
 

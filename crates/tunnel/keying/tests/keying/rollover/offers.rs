@@ -1,7 +1,7 @@
 //! Settings that both sides must share, and the PPKs that they mix in.
 
-use crate::duo::Duo;
-use crate::{ms, ppk, settings};
+use crate::rollover::duo::Duo;
+use crate::rollover::{ms, ppk, settings};
 use keying::chain::Policy;
 use keying::message::{Cause, LINKS_MAX, Refusal};
 use keying::rollover::{Event, Input, Ppk, Rollover, Settings};

@@ -1,8 +1,8 @@
 //! An authenticated peer that violates the protocol: the refusals, and the bounded cost.
 
-use crate::duo::Duo;
-use crate::turns::{halfway, offer};
-use crate::{ms, ppk, settings};
+use crate::rollover::duo::Duo;
+use crate::rollover::turns::{halfway, offer};
+use crate::rollover::{ms, ppk, settings};
 use keying::EPOCH_MAX;
 use keying::chain::{Kind, Link, Policy};
 use keying::message::{Cause, Confirmation, LIVE_MAX, Message, Offer, OfferedPpk, Refusal};

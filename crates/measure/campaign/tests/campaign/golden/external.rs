@@ -1,6 +1,6 @@
 //! Boxes outside: their commands, the cables to them, and the plan.
 
-use crate::{HOST, commands, compare};
+use crate::golden::{HOST, commands, compare};
 use campaign::{LabFile, from_text, lab_from_text};
 use plan::to_text;
 

@@ -1,7 +1,7 @@
 //! Hard lifetimes: keys that end although there are no newer ones.
 
-use crate::duo::Duo;
-use crate::{ms, settings};
+use crate::rollover::duo::Duo;
+use crate::rollover::{ms, settings};
 use keying::chain::Policy;
 use keying::message::Refusal;
 use keying::rollover::{Event, Input, Settings};

@@ -1,8 +1,8 @@
 //! Messages that are repeated, out of order or of no connection: one side refuses with a reason,
 //! keeps its keys, and both continue.
 
-use crate::duo::Duo;
-use crate::{ms, settings};
+use crate::rollover::duo::Duo;
+use crate::rollover::{ms, settings};
 use keying::chain::Policy;
 use keying::message::{Cause, Confirmation, Message, Offer, Refusal, VERSION};
 use keying::rollover::{Attempt, Event, Input};

@@ -1,0 +1,4 @@
+//! Reading YAML, and the mistakes that it reports.
+
+mod golden;
+mod reading;

@@ -1,0 +1,8 @@
+//! Findings in tables, made-up ones, published ones and those of reports.
+
+mod bad_input;
+mod documented;
+mod forms;
+mod published;
+mod reports;
+mod true_tables;
