@@ -76,8 +76,8 @@ logged tests --no-fail-fast
 # user's group write, and under the closed one: what trusts a file or folder sets its mode.
 for mask in 002 077; do
     umask "$mask"
-    logged again guard/lib keying/lib keying/static_keys keying/ppk keying/attack control/lib qkd/lib qkd/client \
-        journal/lib journal/journal encryptor/config encryptor/config_keys report/report=disk device/lib \
+    logged again guard/lib keying/lib "keying/keying=static_keys:: ppk:: attack::" control/lib qkd/lib qkd/qkd=client:: \
+        journal/lib journal/journal encryptor/encryptor=config report/report=disk device/lib \
         trial/lib=memory::gateways
 done
 if [ -s "$failed" ]; then

@@ -1,7 +1,7 @@
 //! The packet path never allocates. A separate test program with one test, since its allocator
 //! counts for all threads.
 
-#[path = "aid/clear_link.rs"]
+#[path = "encryptor/clear_link.rs"]
 mod clear_link;
 
 use clear_link::{MemoryClearPort, memory_clear_pair};

@@ -14,7 +14,7 @@ mod cuts;
 mod earlier;
 mod full;
 mod game;
-#[path = "../aid/job.rs"]
+#[path = "../fleet/job.rs"]
 mod job;
 mod labs;
 mod operator;

@@ -1,7 +1,7 @@
 //! The rollover machine: two of them with faults between them, and each against a peer that
 //! violates the protocol.
 //!
-//! `ROLLOVER_SEED=17 cargo test -p cipherbench-keying --test rollover` runs the simulation with one
+//! `ROLLOVER_SEED=17 cargo test -p cipherbench-keying rollover::` runs the simulation with one
 //! seed.
 
 mod attack;

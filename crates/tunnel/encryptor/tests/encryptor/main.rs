@@ -1,0 +1,10 @@
+//! Encryptors over links in memory, and their configurations.
+
+mod attack;
+mod clear_link;
+mod config;
+mod config_keys;
+mod lanes;
+mod negotiated;
+mod policy;
+mod renewal;
