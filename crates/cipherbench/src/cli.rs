@@ -35,7 +35,7 @@ pub(crate) enum Command {
     ///
     /// Reports for each test the frames per second that the generator sends and the analyser
     /// receives, the loss, and the latency without a device. Campaigns with `calibrate: true` do
-    /// the same beside their DUTs.
+    /// the same in addition to their DUTs.
     Calibrate(Run),
     /// Check campaigns, labs and configurations, and list all mistakes
     ///
@@ -137,8 +137,8 @@ pub(crate) enum Command {
     Impair,
     /// Send or play video as the JSON on standard input specifies
     ///
-    /// A run starts it on its stations. A server sends a clip; a player's station prints what it
-    /// received and showed as one line of JSON.
+    /// A run starts it on its stations. A server sends a clip; a player's station prints its counts
+    /// of received and shown data as one line of JSON.
     #[command(hide = true)]
     Video,
     /// Capture frames of an interface as the JSON on standard input specifies
@@ -319,7 +319,7 @@ pub(crate) struct Compare {
     pub(crate) json: bool,
 }
 
-/// What is printed of a result.
+/// How a result is printed.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Form {
     /// Print every table

@@ -43,7 +43,7 @@ impl Termination for Exit {
 
 /// An error that ends the program.
 ///
-/// Its text says what and where, followed by a line `help: …` with the remedy.
+/// Its text names the failure and its place, followed by a line `help: …` with the remedy.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
@@ -67,7 +67,7 @@ impl fmt::Display for Failure {
 
 impl From<Mistakes> for Failure {
     fn from(mistakes: Mistakes) -> Self {
-        // Each mistake has its own `error:`.
+        // Each mistake has a separate `error:`.
         Self {
             exit: Exit::Usage,
             text: mistakes.to_string(),

@@ -56,8 +56,8 @@ fn main() -> Exit {
     })
 }
 
-/// Nobody else may write to what this program makes, whatever the umask allows: a report is made
-/// from a run's folder, and people act on it.
+/// Denies others write access to the files that this program makes, independent of the umask: a
+/// report is made from a run's folder, and people act on it.
 fn others_write_nothing() {
     let others = Mode::S_IWGRP | Mode::S_IWOTH;
     let allowed = umask(others);

@@ -1,5 +1,5 @@
-//! Standard output and standard error: the last place before a terminal, which obeys no sequence
-//! that a journal, a file or a host contains. Their reader may be gone.
+//! Standard output and standard error. Control sequences from a journal, a file or a host are made
+//! visible here, before they reach a terminal. The reader may be gone.
 
 use crate::exit::{Exit, Failure};
 use guard::{visible_lines, visible_styled};
@@ -34,8 +34,8 @@ pub(crate) fn file(path: &Path, text: &str) -> Result<(), Failure> {
     })
 }
 
-/// Prints to standard error, where this program sets no colours: any are others'. A failure is
-/// ignored, since it cannot be reported.
+/// Prints to standard error, without colours: this program sets none there. A failure is ignored,
+/// since it cannot be reported.
 pub(crate) fn stderr(text: &str) {
     let _ = io::stderr()
         .lock()

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::thread::available_parallelism;
 use units::human::counted;
 
-/// Makes the plan of a campaign in a lab on this host, of its short form where `quick`; without
-/// files, of the built-in ones.
+/// Makes the plan of a campaign in a lab on this host, of its short form if `quick`; without files,
+/// of the built-in ones.
 pub(crate) fn plan(
     campaign: Option<&Path>,
     lab: Option<&Path>,
@@ -102,7 +102,7 @@ fn unknown(what: &str, path: &Path, names: &[&str], example: &str) -> Failure {
     Failure::new(Exit::Usage, text)
 }
 
-/// This host's properties that a plan depends on. Cores are those that this process may use.
+/// This host's properties that a plan depends on. Only cores that this process may use count.
 pub(crate) fn host_facts() -> HostFacts {
     let cores = available_parallelism().map_or(1, |cores| cores.get());
     HostFacts {

@@ -10,14 +10,14 @@ use std::fmt::Write;
 use trial::Done;
 use units::human::counted;
 
-/// What becomes of a run that needs programs which are missing.
+/// How a run continues if it needs missing programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnMissing {
     /// It is refused.
     Refuse,
     /// It is refused, with the option that leaves cells out.
     RefuseOrSkip,
-    /// It goes on without the cells that need them.
+    /// It continues without the cells that need them.
     Skip,
 }
 
@@ -35,7 +35,7 @@ impl OnMissing {
 /// cells to leave out, each with the reason.
 ///
 /// # Errors
-/// When there are some, unless the run goes on without their cells and has others.
+/// When programs are missing, unless the run continues without their cells and has others.
 pub(crate) fn require(
     plan: &Plan,
     done: &Done,

@@ -1,5 +1,5 @@
 //! Progress of a run on standard error: a bar that clears itself on a terminal, otherwise a line
-//! for each trial that ends, and for what begins where that takes long.
+//! for each completed trial, and for the beginning of long steps.
 
 mod frames;
 
@@ -24,7 +24,7 @@ use units::human;
 /// Interval for redrawing the time left: long enough not to affect measurements.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Without a terminal: after so long without a line the next step is printed too.
+/// Without a terminal: after this time without a line the next step is also printed.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// Shows the progress of a run.
@@ -98,8 +98,8 @@ impl Lines {
         output::stderr(&format!("[{trial}/{trials}] {what}{left}\n"));
     }
 
-    /// Describes completed trials and tuned cells, and what begins where it takes long or nothing
-    /// was printed for long.
+    /// Describes completed trials and tuned cells, and the beginning of steps that take long or
+    /// follow a long silence.
     fn line(&self, event: RunEvent<'_>) -> Option<String> {
         let is_silent = self.printed.is_none_or(|at| at.elapsed() >= SILENCE);
         Some(match event {
@@ -161,7 +161,7 @@ impl Bar {
         let expected = Arc::clone(&end);
         let left = move |_: &ProgressState, out: &mut dyn Write| {
             let end = *expected.lock().unwrap_or_else(PoisonError::into_inner);
-            // Writing to the bar's own buffer does not fail.
+            // Writing to the bar's buffer does not fail.
             let _ = out.write_str(&clock(end.saturating_duration_since(Instant::now())));
         };
         let style = ProgressStyle::with_template("{bar:20} {pos}/{len}  {left} left  {wide_msg}")

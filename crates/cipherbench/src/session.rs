@@ -29,7 +29,7 @@ pub(crate) struct Session {
 /// Between two attempts to reach hosts that went away.
 const RECONNECT_STEP: Duration = Duration::from_secs(1);
 
-/// The place where trials run.
+/// The lab that trials run in.
 enum Place {
     Namespaces(Box<NamespaceLab>),
     Memory(InMemory),
@@ -39,8 +39,8 @@ enum Place {
 }
 
 impl Session {
-    /// Acquires the privilege, builds the lab, and reports what a killed run had left behind. From
-    /// here on Ctrl-C takes the lab down. The process must have one thread.
+    /// Acquires the privilege, builds the lab, and reports the remains of a killed run. From here
+    /// on Ctrl-C takes the lab down. The process must have one thread.
     pub(crate) fn open(plan: &LabPlan, options: &cli::Output) -> Result<Self, Failure> {
         let interrupt = signals::interrupt()?;
         if plan.kind == LabKind::Memory {
@@ -62,8 +62,8 @@ impl Session {
                 place: Place::Devices(OnDevices::new(worker)),
             });
         }
-        // Where all of a lab is elsewhere, this machine need not be root's, and a user's ssh must
-        // run as the user.
+        // If the whole lab is on other hosts, this process needs no root privilege, and a user's
+        // ssh must run as the user.
         let elsewhere = plan
             .hosts
             .as_ref()
@@ -152,7 +152,7 @@ impl Session {
                 left_out,
                 ..Done::from(&journal::read(dir)?)
             };
-            // The host failed, and not the device: the trial is made again.
+            // The host failed, and not the device: the trial is repeated.
             if let Some(trial) = trial {
                 done.trials.remove(trial);
             }
@@ -172,7 +172,7 @@ impl Session {
         }
     }
 
-    /// Makes the trials that are not `done`, as long as the lab can.
+    /// Runs the trials that are not `done`, while the lab is usable.
     fn measure(
         &mut self,
         plan: &Plan,
@@ -206,8 +206,8 @@ impl Session {
         conclusion.map_err(|error| Failure::new(Exit::Interrupted, error))
     }
 
-    /// Waits for hosts that went away, as long as the lab says, and builds the lab again. Returns
-    /// whether it is up.
+    /// Waits for hosts that went away, up to the lab's time limit, and builds the lab again.
+    /// Returns whether it is up.
     fn reconnect(&mut self, plan: &LabPlan, reason: &str) -> Result<bool, Failure> {
         let Some(hosts) = &plan.hosts else {
             return Ok(false);

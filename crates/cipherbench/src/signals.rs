@@ -1,4 +1,4 @@
-//! Termination signals, such as that of Ctrl-C.
+//! Termination signals, such as Ctrl-C.
 
 use crate::exit::{Exit, Failure};
 use lab::Interrupt;
@@ -8,8 +8,8 @@ use signal_hook::iterator::Signals;
 use std::thread;
 use std::{fs, io};
 
-/// The termination signals: Ctrl-C, `kill`, and the closing of the terminal, without those that the
-/// parent process has set to be ignored, as `nohup` does.
+/// The termination signals: Ctrl-C, `kill`, and the closing of the terminal, except signals that
+/// the parent process has set to be ignored, as `nohup` does.
 fn to_end() -> impl Iterator<Item = i32> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = ignored(&status);

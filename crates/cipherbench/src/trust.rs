@@ -1,8 +1,8 @@
 //! Which journals this user began on this machine, so that `resume` runs no command of any other
 //! without asking.
 //!
-//! The state file has one line for each run whose plan has [demands](Plan::demands): the digest of
-//! the journal's first line. It decides only if it is a file of this user that no one else can
+//! The state file has one line for each run of a plan with [demands](Plan::demands): the digest of
+//! the journal's first line. It is used only if it is a file of this user that no one else can
 //! change or read.
 
 use crate::exit::{Exit, Failure};
@@ -25,8 +25,8 @@ const STATE_BYTES_MAX: usize = 65 << 20;
 /// Longer than any answer on a terminal.
 const ANSWER_BYTES_MAX: u64 = 1024;
 
-/// Records that this user began this run. Without a state folder `resume` will ask, which a warning
-/// says.
+/// Records that this user began this run. Without a state folder it prints a warning, since
+/// `resume` will then ask.
 pub(crate) fn register(writer: &Writer) {
     let registered = state_file().and_then(|path| {
         let add = |path: &Path| {
@@ -36,7 +36,7 @@ pub(crate) fn register(writer: &Writer) {
             }
             let mut options = OpenOptions::new();
             let mut file = open(path, options.append(true).create(true).mode(0o600))?;
-            // One write: two runs that begin at once do not mix their lines.
+            // One write: the lines of two runs that begin at the same time do not mix.
             file.write_all(format!("{}\n", writer.header_digest()).as_bytes())
         };
         add(&path).map_err(|error| format!("{}: {error}", path.display()))
@@ -49,9 +49,8 @@ pub(crate) fn register(writer: &Writer) {
     }
 }
 
-/// Checks that a journal's plan may be carried out: that it could come from files, and, unless this
-/// user began the run or says `--trust`, that it runs nothing, or that the user agrees on a
-/// terminal.
+/// Checks that a journal's plan may be carried out: that it could come from files and, unless this
+/// user began the run or passed `--trust`, that it runs nothing or the user agrees on a terminal.
 pub(crate) fn require(writer: &Writer, plan: &Plan, trust: bool) -> Result<(), Failure> {
     let path = writer.path().display();
     if let Some(mistake) = plan.mistake() {
@@ -74,7 +73,7 @@ pub(crate) fn require(writer: &Writer, plan: &Plan, trust: bool) -> Result<(), F
     if io::stdin().is_terminal() && io::stderr().is_terminal() {
         output::stderr(&format!("{text}Go on? [y/N] "));
         let mut answer = String::new();
-        // What cannot be read is no agreement.
+        // Unreadable input is no agreement.
         let _ = io::stdin()
             .lock()
             .take(ANSWER_BYTES_MAX)

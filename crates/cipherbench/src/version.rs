@@ -21,8 +21,8 @@ pub(crate) fn word() -> String {
 }
 
 /// Version and revision, followed by the crypto engines with their versions, or why one cannot be
-/// used here; without the engines where the command line does not ask for them. They are tested for
-/// that, with libraries that would stay in memory.
+/// used here. The engines are omitted unless the command line asks for them: testing them loads
+/// libraries that stay in memory.
 pub(crate) fn long() -> &'static str {
     if std::env::args_os().all(|word| word != "--version") {
         return short();

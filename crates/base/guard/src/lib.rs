@@ -1,4 +1,4 @@
-//! Names, texts and files from outside, checked where they are used.
+//! Checks of names, texts and files from outside, made at the place of use.
 //!
 //! Anything that a peer, a server, another user or a file of unknown origin provides passes one of
 //! four functions before it takes effect:

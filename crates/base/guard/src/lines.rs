@@ -5,9 +5,9 @@ use std::io::{self, BufRead, ErrorKind};
 /// One line, without its line feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Its beginning, up to the limit; bytes that are not UTF-8 are replaced by `�`.
+    /// Its beginning, up to the limit; invalid UTF-8 is replaced by `�`.
     pub text: String,
-    /// Whether it was longer than the limit: the rest was read and thrown away.
+    /// Whether it was longer than the limit: the rest was read and discarded.
     pub cut: bool,
 }
 

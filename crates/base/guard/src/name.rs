@@ -11,7 +11,7 @@ const BYTES_MAX: usize = 255;
 /// Maximum length of a relative path in bytes.
 const PATH_BYTES_MAX: usize = 1024;
 
-/// Why a text is not accepted as a name of a file or folder.
+/// The reason why a text is not accepted as a name of a file or folder.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name:?} is not accepted as a file name: {reason}")]
 pub struct NameError {
@@ -21,9 +21,9 @@ pub struct NameError {
 
 /// A name of a file or folder from outside: joined to a folder, it names an entry of that folder.
 ///
-/// Not empty, at most 255 bytes, without `/`, NUL and whatever else [`visible`](crate::visible)
-/// replaces, without a leading dot, so neither `.` nor `..` nor a hidden name such as `.ssh`, and
-/// without a leading `-`, which programs take for an option.
+/// Not empty, at most 255 bytes, and without `/`, NUL and all characters that
+/// [`visible`](crate::visible) replaces. Without a leading dot, which excludes `.`, `..` and hidden
+/// names such as `.ssh`, and without a leading `-`, which programs take for an option.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Component(String);
@@ -32,7 +32,7 @@ impl Component {
     /// Checks a name.
     ///
     /// # Errors
-    /// [`NameError`] with the rule that it breaks.
+    /// [`NameError`] with the violated rule.
     pub fn new(name: impl Into<String>) -> Result<Self, NameError> {
         let name = name.into();
         match fault(&name) {
@@ -48,7 +48,7 @@ impl Component {
     }
 }
 
-/// The rule that a name breaks.
+/// Returns the rule that a name violates.
 fn fault(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         Some("it is empty")
@@ -93,8 +93,8 @@ impl fmt::Display for Component {
     }
 }
 
-/// A path from outside, below the folder to which it is joined: [`Component`]s separated by single
-/// slashes, at most 1024 bytes.
+/// A path from outside, relative to a folder: [`Component`]s separated by single slashes, at most
+/// 1024 bytes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RelativePath(String);
@@ -103,7 +103,7 @@ impl RelativePath {
     /// Checks a path.
     ///
     /// # Errors
-    /// [`NameError`] with the rule that one of its components breaks.
+    /// [`NameError`] with the rule that one of its components violates.
     pub fn new(path: impl Into<String>) -> Result<Self, NameError> {
         let path = path.into();
         let reason = match path.len() > PATH_BYTES_MAX {
@@ -123,7 +123,7 @@ impl RelativePath {
         &self.0
     }
 
-    /// The path below a folder.
+    /// Joins the path to a folder.
     #[must_use]
     pub fn below(&self, folder: &Path) -> PathBuf {
         folder.join(&self.0)
@@ -156,8 +156,8 @@ impl fmt::Display for RelativePath {
     }
 }
 
-/// Whether a text has `length` characters and all are `a-z`, `0-9` or `-`: fit for names of files
-/// and interfaces.
+/// Whether a text has `length` characters, all of them `a-z`, `0-9` or `-`, which suits names of
+/// files and interfaces.
 #[must_use]
 pub fn is_identifier(text: &str, length: RangeInclusive<usize>) -> bool {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';

@@ -12,10 +12,10 @@ const NULL_DEVICE: u64 = 1 << 8 | 3;
 /// as an empty file.
 ///
 /// # Errors
-/// Those of the operating system, and [`ErrorKind::InvalidInput`] for anything but a regular file,
-/// whose end could never come.
+/// Errors of the operating system, and [`ErrorKind::InvalidInput`] for anything except a regular
+/// file, as it may have no end.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    // Opening a FIFO waits for a writer, possibly for ever, and opening a device may have effects.
+    // Opening a FIFO waits for a writer, possibly forever, and opening a device may have effects.
     refuse_other_kinds(&fs::metadata(path)?)?;
     let file = File::open(path)?;
     // Another file may have taken its place since.
@@ -44,7 +44,7 @@ fn refuse_other_kinds(metadata: &Metadata) -> io::Result<()> {
 /// Reads at most `bytes_max` bytes from a source.
 ///
 /// # Errors
-/// Those of the source, and [`ErrorKind::FileTooLarge`] if it has more.
+/// Errors of the source, and [`ErrorKind::FileTooLarge`] if it has more.
 pub fn read_from(source: impl Read, bytes_max: usize) -> io::Result<Vec<u8>> {
     read_into(Vec::new(), source, bytes_max)
 }
@@ -66,15 +66,15 @@ fn too_large(bytes_max: usize) -> io::Error {
 /// Reads a regular file of at most `bytes_max` bytes.
 ///
 /// # Errors
-/// As [`open_regular`] and [`read_from`].
+/// As for [`open_regular`] and [`read_from`].
 pub fn read_bytes(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
     let file = open_regular(path)?;
     let length = file.metadata()?.len();
     if length > bytes_max as u64 {
         return Err(too_large(bytes_max));
     }
-    // Room for one more, so that the end is found without another allocation: secrets are not
-    // copied.
+    // Room for one more byte, so that the end is found without a reallocation, which would copy
+    // secrets.
     let room = Vec::with_capacity(length as usize + 1);
     read_into(room, file, bytes_max)
 }
@@ -82,7 +82,7 @@ pub fn read_bytes(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
 /// Reads a regular file of at most `bytes_max` bytes of UTF-8.
 ///
 /// # Errors
-/// As [`read_bytes`], and [`ErrorKind::InvalidData`] where it is not UTF-8.
+/// As for [`read_bytes`], and [`ErrorKind::InvalidData`] if it is not UTF-8.
 pub fn read_text(path: &Path, bytes_max: usize) -> io::Result<String> {
     let text = String::from_utf8(read_bytes(path, bytes_max)?);
     text.map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))
@@ -122,7 +122,7 @@ mod tests {
             assert!(error.to_string().contains(kind), "{error}");
         }
         assert!(read_bytes(Path::new("/dev/null"), 10).unwrap().is_empty());
-        // A source that is no file ends at the limit too.
+        // A source other than a file ends at the limit too.
         assert!(read_from(io::repeat(0), 1000).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Programs that print without end, or never end.
+//! Execution of programs that may print without end, or never end.
 
 use crate::read::read_from;
 use std::io::{self, Read};
@@ -6,20 +6,20 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Runs a command as [`Command::output`] does, with an empty standard input, but keeps at most
-/// `bytes_max` bytes of each stream. The rest is read and thrown away, so the program is not
-/// stopped by it.
+/// Runs a command like [`Command::output`], with an empty standard input, but keeps at most
+/// `bytes_max` bytes of each stream. The rest is read and discarded, so it does not block the
+/// program.
 ///
 /// # Errors
-/// When it cannot be started, or its output cannot be read.
+/// If the program cannot be started, or its output cannot be read.
 pub fn output(command: &mut Command, bytes_max: usize) -> io::Result<Output> {
     run(command, bytes_max, Child::wait)
 }
 
-/// As [`output`], but kills the program when it has not ended after `limit`.
+/// Like [`output`], but kills the program if it has not ended after `limit`.
 ///
 /// # Errors
-/// As [`output`]; [`io::ErrorKind::TimedOut`] when the program was killed.
+/// As for [`output`], and [`io::ErrorKind::TimedOut`] if the program was killed.
 pub fn output_within(
     command: &mut Command,
     bytes_max: usize,
@@ -69,7 +69,7 @@ fn wait_within(child: &mut Child, limit: Duration) -> io::Result<ExitStatus> {
     Err(io::ErrorKind::TimedOut.into())
 }
 
-/// The beginning of a source, which is read to its end.
+/// Reads a source to its end and returns the beginning.
 fn beginning(mut source: impl Read, bytes_max: usize) -> io::Result<Vec<u8>> {
     let kept = read_from(source.by_ref().take(bytes_max as u64), bytes_max)?;
     io::copy(&mut source, &mut io::sink())?;

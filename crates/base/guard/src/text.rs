@@ -1,23 +1,24 @@
-//! Texts that reach a terminal.
+//! Texts for a terminal.
 
 use std::borrow::Cow;
 
-/// Text for one line of a terminal: each control character, which could move the cursor, clear the
-/// screen or type commands, and each character that reorders or hides its neighbours becomes `�`.
+/// Returns text for one line of a terminal: `�` replaces each control character, which could move
+/// the cursor, clear the screen or type commands, and each character that reorders or hides its
+/// neighbours.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
     replaced(text, is_hidden)
 }
 
-/// As [`visible`], for a text of several lines: line feeds and tabs stay.
+/// Like [`visible`], for a text of several lines: line feeds and tabs stay.
 #[must_use]
 pub fn visible_lines(text: &str) -> Cow<'_, str> {
     replaced(text, |c| is_hidden(c) && c != '\n' && c != '\t')
 }
 
-/// As [`visible_lines`], for what a program sends to a terminal: line feeds, with a carriage return
-/// before them or not, tabs, and sequences that set colours and weight (SGR) stay. One that
-/// conceals text does not.
+/// Like [`visible_lines`], for program output on a terminal: tabs, line feeds with or without a
+/// carriage return, and sequences that set colours and weight (SGR) stay. Sequences that conceal
+/// text do not.
 #[must_use]
 pub fn visible_styled(text: &str) -> Cow<'_, str> {
     if !text.contains(['\u{1b}', '\r']) {
@@ -41,9 +42,9 @@ pub fn visible_styled(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The length of the sequence that begins here, if it only sets colours or weight.
+/// Returns the length of the sequence that begins here, if it only sets colours or weight.
 fn style_bytes(text: &str) -> Option<usize> {
-    /// Each part of a longer one has at most three digits.
+    /// Each part of a long sequence has at most three digits.
     const BYTES_MAX: usize = 24;
     const CONCEAL: &str = "8";
     let parameters = text.strip_prefix("\u{1b}[")?;
@@ -65,8 +66,8 @@ fn replaced(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown.collect())
 }
 
-/// A name for one line of a terminal, from which [`unescaped`] has the name again: each character
-/// that [`visible`] replaces, and each backslash, becomes `\u{…}` with its number.
+/// Returns a name for one line of a terminal, which [`unescaped`] reverses: each backslash and each
+/// character that [`visible`] replaces becomes `\u{…}` with its number.
 #[must_use]
 pub fn escaped(name: &str) -> Cow<'_, str> {
     let is_replaced = |c: char| is_hidden(c) || c == '\\';
@@ -83,7 +84,7 @@ pub fn escaped(name: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The name that [`escaped`] has shown. What it never writes stays as it is.
+/// Reverses [`escaped`]. Text that it never writes is unchanged.
 #[must_use]
 pub fn unescaped(shown: &str) -> Cow<'_, str> {
     const BEGIN: &str = "\\u{";

@@ -1,4 +1,4 @@
-//! Files that decide whom or what to trust: who could have written them.
+//! Files that decide whom or what to trust: the check of who could have written them.
 
 use nix::unistd::{Gid, Group, Uid, User, geteuid};
 use std::collections::VecDeque;
@@ -11,12 +11,12 @@ use std::path::{Component, Path, PathBuf};
 /// Write access by group and by others.
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
-/// In a folder with this bit, as in /tmp, users replace only their own entries.
+/// In a folder with this bit, as in /tmp, users can replace only entries that belong to them.
 const STICKY: u32 = 0o1000;
-/// As many links as the kernel follows (`path_resolution(7)`).
+/// The kernel's limit on followed links (`path_resolution(7)`).
 const LINKS_MAX: usize = 40;
 
-/// Why a file is not believed.
+/// The reason why a file is not trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum Insecure {
     /// A file, a folder on the way to it, or a link belongs to another user.
@@ -42,18 +42,18 @@ pub enum Insecure {
     NotExamined {
         /// File, folder or link.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
 
 /// The users who may have written a file that decides on trust.
 ///
-/// The rules are those of OpenSSH for `authorized_keys` (`StrictModes`), applied to every folder
-/// from `/` to the file and to every link on the way: it belongs to one of these users, and neither
-/// group nor others may write to it, except to a folder with the sticky bit. As in Debian's
-/// OpenSSH, a group may write that is the owner's private one: it has the number of the owner's
-/// user, and no other members.
+/// The rules are those that OpenSSH applies to `authorized_keys` (`StrictModes`), for every folder
+/// from `/` to the file and for every link on the way: each must belong to one of these users, and
+/// neither group nor others may write to it, except to a folder with the sticky bit. As in Debian's
+/// OpenSSH, the owner's private group may write: its number is the owner's user id, and it has no
+/// other members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Writers {
     uids: Vec<u32>,
@@ -62,8 +62,8 @@ pub struct Writers {
 impl Writers {
     /// Root and the effective user of this process.
     ///
-    /// In a user namespace that does not map all users, also those that are not mapped, of whom the
-    /// machine's root is usually one: they cannot be distinguished there.
+    /// In a user namespace that does not map all users, this includes the unmapped users, usually
+    /// with the machine's root among them: they cannot be distinguished there.
     #[must_use]
     pub fn of_process() -> Self {
         let mut uids = vec![0, geteuid().as_raw()];
@@ -71,7 +71,7 @@ impl Writers {
         Self { uids }
     }
 
-    /// Root alone, and in a user namespace users that are not mapped.
+    /// Root alone, and in a user namespace the unmapped users.
     #[must_use]
     pub fn root() -> Self {
         let mut uids = vec![0];
@@ -88,9 +88,8 @@ impl Writers {
 
     /// Checks a file and everything on the way to it, and returns its path without links.
     ///
-    /// # Errors
-    /// [`Insecure`], with the first file, folder or link in the way of the kernel's path resolution
-    /// that others could have written.
+    /// [`Insecure`], with the first file, folder or link in the kernel's path resolution that
+    /// others could have written.
     pub fn check(&self, path: &Path) -> Result<PathBuf, Insecure> {
         let absolute = std::path::absolute(path).map_err(|source| Insecure::NotExamined {
             path: path.to_owned(),
@@ -159,7 +158,7 @@ fn others_write(metadata: &Metadata) -> bool {
     mode & OTHERS_WRITE != 0 || (mode & GROUP_WRITES != 0 && !is_private_group(metadata))
 }
 
-/// Whether the group of a file has its owner as the only member.
+/// Whether the file's group has its owner as the only member.
 fn is_private_group(metadata: &Metadata) -> bool {
     let (uid, gid) = (metadata.uid(), metadata.gid());
     // Root's group is not private: distributions add users to it.
@@ -181,7 +180,7 @@ fn name_of(uid: u32) -> String {
     }
 }
 
-/// The components of a path; `..` stays, `.` and the root go.
+/// Returns the components of a path; keeps `..`, drops `.` and the root.
 fn parts(path: &Path) -> VecDeque<OsString> {
     let names = path.components().filter_map(|part| match part {
         Component::Normal(name) => Some(name.to_owned()),
@@ -191,7 +190,7 @@ fn parts(path: &Path) -> VecDeque<OsString> {
     names.collect()
 }
 
-/// In a user namespace that does not map all users: the number under which the others appear.
+/// Returns the user id of unmapped users in a user namespace that does not map all users.
 fn unmapped() -> Option<u32> {
     let map = fs::read_to_string("/proc/self/uid_map").ok()?;
     let mut fields = map.split_ascii_whitespace();
@@ -213,7 +212,7 @@ mod tests {
         fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
     }
 
-    /// A folder with a folder and a file in it, closed to others whatever the umask is.
+    /// A folder with a subfolder and a file in it, closed to others under any umask.
     fn tree() -> (tempfile::TempDir, PathBuf) {
         let top = tempfile::tempdir().unwrap();
         set_mode(top.path(), 0o755);
@@ -244,7 +243,7 @@ mod tests {
             assert!(error.to_string().contains("chmod go-w"), "{error}");
             set_mode(path, before);
         }
-        // Others may not replace what is not theirs in such a folder.
+        // In a folder with this bit, others can only replace entries that belong to them.
         set_mode(folder, 0o1777);
         assert!(writers.check(&file).is_ok());
     }
@@ -259,7 +258,7 @@ mod tests {
         symlink(other.join("link"), top.path().join("first")).unwrap();
         let first = top.path().join("first");
         assert_eq!(writers.check(&first).unwrap(), file.canonicalize().unwrap());
-        // Who may write to the folder of a link in the middle decides where it leads.
+        // A user who may write to the folder of a link can change its target.
         set_mode(&other, 0o777);
         let error = writers.check(&first).unwrap_err();
         assert!(matches!(&error, Insecure::Writable { path, .. } if *path == other));

@@ -1,21 +1,21 @@
-//! A browser without a window.
+//! A headless browser.
 
 use super::lacks;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Names of a browser that reads `--headless --dump-dom`.
+/// Names of a browser that supports `--headless --dump-dom`.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// Measures the page that it is put into, first folded and then unfolded, and reports to the page
-/// around it.
+/// Script that measures its page, first folded and then unfolded, and reports to the enclosing
+/// page.
 const MEASURE: &str = include_str!("browser/measure.js");
 
-/// An installed browser, which prints a page as its document is once it is laid out.
+/// An installed browser, which prints the DOM of a page after its layout.
 pub struct Browser(PathBuf);
 
 impl Browser {
-    /// The first in the PATH; `None`, as [`lacks`] reports, where there is none.
+    /// Returns the first browser in `PATH`; `None`, reported by [`lacks`], if none is installed.
     ///
     /// # Panics
     /// As [`skip`](super::skip).
@@ -34,7 +34,8 @@ impl Browser {
         found.map(Self)
     }
 
-    /// Prints a page, whose address is to be added. `folder` is for its files.
+    /// Returns a command that prints a page; the caller adds its address. `folder` is for the
+    /// browser's files.
     #[must_use]
     pub fn dump(&self, folder: &Path) -> Command {
         let mut command = Command::new(&self.0);
@@ -51,14 +52,13 @@ impl Browser {
         command
     }
 
-    /// Lays a page out at each of these widths, and returns a JSON list of what it measured:
-    /// objects with `width`, `height` of the folded page, `sideways` (how far the page is wider
-    /// than its window), and `faults` and `drawings` (text that is cut or lies over other text, on
-    /// the page and in its charts). The page has its style in itself, no policy and no other
-    /// scripts.
+    /// Lays a page out at each of these widths and returns the measurements as a JSON list: objects
+    /// with `width`, `height` of the folded page, `sideways` (how far the page is wider than its
+    /// window), and `faults` and `drawings` (text that is cut off or overlaps other text, on the
+    /// page and in its charts). The page must contain its style, and no policy or other scripts.
     ///
     /// # Panics
-    /// Where the browser measures nothing.
+    /// If the browser reports no measurement.
     #[must_use]
     pub fn measure(&self, page: &str, widths: &[u32]) -> String {
         let folder = tempfile::tempdir().expect("a folder");
@@ -96,7 +96,7 @@ impl Browser {
                 String::from_utf8_lossy(&output.stderr)
             )
         });
-        // As the document has it.
+        // The DOM is printed with escapes.
         found
             .replace("&lt;", "<")
             .replace("&gt;", ">")

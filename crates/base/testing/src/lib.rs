@@ -1,5 +1,5 @@
-//! What tests of several crates share: other programs that they run, and how one that is missing is
-//! reported. Only tests depend on it.
+//! Helpers shared by the tests of several crates: other programs that they run, and the report of a
+//! missing one. Only tests depend on this crate.
 
 #![forbid(unsafe_code)]
 
@@ -19,17 +19,17 @@ use tempfile::TempDir;
 /// Reports that a test, or a part of one, is skipped, and why.
 ///
 /// # Panics
-/// In CI (`CI=true`), whose set-up installs all that tests need.
+/// In CI (`CI=true`), which installs everything that tests need.
 #[track_caller]
 pub fn skip(test: impl Display, reason: impl Display) {
-    // Past the test harness, which captures the output of tests that pass. A closed standard error
-    // must not fail a test.
+    // Bypasses the test harness, which captures the output of passing tests. A closed standard
+    // error must not fail a test.
     let _ = writeln!(io::stderr(), "SKIPPED: {test}: {reason}");
     let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
     assert!(!in_ci, "CI must not skip {test}: {reason}");
 }
 
-/// Reports that a test is skipped because something is not installed, and what installs it.
+/// Reports that a test is skipped because a program is missing, and the command that installs it.
 ///
 /// # Panics
 /// As [`skip`].
@@ -38,11 +38,11 @@ pub fn lacks(test: impl Display, program: impl Display, install: impl Display) {
     skip(test, format_args!("no {program} here: {install}"));
 }
 
-/// The output of tshark with the arguments that `add` adds; `None`, as [`lacks`] reports, where it
+/// Returns the output of tshark with the arguments from `add`; `None`, reported by [`lacks`], if it
 /// is not installed.
 ///
 /// # Panics
-/// As [`skip`], and where tshark fails.
+/// As for [`skip`], and if tshark fails.
 #[track_caller]
 pub fn tshark(test: &str, add: impl FnOnce(&mut Command)) -> Option<String> {
     let mut command = Command::new("tshark");
@@ -59,11 +59,11 @@ pub fn tshark(test: &str, add: impl FnOnce(&mut Command)) -> Option<String> {
     Some(String::from_utf8(output.stdout).expect("tshark prints UTF-8"))
 }
 
-/// Creates a temporary folder that only this user can write to and read, whatever the umask is: as
-/// folders of keys and configurations must be.
+/// Creates a temporary folder that only this user can read and write under any umask, as folders of
+/// keys and configurations require.
 ///
 /// # Errors
-/// Those of the operating system.
+/// Errors of the operating system.
 pub fn folder() -> io::Result<TempDir> {
     let private = Permissions::from_mode(0o700);
     tempfile::Builder::new().permissions(private).tempdir()

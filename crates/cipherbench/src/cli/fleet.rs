@@ -4,20 +4,20 @@ use clap::{Args, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Of a server that `fleet server` starts.
+/// Default URL: a server that `fleet server` starts.
 pub(crate) const DEFAULT_URL: &str = "nats://127.0.0.1:4222";
 
 #[derive(Debug, Args)]
 pub(crate) struct Fleet {
-    /// The server; of a cluster several, with commas between
+    /// The server, or several of a cluster, separated by commas
     #[arg(long, global = true, value_name = "URL", env = "CIPHERBENCH_FLEET")]
     #[arg(default_value = DEFAULT_URL)]
     pub(crate) url: String,
-    /// The user's NKey (`fleet key`), or credentials of NATS (.creds); signs what is submitted
+    /// The user's NKey (`fleet key`), or credentials of NATS (.creds); signs submitted jobs
     #[arg(long, alias = "credentials", global = true, value_name = "FILE")]
     #[arg(env = "CIPHERBENCH_FLEET_KEY")]
     pub(crate) key: Option<PathBuf>,
-    /// Certificates of who signed the server's (PEM); nothing is sent without TLS then
+    /// CA certificates that signed the server's certificate (PEM); requires TLS
     #[arg(long, global = true, value_name = "FILE", env = "CIPHERBENCH_FLEET_CA")]
     pub(crate) ca: Option<PathBuf>,
     #[command(subcommand)]
@@ -31,23 +31,23 @@ pub(crate) enum FleetCommand {
     /// Starts the packaged nats-server with file storage, each message on the disk before it is
     /// acknowledged.
     Server {
-        /// Where it listens
+        /// Listening address
         #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4222")]
         listen: SocketAddr,
         /// Folder of its store
         #[arg(long, value_name = "DIR", default_value = "fleet")]
         store: PathBuf,
-        /// Who may do what: lines `ROLE KEY NAME` with the roles reader, submitter and agent
+        /// Users and their roles: lines `ROLE KEY NAME` with the roles reader, submitter and agent
         ///
         /// Without it they are in the store's folder: the first start makes one user of each role.
-        /// A changed file is in force within seconds; one with a mistake is reported and changes
-        /// nothing.
+        /// A changed file takes effect within seconds; a file with a mistake is reported and
+        /// ignored.
         #[arg(long, value_name = "FILE", conflicts_with = "existing")]
         users: Option<PathBuf>,
         /// Have no users: everybody on this machine may do everything; on a loopback address only
         #[arg(long, conflicts_with_all = ["existing", "users"])]
         open: bool,
-        /// The server's certificate (PEM), which is taken over when it changes
+        /// The server's certificate (PEM), reloaded when it changes
         #[arg(
             long,
             value_name = "FILE",
@@ -61,32 +61,32 @@ pub(crate) enum FleetCommand {
         /// Listen beyond this machine without TLS: the network itself is encrypted
         #[arg(long, conflicts_with_all = ["existing", "tls_cert"])]
         plain: bool,
-        /// The most that its store takes; without it what it has and 90 % of what is free there
+        /// Maximum size of its store [default: its current size and 90 % of the free space there]
         #[arg(long, value_name = "SIZE", conflicts_with = "existing", value_parser = size)]
         store_max: Option<u64>,
-        /// Start none: make the fleet on the server at `--url`
+        /// Start no server: make the fleet on the server at `--url`
         #[arg(long)]
         existing: bool,
-        /// Copies of everything, on a cluster; without it as many as there are, or one
+        /// Copies of all data, on a cluster [default: the existing number, or one]
         #[arg(long, value_name = "N", requires = "existing")]
         #[arg(value_parser = clap::value_parser!(u8).range(1..=5))]
         replicas: Option<u8>,
     },
-    /// Offer labs of this machine, and run what is queued for them, until SIGTERM
+    /// Offer labs of this machine, and run the jobs queued for them, until SIGTERM
     ///
     /// Labs of one machine take turns, also over several agents of one user. After a crash the run
-    /// goes on where it ended.
+    /// is resumed.
     Agent {
         /// Lab files, or built-in labs (`namespaces`, `memory`)
         #[arg(required = true, value_name = "LAB")]
         labs: Vec<PathBuf>,
-        /// What this agent keeps: its identity, and runs until they are in the archive
+        /// Folder for this agent's identity, and for runs until they are in the archive
         #[arg(long, value_name = "DIR", default_value = "fleet-agent")]
         folder: PathBuf,
-        /// What submitters may ask for, such as `firmware=2.1`
+        /// Label that submitters can select, such as `firmware=2.1`
         #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
         labels: Vec<(String, String)>,
-        /// What campaigns may run and read here: lines as `check --allow` reads them
+        /// Permissions of campaigns here, in the format of `check --allow`
         ///
         /// Without it, campaigns of `external` boxes and of devices that load code do not fit.
         #[arg(long, value_name = "FILE")]
@@ -106,8 +106,8 @@ pub(crate) enum FleetCommand {
     /// Make users, for a server that another program starts
     ///
     /// One of each role and an administrator, with their keys, as the first start of `fleet server`
-    /// does; and `users.conf`, the part of nats-server's configuration that has them. What is there
-    /// stays.
+    /// does; and `users.conf`, the part of nats-server's configuration with these users. Existing
+    /// files are kept.
     Users {
         /// Folder for them
         folder: PathBuf,
@@ -116,16 +116,16 @@ pub(crate) enum FleetCommand {
     Submit {
         /// Campaign file
         campaign: PathBuf,
-        /// The campaign's short form
+        /// Submit the campaign's short form
         #[arg(long)]
         quick: bool,
-        /// In this lab only; without it in the one that the campaign names (`lab:`), or any
+        /// Run in this lab only [default: the lab that the campaign names (`lab:`), or any]
         #[arg(long, value_name = "NAME")]
         lab: Option<String>,
-        /// In labs with this label only
+        /// Run in labs with this label only
         #[arg(long = "select", value_name = "KEY=VALUE", value_parser = label)]
         select: Vec<(String, String)>,
-        /// Before jobs of a lower one
+        /// Priority: jobs with a higher one run first
         #[arg(
             long,
             value_name = "N",
@@ -133,10 +133,10 @@ pub(crate) enum FleetCommand {
             allow_negative_numbers = true
         )]
         priority: i32,
-        /// One job for each value, in labs with that label
+        /// Submit one job for each value, in labs with that label
         #[arg(long, value_name = "KEY=VALUE,VALUE", value_parser = label)]
         matrix: Option<(String, String)>,
-        /// Again each period, once in each, until it is cancelled: `1 day`, `6 h`
+        /// Repeat once in each period until cancelled: `1 day`, `6 h`
         #[arg(long, value_name = "PERIOD", value_parser = period)]
         every: Option<u64>,
         /// How long its signature is valid: agents with `--trust` run it until then
@@ -156,35 +156,34 @@ pub(crate) enum FleetCommand {
     },
     /// Print jobs under way and each change of a job, until Ctrl-C
     Watch {
-        /// End once no job is left that has not ended
+        /// End when every job has ended
         #[arg(long)]
         until_done: bool,
     },
     /// Print each line of a job's journal as its run writes it, until the job has ended
     ///
-    /// The server keeps them for a week. The run in the archive (`fetch`) is the whole.
+    /// The server keeps them for a week. The run in the archive (`fetch`) is complete.
     Records {
         /// The job's id
         job: String,
     },
     /// Show the fleet in a browser, until SIGTERM: labs, queue, progress, reports, courses of cells
     ///
-    /// The page only reads, and asks nobody who they are: everybody who reaches the address sees
-    /// it.
+    /// The page is read-only and has no login: everybody who reaches the address sees it.
     Serve {
-        /// Where it listens
+        /// Listening address
         #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8422")]
         listen: SocketAddr,
-        /// A name by which browsers reach it, besides addresses and `localhost`
+        /// Host name that browsers may use, besides addresses and `localhost`
         #[arg(long = "name", value_name = "NAME")]
         names: Vec<String>,
     },
-    /// Cancel a job; a run of it is ended, and what is repeated is so no more
+    /// Cancel a job: end its run, and stop its repetition
     Cancel {
         /// Its id
         job: String,
     },
-    /// Queue a job again whose lab will not come back
+    /// Requeue a job of a lab that will not come back
     ///
     /// Only when its agent is gone for good: otherwise it would be measured twice.
     Release {
@@ -205,7 +204,7 @@ pub(crate) enum FleetCommand {
         #[arg(long, value_name = "DIR", default_value = "runs")]
         out: PathBuf,
     },
-    /// Print a cell's figures in all runs, where they changed, and what else changed there
+    /// Print a cell's figures in all runs, their changes, and other changes at the same runs
     ///
     /// Without a cell, lists the cells.
     History {

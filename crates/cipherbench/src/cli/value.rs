@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The campaign's own check reports the permitted range.
+/// The campaign's check reports the permitted range.
 pub(super) fn long_duration(text: &str) -> Result<Duration, String> {
     units::time::parse(text).map_err(|error| format!("{error}: {}", error.help()))
 }

@@ -75,7 +75,7 @@ pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// What a file without mistakes of its own is.
+/// The content of a file that has no mistakes by itself.
 enum Content {
     Campaign(Box<Campaign>),
     Lab(Box<LabFile>),
@@ -89,8 +89,8 @@ const ALLOWED_BYTES_MAX: usize = 1 << 20;
 /// Keys that only the configuration of an encryptor has.
 const OF_ENCRYPTOR: [&str; 4] = ["local", "remote", "peers", "tunnel"];
 
-/// Reads a file as what its keys show it to be. Mistakes are followed by the kind of file that it
-/// was taken for, unless it says itself that it is a campaign.
+/// Reads a file as the kind that its keys indicate. Mistakes are followed by the assumed kind,
+/// except in a file with the key `campaign`.
 fn read(path: &Path, host: &HostFacts) -> Result<Content, String> {
     let document = yaml::load(path).map_err(|mistakes| mistakes.to_string())?;
     let has = |key: &str| document.has_key(key);
@@ -146,7 +146,7 @@ struct Checked {
     missing: Vec<Missing>,
     /// The number of its cells.
     cells: usize,
-    /// What it runs, loads and reads beside Cipherbench's own programs.
+    /// Commands, code and files that it uses, except Cipherbench's programs.
     permissions: Vec<Demand>,
 }
 
@@ -161,7 +161,7 @@ impl Checked {
     }
 }
 
-/// The lines of a file of what campaigns may run, load and read here.
+/// The permissions file: lines with the commands, code and files that campaigns may use here.
 struct Allowed<'a> {
     path: &'a Path,
     lines: BTreeSet<String>,
@@ -205,8 +205,8 @@ impl<'a> Allowed<'a> {
     }
 }
 
-/// Selects the labs for a campaign: those of crypto devices for a campaign of such devices,
-/// otherwise the others; without one, the lab that `run` would use.
+/// Selects the labs for a campaign: device labs for a campaign of crypto devices, otherwise the
+/// other labs; without a match, the lab that `run` would use.
 fn fitting(campaign: &Campaign, labs: &[LabFile]) -> Vec<LabFile> {
     let of_devices = |lab: &&LabFile| lab.plan().kind == LabKind::Device;
     let fits = labs
@@ -296,7 +296,7 @@ fn refusal(refused: &[(Mistakes, Vec<&str>)]) -> String {
     )
 }
 
-/// What is not known of labs whose hosts only a run reaches.
+/// Describes the limits of the check for labs with hosts that only a run reaches.
 fn unseen(labs: &[LabFile]) -> &'static str {
     match labs.iter().any(|lab| lab.plan().hosts.is_some()) {
         true => {

@@ -9,7 +9,7 @@ use journal::Journal;
 
 pub(crate) fn compare(arguments: &Compare) -> Result<Exit, Failure> {
     let usage = |error: &dyn ToString| Failure::new(Exit::Usage, error.to_string());
-    // Before any journal is read: a mistake in a rule shows at once.
+    // Before any journal is read, so that a mistake in a rule is reported immediately.
     let gates = arguments.gates.iter().map(|rule| rule.parse::<Gate>());
     let options = Options {
         gates: gates

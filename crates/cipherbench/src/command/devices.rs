@@ -60,7 +60,7 @@ pub(crate) fn fatigue(arguments: &Fatigue) -> Result<Exit, Failure> {
 }
 
 /// The arguments of `speed`, which share the time per figure with the other speeds. Without sizes,
-/// those of campaigns apply.
+/// the campaigns' defaults apply.
 pub(crate) fn speed(
     arguments: &DeviceSpeed,
     sizes: &[u16],

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
 
-/// How long a host may take to look at itself: it tries out what a lab needs.
+/// Time limit for the check on a host, which tries out a lab's requirements.
 const LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) fn doctor(arguments: &Doctor) -> Result<Exit, Failure> {
@@ -29,7 +29,7 @@ fn of_this_host(arguments: &Doctor, interfaces: &[String]) -> Result<Exit, Failu
     Ok(answer.exit())
 }
 
-/// What a host says of itself, or what was changed there.
+/// Findings about a host, or changes made there.
 enum Answer {
     Findings(Vec<Finding>),
     Changes(Vec<Change>),

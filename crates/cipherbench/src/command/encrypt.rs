@@ -1,5 +1,5 @@
-//! `cipherbench encrypt --config FILE`: the encryptor as a service, and what holds packets back
-//! while it does not run.
+//! `cipherbench encrypt --config FILE`: the encryptor as a service, and the barrier that holds
+//! packets back while it does not run.
 
 use crate::cli::Encrypt;
 use crate::exit::{Exit, Failure};
@@ -8,9 +8,9 @@ use encryptor::{Config, Program, ServiceError, barrier};
 use signal_hook::consts::{SIGHUP, SIGUSR1, SIGUSR2};
 use std::process::Command;
 
-/// Runs until a termination signal, unless only what holds packets back is to be changed. SIGUSR1
-/// renews its keys, SIGUSR2 injects the fault configured by `faults`, and where keys are negotiated
-/// SIGHUP reads the certificate again. Prints one line that begins with `ready` when it forwards.
+/// Runs until a termination signal, unless only the barrier is to be changed. SIGUSR1 renews its
+/// keys, SIGUSR2 injects the fault configured by `faults`, and SIGHUP reads the certificate again
+/// if keys are negotiated. Prints one line that begins with `ready` when it forwards.
 pub(crate) fn encrypt(arguments: &Encrypt) -> Result<Exit, Failure> {
     let config = Config::load(&arguments.config)?;
     if arguments.protect || arguments.remove {
@@ -51,7 +51,7 @@ pub(crate) fn encrypt(arguments: &Encrypt) -> Result<Exit, Failure> {
             .iter()
             .map(|(key, value)| format!(" {key}={value}"))
             .collect();
-        // A service whose standard output is closed continues.
+        // The service continues if standard output is closed.
         let _ = output::stdout(&format!("ready{}\n", facts.concat()));
     })
     .map_err(|error| Failure::new(exit(&error), error))?;

@@ -1,4 +1,4 @@
-//! `cipherbench figures RUN`: what a fleet's archive keeps of a run by cell.
+//! `cipherbench figures RUN`: a run's figures by cell, for the archive of a fleet.
 
 use crate::cli::Figures;
 use crate::exit::{Exit, Failure};
@@ -47,7 +47,7 @@ fn of(journal: &Journal) -> RunFigures {
     }
 }
 
-/// Of the geometric mean, as changes between runs are; `None` where a repeat is not above 0.
+/// Returns the geometric mean, as in changes between runs; `None` if a repeat is not above 0.
 fn figure(reading: &Reading) -> Option<Figure> {
     let logs = reading.value.values.iter().map(|repeat| repeat.value.ln());
     let mean = logs.sum::<f64>() / f64::from(reading.value.n);

@@ -221,7 +221,7 @@ fn failure(error: FleetError) -> Failure {
         }
         _ => Exit::CannotBuild,
     };
-    // Servers and peers have a part in it.
+    // Their texts may come from servers and peers.
     Failure::new(exit, visible_lines(&error.to_string()).into_owned())
 }
 
@@ -270,7 +270,7 @@ fn discard(access: &Access, shown: &str) -> Result<Exit, Failure> {
 /// A campaign's text, without mistakes as far as they do not depend on a lab, and the lab that it
 /// names.
 fn read(path: &Path) -> Result<(String, Option<&'static str>), Failure> {
-    // Each lab's agent checks it for its own machine.
+    // Each lab's agent checks it for that lab's machine.
     let host = HostFacts { cores: u16::MAX };
     let named = campaign::load(path, &host)?.named_lab();
     let text = guard::read_text(path, CAMPAIGN_BYTES_MAX).map_err(|error| {
@@ -292,7 +292,7 @@ fn serve(options: &ServerOptions, extras: &ServerExtras) -> Result<Exit, Failure
                     and have agents that trust no keys run campaigns";
         output::warn(&[text]);
     }
-    // A service whose standard output is closed continues.
+    // The service continues if standard output is closed.
     let _ = output::stdout(&format!("ready url={}\n", server.access().url));
     while !stop.is_raised() {
         let limit = Some(Duration::from_millis(500));
@@ -311,7 +311,7 @@ fn serve(options: &ServerOptions, extras: &ServerExtras) -> Result<Exit, Failure
     Ok(Exit::Done)
 }
 
-/// What the first start made, and the next commands.
+/// Describes the files that the first start made, and the next commands.
 fn introduction(first: &FirstUsers, url: &str) -> String {
     let key = |role| first.key(role).display().to_string();
     let at = match url {
@@ -356,7 +356,7 @@ fn agent_labs(
     let labs = labs.iter().map(|path| {
         let lab = load_lab(path)?;
         let plan = lab.plan();
-        // Runs start in folders of their own.
+        // Runs start in other folders, so the path must be absolute.
         let file = match path.exists() {
             true => path
                 .canonicalize()
@@ -393,7 +393,7 @@ fn agent(
         .map_err(io(format!("cannot find {}", folder.display())))?;
     let program = std::env::current_exe().map_err(io("cannot find this program".to_owned()))?;
     let allow = allow.map(|path| {
-        // It decides which commands of others run here.
+        // The file decides which commands of others run here.
         Writers::of_process().check(path).map_err(|error| {
             let help = "keep it in a folder of one's own";
             Failure::new(
@@ -417,7 +417,7 @@ fn agent(
     Ok(Exit::Done)
 }
 
-/// A channel that says when a signal asks the program to end.
+/// A channel that reports a termination signal.
 fn stop_channel() -> Result<watch::Receiver<bool>, Failure> {
     let stop = signals::stop()?;
     let (sender, stopped) = watch::channel(false);

@@ -22,7 +22,7 @@ pub(crate) fn kme(arguments: &Kme) -> Result<Exit, Failure> {
         .chain(faults)
         .map(|(key, address)| format!(" {key}={address}"))
         .collect();
-    // A service whose standard output is closed continues.
+    // The service continues if standard output is closed.
     let _ = output::stdout(&format!("ready version={}{facts}\n", version::word()));
     while !stop.is_raised() {
         let raised = port::wait_readable(&[stop.as_fd()], None);

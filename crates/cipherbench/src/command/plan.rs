@@ -15,7 +15,7 @@ use trial::CommandError;
 struct Planned<'a> {
     /// Estimated total time, including searches for tool parameters.
     estimate_ns: u64,
-    /// The same where a noisy device or machine makes searches for throughput take longer.
+    /// The same if a noisy device or machine makes searches for throughput take longer.
     noisy_estimate_ns: u64,
     /// The plan as in the journal.
     plan: &'a Plan,
@@ -56,7 +56,7 @@ pub(crate) fn plan(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 /// Returns the commands on the stations in a trial of this cell: B's servers, then A's clients. A
-/// tuned cell is shown with the parameters at which the search starts. Frame tests have none: their
+/// tuned cell is shown with the initial parameters of the search. Frame tests have none: their
 /// arguments are known only when the path is up, and the journal records them.
 fn commands(plan: &Plan, cell: &Cell, cores: u16) -> Result<Vec<Vec<String>>, CommandError> {
     if matches!(
@@ -73,7 +73,7 @@ fn commands(plan: &Plan, cell: &Cell, cores: u16) -> Result<Vec<Vec<String>>, Co
         None => cores,
     };
     let commands = match trial::commands(cell, &trial::parameters(cell), target, cores) {
-        // The campaign says `missing_cores: skip`, or the plan would have been refused.
+        // The campaign has `missing_cores: skip`, or the plan would have been refused.
         Err(CommandError::TooFewCores { .. }) => return Ok(Vec::new()),
         made => made?,
     };

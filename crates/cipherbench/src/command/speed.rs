@@ -91,7 +91,7 @@ pub(crate) fn speed(arguments: &Speed) -> Result<Exit, Failure> {
     for suite in suites.iter().copied() {
         let engines = match engines(&choice, suite) {
             Ok(engines) => engines,
-            // With `all` suites, those that the engine lacks are left out.
+            // With `all` suites, suites that the engine lacks are skipped.
             Err(EngineError::NotServed { .. } | EngineError::None { .. }) if suites.len() > 1 => {
                 continue;
             }
@@ -117,7 +117,7 @@ pub(crate) fn speed(arguments: &Speed) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Writes and prints what was measured.
+/// Writes and prints the measurements.
 fn conclude(arguments: &Speed, measured: &Measured) -> Result<(), Failure> {
     // Plain data with string keys always has a JSON form.
     let json = serde_json::to_string_pretty(measured).expect("figures can be written as JSON");
@@ -149,7 +149,7 @@ fn conclude(arguments: &Speed, measured: &Measured) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a terminal shows: the tables, and curves as charts of characters.
+/// The output on a terminal: the tables, and curves as charts of characters.
 fn text(measured: &Measured) -> String {
     let plots = measured.curves.iter().flat_map(SuiteCurves::charts);
     iter::once(tables(measured))
@@ -158,7 +158,7 @@ fn text(measured: &Measured) -> String {
         .join("\n")
 }
 
-/// All figures, and below them what of them is insecure.
+/// All figures, followed by notes on insecure ones.
 fn tables(measured: &Measured) -> String {
     let rates = rates::tables(&measured.figures, measured.batch);
     let curves = measured.curves.iter().map(SuiteCurves::text);

@@ -22,8 +22,8 @@ pub(crate) fn station(arguments: &Station) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Removes the file of this program and its folder, so that nothing stays behind whatever ends the
-/// process. A running program keeps its file's content.
+/// Removes the file of this program and its folder at the start, so that they do not remain however
+/// the process ends. A running program keeps its file's content.
 fn remove_own_file() {
     if let Ok(program) = env::current_exe()
         && let Some(folder) = program.parent()

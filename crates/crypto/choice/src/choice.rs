@@ -1,4 +1,4 @@
-//! The configured choice of an engine, with its text form.
+//! The configured choice of an engine, and its text form.
 
 use crate::{CpuChoice, NULL};
 
@@ -10,11 +10,11 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use units::{BitRate, Bytes, Layer, Ratio};
 
-/// A configured choice of an engine. In files it is the text that [`Display`](fmt::Display) writes.
+/// A configured choice of an engine. Files contain the text that [`Display`](fmt::Display) writes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Choice {
-    /// The fastest engine for each batch among all that are available on this host and pass their
-    /// known answers. Written `auto`.
+    /// For each batch the fastest engine among all that are available on this host and pass their
+    /// known-answer tests. Written `auto`.
     #[default]
     Auto,
     /// Only this engine; may be the control [`NULL`]. Written as its name.
@@ -23,8 +23,8 @@ pub enum Choice {
     ///
     /// `{ below: 128 B, use: rustcrypto, else: ipsec-mb }`
     Threshold {
-        /// Inner packets shorter than this are short, in bytes. Padding may shift it by less than a
-        /// block.
+        /// Threshold in bytes: inner packets shorter than this are short. Padding may shift it by
+        /// less than a block.
         below: usize,
         /// Engine for short packets.
         small: String,
@@ -37,17 +37,17 @@ pub enum Choice {
     Model {
         /// Its parameters.
         model: Model,
-        /// Engine for batches that the coprocessor would finish later, and for all once it has
-        /// failed; `None`: no other engine.
+        /// Engine for batches that the coprocessor would finish later, and for all batches once it
+        /// has failed; `None`: no other engine.
         otherwise: Option<CpuChoice>,
     },
 }
 
-/// Parameters of a modelled coprocessor: an engine computes real results, which take modelled
-/// times.
+/// Parameters of a modelled coprocessor: an engine computes real results, and the model sets their
+/// timing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Model {
-    /// Time from the end of a packet's processing until it is back: the minimum wait of every
+    /// Time from the end of a packet's processing until its return: the minimum wait of every
     /// batch.
     pub latency: Duration,
     /// Rate of one unit, in bit/s of ESP packets.
@@ -63,7 +63,7 @@ pub struct Model {
 }
 
 impl Choice {
-    /// Returns the engines of a hybrid, each as a choice by itself; empty if this is not a hybrid.
+    /// Returns the engines of a hybrid, each as a separate choice; empty if this is not a hybrid.
     #[must_use]
     pub fn parts(&self) -> Vec<Self> {
         match self {
@@ -156,7 +156,7 @@ impl fmt::Display for Model {
     }
 }
 
-/// An engine's name in YAML, where `null` without quotes is no string.
+/// Quotes an engine's name for YAML, since an unquoted `null` is not a string.
 fn quoted(name: &str) -> Cow<'_, str> {
     match name {
         NULL => format!("\"{name}\"").into(),
@@ -168,16 +168,16 @@ fn quoted(name: &str) -> Cow<'_, str> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}{}{help}", if help.is_empty() { "" } else { ": " })]
 pub struct NotAChoice {
-    /// What is wrong.
+    /// The fault.
     pub what: String,
-    /// How to correct it.
+    /// Its remedy.
     pub help: String,
 }
 
 impl FromStr for Choice {
     type Err = NotAChoice;
 
-    /// Parses what `Display` writes, and `null` without quotes. Accepts the control, since
+    /// Parses the output of `Display`, and `null` without quotes. Accepts the control, since
     /// `insecure` was checked when the text was first read.
     fn from_str(text: &str) -> Result<Self, NotAChoice> {
         if text == NULL {

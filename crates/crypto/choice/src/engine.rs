@@ -11,13 +11,13 @@ pub const NULL: &str = "null";
 /// Whether an engine has a suite.
 type HasSuite = fn(Suite) -> bool;
 
-/// Engines that compute on the CPU, with their suites, in the order in which [`CpuChoice::Auto`]
-/// tries them; those that are far slower than others come last (`engine::Selection::is_outrun`).
+/// Engines that compute on the CPU, with their suites, in the order of trial by
+/// [`CpuChoice::Auto`]. Engines far slower than others come last (`engine::Selection::is_outrun`).
 ///
 /// ipsec-mb is the fastest with each suite and at each packet size, then AWS-LC with AEADs
-/// (AES-256-GCM, 64 B and 1408 B, in Gbit/s on one core: 21 and 97, 5 and 58, 2 and 17).
-/// RustCrypto has what they lack. A suite that an engine does not have falls to the next; only our
-/// own engines have GOST ciphers, the widest vectors first.
+/// (AES-256-GCM at 64 B and 1408 B, in Gbit/s on one core: 21 and 97, 5 and 58, 2 and 17).
+/// RustCrypto covers the suites that these lack. If an engine does not have a suite, the next one
+/// is tried. Only Cipherbench's engines have GOST ciphers, the widest vectors first.
 const ENGINES: [(&str, HasSuite); 6] = [
     ("ipsec-mb", is_common),
     ("aws-lc", aws_lc_serves),
@@ -46,13 +46,13 @@ const fn aws_lc_serves(suite: Suite) -> bool {
     }
 }
 
-/// Names of the engines in campaigns, configuration and reports, in the order in which
-/// [`CpuChoice::Auto`] tries them.
+/// Returns the names of the engines in campaigns, configuration and reports, in the order of trial
+/// by [`CpuChoice::Auto`].
 pub fn engines() -> impl Iterator<Item = &'static str> {
     ENGINES.into_iter().map(|(name, _)| name)
 }
 
-/// Whether the engine of that name, where it can be used, has the suite; the control has all.
+/// Whether the engine of that name has the suite, wherever it can run; the control has all suites.
 #[must_use]
 pub fn serves(name: &str, suite: Suite) -> bool {
     let mut named = ENGINES.into_iter().filter(|(engine, _)| *engine == name);
@@ -62,7 +62,7 @@ pub fn serves(name: &str, suite: Suite) -> bool {
 /// A choice of an engine that computes on the CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum CpuChoice {
-    /// The fastest engine that is available on this host and passes its known answers. Written
+    /// The fastest engine that is available on this host and passes its known-answer tests. Written
     /// `auto`.
     #[default]
     Auto,
@@ -94,7 +94,7 @@ impl UnknownEngine {
 impl FromStr for CpuChoice {
     type Err = UnknownEngine;
 
-    /// Parses `auto`, the name of an engine, available on this host or not, or that of the control.
+    /// Parses `auto`, the name of an engine, available on this host or not, or the control's name.
     fn from_str(name: &str) -> Result<Self, UnknownEngine> {
         if name == "auto" {
             Ok(Self::Auto)

@@ -1,4 +1,4 @@
-//! Names of crypto engines, their suites, and the syntax of choosing among them.
+//! Names of crypto engines, their suites, and the syntax of a choice among them.
 //!
 //! Data only: campaigns and reports use it without building an engine, and nothing here probes the
 //! host. Crate `engine` determines whether an engine works here, and `dispatch` which one processes

@@ -7,7 +7,7 @@ use yaml::{Map, Node, Reported};
 
 use crate::{Choice, CpuChoice, Model, NULL, engines};
 
-/// Longest inner packet; a higher threshold has no effect.
+/// Longest inner packet; a higher threshold would have no effect.
 const BELOW_MAX: u64 = 65_535;
 /// No device has a latency of more than a second.
 const LATENCY_MAX: Duration = Duration::from_secs(1);
@@ -22,9 +22,9 @@ const PARALLEL_DEFAULT: u16 = 1;
 const PPM: f64 = 1e6;
 
 impl Choice {
-    /// Reads a choice of engine. `insecure`: whether the file allows the control [`NULL`]. Callers
-    /// pass `true` where a mistake in the file leaves that unknown, so that nothing is reported
-    /// twice.
+    /// Reads a choice of engine. `insecure` is true if the file allows the control [`NULL`].
+    /// Callers pass `true` if a mistake in the file leaves that unknown, so that nothing is
+    /// reported twice.
     ///
     /// # Errors
     /// Unknown engines and keys, a threshold of 0 or above 64 KB, a model without a rate or with
@@ -39,7 +39,7 @@ impl Choice {
                 (Some(below), None) => read_threshold(map, below, insecure),
                 (None, Some(model)) => read_model(map, model, insecure),
                 (Some(_), Some(model)) => {
-                    // Read, so that these keys are not reported as unknown as well.
+                    // Marks these keys as read, so that they are not reported as unknown too.
                     let _ = (map.optional("use"), map.optional("else"));
                     Err(model.mistake(
                         "an engine has either a threshold or a model",
@@ -103,7 +103,7 @@ fn read_model(map: &Map<'_>, model: Node<'_>, insecure: bool) -> Result<Choice, 
     })
 }
 
-/// Reads a share from 0 to 1, such as `0.001` or `0.1 %`, in parts per million.
+/// Reads a share from 0 to 1, such as `0.001` or `0.1 %`, as parts per million.
 fn read_errors(node: Node<'_>) -> Result<u32, Reported> {
     let share = node.text().ok().and_then(|text| text.parse::<f64>().ok());
     let Some(share) = share else {

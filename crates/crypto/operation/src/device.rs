@@ -1,28 +1,28 @@
-//! Devices that compute operations, the tests made on them, and what both report: the same data in
-//! a plan, in a journal and between a trial and its worker processes.
+//! Devices that compute operations, their tests, and the reports of both: the same data in a plan,
+//! in a journal, and between a trial and its worker processes.
 //!
 //! The JSON of these types is part of the journal's format.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// The kind of a crypto device, with what is needed to open it.
+/// The kind of a crypto device, with the parameters to open it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum DeviceKind {
-    /// Our own engines: the fastest one for each operation.
+    /// Cipherbench's engines: the fastest one for each operation.
     Engine {
         /// GOST kernel: `portable`, `avx2` or `avx512`; `None`: the fastest on this host.
         kernel: Option<String>,
     },
-    /// OpenSSL. Its default provider if neither provider nor engine is set.
+    /// OpenSSL, with its default provider if neither provider nor engine is set.
     #[serde(rename = "openssl")]
     OpenSsl {
         /// A provider by name.
         provider: Option<String>,
         /// An engine by name.
         engine: Option<String>,
-        /// Path of its module; `None`: OpenSSL's own directory.
+        /// Path of its module; `None`: in OpenSSL's directory.
         module: Option<PathBuf>,
     },
     /// A PKCS#11 token.
@@ -43,7 +43,7 @@ pub enum DeviceKind {
     Model(DeviceModel),
 }
 
-/// A modelled coprocessor: its results are real, its times follow these parameters.
+/// A modelled coprocessor: its results are real, its timing follows these parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceModel {
     /// Time from the end of processing until the result is back, in nanoseconds.
@@ -74,7 +74,7 @@ pub enum DeviceFault {
     Stops,
     /// It never returns.
     Hangs,
-    /// Its driver crashes, and with it the process that uses it.
+    /// Its driver crashes, together with the process that uses it.
     Crashes,
 }
 
@@ -82,7 +82,7 @@ pub enum DeviceFault {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "procedure")]
 pub enum DeviceTest {
-    /// The functional trial: are results right?
+    /// The functional trial, which checks results.
     Kat(Kat),
     /// The speed of one operation.
     Speed(DeviceSpeed),
@@ -102,18 +102,18 @@ pub struct Kat {
 pub struct DeviceSpeed {
     /// Algorithm and action: `aes-128-cbc encrypt`, `ecdsa-p256 sign`, `sha-256`.
     pub operation: String,
-    /// Bytes of input of one operation; `None` where the size does not matter: signatures, RSA, key
+    /// Bytes of input of one operation; `None` if the size does not matter: signatures, RSA, key
     /// encapsulation.
     pub bytes: Option<u32>,
-    /// Number of concurrent workers over all devices, which get equal shares.
+    /// Number of concurrent workers over all devices, in equal shares.
     pub concurrency: u32,
     /// Kind of these workers.
     pub workers: Workers,
-    /// Operations that each worker keeps in flight, where the device supports that.
+    /// Operations that each worker keeps in flight, if the device supports that.
     pub depth: u32,
     /// Measured time, in nanoseconds.
     pub duration_ns: u64,
-    /// Number of equal parts of it that are counted separately.
+    /// Number of equal slices of this time that are counted separately.
     pub slices: u32,
 }
 
@@ -143,16 +143,16 @@ pub struct Fatigue {
     pub invalid_every: u32,
     /// Whether a failed device is reopened.
     pub restart: bool,
-    /// Time between snapshots in the journal, in nanoseconds: the maximum that a killed run loses.
+    /// Time between snapshots in the journal, in nanoseconds: the most that a killed run loses.
     pub snapshot_ns: u64,
 }
 
 /// A device's description of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
-    /// Name of the library, provider or token, as it reports it.
+    /// Name of the library, provider or token, as reported by the device.
     pub name: String,
-    /// Its version, as it reports it.
+    /// Its version, as reported by the device.
     pub version: String,
     /// Further properties: path of the module, slot, kernels in use.
     pub more: Vec<(String, String)>,
@@ -161,7 +161,7 @@ pub struct Facts {
 /// One algorithm and case of the functional trial on one device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KatRow {
-    /// Index among the trial's devices. A worker process, which has one device, reports 0.
+    /// Index among the trial's devices. A worker process has one device and reports 0.
     pub device: usize,
     /// `aes-128-cbc`.
     pub algorithm: String,
@@ -183,14 +183,14 @@ pub enum KatOutcome {
     Wrong {
         /// The input: `vector 3`, `17 B`.
         input: String,
-        /// Offset of the first differing byte; `None` where the length or the verdict is wrong.
+        /// Offset of the first differing byte; `None` if the length or the verdict is wrong.
         first_differing: Option<u32>,
         /// Expected and actual result, truncated.
         detail: String,
     },
     /// The device reported a failure, or its process died.
     Error(String),
-    /// The device does not offer it.
+    /// The device does not offer the algorithm.
     NotOffered(String),
     /// No official vectors are published. Nothing was tested, and the device has not failed.
     NonePublished,

@@ -7,13 +7,13 @@
 //! | Action | Input | Output |
 //! | --- | --- | --- |
 //! | digest | message | digest or MAC |
-//! | encrypt | plaintext | ciphertext; AEADs: and tag; KEMs (whose input is empty): ciphertext, then secret |
+//! | encrypt | plaintext | ciphertext; AEADs: and tag; KEMs (no input): ciphertext, then secret |
 //! | decrypt | result of encryption; KEMs: the ciphertext | plaintext; KEMs: secret |
 //! | sign | message | signature |
 //! | verify | signature, then message | nothing |
 //!
-//! Signatures have a fixed length: those of ECDSA are r and s, each as long as the curve's order
-//! (IEEE P1363).
+//! Signatures have a fixed length: ECDSA signatures are r and s, each with the length of the
+//! curve's order (IEEE P1363).
 
 #![forbid(unsafe_code)]
 
@@ -37,10 +37,10 @@ pub struct Algorithm {
 pub enum Family {
     /// A hash.
     Digest(Hash),
-    /// HMAC (RFC 2104) with a key as long as the hash's output.
+    /// HMAC (RFC 2104) with a key of the hash's output length.
     Hmac(Hash),
-    /// CMAC (NIST SP 800-38B), which is OMAC of GOST R 34.13-2015 with a MAC of a whole block; with
-    /// GOST 28147-89 its own MAC of 4 bytes (RFC 5830 §8).
+    /// CMAC (NIST SP 800-38B), which is OMAC of GOST R 34.13-2015 with a MAC of a whole block. For
+    /// GOST 28147-89, the cipher's specific MAC of 4 bytes (RFC 5830 §8).
     Mac(Cipher),
     /// A block cipher in a mode without authentication.
     Cipher(Cipher, Mode),
@@ -48,11 +48,11 @@ pub enum Family {
     Gcm(Cipher),
     /// ChaCha20-Poly1305 (RFC 8439).
     ChaCha20Poly1305,
-    /// A GOST cipher in MGM (RFC 9058), with a nonce and a tag as long as a block.
+    /// A GOST cipher in MGM (RFC 9058), with a nonce and a tag of one block each.
     Mgm(Cipher),
     /// RSA (RFC 8017) with a modulus of this many bits.
     Rsa(u16, Padding),
-    /// ECDSA with the hash that is as long as the curve's order.
+    /// ECDSA with the hash of the same length as the curve's order.
     Ecdsa(Curve),
     /// Ed25519 (RFC 8032).
     Ed25519,
@@ -104,8 +104,9 @@ pub enum Mode {
     Cbc,
     /// With the padding of PKCS#7 (RFC 5652 §6.3), always at least one byte.
     CbcPad,
-    /// AES: the IV is the first counter block. GOST R 34.13-2015: half of it, and the counter
-    /// begins at 0. GOST 28147-89: its own counter mode (RFC 5830 §6) without key meshing.
+    /// AES: the IV is the first counter block. GOST R 34.13-2015: the IV is half of it, and the
+    /// counter begins at 0. GOST 28147-89: its specific counter mode (RFC 5830 §6) without key
+    /// meshing.
     Ctr,
     /// CTR-ACPKM (RFC 8645 §6.2.2): with a new key after each section of 1 KiB (Magma) or 4 KiB
     /// (Kuznyechik), as in OpenSSL's GOST engine.
@@ -181,12 +182,12 @@ pub struct Operation {
 /// The error for an unknown name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownName {
-    /// No such algorithm.
+    /// The algorithm does not exist.
     #[error("there is no algorithm {name:?}; {hint}")]
     Algorithm {
         /// The given name.
         name: String,
-        /// The nearest name, or where to find the list.
+        /// The nearest name, or the place to find the list.
         hint: String,
     },
     /// The algorithm does not have the action.
@@ -297,7 +298,7 @@ impl Operation {
     }
 
     /// Whether the length of its input can be chosen freely or in whole blocks. Not for public
-    /// keys, whose inputs are short and whose speed does not depend on them.
+    /// keys: their inputs are short and do not affect the speed.
     #[must_use]
     pub const fn takes_size(self) -> bool {
         !matches!(
@@ -310,8 +311,8 @@ impl Operation {
         )
     }
 
-    /// Returns the operation that inverts or verifies it: decryption for encryption, verification
-    /// for signing. `None` for digests and verification.
+    /// Returns the operation that inverts or verifies it: encryption and decryption for each other,
+    /// verification for signing. `None` for digests and verification.
     #[must_use]
     pub fn inverse(self) -> Option<Self> {
         let action = match self.action {
@@ -323,9 +324,9 @@ impl Operation {
         Some(Self { action, ..self })
     }
 
-    /// Whether its result says whether the input is authentic or well-formed: verification, opening
-    /// by AEADs, decryption with OAEP. A device that accepts everything without work would pass
-    /// where all inputs are valid.
+    /// Whether its result shows if the input is authentic or well-formed: verification, opening by
+    /// AEADs, decryption with OAEP. A device that accepts everything without work would pass if all
+    /// inputs were valid.
     #[must_use]
     pub const fn gives_verdict(self) -> bool {
         match self.action {
@@ -341,8 +342,8 @@ impl Operation {
         }
     }
 
-    /// Whether the same key and input always give the same output. Otherwise a result can only be
-    /// verified by the [`Self::inverse`].
+    /// Whether the same key and input always give the same output. Otherwise only the
+    /// [`Self::inverse`] can verify a result.
     #[must_use]
     pub const fn is_deterministic(self) -> bool {
         match self.action {
@@ -357,7 +358,7 @@ impl Operation {
 }
 
 impl Action {
-    /// Returns its name, which follows that of the algorithm.
+    /// Returns its name, the second word of an operation's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -423,8 +424,9 @@ impl fmt::Display for Operation {
     }
 }
 
-/// Returns the most likely intended name: the one that differs only in case and dashes, or the one
-/// that begins with it.
+/// Returns the most likely intended name: for a common alias, the name that it stands for;
+/// otherwise the name that differs only in case and dashes, begins with the given name, or is its
+/// beginning.
 fn nearest(name: &str) -> Option<&'static str> {
     let simple = |name: &str| -> String {
         name.chars()

@@ -1,19 +1,19 @@
-//! The sample of a speed trial's results that is verified: its size, and what it can find.
+//! The size of the verified sample of a speed trial's results, and its detection power.
 //!
-//! Each result is examined with the same probability, independently of the others. A device of
-//! whose results the share *s* is wrong passes the examination of *n* of them with the probability
-//! (1 − *s*)^*n*. So *n* ≥ ln(1 − *p*) / ln(1 − *s*) results find it with the probability *p*. For
-//! a sample of a finite number of results, without repetition, this is a lower bound.
+//! Each result is examined with the same probability, independently of the others. A device with a
+//! share *s* of wrong results passes the examination of *n* results with probability (1 − *s*)^*n*.
+//! So *n* ≥ ln(1 − *p*) / ln(1 − *s*) results detect it with probability *p*. For a sample without
+//! repetition from a finite number of results, *p* is a lower bound.
 
 /// The share of wrong results that a speed trial must find: 1 in this many.
 pub const WRONG_ONE_IN: u64 = 1000;
-/// The probability with which it must find it, in parts per million: 99 %.
+/// Minimum probability of finding that share, in parts per million: 99 %.
 pub const POWER_MIN_PPM: u32 = 990_000;
 
 const PPM: f64 = 1e6;
 
-/// Returns how many results must be verified to find a share of wrong ones of 1 in
-/// [`WRONG_ONE_IN`] with the probability [`POWER_MIN_PPM`]: 4603.
+/// Returns the number of results to verify in order to find a share of wrong results of 1 in
+/// [`WRONG_ONE_IN`] with probability [`POWER_MIN_PPM`]: 4603.
 #[must_use]
 pub fn results_needed() -> u64 {
     let missed = 1.0 - f64::from(POWER_MIN_PPM) / PPM;
@@ -21,7 +21,7 @@ pub fn results_needed() -> u64 {
 }
 
 /// Returns the probability, in parts per million and rounded down, that `verified` of `results`
-/// results contain a wrong one, if 1 in [`WRONG_ONE_IN`] is wrong. All of them always do.
+/// results include a wrong one, if 1 in [`WRONG_ONE_IN`] is wrong. It is 100 % if all are verified.
 #[must_use]
 pub fn power_ppm(verified: u64, results: u64) -> u32 {
     if verified == 0 {
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn the_power_is_that_of_independent_draws_or_certainty() {
-        // 1 − 0.999^65, which a trial examined before there was a rule.
+        // 1 − 0.999^65: the number of results that a trial examined before this rule.
         assert_eq!(power_ppm(65, 1_000_000), 62_963);
         assert_eq!(power_ppm(0, 0), 0);
         assert_eq!(power_ppm(0, 10), 0);

@@ -1,11 +1,11 @@
-//! Counts of the kept frames: by protocol and by length.
+//! Counts the kept frames by protocol and by length.
 
 use crate::dissect::{EspFlow, dissect};
 use crate::store::Kept;
 use journal::record::{CaptureContents, LengthCount, ProtocolCount};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Upper ends of the buckets: those of Wireshark's packet lengths, and super-packets beyond.
+/// Upper ends of the buckets: Wireshark's packet lengths, and super-packets beyond.
 const BUCKETS: [u32; 12] = [
     79,
     159,
@@ -20,7 +20,7 @@ const BUCKETS: [u32; 12] = [
     65_535,
     u32::MAX,
 ];
-/// Most frequent lengths that are listed.
+/// Number of the most frequent lengths to list.
 const COMMONEST: usize = 5;
 
 /// Counts frames, and lists the SAs of their ESP packets.
@@ -30,7 +30,7 @@ pub(crate) fn count<'k>(
 ) -> (CaptureContents, BTreeSet<EspFlow>) {
     let mut contents = CaptureContents::default();
     let mut flows = BTreeSet::new();
-    // A path sorts before those inside it.
+    // A path sorts before the paths inside it.
     let mut protocols: BTreeMap<Vec<&str>, (u64, u64)> = BTreeMap::new();
     let mut exact: BTreeMap<u32, u64> = BTreeMap::new();
     for kept in frames {
@@ -61,7 +61,7 @@ pub(crate) fn count<'k>(
         .collect();
     contents.lengths = buckets(&exact);
     let mut commonest: Vec<_> = exact.into_iter().map(length).collect();
-    // Stable: of equally frequent ones the shortest first.
+    // The sort is stable: of equally frequent lengths, the shortest comes first.
     commonest.sort_by_key(|count| std::cmp::Reverse(count.frames));
     commonest.truncate(COMMONEST);
     contents.commonest = commonest;

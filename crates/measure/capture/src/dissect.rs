@@ -1,14 +1,14 @@
-//! The protocols of a frame, by Wireshark's names and no deeper than this project knows: down to
-//! the transport protocol, and the forms of tunnels behind it.
+//! Dissects a frame into protocols, with Wireshark's names, down to the transport protocol and the
+//! tunnel formats above it.
 //!
-//! Frames may be cut anywhere: a header that is not whole ends the path before it.
+//! Frames may be cut anywhere: an incomplete header ends the path before it.
 
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use wire::ethernet::{ARP, IPV4, IPV6, SERVICE_VLAN, VLAN};
 use wire::headers::{be16, be32};
 
-/// UDP ports of tunnels, as Wireshark has them by default: ESP in UDP is beside those of the spec.
+/// Wireshark's default UDP ports of tunnels. The spec adds the ports of ESP in UDP.
 const UDP_FORMS: [(u16, &str); 4] = [
     (500, "isakmp"),
     (1194, "openvpn"),
@@ -19,13 +19,13 @@ const UDP_FORMS: [(u16, &str); 4] = [
 /// The layers of a frame.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dissected {
-    /// Names of the protocols, each inside the one before.
+    /// Names of the protocols, from the outermost to the innermost.
     pub path: Vec<&'static str>,
-    /// The ESP packet in it, if it has one.
+    /// The frame's ESP packet, if any.
     pub esp: Option<EspFlow>,
 }
 
-/// What identifies the SA of an ESP packet (RFC 4301 §4.1).
+/// Identifies the SA of an ESP packet (RFC 4301 §4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct EspFlow {
     /// Outer source address.
@@ -36,7 +36,7 @@ pub struct EspFlow {
     pub spi: u32,
 }
 
-/// Reads a frame from its Ethernet header; `esp_ports` are UDP ports that carry ESP.
+/// Dissects a frame from its Ethernet header on; `esp_ports` are UDP ports that carry ESP.
 #[must_use]
 pub fn dissect(frame: &[u8], esp_ports: &[u16]) -> Dissected {
     let mut found = Dissected::default();
@@ -117,7 +117,7 @@ impl Dissected {
             match payload {
                 // A keep-alive (RFC 3948 §2.3).
                 [0xff] => {}
-                // IKE behind the non-ESP marker (RFC 3948 §2.2).
+                // IKE after the non-ESP marker (RFC 3948 §2.2).
                 [0, 0, 0, 0, ..] => self.path.push("isakmp"),
                 _ if payload.len() >= 8 => self.esp(payload, ends),
                 _ => {}

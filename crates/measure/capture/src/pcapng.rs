@@ -1,5 +1,5 @@
-//! Writes a store as a pcapng file (draft-ietf-opsawg-pcapng): one section, one interface, its
-//! frames with time stamps in nanoseconds, and its statistics.
+//! Writes a store as a pcapng file (draft-ietf-opsawg-pcapng): one section, one interface, frames
+//! with time stamps in nanoseconds, and statistics.
 
 use crate::store::Kept;
 use pcap_file::pcapng::PcapNgWriter;
@@ -24,17 +24,17 @@ const NANOSECONDS: u8 = 9;
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
 
-/// What the file says of the interface.
+/// The file's description of the interface.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Interface<'a> {
     /// `node/interface`.
     pub(crate) name: &'a str,
-    /// What was selected, in words.
+    /// The capture filter in words.
     pub(crate) description: &'a str,
     pub(crate) snap_bytes: u32,
     /// Selected frames.
     pub(crate) selected: u64,
-    /// Of those, lost in the kernel.
+    /// Selected frames that the kernel lost.
     pub(crate) dropped: u64,
     /// End of the capture.
     pub(crate) ended_unix_ns: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Interface<'a> {
 /// Writes the file.
 ///
 /// # Errors
-/// The file system's; nothing is left of the file then.
+/// The file system's; the file is then removed.
 pub(crate) fn write<'k>(
     path: &Path,
     interface: Interface<'_>,
@@ -51,7 +51,7 @@ pub(crate) fn write<'k>(
 ) -> io::Result<()> {
     let file = BufWriter::new(File::create(path)?);
     write_to(file, interface, frames).map_err(|error| {
-        // Half a file would be taken for a whole one.
+        // Half a file would be mistaken for a whole one.
         let _ = fs::remove_file(path);
         match error {
             PcapError::IoError(error) => error,
@@ -67,7 +67,7 @@ fn write_to<'k>(
 ) -> Result<(), PcapError> {
     let application = concat!("cipherbench ", env!("CARGO_PKG_VERSION"));
     let section = SectionHeaderBlock {
-        // The library writes the two halves of the statistics' time in the right order in this one.
+        // Only here does the library write the halves of the statistics' time in the right order.
         endianness: Endianness::Big,
         options: vec![SectionHeaderOption::UserApplication(Cow::Borrowed(
             application,
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_an_error() {
-        // Small enough for the buffer, so that only the end writes.
+        // The frame fits into the buffer, so only the final flush writes.
         let full = BufWriter::new(File::options().write(true).open("/dev/full").unwrap());
         let error = write_to(full, INTERFACE, [frame()].iter()).unwrap_err();
         assert!(

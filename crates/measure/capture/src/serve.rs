@@ -1,4 +1,4 @@
-//! The capture as a program.
+//! Runs the capture as a program.
 
 use crate::count::count;
 use crate::dissect::EspFlow;
@@ -16,23 +16,23 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use thiserror::Error;
 
-/// Longest wait before the flag to stop is looked at.
+/// Longest wait before the stop flag is checked.
 const STEP: Duration = Duration::from_millis(20);
-/// The kernel hands over what it copied last within a millisecond.
+/// After the last copy, the kernel hands over its block within a millisecond.
 const LAST: Duration = Duration::from_millis(5);
 
-/// What `cipherbench capture` does.
+/// The parameters of `cipherbench capture`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaptureSpec {
     /// Interface name.
     pub interface: String,
-    /// Its name in the file.
+    /// The interface's name in the file.
     pub name: String,
     /// Which frames are kept.
     pub keep: Keep,
-    /// Most bytes that are kept.
+    /// Upper limit of the bytes kept.
     pub bytes_max: u64,
-    /// Most bytes of a frame.
+    /// Upper limit of the bytes of one frame.
     pub snap_bytes: u32,
     /// UDP ports that carry ESP.
     pub esp_ports: Vec<u16>,
@@ -40,21 +40,21 @@ pub struct CaptureSpec {
     pub file: PathBuf,
 }
 
-/// What it reports.
+/// The report of a capture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaptureReport {
-    /// Counts of what it kept.
+    /// Counts of the kept frames.
     pub contents: CaptureContents,
-    /// The SAs of the ESP packets in it.
+    /// The SAs of their ESP packets.
     pub flows: Vec<EspFlow>,
-    /// Why the file is not there; `None` if it is.
+    /// Why the file could not be written; `None` if it was.
     pub problem: Option<String>,
 }
 
-/// Why it could not capture.
+/// Why capturing failed.
 #[derive(Debug, Error)]
 pub enum CaptureError {
-    /// The caller's fault.
+    /// The specification is invalid.
     #[error("the specification cannot be read: {0}")]
     Spec(#[from] serde_json::Error),
     /// The kernel refuses the tap.
@@ -70,9 +70,9 @@ pub enum CaptureError {
     Output(#[from] io::Error),
 }
 
-/// Does what the [`CaptureSpec`] in `input` (JSON) specifies: prints `ready` on a line of its own
-/// once frames are copied, captures until `stop` is raised, writes the file, and prints the
-/// [`CaptureReport`] on one line of JSON. A file that cannot be written is part of the report.
+/// Captures as the [`CaptureSpec`] in `input` (JSON) specifies: prints `ready` on a separate line
+/// once frames are being copied, captures until `stop` is raised, writes the file, and prints the
+/// [`CaptureReport`] on one line of JSON. The report includes a failure to write the file.
 ///
 /// # Errors
 /// [`CaptureError`].
@@ -97,7 +97,7 @@ pub fn serve(
         one_in,
     })
     .map_err(refused)?;
-    // The capture must not take a core from what is measured. Without this right it is ordinary.
+    // The capture must not take a core from the device under test. Without this right, it competes.
     let _ = run_when_idle();
     writeln!(output, "{ready}")?;
     output.flush()?;
@@ -119,7 +119,7 @@ pub fn serve(
     }
     let dropped = tap.stats().receive_dropped;
     let ended = SystemTime::now();
-    // From here on frames cost nothing any more.
+    // From here on the kernel copies no frames, so they cost nothing.
     drop(tap);
     while !stop.is_raised() {
         port::wait_readable(&[std::os::fd::AsFd::as_fd(stop)], None)?;
@@ -129,7 +129,7 @@ pub fn serve(
     Ok(output.flush()?)
 }
 
-/// Writes the file and counts what is in it.
+/// Writes the file and counts its contents.
 fn conclude(
     spec: &CaptureSpec,
     store: &Store,
@@ -165,7 +165,7 @@ fn conclude(
     }
 }
 
-/// CPU time of this process so far.
+/// Returns the CPU time of this process so far.
 fn cpu_ns() -> u64 {
     let ns = |time: TimeVal| u64::try_from(time.num_microseconds()).unwrap_or(0) * 1000;
     getrusage(UsageWho::RUSAGE_SELF)

@@ -1,10 +1,10 @@
-//! The frames that are kept, within a limit of bytes.
+//! A store of captured frames, limited in bytes.
 
 use plan::Keep;
 use port::TapFrame;
 use std::collections::VecDeque;
 
-/// Bytes of the blocks around a frame's own in the file: header, trailer, flags and padding.
+/// Bytes that the file adds to a frame: header, trailer, flags and padding.
 const AROUND_BYTES: usize = 48;
 
 /// A kept frame.
@@ -12,21 +12,21 @@ const AROUND_BYTES: usize = 48;
 pub(crate) struct Kept {
     pub(crate) at_unix_ns: u64,
     pub(crate) bytes: Box<[u8]>,
-    /// Before it was cut.
+    /// Length before it was cut.
     pub(crate) whole_bytes: u32,
     pub(crate) is_outgoing: bool,
 }
 
-/// Frames in the order in which they came.
+/// Frames in the order of arrival.
 #[derive(Debug)]
 pub(crate) struct Store {
     keep: Keep,
     bytes_max: usize,
     bytes: usize,
     frames: VecDeque<Kept>,
-    /// A sample that did not fit keeps one frame in this many of those selected.
+    /// A sample that outgrew the limit keeps one in this many of the selected frames.
     thinned: u32,
-    /// Selected frames since the last kept one of such a sample.
+    /// Selected frames since the last one that a thinned sample kept.
     skipped: u32,
 }
 
@@ -42,7 +42,7 @@ impl Store {
         }
     }
 
-    /// Takes a frame in if it is one to keep. Returns whether the store may take more.
+    /// Adds a frame if it is to be kept. Returns whether the store can take more.
     pub(crate) fn add(&mut self, frame: &TapFrame<'_>) -> bool {
         self.skipped += 1;
         if self.skipped < self.thinned {
@@ -74,7 +74,7 @@ impl Store {
         &self.frames
     }
 
-    /// One frame in how many that crossed the interface is here.
+    /// The store holds one in this many of the frames that crossed the interface.
     pub(crate) const fn one_in(&self) -> u32 {
         match self.keep {
             Keep::Sampled { one_in } => one_in.saturating_mul(self.thinned),
@@ -92,7 +92,7 @@ impl Store {
         }
     }
 
-    /// Removes every second frame: the rest is as evenly spread as before.
+    /// Removes every second frame; the rest remains evenly spread.
     fn thin(&mut self) {
         let mut stays = false;
         self.frames.retain(|_| {

@@ -1,8 +1,8 @@
-//! Which cells of two runs are the same.
+//! Matches the cells of two runs.
 //!
-//! A cell is its kind of trial, its device, and its value on each axis. Ids contain only the axes
-//! that a campaign varies; so cells are first looked up by the id of their group, and otherwise by
-//! all values in force, which finds them across different campaigns.
+//! A cell is identified by its kind of trial, its device, and its value on each axis. Ids contain
+//! only the axes that a campaign varies, so cells are first looked up by the id of their group,
+//! then by all values in force, which finds them across different campaigns.
 
 use journal::Journal;
 use plan::{Axis, Cell};
@@ -63,7 +63,7 @@ pub(crate) struct Pairs<'a> {
     pub(crate) only_in_base: Vec<String>,
     pub(crate) only_in_other: Vec<String>,
     pub(crate) pairing: Pairing,
-    /// Those of the run whose devices are compared; empty with two runs.
+    /// Rankings of the run if its devices are compared; empty with two runs.
     rankings: &'a [Ranking],
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn devices(journal: &Journal) -> impl Iterator<Item = &str> {
 }
 
 impl<'a> Pairs<'a> {
-    /// Within one run only matched devices are compared, and no cell is missing.
+    /// Pairs the cells. Within one run only matched devices are compared, and no cell is missing.
     pub(crate) fn of(
         base: (&'a Journal, &'a Results),
         other: (&'a Journal, &'a Results),
@@ -116,8 +116,8 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// The level of the run's ranking that has both devices of a pair by this quantity. A report
-    /// and a comparison of the same two devices then find the same.
+    /// The level of the run's ranking that contains both devices of a pair for this quantity. With
+    /// it, a report and a comparison of the same two devices agree.
     pub(crate) fn ranked_alpha(&self, pair: &Pair<'_>, reading: &Reading) -> Option<f64> {
         let has = |ranking: &&Ranking| {
             let is_placed = |id: &str| ranking.places.iter().any(|place| place.cell == id);
@@ -142,10 +142,10 @@ fn sides<'a>((journal, results): (&'a Journal, &'a Results)) -> impl Iterator<It
 /// The kind of trial, whether it measures the tester, and the value on each axis.
 type Conditions = (&'static str, bool, BTreeMap<&'static str, String>);
 
-/// The cells of a run, by what they are looked up by.
+/// The cells of a run, indexed by group and by conditions, each with the device's name.
 struct Index<'a> {
     by_group: BTreeMap<(&'a str, &'a str), Side<'a>>,
-    /// `None` where two cells have the same values: neither is found then.
+    /// `None` if two cells have the same values: neither is found then.
     by_conditions: BTreeMap<(Conditions, &'a str), Option<Side<'a>>>,
 }
 
@@ -175,13 +175,13 @@ impl<'a> Index<'a> {
     }
 }
 
-/// A coordinate is the only place of a value that is not in force on an axis.
+/// Returns a cell's conditions. A coordinate may be the only place of a value not in force.
 fn conditions(cell: &Cell) -> Conditions {
     let mut values: BTreeMap<&str, String> = BTreeMap::new();
     for at in &cell.coordinates {
         values.insert(at.axis.key(), at.value.plain());
     }
-    // Workers are a device's.
+    // Workers belong to a device, so they do not distinguish conditions.
     for axis in Axis::all().filter(|axis| *axis != Axis::Workers) {
         if let Some(value) = cell.value(axis) {
             values.insert(axis.key(), value.plain());

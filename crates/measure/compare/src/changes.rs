@@ -5,7 +5,7 @@ use serde::Serialize;
 use stats::{CellResult, Change, Needed, Pairing, Quantity, Reading, Status};
 use std::cmp::Ordering;
 
-/// What is known of a change.
+/// The direction of a change, as far as its interval shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
@@ -13,7 +13,7 @@ pub enum Direction {
     Regression,
     /// The whole interval is better.
     Improvement,
-    /// The interval contains no change, and changes beyond the margin; or there is none.
+    /// The interval contains both no change and changes beyond the margin, or is absent.
     Undecided,
     /// The interval contains no change, and none beyond the margin.
     Unchanged,
@@ -24,7 +24,7 @@ pub enum Direction {
 pub struct CellChange {
     /// Id of the base's cell.
     pub cell: String,
-    /// Id of the other run's cell, where it has another one.
+    /// Id of the other run's cell, if it differs.
     pub other_cell: Option<String>,
     /// The quantity.
     pub quantity: Quantity,
@@ -32,9 +32,9 @@ pub struct CellChange {
     pub load_percent: Option<u8>,
     /// Geometric mean of the compared repeats of the base, in the unit of the quantity.
     pub base: f64,
-    /// Likewise of the other run. [`Self::ratio`] is this by [`Self::base`].
+    /// The same of the other run. [`Self::ratio`] is this divided by [`Self::base`].
     pub other: f64,
-    /// Compared repeats of the base: in pairs, those that both have.
+    /// Compared repeats of the base; if paired, only repeats that both runs have.
     pub base_repeats: u32,
     /// Compared repeats of the other run.
     pub other_repeats: u32,
@@ -44,18 +44,18 @@ pub struct CellChange {
     pub other_planned: u32,
     /// Whether repeats form pairs.
     pub paired: bool,
-    /// The other run's by the base's: ratio of the geometric means.
+    /// Ratio of the geometric means, the other run's to the base's.
     pub ratio: f64,
-    /// Lower end of its simultaneous interval; `null` where the scatter is unknown, 0 where a
-    /// search found no upper bound of the base.
+    /// Lower end of its simultaneous interval; `null` if the scatter is unknown, 0 if a search
+    /// found no upper bound of the base.
     pub low: Option<f64>,
-    /// Upper end; infinite, in JSON `null`, where a search found no upper bound of the other.
+    /// Upper end; infinite (`null` in JSON) if a search found no upper bound of the other run.
     pub high: Option<f64>,
-    /// The chance that the interval misses.
+    /// The probability that the interval misses the true ratio.
     pub alpha: f64,
-    /// Whether that is the level of the run's ranking of devices by this quantity.
+    /// Whether `alpha` is the level of the run's ranking of devices by this quantity.
     pub ranked: bool,
-    /// What is known of it.
+    /// The direction shown by the interval.
     pub direction: Direction,
     /// Whether the cell measures the tester: no gate applies to it.
     pub calibration: bool,
@@ -63,23 +63,23 @@ pub struct CellChange {
     pub(crate) statistics: Statistics,
 }
 
-/// What a change was computed from.
+/// The statistics that a change was computed from.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Statistics {
     change: Change,
-    /// Standard deviation of the repeats by their mean, of the base and of the other run.
+    /// Coefficient of variation of the repeats, of the base and of the other run.
     scatter: [f64; 2],
-    /// Which invalid repeats are left out, and what to do: evidence against a cell that a gate must
-    /// not pass.
+    /// Which invalid repeats are left out, and what to do. A gate must not pass on a cell with
+    /// evidence against it.
     pub(crate) invalid: Option<String>,
 }
 
-/// A cell that both runs have, and that cannot be compared.
+/// A cell that both runs have but that cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WithoutChange {
     /// Id of the base's cell.
     pub cell: String,
-    /// Which run, or which device of a single one, lacks it, and why.
+    /// Which run, or which device of a single run, lacks the cell, and why.
     pub reason: String,
     /// What to do.
     pub help: String,
@@ -95,14 +95,14 @@ pub struct WithoutRatio {
     pub quantity: Quantity,
     /// The load, as in [`CellChange::load_percent`].
     pub load_percent: Option<u8>,
-    /// Which run, or which device of a single one, has no figure of it.
+    /// Which run, or which device of a single run, has no figure of the quantity.
     pub reason: String,
 }
 
-/// A compared cell of which some repeats have no figure.
+/// A compared cell with a figure in only some of its repeats.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Partly {
-    /// Place of the run in [`crate::Comparison::runs`].
+    /// Index of the run in [`crate::Comparison::runs`].
     pub run: usize,
     /// Id of its cell.
     pub cell: String,
@@ -128,24 +128,24 @@ enum Lack {
 }
 
 impl CellChange {
-    /// Of a quantity with its load: `p99 at 50 %`.
+    /// Returns the quantity with its load: `p99 at 50 %`.
     #[must_use]
     pub fn quantity_in_words(&self) -> String {
         in_words(self.quantity, self.load_percent)
     }
 
-    /// The interval, if there is one.
+    /// Returns the interval, if known.
     #[must_use]
     pub fn interval(&self) -> Option<(f64, f64)> {
         self.low.zip(self.high)
     }
 
-    /// What would decide on which side of a ratio the change is.
+    /// Returns what is needed to decide on which side of a ratio the change is.
     pub(crate) fn needed(&self, bound: f64) -> Needed {
         self.statistics.change.needed(bound, self.alpha)
     }
 
-    /// What would show either a change or that there is none beyond the margin.
+    /// Returns what is needed to show a change, or to exclude one beyond the margin.
     pub(crate) fn needed_within(&self, margin_percent: f64) -> Needed {
         let margin = margin_percent / 100.0;
         self.statistics.change.needed_within(margin, self.alpha)
@@ -157,13 +157,13 @@ impl CellChange {
         100.0 * base.max(other)
     }
 
-    /// Distance from no change, on logarithms.
+    /// Distance from no change, on a logarithmic scale.
     fn size(&self) -> f64 {
         self.ratio.ln().abs()
     }
 }
 
-/// Of a quantity with its load: `p99 at 50 %`.
+/// Returns a quantity with its load: `p99 at 50 %`.
 pub(crate) fn in_words(quantity: Quantity, load_percent: Option<u8>) -> String {
     match load_percent {
         None => quantity.word().to_owned(),
@@ -175,7 +175,7 @@ pub(crate) fn in_words(quantity: Quantity, load_percent: Option<u8>) -> String {
 /// How messages name both sides: by their runs, or within one run by their devices.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sides<'a> {
-    /// Places of the runs in [`crate::Comparison::runs`].
+    /// Indices of the runs in [`crate::Comparison::runs`].
     pub(crate) places: [usize; 2],
     /// Their names.
     pub(crate) runs: [&'a str; 2],
@@ -210,7 +210,7 @@ struct Counted<'a> {
     base: Reading,
     other: Reading,
     change: Change,
-    /// The level of a ranking, which needs no other.
+    /// The level of the ranking; a change with one does not use the comparison's level.
     ranked_alpha: Option<f64>,
     invalid: Option<String>,
 }
@@ -332,7 +332,7 @@ fn missing_repeats(cell: &CellResult) -> String {
 }
 
 impl Lack {
-    /// The gravest one of the missing repeats.
+    /// The most severe reason of the missing repeats.
     fn first(cell: &CellResult) -> Option<Self> {
         let repeats = &cell.repeats;
         match () {
@@ -395,15 +395,15 @@ impl WithoutChange {
 }
 
 impl Found<'_> {
-    /// Number of intervals that are simultaneous with those of other runs.
+    /// Returns the number of intervals that count towards the level of all runs together.
     pub(crate) fn intervals(&self) -> usize {
         let changes = self.changes.iter();
         let own = changes.filter(|found| found.ranked_alpha.is_none());
         own.filter(|found| found.change.has_interval()).count()
     }
 
-    /// With intervals that miss with this chance unless a ranking has another, in the order of
-    /// [`crate::RunPair::changes`].
+    /// Returns the changes in the order of [`crate::RunPair::changes`]. Their intervals miss with
+    /// probability `alpha`, or with that of a ranking.
     pub(crate) fn changes(&self, alpha: f64, margin_percent: f64) -> Vec<CellChange> {
         let all = self.changes.iter().map(|found| {
             let (base, other, change) = (&found.base, &found.other, found.change);

@@ -1,7 +1,6 @@
 //! What else differs between runs: machine, programs, lab, settings, devices, offloads.
 //!
-//! Two records are compared as JSON, key by key: so every key of the journal is compared, also
-//! those that are added later.
+//! Two records are compared as JSON, key by key, so keys added to the journal later are included.
 
 use crate::cells::{Pairs, Side};
 use journal::Journal;
@@ -13,17 +12,17 @@ use std::collections::BTreeMap;
 /// Something that is not the same in both runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// Path of keys as in the journal: `environment.kernel`; of a device `gw1: version`.
+    /// Path of keys as in the journal: `environment.kernel`; for a device `gw1: version`.
     pub what: String,
-    /// In the base; empty where it is absent.
+    /// Value in the base; empty if absent.
     pub base: String,
-    /// In the other run.
+    /// Value in the other run; empty if absent.
     pub other: String,
-    /// Number of compared cells with this difference; `null` of the runs.
+    /// Number of compared cells with this difference; `null` for a difference of the runs.
     pub cells: Option<usize>,
 }
 
-/// What a run was measured with and in: the machine, the program and the lab, as JSON.
+/// Returns the machine, the program and the lab of a run, as JSON.
 #[must_use]
 pub fn surroundings(journal: &Journal) -> Value {
     let (header, lab) = (&journal.header, &journal.header.plan.lab);
@@ -60,8 +59,8 @@ pub fn of_surroundings(base: &Value, other: &Value) -> Vec<Difference> {
     all.collect()
 }
 
-/// Differences of the settings of the cells that both have, of what their devices reported about
-/// themselves, and of the offloads in force; each with the number of cells.
+/// Differences in the settings of shared cells, in the facts that their devices reported about
+/// themselves, and in the offloads in force; each with the number of cells.
 pub(crate) fn of_cells(pairs: &Pairs<'_>) -> Vec<Difference> {
     let mut counts: BTreeMap<(String, String, String), usize> = BTreeMap::new();
     let mut count = |what, base, other| *counts.entry((what, base, other)).or_default() += 1;
@@ -116,7 +115,7 @@ fn settings_differ(base: Side<'_>, other: Side<'_>) -> bool {
         || base.dut.adapter != other.dut.adapter
 }
 
-/// Without id and name, which distinguish no settings.
+/// The settings without id and name, which distinguish nothing.
 fn settings(side: Side<'_>) -> Value {
     let mut value = json!(side.planned);
     if let Value::Object(keys) = &mut value {
@@ -151,7 +150,7 @@ impl<'a> Latest<'a> {
 
 type Facts = BTreeMap<String, String>;
 
-/// Facts that differ, with their values; empty where one is absent.
+/// Facts that differ, with both values; an absent value is empty.
 fn facts<'e>(
     base: &'e Evidence,
     other: &'e Evidence,
@@ -166,7 +165,7 @@ fn facts<'e>(
     })
 }
 
-/// Reports each path of keys at which two values differ. Lists are compared as a whole.
+/// Reports each path of keys with different values. Lists are compared as a whole.
 fn differing(
     path: &str,
     base: &Value,

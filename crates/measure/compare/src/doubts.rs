@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 /// Warnings that are printed; the report of a run has all.
 const WARNINGS_MAX: usize = 10;
 
-/// Defects of the journal, that the run has not ended, and what its report warns of, without what
-/// concerns other cells than those compared.
+/// Returns the defects of the journal, whether the run is unfinished, and the warnings of its
+/// report about the whole run or compared cells.
 pub(crate) fn of_run(run: &Run<'_>, results: &Results, compared: &BTreeSet<&str>) -> Vec<String> {
     let progress = &results.progress;
     let mut found: Vec<String> = run
@@ -24,7 +24,7 @@ pub(crate) fn of_run(run: &Run<'_>, results: &Results, compared: &BTreeSet<&str>
         ));
     }
     let own = results.warnings.iter().filter(|warning| {
-        // These are said above.
+        // These are listed above.
         let is_said = matches!(
             warning.kind,
             WarningKind::NotEnded
@@ -43,8 +43,8 @@ pub(crate) fn of_run(run: &Run<'_>, results: &Results, compared: &BTreeSet<&str>
 }
 
 impl Comparison {
-    /// The warnings of all runs and the repeats that are missing, each with the names of the runs
-    /// that it is about, as sentences.
+    /// Returns the warnings of all runs and the missing repeats as sentences, each with the names
+    /// of the runs that it concerns.
     pub(crate) fn doubts(&self) -> Vec<String> {
         let mut warnings: Vec<(&str, Vec<&str>)> = Vec::new();
         for run in &self.runs {
@@ -74,8 +74,8 @@ impl Comparison {
         found
     }
 
-    /// Cells of which only some repeats are compared; of one run with the same reason and advice
-    /// together.
+    /// Cells with only some repeats compared; cells of one run with the same reason and advice
+    /// share a sentence.
     fn partly(&self) -> Vec<String> {
         /// A run, the reason and the advice.
         type Key<'a> = (usize, &'a str, &'a str);
@@ -99,7 +99,7 @@ impl Comparison {
         all.collect()
     }
 
-    /// `runs/a`, `runs/a and runs/b`; of several runs and all of them, that.
+    /// Joins names of runs: `runs/a`, `runs/a and runs/b`, `all runs`.
     fn named(&self, names: &[&str]) -> String {
         match names {
             [one] => (*one).to_owned(),

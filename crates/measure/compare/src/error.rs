@@ -3,7 +3,7 @@
 use crate::cells::devices;
 use crate::{Options, Run};
 
-/// Why runs cannot be compared. The texts say what, where, and what to do.
+/// Why runs cannot be compared. The texts name the problem, its place and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompareError {
@@ -14,11 +14,11 @@ pub enum CompareError {
              OLD=NEW"
     )]
     SameRun {
-        /// Where it was given first.
+        /// First place it was given.
         first: String,
-        /// Where it was given again.
+        /// Second place it was given.
         second: String,
-        /// Moment at which it began, ISO 8601.
+        /// Start of the run, ISO 8601.
         started_utc: String,
     },
     /// A single run, and no devices to compare.
@@ -35,15 +35,15 @@ pub enum CompareError {
     /// No run is given.
     #[error("no run is given\nhelp: give the folders of two runs")]
     NoRun,
-    /// A match that is no pair of devices of these runs.
+    /// A match that names no pair of devices of these runs.
     #[error(
         "`--match {given}`: {problem}\nhelp: it is OLD=NEW, a device of the first run and one of the \
              other; {run} has {devices}"
     )]
     NoSuchDevice {
-        /// As given.
+        /// The match as given.
         given: String,
-        /// What is wrong.
+        /// Why it does not match.
         problem: String,
         /// The run that lacks the device.
         run: String,

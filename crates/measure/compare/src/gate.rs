@@ -6,8 +6,8 @@
 //! value    = word | '"' text '"'
 //! ```
 //!
-//! A gate holds for a change whose whole interval is within the bound, and is violated by one whose
-//! whole interval is beyond it; otherwise it is undecided, which is not passed.
+//! A gate holds if the whole interval of a change is within the bound, and is violated if all of it
+//! is beyond the bound. Otherwise it is undecided, which counts as not passed.
 
 mod parse;
 mod words;
@@ -32,7 +32,7 @@ pub struct Gate {
     percent: f64,
 }
 
-/// What a cell must have for a gate to apply to it.
+/// A condition that a cell must meet for a gate to apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Filter {
     /// This kind of trial.
@@ -47,12 +47,11 @@ enum Filter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// Every change is surely within the bound.
+    /// Every change is within the bound, with its whole interval.
     Passed,
-    /// It is not known: an interval crosses the bound, a figure is missing, or the gate applies to
-    /// no cell.
+    /// Not decided: an interval crosses the bound, a figure is missing, or no cell is selected.
     Undecided,
-    /// At least one change is surely beyond the bound.
+    /// At least one change is beyond the bound, with its whole interval.
     Violated,
 }
 
@@ -63,27 +62,27 @@ pub struct GateResult {
     pub gate: String,
     /// The worst outcome of its cells; undecided if it applies to none.
     pub outcome: Outcome,
-    /// Every change that it applies to, and cells of its filter without one.
+    /// Every change that the gate applies to, and selected cells without a change.
     pub cells: Vec<GateCell>,
 }
 
-/// What a gate finds of a cell.
+/// The outcome of a gate for a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GateCell {
-    /// Place of the other run in the comparison's runs.
+    /// Index of the other run in the comparison's runs.
     pub run: usize,
     /// Id of the base's cell.
     pub cell: String,
     /// The quantity, with its load.
     pub quantity: String,
-    /// What is found.
+    /// The outcome for this cell.
     pub outcome: Outcome,
     /// The numbers and what to do, as a sentence.
     pub reason: String,
 }
 
 impl Outcome {
-    /// For people.
+    /// Returns the name for readers.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -110,7 +109,7 @@ impl GateResult {
 }
 
 impl Gate {
-    /// Judges the changes of all runs, of which the first one is the base.
+    /// Checks the changes of all runs against the gate; the first run is the base.
     pub(crate) fn judge(&self, runs: &[Run<'_>], pairs: &[RunPair]) -> GateResult {
         let base = runs[0].journal;
         let planned = base.header.plan.cells.iter();
@@ -122,7 +121,7 @@ impl Gate {
             let own = changes.filter(|change| by_id.contains_key(change.cell.as_str()));
             let own = own.filter(|change| change.quantity.word() == self.quantity);
             cells.extend(own.map(|change| self.judge_change(pair.run, change)));
-            // A figure that has gone must not pass for one without a change.
+            // A figure that has disappeared must not pass as unchanged.
             let missing = pair.without_change.iter();
             let missing = missing.filter(|without| {
                 let cell = by_id.get(without.cell.as_str());
@@ -158,7 +157,7 @@ impl Gate {
         }
     }
 
-    /// Cells of the filter that have other quantities only, in the order of the changes.
+    /// Selected cells that have only other quantities, in the order of the changes.
     fn with_other_quantities(
         &self,
         by_id: &BTreeMap<&str, &Cell>,
@@ -198,7 +197,7 @@ impl Gate {
 
     fn judge_change(&self, run: usize, change: &CellChange) -> GateCell {
         let bound = self.bound();
-        // A gate decides without a reader: evidence against one repeat is enough for it.
+        // A gate decides without a reader, so evidence against one repeat is enough.
         if let Some(invalid) = &change.statistics.invalid {
             return GateCell {
                 run,
@@ -235,7 +234,7 @@ impl Filter {
             Self::Kind(name) => cell.measurement.name() == name,
             Self::Device(name) => cell.dut.name == *name,
             Self::Value(axis, wanted) => {
-                // A value may be written as in the id or plain: `500ms` or `500000000`.
+                // A value may be written as in the id (`500ms`) or plain (`500000000`).
                 let named = cell.coordinates.iter().find(|at| at.axis == *axis);
                 let in_id = named.map(ToString::to_string);
                 let in_id = in_id.as_deref().and_then(|text| text.split_once('='));

@@ -4,13 +4,13 @@ use crate::text::letter;
 use crate::{Comparison, Outcome};
 use maud::{PreEscaped, html};
 
-/// One suite per gate, one test per cell. A violated gate is a failure, an undecided one an error:
-/// neither is passed.
+/// Writes one suite per gate and one test per cell. A violated gate is a failure, an undecided one
+/// an error: neither is passed.
 #[must_use]
 pub fn junit(comparison: &Comparison) -> String {
     let suites = comparison.gates.iter().map(|gate| {
         let of = |outcome| gate.cells.iter().filter(|cell| cell.outcome == outcome).count();
-        // A gate without cells is a test too, which has not passed.
+        // A gate without cells also counts as a test that has not passed.
         let (tests, errors) = match gate.cells.len() {
             0 => (1, 1),
             tests => (tests, of(Outcome::Undecided)),

@@ -1,5 +1,4 @@
-//! Runs beside each other: what changed in their environment and in their figures, and whether
-//! gates hold.
+//! Compares runs: changes of their environment and figures, and whether gates hold.
 //!
 //! ```text
 //! journals -> pairs of cells -> differences of machine and settings
@@ -7,12 +6,12 @@
 //!                            -> text, Markdown, JUnit, JSON
 //! ```
 //!
-//! The first run is the base; each further one is compared with it, or of a single run devices with
-//! one another. `docs/compare.md` describes rules, gates and outputs; the method is in
-//! `stats::Change`.
+//! Each further run is compared with the first, the base; with a single run, its devices are
+//! compared with one another. `docs/compare.md` describes rules, gates and outputs; the method is
+//! in `stats::Change`.
 //!
-//! Pure: journals in, values and texts out; no clock, no files. What it deliberately does not do:
-//! it judges no run by itself (`report` does), and does not pool runs.
+//! The crate is pure: it turns journals into values and texts, without clock or files. It neither
+//! assesses a single run (`report` does) nor pools runs.
 
 #![forbid(unsafe_code)]
 
@@ -46,24 +45,24 @@ use serde::Serialize;
 use stats::{Results, simultaneous_alpha};
 use std::collections::BTreeSet;
 
-/// A change below this many per cent is none, unless the caller sets another margin.
+/// A smaller change, in per cent, counts as none, unless the caller sets another margin.
 pub const MARGIN_PERCENT: f64 = 5.0;
 
 /// A run to be compared.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'a> {
-    /// How the reader names it: its folder.
+    /// Its name for the reader: its folder.
     pub name: &'a str,
     /// Its journal.
     pub journal: &'a Journal,
 }
 
-/// What is asked of a comparison.
+/// The options of a comparison.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Devices that are compared although their names differ.
     pub matches: Vec<Match>,
-    /// Changes that are surely smaller than this, in per cent, count as none.
+    /// Changes that are smaller than this with their whole interval, in per cent, count as none.
     pub margin_percent: f64,
     /// Gates, in the order given.
     pub gates: Vec<Gate>,
@@ -86,14 +85,14 @@ pub struct Comparison {
     pub schema: &'static str,
     /// The runs, the base first.
     pub runs: Vec<RunInfo>,
-    /// Changes that are surely smaller than this, in per cent, count as none.
+    /// Changes that are smaller than this with their whole interval, in per cent, count as none.
     pub margin_percent: f64,
-    /// Number of intervals, which together miss with a chance of at most 5 %, without those at the
-    /// level of a ranking.
+    /// Number of intervals that together miss with a probability of at most 5 %; intervals at the
+    /// level of a ranking are not counted.
     pub intervals: usize,
-    /// The chance that one of them may miss.
+    /// The probability that one of them misses.
     pub alpha: f64,
-    /// Each further run beside the base; of a single run, itself.
+    /// Each further run compared with the base; for a single run, the run itself.
     pub pairs: Vec<RunPair>,
     /// The gates, in the order given.
     pub gates: Vec<GateResult>,
@@ -108,34 +107,34 @@ pub struct RunInfo {
     pub campaign: String,
     /// Version and revision of the program that made it.
     pub program: String,
-    /// Moment at which it began, ISO 8601.
+    /// Start of the run, ISO 8601.
     pub started_utc: String,
     /// Planned repeats of each cell.
     pub repeats: u32,
     /// Planned trials.
     pub trials_planned: u64,
-    /// Of those, measured with all checks passed.
+    /// Trials that were measured and passed all checks.
     pub trials_measured: u64,
-    /// What makes it doubtful: defects of its journal, that it has not ended, and the warnings of
+    /// Reasons to doubt the run: defects of its journal, that it has not ended, and the warnings of
     /// its report about the whole run or compared cells.
     pub warnings: Vec<String>,
 }
 
-/// A run beside the base.
+/// A run compared with the base.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunPair {
-    /// Place of the run in [`Comparison::runs`]; 0 where the base is compared with itself.
+    /// Index of the run in [`Comparison::runs`]; 0 if the base is compared with itself.
     pub run: usize,
     /// Machine, programs and lab that differ.
     pub environment: Vec<Difference>,
     /// Settings, devices and offloads that differ in cells that are compared.
     pub settings: Vec<Difference>,
-    /// Each quantity of each cell that both have: regressions first, the worst at the top; then
-    /// improvements, undecided ones, and those without a change.
+    /// Each quantity of each shared cell: regressions first, the worst at the top; then
+    /// improvements, undecided and unchanged quantities.
     pub changes: Vec<CellChange>,
-    /// Compared cells of which some repeats have no figure.
+    /// Compared cells with a figure in only some of their repeats.
     pub partly: Vec<Partly>,
-    /// Cells that both have, and that cannot be compared.
+    /// Cells that both runs have but that cannot be compared.
     pub without_change: Vec<WithoutChange>,
     /// Quantities of compared cells that have no ratio.
     pub without_ratio: Vec<WithoutRatio>,
@@ -146,7 +145,7 @@ pub struct RunPair {
 }
 
 impl Comparison {
-    /// Whether the gates hold: the worst of their outcomes; passed without gates.
+    /// Returns the worst outcome of the gates; passed if no gates are given.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         let outcomes = self.gates.iter().map(|gate| gate.outcome);
@@ -168,11 +167,11 @@ impl Comparison {
     }
 }
 
-/// Compares each further run with the first; of a single run, devices with one another.
+/// Compares each further run with the first; for a single run, its devices with one another.
 ///
 /// # Errors
-/// When a run is given twice, when nothing is asked of a single one, or when a match names a device
-/// that a run does not have.
+/// If a run is given twice, if a single run is given without devices to match, or if a match names
+/// a device that a run does not have.
 pub fn compare(runs: &[Run<'_>], options: &Options) -> Result<Comparison, CompareError> {
     error::check(runs, options)?;
     let results: Vec<Results> = runs.iter().map(|run| Results::of(run.journal)).collect();
@@ -235,7 +234,7 @@ pub fn compare(runs: &[Run<'_>], options: &Options) -> Result<Comparison, Compar
 }
 
 impl RunInfo {
-    /// Of a run of which these cells are compared.
+    /// Describes a run; `compared` are the ids of its compared cells.
     fn of(run: &Run<'_>, results: &Results, compared: &BTreeSet<&str>) -> Self {
         let (header, progress) = (&run.journal.header, &results.progress);
         Self {

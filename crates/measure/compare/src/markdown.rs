@@ -6,8 +6,8 @@ use crate::{Comparison, Detail, Direction, Outcome, WithoutRatio};
 use std::fmt::Write;
 use units::human::in_markdown;
 
-/// The comparison as Markdown, in the order of [`crate::text`]; what is neither a regression nor an
-/// improvement, and what differs in machine and settings, is folded.
+/// Returns the comparison as Markdown, in the order of [`crate::text`]. Changes other than
+/// regressions and improvements, and differences in machine and settings, are folded.
 #[must_use]
 pub fn markdown(comparison: &Comparison) -> String {
     let mut text = String::new();
@@ -130,7 +130,7 @@ pub fn markdown(comparison: &Comparison) -> String {
     text
 }
 
-/// A table that is unfolded by a click. Nothing without rows.
+/// Appends a table that unfolds on a click; nothing without rows.
 fn folded(text: &mut String, summary: &str, head: &[&str], rows: Vec<Vec<String>>) {
     if rows.is_empty() {
         return;
@@ -143,7 +143,7 @@ fn folded(text: &mut String, summary: &str, head: &[&str], rows: Vec<Vec<String>
     );
 }
 
-/// Nothing without rows.
+/// Appends a table; nothing without rows.
 fn table(text: &mut String, title: Option<&str>, head: &[&str], rows: Vec<Vec<String>>) {
     if rows.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! What texts and Markdown print of a comparison, row by row.
+//! The rows of a comparison that text and Markdown share.
 
 use crate::changes::in_words;
 use crate::{CellChange, Comparison, Direction, Outcome, RunPair, WithoutRatio};
@@ -14,12 +14,12 @@ pub(crate) const DIRECTIONS: [Direction; 4] = [
 ];
 
 impl CellChange {
-    /// The change with its interval: `-6.2 % (-8.1 to -4.2 %)`.
+    /// Returns the change with its interval: `-6.2 % (-8.1 to -4.2 %)`.
     #[must_use]
     pub fn in_words(&self) -> String {
         let change = percent(self.ratio);
         match self.interval() {
-            // A search found no upper bound of the one, of the other, or of both.
+            // A search may have found no upper bound of one side or of both.
             Some((low, high)) if low <= 0.0 && high.is_infinite() => {
                 format!("{change} % (not bounded)")
             }
@@ -32,7 +32,7 @@ impl CellChange {
         }
     }
 
-    /// Cell, quantity, both geometric means, change. A mean of some repeats only has their number.
+    /// Cell, quantity, both geometric means, change. A mean of some repeats states their number.
     pub(crate) fn row(&self) -> [String; 4] {
         let mean = |value, repeats, planned| {
             let value = self.quantity.print_finely(value);
@@ -51,7 +51,7 @@ impl CellChange {
         ]
     }
 
-    /// The same with what would decide.
+    /// The same row with the number of repeats that would decide.
     pub(crate) fn undecided_row(&self, margin_percent: f64) -> Vec<String> {
         let mut row = self.row().to_vec();
         let is_partly =
@@ -78,7 +78,7 @@ impl CellChange {
         row
     }
 
-    /// `tcp/x`; of cells with other ids, what differs: `tcp/x → y`.
+    /// `tcp/x`; if the other cell's id differs, also its differing part: `tcp/x → y`.
     fn cell_in_words(&self) -> String {
         let Some(other) = &self.other_cell else {
             return self.cell.clone();
@@ -133,7 +133,7 @@ pub(crate) const HEADINGS: [&str; 5] = [
 ];
 
 impl Comparison {
-    /// What was found of a run, in one sentence.
+    /// Returns the result of a run in one sentence.
     pub(crate) fn answer(&self, pair: &RunPair) -> String {
         let count = |direction| of_direction(&pair.changes, direction).count() as u64;
         let (worse, better) = (count(Direction::Regression), count(Direction::Improvement));
@@ -169,7 +169,7 @@ impl Comparison {
         format!("{what}, {all}: {}.", parts.join(", "))
     }
 
-    /// The title of the changes of one direction, and what it means.
+    /// Returns the title of the changes of one direction, and its explanation.
     pub(crate) fn title(&self, direction: Direction) -> (String, Option<String>) {
         let margin = self.margin_percent;
         match direction {
@@ -189,7 +189,7 @@ impl Comparison {
         }
     }
 
-    /// What the figures and intervals are, as sentences.
+    /// Explains the figures and intervals in sentences.
     pub(crate) fn method(&self) -> String {
         let changes = || self.pairs.iter().flat_map(|pair| &pair.changes);
         let mut text = String::from(
@@ -239,7 +239,7 @@ impl Comparison {
     }
 }
 
-/// Only the first rows of long lists are printed; JSON has all.
+/// Rows of a long list that are printed; JSON has all.
 pub(crate) const ROWS_MAX: usize = 50;
 
 /// `title (3)`, or `title (first 50 of 400)`.

@@ -9,18 +9,18 @@ use units::human::counted;
 /// How much of a comparison is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Detail {
-    /// Of what differs in machine and settings only the first few.
+    /// Only the first few differences in machine and settings.
     #[default]
     Short,
-    /// All of it, with whole values.
+    /// All differences, with whole values.
     Full,
 }
 
-/// Differences that the short form prints of a list.
+/// Differences per list in the short form.
 const DIFFERENCES_MAX: usize = 8;
 
-/// The comparison as text: the answer, gates, what changed, regressions first; then what makes it
-/// doubtful; then the runs and what differs in machine and settings.
+/// Returns the comparison as text: the answer, the gates, the changes with regressions first; then
+/// reasons for doubt; then the runs and their differences in machine and settings.
 #[must_use]
 pub fn text(comparison: &Comparison, detail: Detail) -> String {
     let mut text = String::new();
@@ -64,7 +64,7 @@ pub fn text(comparison: &Comparison, detail: Detail) -> String {
     text
 }
 
-/// What changed in a run, and which cells cannot say.
+/// Appends the changes of a run, and the cells that could not be compared.
 fn changes(text: &mut String, comparison: &Comparison, pair: &RunPair) {
     for direction in DIRECTIONS {
         let margin = comparison.margin_percent;
@@ -105,7 +105,7 @@ fn changes(text: &mut String, comparison: &Comparison, pair: &RunPair) {
     }
 }
 
-/// With the run's name, where several are compared with the base.
+/// The title, preceded by the run's name if several runs are compared with the base.
 fn titled(comparison: &Comparison, pair: &RunPair, title: &str) -> String {
     match comparison.pairs.len() {
         1 => title.to_owned(),
@@ -113,8 +113,8 @@ fn titled(comparison: &Comparison, pair: &RunPair, title: &str) -> String {
     }
 }
 
-/// The settings first that both runs could share; the short form has a value of each of the first
-/// few.
+/// Appends differences, settings that both runs could share first. The short form has one value of
+/// each of the first few.
 fn differences(text: &mut String, title: &str, found: &[Difference], detail: Detail) {
     let mut shown: Vec<(&Difference, usize)> = Vec::new();
     for one in found {
@@ -123,7 +123,7 @@ fn differences(text: &mut String, title: &str, found: &[Difference], detail: Det
             _ => shown.push((one, 0)),
         }
     }
-    // What a device is and reports about itself is last: it differs by design between two devices.
+    // A device's identity and facts come last: between two devices they differ by design.
     shown.sort_by_key(|(one, _)| one.what.starts_with("dut.") || one.what.contains(": "));
     let all = shown.len();
     let most = match detail {
@@ -145,7 +145,7 @@ fn differences(text: &mut String, title: &str, found: &[Difference], detail: Det
     }
 }
 
-/// Runs are lettered in the order given.
+/// Returns a run's letter, by its position in the order given.
 pub(crate) fn letter(place: usize) -> String {
     match u8::try_from(place).ok().filter(|place| *place < 26) {
         Some(place) => char::from(b'A' + place).to_string(),
@@ -153,7 +153,7 @@ pub(crate) fn letter(place: usize) -> String {
     }
 }
 
-/// What, values, cells.
+/// The key, its values and the number of cells.
 pub(crate) fn difference(found: &Difference, detail: Detail) -> [String; 3] {
     let shown = |value: &str| match value {
         "" => "(none)".to_owned(),
@@ -168,7 +168,7 @@ pub(crate) fn difference(found: &Difference, detail: Detail) -> [String; 3] {
     ]
 }
 
-/// Lists of CPUs and the like are cut; `--full` has them whole.
+/// Cuts lists of CPUs and the like; `--full` prints them whole.
 fn shortened(value: &str) -> String {
     const CHARS_MAX: usize = 100;
     match value.char_indices().nth(CHARS_MAX) {
@@ -177,7 +177,7 @@ fn shortened(value: &str) -> String {
     }
 }
 
-/// Nothing without rows. Columns are aligned.
+/// Appends aligned columns; nothing without rows.
 fn section(text: &mut String, title: &str, headings: &[&str], rows: Vec<Vec<String>>) {
     section_of(text, title, headings, &rows, ROWS_MAX);
 }

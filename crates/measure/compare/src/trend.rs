@@ -1,14 +1,14 @@
-//! Where a figure changed over a series of runs.
+//! Finds changes of a figure over a series of runs.
 //!
-//! Binary segmentation: of all ways to split the series in two with at least two runs on each side,
-//! the one with the least squares within the parts; on logarithms, so that ratios count. It is a
-//! change if the interval of the ratio of both parts (Welch) excludes 1; then each part is split in
-//! turn. Each run is one value, so that the scatter from run to run counts and not the smaller one
-//! of the repeats within a run.
+//! Binary segmentation: of all splits of the series with at least two runs on each side, the best
+//! has the least sum of squares within its parts, computed on logarithms so that ratios count. It
+//! is a change if the interval of the ratio of the parts (Welch) excludes 1; then each part is
+//! split in turn. Each run is one value, so the scatter from run to run counts, not the smaller
+//! scatter of the repeats within a run.
 //!
-//! The best of many splits looks better than it is: the intervals are simultaneous over all splits
-//! of the series (Šidák, as in `stats::Change`), so that a series without a change shows one with a
-//! chance of at most about 5 %.
+//! The best of many splits looks better than it is. Therefore the intervals are simultaneous over
+//! all splits of the series (Šidák, as in `stats::Change`): a series without a change shows one
+//! with a probability of at most about 5 %.
 
 use serde::Serialize;
 use stats::{Change, Estimate, Pairing, Quantity, Reading, Sample, simultaneous_alpha};
@@ -19,13 +19,13 @@ const SIDE_MIN: usize = 2;
 /// A change of a figure between two neighbouring runs of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Shift {
-    /// Place of the first run after it; at least 1.
+    /// Index of the first run after it; at least 1.
     pub at: usize,
     /// Geometric mean of the runs before it, back to the shift before.
     pub before: f64,
     /// Geometric mean of the runs from it on, up to the next shift.
     pub after: f64,
-    /// Ratio of both.
+    /// Ratio of `after` to `before`.
     pub ratio: f64,
     /// Lower end of its simultaneous interval.
     pub low: f64,
@@ -33,7 +33,7 @@ pub struct Shift {
     pub high: f64,
 }
 
-/// The changes in a series of one value per run, in its order. Empty where a value is not above 0.
+/// Finds the changes in a series with one value per run, in order. Empty if a value is not above 0.
 #[must_use]
 pub fn shifts(values: &[f64]) -> Vec<Shift> {
     if values.len() < 2 * SIDE_MIN
@@ -47,8 +47,8 @@ pub fn shifts(values: &[f64]) -> Vec<Shift> {
     let mut places = Vec::new();
     split(values, 0, alpha, &mut places);
     places.sort_unstable();
-    // A split of the whole series that had another change within it may be beside its place. With
-    // the neighbours known, each is looked for once more between them.
+    // If a split of the whole series has another change within it, its place may be slightly off.
+    // Now that the neighbours are known, search for each split once more between them.
     let between = |places: &[usize], nth: usize| {
         let start = nth.checked_sub(1).map_or(0, |before| places[before]);
         let end = places.get(nth + 1).copied().unwrap_or(values.len());
@@ -93,14 +93,14 @@ fn split(values: &[f64], offset: usize, alpha: f64, places: &mut Vec<usize>) {
     split(after, offset + at, alpha, places);
 }
 
-/// The ratio of two parts with its interval, if that excludes 1.
+/// The ratio of two parts with its interval, if the interval excludes 1.
 fn change(before: &[f64], after: &[f64], alpha: f64) -> Option<(f64, f64, f64)> {
     let change = Change::of(&reading(before)?, &reading(after)?, Pairing::None)?;
     let (low, high) = change.interval(alpha)?;
     (low > 1.0 || high < 1.0).then_some((change.ratio(), low, high))
 }
 
-/// The split with the most of the squares between its parts.
+/// The split with the largest sum of squares between its parts.
 fn best_split(values: &[f64]) -> Option<usize> {
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     let total: f64 = logs.iter().sum();
@@ -126,7 +126,7 @@ fn reading(values: &[f64]) -> Option<Reading> {
     let samples = (1..).zip(values);
     let samples = samples.map(|(repeat, &value)| Sample { repeat, value });
     Some(Reading {
-        // Whatever it is: a ratio has no unit.
+        // Any quantity will do: a ratio has no unit.
         quantity: Quantity::FrameRate,
         load_percent: None,
         value: Estimate::of(samples.collect())?,
@@ -139,7 +139,7 @@ fn reading(values: &[f64]) -> Option<Reading> {
 mod tests {
     use super::*;
 
-    /// Values around 1 that scatter by a hundredth: xorshift64*, summed to a bell.
+    /// Values around 1 with a scatter of about 1 %: xorshift64*, summed to a bell curve.
     fn noise(seed: u64, count: usize) -> Vec<f64> {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut uniform = || {
@@ -182,7 +182,7 @@ mod tests {
         assert!(shifts(&[1.0, 1.0, 2.0]).is_empty());
         assert!(shifts(&[1.0, 1.1, 0.0, 2.0, 2.1]).is_empty());
         assert!(shifts(&[1.0, 1.1, f64::NAN, 2.0, 2.1]).is_empty());
-        // Without scatter nothing is known of its size.
+        // Without scatter, no interval can be computed.
         assert!(shifts(&[1.0, 1.0, 1.0, 2.0, 2.0, 2.0]).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! The certificate of one trial, with an authority of its own.
+//! The certificate and the authority of one trial.
 
 use crate::error::HttpError;
 use crate::spec::{Identity, SERVER_NAME};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// A trial takes a day at most.
 const DAYS: u32 = 2;
 
-/// What the two ends of a trial need for TLS.
+/// The credentials that both ends of a trial need for TLS.
 #[derive(Debug, Clone)]
 pub struct Certificate {
     /// The authority's certificate in PEM, for the client.
@@ -24,10 +24,10 @@ pub struct Certificate {
     pub identity: Identity,
 }
 
-/// Creates an authority and a certificate for [`SERVER_NAME`], signed by it.
+/// Creates an authority and a certificate for [`SERVER_NAME`] that it signs.
 ///
 /// # Errors
-/// [`HttpError::Certificate`], and [`HttpError::System`] without a folder for temporary files.
+/// [`HttpError::Certificate`], and [`HttpError::System`] if no temporary folder can be created.
 pub fn issue() -> Result<Certificate, HttpError> {
     let refused = |error: &dyn std::fmt::Display| HttpError::Certificate(error.to_string());
     let folder = tempfile::Builder::new()
@@ -50,8 +50,8 @@ pub fn issue() -> Result<Certificate, HttpError> {
     })
 }
 
-/// The client's side of TLS 1.3: it trusts this authority alone, and resumes no session, so that
-/// each connection has a whole handshake.
+/// The client's TLS 1.3 configuration. It trusts only this authority and resumes no session, so
+/// each connection has a full handshake.
 pub(crate) fn client_config(
     authority: &str,
     protocol: &[u8],

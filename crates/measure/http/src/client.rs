@@ -1,4 +1,4 @@
-//! The open-loop client: each thread has a runtime, a share of the connections and of the schedule.
+//! The open-loop client: each thread has a runtime and a share of connections and schedule.
 
 use crate::certificate::client_config;
 use crate::error::HttpError;
@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::time::Instant;
 use tokio::task::{JoinSet, LocalSet};
 
-/// Fetches as specified, and returns what was counted: failed transactions are part of it.
+/// Fetches as specified and returns the counts, including failed transactions.
 pub(crate) fn fetch(spec: &Fetch) -> Result<HttpResult, HttpError> {
     match spec.test.client {
         HttpClient::Wget2 => wget2::fetch(spec),
@@ -65,7 +65,7 @@ fn run(client: Client, (thread, threads): (u16, u16)) -> Result<Tally, HttpError
     local
         .block_on(&runtime, connections(&client, (thread, threads)))
         .map_err(HttpError::system("wait for a timer"))?;
-    // Connections of HTTP/2 may still be closing.
+    // HTTP/2 connections may still be closing.
     drop(local);
     let client = Rc::into_inner(client).expect("all tasks that share it are gone");
     let mut tally = client.tally.into_inner();

@@ -1,4 +1,4 @@
-//! Connections, plain or with TLS, and why they fail.
+//! Plain and TLS connections, and the reasons for their failures.
 
 use crate::shared::Client;
 use crate::spec::SERVER_NAME;
@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// A connection; it counts what it receives.
+/// A connection that counts the bytes received.
 pub(crate) enum Stream {
     Plain(Counted),
     Tls(Box<TlsStream<Counted>>),
@@ -28,7 +28,7 @@ pub(crate) struct Counted {
     received: Rc<Cell<u64>>,
 }
 
-/// Opens a connection; of TLS with its handshake.
+/// Opens a connection, including the TLS handshake, if any.
 pub(crate) async fn connect(client: &Client) -> Result<Stream, HttpFailure> {
     let limit = Duration::from_nanos(client.spec.timeout_ns);
     let connecting = tokio::time::timeout(limit, open(client));
@@ -56,7 +56,7 @@ async fn open(client: &Client) -> Result<Stream, HttpFailure> {
     Ok(Stream::Tls(Box::new(stream)))
 }
 
-/// The reason that an error of a socket, or of TLS over it, means.
+/// Classifies an error of a socket or of TLS over it.
 pub(crate) fn of_io(error: &io::Error) -> HttpFailure {
     match error.raw_os_error().map(nix::Error::from_raw) {
         Some(nix::Error::EMFILE | nix::Error::ENFILE) => return HttpFailure::NoDescriptor,
@@ -70,13 +70,13 @@ pub(crate) fn of_io(error: &io::Error) -> HttpFailure {
         }
         ErrorKind::TimedOut => HttpFailure::Timeout,
         ErrorKind::UnexpectedEof => HttpFailure::Truncated,
-        // rustls reports its errors so.
+        // rustls reports its errors with this kind.
         ErrorKind::InvalidData => HttpFailure::Tls,
         _ => HttpFailure::Other,
     }
 }
 
-/// The reason that an error of hyper means.
+/// Classifies an error of hyper.
 pub(crate) fn of_hyper(error: &hyper::Error) -> HttpFailure {
     let mut cause = error.source();
     while let Some(found) = cause {

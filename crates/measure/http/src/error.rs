@@ -2,21 +2,21 @@
 
 use std::io;
 
-/// Why a part in a trial cannot be played. Failed transactions are no errors: they are counted.
+/// Why a part in a trial cannot be played. Failed transactions are not errors: they are counted.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// The spec is no JSON of its form.
+    /// The spec is not JSON of its type.
     #[error("the spec on standard input is invalid: {0}")]
     Spec(#[from] serde_json::Error),
     /// The system refused something.
     #[error("cannot {what}: {source}")]
     System {
-        /// What was asked of it.
+        /// The refused operation.
         what: String,
-        /// Its reason.
+        /// The system's reason.
         source: io::Error,
     },
-    /// The process may not open as many files as it needs.
+    /// The process needs more file descriptors than it may open.
     #[error(
         "{connections} connections need {needed} file descriptors, and this process may open {limit}; raise the hard \
          limit (`ulimit -Hn {needed}`), or set fewer `connections`"
@@ -24,7 +24,7 @@ pub enum HttpError {
     Descriptors {
         /// Connections of the client.
         connections: u32,
-        /// Descriptors that they need.
+        /// File descriptors that they need.
         needed: u64,
         /// The hard limit.
         limit: u64,
@@ -46,7 +46,7 @@ pub enum HttpError {
 }
 
 impl HttpError {
-    /// Names what was asked of the system.
+    /// Names the operation that the system refused.
     pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |source| Self::System { what, source }

@@ -1,7 +1,7 @@
-//! Short flows without HTTP: a TCP connection brings one object.
+//! Short flows without HTTP: one TCP connection per object.
 //!
-//! The client sends the number of the object, the server sends the object and closes. So the
-//! completion time has a handshake, a request and the object, and no server of files.
+//! The client sends the number of the object; the server sends the object and closes. So the
+//! completion time consists of a handshake, a request and the object, without a file server.
 
 use crate::connect::{connect, of_io};
 use crate::error::HttpError;
@@ -18,12 +18,12 @@ use std::thread;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// What one read takes at most.
+/// Most bytes of one read.
 const READ_BYTES: usize = 64 << 10;
-/// Time of the server for the request, and for each part of the object to leave.
+/// Time limit of the server for the request, and for sending each part of the object.
 const SERVER_LIMIT: Duration = Duration::from_secs(5);
 
-/// Serves until it is stopped; a thread per connection.
+/// Serves until it is stopped, with a thread per connection.
 pub(crate) fn serve(spec: &Serve) -> Result<Infallible, HttpError> {
     let objects = (0..).zip(spec.test.objects());
     let objects: Vec<Object> = objects
@@ -33,7 +33,7 @@ pub(crate) fn serve(spec: &Serve) -> Result<Infallible, HttpError> {
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, spec.port))
         .map_err(HttpError::system("listen for flows"))?;
     loop {
-        // One that the client gave up is its failure, and counted there.
+        // The client counts a connection that it gave up as its failure.
         let Ok((stream, _)) = listener.accept() else {
             continue;
         };
@@ -56,7 +56,7 @@ fn send(mut stream: TcpStream, objects: &[Object]) -> io::Result<()> {
     stream.flush()
 }
 
-/// Makes one flow after the other until the run is over.
+/// Runs one flow after another until the run is over.
 pub(crate) async fn run(client: Rc<Client>, share: f64) {
     let limit = Duration::from_nanos(client.spec.timeout_ns);
     let mut buffer = vec![0; READ_BYTES];
@@ -81,7 +81,7 @@ impl Drop for Open<'_> {
     }
 }
 
-/// Fetches one object. Returns when its first and its last byte arrived.
+/// Fetches one object. Returns the arrival times of its first and its last byte.
 async fn fetch(
     client: &Client,
     number: usize,
@@ -94,7 +94,7 @@ async fn fetch(
     sent.map_err(|error| of_io(&error))?;
     let object = &client.objects[number];
     let (mut first_ns, mut last_ns, mut offset) = (None, 0, 0);
-    // The server closes, so that its side keeps the port in TIME-WAIT.
+    // The server closes, so the port stays in TIME-WAIT on its side.
     loop {
         let bytes = stream.read(buffer).await.map_err(|error| of_io(&error))?;
         if bytes == 0 {

@@ -1,7 +1,7 @@
 //! Transactions over HTTP/1.1 (RFC 9112).
 //!
-//! Written by hand over `httparse`: the client asks for one object after the other, so a request is
-//! one constant and a response one head with a length. All connections of a thread read into one
+//! Written by hand over `httparse`. The client requests one object after another, so a request is a
+//! constant, and a response is one head with a length. All connections of a thread read into one
 //! buffer, which stays in the cache.
 
 use crate::connect::{Stream, connect, of_io};
@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-/// What one read takes at most.
+/// Most bytes of one read.
 const READ_BYTES: usize = 64 << 10;
 /// A longer head is refused.
 const HEAD_BYTES_MAX: usize = 16 << 10;
@@ -30,7 +30,7 @@ thread_local! {
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
 }
 
-/// Makes one connection's share of transactions until the run is over.
+/// Performs one connection's share of transactions until the run is over.
 pub(crate) async fn run(client: Rc<Client>, share: f64) {
     let requests = Requests::of(&client);
     let mut timer = Timer::new(&client);
@@ -51,7 +51,7 @@ pub(crate) async fn run(client: Rc<Client>, share: f64) {
             .as_ref()
             .is_some_and(|it| client.is_used_up(it.used));
         if used_up && let Some(connection) = &mut connection {
-            // The server closes, so that its side keeps the port in TIME-WAIT.
+            // Let the server close, so that the port stays in TIME-WAIT on its side.
             let _ = connection.ended(&mut timer).await;
         }
         if used_up {
@@ -67,8 +67,8 @@ fn close(client: &Client, connection: &mut Option<Connection>) {
     }
 }
 
-/// Makes one transaction, on a new connection if there is none. Returns when the first and the last
-/// byte arrived.
+/// Performs one transaction, on a new connection if none is open. Returns the arrival times of the
+/// first and the last byte.
 async fn transact(
     client: &Client,
     connection: &mut Option<Connection>,
@@ -100,7 +100,7 @@ async fn transact(
 
 /// The requests of all objects.
 struct Requests {
-    /// Each: one after which the connection stays open, and one after which it does not.
+    /// For each object: a request that keeps the connection open, and one that closes it.
     requests: Vec<[Vec<u8>; 2]>,
 }
 
@@ -149,7 +149,7 @@ impl Timer {
         self.begun = Instant::now();
     }
 
-    /// Whether the limit has passed; asked only while there is nothing to read.
+    /// Whether the limit has passed; polled only while there is nothing to read.
     fn poll_passed(&mut self, context: &mut std::task::Context<'_>) -> bool {
         while self.sleep.as_mut().poll(context).is_ready() {
             let end = self.begun + self.limit;
@@ -166,11 +166,11 @@ struct Connection {
     stream: Stream,
     /// Transactions begun on it.
     used: u32,
-    /// The beginning of a head that arrived in parts.
+    /// The beginning of a head that arrived in pieces.
     head: Vec<u8>,
 }
 
-/// How far a response has arrived.
+/// How much of a response has arrived.
 enum Part {
     Head,
     /// This many bytes of the object.
@@ -214,7 +214,7 @@ impl Connection {
         .await
     }
 
-    /// Reads once, and gives the bytes to `take`; none at the end of the connection.
+    /// Reads once and passes the bytes to `take`; an empty slice at the end of the connection.
     async fn read<T>(
         &mut self,
         timer: &mut Timer,
@@ -238,7 +238,7 @@ impl Connection {
 }
 
 impl Part {
-    /// Takes what arrived next. `head` has the beginning of a head that arrived in parts.
+    /// Processes the next bytes. `head` holds the beginning of a head that arrived in pieces.
     fn take(
         &mut self,
         head: &mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! Transactions over HTTP/2 (RFC 9113), by hyper.
+//! Transactions over HTTP/2 (RFC 9113), with hyper.
 
 use crate::connect::{connect, of_hyper};
 use crate::object::Object;
@@ -17,11 +17,11 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
-/// Flow-control windows that limit no transfer on a path of 10 Gbit/s and 10 ms.
+/// Flow-control windows that do not limit transfers on a path of 10 Gbit/s and 10 ms.
 const CONNECTION_WINDOW: u32 = 16 << 20;
 const STREAM_WINDOW: u32 = 4 << 20;
 
-/// Tasks on this thread.
+/// Spawns tasks on this thread.
 #[derive(Clone)]
 struct Local;
 
@@ -38,8 +38,7 @@ struct Shared {
     used: u32,
 }
 
-/// Starts the streams of one connection, which make its share of transactions until the run is
-/// over.
+/// Starts the streams of one connection, which perform its share of transactions during the run.
 pub(crate) fn spawn(tasks: &mut JoinSet<()>, client: &Rc<Client>, share: f64) {
     let connection = Rc::new(Mutex::new(None));
     for _ in 0..client.spec.test.streams {
@@ -110,7 +109,7 @@ async fn transact(
     }
 }
 
-/// A sender on the shared connection; on a new one if there is none, it has ended or is used up.
+/// Returns a sender on the shared connection; opens a new one if it is absent, ended or used up.
 async fn sender(
     client: &Rc<Client>,
     connection: &Mutex<Option<Shared>>,
@@ -133,7 +132,7 @@ async fn sender(
     let (sender, driver) = handshake.map_err(|error| of_hyper(&error))?;
     let owner = Rc::clone(client);
     tokio::task::spawn_local(async move {
-        // Its error reaches the transactions on it.
+        // Its error reaches the transactions on the connection.
         let _ = driver.await;
         owner.tally.borrow_mut().closed();
     });

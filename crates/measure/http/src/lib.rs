@@ -1,10 +1,10 @@
 //! Application traffic over HTTP, with the terms of RFC 9411: one station's part in one trial.
 //!
 //! `cipherbench http` reads a [`Spec`] as JSON and either serves objects by a real server or
-//! fetches them and prints an [`HttpResult`](journal::record::HttpResult) as JSON ([`play`]). The
-//! content of every object is known to both ends ([`object`]), so the client proves each byte.
+//! fetches them and prints an [`HttpResult`](journal::record::HttpResult) as JSON ([`play`]). Both
+//! ends know the content of every object ([`object`]), so the client verifies each byte.
 //!
-//! It looks at no link and judges nothing: `trial` compares its counts with those of the path.
+//! It looks at no link and draws no conclusions: `trial` compares its counts with the path's.
 
 #![forbid(unsafe_code)]
 

@@ -4,13 +4,13 @@ use crate::error::HttpError;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::fs;
 
-/// Descriptors besides those of the connections.
+/// Descriptors needed in addition to the connections.
 const OTHER_DESCRIPTORS: u64 = 64;
-/// Ports of a client where the kernel does not show them (its default).
+/// A client's ports if the kernel's range is not readable (Linux's default range).
 const PORTS_DEFAULT: u32 = 28_232;
 
-/// Raises the limit of file descriptors to the hard one, and checks that descriptors and ports
-/// suffice.
+/// Raises the limit of file descriptors to the hard limit, and checks that there are enough
+/// descriptors and ports.
 pub(crate) fn prepare(connections: u32) -> Result<(), HttpError> {
     let failed = |errno: nix::Error| errno.into();
     let what = "raise the limit of file descriptors";

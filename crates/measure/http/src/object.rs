@@ -1,15 +1,15 @@
-//! Objects, whose content both ends know.
+//! Objects with content that both ends can compute.
 //!
-//! An object is a block of [`BLOCK_BYTES`] again and again. A block consists of lines of 64 bytes:
-//! the digits by which clear-text is recognised on the cipher link ([`MARKER`]), then pseudo-random
-//! bytes that depend on the object's number and on the line. So a client compares what arrives with
-//! memory that stays in its cache.
+//! An object repeats a block of [`BLOCK_BYTES`]. A block consists of lines of 64 bytes: the digits
+//! that identify clear text on the cipher link ([`MARKER`]), then pseudo-random bytes that depend
+//! on the object's number and on the line. The client compares arriving bytes with the block, which
+//! stays in its cache.
 
 use std::io::{self, Write};
 
-/// Bytes of the block that an object repeats.
+/// Size of the block that an object repeats.
 pub const BLOCK_BYTES: usize = 64 << 10;
-/// The bytes at the beginning of each line, which any part of 73 bytes of an object contains.
+/// The first bytes of each line; any 73 consecutive bytes of an object contain them.
 pub const MARKER: &[u8; 10] = b"0123456789";
 
 const LINE_BYTES: usize = 64;
@@ -22,7 +22,7 @@ pub struct Object {
 }
 
 impl Object {
-    /// The object with this number, of this size.
+    /// Returns the object with this number and size.
     #[must_use]
     pub fn new(number: u32, bytes: u64) -> Self {
         let mut block = vec![0; BLOCK_BYTES];
@@ -44,19 +44,19 @@ impl Object {
         }
     }
 
-    /// Its size in bytes.
+    /// Returns its size in bytes.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The path of its URL, without the leading slash, and the name of its file.
+    /// Returns the path of its URL, without the leading slash, which is also its file name.
     #[must_use]
     pub fn name(number: usize) -> String {
         format!("object-{number}")
     }
 
-    /// Whether `part` is the content from `offset` on. A part beyond the end is not.
+    /// Whether `part` is the content from `offset` on; false beyond the end.
     #[must_use]
     pub fn matches(&self, offset: u64, mut part: &[u8]) -> bool {
         if offset.saturating_add(part.len() as u64) > self.bytes {
@@ -77,7 +77,7 @@ impl Object {
     /// Writes the whole object.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns the writer's errors.
     pub fn write_to(&self, writer: &mut impl Write) -> io::Result<()> {
         let mut left = self.bytes;
         while left > 0 {

@@ -1,4 +1,4 @@
-//! A part in a trial as a program plays it: a spec in, a report out.
+//! Plays a part in a trial: reads a spec and writes a report.
 
 use crate::client::fetch;
 use crate::error::HttpError;
@@ -6,7 +6,7 @@ use crate::server::serve;
 use crate::spec::Spec;
 use std::io::Write;
 
-/// Plays the part that a spec in JSON asks for: becomes the server, or fetches and writes an
+/// Plays the part that a spec in JSON describes: becomes the server, or fetches and writes an
 /// [`HttpResult`](journal::record::HttpResult) as one line of JSON.
 ///
 /// # Errors

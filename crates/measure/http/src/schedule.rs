@@ -1,8 +1,8 @@
-//! When transactions should begin: on an open-loop schedule, or each after the one before.
+//! When transactions begin: on an open-loop schedule, or each after the one before.
 //!
 //! The rate rises linearly in the ramp-up phase, is constant in the sustain phase, and falls
 //! linearly in the ramp-down phase (RFC 9411 §4.3.4). In a closed loop the number of active
-//! connections does.
+//! connections follows this course instead.
 
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
@@ -41,7 +41,7 @@ impl Phases {
     }
 }
 
-/// The moments of an open-loop schedule.
+/// The start times of an open-loop schedule.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arrivals {
     phases: Phases,
@@ -56,7 +56,7 @@ impl Arrivals {
         }
     }
 
-    /// Transactions of one ramp: half of those at the full rate.
+    /// Transactions of one ramp: half as many as at the full rate.
     fn of_ramp(&self) -> f64 {
         self.per_ns * self.phases.ramp_ns as f64 / 2.0
     }
@@ -70,8 +70,8 @@ impl Arrivals {
         (2.0 * self.of_ramp() + self.of_sustain()) as u64
     }
 
-    /// When the transaction of this number, from 0, should begin; the inverse of their number at a
-    /// time.
+    /// Returns the start time of the transaction with this number, counted from 0: the inverse of
+    /// the number of transactions begun by a given time.
     pub(crate) fn at_ns(&self, number: u64) -> u64 {
         let (number, ramp) = (number as f64, self.phases.ramp_ns as f64);
         let behind = number - self.of_ramp();
@@ -94,10 +94,10 @@ pub(crate) struct Schedule {
     open: Option<Open>,
 }
 
-/// An open-loop schedule. Connections without a transaction wait in turn.
+/// An open-loop schedule. Idle connections wait in a queue.
 struct Open {
     arrivals: Arrivals,
-    /// Of all threads, this one has every `threads`-th transaction from `thread` on.
+    /// This thread has every `threads`-th transaction of the run, from `thread` on.
     thread: u64,
     threads: u64,
     next: Cell<u64>,
@@ -107,7 +107,7 @@ struct Open {
 }
 
 impl Open {
-    /// When the transaction after the next `ahead` ones should begin; `None` behind the last.
+    /// The start time of the transaction after the next `ahead` ones; `None` after the last.
     fn at_ns(&self, ahead: u64) -> Option<u64> {
         let number = (self.next.get() + ahead) * self.threads + self.thread;
         (number < self.arrivals.count()).then(|| self.arrivals.at_ns(number))
@@ -115,7 +115,7 @@ impl Open {
 }
 
 impl Schedule {
-    /// Of one of several threads; `arrivals` of all of them, `None` for a closed loop.
+    /// Creates one thread's schedule. `arrivals` are for all threads; `None` means a closed loop.
     pub(crate) fn new(
         started: Instant,
         phases: Phases,
@@ -145,9 +145,9 @@ impl Schedule {
         self.open.is_some()
     }
 
-    /// When the next transaction of a connection should begin, once it is time; `None` when the run
-    /// is over. `share` is the connection's place among all, from 0 to 1: in a closed loop the
-    /// first begins first and ends last.
+    /// Waits until the next transaction of a connection should begin and returns its start time;
+    /// `None` when the run is over. `share` is the connection's position among all, from 0 to 1: in
+    /// a closed loop the first connection begins first and ends last.
     pub(crate) async fn next(&self, share: f64) -> Option<u64> {
         match &self.open {
             Some(open) => self.next_open(open).await,
@@ -187,8 +187,8 @@ impl Schedule {
         .await
     }
 
-    /// Wakes waiting connections when their transactions should begin, until the last one. The
-    /// runtime's own timer counts milliseconds, so the kernel's is used.
+    /// Wakes waiting connections at their transactions' start times, until the last one. Uses a
+    /// kernel timer, as the runtime's timer has a resolution of milliseconds.
     pub(crate) async fn pace(&self) -> io::Result<()> {
         let Some(open) = &self.open else {
             return Ok(());
@@ -227,11 +227,11 @@ impl Schedule {
     }
 }
 
-/// A timer of the kernel.
+/// A kernel timer.
 struct Timer {
     timer: TimerFd,
-    /// A second descriptor of it, on which the runtime waits. Registering any descriptor is unsafe
-    /// in tokio; a timer is read like a pipe, which it takes unchecked.
+    /// A second descriptor of it, which the runtime polls. Registering an arbitrary descriptor is
+    /// unsafe in tokio; a timer is read like a pipe, and tokio accepts it as one unchecked.
     fired: Receiver,
 }
 

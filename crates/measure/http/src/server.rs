@@ -1,8 +1,8 @@
-//! Real servers: their objects in memory, their configuration, and their start.
+//! Real servers: the objects in memory, the configuration and the start of the process.
 //!
-//! The process gets a mount namespace of its own with a RAM disk, writes the objects there, and
-//! becomes the server. So the disk of station B limits no transfer, and everything is gone with the
-//! server, however it ends.
+//! The process enters a private mount namespace with a RAM disk, writes the objects there, and
+//! becomes the server. So the disk of station B limits no transfer, and the files disappear with
+//! the server, however it ends.
 
 use crate::error::HttpError;
 use crate::flow;
@@ -19,11 +19,11 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Where the RAM disk is: a folder that every Linux has, and no server needs.
+/// Mount point of the RAM disk: a folder that exists on every Linux and that no server needs.
 const FOLDER: &str = "/mnt";
 /// Folder of the objects.
 const OBJECTS: &str = "/mnt/objects";
-/// Besides the objects: configuration, certificate, what the server itself writes.
+/// Room for configuration, certificate, and the server's files.
 const OTHER_BYTES: u64 = 64 << 20;
 
 /// Becomes the server.
@@ -46,7 +46,7 @@ pub(crate) fn serve(spec: &Serve) -> Result<Infallible, HttpError> {
     Err(HttpError::system(format!("start {name}"))(failed))
 }
 
-/// Gives this process a mount namespace of its own.
+/// Moves this process into a private mount namespace.
 pub(crate) fn own_mounts() -> Result<(), HttpError> {
     let none: Option<&str> = None;
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
@@ -56,7 +56,7 @@ pub(crate) fn own_mounts() -> Result<(), HttpError> {
         .map_err(HttpError::system("make a mount namespace"))
 }
 
-/// Mounts a RAM disk of this size on a folder; `None`: half of the memory.
+/// Mounts a RAM disk of this size on a folder; `None` means half of the memory.
 pub(crate) fn ram_disk(folder: &Path, bytes: Option<u64>) -> Result<(), HttpError> {
     let options = bytes.map_or_else(String::new, |bytes| format!(",size={bytes}"));
     let options = format!("mode=0755{options}");
@@ -88,7 +88,7 @@ fn python(spec: &Serve) -> Command {
         .args(["-m", "http.server", "--protocol", "HTTP/1.1"])
         .args(["--directory", OBJECTS])
         .arg(spec.port.to_string())
-        // It logs each request there.
+        // It logs each request to its standard error.
         .stderr(std::process::Stdio::null());
     command
 }
@@ -113,7 +113,7 @@ fn nginx(spec: &Serve) -> io::Result<Command> {
     Ok(command)
 }
 
-/// Everything that is not named is nginx's default.
+/// Unnamed settings have nginx's defaults.
 fn nginx_configuration(spec: &Serve) -> String {
     let descriptors = u64::from(spec.test.connections) * 2 + 1024;
     let tls = if spec.identity.is_some() { " ssl" } else { "" };

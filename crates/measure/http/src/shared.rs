@@ -1,4 +1,4 @@
-//! What the connections of one thread of the client share.
+//! State that the connections of one client thread share.
 
 use crate::object::Object;
 use crate::schedule::{Phases, Schedule};
@@ -10,11 +10,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a connection in a closed loop pauses after a failure: a server that refuses each would
-/// otherwise take all of the client's time.
+/// Pause of a closed-loop connection after a failure. Without it, a server that refuses every
+/// connection would take all of the client's time.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What the connections of one thread share.
+/// State that the connections of one thread share.
 pub(crate) struct Client {
     pub(crate) spec: Fetch,
     pub(crate) schedule: Schedule,
@@ -22,7 +22,7 @@ pub(crate) struct Client {
     pub(crate) objects: Vec<Object>,
     pub(crate) tally: RefCell<Tally>,
     pub(crate) received: Rc<Cell<u64>>,
-    /// The number of the transaction that begins next.
+    /// Number of the next transaction.
     number: Cell<usize>,
 }
 
@@ -48,7 +48,7 @@ impl Client {
         }
     }
 
-    /// The next transaction of a connection: when it should begin, and the number of its object.
+    /// Waits for a connection's next transaction. Returns its start time and its object's number.
     pub(crate) async fn next(&self, share: f64) -> Option<(u64, usize)> {
         let begin_ns = self.schedule.next(share).await?;
         let number = self.number.get();
@@ -57,7 +57,7 @@ impl Client {
         Some((begin_ns, number % self.objects.len()))
     }
 
-    /// Counts a failed transaction.
+    /// Counts a failed transaction; pauses in a closed loop.
     pub(crate) async fn failed(&self, why: HttpFailure) {
         self.tally.borrow_mut().failed(why);
         if !self.schedule.is_open() {
@@ -65,7 +65,7 @@ impl Client {
         }
     }
 
-    /// Whether a connection is to be closed after this many transactions.
+    /// Whether a connection must be closed after this many transactions.
     pub(crate) fn is_used_up(&self, transactions: u32) -> bool {
         let most = self.spec.test.transactions_per_connection;
         most.is_some_and(|most| transactions >= most)

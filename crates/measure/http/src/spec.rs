@@ -25,7 +25,7 @@ pub struct Serve {
     pub test: HttpTest,
     /// TCP port that it listens on.
     pub port: u16,
-    /// Processes that serve, at least 1; Python has one.
+    /// Worker processes, at least 1; Python has one.
     pub workers: u16,
     /// Certificate and key in PEM, with TLS.
     pub identity: Option<Identity>,
@@ -41,7 +41,7 @@ pub struct Identity {
     pub key: String,
 }
 
-/// Without the key.
+/// Omits the key.
 impl std::fmt::Debug for Identity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Identity").finish_non_exhaustive()
@@ -56,13 +56,13 @@ pub struct Fetch {
     pub test: HttpTest,
     /// Address of the server.
     pub server: SocketAddrV4,
-    /// Threads of the open-loop client, at least 1; wget2 has its own.
+    /// Threads of the open-loop client, at least 1; wget2 has up to one per connection.
     pub threads: u16,
     /// The authority that signed the server's certificate, PEM; with TLS.
     pub authority: Option<String>,
     /// Time limit of a transaction in nanoseconds.
     pub timeout_ns: u64,
-    /// Size of the RAM disk for files in bytes; `None`: half of the memory.
+    /// Size of the RAM disk for files in bytes; `None` means half of the memory.
     #[serde(default)]
     pub store_bytes: Option<u64>,
 }

@@ -1,23 +1,23 @@
-//! What one thread of the client counts.
+//! Counts of one client thread.
 
 use crate::schedule::Phases;
 use hdrhistogram::Histogram;
 use journal::record::{HttpFailure, HttpResult, HttpTimes, TimeBucket};
 use std::collections::BTreeMap;
 
-/// Decimal digits to which times are resolved.
+/// Decimal digits of the resolution of times.
 const DIGITS: u8 = 2;
-/// The longest time that is resolved, in nanoseconds: longer than any time limit.
+/// The longest time resolved, in nanoseconds: above any time limit.
 const TIME_NS_MAX: u64 = 600_000_000_000;
 
-/// Times of the transactions with one size of objects.
+/// Times of the transactions with objects of one size.
 struct Times {
     object_bytes: u64,
     first: Histogram<u64>,
     last: Histogram<u64>,
 }
 
-/// What one thread counts.
+/// The counts of one thread.
 pub(crate) struct Tally {
     phases: Phases,
     pub(crate) attempted: u64,
@@ -58,7 +58,7 @@ impl Tally {
         }
     }
 
-    /// A transaction with the object of this number succeeded; times from the start of the run.
+    /// Counts a successful transaction with this object; times are from the start of the run.
     pub(crate) fn succeeded(&mut self, object: usize, begin_ns: u64, first_ns: u64, last_ns: u64) {
         let sustain = self.phases.sustain();
         let times = &mut self.times[object];
@@ -91,8 +91,8 @@ impl Tally {
         self.open = self.open.saturating_sub(1);
     }
 
-    /// The sum of several threads' counts. Peaks of open connections are added, though they need
-    /// not be at one time: each thread has a share of the connections.
+    /// Sums the counts of several threads. Peaks of open connections are added even if they were at
+    /// different times: each thread has a share of the connections.
     pub(crate) fn result(tallies: Vec<Self>, planned: Option<u64>) -> HttpResult {
         let mut sum = HttpResult {
             planned,

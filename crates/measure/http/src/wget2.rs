@@ -1,10 +1,10 @@
-//! wget2 as the client: files on a disk or a RAM disk, compared after each batch.
+//! wget2 as the client: writes files to a disk or a RAM disk, and compares them after each batch.
 //!
-//! 1. A mount namespace of its own has a RAM disk for the files if asked for, and a name for the
-//!    server, which its certificate carries.
-//! 2. wget2 fetches one batch of files after the other until the time is over. Only the time that
-//!    it runs counts; between the batches the files are compared and removed.
-//! 3. Files of the same sizes are written directly: what the store alone can do.
+//! 1. A private mount namespace holds a RAM disk for the files if requested, and resolves the
+//!    server's name, which its certificate carries.
+//! 2. wget2 fetches batches of files until the time is over. Only its run time counts; between the
+//!    batches the files are compared and removed.
+//! 3. Files of the same sizes are written directly, to measure the store alone.
 
 use crate::error::HttpError;
 use crate::object::{BLOCK_BYTES, Object};
@@ -24,16 +24,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Time that a batch should take, at most: starting wget2 is then a small part of it.
+/// Upper limit of a batch's time, long enough that starting wget2 is a small part of it.
 const BATCH_NS: u64 = 500_000_000;
-/// Batches that the sustain phase has room for, at least.
+/// Minimum number of batches that fit into the sustain phase.
 const BATCHES_LEAST: u64 = 4;
-/// Files and bytes of a batch, at most.
+/// Most files and bytes of a batch.
 const BATCH_FILES: u64 = 2000;
 const BATCH_BYTES: u64 = 256 << 20;
-/// Times that a batch is written directly; the median counts.
+/// How often a batch is written directly; the median counts.
 const DIRECT_WRITES: usize = 3;
-/// Messages of wget2 that are kept.
+/// Bytes of wget2's messages that are kept.
 const WORDS_BYTES_MAX: usize = 1 << 20;
 
 struct Rig<'a> {
@@ -71,7 +71,7 @@ pub(crate) fn fetch(spec: &Fetch) -> Result<HttpResult, HttpError> {
     let mut stored = HttpStored::default();
     loop {
         let begun_ns = started.elapsed().as_nanos() as u64;
-        // One batch counts, however slow they are.
+        // At least one batch counts, however slow.
         if begun_ns >= phases.sustain().end && result.duration_ns > 0 {
             break;
         }
@@ -131,7 +131,7 @@ impl<'a> Rig<'a> {
         })
     }
 
-    /// Sizes the next batch by the rate of the last one; each has a file for each connection.
+    /// Sizes the next batch by the rate of the last one; it has at least one file per connection.
     fn size_next(&mut self, last: &Batch) {
         let least = u64::from(self.spec.test.connections);
         let batch_ns = BATCH_NS.min(self.spec.test.duration_ns / BATCHES_LEAST);
@@ -139,11 +139,11 @@ impl<'a> Rig<'a> {
         let files = files / u128::from(last.wall_ns.max(1));
         let most = BATCH_FILES.min(BATCH_BYTES / self.object_bytes.max(1));
         let files = u64::try_from(files).unwrap_or(most).min(most);
-        // No more than BATCH_FILES, or the connections of a campaign.
+        // Bounded by `BATCH_FILES` or the connections of a campaign.
         self.batch = files.max(least) as usize;
     }
 
-    /// Each URL has its own query, so that each file has its own name.
+    /// Writes the list of URLs. Each has a unique query, which makes the file's name unique.
     fn write_list(&self) -> io::Result<()> {
         let scheme = if self.spec.authority.is_some() {
             "https"
@@ -216,7 +216,7 @@ impl<'a> Rig<'a> {
                     bytes += object.bytes();
                 }
                 Compared::Differs(why) => {
-                    // A file is cut off where the store was full.
+                    // A full store also truncates files.
                     let why = match absent {
                         HttpFailure::StoreFull => absent,
                         _ => why,
@@ -255,7 +255,7 @@ impl<'a> Rig<'a> {
         })
     }
 
-    /// Writes files of a batch's sizes, and returns the rate in bytes/s.
+    /// Writes files of a batch's sizes and returns the rate in bytes/s.
     fn direct(&self) -> Result<u64, HttpError> {
         let mut rates = [0; DIRECT_WRITES];
         for rate in &mut rates {
@@ -275,7 +275,7 @@ impl<'a> Rig<'a> {
             let object = &self.objects[at % self.objects.len()];
             let mut file = File::create(path(at))?;
             match object.write_to(&mut file) {
-                // What fits is a rate too.
+                // The files that fit still give a rate.
                 Err(error) if error.kind() == io::ErrorKind::StorageFull => break,
                 written => written?,
             }

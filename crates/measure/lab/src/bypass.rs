@@ -1,9 +1,9 @@
 //! Another way past the encryptor: a default route of a gateway over the link between the gateways.
 //!
 //! Gateways in use have one. When an encryptor ends and its routes with it, the host sends its
-//! packets there, in clear, unless something holds them back. The next hop is a neighbour whose
-//! address nobody has: the frames cross the link, where the filter counts them, and no station
-//! receives them.
+//! packets there, in clear, unless something holds them back. The next hop is a neighbour with an
+//! address that belongs to nobody: the frames cross the link, the filter counts them there, and no
+//! station receives them.
 
 use crate::on_node::ip;
 use crate::sync::lock;
@@ -14,7 +14,8 @@ use std::sync::Mutex;
 const ROUTER: &str = "203.0.113.254";
 const ROUTER_V6: &str = "2001:db8:ffff::fe";
 const MAC: &str = "02:cb:fe:00:00:fe";
-/// After all routes of encryptors, and before what they leave behind to hold packets back.
+/// After all routes of encryptors, and before the routes that they leave behind to hold packets
+/// back.
 const METRIC: u32 = 1 << 20;
 
 /// The route, set or not.

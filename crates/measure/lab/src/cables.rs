@@ -3,11 +3,11 @@
 //!
 //! 1. Every interface is inspected, and refused if it is in use ([`free`]).
 //! 2. Its future owner records its settings, to restore them at its end ([`crate::lent`]).
-//! 3. Only then is it moved. However the run ends in between, the owner returns what it has.
+//! 3. Only then is it moved. However the run ends in between, the owner returns its interfaces.
 //!
 //! An interface keeps its name: when station and run are killed together, the kernel returns a
 //! physical interface under its current name. At the cable between two hosts it gets the name of
-//! the link's end, and its own as a second one, by which it is found then.
+//! the link's end, and keeps the original as an alternative name, by which it is found then.
 
 mod free;
 
@@ -27,10 +27,10 @@ use std::time::Duration;
 /// How long one of the tools that look at interfaces may take.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
-/// The external boxes, as a lab reaches them.
+/// The lab's access to the external boxes.
 pub(crate) struct Outside {
     pub(crate) cables: Cables,
-    /// Where commands run: the run's machine, in the namespace of the run. Ctrl-C does not
+    /// The node for commands: the run's machine, in the namespace of the run. Ctrl-C does not
     /// interrupt it, since boxes are taken down afterwards too.
     pub(crate) host: Station,
     /// Ends pending waits.
@@ -40,9 +40,9 @@ pub(crate) struct Outside {
 }
 
 impl Outside {
-    /// Moves the interfaces to their owners, which `station` returns. Commands run on `host`; the
-    /// interfaces are of the two `machines` that the stations are on, A's first, or of `host` where
-    /// there are none.
+    /// Moves the interfaces to their owners, which `station` returns. Commands run on `host`. The
+    /// interfaces are on the two `machines` of the stations, A's first, or on `host` if `machines`
+    /// is empty.
     pub(crate) fn connect<'a>(
         cables: &Cables,
         (host, machines): (Station, &[&dyn Node]),
@@ -125,7 +125,7 @@ pub(crate) fn lend_cable(
     Ok(mac)
 }
 
-/// Gives an interface its name back that the kernel returned under the name it had in a lab: agent
+/// Restores the name of an interface that the kernel returned under its name in a lab, since agent
 /// and station were killed together.
 fn recover(host: &dyn Node, name: &str, renamed: &str) -> Result<()> {
     if shown(host, name)?.is_some_and(|found| found.ifname == renamed) {
@@ -165,7 +165,7 @@ fn refused(key: &str, what: String, help: String) -> LabError {
     LabError::cannot_build(format!("the lab's `{key}`: {what}"), help)
 }
 
-/// Returns what a tool prints on the host; `None` if it fails.
+/// Returns a tool's output on the host; `None` if it fails.
 fn read(host: &dyn Node, argv: &[&str]) -> Result<Option<String>> {
     let ended = host.run(Program::new(argv.iter().copied()), TOOL_LIMIT)?;
     Ok((ended.code == Some(0)).then_some(ended.stdout))
@@ -234,7 +234,7 @@ fn parameters_of(host: &dyn Node, interface: &str) -> Result<BTreeMap<String, St
     }
 }
 
-/// An entry of a neighbour table as `ip -json neighbour` has it.
+/// An entry of a neighbour table as printed by `ip -json neighbour`.
 #[derive(Debug, Deserialize)]
 struct Neighbour {
     dst: String,

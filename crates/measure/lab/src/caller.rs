@@ -22,10 +22,10 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Interval at which a pending call checks the interrupt.
+/// Interval of a pending call's checks of the interrupt.
 pub(crate) const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long a host may take to sweep what a killed run left, and to start its stations.
+/// How long a host may take to remove leftovers of a killed run, and to start its stations.
 const TAKE_LIMIT: Duration = Duration::from_secs(90);
 
 /// How long an answer may be overdue before the call fails.
@@ -34,13 +34,13 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// From the end of a station's input to its end; it kills its programs in this time.
 const HANG_UP_LIMIT: Duration = Duration::from_secs(6);
 
-/// How long to wait for the end of a station once its output has ended.
+/// How long to wait for the end of a station after its output has ended.
 const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
 
 /// Last lines of a station's standard error that are kept for messages.
 const STDERR_LINES: usize = 8;
 
-/// Most bytes of one of these lines that are kept.
+/// Limit of bytes kept of each of these lines.
 const STDERR_LINE_BYTES: usize = 4096;
 
 /// A station that was started by this process. Dropping it ends it and everything on it.
@@ -64,7 +64,7 @@ struct Calls {
     pending: BTreeMap<u64, mpsc::Sender<Result<Response, String>>>,
     /// Whether no more answers will come.
     hung_up: bool,
-    /// Why, if its end is not what ended it.
+    /// The reason, if the station did not end by itself.
     lost: Option<String>,
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct Errors {
     complete: bool,
 }
 
-/// A station's standard input, output, and errors, which a thread keeps already.
+/// A station's standard input and output, and its errors, which a thread already collects.
 pub(crate) struct Pipes {
     pub(crate) input: ChildStdin,
     pub(crate) output: Box<dyn Read + Send>,
@@ -122,7 +122,7 @@ impl Station {
         Ok(station)
     }
 
-    /// A station that `child` has become. Its errors are kept already.
+    /// Returns the station that `child` has become. A thread already collects its errors.
     ///
     /// # Errors
     /// When no thread can be started; it is ended then.
@@ -158,8 +158,7 @@ impl Station {
     /// Waits until the station answers.
     ///
     /// # Errors
-    /// [`LabError::Node`] with what it said instead: it could not be set up, or speaks another
-    /// protocol.
+    /// [`LabError::Node`] with its error: it could not be set up, or speaks another protocol.
     pub fn hello(&self) -> Result<Response> {
         self.call(Request::Hello {
             protocol: PROTOCOL_VERSION,
@@ -273,7 +272,7 @@ impl Node for Station {
 }
 
 impl Station {
-    /// As [`Node::call`], ended by another interrupt than the station's own.
+    /// Like [`Node::call`], but ended by this interrupt instead of the station's.
     pub(crate) fn call_unless(&self, request: Request, interrupt: &Interrupt) -> Result<Response> {
         let limit = limit(&request).saturating_add(PATIENCE);
         self.call_within(request, limit, interrupt)
@@ -334,9 +333,9 @@ impl Drop for Station {
     }
 }
 
-/// Lets a command run in a session of its own: Ctrl-C and hang-up reach only the run, which ends
-/// its stations in order; nothing asks on the run's terminal; and the kernel sends a station no
-/// SIGHUP when the run dies while the station is stopped.
+/// Runs a command in a new session: Ctrl-C and hang-up reach only the run, which ends its stations
+/// in order; nothing prompts on the run's terminal; and the kernel sends a station no SIGHUP when
+/// the run dies while the station is stopped.
 pub(crate) fn give_own_session(command: &mut Command) {
     // SAFETY: between fork and exec only a system call is made: no allocation, no lock.
     unsafe {
@@ -347,7 +346,7 @@ pub(crate) fn give_own_session(command: &mut Command) {
     }
 }
 
-/// A thread with a station's name in its own.
+/// A builder for a thread with a station's name in its name.
 fn named(what: &str, id: NodeId) -> std::thread::Builder {
     std::thread::Builder::new().name(format!("{what} {}", id.name()))
 }
@@ -368,7 +367,7 @@ fn limit(request: &Request) -> Duration {
         Request::Stop { grace_ms, .. } => Duration::from_millis(*grace_ms),
         // An earlier run's stations may have to give something back first.
         Request::TakePart { .. } => TAKE_LIMIT,
-        // The host waits as long, and then answers.
+        // The host waits for the same time, and then answers.
         Request::On { request, .. } => limit(request).saturating_add(PATIENCE),
         _ => Duration::ZERO,
     }
@@ -383,7 +382,8 @@ fn hand_out_replies(output: impl Read, calls: &Mutex<Calls>) {
             Ok(0) | Err(_) => break,
             Ok(_) => {}
         }
-        // No station sends one, so what follows is no station's either. Its output is closed.
+        // No station sends a line of this length, so the rest is not a station's either. Closes its
+        // output.
         if line.len() > REPLY_BYTES_MAX {
             let most = REPLY_BYTES_MAX >> 20;
             let reason = format!("it sent a line of more than {most} MiB, which no station does");
@@ -404,8 +404,8 @@ fn hand_out_replies(output: impl Read, calls: &Mutex<Calls>) {
     calls.pending.clear();
 }
 
-/// Waits a short time for the end of a command whose output has ended, and for its errors to be
-/// read. Returns how it ended, if it has, and its last lines on standard error.
+/// Waits a short time for the end of a command after its output has ended, and for its errors to be
+/// read. Returns its exit status, if it has ended, and its last lines on standard error.
 pub(crate) fn last_words(
     errors: &Mutex<Errors>,
     mut try_wait: impl FnMut() -> Option<ExitStatus>,

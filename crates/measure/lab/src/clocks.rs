@@ -6,15 +6,14 @@
 //!           returned_ns ◄──── answered_ns
 //! ```
 //!
-//! Sent and answered are stamped as the driver takes the frame, received and returned as the kernel
-//! does: no frame travels for less than no time. So the answering clock is ahead by at most
-//! `received_ns - sent_ns` and by at least `answered_ns - returned_ns`, however unequal the delays
-//! are there and back. The kernel stamps by CLOCK_REALTIME; each side converts to its own
-//! CLOCK_MONOTONIC. Where a card stamps all frames itself, its stamps are used, converted by
-//! readings of its clock; they leave out what the kernels' queues and interrupts take.
+//! Sent and answered are stamped when the driver takes the frame, received and returned when the
+//! kernel does, so no frame travels in negative time. The answering clock is therefore ahead by at
+//! most `received_ns - sent_ns` and by at least `answered_ns - returned_ns`, even if the delays
+//! differ by direction. The kernel stamps by CLOCK_REALTIME; each side converts to CLOCK_MONOTONIC.
+//! If a card stamps all frames itself, its stamps are used, converted by readings of its clock;
+//! they exclude the delays of the kernels' queues and interrupts.
 //!
-//! What comes from the link is not believed: a forged answer may spoil a comparison, and nothing
-//! else.
+//! Frames from the link are untrusted: a forged answer may spoil a comparison, but nothing else.
 
 mod exchange;
 pub(crate) mod probe;
@@ -41,7 +40,7 @@ use std::time::{Duration, Instant};
 
 /// How long an answer may take: boxes may be far apart.
 const ANSWER_LIMIT: Duration = Duration::from_millis(200);
-/// How long a driver may take to stamp what it sends.
+/// How long a driver may take to stamp a sent frame.
 const STAMP_LIMIT: Duration = Duration::from_millis(1);
 /// The longest time from a card's stamp of a received frame until the kernel notes it.
 const NOTED_NS_MAX: i64 = 10_000_000;
@@ -65,7 +64,7 @@ struct Time {
     by_card: bool,
 }
 
-/// The stamps of a frame: the kernel's by CLOCK_REALTIME, the card's by its own clock.
+/// The stamps of a frame: the kernel's by CLOCK_REALTIME, the card's by the card's clock.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stamps {
     kernel_ns: Option<i64>,
@@ -74,9 +73,9 @@ struct Stamps {
 
 impl ProbeSocket {
     fn open(interface: &str) -> io::Result<Self> {
-        // Of all protocols: where the interface is a bridge's port, those of one see nothing.
+        // For all protocols: on a bridge's port, a socket for one protocol receives nothing.
         let socket = PacketSocket::open_filtered(interface, true, &filter::probes(), BUFFER_BYTES)?;
-        // One that cannot be read is as none: the kernel stamps too.
+        // A clock that cannot be read counts as absent: the kernel stamps too.
         let card = CardClock::of(interface).unwrap_or_default();
         let mut stamps = TimestampingFlag::SOF_TIMESTAMPING_TX_SOFTWARE
             | TimestampingFlag::SOF_TIMESTAMPING_RX_SOFTWARE
@@ -119,7 +118,7 @@ impl ProbeSocket {
     /// a little later.
     fn receive(&self) -> io::Result<Option<(Probe, Addresses, Time)>> {
         let mut frame = [0; UDP_PROBE_BYTES];
-        // A stamp that came too late would wake up every wait.
+        // A late stamp left in the error queue would wake up every wait.
         while self
             .receive_from(&mut frame, MsgFlags::MSG_ERRQUEUE)?
             .is_some()
@@ -141,7 +140,7 @@ impl ProbeSocket {
         from: MsgFlags,
     ) -> io::Result<Option<(usize, Stamps)>> {
         let mut vectors = [IoSliceMut::new(frame)];
-        // The second is the kernel's word that it is a stamp, with an address.
+        // The second is the kernel's extended error, which marks a stamp, with an address.
         let mut control = cmsg_space!(Timestamps, [u8; 64]);
         let flags = from | MsgFlags::MSG_DONTWAIT;
         let fd = self.socket.as_fd().as_raw_fd();
@@ -180,7 +179,7 @@ fn departure(before_ns: i64, kernel_ns: Option<i64>, card_ns: Option<[i64; 2]>) 
 }
 
 /// When a frame arrived, or a little later: the kernel noted it at `noted_ns`, a moment after the
-/// card. What the card's stamp says counts only if it is possible.
+/// card. A card's stamp counts only if it is possible.
 fn arrival(noted_ns: i64, card_ns: Option<[i64; 2]>) -> Time {
     match card_ns {
         Some([_, latest_ns]) if (noted_ns - NOTED_NS_MAX..=noted_ns).contains(&latest_ns) => Time {
@@ -210,7 +209,7 @@ impl Answerer {
         let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new().name("clocks".to_owned());
         let thread = thread.spawn(move || {
-            // An error is that the interface is gone: then no answer is its sign.
+            // An error means that the interface is gone; the missing answers show it.
             let _ = answer(&socket, own, &stopped);
         })?;
         Ok(Self {
@@ -240,7 +239,7 @@ fn answer(socket: &ProbeSocket, own: [u8; 6], stop: &Stop) -> io::Result<()> {
         {
             let before = probe.number.wrapping_sub(1);
             let last_answered = match last {
-                // A copy: the first one is what counts.
+                // A copy: only the first one counts.
                 Some((number, _)) if number == probe.number => continue,
                 Some((number, answered)) if number == before => Some(answered),
                 _ => None,
@@ -259,7 +258,7 @@ fn answer(socket: &ProbeSocket, own: [u8; 6], stop: &Stop) -> io::Result<()> {
                 within_ns: offset.within_ns,
                 corrected_ppb: corrected_ppb(),
             };
-            // What cannot be sent is not answered.
+            // A probe without a sendable answer stays unanswered.
             let answered = socket.send(&answer.write(&addresses.back_from(own)));
             last = answered.ok().map(|answered| (probe.number, answered));
         }
@@ -267,7 +266,7 @@ fn answer(socket: &ProbeSocket, own: [u8; 6], stop: &Stop) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends probes one after the other. Returns those that were answered; none if nothing answers.
+/// Sends probes one after the other. Returns the answered ones; empty if nothing answers.
 ///
 /// # Errors
 /// When the interface does not exist, or a clock was set meanwhile.
@@ -359,7 +358,7 @@ fn await_answer(socket: &ProbeSocket, number: u32) -> io::Result<Option<(Probe, 
     }
 }
 
-/// CLOCK_REALTIME was not set between two readings.
+/// Checks that CLOCK_REALTIME was not set between two readings.
 fn expect_not_set(before: ClockOffset, after: ClockOffset) -> io::Result<()> {
     let most_ns = before.within_ns + after.within_ns;
     if before.ahead_ns.abs_diff(after.ahead_ns) <= most_ns {
@@ -386,8 +385,8 @@ mod tests {
         Time { at_ns, by_card }
     }
 
-    /// An impossible stamp, of a card whose clock was set between the stamp and its reading, does
-    /// not count.
+    /// An impossible stamp does not count: the card's clock was set between the stamp and its
+    /// reading.
     #[test]
     fn stamps_of_cards_count_only_if_they_are_possible() {
         let now = real_ns();

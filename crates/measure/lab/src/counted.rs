@@ -1,11 +1,11 @@
-//! What a counter of unknown width counted between two readings.
+//! The count between two readings of a counter of unknown width.
 
 /// Counters of this many values begin again at 0 after the last one.
 const RANGE: u64 = 1 << 32;
 /// A counter of 32 bits that fell passed its end if it counted less than this.
 const WRAPPED_MOST: u64 = RANGE / 4;
 
-/// What a counter of unknown width counted between two readings.
+/// The count between two readings of a counter of unknown width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
     /// It rose by that.
@@ -29,7 +29,7 @@ impl Counted {
         }
     }
 
-    /// What it counted, at least.
+    /// The lowest possible count.
     #[must_use]
     pub const fn count(self) -> u64 {
         match self {

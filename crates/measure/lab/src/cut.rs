@@ -1,7 +1,7 @@
 //! The link between the gateways, cut and rejoined.
 //!
-//! A host keeps its routes and neighbours when a cable is pulled; the kernel drops those of an
-//! interface that is set down. So they are saved before and restored after.
+//! A host keeps its routes and neighbours when a cable is pulled; the kernel drops them when an
+//! interface is set down. So they are saved before and restored after.
 
 use crate::on_node::ip;
 use crate::protocol::Program;
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// How long `ip` may take.
 const TOOL_LIMIT: Duration = Duration::from_secs(10);
 
-/// What the kernel sets by itself when an interface comes up.
+/// Marks the routes that the kernel sets by itself when an interface comes up.
 const OWN: &str = "proto kernel";
 
 /// A link that may be cut.
@@ -39,7 +39,8 @@ impl Cut {
         lock(&self.kept).is_some()
     }
 
-    /// Sets it up and restores what the kernel dropped; does nothing if the link is up.
+    /// Sets it up and restores the routes and neighbours that the kernel dropped; does nothing if
+    /// the link is up.
     pub(crate) fn join(&self, node: &dyn Node, interface: &str) -> Result<()> {
         let mut kept = lock(&self.kept);
         if let Some(batch) = &*kept {

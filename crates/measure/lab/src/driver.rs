@@ -1,4 +1,4 @@
-//! Counters that a network card's driver keeps of its own (ethtool(8), `-S`).
+//! Driver-specific counters of a network card (ethtool(8), `-S`).
 
 use crate::protocol::Program;
 use crate::{Node, Result};
@@ -7,12 +7,12 @@ use std::time::Duration;
 
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
-/// Returns the driver's counters of a node's interface; empty where the driver has none.
+/// Returns the driver's counters of a node's interface; empty if the driver has none.
 ///
 /// # Errors
 /// When the node fails.
 pub fn driver_counters(node: &dyn Node, interface: &str) -> Result<BTreeMap<String, u64>> {
-    // It fails where there are none.
+    // It fails for drivers without counters.
     let ended = node.run(Program::new(["ethtool", "-S", interface]), TOOL_LIMIT)?;
     Ok(parse(&ended.stdout))
 }

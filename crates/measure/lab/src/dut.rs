@@ -6,7 +6,7 @@
 //! 3. an arm in [`adapter`].
 //!
 //! An adapter starts programs on the gateways and sets routes there; it changes nothing else on
-//! this machine. The adapter for external boxes runs the user's own commands beside the lab.
+//! this machine. The adapter for external boxes also runs the user's commands outside the lab.
 
 mod bridge;
 mod cipherbench;
@@ -74,8 +74,8 @@ pub(crate) trait Adapter: Send + Sync {
         Ok(BTreeMap::new())
     }
 
-    /// Looks for its own signs after a failure; fails with the one that is missing. Of a DUT on the
-    /// lab's own machines its stop tells.
+    /// Looks for its signs of life after a failure; fails with the missing one. A DUT on the lab's
+    /// machines does not need this: stopping it reports its death.
     fn expect_there(&self, _site: &Site<'_>) -> Result<()> {
         Ok(())
     }
@@ -85,7 +85,7 @@ pub(crate) trait Adapter: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Readings of it at an interval; none of a DUT on the lab's own machines.
+    /// Periodic readings of it; empty for a DUT on the lab's machines.
     fn pollers<'a>(&'a self, _site: &Site<'a>) -> Result<Vec<Poller<'a>>> {
         Ok(Vec::new())
     }

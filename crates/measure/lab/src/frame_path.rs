@@ -1,9 +1,10 @@
-//! Where test frames enter and leave, and what a station needs that stands for the DUT's peer.
+//! The ends of the test frames' path, and the configuration of a station that replaces the DUT's
+//! peer.
 
 use crate::NodeId;
 use plan::{Carrier, Form};
 
-/// Where test frames enter and leave the path.
+/// The ends of the test frames' path.
 ///
 /// The other direction (`duplex`) is [`FramePath::reversed`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,11 +49,11 @@ pub struct FrameEnd {
     pub interface: String,
     /// MAC address of that interface.
     pub mac: [u8; 6],
-    /// Destination MAC address of frames from here: the DUT's, or, where nothing routes, one that
-    /// leads to the other end and belongs to no interface, so that the kernel there drops them at
-    /// once.
+    /// Destination MAC address of frames from here: the DUT's. Without a router it is an address
+    /// that leads to the other end and belongs to no interface, so that the kernel there drops the
+    /// frames immediately.
     pub next_hop_mac: [u8; 6],
-    /// The interface's own address, for which the kernel answers.
+    /// The interface's address, for which the kernel answers.
     pub address: std::net::Ipv4Addr,
     /// First address of the test network on this side: a /16 of 198.18.0.0/15 (RFC 2544 §C.2.2),
     /// routed here but assigned to no interface, so that no kernel answers or looks for a socket.
@@ -60,14 +61,14 @@ pub struct FrameEnd {
     pub test_address: std::net::Ipv4Addr,
     /// The same for IPv6: a /64 of 2001:2::/48 (RFC 5180 §8).
     pub test_address_v6: std::net::Ipv6Addr,
-    /// Set if the station replaces the DUT's peer here: it seals what it sends and opens what it
-    /// receives.
+    /// Set if the station replaces the DUT's peer here: it seals the packets it sends and opens
+    /// those it receives.
     pub peer: Option<StationPeer>,
 }
 
 impl FrameEnd {
-    /// Name of the gateway whose clear side this end is; `None` where a station seals or opens by
-    /// itself, or no gateway is beside it.
+    /// Name of the gateway with its clear side here; `None` if a station seals or opens by itself,
+    /// or no gateway is adjacent.
     #[must_use]
     pub const fn gateway_beside(&self) -> Option<&'static str> {
         match (self.node, &self.peer) {
@@ -78,10 +79,10 @@ impl FrameEnd {
     }
 }
 
-/// What a station needs to replace the DUT's peer.
+/// Configuration of a station that replaces the DUT's peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StationPeer {
-    /// Where the keys are, on the station.
+    /// The keys on the station.
     pub keys: StationKeys,
     /// Suite.
     pub suite: wire::Suite,
@@ -93,29 +94,28 @@ pub struct StationPeer {
     pub port: Option<u16>,
     /// Lanes.
     pub lanes: u16,
-    /// Tunnels, each with SAs of its own: lane l of tunnel t has slot t × `lanes` + l.
+    /// Tunnels, with separate SAs: lane l of tunnel t has slot t × `lanes` + l.
     pub tunnels: u16,
 }
 
 /// The keys of a station that replaces the DUT's peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StationKeys {
-    /// Static key file of the peer, with its epoch file beside it.
+    /// Static key file of the peer, next to its epoch file.
     File(String),
-    /// What an IKE daemon on the station has agreed on with the DUT.
+    /// Keys that an IKE daemon on the station has agreed on with the DUT.
     Ike {
         /// The daemon's log, with the keys of its SAs.
         log: String,
         /// File of the sequence numbers used so far.
         sequences: String,
     },
-    /// File of the keys with which the station makes WireGuard handshakes, as `wg setconf` reads
-    /// it.
+    /// File of the keys for the station's WireGuard handshakes, in the format of `wg setconf`.
     WireGuard(String),
 }
 
 impl StationPeer {
-    /// How the packets look that it seals.
+    /// Returns the format of the packets that it seals.
     #[must_use]
     pub const fn carrier(&self) -> Carrier {
         Carrier {

@@ -1,6 +1,6 @@
-//! This machine: what it is, what it can and cannot measure, and what to tune.
+//! This machine: its properties, its limits for measurements, and tuning advice.
 //!
-//! Reading ([`environment`], [`Probes`]), judging ([`judge`]) and rendering ([`render`]) are
+//! Reading ([`environment`], [`Probes`]), evaluation ([`judge`]) and rendering ([`render`]) are
 //! separate; the latter two are pure.
 
 mod cards;
@@ -32,7 +32,7 @@ use journal::record::Environment;
 use std::path::Path;
 use std::thread;
 
-/// Far more than any tool that this module asks prints about a machine or itself.
+/// Far more than any tool prints about a machine or itself for this module.
 const OUTPUT_BYTES_MAX: usize = 1 << 20;
 
 /// The machine and its tools, as a journal records them, with the privilege that the lab acquired.
@@ -59,8 +59,8 @@ pub fn environment(privilege: Option<Privilege>) -> Environment {
     }
 }
 
-/// CPU time since boot of the machine, and of this process and its living descendants; `None` where
-/// the kernel does not tell.
+/// CPU time since boot of the machine, and of this process and its living descendants; `None` if
+/// the kernel does not report it.
 #[must_use]
 pub fn cpu_times() -> Option<(CpuTime, CpuTime)> {
     Some((
@@ -81,9 +81,9 @@ pub fn load() -> Load {
     load::look()
 }
 
-/// What this machine can and cannot measure, and what to do about it. `privilege` is the result of
-/// [`privilege::acquire`](crate::privilege::acquire): with the privilege, kernel features are tried
-/// in a namespace of their own. `interfaces` are those that a lab uses.
+/// Returns findings about the measurements that this machine can and cannot make, with advice.
+/// `privilege` is the result of [`privilege::acquire`](crate::privilege::acquire): with the
+/// privilege, kernel features are tried in a temporary namespace. `interfaces` are the lab's.
 #[must_use]
 pub fn doctor(privilege: Result<Privilege>, interfaces: &[String]) -> Vec<Finding> {
     // Before this program uses any itself.

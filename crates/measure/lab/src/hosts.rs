@@ -5,14 +5,14 @@
 //!                                               └── station --node gw1
 //! ```
 //!
-//! 1. A shell on the host says what it is, and whether it has this very program; else the program
-//!    is sent there ([`reach`]).
-//! 2. The program takes the lab's name on the host, sweeps what a killed run left there, and starts
-//!    the host's stations, as a run does on its own machine ([`part`]). It passes requests on to
-//!    them over the one connection.
-//! 3. Each side says every second that it is alive. After [`SILENCE`] without a word the host takes
-//!    all of it down, and the run fails with that reason. So a cut cable, a killed `ssh` and a
-//!    machine that sleeps leave nothing behind.
+//! 1. A shell on the host reports its machine, and whether this very program is installed;
+//!    otherwise the program is uploaded ([`reach`]).
+//! 2. The program takes the lab's name on the host, removes leftovers of a killed run, and starts
+//!    the host's stations, as a run does on its machine ([`part`]). It passes requests on to them
+//!    over the one connection.
+//! 3. Every second the run sends a keepalive, which the host answers. After [`SILENCE`] without a
+//!    message the host takes all of it down, and the run fails with that reason. So a cut cable, a
+//!    killed `ssh` and a machine that sleeps leave nothing behind.
 
 pub(crate) mod attentive;
 mod dialogue;
@@ -29,12 +29,12 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Interval at which a run tells its hosts that it is alive.
+/// Interval of a run's keepalives to its hosts.
 const BEAT: Duration = Duration::from_secs(1);
 /// How long the other side may be silent. With what ending takes, a host is free after 5 s.
 pub(crate) const SILENCE: Duration = Duration::from_secs(4);
 
-/// A station of a lab, wherever it is.
+/// A station of a lab, on this machine or another host.
 #[derive(Debug)]
 pub(crate) enum Seat {
     /// A child of this process.
@@ -61,7 +61,7 @@ impl Visit {
     /// Reaches the host.
     ///
     /// # Errors
-    /// [`LabError::CannotBuild`] with the host, what is wrong there and what to do.
+    /// [`LabError::CannotBuild`] with the host, the problem and its fix.
     pub fn open(name: HostName, host: &Host, interrupt: &Interrupt) -> Result<Self> {
         let (name, agent) = start_agent(name, host, interrupt, interrupt)?;
         greet(&agent, interrupt)
@@ -87,7 +87,7 @@ impl Visit {
     }
 }
 
-/// What to do where a host answers and cannot take part.
+/// Help for a host that answers but cannot take part.
 const HELP: &str = "`cipherbench doctor` on that host lists what it lacks";
 
 /// Has an agent identify itself: it must be of this version.
@@ -105,11 +105,11 @@ fn greet(agent: &Station, interrupt: &Interrupt) -> Result<()> {
     }
 }
 
-/// Of this program, as agents report theirs.
+/// The version of this program, in the form that agents report.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Starts this program's agent on a host, whose calls end by `of_calls`. Returns it with the host's
-/// name, for messages.
+/// Starts this program's agent on a host; `of_calls` interrupts its calls. Returns the agent and
+/// the host's name for messages.
 fn start_agent(
     name: HostName,
     host: &Host,
@@ -187,8 +187,7 @@ impl RemoteHost {
     /// run had left there.
     ///
     /// # Errors
-    /// [`LabError::CannotBuild`] with the host, what is wrong there and what to do. Nothing is left
-    /// on it then.
+    /// [`LabError::CannotBuild`] with the host, the problem and its fix. The host is left clean.
     pub(crate) fn open(
         name: HostName,
         host: &Host,
@@ -259,7 +258,7 @@ impl RemoteHost {
         })
     }
 
-    /// Where programs run on the host itself, outside of the stations' namespaces.
+    /// The node for programs on the host itself, outside of the stations' namespaces.
     pub(crate) fn node(&self) -> &dyn Node {
         &*self.agent
     }

@@ -11,7 +11,7 @@ const BODY_BYTES_MAX: usize = 16 << 20;
 const CHUNK_BYTES: usize = 64 << 10;
 const PORT: u16 = 80;
 
-/// Where a page is; its host's name has been resolved.
+/// Address of a page; its host's name has been resolved.
 #[derive(Debug, Clone)]
 pub(crate) struct Page {
     /// `http://host:port/path`, for messages.

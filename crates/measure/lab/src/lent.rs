@@ -2,11 +2,11 @@
 //!
 //! When a namespace goes, the kernel returns its physical interfaces, but with changed settings,
 //! and removes virtual ones. So interfaces are returned while the station's namespace exists: by
-//! the station at its end, or, where it was killed, by the process that started it, which keeps the
+//! the station at its end, or, if it was killed, by the process that started it, which keeps the
 //! namespace ([`crate::remains`]).
 //!
 //! The kernel keeps an interface's MTU, name and hardware address as it moves to another namespace,
-//! and drops what its network stack knew of it. Of that, parameters, permanent neighbours and
+//! and drops its state in the network stack. Of this state, parameters, permanent neighbours and
 //! multicast addresses are restored; an interface with a queueing discipline or a route is not
 //! taken ([`crate::cables`]).
 
@@ -33,7 +33,7 @@ const PARAMETERS: [&str; 5] = [
 const PASSES: usize = 3;
 
 /// The kernel's parameters of an interface in the namespace of this thread, by their paths below
-/// `/proc/sys/net`. Those that cannot be read are left out.
+/// `/proc/sys/net`. Unreadable ones are left out.
 pub(crate) fn parameters(interface: &str) -> BTreeMap<String, String> {
     let read = |(name, path): (String, PathBuf)| {
         let value = fs::read_to_string(path).ok()?;
@@ -55,7 +55,7 @@ fn files(interface: &str) -> impl Iterator<Item = (String, PathBuf)> {
     })
 }
 
-/// Sets those that have another value. What the kernel refuses stays as it is.
+/// Sets the parameters that differ. Those refused by the kernel stay as they are.
 fn set_parameters(interface: &str, wanted: &BTreeMap<String, String>) {
     for _ in 0..PASSES {
         let mut is_done = true;
@@ -137,7 +137,7 @@ pub(crate) fn give_back(lent: &Lent, there: Option<&File>, home: &File, run: &dy
     }
 }
 
-/// A path by which the programs that this process starts find one of its files.
+/// A path of an open file of this process that is valid in its child processes.
 fn path_of(file: &File) -> String {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
 }

@@ -27,7 +27,7 @@
 //! The only crate that needs privileges ([`privilege`]). `trial` sees it through two traits,
 //! [`Bench`] and [`Node`], so that trials are tested without a lab.
 //!
-//! What this deliberately does not do: measure or judge.
+//! This crate deliberately does no measuring and no evaluation.
 
 mod bypass;
 mod cables;
@@ -98,14 +98,14 @@ use std::{collections::BTreeMap, time::Duration};
 /// The result of a lab's operation.
 pub type Result<T, E = LabError> = std::result::Result<T, E>;
 
-/// An error of a lab. The texts are for people: what, where, what to do.
+/// An error of a lab. Its text says what failed, on which node, and how to fix it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
     /// The host cannot build this lab (privilege, kernel feature, tool): exit code 3.
     #[error("{what}\nhelp: {help}")]
     CannotBuild {
-        /// What is missing.
+        /// The missing requirement.
         what: String,
         /// The command or setting that fixes it.
         help: String,
@@ -149,7 +149,7 @@ impl LabError {
         }
     }
 
-    /// A DUT for which the station has no secret.
+    /// The error for a peer's secret that the station cannot read.
     pub(crate) fn unread_secret(dut: &str, reason: &str) -> Self {
         Self::dut(
             dut,
@@ -164,7 +164,7 @@ impl LabError {
         }
     }
 
-    /// Adds what to do to a station's or a DUT's error whose reason contains `words`.
+    /// Appends a help line to a station's or a DUT's error if its reason contains `words`.
     pub(crate) fn help_for(mut self, words: &str, help: &str) -> Self {
         if let Self::Node { reason, .. } | Self::Dut { reason, .. } = &mut self
             && reason.contains(words)
@@ -174,9 +174,8 @@ impl LabError {
         self
     }
 
-    /// Turns a station's error, while a lab is built, into the reason why the lab cannot be built.
-    /// `whose` gets the station's name, and returns what stands before its reason; `help` is for a
-    /// reason without its own.
+    /// Turns a station's error during the build of a lab into a cannot-build error. `whose` maps
+    /// the station's name to the prefix of the reason; `help` is for a reason without help.
     pub(crate) fn into_cannot_build(self, whose: impl FnOnce(&str) -> String, help: &str) -> Self {
         match self {
             Self::Node { node, reason } => {
@@ -196,13 +195,12 @@ impl LabError {
     }
 }
 
-/// A place where programs run and counters are read. Implemented by `Station`, and by fakes in
-/// tests.
+/// A node: runs programs and reads counters. Implemented by `Station`, and by fakes in tests.
 pub trait Node: Send + Sync {
-    /// Which place it is.
+    /// The node's id.
     fn id(&self) -> NodeId;
 
-    /// Sends a request and waits for the answer. May be called from several threads at once.
+    /// Sends a request and waits for the answer. Safe to call from several threads concurrently.
     ///
     /// # Errors
     /// [`LabError::Node`] with the station's error, or that it is gone.
@@ -231,23 +229,23 @@ pub struct Links {
 pub struct RunningDut {
     /// Its processes: node, and handle in the station's protocol.
     pub processes: Vec<(NodeId, u64)>,
-    /// The tester's own processes on its path, which must run as long as it does.
+    /// Processes of the tester on its path, which must run while the DUT does.
     pub beside: Vec<(NodeId, u64)>,
-    /// What it reports of itself, by `gateway/key` (`gw1/engine`).
+    /// Facts that it reports about itself, by `gateway/key` (`gw1/engine`).
     pub facts: BTreeMap<String, String>,
     /// UDP ports of its sealed packets; empty when it does not encrypt, or its ESP is bare.
     pub sealed_ports: Vec<SealedPort>,
     /// TCP ports over which its gateways agree on keys; empty if they use UDP or do not agree on
     /// keys.
     pub control_ports: Vec<ControlPort>,
-    /// Where test frames enter and leave, from A's side to B's; `None` where a DUT cannot be loaded
+    /// The ends of the test frames' path, from A's side to B's; `None` if the DUT cannot be loaded
     /// with frames.
     pub frame_path: Option<FramePath>,
-    /// Whether it runs on machines of its own, where its CPU time cannot be measured.
+    /// Whether it runs on external machines, so that its CPU time cannot be measured.
     pub elsewhere: bool,
-    /// Whether it is not to hide what it carries: then clear text inside its packets is no finding.
+    /// Whether its payload is readable by design: then clear text inside its packets is no finding.
     pub readable: bool,
-    /// Opens its sealed packets; `None` where only the DUT has the keys.
+    /// Keys to open its sealed packets; `None` if only the DUT has them.
     pub tunnel_keys: Option<TunnelKeys>,
 }
 
@@ -262,15 +260,14 @@ impl RunningDut {
 /// which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DutAction {
-    /// Rekeys all tunnels at once; done when the new keys are in use in both directions.
+    /// Rekeys all tunnels together; done when the new keys are in use in both directions.
     Rekey,
     /// Kills the encryptor on that gateway: SIGKILL to its processes.
     Kill(NodeId),
-    /// Restarts it there as at first; done when it reports ready, which may be before anything
-    /// passes.
+    /// Restarts it there as at first; done when it reports ready, possibly before traffic passes.
     Restart(NodeId),
-    /// Restarts it there as that kind of reset does, at once; done when it reports ready, or when a
-    /// box has taken its command.
+    /// Restarts it there immediately, by that kind of reset; done when it reports ready or, for a
+    /// box, has accepted the command.
     Reset(NodeId, Reset),
     /// Takes all tunnels down in order. `docs/encryptors.md` says which processes keep running.
     TakeDown,
@@ -290,9 +287,9 @@ pub enum DutAction {
     CloseBypass,
 }
 
-/// The interfaces of the built-in lab's path in the order in which traffic from A crosses them, by
-/// `node/interface`: both ends of A's link, of the cipher link and of B's link. With elements, the
-/// cipher link's ends are those of two links.
+/// Returns the interfaces of the built-in lab's path by `node/interface`, in the order of traffic
+/// from A: both ends of A's link, of the cipher link and of B's link. With elements, the cipher
+/// link's two ends belong to two links.
 #[must_use]
 pub fn path_interfaces() -> [String; 6] {
     topology::PATH.map(topology::End::name)
@@ -328,8 +325,8 @@ pub trait Bench {
         Vec::new()
     }
 
-    /// The element that impairs the path, with its interfaces towards A and towards B; `None` where
-    /// there is none.
+    /// The element that impairs the path, with its interfaces towards A and towards B; `None` if no
+    /// element does.
     fn impaired_element(&self) -> Option<(NodeId, [&str; 2])> {
         None
     }
@@ -340,9 +337,8 @@ pub trait Bench {
     /// Names of the interfaces of the cipher link: gw1's and gw2's end.
     fn cipher_interfaces(&self) -> (&str, &str);
 
-    /// Where traffic between the gateways, or the external boxes, is inspected: the interface
-    /// that sends the traffic from A's side, and the one that sends the traffic from B's. `None` if
-    /// it cannot be inspected.
+    /// The interfaces for inspection of traffic between the gateways, or the external boxes: the
+    /// one that sends A's traffic, then the one that sends B's. `None` if it cannot be inspected.
     fn cipher_ends(&self) -> Option<[(NodeId, &str); 2]> {
         let (gw1, gw2) = self.cipher_interfaces();
         Some([(NodeId::Gw1, gw1), (NodeId::Gw2, gw2)])
@@ -350,20 +346,21 @@ pub trait Bench {
 
     /// The other end of the link that a gateway's end of the cipher link, or a tap's, belongs to.
     /// Between them both ends receive every frame of the link, and their kernels show all of them.
-    /// `None` where that is not sure, as on a cable.
+    /// `None` if that is not certain, as on a cable.
     fn far_end(&self, gateway: NodeId) -> Option<(NodeId, &str)> {
         let _ = gateway;
         None
     }
 
     /// Both ends of a link between the hosts of A and B, on which clocks can be compared: A's
-    /// first, on nodes of those hosts. `None` on one host, or where only external boxes join them.
+    /// first, on nodes of those hosts. `None` on one host, or if only external boxes join the
+    /// hosts.
     fn clock_ends(&self) -> Option<[ClockEnd<'_>; 2]> {
         None
     }
 
-    /// Interfaces of network cards that traffic of the running DUT crosses, by their nodes: those
-    /// of cables. The lab's own links are virtual.
+    /// Network card interfaces, with their nodes, that traffic of the running DUT crosses: the ends
+    /// of cables. The lab's links are virtual.
     fn cards(&self) -> Vec<(NodeId, &str)> {
         Vec::new()
     }
@@ -399,7 +396,8 @@ pub trait Bench {
     /// When the DUT has died or does not answer.
     fn dut_counters(&self, dut: &RunningDut) -> Result<BTreeMap<String, u64>>;
 
-    /// Looks, after a failure, for the signs by which alone a device outside of the lab is gone.
+    /// After a failure, checks an external device for signs of life: nothing else shows that it is
+    /// gone.
     ///
     /// # Errors
     /// [`LabError::Dut`] with the sign that is missing.
@@ -415,9 +413,9 @@ pub trait Bench {
         Ok(Vec::new())
     }
 
-    /// Prepares readings of the DUT, and of machines that count their energy, at an interval; every
-    /// value of the DUT is read once. `busy` are the CPUs of the stations, as
-    /// [`protocol::Program::cores`] counts them: the readings use others, where there are any.
+    /// Prepares periodic readings of the DUT, and of machines that count their energy; reads every
+    /// value of the DUT once. `busy` are the CPUs of the stations, as [`protocol::Program::cores`]
+    /// counts them: the readings use other CPUs, if the machine has any.
     ///
     /// # Errors
     /// When a value cannot be read, with the reason and what to do.
@@ -438,8 +436,8 @@ pub trait Bench {
         ))
     }
 
-    /// Returns what identifies the DUT's current start on a gateway: its processes there, or what a
-    /// box prints. All of it differs after a restart.
+    /// Returns the identity of the DUT's current start on a gateway: its processes there, or the
+    /// text that a box prints. All of it differs after a restart.
     ///
     /// # Errors
     /// When the DUT does not run there, or nothing identifies it.
@@ -457,13 +455,13 @@ pub trait Bench {
     /// Stops the DUT.
     ///
     /// # Errors
-    /// [`LabError::Dut`] with the end of its output when it had already died; it is cleaned up all
-    /// the same.
+    /// [`LabError::Dut`] with the end of its output when it had already died; it is cleaned up
+    /// anyway.
     fn stop_dut(&mut self, dut: RunningDut) -> Result<()>;
 }
 
 impl dyn Node + '_ {
-    /// Returns the path of a program where the station would start it; `None` if it is not there.
+    /// Returns the path of the program that the station would start; `None` if it is missing.
     ///
     /// # Errors
     /// When the station is gone.

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Each box and each machine has one thread, which makes its readings one after the other. A
-//! reading that fails, or that is not made because those before it took longer than the interval,
-//! is a gap with its reason. When the trial is over, a command is ended, and a request is awaited
-//! at most for its own time limit.
+//! reading that fails, or is skipped because the readings before took longer than the interval, is
+//! a gap with its reason. When the trial is over, a command is ended, and a request is awaited at
+//! most for its time limit.
 //!
 //! What this deliberately does not do: evaluate the values.
 
@@ -47,7 +47,7 @@ impl<'a> Monitor<'a> {
     }
 
     /// Makes readings while `body` runs, which reports when traffic flows. Returns its result and
-    /// what was read.
+    /// the readings.
     pub fn during<T>(self, body: impl FnOnce(&TrafficLog) -> T) -> (T, Monitored) {
         let log = TrafficLog::new();
         let (result, devices) = thread::scope(|scope| {

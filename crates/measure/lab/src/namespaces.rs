@@ -1,5 +1,6 @@
-//! The built-in lab: four stations in namespaces of their own on this machine, one more for each
-//! element of the path, and the DUT between them. In a lab of two hosts, each has two of the four.
+//! The built-in lab on this machine: four stations, each in a network namespace, one more per path
+//! element, and the DUT between them. In a lab of two hosts, each host has two of the four
+//! stations.
 
 mod monitoring;
 mod two_hosts;
@@ -34,8 +35,8 @@ use two_hosts::{CableEnds, LabHost, open_hosts};
 /// How long setting an offload may take.
 const TOOL_LIMIT: Duration = Duration::from_secs(10);
 
-/// Settings of a lab beside its plan. Stations run this program as `station --node NAME`, and the
-/// built-in encryptor as `encrypt --config FILE`.
+/// Settings of a lab in addition to its plan. Stations run this program as `station --node NAME`,
+/// and the built-in encryptor as `encrypt --config FILE`.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// Folder of the state files ([`state::folder`]).
@@ -45,10 +46,10 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// With the state folder that the privilege gives; without one, the user's.
+    /// Uses the privilege's state folder, or the user's without a privilege.
     ///
     /// # Errors
-    /// When the state folder cannot be made.
+    /// If the state folder cannot be created.
     pub fn new(privilege: Option<Privilege>, interrupt: Interrupt) -> Result<Self> {
         Ok(Self {
             state_folder: state::folder(privilege.unwrap_or_else(Privilege::of_nobody))?,
@@ -57,26 +58,26 @@ impl Setup {
     }
 }
 
-/// A – gw1 – gw2 – B, built. Dropping it takes everything down.
+/// The built lab, A – gw1 – gw2 – B. Dropping it removes everything.
 pub struct NamespaceLab {
     // Dropped in this order: the name is released last.
     dut: Option<Up>,
-    /// As [`NodeId::ALL`], then the elements in the order of the path, then the tap.
+    /// In the order of [`NodeId::ALL`], then the path's elements in order, then the tap.
     stations: Vec<Seat>,
     outside: Option<Outside>,
     map: Map,
     links: Option<Links>,
-    /// Whether the links may have shapers.
+    /// Whether the links may have shapers from an earlier setting.
     shaped: bool,
     /// The link between the gateways.
     cut: Cut,
     bypass: Bypass,
     swept: Vec<String>,
-    /// Where programs run on the two hosts themselves, A's first; empty on one machine.
+    /// The nodes that run programs on the two hosts, A's first; empty on one machine.
     hosts: Vec<LabHost>,
-    /// Where the kernels of its machines show their energy counters.
+    /// The folder of the kernel's energy counters on the lab's machines.
     powercap: String,
-    /// The lab's name here.
+    /// This lab's name lock on this machine.
     part: Part,
 }
 
@@ -89,19 +90,19 @@ struct Up {
 }
 
 impl Up {
-    /// What it is outside, at the cables, if it is.
+    /// Returns the external boxes at the cables; `None` if the DUT has none.
     const fn external(&self) -> Option<&External> {
         self.dut.adapter.external()
     }
 }
 
 impl NamespaceLab {
-    /// Takes the lab's name, removes what a killed run of that name has left, starts the stations
-    /// and joins them.
+    /// Locks the lab's name, removes the remains of a killed run with that name, starts the
+    /// stations and connects them.
     ///
     /// # Errors
     /// [`LabError::Taken`], [`LabError::CannotBuild`] with what to do, or
-    /// [`LabError::Interrupted`]. Nothing is left then.
+    /// [`LabError::Interrupted`]. Nothing remains after an error.
     pub fn build(plan: &LabPlan, setup: &Setup) -> Result<Self> {
         if let Some(prefix) = Map::taken(&plan.addresses) {
             return Err(LabError::cannot_build(
@@ -172,19 +173,19 @@ impl NamespaceLab {
         Outside::connect(cables, (host, &machines), interrupt, |id| self.seat(id))
     }
 
-    /// Whether the DUT that is up is outside.
+    /// Returns the cables if the running DUT is external.
     fn is_outside(&self) -> Option<&Outside> {
         self.dut.as_ref()?.external()?;
         self.outside.as_ref()
     }
 
-    /// Whether a station is the peer of the DUT that is up: no tap is between them.
+    /// Whether a station is the peer of the running DUT, which leaves no tap between them.
     fn has_station_peer(&self) -> bool {
         let external = self.dut.as_ref().and_then(Up::external);
         external.is_some_and(|external| external.gateway.is_some())
     }
 
-    /// What was removed of an earlier run, a sentence for each.
+    /// One sentence for each item removed of an earlier run.
     #[must_use]
     pub fn swept(&self) -> &[String] {
         &self.swept
@@ -374,14 +375,14 @@ impl Bench for NamespaceLab {
         }
         let same_offloads = self.links.is_some_and(|now| now.offloads == links.offloads);
         let shape = links.rate_bps.is_some() || self.shaped;
-        // Unknown until all of it is done.
+        // Unknown until all nodes are configured.
         self.links = None;
         self.shaped |= shape;
         self.on_all(|node| {
             let id = node.id();
             ip(node, self.map.set_mtu(id, links))?;
             if self.dut.is_none() {
-                // The kernel dropped them where an MTU was too small for IPv6.
+                // The kernel dropped the routes if an MTU was too small for IPv6.
                 ip(node, self.map.route_test_networks(id, links))?;
             }
             let own = bridge(id).map(|_| switch::NAME);
@@ -391,12 +392,12 @@ impl Bench for NamespaceLab {
                 .chain(own)
                 .filter(|_| !same_offloads)
             {
-                // A super-packet would have one fate for all its frames.
+                // A super-packet would be lost or delayed as a whole, with all its frames.
                 let is_cipher = self.map.is_cipher_end(id, interface) || interface == switch::NAME;
                 let cut = is_cipher && self.map.impaired_element().is_some();
                 let set = offloads::set(interface, links.offloads && !cut);
                 match self.map.is_over_cable() && is_cipher_end(interface) {
-                    // Hardware may lack an offload: every trial reads those in force.
+                    // Hardware may lack an offload: each trial reads the offloads in force.
                     true => node.run(set, TOOL_LIMIT).map(drop)?,
                     false => run_tool(node, set)?,
                 }
@@ -449,7 +450,7 @@ impl Bench for NamespaceLab {
             let Err(error) = adapter.await_ready(&site) else {
                 return Ok(running);
             };
-            // Its death is a better reason than that it does not forward.
+            // If the DUT died, report that rather than that it does not forward.
             adapter.stop(&site, running)?;
             Err(error)
         });
@@ -566,24 +567,24 @@ impl Bench for NamespaceLab {
 
 impl Drop for NamespaceLab {
     fn drop(&mut self) {
-        // An unfinished run: external boxes do not go with the lab.
+        // An unfinished run: dropping the lab does not stop external boxes.
         if let Some(mut up) = self.dut.take_if(|up| up.external().is_some()) {
             let site = self.site(&up.dut.name, up.links, up.direction);
             // No caller is left to report a failure to.
             let _ = up.adapter.stop(&site, RunningDut::default());
         }
-        // All concurrently; each is awaited when it is dropped.
+        // Ask all to end concurrently; each is awaited when it is dropped.
         self.stations.iter().for_each(Seat::hang_up);
     }
 }
 
-/// Whether it is an interface of the link between the gateways.
+/// Whether this interface is at the link between the gateways.
 fn is_cipher_end(interface: &str) -> bool {
     [CIPHER_INTERFACES.0, CIPHER_INTERFACES.1].contains(&interface)
 }
 
-/// The element that a node is, if that is a bridge: also an impaired path, while no profile is in
-/// force.
+/// Returns the node's path element if it is a bridge. An impaired path without a profile in force
+/// is also a bridge.
 fn bridge(node: NodeId) -> Option<ElementId> {
     match node {
         NodeId::Element(element) if !element.kind().routes() => Some(element),
@@ -591,7 +592,7 @@ fn bridge(node: NodeId) -> Option<ElementId> {
     }
 }
 
-/// Turns the error of a station, while a lab is built, into the reason why the lab cannot be built.
+/// Turns a station's error during the build into the reason why the lab cannot be built.
 fn cannot_build(error: LabError) -> LabError {
     let help = "`cipherbench doctor` lists what this machine lacks";
     error.into_cannot_build(|node| format!("station {node}"), help)

@@ -1,4 +1,4 @@
-//! Translation of addresses by nftables: as a DUT, and as an element of the path.
+//! Address translation with nftables: as a DUT, and as an element of the path.
 
 use crate::on_node::{parse_json, run_tool};
 use crate::protocol::Program;
@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// The lab's table; deleting it deletes its chains and counters.
+/// The lab's table. Deleting it deletes its chains and counters.
 const TABLE: &str = "cipherbench";
 
-/// How long reading counters may take.
+/// Time limit for reading counters.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
-/// Counters of IPv4 packets that leave towards gw2, after translation: with the outer address as
-/// their source, and with another one.
+/// Counters of IPv4 packets that leave towards gw2, after translation: packets with the outer
+/// address as their source, and packets with another source.
 const COUNTERS: [&str; 2] = ["translated_packets", "untranslated_packets"];
 
 /// A NAT in the path.
@@ -23,17 +23,17 @@ const COUNTERS: [&str; 2] = ["translated_packets", "untranslated_packets"];
 pub(crate) struct Translation {
     /// Its interface towards gw2.
     pub(crate) outer_interface: &'static str,
-    /// Its address there, which it gives to all that comes from gw1's side.
+    /// Its address on that interface, the source of all packets from gw1's side.
     pub(crate) outer: Ipv4Addr,
-    /// The next node on gw1's side that has an address of its own: a gateway, or another NAT. It
-    /// gets what belongs to no flow.
+    /// The next node on gw1's side with an address: a gateway, or another NAT. It gets the packets
+    /// that belong to no flow.
     pub(crate) inner: Ipv4Addr,
 }
 
 impl Translation {
-    /// Translates sources to the outer address as a home router does, and passes what comes to that
-    /// address on to the inner node, as a home router does for its exposed host: either gateway may
-    /// send first.
+    /// Translates sources to the outer address like a home router, and forwards unsolicited packets
+    /// for that address to the inner node, like a home router with an exposed host: either gateway
+    /// may send first.
     fn rules(self) -> String {
         let Self {
             outer_interface,
@@ -68,7 +68,7 @@ impl Translation {
     }
 }
 
-/// What the NATs of the path have counted, by counter.
+/// Returns the packet counters of a node's NAT, by name.
 pub(crate) fn counters(node: &dyn Node) -> Result<BTreeMap<String, u64>> {
     let list = ["nft", "-j", "list", "counters", "table", "ip", TABLE];
     let ended = node.run(Program::new(list), TOOL_LIMIT)?;
@@ -82,7 +82,7 @@ pub(crate) fn counters(node: &dyn Node) -> Result<BTreeMap<String, u64>> {
     }
 }
 
-/// What `nft -j` lists: also its own version, without a counter.
+/// Output of `nft -j`. The item with the version of nftables has no counter.
 #[derive(Deserialize)]
 struct Listed {
     nftables: Vec<Item>,
@@ -100,8 +100,8 @@ struct Counter {
     packets: u64,
 }
 
-/// Translates sources as a home router does, to the address of that interface. The state match
-/// makes the kernel track all flows, translated or not.
+/// Translates sources to the address of that interface, like a home router. The state match makes
+/// the kernel track all flows, translated or not.
 pub(crate) fn masquerade(node: &dyn Node, interface: &str) -> Result<()> {
     let rules = format!(
         "table inet {TABLE} {{\n\
@@ -118,14 +118,14 @@ pub(crate) fn masquerade(node: &dyn Node, interface: &str) -> Result<()> {
     run_nft(node, rules, "set `nat: false`")
 }
 
-/// Ends [`masquerade`].
+/// Removes the rules of [`masquerade`].
 pub(crate) fn end_masquerade(node: &dyn Node) -> Result<()> {
     // Adding the table first ensures that it exists, even if its rules were refused.
     let forget = format!("add table inet {TABLE}\ndelete table inet {TABLE}\n");
     run_tool(node, nft(forget))
 }
 
-/// Sets rules; `instead` is what else can be done where the kernel refuses them.
+/// Sets rules; `instead` is the alternative that the error suggests if the kernel refuses them.
 fn run_nft(node: &dyn Node, rules: String, instead: &str) -> Result<()> {
     run_tool(node, nft(rules)).map_err(|error| match &error {
         LabError::Node { reason, .. } if !reason.contains("\nhelp: ") => node.error(format!(

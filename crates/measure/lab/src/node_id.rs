@@ -7,17 +7,18 @@ use plan::{Element, LabPlan};
 pub enum NodeId {
     /// Station A, the source of one-way traffic.
     A,
-    /// The gateway beside A.
+    /// The gateway next to A.
     Gw1,
-    /// The gateway beside B.
+    /// The gateway next to B.
     Gw2,
     /// Station B, the sink of one-way traffic.
     B,
     /// An element between the gateways.
     Element(ElementId),
-    /// Between external boxes: the tester bridges the two ends of their link and inspects it.
+    /// The bridge between external boxes: the tester connects the two ends of their link and
+    /// inspects it.
     Tap,
-    /// This machine itself, in no namespace of its own, where the commands for external boxes run.
+    /// This machine outside the lab's namespaces, which runs the commands for external boxes.
     Host,
 }
 
@@ -40,7 +41,7 @@ impl NodeId {
         }
     }
 
-    /// Whether its kernel forwards IP: a gateway's or a router's.
+    /// Whether its kernel forwards IP: gateways and routers do.
     pub(crate) const fn forwards_ip(self) -> bool {
         match self {
             Self::A | Self::B | Self::Tap | Self::Host => false,
@@ -49,7 +50,7 @@ impl NodeId {
         }
     }
 
-    /// Returns the node of that [`name`](Self::name).
+    /// Returns the node with this [`name`](Self::name).
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let elements = ElementId::all().map(Self::Element);

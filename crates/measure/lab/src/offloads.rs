@@ -3,7 +3,7 @@
 use crate::protocol::Program;
 use std::collections::BTreeMap;
 
-/// Features that bear on results, by the names that ethtool prints.
+/// Features that affect results, by their names in ethtool's output.
 const FEATURES: &[&str] = &[
     "generic-receive-offload",
     "generic-segmentation-offload",
@@ -26,7 +26,7 @@ pub(crate) const SETTABLE: [(&str, &str); 4] = [
     ("gro", "generic-receive-offload"),
 ];
 
-/// Features in force that bear on results: name to `on` or `off`.
+/// Returns the features in force that affect results: name to `on` or `off`.
 pub(crate) fn parse(text: &str) -> BTreeMap<String, String> {
     let features = text.lines().filter_map(|line| line.split_once(':'));
     features
@@ -41,10 +41,10 @@ pub(crate) fn parse(text: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// `ethtool -K` for one interface.
+/// Returns the `ethtool -K` command for one interface.
 ///
-/// GRO stays off, as veth has it by default, when the others are on: a veth passes super-packets on
-/// whole, so nothing is left to merge, and the NAPI hop of GRO costs most of the throughput of
+/// GRO stays off, the default of veth, when the other offloads are on: a veth passes super-packets
+/// on whole, so nothing is left to merge, and the NAPI hop of GRO costs most of the throughput of
 /// several streams (a third remained, measured on two cores).
 pub(crate) fn set(interface: &str, on: bool) -> Program {
     let settings = SETTABLE.iter().flat_map(|(word, _)| match *word {

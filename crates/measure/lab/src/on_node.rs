@@ -5,10 +5,10 @@ use crate::{Node, Result};
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
-/// How long one may take.
+/// Time limit of one tool.
 const TOOL_LIMIT: Duration = Duration::from_secs(10);
 
-/// Runs a batch of `ip` commands; nothing when there is none.
+/// Runs a batch of `ip` commands; does nothing for an empty batch.
 pub(crate) fn ip(node: &dyn Node, batch: String) -> Result<()> {
     if batch.is_empty() {
         return Ok(());
@@ -23,7 +23,7 @@ pub(crate) fn tc(node: &dyn Node, batch: String) -> Result<()> {
     run_tool(node, program).map_err(|error| error.help_for("qdisc kind is unknown", help))
 }
 
-/// The version of a node's kernel, which is this machine's.
+/// Returns the kernel version of a node, which is this machine's.
 pub(crate) fn kernel_version(node: &dyn Node) -> Result<String> {
     let ended = node.run(Program::new(["uname", "-r"]), TOOL_LIMIT)?;
     Ok(ended.stdout.trim().to_owned())
@@ -46,7 +46,7 @@ pub(crate) fn run_tool(node: &dyn Node, program: Program) -> Result<()> {
     Err(node.error(format!("`{what}`{input} failed ({how}){said}")))
 }
 
-/// What a tool printed as JSON.
+/// Parses the JSON output of a tool.
 pub(crate) fn parse_json<T: DeserializeOwned>(
     node: &dyn Node,
     what: &str,

@@ -1,24 +1,23 @@
-//! Children of this process that are awaited by the thread that started them, and not by the reaper
-//! of a station.
+//! Child processes that the thread that started them awaits, rather than the reaper of a station.
 //!
-//! The standard library waits for a child itself, at once where the program cannot be executed, and
-//! panics if another thread was quicker.
+//! The standard library waits for a child itself, immediately if the program cannot be executed,
+//! and panics if another thread was quicker.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 static EXPECTED: AtomicUsize = AtomicUsize::new(0);
 
-/// While one of these exists, a station's reaper leaves children alone that it does not know.
+/// While one of these exists, a station's reaper leaves unknown children alone.
 pub(crate) struct OwnChild(());
 
 impl OwnChild {
-    /// Hold it from before the start of a child until the child is awaited.
+    /// Hold it from before the start of a child until the child has been awaited.
     pub(crate) fn expect() -> Self {
         EXPECTED.fetch_add(1, Ordering::SeqCst);
         Self(())
     }
 
-    /// Whether there is one.
+    /// Whether one exists.
     pub(crate) fn is_expected() -> bool {
         EXPECTED.load(Ordering::SeqCst) > 0
     }

@@ -1,4 +1,4 @@
-//! The file of this program, by its hash: whether a host has it, and whether it arrived whole.
+//! The hash of this program's file: whether a host has the same file, and whether it arrived whole.
 
 use crate::protocol::THIS_PROGRAM;
 use crate::{LabError, Result};
@@ -6,10 +6,10 @@ use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, Read};
 
-/// Whether this program's file is the one that was sent: has this SHA-256, in hexadecimal.
+/// Checks that the SHA-256 of this program's file, in hexadecimal, is that of the file sent.
 ///
 /// # Errors
-/// [`LabError::CannotBuild`] when it has another, or cannot be read.
+/// [`LabError::CannotBuild`] if the hash differs or the file cannot be read.
 pub fn expect_whole(hash: &str) -> Result<()> {
     let help =
         "run it again; if it stays so, install the program there and name it in the lab: `program`";

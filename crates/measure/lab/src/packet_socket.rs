@@ -1,5 +1,5 @@
-//! A packet socket (packet(7)) on one interface: every frame or those that pass a filter, in both
-//! directions or only received ones.
+//! A packet socket (packet(7)) on one interface: all frames or those that pass a filter, in both
+//! directions or received only.
 
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
@@ -14,14 +14,14 @@ use std::time::Duration;
 /// The longest frame: a super-packet of 64 KB with its Ethernet header and a VLAN tag.
 pub(crate) const FRAME_BYTES_MAX: usize = 65_536 + 18;
 
-/// `PACKET_IGNORE_OUTGOING` of linux/if_packet.h, since Linux 4.20: frames that the interface sends
-/// are neither copied nor filtered for the socket.
+/// `PACKET_IGNORE_OUTGOING` of linux/if_packet.h, since Linux 4.20: the kernel neither copies nor
+/// filters frames that the interface sends.
 const IGNORE_OUTGOING: libc::c_int = 23;
 
 /// The index that binds a socket to every interface of its namespace.
 const ALL_INTERFACES: libc::c_uint = 0;
 
-/// An open socket that receives what the interface receives, and mostly what it sends as well.
+/// An open socket for the frames that the interface receives, and usually those it sends too.
 ///
 /// Frames that do not fit its buffer are dropped, at no cost to the traffic.
 pub(crate) struct PacketSocket(OwnedFd);
@@ -63,21 +63,21 @@ impl PacketSocket {
         Ok(socket)
     }
 
-    /// Opens a socket for the frames of an Ethernet type that any interface of the namespace
-    /// receives and that pass the filter, or for all of them without one. It counts them, and keeps
-    /// next to none.
+    /// Opens a socket for frames of an Ethernet type received on any interface of the namespace
+    /// that pass the filter; an empty filter passes all. It counts the frames and keeps almost
+    /// none.
     pub(crate) fn open_on_all(protocol: u16, filter: &[libc::sock_filter]) -> io::Result<Self> {
         let socket = Self::unbound()?;
         if !filter.is_empty() {
             attach(&socket.0, filter)?;
         }
-        // The kernel makes it the least that it allows.
+        // The kernel raises this to the smallest buffer that it allows.
         setsockopt(&socket.0, sockopt::RcvBuf, &0)?;
         socket.bind_to(ALL_INTERFACES, protocol)?;
         Ok(socket)
     }
 
-    /// Receives nothing before it is bound to its interface: its protocol is 0.
+    /// Opens a socket with protocol 0, which receives nothing until it is bound to an interface.
     fn unbound() -> io::Result<Self> {
         let fd = socket(
             AddressFamily::Packet,
@@ -91,7 +91,7 @@ impl PacketSocket {
     /// Turns on an option of packet sockets.
     fn turn_on(&self, option: libc::c_int) -> io::Result<()> {
         let on: libc::c_int = 1;
-        // SAFETY: the pointer is to a live `c_int`, and the length is its own.
+        // SAFETY: the pointer is to a live `c_int`, and the length is its size.
         let result = unsafe {
             libc::setsockopt(
                 self.0.as_raw_fd(),
@@ -115,7 +115,7 @@ impl PacketSocket {
         address.sll_family = libc::AF_PACKET as libc::c_ushort;
         address.sll_protocol = protocol.to_be();
         address.sll_ifindex = index.cast_signed();
-        // SAFETY: the pointer is to a live `sockaddr_ll`, and the length is its own.
+        // SAFETY: the pointer is to a live `sockaddr_ll`, and the length is its size.
         let result = unsafe {
             libc::bind(
                 self.0.as_raw_fd(),
@@ -127,15 +127,15 @@ impl PacketSocket {
         Ok(())
     }
 
-    /// Frames that passed the filter since the socket was opened or last queried, including those
-    /// that its buffer had no room for.
+    /// Frames that passed the filter since the socket was opened or last queried, including frames
+    /// dropped for lack of buffer space.
     pub(crate) fn frames(&self) -> io::Result<u64> {
         let mut statistics = libc::tpacket_stats {
             tp_packets: 0,
             tp_drops: 0,
         };
         let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
-        // SAFETY: both pointers are to live values, and the length is that of the first.
+        // SAFETY: both pointers are to live values, and the length is the size of the first.
         let result = unsafe {
             libc::getsockopt(
                 self.0.as_raw_fd(),

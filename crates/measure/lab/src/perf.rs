@@ -1,8 +1,9 @@
 //! Hardware counters of the processor: cycles and instructions of programs and of the machine.
 //!
-//! Opened where the measured time begins and closed where it ends: outside of it no context switch
-//! costs more. The kernel is included, in which a packet spends most of its way. No exclusion of
-//! idle time is requested, as some processors refuse it: a halted core counts nothing.
+//! Counters are opened at the start of the measured time and closed at its end, so they slow no
+//! context switch outside of it. The kernel is included, because a packet spends most of its time
+//! there. Idle time is not excluded explicitly, as some processors refuse that: a halted core
+//! counts nothing.
 
 use crate::host::online_cpus;
 use crate::procfs;
@@ -11,7 +12,7 @@ use perf_event::events::{Event, Hardware};
 use perf_event::{Builder, Counter};
 use std::io;
 
-/// Attempts to attach to a program whose threads change meanwhile.
+/// Attempts to attach to a program while its set of threads changes.
 const ATTEMPTS: u32 = 10;
 
 const EVENTS: [Hardware; 2] = [Hardware::CPU_CYCLES, Hardware::INSTRUCTIONS];
@@ -27,7 +28,7 @@ pub(crate) struct Counting {
 /// Counters of the two events.
 type Pair = [Counter; 2];
 
-/// Tries to count all that a CPU does.
+/// Tries to count all activity of one CPU.
 ///
 /// # Errors
 /// The kernel's reason for refusing.
@@ -39,7 +40,7 @@ pub(crate) fn probe() -> io::Result<()> {
     read(&mut pair).map(drop)
 }
 
-/// What a refusal means, and what to do about it.
+/// Explains a refusal and suggests a remedy.
 pub(crate) fn explain(refusal: &io::Error) -> (String, &'static str) {
     let (what, help) = match refusal.raw_os_error() {
         Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => (
@@ -61,13 +62,12 @@ pub(crate) fn explain(refusal: &io::Error) -> (String, &'static str) {
 }
 
 impl Counting {
-    /// Counts what these programs do with all their threads and children, and with `machine` what
-    /// all CPUs do.
+    /// Counts these programs with all their threads and children, and with `machine` all CPUs.
     pub(crate) fn start(pids: &[u32], machine: bool) -> io::Result<Self> {
         Self::start_events(EVENTS, pids, machine)
     }
 
-    /// The same of any two events.
+    /// Like `start`, for any two events.
     fn start_events<E: Event + Copy>(
         events: [E; 2],
         pids: &[u32],
@@ -80,7 +80,7 @@ impl Counting {
         };
         let cpus = || online_cpus().into_iter().map(on_cpu).collect();
         Ok(Self {
-            // First, where there are no counters at all this is refused at once.
+            // Opened first: a system without counters refuses this immediately.
             machine: machine.then(cpus).transpose()?,
             programs: pids
                 .iter()
@@ -92,7 +92,7 @@ impl Counting {
     /// Reads the counters and closes them.
     ///
     /// # Errors
-    /// If a counter cannot be read, or had no turn on the processor.
+    /// If a counter cannot be read, or was never scheduled on the processor.
     pub(crate) fn end(self) -> io::Result<Counted> {
         let programs = self.programs.into_iter().map(sum);
         Ok(Counted {
@@ -102,8 +102,8 @@ impl Counting {
     }
 }
 
-/// Counts for each thread of a program and of its descendants. A thread started later is counted
-/// with the one that starts it.
+/// Attaches counters to each thread of a program and of its descendants. Threads started later are
+/// counted with the thread that starts them.
 fn attach<E: Event + Copy>(events: [E; 2], pid: u32) -> io::Result<Vec<Pair>> {
     for _ in 0..ATTEMPTS {
         let threads = procfs::threads(pid);
@@ -113,7 +113,7 @@ fn attach<E: Event + Copy>(events: [E; 2], pid: u32) -> io::Result<Vec<Pair>> {
             })
         });
         match pairs.collect::<io::Result<Vec<_>>>() {
-            // A new thread may have started before its starter was counted, or after: attaching to
+            // A new thread may have started before its parent was counted, or after: attaching to
             // it too could count it twice.
             Ok(pairs) if !pairs.is_empty() && procfs::threads(pid) == threads => return Ok(pairs),
             Err(error) if error.raw_os_error() != Some(libc::ESRCH) => return Err(error),
@@ -154,8 +154,8 @@ fn read([first, second]: &mut Pair) -> io::Result<[u64; 2]> {
     Ok([read(first)?, read(second)?])
 }
 
-/// Extrapolates a count to the whole time: where more events are requested than the processor has
-/// counters, the kernel gives each a share of the time. `None` if its share was nothing.
+/// Extrapolates a count to the whole time: with more events than hardware counters, the kernel
+/// gives each event a share of the time. Returns `None` if that share was zero.
 fn scaled(count: u64, enabled_ns: u64, running_ns: u64) -> Option<u64> {
     if running_ns >= enabled_ns {
         return Some(count);
@@ -174,12 +174,12 @@ mod tests {
     use std::thread;
     use std::time::{Duration, Instant};
 
-    /// The kernel's own clocks: every machine has these.
+    /// The kernel's software clocks, which every machine has.
     const CLOCKS: [Software; 2] = [Software::TASK_CLOCK, Software::CPU_CLOCK];
     /// How long the busy program lives if nobody kills it.
     const BUSY_LIMIT: Duration = Duration::from_secs(60);
 
-    /// Kills its process at the end of a test, whatever the outcome.
+    /// Kills its process at the end of a test, even if the test fails.
     struct Busy(Child);
 
     impl Drop for Busy {
@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    /// Counters of the clocks; `None`, with a message, where this user may count nothing.
+    /// Counters of the clocks; `None`, with a message, if this user may count nothing.
     fn clocks(pids: &[u32], machine: bool) -> Option<Counting> {
         match Counting::start_events(CLOCKS, pids, machine) {
             Ok(counting) => Some(counting),
@@ -235,7 +235,8 @@ mod tests {
             let time = procfs::cpu_time(pid).unwrap();
             time.user_ns + time.system_ns
         };
-        // The program runs on between two readings: one of them inside of the counted time.
+        // The program continues to run between two readings: the inner ones are within the counted
+        // time.
         let outer_ns = cpu_ns();
         let Some(counting) = clocks(&[pid], false) else {
             return;
@@ -276,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_program_that_is_gone_is_no_program_that_did_nothing() {
-        // Numbers of processes end below this one.
+        // Process ids are below this number.
         let error = Counting::start_events(CLOCKS, &[u32::MAX >> 1], false).err();
         assert!(error.is_some());
     }

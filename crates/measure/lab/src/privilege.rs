@@ -1,4 +1,4 @@
-//! The privilege that a lab of namespaces needs: root, or root in a user namespace of one's own.
+//! The privilege to build a lab of namespaces: root, or root in a user namespace.
 
 use crate::{LabError, Result, mark};
 use nix::errno::Errno;
@@ -26,7 +26,7 @@ pub enum Privilege {
 }
 
 impl Privilege {
-    /// What a process without privilege would get.
+    /// The privilege that an unprivileged process would acquire.
     pub(crate) fn of_nobody() -> Self {
         Self::UserNamespace {
             uid: geteuid().as_raw(),
@@ -43,8 +43,8 @@ impl Privilege {
     }
 }
 
-/// Acquires the privilege to build a lab. Call it first, while the process has one thread: an
-/// ordinary user's process enters a user namespace in which it is root, and stays there.
+/// Acquires the privilege to build a lab. Call it first, while the process has one thread: the
+/// process of an ordinary user enters a user namespace as its root, and stays there.
 ///
 /// # Errors
 /// [`LabError::CannotBuild`] with the command that fixes it: the kernel forbids user namespaces, or
@@ -83,8 +83,8 @@ fn has_capabilities(status: &str, wanted: &[u32]) -> bool {
         .all(|capability| effective & (1 << capability) != 0)
 }
 
-/// Returns `uid` outside of the user namespace; `None` if all are mapped to themselves: the process
-/// is in the initial one.
+/// Returns `uid` outside of the user namespace; `None` if all ids map to themselves, as in the
+/// initial namespace.
 fn outer_uid(map: &str, uid: Uid) -> Option<u32> {
     let fields: Vec<u32> = map
         .split_ascii_whitespace()
@@ -104,7 +104,7 @@ fn enter_user_namespace() -> Result<Privilege> {
     mark::look_from_outside();
     let (uid, gid) = (geteuid(), getegid());
     let refused = |error: io::Error| {
-        // Root of a container may lack what root of the machine has.
+        // Root in a container may lack a capability that the machine's root has.
         let who = match uid.is_root() {
             true => "root lacks the capability CAP_SYS_ADMIN here".to_owned(),
             false => format!("user {uid} is not root"),
@@ -119,7 +119,7 @@ fn enter_user_namespace() -> Result<Privilege> {
             "a process with several threads cannot enter a user namespace",
             "run as root",
         ),
-        // What the kernel calls "no space left on device".
+        // The kernel reports this as "no space left on device".
         Errno::ENOSPC => refused(io::Error::other("the limit of user namespaces is reached")),
         errno => refused(errno.into()),
     })?;
@@ -141,7 +141,7 @@ fn open_tun() -> Result<()> {
     })
 }
 
-/// What to do when `/dev/net/tun` cannot be opened.
+/// Returns the remedy if `/dev/net/tun` cannot be opened.
 pub(crate) fn how_to_open_tun(kind: io::ErrorKind) -> &'static str {
     match kind {
         io::ErrorKind::PermissionDenied => {
@@ -151,7 +151,7 @@ pub(crate) fn how_to_open_tun(kind: io::ErrorKind) -> &'static str {
     }
 }
 
-/// What to do when the kernel refuses namespaces, from the settings that forbid them.
+/// Returns the remedy for the kernel's refusal of namespaces, from the settings that forbid them.
 pub(crate) fn how_to_get_namespaces() -> String {
     how_to_allow(|name| fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/"))).ok())
 }

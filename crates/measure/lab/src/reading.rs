@@ -1,11 +1,11 @@
-//! Counters of one node around a frame trial, read together: one round trip per node.
+//! Counters of one node around a frame trial, all read in one round trip.
 
 use crate::procfs;
 use crate::protocol::{CpuTime, NodeReading, Response};
 use std::fs;
 use std::io;
 
-/// Reads this node.
+/// Reads this node's counters.
 pub(crate) fn read(processes: Vec<CpuTime>) -> io::Result<NodeReading> {
     let unknown = |file: &str| io::Error::other(format!("{file} has an unknown form"));
     let softnet = fs::read_to_string("/proc/net/softnet_stat")?;
@@ -29,7 +29,7 @@ fn socket_drops() -> io::Result<u64> {
         } => receive_buffer_errors,
         _ => 0,
     };
-    // Without IPv6 there is no such file.
+    // A kernel without IPv6 lacks this file.
     let v6 = fs::read_to_string("/proc/self/net/snmp6").unwrap_or_default();
     Ok(v4 + parse_v6_socket_drops(&v6))
 }
@@ -43,7 +43,7 @@ fn parse_v6_socket_drops(text: &str) -> u64 {
     value.unwrap_or(0)
 }
 
-/// The second number of each core's line, hexadecimal.
+/// Sums the second number of each core's line, which is hexadecimal.
 fn parse_backlog_drops(text: &str) -> Option<u64> {
     let dropped = text.lines().map(|line| {
         let word = line.split_ascii_whitespace().nth(1)?;

@@ -1,12 +1,13 @@
-//! The receive queues of a card, among which its driver divides what arrives by a hash (RSS).
+//! The receive queues of a card: its driver distributes arriving frames among them by a hash (RSS).
 //!
-//! 1. The driver's table (`ethtool -x`) and the fields of its hash (`ethtool -n`) are read.
-//! 2. The station notes how to restore both at its end, should this run not come to it.
-//! 3. The table is set to the first queues, one for each thread, and the hash to addresses and
-//!    ports, by which test flows differ.
+//! 1. Read the driver's table (`ethtool -x`) and the fields of its hash (`ethtool -n`).
+//! 2. Register commands that restore both with the station, which runs them at its end if this run
+//!    dies.
+//! 3. Set the table to the first queues, one for each thread, and the hash to addresses and ports,
+//!    which differ between test flows.
 //!
-//! Where the driver has no table nothing is set. The number of queues is not changed: on many cards
-//! that takes the link down.
+//! For a driver without a table nothing is set. The number of queues stays the same: on many cards
+//! a change takes the link down.
 
 use crate::protocol::{Program, Request, Response};
 use crate::{Node, Result};
@@ -14,9 +15,9 @@ use std::time::Duration;
 
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
-/// Addresses and ports, as `ethtool -N` names them.
+/// Addresses and ports, in the notation of `ethtool -N`.
 const ADDRESSES_AND_PORTS: &str = "sdfn";
-/// The lines in which `ethtool -n` lists the fields of a hash, with their letters.
+/// The lines of `ethtool -n` with the fields of a hash, and their letters.
 const FIELDS: [(&str, char); 7] = [
     ("L2DA", 'm'),
     ("VLAN tag", 'v'),
@@ -27,19 +28,19 @@ const FIELDS: [(&str, char); 7] = [
     ("L4 bytes 2 & 3", 'n'),
 ];
 
-/// A card's settings for a trial, which are restored when this is dropped.
+/// A card's settings for a trial, restored on drop.
 pub struct ReceiveQueues<'a> {
     node: &'a dyn Node,
     undo: Vec<Program>,
-    /// What was done, or why nothing was: a fact.
+    /// The result: the distribution in force, or why nothing was set.
     pub in_words: String,
 }
 
 impl<'a> ReceiveQueues<'a> {
-    /// Divides what UDP over IPv4 arrives at an interface among its first `queues`.
+    /// Distributes UDP over IPv4 that arrives at an interface among its first `queues`.
     ///
     /// # Errors
-    /// When the node fails. That a driver refuses is in [`in_words`](Self::in_words).
+    /// If the node fails. A driver's refusal is in [`in_words`](Self::in_words) instead.
     pub fn divide(node: &'a dyn Node, interface: &str, queues: u16) -> Result<Self> {
         let mut this = Self {
             node,
@@ -84,7 +85,7 @@ impl<'a> ReceiveQueues<'a> {
         Ok(this)
     }
 
-    /// What the station does at its end.
+    /// Registers programs that the station runs at its end.
     fn at_end(&self, programs: Vec<Program>) -> Result<()> {
         let limit_ms = TOOL_LIMIT.as_millis() as u64;
         match self.node.call(Request::AtEnd { programs, limit_ms })? {
@@ -99,7 +100,7 @@ impl Drop for ReceiveQueues<'_> {
         if self.undo.is_empty() {
             return;
         }
-        // A station that is gone has restored them at its end.
+        // A station that is gone has restored the settings at its end.
         for program in std::mem::take(&mut self.undo) {
             let _ = self.node.run(program, TOOL_LIMIT);
         }
@@ -107,8 +108,8 @@ impl Drop for ReceiveQueues<'_> {
     }
 }
 
-/// How many entries of the table, which `ethtool -x` prints, each queue has; `None` if it prints
-/// none.
+/// Returns the table entries per queue from the output of `ethtool -x`; `None` if it shows no
+/// table.
 fn weights(printed: &str) -> Option<Vec<usize>> {
     let mut lines = printed.lines();
     let (_, rings) = lines.next()?.split_once(" with ")?;
@@ -128,7 +129,7 @@ fn weights(printed: &str) -> Option<Vec<usize>> {
     weights.iter().any(|weight| *weight > 0).then_some(weights)
 }
 
-/// The fields of the hash that `ethtool -n` prints, as letters; `None` if it prints none.
+/// Returns the hash's fields, as letters, from the output of `ethtool -n`; `None` if it shows none.
 fn fields(printed: &str) -> Option<String> {
     let has = |name: &str| printed.lines().any(|line| line.trim().starts_with(name));
     let letters: String = FIELDS
@@ -153,13 +154,13 @@ mod tests {
     const HASH: &str =
         "UDP over IPV4 flows use these fields for computing Hash flow key:\nIP SA\nIP DA\n\n";
 
-    /// A station whose `ethtool` prints what a card's would.
+    /// A station with a fake `ethtool` that prints the output of a card.
     #[derive(Default)]
     struct Stub {
         table: &'static str,
         hash: &'static str,
         refuses: bool,
-        /// Commands that change something, and what is to be done at the end.
+        /// Commands that change settings, and commands for the station's end.
         done: Mutex<Vec<String>>,
         printed: Mutex<Ended>,
     }

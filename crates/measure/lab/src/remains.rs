@@ -1,5 +1,4 @@
-//! What a killed station leaves: processes in its network namespace, and interfaces that it had
-//! borrowed.
+//! The cleanup after a killed station: processes in its network namespace, and borrowed interfaces.
 
 use crate::caller::reap;
 use crate::kill::kill_all;
@@ -14,19 +13,19 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How long killed processes may take to be gone.
+/// Time limit for killed processes to disappear.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
-/// How long giving back may take, at each step.
+/// Time limit for each step of returning an interface.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
-/// A station's network namespace, emptied when this is dropped, after the station itself. A station
-/// kills all its processes and gives back what it borrowed; this does what a killed one could not.
+/// A station's network namespace, emptied on drop, after the station itself. A station kills its
+/// processes and returns its interfaces itself; this cleans up for one that was killed.
 pub(crate) struct Remains {
     /// Keeps the namespace, with the interfaces in it, and its inode number.
     file: File,
     id: (u64, u64),
     lent: Arc<Mutex<Vec<Lent>>>,
-    /// Where the interfaces came from.
+    /// The namespace that the interfaces came from.
     home: File,
 }
 
@@ -40,7 +39,7 @@ impl Remains {
         };
         let (file, id) = look(station.pid())?;
         let (home, own) = look(std::process::id())?;
-        // Everything in it will be killed: it must never be the machine's own namespace.
+        // Everything in it will be killed, so it must never be the machine's own namespace.
         if id == own {
             return Err(node.error("it is in the same network namespace as the run"));
         }
@@ -64,7 +63,7 @@ impl Drop for Remains {
     }
 }
 
-/// Runs a program to its end, or its limit. No caller is left to report a failure to.
+/// Runs a program to its end or its time limit. No caller is left to report a failure to.
 fn run(program: &Program) {
     let Some((name, words)) = program.argv.split_first() else {
         return;
@@ -77,7 +76,7 @@ fn run(program: &Program) {
         return;
     };
     if let Some(mut input) = child.stdin.take() {
-        // A program that has ended takes none.
+        // A program that has already ended takes no input.
         let _ = input.write_all(program.stdin.as_bytes());
     }
     if !reap(&mut child, TOOL_LIMIT) {

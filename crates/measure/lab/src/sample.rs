@@ -1,9 +1,8 @@
-//! The watch on a link: the kinds of frames on it, and whether any shows the stations' data in
-//! clear.
+//! The watch on a link: the kinds of its frames, and whether any shows the stations' data in clear.
 //!
-//! A sample inspects whole frames, super-packets of 64 KB included, in both directions, during one
-//! request. It keeps none but a few sealed packets, on request ([`packets`]). A [`Watch`] lasts a
-//! whole trial and sees only what does not belong on the cipher link.
+//! A sample inspects whole frames, including super-packets of 64 KB, in both directions, during one
+//! request. It keeps no frame except a few sealed packets on request ([`packets`]). A [`Watch`]
+//! lasts a whole trial and sees only frames that do not belong on the cipher link.
 
 mod classify;
 mod contents;
@@ -26,24 +25,24 @@ use std::collections::BTreeSet;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Most SPIs, or equivalents of other forms, that are listed; no link of this lab has more.
+/// Most SPIs, or equivalents in other forms, that are listed; no link of this lab has more.
 const SPIS_MAX: usize = 256;
 
-/// What a sample takes.
+/// The extent of a sample.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
-    /// Frames to look at.
+    /// Most frames to inspect.
     pub(crate) frames: u32,
-    /// Whole sealed packets to return, at most.
+    /// Most whole sealed packets to return.
     pub(crate) packets: u32,
-    /// Whether to read what sealed packets contain.
+    /// Whether to inspect the contents of sealed packets.
     pub(crate) contents: bool,
 }
 
-/// Looks at frames on an interface, for up to `limit`.
+/// Inspects frames on an interface, for up to `limit`.
 ///
 /// # Errors
-/// When the interface does not exist or the kernel refuses a packet socket.
+/// If the interface does not exist or the kernel refuses a packet socket.
 pub(crate) fn sample(
     interface: &str,
     wanted: Wanted,

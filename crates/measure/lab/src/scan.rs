@@ -1,18 +1,19 @@
-//! Numbers in what programs print.
+//! Numbers in the output of programs.
 
-/// Marks between groups of three digits that no other meaning has in a number; a comma is one too.
+/// Separators between groups of three digits that have no other meaning in a number. A comma is
+/// included although it may be a decimal one.
 const SEPARATORS: [char; 6] = [',', '\'', '\u{2019}', '\u{a0}', '\u{202f}', '\u{2009}'];
 
-/// Returns the first whole number: digits with no letter, digit or dot before or after them.
-/// Thousands may be separated: `1,234,567`. `1 234` may be one number or two, and is none.
+/// Returns the first whole number: digits with no letter, digit or dot next to them. Thousands may
+/// be separated: `1,234,567`. `1 234` may be one number or two, so it is rejected.
 pub(crate) fn first_number(said: &str) -> Option<u64> {
     let (at, word, number) = words(said).find_map(|(at, word)| Some((at, word, whole(word)?)))?;
     (spaced_groups(word, &said[at + word.len()..]) == 0).then_some(number)
 }
 
-/// Returns the first number in decimal notation, with its sign: `-12.5`. No letter, digit or dot is
-/// directly before or after it. Thousands may be separated where that is clear: `1,234.5`; `1,234`
-/// may be a decimal comma, and is none.
+/// Returns the first number in decimal notation, with its sign: `-12.5`. No letter, digit or dot
+/// may be next to it. Thousands may be separated if that is unambiguous: `1,234.5`; `1,234` may
+/// have a decimal comma, so it is rejected.
 pub(crate) fn first_decimal(said: &str) -> Option<f64> {
     let begins = |(_, word): &(usize, &str)| {
         let of_number = |c: char| c.is_ascii_digit() || c == '.' || SEPARATORS.contains(&c);
@@ -34,7 +35,7 @@ pub(crate) fn first_decimal(said: &str) -> Option<f64> {
     Some(if is_negative { -value } else { value })
 }
 
-/// A whole number, with or without one kind of separator between its groups of three digits.
+/// Parses a whole number, with or without one kind of separator between groups of three digits.
 pub(crate) fn whole(word: &str) -> Option<u64> {
     let Some(separator) = word.chars().find(|c| SEPARATORS.contains(c)) else {
         let is_number = word.bytes().all(|b| b.is_ascii_digit());
@@ -49,8 +50,8 @@ pub(crate) fn whole(word: &str) -> Option<u64> {
     fits.then(|| digits.parse().ok())?
 }
 
-/// How many groups of exactly three digits follow `word` in `rest`, each after one space: `word`
-/// and they may be one number.
+/// Counts the groups of exactly three digits that follow `word` in `rest`, each after one space:
+/// they may belong to the same number.
 fn spaced_groups(word: &str, rest: &str) -> usize {
     if word.len() > 3 {
         return 0;
@@ -70,7 +71,7 @@ fn spaced_groups(word: &str, rest: &str) -> usize {
     count
 }
 
-/// Runs of letters, digits, dots and `_`, without dots at the end, and where they begin. A
+/// Returns runs of letters, digits, dots and `_`, without trailing dots, and their offsets. A
 /// separator between digits belongs to the run.
 fn words(said: &str) -> impl Iterator<Item = (usize, &str)> {
     let of_word = |c: char| c.is_alphanumeric() || c == '.' || c == '_';

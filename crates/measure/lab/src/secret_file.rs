@@ -1,4 +1,4 @@
-//! Files of this machine that hold a secret, for its user alone.
+//! Files of this machine that hold a secret for its user alone.
 
 use guard::{Writers, open_regular};
 use keying::{metadata_of_file, read_whole};
@@ -15,7 +15,7 @@ const BYTES_MAX: usize = 1 << 16;
 /// Reads the text of a file that only its owner can read.
 ///
 /// # Errors
-/// What is wrong with the file, and what to do; never its content.
+/// The file's fault and its remedy, never its content.
 pub(crate) fn read(path: &Path) -> Result<Zeroizing<String>, String> {
     let name = path.display();
     let not_read = |error: io::Error| {
@@ -33,7 +33,7 @@ pub(crate) fn read(path: &Path) -> Result<Zeroizing<String>, String> {
              help: `chmod 600 {name}`"
         ));
     }
-    // Its owner, who may be the user who called `sudo`, knows the secret anyway.
+    // The owner, who may be the user who called `sudo`, knows the secret anyway.
     Writers::of_process()
         .and(metadata.uid())
         .check(path)
@@ -45,10 +45,10 @@ pub(crate) fn read(path: &Path) -> Result<Zeroizing<String>, String> {
     Ok(Zeroizing::new(text.to_owned()))
 }
 
-/// Reads a secret that is the first line of a file.
+/// Reads a secret from the first line of a file.
 ///
 /// # Errors
-/// As [`read`], and for an empty line.
+/// As for [`read`], and if the line is empty.
 pub(crate) fn first_line(path: &Path) -> Result<Zeroizing<String>, String> {
     let text = read(path)?;
     match text.lines().next().unwrap_or_default() {

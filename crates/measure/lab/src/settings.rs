@@ -1,14 +1,14 @@
-//! The watch on a namespace's settings over a trial: what changed, and when.
+//! The watch on a namespace's settings over a trial: the changes and their times.
 //!
-//! Settings are read before and after. In between the kernel reports every change to a socket
-//! (rtnetlink(7)), so that one that is undone before the end is seen too. Links are compared by
-//! value: a report that says nothing new, as when a program enters promiscuous mode or an address
-//! is found unique, is no change. Neighbours are left out: they change by themselves.
+//! Settings are read before and after the trial. In between the kernel reports every change to a
+//! socket (rtnetlink(7)), which reveals changes that are undone before the end. Links are compared
+//! by value: a report without new values, as when a program enters promiscuous mode or an address
+//! is found unique, is no change. Neighbours are left out because they change by themselves.
 //!
-//! So it is with kernel parameters ([`parameters`]): they are read before and after, and whenever a
-//! program wrote one.
+//! Kernel parameters ([`parameters`]) are also read before and after, and whenever a program writes
+//! one.
 //!
-//! The reports cost one message for each change, and nothing while nothing changes.
+//! Reports cost one message per change, and nothing while nothing changes.
 
 mod counters;
 mod neighbours;
@@ -28,19 +28,19 @@ use snapshot::Snapshot;
 use std::collections::BTreeMap;
 use std::io;
 
-/// Table of routes that no packet looks up, unless it has a mark that none has: those of a
-/// station's IKE daemon, which changes them whenever the device renews its keys. They are no part
-/// of the path.
+/// A route table that no packet uses, because its rule needs a mark that no packet has. A station's
+/// IKE daemon puts its routes there and changes them whenever the device renews its keys. They are
+/// not part of the path.
 pub(crate) const UNUSED_TABLE: u32 = 4500;
 
-/// Number of an XFRM interface that no node has: the policies of a station's IKE daemon are for it,
-/// which changes them like its routes. An interface with that number is a change of its own.
+/// Number of an XFRM interface that no node has. The policies of a station's IKE daemon are for it,
+/// and change like its routes. Adding an interface with this number is reported as a change.
 pub(crate) const UNUSED_INTERFACE: u32 = 4500;
 
-/// Most changes that one watch lists; the rest is counted.
+/// Most changes that one watch lists; the others are counted.
 const CHANGES_MAX: usize = 64;
 
-/// A watch that is on.
+/// An active watch.
 pub(crate) struct SettingsWatch {
     reports: Reports,
     queue_drops: BTreeMap<String, u64>,
@@ -50,18 +50,18 @@ pub(crate) struct SettingsWatch {
 }
 
 impl SettingsWatch {
-    /// Starts to watch this network namespace. `policies` are the IPsec policies in words,
-    /// `machine` the parameters of the machine's own namespace. With `neighbours`, frames of ARP
+    /// Starts to watch this network namespace. `policies` is the output of `ip xfrm policy`,
+    /// `machine` are the parameters of the machine's namespace. With `neighbours`, frames of ARP
     /// and neighbour discovery are counted too.
     ///
     /// # Errors
-    /// When the kernel refuses a socket or inotify, or does not answer.
+    /// If the kernel refuses a socket or inotify, or does not answer.
     pub(crate) fn start(
         policies: &str,
         machine: &ParameterFiles,
         neighbours: bool,
     ) -> io::Result<Self> {
-        // Reports come from here on: what changes while the settings are read is not missed.
+        // Opened first, so that changes while the settings are read are reported.
         let reports = Reports::open()?;
         let parameters = Parameters::watch(machine)?;
         let snapshot = Snapshot::read()?;
@@ -75,10 +75,10 @@ impl SettingsWatch {
     }
 
     /// Ends the watch. Returns the changes and the frames of neighbours, with an empty name for the
-    /// node, and the growth of the counters. `policies` are the IPsec policies in words, now.
+    /// node, and the growth of the counters. `policies` is the present output of `ip xfrm policy`.
     ///
     /// # Errors
-    /// When the settings cannot be read again.
+    /// If the settings cannot be read again.
     pub(crate) fn end(self, policies: &str) -> io::Result<PathSettings> {
         let neighbours = self.neighbours.as_ref().map(Neighbours::frames);
         let (known, mut changes) = self.reports.end();
@@ -110,9 +110,9 @@ impl SettingsWatch {
     }
 }
 
-/// The IPsec policies that `ip xfrm policy` lists, in an order of their own and without the SPIs
-/// and the request ids of the SAs that they use now: a renewal of keys changes all of them, and no
-/// path. Those for [`UNUSED_INTERFACE`] are none of the path's.
+/// Parses the output of `ip xfrm policy` into sorted policies, without the SPIs and request ids of
+/// the SAs in use: a renewal of keys changes all of these, and no path. Omits policies for
+/// [`UNUSED_INTERFACE`], which are not part of the path.
 fn each_policy(listed: &str) -> Vec<String> {
     let mut policies: Vec<String> = Vec::new();
     for line in listed.lines() {
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn policies_differ_by_what_they_seal_and_not_by_the_keys_in_use() {
         let policy = |network: &str, spi: &str| {
-            // An IKE SA that replaces another numbers its SAs in another order.
+            // An IKE SA that replaces another numbers its SAs in a different order.
             let reqid = &spi[spi.len() - 1..];
             format!(
                 "src {network} dst 198.18.0.0/16 \n\tdir out priority 391808 ptype main \n\
@@ -170,7 +170,7 @@ mod tests {
             each_policy(&policy(one, "0xcb67fc62"))
         );
         assert_eq!(each_policy(""), Vec::<String>::new());
-        // A station's daemon has none for a moment when the device authenticates itself anew.
+        // A station's daemon briefly has no policies while the device reauthenticates.
         let of_station = policy(one, "0xcb67fc62").replace("if_id 0x1", "if_id 0x1194");
         assert_eq!(
             each_policy(&(before.clone() + &of_station)),

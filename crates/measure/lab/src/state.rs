@@ -1,11 +1,11 @@
-//! Locks on lab names, and the removal of what a killed run left behind.
+//! Locks on lab names, and the removal of a killed run's remains.
 //!
-//! One file per lab name, locked (flock) while the run lives. It names the lab's stations by number
-//! and start time, and the mark that every process on them has in its environment. Normally they
-//! end by themselves, as their input ends with the run; what was stopped, hangs, or was orphaned
-//! because its station was killed too is found by the next run of that name, and killed. Namespaces
-//! and links go with their last process. A killed run leaves its file; where nothing else of it is
-//! left, the next run of any name removes that.
+//! One file per lab name, locked (flock) while the run lives. It identifies the lab's stations by
+//! number and start time, and contains the mark that every process on them has in its environment.
+//! Normally these processes end by themselves, because their input ends with the run. The next run
+//! of that name finds and kills a process that was stopped, hangs, or was orphaned because its
+//! station was killed too. Namespaces and links go with their last process. A killed run leaves its
+//! file; if nothing else of it is left, the next run of any name removes the file.
 
 use crate::kill::{kill_all, kill_tree};
 use crate::mark::marked;
@@ -20,40 +20,40 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a process and everything below it may take to be gone once they were killed.
+/// Time limit for a killed process and all its descendants to disappear.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long the stations of a killed run may take to give back the machine's interfaces, and to
-/// take down boxes outside; they begin by themselves when their run is gone.
+/// Time limit for the stations of a killed run to return the machine's interfaces and to take down
+/// external boxes; they begin by themselves when their run is gone.
 const RETURN_LIMIT: Duration = Duration::from_secs(60);
 const RETURN_STEP: Duration = Duration::from_millis(5);
 
 /// Attempts at the lock: runs that end at the same moment can remove the file meanwhile, and
-/// another run may be looking at a dead one's.
+/// another run may be examining a dead run's file.
 const LOCK_ATTEMPTS: usize = 100;
 const LOCK_STEP: Duration = Duration::from_millis(5);
 
 /// Far more than the state of any lab.
 const BYTES_MAX: usize = 1 << 20;
 
-/// The file's content.
+/// The content of the state file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct State {
-    /// The boot that the numbers belong to.
+    /// The boot that the process numbers belong to.
     boot_id: String,
-    /// The run.
+    /// The run's process.
     run: Process,
-    /// What its processes have as [`MARK`](crate::mark::MARK): as unique as the run itself.
+    /// The value of [`MARK`](crate::mark::MARK) in its processes, unique to the run.
     #[serde(default)]
     mark: String,
-    /// Its stations.
+    /// The run's stations.
     stations: Vec<Process>,
     /// Whether the stations return something at their end; they are not killed before.
     #[serde(default)]
     returns: bool,
 }
 
-/// A process, distinguishable from a later one with the same number.
+/// A process, distinguishable from a later process with the same number.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Process {
     name: String,
@@ -71,7 +71,7 @@ impl Process {
         }
     }
 
-    /// The process if it still runs.
+    /// Returns the process if it still runs.
     fn alive(&self) -> Option<ProcessStat> {
         ProcessStat::read(self.pid)
             .filter(|stat| stat.start_ticks == self.start_ticks && stat.is_alive())
@@ -91,7 +91,7 @@ impl State {
     }
 }
 
-/// A lab name that this run holds; dropping it gives the name back.
+/// A lab name locked by this run; dropping it releases the name.
 #[derive(Debug)]
 pub(crate) struct Hold {
     file: File,
@@ -99,7 +99,7 @@ pub(crate) struct Hold {
     state: State,
 }
 
-/// The same of this process, with the privilege that it has.
+/// Returns the folder of the state files for this process's privilege.
 ///
 /// # Errors
 /// As [`folder`].
@@ -107,11 +107,11 @@ pub fn folder_of_process() -> Result<PathBuf> {
     folder(privilege::current().unwrap_or_else(Privilege::of_nobody))
 }
 
-/// The folder of the state files: `/run/cipherbench` for root, a private folder of the user
-/// otherwise.
+/// Returns the folder of the state files: `/run/cipherbench` for root, otherwise a private folder
+/// of the user.
 ///
 /// # Errors
-/// [`LabError::CannotBuild`] when it cannot be made, or belongs to another user.
+/// [`LabError::CannotBuild`] if it cannot be created, or belongs to another user.
 pub fn folder(privilege: Privilege) -> Result<PathBuf> {
     let path = match privilege {
         Privilege::Root => PathBuf::from("/run/cipherbench"),
@@ -140,8 +140,8 @@ pub fn folder(privilege: Privilege) -> Result<PathBuf> {
     ))
 }
 
-/// Whether it is a folder of this user, no link, that only the user can write to: another user
-/// could plant process numbers.
+/// Whether the path is a folder of this user, not a link, that no other user can write to: another
+/// user could plant process numbers.
 fn is_private(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| {
         meta.is_dir() && meta.uid() == nix::unistd::geteuid().as_raw() && meta.mode() & 0o022 == 0
@@ -149,8 +149,8 @@ fn is_private(path: &Path) -> bool {
 }
 
 impl Hold {
-    /// Takes the lab name and removes what an earlier run of that name left; returns a sentence for
-    /// each removal.
+    /// Locks the lab name and removes the remains of an earlier run with that name; returns one
+    /// sentence for each removal.
     pub(crate) fn take(folder: &Path, lab: &str) -> Result<(Self, Vec<String>)> {
         let path = folder.join(format!("{lab}.json"));
         let failed = |error: io::Error| {
@@ -194,7 +194,7 @@ impl Hold {
         &self.state.mark
     }
 
-    /// Adds a process of the lab.
+    /// Records a process of the lab.
     pub(crate) fn record(&mut self, node: NodeId, pid: u32) -> Result<()> {
         self.state.stations.push(Process::now(node.name(), pid));
         self.put()
@@ -224,12 +224,12 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // Removed while locked: the next run creates a new file. A file left behind does no harm.
+        // Removed while locked: the next run creates a new file. A leftover file does no harm.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// The state in the file; the default where there is none.
+/// Reads the state from the file; the default if the file is absent or invalid.
 fn recorded(path: &Path) -> State {
     let text = read_text(path, BYTES_MAX).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
@@ -240,9 +240,9 @@ fn read(file: &File) -> io::Result<String> {
     text.map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
-/// Removes the files of other labs whose run is over: a name that is never used again, such as a
-/// test's, would keep its file until the next boot. What still runs is left to the next run of its
-/// name. A file that cannot be removed does no harm.
+/// Removes the files of other labs with finished runs: otherwise the file of a name that is never
+/// used again, such as a test's, would remain until the next boot. Running processes are left to
+/// the next run of their name. A file that cannot be removed does no harm.
 fn remove_dead(folder: &Path, own: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -268,13 +268,13 @@ fn remove_if_dead(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether the path still leads to this file, rather than to one that replaced it.
+/// Whether the path still leads to this file, rather than to a replacement.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let file = file.metadata()?;
     Ok(fs::metadata(path).is_ok_and(|now| (now.dev(), now.ino()) == (file.dev(), file.ino())))
 }
 
-/// Opens and locks the file; `None` when another run has it locked.
+/// Opens and locks the file; `None` if another run has locked it.
 fn lock_file(path: &Path) -> io::Result<Option<File>> {
     let mut is_locked = false;
     for _ in 0..LOCK_ATTEMPTS {
@@ -291,8 +291,8 @@ fn lock_file(path: &Path) -> io::Result<Option<File>> {
             Err(TryLockError::WouldBlock) if recorded(path).run.alive().is_some() => {
                 return Ok(None);
             }
-            // Not by a run that it names: another run looks whether that one is over, or this one
-            // has just begun.
+            // Locked by a run that the file does not name: another run checks whether the named run
+            // is over, or the locking run has just begun.
             Err(TryLockError::WouldBlock) => {
                 is_locked = true;
                 std::thread::sleep(LOCK_STEP);
@@ -300,7 +300,7 @@ fn lock_file(path: &Path) -> io::Result<Option<File>> {
             }
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        // Its last holder may have removed it between the opening and the locking.
+        // Its last holder may have removed it between opening and locking.
         if is_at(&file, path)? {
             return Ok(Some(file));
         }
@@ -311,7 +311,7 @@ fn lock_file(path: &Path) -> io::Result<Option<File>> {
     Err(io::Error::other("other runs keep replacing it"))
 }
 
-/// Waits until stations have ended by themselves. A traced one that is stopped will not.
+/// Waits until stations have ended by themselves. A traced, stopped station will not.
 fn await_returns(stations: &[Process]) {
     for station in stations.iter().filter_map(Process::alive) {
         station.resume();
@@ -323,10 +323,10 @@ fn await_returns(stations: &[Process]) {
     }
 }
 
-/// Kills those of the recorded stations that are still the same processes with everything below
-/// them, then whatever else has the run's mark.
+/// Kills the recorded stations that are still the same processes, with all their descendants, and
+/// then all other processes with the run's mark.
 ///
-/// A file without a valid state was not written to its end: its run had no stations yet.
+/// A file without a valid state was not completely written: its run had no stations yet.
 fn sweep(text: &str) -> Vec<String> {
     let state: State = serde_json::from_str(text).unwrap_or_default();
     if state.boot_id != procfs::boot_id() {

@@ -1,10 +1,10 @@
 //! The station: a server on standard input and output, in one network namespace (see
 //! [`crate::protocol`]).
 //!
-//! Programs are forked by the thread that reads requests, because the kernel kills a child when the
-//! *thread* that forked it ends, and this one lives as long as the station. Everything that may
-//! wait is answered from a thread of its own. What a program leaves behind when it makes itself a
-//! daemon becomes the station's own child (it is their subreaper) and is killed with the rest.
+//! The thread that reads requests forks all programs, because the kernel kills a child when the
+//! *thread* that forked it ends, and this one lives as long as the station. Requests that may wait
+//! are answered from separate threads. Daemons that a program leaves behind become children of the
+//! station, their subreaper, and are killed with the rest.
 
 mod ending;
 mod isolate;
@@ -30,22 +30,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// A request that is longer is refused; the longest sensible one writes a file.
+/// A longer request is refused; the longest sensible one writes a file.
 const LINE_BYTES_MAX: u64 = 16 << 20;
 
 /// Most pending requests; further ones are refused.
 const REQUESTS_MAX: usize = 256;
 
-/// Serves requests until end of file, then ends every program that was started, and their
-/// descendants.
+/// Serves requests until end of file, then ends every started program and all descendants.
 ///
-/// As a place of the built-in lab (`node`) it first moves into namespaces of its own; without, it
-/// serves the namespace that it was started in. Programs with cores are assigned those of `cpus`,
-/// by the kernel's numbers; all that this process may use, if there are none. Call it from the main
+/// As a node of the built-in lab (`node`), it first moves into new namespaces; otherwise it serves
+/// the namespace that it was started in. Programs with cores are assigned from `cpus`, by the
+/// kernel's numbers; if empty, from all CPUs that this process may use. Call it from the main
 /// thread of a process that does nothing else and has no other thread.
 ///
 /// # Errors
-/// When the station cannot be set up, or its input cannot be read. Everything is ended then too.
+/// If the station cannot be set up, or its input cannot be read. Everything is ended in that case
+/// too.
 pub fn serve(
     node: Option<NodeId>,
     cpus: &[u16],
@@ -55,13 +55,13 @@ pub fn serve(
     serve_as((node, cpus), None, input, output)
 }
 
-/// Serves a host: as [`serve`] without a node, and for the stations of a lab that requests start
-/// there. Silence of some seconds is the end of the input.
+/// Serves a host, like [`serve`] without a node, and starts the stations of a lab there on request.
+/// After some seconds without input, it behaves as at the end of the input.
 ///
 /// # Errors
-/// As [`serve`], and when this user may not build a lab here.
+/// As for [`serve`], and if this user may not build a lab here.
 pub fn serve_host(input: impl Read + AsFd, mut output: impl Write + Send + 'static) -> Result<()> {
-    // A login shell may have left its line unfinished. If the reader is gone, the end of the input
+    // A login shell may have left an unfinished line. If the reader is gone, the end of the input
     // follows.
     let _ = output.write_all(b"\n");
     let privilege = privilege::acquire()?;
@@ -74,7 +74,7 @@ pub fn serve_host(input: impl Read + AsFd, mut output: impl Write + Send + 'stat
     )
 }
 
-/// `state_folder` is that of a host's stations.
+/// `state_folder` is for the stations of a host.
 fn serve_as(
     (node, cpus): (Option<NodeId>, &[u16]),
     state_folder: Option<PathBuf>,
@@ -91,8 +91,8 @@ fn serve_as(
     let ending = Ending::new().map_err(cannot_build)?;
     if let Some(node) = node {
         isolate::isolate(node)?;
-        // A file system of its own: what is written there, keys too, goes with the station whatever
-        // ends it.
+        // A separate file system: files written there, including keys, vanish with the station
+        // however it ends.
         folder_for_files = "/run".into();
     }
     set_child_subreaper(true).map_err(|error| cannot_build(error.into()))?;
@@ -111,7 +111,7 @@ fn serve_as(
         pending: AtomicUsize::new(0),
     });
     let result = server.read_requests(BufReader::new(input));
-    // They end in order, by themselves: what they have is given back.
+    // They end in order by themselves, which returns their interfaces.
     server.requests.leave_part();
     end_all();
     server.requests.come_to_the_end();
@@ -159,7 +159,7 @@ impl Server {
         }
     }
 
-    /// Answers a call, in a thread of its own unless it is answered at once.
+    /// Answers a call, in a separate thread if the answer may take time.
     fn take(self: &Arc<Self>, Call { id, request }: Call) {
         if self.pending.load(Ordering::Relaxed) >= REQUESTS_MAX {
             return self.reply(
@@ -221,7 +221,7 @@ impl Server {
     }
 }
 
-/// Returns the number of an invalid call, so that its caller need not wait; 0 if it has none.
+/// Returns the id of an invalid call, so that its caller need not wait; 0 if it has none.
 fn id_of(line: &[u8]) -> u64 {
     let call: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
     call.get("id")

@@ -8,26 +8,26 @@ use crate::{Node, Result};
 use serde::Deserialize;
 use std::time::Duration;
 
-/// The bridge's own interface.
+/// The bridge's interface.
 pub(crate) const NAME: &str = "br0";
 
-/// How long its ports may take until they forward. Without a spanning tree they do at once.
+/// Time limit until its ports forward. Without a spanning tree they forward immediately.
 pub(crate) const READY_LIMIT: Duration = Duration::from_secs(5);
 const READY_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How long `bridge` may take.
+/// Time limit of `bridge`.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
-/// One of its two ports, and the addresses behind it.
+/// One of the bridge's two ports, and the addresses behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Port {
     pub(crate) interface: &'static str,
-    /// Their MAC addresses.
+    /// The MAC addresses behind the port.
     pub(crate) known: Vec<[u8; 6]>,
 }
 
-/// Makes a bridge of two interfaces, with static entries for the addresses behind them, so that no
-/// frame is flooded.
+/// Creates a bridge of two interfaces, with static entries for the addresses behind them, so that
+/// no frame is flooded.
 pub(crate) fn make(node: &dyn Node, ports: &[Port; 2]) -> Result<()> {
     join(node, ports.each_ref().map(|port| port.interface))?;
     let mut known = String::new();
@@ -47,7 +47,7 @@ pub(crate) fn make(node: &dyn Node, ports: &[Port; 2]) -> Result<()> {
     )
 }
 
-/// Makes a bridge of two interfaces that learns the addresses behind them.
+/// Creates a bridge of two interfaces that learns the addresses behind them.
 pub(crate) fn join(node: &dyn Node, [near, far]: [&str; 2]) -> Result<()> {
     let batch = format!(
         "link add {NAME} type bridge stp_state 0 forward_delay 0 mcast_snooping 0\n\
@@ -59,7 +59,7 @@ pub(crate) fn join(node: &dyn Node, [near, far]: [&str; 2]) -> Result<()> {
     ip(node, batch).map_err(|error| error.help_for("Unknown device type", help))
 }
 
-/// Removes the bridge and so frees its ports, which keep their addresses.
+/// Removes the bridge, which frees its ports; these keep their addresses.
 pub(crate) fn remove(node: &dyn Node) -> Result<()> {
     ip(node, format!("link del {NAME}\n"))
 }
@@ -69,7 +69,7 @@ pub(crate) fn forwards(node: &dyn Node) -> Result<bool> {
     await_true(READY_LIMIT, READY_INTERVAL, || ports_forward(node))
 }
 
-/// A port's state, as `bridge -json` has it.
+/// A port's state in the output of `bridge -json`.
 #[derive(Deserialize)]
 struct PortState {
     #[serde(default)]

@@ -4,7 +4,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-/// Locks a mutex, poisoned or not: it guards plain data, which a panic leaves usable.
+/// Locks a mutex even if poisoned: it guards plain data, which a panic leaves usable.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -26,7 +26,7 @@ pub(crate) fn wait<'a, T>(
     }
 }
 
-/// Repeats `look` every `interval` until it returns true; false once `limit` is over.
+/// Calls `look` every `interval` until it returns true; returns false after `limit`.
 pub(crate) fn await_true<E>(
     limit: Duration,
     interval: Duration,
@@ -50,7 +50,7 @@ impl Deadline {
     /// No deadline.
     pub(crate) const NEVER: Self = Self(None);
 
-    /// In `limit` from now; never if that overflows.
+    /// Ends `limit` from now; never if that overflows.
     pub(crate) fn after(limit: Duration) -> Self {
         Self(Instant::now().checked_add(limit))
     }
@@ -59,13 +59,13 @@ impl Deadline {
         self.left().is_some_and(|left| left.is_zero())
     }
 
-    /// Time left, zero when it is over; `None` if it never is.
+    /// Returns the remaining time, zero once it is over; `None` without a deadline.
     pub(crate) fn left(self) -> Option<Duration> {
         self.0
             .map(|at| at.saturating_duration_since(Instant::now()))
     }
 
-    /// This one or `limit` from now, whichever is sooner.
+    /// Returns this deadline or `limit` from now, the sooner of the two.
     pub(crate) fn at_most(self, limit: Duration) -> Self {
         match self.left() {
             Some(left) if left <= limit => self,

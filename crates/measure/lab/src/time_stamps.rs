@@ -1,7 +1,7 @@
-//! Whether a network card stamps frames itself (ethtool(8), `-T`).
+//! Detection of network cards that time-stamp frames (ethtool(8), `-T`).
 //!
-//! Such stamps are of the card's own clock (PTP hardware clock). [`crate::clocks`] uses them where
-//! the card is set to stamp all frames; this says which cards could.
+//! The stamps come from the card's clock (PTP hardware clock). [`crate::clocks`] uses them if the
+//! card is set to stamp all frames; this module finds the cards that can.
 
 use crate::protocol::Program;
 use crate::{Node, Result};
@@ -9,17 +9,17 @@ use std::time::Duration;
 
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
-/// Returns the number of the clock by which the card of a node's interface stamps what it sends and
-/// receives; `None` if it does not.
+/// Returns the number of the clock that the card of a node's interface stamps sent and received
+/// frames with; `None` if it stamps none.
 ///
 /// # Errors
-/// When the node fails.
+/// If the node fails.
 pub fn card_clock(node: &dyn Node, interface: &str) -> Result<Option<u32>> {
     let ended = node.run(Program::new(["ethtool", "-T", interface]), TOOL_LIMIT)?;
     Ok(parse(&ended.stdout))
 }
 
-/// The same from what `ethtool -T` prints.
+/// Parses the output of `ethtool -T`.
 pub(crate) fn parse(printed: &str) -> Option<u32> {
     let lines = || printed.lines().map(str::trim);
     let stamps = [
@@ -30,7 +30,7 @@ pub(crate) fn parse(printed: &str) -> Option<u32> {
     let stamps_all = stamps.iter().all(|name| lines().any(|line| line == *name));
     let clock = lines().find_map(|line| {
         let (name, number) = line.split_once(": ")?;
-        // The second name is that of ethtool 6.10 and newer.
+        // ethtool 6.10 and newer print the second name.
         let is_clock = ["PTP Hardware Clock", "Hardware timestamp provider index"].contains(&name);
         is_clock.then(|| number.parse().ok())?
     });

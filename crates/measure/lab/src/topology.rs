@@ -1,5 +1,5 @@
-//! The built-in lab's links, addresses and routes, as input of `ip -batch`. Text only; nothing is
-//! run here.
+//! The links, addresses and routes of the built-in lab, as input of `ip -batch`. This module
+//! creates text and runs nothing.
 //!
 //! ```text
 //!   A             gw1                        gw2             B
@@ -13,9 +13,9 @@
 //!   .1                  [ 169.254.0.0/30 ]                   .2
 //! ```
 //!
-//! The last link bypasses all gateways; its frame rate is the tester's own limit.
+//! The last link bypasses all gateways; its frame rate is the limit of the tester itself.
 //!
-//! With a path of elements, here `[bridge, router]`, the cipher link is several:
+//! With path elements, here `[bridge, router]`, the cipher link consists of several links:
 //!
 //! ```text
 //!   gw1             bridge1            router2             gw2
@@ -24,8 +24,8 @@
 //!   [            cipher/24              ]   [ 198.51.100.0/24 ]
 //! ```
 //!
-//! Between two hosts, w0 and w1 are the interfaces at a cable, with the MAC addresses that they
-//! have, or there is no link between the gateways; there is none past them.
+//! Between two hosts, either w0 and w1 are the interfaces at a cable, with their hardware MAC
+//! addresses, or the gateways have no link. There is no bypass link then.
 
 mod path;
 mod shaping;
@@ -44,9 +44,9 @@ pub(crate) const CIPHER_INTERFACES: (&str, &str) = (W0.interface, W1.interface);
 /// Interfaces of the stations: A's and B's.
 pub(crate) const STATION_INTERFACES: (&str, &str) = (A0.interface, B0.interface);
 
-/// The path's interfaces in the order in which traffic from A crosses them.
+/// The path's interfaces in the order that traffic from A crosses them.
 pub(crate) const PATH: [End; 6] = [A0, A1, W0, W1, B1, B0];
-/// The same of the link past the gateways.
+/// The interfaces of the link that bypasses the gateways, in the same order.
 pub(crate) const PAST_THE_GATEWAYS: [End; 2] = [C0, C1];
 
 /// One end of a link.
@@ -56,8 +56,8 @@ pub(crate) struct End {
     pub(crate) interface: &'static str,
     /// Locally administered. Fixed, so that neighbour entries exist before the first frame.
     pub(crate) mac: [u8; 6],
-    /// Destination of test frames to a station at this end: no interface's address, so that the
-    /// station's kernel drops them as foreign right after the analyser has seen them.
+    /// Destination of test frames to a station at this end. No interface has this address, so the
+    /// station's kernel drops the frames as foreign right after the analyser has seen them.
     pub(crate) test_mac: [u8; 6],
 }
 
@@ -86,8 +86,8 @@ pub(crate) const B0: End = end(NodeId::B, "b0", 0xb0);
 pub(crate) const C0: End = end(NodeId::A, "c0", 0xd0);
 pub(crate) const C1: End = end(NodeId::B, "c1", 0xd1);
 
-/// The cipher link's ends as a gateway has them: its own and its peer's. Station B has those of
-/// gw2 where it is the peer of a gateway outside.
+/// Returns a gateway's end of the cipher link and its peer's. Station B has gw2's ends if it is the
+/// peer of an external gateway.
 pub(crate) fn cipher_ends(gateway: NodeId) -> (End, End) {
     match gateway {
         NodeId::Gw2 | NodeId::B => (W1, W0),
@@ -103,12 +103,12 @@ pub(crate) fn clear_end(gateway: NodeId) -> End {
     }
 }
 
-/// A veth pair, created by one node with its other end in another's namespace.
+/// A veth pair, created by one node with its far end in another node's namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) near: End,
     pub(crate) far: End,
-    /// Between the gateways.
+    /// Whether the link is between the gateways.
     pub(crate) cipher: bool,
 }
 
@@ -117,7 +117,7 @@ impl Link {
         Self { near, far, cipher }
     }
 
-    /// Its ends from A's side to B's.
+    /// Returns its ends from A's side to B's.
     fn in_order(self) -> [End; 2] {
         if self.near == B0 {
             [self.far, self.near]
@@ -131,7 +131,7 @@ impl Link {
     }
 
     fn mtu(self, links: Links) -> u16 {
-        // Past the gateways the stations may seal what they send.
+        // The stations may seal the packets that they send over the bypass link.
         if self.cipher || self.is_past_the_gateways() {
             links.cipher_mtu
         } else {
@@ -146,10 +146,11 @@ pub(crate) struct Map {
     addresses: Addresses,
     elements: Vec<ElementId>,
     links: Vec<Link>,
-    /// The cipher link's, from gw1 to gw2.
+    /// The networks of the cipher link, from gw1 to gw2.
     networks: Vec<Ipv4Addr>,
     between_hosts: bool,
-    /// MAC addresses of the interfaces at that cable, gw1's first, once they are known.
+    /// MAC addresses of the interfaces at the cable between two hosts, gw1's first, once they are
+    /// known.
     cable_macs: Option<[[u8; 6]; 2]>,
     /// Whether this kernel has IPv6.
     ipv6: bool,
@@ -174,7 +175,7 @@ impl Map {
         }
     }
 
-    /// A node's ends of links, each with the link's other end and the link.
+    /// Returns a node's ends of links, each with the link's other end and the link.
     fn ends(&self, node: NodeId) -> impl Iterator<Item = (End, End, Link)> {
         let both = self
             .links
@@ -183,7 +184,7 @@ impl Map {
         both.filter(move |(own, ..)| own.node == node)
     }
 
-    /// Whether the stations are on two hosts. Then no link leads past the gateways.
+    /// Whether the stations are on two hosts. Then no link bypasses the gateways.
     pub(crate) const fn is_between_hosts(&self) -> bool {
         self.between_hosts
     }
@@ -203,8 +204,8 @@ impl Map {
         self.cable_mac(end).unwrap_or(end.mac)
     }
 
-    /// Destination of test frames to a station at a link's end. At a cable it is the interface's
-    /// own address: a network card and a switch pass no other one on.
+    /// Destination of test frames to a station at a link's end. At a cable it is the address of the
+    /// interface, because a network card and a switch pass no other address on.
     pub(crate) fn test_mac_of(&self, end: End) -> [u8; 6] {
         self.cable_mac(end).unwrap_or(end.test_mac)
     }
@@ -223,8 +224,8 @@ impl Map {
         self.ends(node).map(|(own, ..)| own.interface)
     }
 
-    /// Returns the first of the lab's prefixes that is reserved for test frames or for the link
-    /// past the gateways.
+    /// Returns the first of the lab's prefixes that is reserved for test frames or for the bypass
+    /// link.
     pub(crate) fn taken(addresses: &Addresses) -> Option<Ipv4Addr> {
         let Addresses {
             station_a,
@@ -279,14 +280,14 @@ impl Map {
             A1 => host(station_a, 1),
             B1 => host(station_b, 1),
             B0 => host(station_b, 2),
-            // Link-local (RFC 3927): no lab's prefix.
+            // Link-local (RFC 3927), so it collides with no lab's prefix.
             C0 => Ipv4Addr::new(169, 254, 0, 1),
             C1 => Ipv4Addr::new(169, 254, 0, 2),
             _ => self.cipher_address(end),
         }
     }
 
-    /// Returns the networks behind a side's gateway: the station's own, and its test networks.
+    /// Returns the networks behind a side's gateway: its station's network and its test networks.
     pub(crate) fn networks_behind(&self, side: Side, links: Links) -> Vec<String> {
         let mut networks = vec![self.station_network(side), side.test_ipv4()];
         if self.carries_ipv6(links) {
@@ -296,7 +297,7 @@ impl Map {
     }
 
     /// Returns the networks behind a side's gateway that one of several tunnels carries: a test
-    /// address each, and the station's own network in the first.
+    /// address each, and the station's network in the first.
     pub(crate) fn networks_in_tunnel(
         &self,
         side: Side,
@@ -323,8 +324,7 @@ impl Map {
         format!("{}/24", host(station, 0))
     }
 
-    /// Makes the station at the other end a permanent neighbour of the one at its own end, by
-    /// address.
+    /// Makes the station at `other` a permanent neighbour of the station at `own`, by address.
     pub(crate) fn join(&self, own: End, other: End) -> String {
         let (address, interface) = (self.address(other), own.interface);
         let mut batch = String::new();
@@ -336,7 +336,7 @@ impl Map {
         batch
     }
 
-    /// Undoes [`join`](Self::join), whether or not it was done.
+    /// Undoes [`join`](Self::join), even if that was never done.
     pub(crate) fn part(&self, own: End, other: End) -> String {
         let address = self.address(other);
         // Replacing first ensures that the entry exists.
@@ -351,7 +351,7 @@ impl Map {
         self.ipv6 && links.mtu.min(links.cipher_mtu) >= IPV6_MTU_MIN
     }
 
-    /// Returns the end of a path of test frames for a station at a link's end.
+    /// Returns the end of a test frame path for a station at a link's end.
     pub(crate) fn frame_end(&self, end: End) -> FrameEnd {
         let next_hop_mac = match end {
             C0 => C1.test_mac,
@@ -371,8 +371,8 @@ impl Map {
         }
     }
 
-    /// Creates the links that start at a node, but no cable; `pid` returns the process whose
-    /// namespace gets the far end.
+    /// Creates the links that start at a node, except cables; `pid` returns a process in the
+    /// namespace that gets the far end.
     pub(crate) fn make_links(&self, node: NodeId, pid: impl Fn(NodeId) -> u32) -> String {
         let mut batch = "link set lo up\n".to_owned();
         let own = |link: &&Link| link.near.node == node && !(link.cipher && self.between_hosts);
@@ -389,8 +389,8 @@ impl Map {
         batch
     }
 
-    /// Sets a node's addresses, its permanent neighbours, and its routes: a station's default
-    /// route, any other node's to the cipher networks. Not for a bridge. All links must exist.
+    /// Sets a node's addresses, permanent neighbours, and routes: a default route for a station,
+    /// routes to the cipher networks for any other node. Not for a bridge. All links must exist.
     pub(crate) fn address_node(&self, node: NodeId) -> String {
         let mut batch = String::new();
         for (own, ..) in self.ends(node) {
@@ -416,7 +416,7 @@ impl Map {
         batch
     }
 
-    /// Sets the MTU of a node's interfaces and flushes path MTUs learnt under the former ones.
+    /// Sets the MTU of a node's interfaces and flushes path MTUs learnt under the former MTUs.
     pub(crate) fn set_mtu(&self, node: NodeId, links: Links) -> String {
         let mut batch = String::new();
         for (End { interface, .. }, _, link) in self.ends(node) {
@@ -428,7 +428,7 @@ impl Map {
     }
 }
 
-/// Bits of an interface's network.
+/// Returns the prefix length of an interface's network.
 fn prefix_length(end: End) -> u8 {
     match end {
         C0 | C1 => 30,

@@ -1,4 +1,4 @@
-//! What opens the sealed packets of a DUT whose keys the lab created.
+//! The keys to open the sealed packets of a DUT with keys from the lab.
 
 use keying::{ObserverKeys, Side};
 use plan::Encryptor;
@@ -6,27 +6,27 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use wire::l2tp::IpSession;
 
-/// Keys of our own encryptor's tunnels, and what distinguishes its packets. The keys are wiped when
-/// the last clone is dropped.
+/// Keys of the built-in encryptor's tunnels, and the properties of its packets. The keys are wiped
+/// when the last clone is dropped.
 #[derive(Debug, Clone)]
 pub struct TunnelKeys {
     /// The keys of both gateways, in all epochs.
     pub keys: Arc<ObserverKeys>,
     /// Suite, lanes, tunnels and payload.
     pub encryptor: Encryptor,
-    /// Outer addresses of gw1 and gw2, or of the station in a gateway's place, at gw1's end of the
-    /// cipher link; and those at gw2's end, where a NAT is between. gw1 is side a.
+    /// Outer addresses of gw1 and gw2, or of the station that replaces a gateway, at gw1's end of
+    /// the cipher link; and, with a NAT between, also the addresses at gw2's end. gw1 is side a.
     pub gateways: Vec<[Ipv4Addr; 2]>,
     /// UDP port of lane 0.
     pub port: u16,
-    /// Sessions that gw1 and gw2 send in, where the payload is a pseudowire.
+    /// Sessions that gw1 and gw2 send in, for a pseudowire payload.
     pub sessions: [IpSession; 2],
-    /// Networks of the stations behind gw1 and behind gw2, those of test frames included.
+    /// Networks of the stations behind gw1 and behind gw2, including their test networks.
     pub networks: [Vec<Network>; 2],
 }
 
 impl TunnelKeys {
-    /// Whether a packet that `sender` sealed is from its own station to the other one.
+    /// Whether a packet that `sender` sealed is from that side's station to the other one.
     #[must_use]
     pub fn is_between_stations(&self, sender: Side, [source, target]: [IpAddr; 2]) -> bool {
         let [a, b] = &self.networks;
@@ -47,7 +47,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Parses an address with the length of its prefix: `10.1.0.0/24`.
+    /// Parses an address with a prefix length: `10.1.0.0/24`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (address, prefix_bits) = text.split_once('/')?;
@@ -59,7 +59,7 @@ impl Network {
         })
     }
 
-    /// Whether the address is in it.
+    /// Whether the network contains the address.
     #[must_use]
     pub fn contains(self, address: IpAddr) -> bool {
         let ((own, bits), (other, other_bits)) = (number(self.address), number(address));
@@ -68,7 +68,7 @@ impl Network {
     }
 }
 
-/// An address as a number, and its length in bits.
+/// Returns an address as a number, and its length in bits.
 fn number(address: IpAddr) -> (u128, u32) {
     match address {
         IpAddr::V4(address) => (u32::from(address).into(), u32::BITS),

@@ -1,13 +1,13 @@
 //! Charts as inline SVG.
 //!
-//! Colours and fonts are classes of `chart/style.css`, so that a chart follows light, dark and
-//! print. Colour is never alone: devices also have marks and hatching ([`marks`]). Every chart has
-//! a title and a description for screen readers, every figure in it a title with its device, its
-//! setting, unit and interval, and all are in a table beside it. No label covers another or a line
-//! ([`svg`]).
+//! Colours and fonts are classes of `chart/style.css`, so a chart follows light, dark and print
+//! mode. Colour never carries meaning alone: devices also have marks and hatching ([`marks`]).
+//! Every chart has a title and a description for screen readers; every figure has a title with its
+//! device, setting, unit and interval, and is also in a table next to the chart. No label covers
+//! another label or a line ([`svg`]).
 //!
-//! To add one: a module with a function from a `Run` to `Markup` by way of [`Svg`], and its place
-//! in a section.
+//! To add a chart, write a module with a function that draws a `Run` through [`Svg`] to `Markup`,
+//! and call it in a section.
 
 pub(crate) mod applications;
 mod area;
@@ -44,15 +44,14 @@ use svg::{Key, Svg, WIDTH};
 
 /// The style sheet of all charts.
 pub(crate) const STYLE: &str = include_str!("chart/style.css");
-/// From the top of a chart to its plot: the legend's line.
+/// Height of the legend's line, between the top of a chart and its plot.
 const LEGEND_HEIGHT: f64 = 30.0;
-/// How the mark of an insecure device begins.
+/// Beginning of the mark of an insecure device.
 const INSECURE: &str = " (insecure";
-/// Narrower bars have no room for their values.
+/// Minimum width of a bar with room for its value.
 const BAR_MIN: f64 = 13.0;
 
-/// The plot of a chart of that height: what margins at the top (below the legend), right, bottom
-/// and left leave.
+/// The plot of a chart of this height, within margins: top (below the legend), right, bottom, left.
 const fn plot(height: f64, [top, right, bottom, left]: [f64; 4]) -> Area {
     let y = LEGEND_HEIGHT + top;
     Area::new(left, y, WIDTH - left - right, height - y - bottom)
@@ -65,8 +64,7 @@ fn legend_of_devices(svg: &mut Svg, entries: impl Iterator<Item = (usize, String
     svg.legend(entries.map(entry));
 }
 
-/// What a pointer that rests on a figure shows: the device, the setting, the figure with its unit,
-/// and the 95 % interval of its mean.
+/// The tooltip of a figure: device, setting, figure with unit, and the 95 % interval of its mean.
 fn hover(dut: &str, setting: &str, scale: &Scale, found: &Estimate) -> String {
     format!("{dut}, {setting}: {}", with_interval(scale, found))
 }
@@ -83,7 +81,7 @@ fn with_interval(scale: &Scale, found: &Estimate) -> String {
     format!("{}{}", scale.estimate(found), interval.unwrap_or_default())
 }
 
-/// Why a cell has no bar; `otherwise` where it was measured.
+/// Why a cell has no bar; `otherwise` if it was measured.
 fn absence(cell: &CellResult, otherwise: &'static str) -> &'static str {
     match cell.status {
         Status::Invalid => "invalid",
@@ -93,7 +91,7 @@ fn absence(cell: &CellResult, otherwise: &'static str) -> &'static str {
     }
 }
 
-/// A coordinate: a tenth of a unit is finer than any screen shows.
+/// Formats a coordinate. A tenth of a unit is finer than any screen shows.
 fn number(value: f64) -> String {
     let text = format!("{value:.1}");
     match text.strip_suffix(".0") {
@@ -103,7 +101,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// A text of a class cut to a width, with an ellipsis where something is missing.
+/// A text cut to a width in the font of a class, with an ellipsis if anything was cut.
 fn shortened(class: &str, text: &str, width: f64) -> String {
     let font = Font::of(class);
     if font.width(text) <= width {
@@ -119,8 +117,8 @@ fn shortened(class: &str, text: &str, width: f64) -> String {
     "…".into()
 }
 
-/// A device's name cut to a width. Cuts the mark in brackets at its end only where it takes most of
-/// the room; of an insecure device's mark that word stays.
+/// A device's name cut to a width. The mark in brackets at its end is cut only if it takes more
+/// than half of the room; for an insecure device `(insecure)` always stays.
 fn shortened_name(class: &str, name: &str, width: f64) -> String {
     let mark = name.rfind(" (").filter(|_| name.ends_with(')'));
     let (name, mark) = name.split_at(mark.unwrap_or(name.len()));
@@ -186,7 +184,7 @@ mod tests {
         for text in ["cipherbench 3d… (insecure)", name] {
             assert_eq!(cut(name, text), text);
         }
-        // A mark that takes most of the room is cut with the name.
+        // A mark that takes most of the room is cut together with the name.
         assert_eq!(cut("a (long mark)", "a (lo…"), "a (lo…");
         let name = "a long name (insecure)";
         assert_eq!(cut(name, "a l… (insecure)"), "a l… (insecure)");

@@ -1,7 +1,7 @@
-//! One row per trial, of a frame test one per figure, for spreadsheets: `results.csv` (RFC 4180).
+//! `results.csv` (RFC 4180), for spreadsheets: one row per trial; for frame tests, one per figure.
 //!
-//! A column is its key, what it means, and how it is read from a trial: header, rows and the
-//! documentation (`docs/schema/results-csv.md`) come from the lists that [`columns`] joins; those
+//! A column has a key, a meaning, and a function that reads it from a trial. Header, rows and
+//! documentation (`docs/schema/results-csv.md`) come from the lists that [`columns`] joins; columns
 //! of axes are declared with the axes.
 
 mod captures;
@@ -31,9 +31,9 @@ struct Context<'a> {
     /// The DUT's name in the plan.
     dut: &'a str,
     trial: &'a TrialRecord,
-    /// Whether no later record replaces this one.
+    /// Whether this is the last record of the trial.
     counts: bool,
-    /// The figure of this row, where a trial has several.
+    /// The figure of this row, if the trial has several.
     figure: Option<figure::Figure<'a>>,
     /// Ranks of the cell.
     standings: compared::Standings<'a>,
@@ -45,7 +45,7 @@ struct Context<'a> {
     warnings: String,
 }
 
-/// A column's key, what it means, and how it is read from a trial.
+/// A column's key, its meaning, and the function that reads it from a trial.
 type Declared = (
     &'static str,
     &'static str,
@@ -81,8 +81,7 @@ impl Column {
     }
 }
 
-/// Keys carry units. A figure of a trial that is invalid or failed is left empty, as is one that
-/// does not apply.
+/// Keys include units. Figures that do not apply, or of invalid and failed trials, are empty.
 const CELL: &[Declared] = &[
     ("cell", "id of the cell", |row| Some(row.cell.id.clone())),
     (
@@ -106,7 +105,7 @@ const CELL: &[Declared] = &[
     ),
 ];
 
-/// Axes of all traffic; the others are of frame tests.
+/// Axes of all traffic; the other axes belong to frame tests.
 const STATIONS: [Axis; 3] = [Axis::Mtu, Axis::Cores, Axis::Offloads];
 
 /// The trial's outcome, and the figures of tools.
@@ -326,7 +325,7 @@ fn columns() -> Vec<Column> {
         .collect()
 }
 
-/// Writes a header and the rows of each trial in the order made.
+/// Writes a header and the rows of each trial in the order of measurement.
 pub(crate) fn write(run: &Run<'_>) -> String {
     let mut page = String::new();
     let columns = columns();
@@ -365,7 +364,7 @@ pub(crate) fn write(run: &Run<'_>) -> String {
     page
 }
 
-/// Documentation of the columns, as Markdown.
+/// Returns the documentation of the columns, as Markdown.
 pub(crate) fn documentation() -> String {
     let mut page = String::from(
         "# results.csv\n\nOne row per trial, in the order made; of a frame test, one per goal, load \
@@ -390,8 +389,8 @@ fn line(page: &mut String, fields: impl Iterator<Item = String>) {
     page.push_str("\r\n");
 }
 
-/// Programs for spreadsheets take a text that begins with one of these for a formula, even between
-/// quotes: it gets an apostrophe in front (OWASP, CSV injection). Numbers stay numbers.
+/// Spreadsheets take a text that begins with one of these for a formula, even between quotes, so it
+/// is prefixed with an apostrophe (OWASP, CSV injection). Numbers stay numbers.
 const FORMULA: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 
 fn quoted(mut field: String) -> String {
@@ -433,7 +432,7 @@ fn transfer<'a>(row: &Context<'a>) -> Option<&'a Transfer> {
     measured(row.trial)?.transfer()
 }
 
-/// The other way of a duplex transfer.
+/// The other direction of a duplex transfer.
 fn reverse<'a>(row: &Context<'a>) -> Option<&'a Transfer> {
     transfer(row)?.reverse.as_deref()
 }

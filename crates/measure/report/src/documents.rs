@@ -1,4 +1,4 @@
-//! The documents of a run, and how they reach the disk.
+//! The documents of a run, built and written to disk.
 
 use crate::layout::Run;
 use crate::result::RunResult;
@@ -9,17 +9,16 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// The report with charts: one file, no other needed.
+/// The report with charts, as one self-contained file.
 pub const HTML_NAME: &str = "report.html";
 /// The report as Markdown.
 pub const MARKDOWN_NAME: &str = "report.md";
 /// One row per trial.
 pub const CSV_NAME: &str = "results.csv";
-/// Everything for machines.
+/// All results, for programs.
 pub const JSON_NAME: &str = "results.json";
 
-/// All documents of a run. Built from the same journal by the same program they are the same, byte
-/// for byte.
+/// All documents of a run. The same program builds identical bytes from the same journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Documents {
     /// [`HTML_NAME`].
@@ -44,13 +43,13 @@ pub struct WriteError {
     pub source: io::Error,
 }
 
-/// A run whose results were computed once, for all that is written and printed of it.
+/// A run with its results, computed once for everything that is written and printed.
 pub struct Report<'a> {
     journal: &'a Journal,
     results: Results,
 }
 
-/// The same with the names that documents for people print.
+/// A report with the names for documents that people read.
 pub struct ForPeople<'a> {
     run: Run<'a>,
 }
@@ -63,16 +62,16 @@ impl<'a> Report<'a> {
         Self { journal, results }
     }
 
-    /// Its trials by outcome.
+    /// Returns its trials by outcome.
     #[must_use]
     pub fn progress(&self) -> &Progress {
         &self.results.progress
     }
 
-    /// The text of [`JSON_NAME`].
+    /// Returns the text of [`JSON_NAME`].
     ///
     /// # Panics
-    /// Never: plain data with string keys always has a JSON form, and memory takes it.
+    /// Never: plain data with string keys has a JSON form, and writing to memory cannot fail.
     #[must_use]
     pub fn json(&self) -> String {
         let mut text = Vec::new();
@@ -81,31 +80,31 @@ impl<'a> Report<'a> {
         String::from_utf8(text).expect("JSON is UTF-8")
     }
 
-    /// Indented, keys in the order of the schema.
+    /// Writes indented JSON, with keys in the order of the schema.
     fn json_to(&self, out: &mut impl Write) -> io::Result<()> {
         let result = RunResult::of(self.journal, &self.results);
         serde_json::to_writer_pretty(&mut *out, &result)?;
         out.write_all(b"\n")
     }
 
-    /// Writes [`JSON_NAME`] into a folder, over an existing one; as [`ForPeople::write`].
+    /// Writes [`JSON_NAME`] into a folder, over an existing one, as [`ForPeople::write`] does.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn write_json(&self, dir: &Path) -> Result<(), WriteError> {
         replace(dir.join(JSON_NAME), |file| self.json_to(file))
     }
 
-    /// Writes all its documents into a folder; as [`ForPeople::write`].
+    /// Writes all documents into a folder, as [`ForPeople::write`] does.
     ///
     /// # Errors
-    /// When one cannot be written; those before it are in place.
+    /// If one cannot be written; earlier ones remain in place.
     pub fn write_all(self, dir: &Path) -> Result<(), WriteError> {
         self.write_json(dir)?;
         self.for_people().write(dir)
     }
 
-    /// Lays it out for people.
+    /// Adds the names for people.
     #[must_use]
     pub fn for_people(self) -> ForPeople<'a> {
         ForPeople {
@@ -113,7 +112,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Builds all its documents.
+    /// Builds all documents.
     #[must_use]
     pub fn documents(self) -> Documents {
         let json = self.json();
@@ -140,12 +139,12 @@ impl ForPeople<'_> {
         text::brief::write(&self.run, files, width, color)
     }
 
-    /// Writes all documents but [`JSON_NAME`] into a folder, over existing ones, one after the
-    /// other, so that only one is in memory. Each is written under a temporary name first, so that
-    /// it appears whole or not at all.
+    /// Writes all documents except [`JSON_NAME`] into a folder and replaces existing ones. It
+    /// builds one at a time to save memory, and writes each under a temporary name first, so that
+    /// it appears complete or not at all.
     ///
     /// # Errors
-    /// When one cannot be written; those before it are in place.
+    /// If one cannot be written; earlier ones remain in place.
     pub fn write(&self, dir: &Path) -> Result<(), WriteError> {
         let write = |name, document: fn(&Run<'_>) -> String| {
             replace(dir.join(name), |file| {
@@ -163,7 +162,7 @@ fn replace(
     path: PathBuf,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 ) -> Result<(), WriteError> {
-    // With the process id, two programs that rebuild one run do not share a file.
+    // The process id keeps two programs that rebuild one run from sharing a file.
     let part = path.with_extension(format!("{}.part", std::process::id()));
     let written = File::create(&part)
         .and_then(|file| {
@@ -174,7 +173,7 @@ fn replace(
         })
         .and_then(|()| fs::rename(&part, &path));
     written.map_err(|source| {
-        // Best effort: the error to report is the first one.
+        // Best effort: report only the first error.
         let _ = fs::remove_file(&part);
         WriteError { path, source }
     })

@@ -1,4 +1,4 @@
-//! Evidence of a cell's trials, summed up.
+//! Sums up the evidence of a cell's trials.
 
 use crate::layout::Run;
 use journal::record::{Evidence, FrameTrial, Measured, Outcome, TrialRecord};
@@ -8,7 +8,7 @@ use stats::CellResult;
 /// Checks and sampled frames over all repeats of a cell.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
-    /// Repeats that left evidence.
+    /// Repeats with evidence.
     pub(crate) trials: u32,
     pub(crate) checks: usize,
     pub(crate) passed: usize,
@@ -18,19 +18,19 @@ pub(crate) struct Summary {
     pub(crate) coverage: Coverage,
 }
 
-/// How much of the frame trials of a cell the evidence covers. All zero where there are none, or in
-/// journals from before trials were read.
+/// How much of a cell's frame trials the evidence covers. Journals from before readings were
+/// recorded have no covered trials.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Coverage {
     /// Frame trials.
     pub(crate) trials: u64,
-    /// Of those, trials in which the counters of the cipher link were read.
+    /// Trials with readings of the cipher link's counters.
     pub(crate) counted: u64,
-    /// Of those, trials in which the kernel filter saw every frame of the cipher link.
+    /// Trials in which the kernel filter saw every frame of the cipher link.
     pub(crate) filtered: u64,
     /// Frames sent in all frame trials.
     pub(crate) frames: u64,
-    /// Of those, frames of trials that both covered.
+    /// Frames of trials with both.
     pub(crate) covered_frames: u64,
 }
 
@@ -61,7 +61,7 @@ impl Summary {
         Self::over(run, std::iter::once(cell))
     }
 
-    /// Over all cells.
+    /// Sums over all cells.
     pub(crate) fn total(run: &Run<'_>) -> Self {
         Self::over(run, run.results.cells.iter())
     }
@@ -89,7 +89,7 @@ impl Summary {
     }
 }
 
-/// The measurement of a trial that passed all checks.
+/// Returns the measurement of a trial that passed all checks.
 pub(crate) fn measured(trial: &TrialRecord) -> Option<&Measured> {
     match &trial.outcome {
         Outcome::Measured(measured) => Some(measured),
@@ -97,7 +97,7 @@ pub(crate) fn measured(trial: &TrialRecord) -> Option<&Measured> {
     }
 }
 
-/// The outcome of a trial, in a word.
+/// Returns the outcome of a trial as one word.
 pub(crate) const fn outcome_name(trial: &TrialRecord) -> &'static str {
     match trial.outcome {
         Outcome::Measured(_) => "measured",
@@ -106,12 +106,12 @@ pub(crate) const fn outcome_name(trial: &TrialRecord) -> &'static str {
     }
 }
 
-/// The evidence of a trial; a failed one has none.
+/// Returns the evidence of a trial; a failed one has none.
 pub(crate) fn of_trial(trial: &TrialRecord) -> Option<&Evidence> {
     read(trial).map(|measured| &measured.evidence)
 }
 
-/// What was read in a trial, valid or not; a failed one has nothing.
+/// Returns the measurement of a trial, valid or not; a failed one has none.
 fn read(trial: &TrialRecord) -> Option<&Measured> {
     match &trial.outcome {
         Outcome::Measured(measured) | Outcome::Invalid { measured, .. } => Some(measured),
@@ -119,11 +119,11 @@ fn read(trial: &TrialRecord) -> Option<&Measured> {
     }
 }
 
-/// The form of frames between the gateways that is looked for where a cell has none.
+/// The assumed form of frames between the gateways for a cell without one.
 const NO_FORM: LinkForm = LinkForm::Sealed(Form::Esp);
 
-/// The form of frames between the gateways that all cells with one share; ESP where none has one,
-/// `None` if several.
+/// Returns the form of frames between the gateways that all cells share; ESP if no cell has one,
+/// `None` if the cells have several.
 pub(crate) fn common_form(run: &Run<'_>) -> Option<LinkForm> {
     let cells = run.plan().cells.iter();
     let mut forms = cells.filter_map(|cell| cell.dut.adapter.form());
@@ -131,15 +131,15 @@ pub(crate) fn common_form(run: &Run<'_>) -> Option<LinkForm> {
     forms.all(|form| form == first).then_some(first)
 }
 
-/// The form of a cell's frames between the gateways; ESP for a cell without one.
+/// Returns the form of a cell's frames between the gateways; ESP if it has none.
 pub(crate) fn form(run: &Run<'_>, cell: &CellResult) -> LinkForm {
     let planned = run.planned(cell);
     let form = planned.and_then(|cell| cell.dut.adapter.form());
     form.unwrap_or(NO_FORM)
 }
 
-/// The field that identifies the keys or sessions of packets, if there is one:
-/// [`journal::record::CipherLink::spis`] has them for each form.
+/// Returns the name of the field that identifies the keys or sessions of packets, if the form has
+/// one: [`journal::record::CipherLink::spis`] lists its values for each form.
 pub(crate) const fn key_name(form: LinkForm) -> Option<&'static str> {
     match form {
         LinkForm::Sealed(Form::Esp) => Some("SPI"),

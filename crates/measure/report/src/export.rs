@@ -1,7 +1,7 @@
-//! The figures of a run in formats of monitoring systems: each quantity of each repeat.
+//! Exports each quantity of each repeat of a run to monitoring systems.
 //!
-//! Values are those that `compare` compares ([`stats::Reading`]); whatever else a run has is in
-//! `results.json` and `results.csv`. Invalid and failed cells have no figure and so no value.
+//! The values are the same as in `compare` ([`stats::Reading`]); all other data of a run is in
+//! `results.json` and `results.csv`. Invalid and failed cells have no figure, so no value.
 
 mod influx;
 mod openmetrics;
@@ -22,7 +22,7 @@ pub enum ExportFormat {
     Csv,
 }
 
-/// A run in one of the formats. A pure function of the journal.
+/// Returns a run in one of the formats: a pure function of the journal.
 #[must_use]
 pub fn export(journal: &Journal, format: ExportFormat) -> String {
     match format {
@@ -43,7 +43,7 @@ struct Points<'a> {
     journal: &'a Journal,
     /// Cells with a figure, in the plan's order.
     cells: Vec<CellPoints<'a>>,
-    /// Nanoseconds since the Unix epoch at which each trial began.
+    /// Start of each trial, in nanoseconds since the Unix epoch.
     began: BTreeMap<(&'a str, u32), u64>,
 }
 
@@ -73,7 +73,7 @@ impl<'a> Points<'a> {
             .unwrap_or(self.journal.header.started_unix_ns)
     }
 
-    /// What identifies the run and a cell: names and values, in a fixed order.
+    /// Labels that identify the run and a cell: names and values, in a fixed order.
     fn labels(&self, cell: &Cell) -> Vec<(&'static str, String)> {
         let header = &self.journal.header;
         vec![

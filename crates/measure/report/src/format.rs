@@ -1,7 +1,7 @@
-//! Numbers as the source reports print them: `25.7 ± 2.0 Gbit/s (8 %)`.
+//! Formats numbers as the source reports do: `25.7 ± 2.0 Gbit/s (8 %)`.
 //!
-//! Mean and distance share unit and decimals, so that the eye can compare them. Two decimals below
-//! 10, one below 100, none above: more would be noise beside any spread met in practice.
+//! Mean and distance share unit and decimals, so that they are easy to compare. Numbers below 10
+//! have two decimals, below 100 one, above none: more would be noise compared with any spread.
 
 use stats::{Bound, Comparison, Estimate};
 
@@ -12,7 +12,7 @@ const PREFIXES: [(f64, &str); 5] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "
 /// Units of time, in nanoseconds.
 const TIMES: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
 
-/// A scale to print values in: `value / divisor` with `unit` behind it.
+/// A scale for printing values: `value / divisor`, followed by `unit`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Scale {
     pub(crate) divisor: f64,
@@ -20,7 +20,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// The prefix in which `value` is from 1 to 999, before `unit` (`bit/s`).
+    /// Uses the prefix that makes `value` 1 to 999, before `unit` (`bit/s`).
     pub(crate) fn si(value: f64, unit: &str) -> Self {
         let (divisor, prefix) = fitting(value, &PREFIXES);
         Self {
@@ -29,7 +29,7 @@ impl Scale {
         }
     }
 
-    /// The unit of time in which `value_ns` is from 1 to 999.
+    /// Uses the unit of time that makes `value_ns` 1 to 999.
     pub(crate) fn time(value_ns: f64) -> Self {
         let (divisor, unit) = fitting(value_ns, &TIMES);
         Self {
@@ -38,7 +38,7 @@ impl Scale {
         }
     }
 
-    /// No unit.
+    /// Without a unit.
     pub(crate) fn plain() -> Self {
         Self {
             divisor: 1.0,
@@ -46,13 +46,13 @@ impl Scale {
         }
     }
 
-    /// The number alone.
+    /// Returns the number alone.
     pub(crate) fn number(&self, value: f64) -> String {
         let value = value / self.divisor;
         format!("{value:.*}", decimals(value))
     }
 
-    /// Number and unit.
+    /// Returns number and unit.
     pub(crate) fn value(&self, value: f64) -> String {
         format!("{} {}", self.number(value), self.unit)
             .trim_end()
@@ -80,7 +80,7 @@ impl Scale {
     }
 }
 
-/// The largest unit in which the rounded value is at least 1; the smallest for anything below.
+/// The largest unit with a rounded value of at least 1; the smallest unit for smaller values.
 fn fitting(value: f64, units: &[(f64, &'static str)]) -> (f64, &'static str) {
     let fits = |(divisor, _): &&(f64, &str)| value.abs() >= 0.9995 * divisor;
     units
@@ -100,7 +100,7 @@ fn decimals(value: f64) -> usize {
     }
 }
 
-/// `25.7 ± 2.0 Gbit/s (8 %)` of an estimate in bit/s.
+/// `25.7 ± 2.0 Gbit/s (8 %)`, for an estimate in bit/s.
 pub(crate) fn bit_rate(estimate: &Estimate) -> String {
     Scale::si(estimate.mean, "bit/s").estimate(estimate)
 }
@@ -110,7 +110,7 @@ pub(crate) fn bits_per_cpu_s(estimate: &Estimate) -> String {
     Scale::si(estimate.mean, "bit/CPU-s").estimate(estimate)
 }
 
-/// `72.1 ± 2.0 µs (3 %)` of an estimate in nanoseconds.
+/// `72.1 ± 2.0 µs (3 %)`, for an estimate in nanoseconds.
 pub(crate) fn time(estimate: &Estimate) -> String {
     Scale::time(estimate.mean).estimate(estimate)
 }
@@ -120,7 +120,7 @@ pub(crate) fn time_ns(value_ns: f64) -> String {
     Scale::time(value_ns).value(value_ns)
 }
 
-/// `48.1 ± 1.2 %` of a loss; `0` where nothing at all was lost.
+/// `48.1 ± 1.2 %`, for a loss; `0` if nothing was lost.
 pub(crate) fn loss(lost: u64, ratio: &Estimate) -> String {
     if lost == 0 {
         return "0".into();
@@ -170,7 +170,7 @@ pub(crate) fn ratio_number(ratio: f64) -> String {
     format!("{ratio:.decimals$}")
 }
 
-/// `0.49 (0.48–0.50)`: the ratio, and its 95 % interval; `≤ 0.49 (0.48–0.50)` of a bound.
+/// `0.49 (0.48–0.50)`: the ratio and its 95 % interval; `≤ 0.49 (0.48–0.50)` for a bound.
 pub(crate) fn ratio(comparison: &Comparison) -> String {
     let bound = match comparison.bound {
         None => "",
@@ -182,8 +182,8 @@ pub(crate) fn ratio(comparison: &Comparison) -> String {
     format!("{bound}{}", ratio_with(comparison.ratio, ends))
 }
 
-/// A ratio with the ends of its interval. More digits where an end would round to 1, so that the
-/// text shows on which side of 1 it is.
+/// A ratio with the ends of its interval. It has more digits if an end would round to 1, so that
+/// the text shows the side of 1.
 pub(crate) fn ratio_with(ratio: f64, ends: Option<(f64, f64)>) -> String {
     let Some((low, high)) = ends else {
         return ratio_number(ratio);
@@ -203,13 +203,13 @@ pub(crate) fn ratio_with(ratio: f64, ends: Option<(f64, f64)>) -> String {
     format!("{ratio} ({low}–{high})")
 }
 
-/// `repeats up to 3.2 h apart`: of pairs that were measured before and after a resume.
+/// `repeats up to 3.2 h apart`, for pairs measured before and after a resume.
 pub(crate) fn apart(apart_ns: Option<u64>) -> Option<String> {
     let apart = units::human::duration_ns(apart_ns? as f64);
     Some(format!("repeats up to {apart} apart"))
 }
 
-/// A command line that a shell reads back as the same words.
+/// A command line that a shell parses into the same words.
 pub(crate) fn command_line(words: &[String]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     quoted.join(" ")

@@ -26,13 +26,13 @@ use stats::{CellResult, Estimate, LARGE_SPREAD_PERCENT, Metric, Status};
 pub(crate) struct Headline {
     /// Its name.
     pub(crate) device: String,
-    /// Its place in the palette.
+    /// Its index in the palette.
     pub(crate) color: usize,
-    /// The most important first.
+    /// The facts, most important first.
     pub(crate) facts: Vec<Fact>,
-    /// Without facts: why there are none.
+    /// Without facts: the reason.
     pub(crate) without: Option<String>,
-    /// What speaks against its figures; may be empty.
+    /// Reasons to doubt its figures; may be empty.
     pub(crate) doubt: String,
 }
 
@@ -42,9 +42,9 @@ pub(crate) struct Fact {
     pub(crate) label: String,
     /// The figure to remember.
     pub(crate) figure: String,
-    /// Unit, where it is not part of the figure: `× direct`.
+    /// Unit, if it is not part of the figure: `× direct`.
     pub(crate) unit: String,
-    /// The smallest and the largest repeat or event, and what they show; may be empty.
+    /// The smallest and the largest repeat or event, and their meaning; may be empty.
     pub(crate) range: String,
     /// Conditions and further figures.
     pub(crate) detail: String,
@@ -60,7 +60,7 @@ impl Fact {
     }
 }
 
-/// Each device that is not a baseline; where there is none, the baselines.
+/// Returns the headlines of all devices but baselines; if there are only baselines, those.
 pub(crate) fn headlines(run: &Run<'_>) -> Vec<Headline> {
     let cells = &run.results.cells;
     let only_baselines = cells
@@ -101,8 +101,8 @@ pub(crate) fn headlines(run: &Run<'_>) -> Vec<Headline> {
     names.into_iter().map(headline).collect()
 }
 
-/// Why a device has no figure: what its searches found instead, or the first reason that any of its
-/// trials recorded; and how many more there are.
+/// Why a device has no figure: the result of its searches, or the first reason recorded by any of
+/// its trials; and the number of further reasons.
 fn without(run: &Run<'_>, device: &str) -> String {
     let cells = || run.results.cells.iter().filter(|cell| cell.dut == device);
     let searches = unique(cells().filter_map(frames::without));
@@ -137,11 +137,11 @@ fn and_more(reasons: usize) -> String {
     }
 }
 
-/// What speaks against the figures of one device: cells without one, and repeats that scatter.
+/// Reasons to doubt the figures of one device: cells without a figure, and scattered repeats.
 fn doubt(run: &Run<'_>, device: &str) -> String {
     let own = || run.results.cells.iter().filter(|cell| cell.dut == device);
     let mut parts = Vec::new();
-    // What is still to be measured speaks against nothing.
+    // Cells yet to be measured are no reason for doubt.
     let ended = run.results.progress.ended;
     let without = own().filter(|cell| match cell.status {
         Status::Invalid | Status::Failed => true,
@@ -178,7 +178,7 @@ fn doubt(run: &Run<'_>, device: &str) -> String {
     }
 }
 
-/// How much of the run can be relied on: `All 42 trials were measured, and all 378 checks passed.`
+/// How far the run can be relied on: `All 42 trials were measured, and all 378 checks passed.`
 pub(crate) fn soundness(run: &Run<'_>) -> String {
     let progress = &run.results.progress;
     let checks = Summary::total(run);
@@ -236,8 +236,8 @@ fn without_bounds(run: &Run<'_>) -> String {
     }
 }
 
-/// One line for what the machine cannot do: ` 84 trials need up to 128 cores per station; this
-/// machine has 2, so they were left out.`
+/// One line for trials beyond the machine's means: ` 84 trials need up to 128 cores per station;
+/// this machine has 2, so they were left out.`
 fn left_out(run: &Run<'_>) -> String {
     let skipped = run.results.progress.trials_skipped;
     if skipped == 0 {
@@ -277,15 +277,15 @@ fn throughput(run: &Run<'_>, device: &str, set: &Set<'_>, all: &[&Set<'_>]) -> O
     let metric = Metric::PayloadThroughput;
     let mut fact = rate(run, (label, words), &own, metric, best);
     if set.protocol == Protocol::Udp {
-        // A ratio above 1 may be bought with loss.
+        // A ratio above 1 may come at the price of loss.
         let lost = answer::lost(own.into_iter()).unwrap_or_else(|| "none".to_owned());
         fact.unit.push_str(&format!(", {lost} lost"));
     }
     Some(fact)
 }
 
-/// The highest bit rate of some cells, with what was measured there in words, and the ratios of all
-/// of them to their baseline by `metric`, if there are any.
+/// The highest bit rate of some cells, with its conditions in words, and the ratios of all these
+/// cells to their baseline by `metric`, if any.
 fn rate(
     run: &Run<'_>,
     (label, words): (String, String),
@@ -316,7 +316,7 @@ fn rate(
     }
 }
 
-/// `repeats 6.88–7.20 Gbit/s`: the smallest and the largest.
+/// `repeats 6.88–7.20 Gbit/s`: the smallest and the largest repeat.
 fn repeats(estimate: &Estimate, scale: &Scale) -> String {
     let (low, high) = (scale.number(estimate.min), scale.number(estimate.max));
     let value = match low == high {
@@ -330,7 +330,7 @@ fn repeats(estimate: &Estimate, scale: &Scale) -> String {
     }
 }
 
-/// TCP payload per CPU-second of the whole machine, against the baseline.
+/// TCP payload per CPU-second of the whole machine, relative to the baseline.
 fn efficiency(run: &Run<'_>, device: &str) -> Option<Fact> {
     let cells = || {
         run.results
@@ -354,7 +354,7 @@ fn is_tcp(run: &Run<'_>, cell: &CellResult) -> bool {
         .is_some_and(|planned| matches!(planned.measurement, Measurement::Tcp { .. }))
 }
 
-/// The first median of a set, and its distance from the baseline's.
+/// The first median of a set, and its difference from the baseline's.
 fn latency(run: &Run<'_>, device: &str, set: &Set<'_>) -> Option<Fact> {
     let cell = set
         .points

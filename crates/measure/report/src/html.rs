@@ -1,6 +1,6 @@
-//! The report as one HTML file: no font, no image, no request. It reads on screen, light or dark,
-//! and in print. One script of its own sorts, filters and picks rows of tables; without it the page
-//! says the same.
+//! The report as one HTML file, without external fonts, images or requests. It is readable on
+//! screen, light or dark, and in print. An embedded script sorts, filters and selects rows of
+//! tables; without it the page has the same content.
 
 mod cells;
 mod parts;
@@ -21,8 +21,8 @@ use screens::Parts;
 /// The style sheet of the page.
 pub(crate) const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/page.js");
-/// Asks the browser itself to refuse whatever is not in the file, and every script but ours, which
-/// the hash identifies: a test prints it after a change.
+/// Makes the browser block everything outside the file, and every script but ours. The script is
+/// identified by its hash, which a test prints after a change.
 pub(crate) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
                       script-src 'sha256-bdznurL7JGZr/C2udsOo1HIOm6BmzhjDfIbVrF7JaIE='";
 
@@ -54,7 +54,7 @@ pub(crate) fn write(run: &Run<'_>) -> String {
     printable(page.into_string())
 }
 
-/// Characters that HTML forbids even when escaped, and those that reorder or hide text, become `�`;
+/// Replaces characters that HTML forbids even when escaped, or that reorder or hide text, by `�`;
 /// they can only come from a journal's texts.
 fn printable(page: String) -> String {
     let forbidden = |c: char| {
@@ -96,8 +96,8 @@ fn links(sections: &[(&Section, Vec<Block>)], answers: bool) -> Markup {
     }
 }
 
-/// The summary and all sections: those that answer what the campaign asked, then folded those that
-/// say how the figures came about.
+/// The summary and all sections: first the sections that answer the campaign's question, then,
+/// folded, the sections about how the figures came about.
 fn content(run: &Run<'_>, sections: &[(&'static Section, Vec<Block>)]) -> Markup {
     html! {
         (summary::all(run, &headline::headlines(run)))
@@ -123,7 +123,7 @@ fn section(run: &Run<'_>, section: &Section, (main, more): Parts<'_>) -> Markup 
     }
 }
 
-/// A folded section. Its anchor is inside, so that a link to it unfolds it.
+/// A folded section. Its anchor is inside, so that a link to it unfolds the section.
 fn folded(run: &Run<'_>, (section, blocks): &(&Section, Vec<Block>)) -> Markup {
     html! {
         details.part {
@@ -135,10 +135,10 @@ fn folded(run: &Run<'_>, (section, blocks): &(&Section, Vec<Block>)) -> Markup {
     }
 }
 
-/// Titles in the line of a fold; of more, how many.
+/// Maximum titles in the line of a fold; beyond that, their number.
 const TITLES_MAX: usize = 3;
 
-/// What a fold holds: `Details: 4 charts, 3 tables: Over time; CPU by role; …`.
+/// The contents of a fold: `Details: 4 charts, 3 tables: Over time; CPU by role; …`.
 fn contents(blocks: &[&Block]) -> Markup {
     let mut titles: Vec<&str> = Vec::new();
     let (mut charts, mut tables) = (0, 0);

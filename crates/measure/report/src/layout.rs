@@ -1,8 +1,8 @@
-//! Grouping of cells into tables and charts.
+//! Groups cells into tables and charts.
 //!
 //! A [`Set`] holds the cells of one protocol that differ only in DUT, MTU, cores and datagram size.
-//! Within a set, a [`Point`] is one such combination, with a result for each DUT: the rows of a
-//! table, the groups of a chart. Frame tests have sets of their own ([`frames`]).
+//! Within a set, a [`Point`] is one combination of these settings, with a result for each DUT: the
+//! rows of a table, the groups of a chart. Frame tests have separate sets ([`frames`]).
 
 pub(crate) mod device;
 pub(crate) mod disturbed;
@@ -25,13 +25,13 @@ use std::collections::BTreeMap;
 pub(crate) struct Run<'a> {
     pub(crate) journal: &'a Journal,
     pub(crate) results: Results,
-    /// The trials that count, by cell and repeat.
+    /// The final record of each trial, by cell and repeat.
     trials: BTreeMap<(&'a str, u32), &'a TrialRecord>,
-    /// Places in `results.cells` by id. A plan can have thousands of cells.
+    /// Indices into `results.cells` by id, as a plan can have thousands of cells.
     cells: BTreeMap<&'a str, usize>,
-    /// Places in `results.comparisons` by the DUT's cell.
+    /// Indices into `results.comparisons`, by the DUT's cell.
     comparisons: BTreeMap<String, Vec<usize>>,
-    /// Styles in charts by DUT.
+    /// Chart styles by DUT.
     styles: BTreeMap<String, usize>,
     /// DUTs by their printed name.
     duts: BTreeMap<String, &'a Dut>,
@@ -39,23 +39,23 @@ pub(crate) struct Run<'a> {
 
 /// Cells that differ only in DUT, MTU, cores and datagram size.
 pub(crate) struct Set<'a> {
-    /// What it measures.
+    /// The protocol measured.
     pub(crate) protocol: Protocol,
-    /// What all cells have in common, for people: `4 streams, offloads on, 3 × 2 s`.
+    /// Common settings of all cells, in words: `4 streams, offloads on, 3 × 2 s`.
     pub(crate) common: String,
     /// Combinations in the plan's order.
     pub(crate) points: Vec<Point<'a>>,
     /// Names of the DUTs in the plan's order, baselines first.
     pub(crate) duts: Vec<&'a str>,
-    /// Name of the baseline, if there is one.
+    /// Name of the baseline, if any.
     pub(crate) baseline: Option<&'a str>,
-    /// Settings that vary over all sets of the protocol: tables name them.
+    /// Settings that vary over all sets of the protocol, which tables name.
     pub(crate) varies: Varies,
-    /// Words that are still to be added to `common`.
+    /// Words yet to be added to `common`.
     own: String,
 }
 
-/// Settings that are not the same in all points of some sets.
+/// Settings that vary within some set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Varies {
     pub(crate) payload: bool,
@@ -77,7 +77,7 @@ impl Varies {
     }
 }
 
-/// What a set measures.
+/// The protocol of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Tcp,
@@ -86,7 +86,7 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    /// `None` for trials that are in no set.
+    /// Returns the protocol; `None` for trials outside of sets.
     const fn of(measurement: &Measurement) -> Option<Self> {
         match measurement {
             Measurement::Tcp { .. } => Some(Self::Tcp),
@@ -99,7 +99,7 @@ impl Protocol {
         }
     }
 
-    /// For people.
+    /// Returns the name for readers.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Tcp => "TCP",
@@ -113,8 +113,7 @@ impl Protocol {
 pub(crate) struct Point<'a> {
     pub(crate) mtu: u16,
     pub(crate) cores: u16,
-    /// UDP or ICMP payload in bytes; `None` for TCP, and where it is not known before the first
-    /// trial.
+    /// UDP or ICMP payload in bytes; `None` for TCP, or if unknown before the first trial.
     pub(crate) payload: Option<u32>,
     /// The cells, one per DUT, baselines first.
     pub(crate) cells: Vec<&'a CellResult>,
@@ -125,7 +124,7 @@ impl<'a> Run<'a> {
         Self::with(journal, Results::of(journal))
     }
 
-    /// Lays out results that are at hand.
+    /// Lays out existing results.
     pub(crate) fn with(journal: &'a Journal, mut results: Results) -> Self {
         let plan = &journal.header.plan;
         names::mark(plan, &mut results);
@@ -148,23 +147,23 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The result of a cell.
+    /// Returns the result of a cell.
     pub(crate) fn cell(&self, id: &str) -> Option<&CellResult> {
         self.results.cells.get(*self.cells.get(id)?)
     }
 
-    /// The cell of the plan that a result is of.
+    /// Returns the planned cell of a result.
     pub(crate) fn planned(&self, cell: &CellResult) -> Option<&'a Cell> {
         let place = *self.cells.get(cell.id.as_str())?;
         self.plan().cells.get(place)
     }
 
-    /// The DUT with this printed name.
+    /// Returns the DUT with this printed name.
     pub(crate) fn device(&self, dut: &str) -> Option<&'a Dut> {
         self.duts.get(dut).copied()
     }
 
-    /// A device's name; that of a control with its purpose.
+    /// Returns a device's name; for a control, with its purpose.
     pub(crate) fn label(&self, dut: &str) -> String {
         let found = self.device(dut);
         match found.and_then(|found| stats::Control::of(&found.adapter)) {
@@ -173,25 +172,25 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A DUT cell's comparison with its baseline.
+    /// Returns the comparison of a DUT's cell with its baseline.
     pub(crate) fn comparison(&self, cell: &CellResult, metric: Metric) -> Option<&Comparison> {
         let places = self.comparisons.get(&cell.id)?.iter();
         let found = places.filter_map(|place| self.results.comparisons.get(*place));
         found.into_iter().find(|found| found.metric == metric)
     }
 
-    /// The DUT's style in charts: baselines and the rig are grey, the others count from 1.
+    /// Returns the DUT's chart style: grey for baselines and calibration, others count from 1.
     pub(crate) fn color(&self, dut: &str) -> usize {
         self.styles.get(dut).copied().unwrap_or(0)
     }
 
-    /// The records of a cell that count, by repeat.
+    /// Returns the final records of a cell, by repeat.
     pub(crate) fn trials(&self, cell: &CellResult) -> impl Iterator<Item = &'a TrialRecord> {
         let of = |repeat| self.trials.get(&(cell.id.as_str(), repeat)).copied();
         (1..=cell.repeats.planned).filter_map(of)
     }
 
-    /// Whether no later record of the same trial replaces this one.
+    /// Whether this is the last record of its trial.
     pub(crate) fn counts(&self, trial: &TrialRecord) -> bool {
         let latest = self.trials.get(&(trial.cell.as_str(), trial.repeat));
         latest.is_some_and(|latest| std::ptr::eq(*latest, trial))
@@ -201,7 +200,7 @@ impl<'a> Run<'a> {
         &self.journal.header.plan
     }
 
-    /// Title of the run: the campaign's, or its name.
+    /// Returns the title of the run: the campaign's title, or its name if it has none.
     pub(crate) fn title(&self) -> &'a str {
         let plan = self.plan();
         if plan.title.is_empty() {
@@ -211,7 +210,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The sets in the plan's order; those of frame tests and of crypto devices are elsewhere.
+    /// Returns the sets in the plan's order, without frame tests and crypto devices.
     pub(crate) fn sets(&self) -> Vec<Set<'_>> {
         let plan = self.plan();
         let mut keys: Vec<Key> = Vec::new();
@@ -221,7 +220,7 @@ impl<'a> Run<'a> {
             let (Some(protocol), Some(stations)) = (protocol, cell.stations) else {
                 continue;
             };
-            // What the machine cannot do is in one line of the summary, not in tables and charts.
+            // Cells beyond the machine's means take one line of the summary, no tables or charts.
             if result.is_skipped() {
                 continue;
             }
@@ -251,7 +250,7 @@ impl<'a> Run<'a> {
         sets
     }
 
-    /// Sets of one protocol.
+    /// Returns the sets of one protocol.
     pub(crate) fn sets_of(&self, protocol: Protocol) -> Vec<Set<'_>> {
         self.sets()
             .into_iter()
@@ -259,7 +258,7 @@ impl<'a> Run<'a> {
             .collect()
     }
 
-    /// Logical CPUs of the machine, where known.
+    /// Returns the logical CPUs of the machine, if known.
     pub(crate) fn cpus(&self) -> Option<u32> {
         Some(self.journal.header.environment.cpus).filter(|cpus| *cpus > 0)
     }
@@ -273,10 +272,10 @@ fn duts(plan: &Plan) -> BTreeMap<String, &Dut> {
     duts
 }
 
-/// Styles of devices in charts, counted from 1: each has a colour, a mark, and perhaps hatching.
-/// With more devices, they are used again.
+/// Number of chart styles of devices, counted from 1: each has a colour, a mark, and perhaps
+/// hatching. They repeat if there are more devices.
 pub(crate) const DEVICE_STYLES: usize = 12;
-/// The grey styles: of the first baseline or rig of a plan, and of the others.
+/// The grey styles: one for the first baseline or calibration of a plan, one for the others.
 pub(crate) const GREY_STYLES: [usize; 2] = [0, 1 + DEVICE_STYLES];
 
 fn styles(plan: &Plan) -> BTreeMap<String, usize> {
@@ -299,8 +298,8 @@ fn styles(plan: &Plan) -> BTreeMap<String, usize> {
     styles
 }
 
-/// The coordinates that distinguish a set from others with the same words: `, warmup=2s`; without
-/// any, its number among them.
+/// The coordinates that distinguish a set from others with the same words: `, warmup=2s`; if they
+/// do not, the set's number among them.
 fn own_coordinates(sets: &[Set<'_>], keys: &[Key], at: usize) -> String {
     let words = |at: usize| (sets[at].protocol, &sets[at].common);
     let alike: Vec<usize> = (0..sets.len())
@@ -327,14 +326,14 @@ fn own_coordinates(sets: &[Set<'_>], keys: &[Key], at: usize) -> String {
     }
 }
 
-/// All that the cells of a set have in common.
+/// All settings that the cells of a set have in common.
 #[derive(PartialEq)]
 struct Key {
     measurement: Measurement,
     offloads: bool,
     tune: bool,
     impair: Option<String>,
-    /// Coordinates other than those of points.
+    /// Coordinates except the coordinates of points.
     coordinates: Vec<Coordinate>,
 }
 
@@ -347,7 +346,7 @@ impl Key {
             _ => {}
         }
         if cell.tune {
-            // Where the search begins follows from the cores.
+            // The search's starting point follows from the cores.
             match &mut measurement {
                 Measurement::Tcp {
                     streams,
@@ -412,7 +411,7 @@ impl<'a> Set<'a> {
         }
     }
 
-    /// Puts baselines first and otherwise keeps the plan's order.
+    /// Sorts baselines first and otherwise keeps the plan's order.
     fn sort(&mut self) {
         for point in &mut self.points {
             point.cells.sort_by_key(|cell| !cell.baseline);
@@ -421,7 +420,7 @@ impl<'a> Set<'a> {
         self.duts.sort_by_key(|dut| Some(*dut) != baseline);
     }
 
-    /// The words of [`Set::common`] that not all of these sets share.
+    /// Returns the words of [`Set::common`] that some of these sets lack.
     pub(crate) fn own_words<'w>(&'w self, all: &'w [&Set<'_>]) -> impl Iterator<Item = &'w str> {
         let shared = |word: &str| {
             all.iter()
@@ -430,7 +429,7 @@ impl<'a> Set<'a> {
         self.common.split(", ").filter(move |word| !shared(word))
     }
 
-    /// What distinguishes each of these sets from the others, for people.
+    /// Returns the words that distinguish each of these sets from the others.
     pub(crate) fn settings(sets: &[Self]) -> Vec<String> {
         let all: Vec<&Set<'_>> = sets.iter().collect();
         let setting = |set: &Self| {
@@ -443,7 +442,7 @@ impl<'a> Set<'a> {
         sets.iter().map(setting).collect()
     }
 
-    /// DUTs that are not the baseline.
+    /// Returns the DUTs other than the baseline.
     pub(crate) fn devices(&self) -> impl Iterator<Item = &'a str> {
         let baseline = self.baseline;
         self.duts
@@ -452,27 +451,27 @@ impl<'a> Set<'a> {
             .filter(move |dut| Some(*dut) != baseline)
     }
 
-    /// The baseline, where there is a device to compare with it.
+    /// Returns the baseline, if there is a device to compare with.
     pub(crate) fn compared_with(&self) -> Option<&'a str> {
         self.baseline.filter(|_| self.devices().next().is_some())
     }
 
-    /// MTUs in rising order.
+    /// Returns the MTUs in ascending order.
     pub(crate) fn mtus(&self) -> Vec<u16> {
         sorted(self.points.iter().map(|point| point.mtu))
     }
 
-    /// Core counts in rising order.
+    /// Returns the core counts in ascending order.
     pub(crate) fn cores(&self) -> Vec<u16> {
         sorted(self.points.iter().map(|point| point.cores))
     }
 
-    /// Payload sizes in rising order.
+    /// Returns the payload sizes in ascending order.
     pub(crate) fn payloads(&self) -> Vec<Option<u32>> {
         sorted(self.points.iter().map(|point| point.payload))
     }
 
-    /// What distinguishes a point from the others of its set, for people: `MTU 1500 B, 2 cores`.
+    /// Returns the words that distinguish a point within its set: `MTU 1500 B, 2 cores`.
     pub(crate) fn name_of(&self, point: &Point<'_>) -> String {
         let varies = [
             self.payloads().len() > 1,
@@ -495,13 +494,13 @@ impl<'a> Set<'a> {
 }
 
 impl<'a> Point<'a> {
-    /// The DUT's cell.
+    /// Returns the DUT's cell.
     pub(crate) fn cell(&self, dut: &str) -> Option<&'a CellResult> {
         self.cells.iter().copied().find(|cell| cell.dut == dut)
     }
 }
 
-/// `1400 B`, or that the tool fills the MTU.
+/// `1400 B`, or `largest` if the tool fills the MTU.
 pub(crate) fn payload_name(payload: Option<u32>) -> String {
     payload.map_or_else(|| "largest".into(), |bytes| format!("{bytes} B"))
 }

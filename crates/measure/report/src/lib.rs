@@ -1,15 +1,15 @@
-//! Journal and estimates to documents: terminal, HTML, Markdown, CSV, JSON.
+//! Turns a journal and its estimates into documents: terminal, HTML, Markdown, CSV, JSON.
 //!
 //! ```text
 //! Journal -> stats::Results -> tables and charts -> documents
 //! ```
 //!
-//! Every document is a pure function of the journal: no clock, no environment, no order that
-//! changes. Each table is built once and printed by every document, so that all agree. All texts of
-//! a journal are escaped.
+//! Every document is a pure function of the journal: it depends on no clock, environment or
+//! unstable order. Each table is built once and printed in every document, so that all agree. All
+//! texts of a journal are escaped.
 //!
-//! To add a section: a file in `sections/` and its line in `sections.rs`, which every document
-//! reads; its tables in `tables`, its charts in `chart`.
+//! To add a section, write a file in `sections/` and list it in `sections.rs`, which every document
+//! reads; its tables belong in `tables`, its charts in `chart`.
 
 #![forbid(unsafe_code)]
 
@@ -41,10 +41,10 @@ use journal::Journal;
 use layout::Run;
 use std::path::Path;
 
-/// The style sheets of pages and charts: light, dark and print, for narrow and wide screens.
+/// The style sheets of pages and charts: light, dark and print, narrow and wide screens.
 pub const STYLES: [&str; 2] = [html::STYLE, chart::STYLE];
 
-/// The Content-Security-Policy of a run's page, for a server that sends it as a header too.
+/// The Content-Security-Policy of a run's page, for servers that also send it as a header.
 pub const PAGE_POLICY: &str = html::POLICY;
 
 /// Builds every document of a run, complete or not.
@@ -53,18 +53,17 @@ pub fn build(journal: &Journal) -> Documents {
     Report::of(journal).documents()
 }
 
-/// Where the files of a run are.
+/// The folders of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Folders<'a> {
     /// The run's folder, with its journal.
     pub run: &'a Path,
-    /// The folder of its documents, which may be another one.
+    /// The folder of its documents, which may differ.
     pub documents: &'a Path,
 }
 
-/// All tables of a run in text, for a terminal of `width` columns. `files` tells where
-/// its documents are; `None` when none were written. With `color`, ANSI escapes; without,
-/// plain text.
+/// Returns all tables of a run as text, for a terminal of `width` columns. `files` are the run's
+/// folders; `None` if no documents were written. With `color`, the text contains ANSI escapes.
 #[must_use]
 pub fn terminal(
     journal: &Journal,
@@ -75,20 +74,20 @@ pub fn terminal(
     text::terminal::write(&Run::of(journal), files, width, color)
 }
 
-/// The same in 80 lines at most: the answer of each device, what makes it doubtful, and a table for
-/// each kind of trial.
+/// Returns a short form of at most 80 lines: each device's answer, reasons for doubt, and a table
+/// for each kind of trial.
 #[must_use]
 pub fn brief(journal: &Journal, files: Option<Folders<'_>>, width: usize, color: bool) -> String {
     text::brief::write(&Run::of(journal), files, width, color)
 }
 
-/// The published JSON Schema of `results.json`.
+/// Returns the published JSON Schema of `results.json`.
 #[must_use]
 pub fn json_schema() -> String {
     result::json_schema()
 }
 
-/// What the columns of `results.csv` mean, as Markdown.
+/// Returns the meaning of the columns of `results.csv`, as Markdown.
 #[must_use]
 pub fn csv_documentation() -> String {
     csv::documentation()

@@ -1,6 +1,6 @@
-//! Orders and groups of values.
+//! Sorts and groups values.
 
-/// Each value once, in rising order.
+/// Returns each value once, in ascending order.
 pub(crate) fn sorted<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut values: Vec<T> = values.collect();
     values.sort();
@@ -8,7 +8,7 @@ pub(crate) fn sorted<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {
     values
 }
 
-/// Each value once, in the order of their first places.
+/// Returns each value once, in the order of first occurrence.
 pub(crate) fn unique<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut found: Vec<T> = Vec::new();
     for value in values {
@@ -19,7 +19,7 @@ pub(crate) fn unique<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     found
 }
 
-/// Values by key, keys in the order of their first places.
+/// Groups values by key, in the order of the keys' first occurrence.
 pub(crate) fn grouped<K: PartialEq, V>(values: impl Iterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
     let mut groups: Vec<(K, Vec<V>)> = Vec::new();
     for (key, value) in values {

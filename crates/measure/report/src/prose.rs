@@ -8,7 +8,7 @@ use plan::LabKind;
 /// A name and its text.
 pub(crate) type Paragraph = (&'static str, &'static str);
 
-/// How the figures were made.
+/// How the figures were measured.
 pub(crate) fn method(run: &Run<'_>) -> Vec<Paragraph> {
     if run.only_devices() {
         return [&[DEVICE_LAB, METHOD[0]], devices(run).as_slice()].concat();
@@ -51,20 +51,20 @@ fn devices(run: &Run<'_>) -> Vec<Paragraph> {
         .collect()
 }
 
-/// What the figures do not mean.
+/// Limits of the figures' meaning.
 pub(crate) fn limits(run: &Run<'_>) -> Vec<Paragraph> {
     if run.only_devices() {
         return DEVICE_LIMITS.to_vec();
     }
     let has_udp = !run.sets_of(crate::layout::Protocol::Udp).is_empty();
     let all = LIMITS.iter().copied();
-    // Beside frame tests it would be wrong: they search for zero loss.
+    // It would be wrong for frame tests, which search for zero loss.
     let fits =
         |(name, _): &Paragraph| *name != NOT_ZERO_LOSS || has_udp || run.frame_sets().is_empty();
     all.filter(fits).collect()
 }
 
-/// Paragraphs about rankings and ceilings, where the run has them.
+/// Paragraphs about rankings and ceilings, if the run has them.
 fn compared(run: &Run<'_>) -> &'static [Paragraph] {
     let results = &run.results;
     match (results.rankings.is_empty(), results.suites.is_empty()) {

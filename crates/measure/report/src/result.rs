@@ -1,8 +1,8 @@
-//! The result for machines: `results.json`, by the published schema `docs/schema/result-1.json`.
+//! The result for programs: `results.json`, by the published schema `docs/schema/result-1.json`.
 //!
-//! These types and those of `stats` are the schema's source. A key that is added keeps the version;
-//! one that is renamed, removed or changes its meaning makes a new one, whatever the journal's
-//! format does. Keys carry their units.
+//! These types and the types in `stats` are the schema's source. Adding a key keeps the version;
+//! renaming or removing a key, or changing its meaning, requires a new one, independently of the
+//! journal's format. Keys include units.
 
 use crate::evidence;
 use journal::Journal;
@@ -19,26 +19,26 @@ use stats::Results;
 pub(crate) struct RunResult<'a> {
     /// Name and version of this format.
     schema: SchemaVersion,
-    /// What was run.
+    /// The run that was measured.
     run: RunInfo<'a>,
     /// The machine at the start of the run.
     environment: &'a Environment,
     /// The figures.
     #[serde(flatten)]
     results: &'a Results,
-    /// The trials that count, in the order made.
+    /// The final records of all trials, in the order of measurement.
     trials: Vec<TrialInfo<'a>>,
 }
 
 /// Name and version of the format.
 #[derive(Debug, Serialize, JsonSchema)]
 enum SchemaVersion {
-    /// The first.
+    /// The first version.
     #[serde(rename = "cipherbench-result/1")]
     V1,
 }
 
-/// What was run.
+/// The run that was measured.
 #[derive(Debug, Serialize, JsonSchema)]
 struct RunInfo<'a> {
     /// Name of the campaign.
@@ -47,34 +47,34 @@ struct RunInfo<'a> {
     title: &'a str,
     /// Name of the lab.
     lab: &'a str,
-    /// Times that each cell is measured.
+    /// Repeats of each cell.
     repeats: u32,
     /// Command line that started the run, word by word.
     command: &'a [String],
     /// Version and revision of the program.
     program: &'a str,
-    /// Moment at which the run began, ISO 8601.
+    /// Start of the run, ISO 8601.
     started_utc: String,
-    /// Moments at which it was resumed.
+    /// Times of its resumes, ISO 8601.
     resumed_utc: Vec<String>,
-    /// Moment at which it ended; `null` while it has not.
+    /// End of the run, ISO 8601; `null` until it ends.
     ended_utc: Option<String>,
 }
 
-/// One trial, without its raw counters: those are in the journal.
+/// One trial, without its raw counters, which are in the journal.
 #[derive(Debug, Serialize, JsonSchema)]
 struct TrialInfo<'a> {
     /// Id of the cell.
     cell: &'a str,
-    /// From 1.
+    /// Number of the repeat, from 1.
     repeat: u32,
-    /// Moment at which it began, ISO 8601.
+    /// Start of the trial, ISO 8601.
     started_utc: String,
-    /// Wall time of the whole trial, bringing the DUT up included.
+    /// Wall time of the whole trial, including the start of the DUT.
     duration_ns: u64,
     /// Outcome.
     outcome: OutcomeKind,
-    /// Why it is invalid or failed; empty when measured.
+    /// Why it is invalid or failed; empty if measured.
     reasons: &'a [String],
     /// Commands run on the stations, word by word.
     commands: &'a [Vec<String>],
@@ -86,16 +86,16 @@ struct TrialInfo<'a> {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum OutcomeKind {
-    /// Measured, all checks passed.
+    /// Measured, and all checks passed.
     Measured,
-    /// Measured, but a check of the evidence failed: its figure is in no mean.
+    /// Measured, but a check of the evidence failed, so no mean includes its figure.
     Invalid,
     /// Could not be measured.
     Failed,
 }
 
 impl<'a> RunResult<'a> {
-    /// Takes the unmarked results: DUTs have the names of the plan here.
+    /// Uses the results before names are marked: DUTs have their names in the plan here.
     pub(crate) fn of(journal: &'a Journal, results: &'a Results) -> Self {
         Self {
             schema: SchemaVersion::V1,
@@ -125,7 +125,7 @@ impl<'a> RunInfo<'a> {
     }
 }
 
-/// The JSON Schema of these types, with the first paragraph of each doc comment as its description.
+/// Returns these types' JSON Schema, with the first paragraph of each doc comment as description.
 pub(crate) fn json_schema() -> String {
     let mut schema = schemars::schema_for!(RunResult<'_>);
     let fields = schema.ensure_object();

@@ -1,15 +1,14 @@
-//! Sentences for people, with `code` between backticks: what warnings, reasons and our own prose
-//! are written in.
+//! Sentences with `code` between backticks, as in warnings, reasons and this crate's prose.
 
 /// A part of a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Span<'a> {
     Text(&'a str),
-    /// Without its backticks.
+    /// Code, without its backticks.
     Code(&'a str),
 }
 
-/// The parts of a sentence. A backtick without its twin is text.
+/// Splits a sentence into its parts. A backtick without a partner is text.
 pub(crate) fn spans(mut text: &str) -> Vec<Span<'_>> {
     let mut spans = Vec::new();
     while let Some((before, rest)) = text.split_once('`') {

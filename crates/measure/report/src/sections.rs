@@ -1,6 +1,6 @@
-//! The sections of the report: one list, which navigation, HTML, Markdown and terminal read.
+//! The sections of the report: one list for navigation, HTML, Markdown and terminal.
 //!
-//! To add a section: a file in `sections/` with its [`Section`], and its line in [`SECTIONS`].
+//! To add a section, write a file in `sections/` with its [`Section`], and list it in [`SECTIONS`].
 
 mod captures;
 mod claims;
@@ -95,23 +95,23 @@ const SECTIONS: &[Section] = &[
 pub(crate) struct Section {
     /// Anchor in the HTML document.
     pub(crate) id: &'static str,
-    /// Name in the navigation; empty: not listed there.
+    /// Name in the navigation; empty if not listed there.
     pub(crate) name: &'static str,
     /// Heading in the HTML document.
     pub(crate) title: &'static str,
     /// Heading in Markdown. Adjacent sections with the same chapter share one heading.
     pub(crate) chapter: &'static str,
-    /// Whether it answers what the campaign asked; others say how the figures came about, and the
-    /// page folds them.
+    /// Whether it answers the campaign's question. Other sections explain how the figures came
+    /// about, and the page folds them.
     pub(crate) answers: bool,
-    /// Whether the short form has its first table.
+    /// Whether the short form contains its first table.
     pub(crate) brief: bool,
     /// Appends the content. A section without content is left out.
     blocks: fn(&Run<'_>, &mut Blocks),
 }
 
 impl Section {
-    /// A section with measured figures whose title is its name in the navigation.
+    /// A section with measured figures and its title as its name in the navigation.
     const fn result(
         id: &'static str,
         title: &'static str,
@@ -128,7 +128,7 @@ impl Section {
         }
     }
 
-    /// The same section, which says how figures came about.
+    /// The same section, as an explanation of how figures came about.
     const fn beside(self) -> Self {
         Self {
             answers: false,
@@ -157,7 +157,7 @@ pub(crate) enum Block {
         drawing: Markup,
         title: String,
         how_to_read: String,
-        /// Whether the page folds it, because its tables say the same in fewer lines.
+        /// Whether the page folds it, because its tables have the same content in fewer lines.
         folded: bool,
     },
     /// Folded tables; plain tables in text.
@@ -169,13 +169,13 @@ pub(crate) enum Block {
     Html(Markup),
     /// The warnings of the run.
     Warnings,
-    /// Every cell with commands and evidence; in Markdown the commands.
+    /// Every cell with commands and evidence; Markdown has only the commands.
     Cells,
     /// Named paragraphs.
     Prose(Vec<Paragraph>),
 }
 
-/// The document that blocks are made for.
+/// The document for which blocks are built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Document {
     Html,
@@ -191,7 +191,7 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// Whether the document leaves out what backs the figures.
+    /// Whether the document omits the details that support the figures.
     fn is_short(&self) -> bool {
         self.document == Document::Terminal
     }
@@ -209,7 +209,7 @@ impl Blocks {
         self.found.extend(tables.map(Block::Table));
     }
 
-    /// Appends a chart where the document has charts and there is something to draw.
+    /// Appends a chart, if the document has charts and there is something to draw.
     fn chart(
         &mut self,
         title: impl Into<String>,
@@ -248,7 +248,7 @@ impl Blocks {
         }
     }
 
-    /// Appends folded tables, if there are any.
+    /// Appends folded tables, if any.
     fn details(&mut self, title: &'static str, tables: impl IntoIterator<Item = Table>) {
         let tables: Vec<Table> = tables.into_iter().map(Table::condensed).collect();
         if !tables.is_empty() {
@@ -269,7 +269,7 @@ impl Blocks {
     }
 }
 
-/// The sections that a run has, with their blocks.
+/// Returns the sections of a run with content, and their blocks.
 pub(crate) fn of(run: &Run<'_>, document: Document) -> Vec<(&'static Section, Vec<Block>)> {
     let built = SECTIONS.iter().map(|section| {
         let mut blocks = Blocks {
@@ -282,7 +282,7 @@ pub(crate) fn of(run: &Run<'_>, document: Document) -> Vec<(&'static Section, Ve
     built.filter(|(_, blocks)| !blocks.is_empty()).collect()
 }
 
-/// The name of a section that the run has; `None` if it has no content.
+/// Returns the title of a section; `None` if it has no content in the run.
 fn has_section(run: &Run<'_>, id: &str) -> Option<&'static str> {
     let is_it = |section: &&Section| section.id == id && section.id != published::SECTION.id;
     let section = SECTIONS.iter().find(is_it)?;

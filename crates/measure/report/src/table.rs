@@ -1,4 +1,4 @@
-//! A table before it is printed: the same for Markdown, the terminal and HTML.
+//! A table independent of its output: the same for Markdown, terminal and HTML.
 
 mod joined;
 
@@ -8,9 +8,9 @@ use guard::RelativePath;
 use journal::record::Explanation;
 use std::borrow::Cow;
 
-/// Behind a figure, name or ratio of repeats that were measured after a resume.
+/// Suffix of figures, names and ratios with repeats measured after a resume.
 pub(crate) const LATE_MARK: &str = " †";
-/// Marks behind figures, and their meaning; the legend below a table has the marks in it.
+/// Marks after figures, and their meanings. The legend below a table explains the marks used in it.
 const MARKS: [(&str, &str); 6] = [
     ("T", "limited by the tester, a lower bound"),
     ("L", "limited by the link"),
@@ -30,7 +30,7 @@ pub(crate) use joined::joined;
 pub(crate) struct Table {
     /// Title, without a full stop.
     pub(crate) caption: String,
-    /// Conditions and how to read it; may be empty.
+    /// Conditions and reading instructions; may be empty.
     pub(crate) note: String,
     /// The first `labels` columns name the row.
     pub(crate) labels: usize,
@@ -38,23 +38,23 @@ pub(crate) struct Table {
     pub(crate) columns: Vec<Column>,
     /// Rows, each as wide as `columns`.
     pub(crate) rows: Vec<Row>,
-    /// Whether letters behind its figures are marks ([`MARKS`]), not units.
+    /// Whether letters after its figures are marks ([`MARKS`]), not units.
     pub(crate) has_marks: bool,
-    /// Whether each row has all its labels, even if the row above has the same.
+    /// Whether each row shows all its labels, even if they repeat the row above.
     pub(crate) is_whole: bool,
 }
 
 /// A column's heading and alignment.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Column {
-    /// What this column shares with those beside it: a setting. Empty: nothing.
+    /// A setting that adjacent columns share; empty if none.
     pub(crate) group: String,
     pub(crate) title: String,
     pub(crate) right: bool,
 }
 
 impl Column {
-    /// The whole heading in one line: `MTU 1500 B: Ratio`.
+    /// Returns the whole heading in one line: `MTU 1500 B: Ratio`.
     pub(crate) fn heading(&self) -> String {
         match self.group.is_empty() {
             true => self.title.clone(),
@@ -75,28 +75,28 @@ pub(crate) struct Row {
 pub(crate) struct Cell {
     pub(crate) text: String,
     pub(crate) kind: Kind,
-    /// Counters behind the text, which a page folds; usually empty.
+    /// Counters after the text, which a page folds; usually empty.
     pub(crate) counters: String,
 }
 
-/// The kind of a cell, which each document formats in its own way.
+/// The kind of a cell, which determines its format in each document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Names the row.
     Label,
-    /// The same label as the row above: printed where there are no spanning cells.
+    /// Repeats the label of the row above; printed if the document has no spanning cells.
     Repeated,
     /// A figure, or other plain content.
     Plain,
     /// A word that is never broken.
     Term,
-    /// The path of a file, from the run's folder.
+    /// The path of a file, relative to the run's folder.
     File,
     /// Derived from other figures.
     Derived,
-    /// Why there is no figure.
+    /// The reason for a missing figure.
     Reason,
-    /// The same in a word, in place of a figure.
+    /// The same as one word, in place of a figure.
     Word,
     /// A figure that is missing without a fault.
     Missing,
@@ -111,19 +111,19 @@ impl Table {
         }
     }
 
-    /// Adds a column that names rows; before any other.
+    /// Adds a column that names rows; call it before adding others.
     pub(crate) fn label(self, title: impl Into<String>) -> Self {
         self.labels([title])
     }
 
-    /// Adds columns that name rows; before any other.
+    /// Adds columns that name rows; call it before adding others.
     pub(crate) fn labels(self, titles: impl IntoIterator<Item: Into<String>>) -> Self {
         let mut table = self.columns(titles, false);
         table.labels = table.columns.len();
         table
     }
 
-    /// With all labels in each row: for labels that are figures, such as ranks.
+    /// Prints all labels in each row, for labels that are figures, such as ranks.
     pub(crate) fn whole(mut self) -> Self {
         self.is_whole = true;
         self
@@ -175,8 +175,7 @@ impl Table {
         self
     }
 
-    /// The same table without columns in which every row lacks a figure for the same reason: the
-    /// note names them.
+    /// Replaces columns that lack every figure, for one reason, by a remark in the note.
     pub(crate) fn condensed(mut self) -> Self {
         let mut figures = self.rows.iter().flat_map(|row| &row.cells[self.labels..]);
         if figures.all(|cell| cell.kind == Kind::Missing) {
@@ -210,12 +209,12 @@ impl Table {
         self
     }
 
-    /// The table, unless it has no row.
+    /// Returns the table; `None` if it has no rows.
     pub(crate) fn with_rows(self) -> Option<Self> {
         (!self.rows.is_empty()).then_some(self)
     }
 
-    /// What the marks in the cells mean; to be printed below the table.
+    /// Returns the meaning of the marks in the cells, to be printed below the table.
     pub(crate) fn footnote(&self) -> Option<String> {
         let cells = || self.rows.iter().flat_map(|row| &row.cells);
         let is_in = |mark: &str| match mark {
@@ -236,13 +235,13 @@ impl Table {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
-    /// Adds a row. A label that the row above has too, with all labels left of it the same, is
-    /// marked so.
+    /// Adds a row. A label equal to that of the row above is marked as repeated if all labels to
+    /// its left are, too.
     pub(crate) fn push(&mut self, mut cells: Vec<Cell>) {
         debug_assert_eq!(cells.len(), self.columns.len(), "{}", self.caption);
         let mut begins_block = !self.rows.is_empty() && !self.is_whole;
         if let Some(above) = self.rows.last().filter(|_| !self.is_whole) {
-            // The last label distinguishes the rows of a block: it is always printed.
+            // The last label distinguishes the rows of a block, so it is always printed.
             for (cell, above) in cells
                 .iter_mut()
                 .zip(&above.cells)
@@ -263,14 +262,14 @@ impl Table {
     }
 }
 
-/// The marks at the end of a cell's text.
+/// Returns the marks at the end of a cell's text.
 fn marks(text: &str) -> impl Iterator<Item = &str> {
     let is_mark = |word: &&str| MARKS.iter().any(|(mark, _)| mark == word);
     text.rsplit(' ').take_while(is_mark)
 }
 
 impl Cell {
-    /// Whether its figure is of some repeats only.
+    /// Whether its figure is for only some of the repeats.
     fn is_partly(&self) -> bool {
         let Some((_, rest)) = self.text.rsplit_once(" [") else {
             return false;
@@ -293,7 +292,7 @@ impl Cell {
         }
     }
 
-    /// The text with the counters, where nothing can be folded.
+    /// Returns the text with the counters, for documents that cannot fold them.
     pub(crate) fn whole(&self) -> Cow<'_, str> {
         match self.counters.as_str() {
             "" => Cow::Borrowed(&self.text),
@@ -317,14 +316,14 @@ impl Cell {
         Self::of(Kind::File, path)
     }
 
-    /// The link to a file of the run's folder; `None` for any other text that a journal may have.
-    /// It has neither a scheme nor what ends a link in Markdown.
+    /// Returns the link to a file in the run's folder; `None` for any other text of a journal. The
+    /// link contains no scheme and nothing that would end a link in Markdown.
     pub(crate) fn link(&self) -> Option<String> {
         let path = RelativePath::new(self.text.clone()).ok()?;
         let mut link = String::new();
         for byte in path.as_str().bytes() {
             match byte {
-                // Neither a colon, which would end a scheme, nor a bracket.
+                // Colons, which end a scheme, and brackets are missing here.
                 b'/' | b'.' | b'-' | b'_' | b'~' | b',' | b'=' | b'+' => {
                     link.push(char::from(byte))
                 }
@@ -339,14 +338,14 @@ impl Cell {
         Self::of(Kind::Derived, text)
     }
 
-    /// Why there is no figure; joins the lines of an error and its help.
+    /// The reason for a missing figure; joins the lines of an error and its help.
     pub(crate) fn reason(text: impl AsRef<str>) -> Self {
         let lines = text.as_ref().lines().map(str::trim);
         let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
         Self::of(Kind::Reason, lines.join("; "))
     }
 
-    /// Why a trial is invalid: what differs, the likely cause, and what to do; then the counters.
+    /// Why a trial is invalid: the difference, the likely cause, and the remedy; then the counters.
     pub(crate) fn explained(check: &str, explanation: &Explanation, counters: &str) -> Self {
         let Explanation {
             difference,
@@ -382,12 +381,12 @@ impl Cell {
         }
     }
 
-    /// A time in nanoseconds, where there is one.
+    /// A time in nanoseconds, or a dash.
     pub(crate) fn time(value_ns: Option<u64>) -> Self {
         Self::or_missing(value_ns.map(|value| time_ns(value as f64)))
     }
 
-    /// A figure that is derived from others, where there is one.
+    /// A figure derived from others, or a dash.
     pub(crate) fn derived_or_missing(text: Option<String>) -> Self {
         text.map_or_else(Self::missing, Self::derived)
     }

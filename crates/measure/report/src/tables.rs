@@ -1,5 +1,5 @@
 //! The tables of a report. Each is a function from a [`Run`] to [`Table`]s, so that all documents
-//! show the same.
+//! show the same tables.
 
 mod beside;
 mod captures;
@@ -65,7 +65,7 @@ fn throughput_cell(cell: &CellResult) -> Cell {
     }
 }
 
-/// The figure, and how many repeats it is of where some are missing; marked if some are late.
+/// The figure, with its number of repeats if some are missing, and a mark if some are late.
 fn with_repeats(figure: String, cell: &CellResult) -> String {
     let figure = match cell.status {
         Status::Partly => figure.trim_end_matches(" (n = 1)").to_owned(),
@@ -74,7 +74,7 @@ fn with_repeats(figure: String, cell: &CellResult) -> String {
     figure + &partly_mark(cell) + late_mark(cell)
 }
 
-/// ` [2 of 3]` behind a figure of some repeats only.
+/// ` [2 of 3]`, for a figure from only some repeats.
 fn count_mark(cell: &CellResult) -> String {
     match cell.status {
         Status::Partly => format!(" [{} of {}]", cell.repeats.measured, cell.repeats.planned),
@@ -82,7 +82,7 @@ fn count_mark(cell: &CellResult) -> String {
     }
 }
 
-/// The same with the check that the first invalid repeat failed: ` [2 of 3: no-clear-text]`.
+/// The same with the failed check of the first invalid repeat: ` [2 of 3: no-clear-text]`.
 fn partly_mark(cell: &CellResult) -> String {
     let mark = count_mark(cell);
     let mut reasons = cell.reasons.iter();
@@ -97,7 +97,7 @@ fn partly_mark(cell: &CellResult) -> String {
     }
 }
 
-/// The mark of a cell with repeats that were measured after a resume.
+/// The mark of a cell with repeats measured after a resume.
 fn late_mark(cell: &CellResult) -> &'static str {
     match cell.late_repeats.is_empty() {
         true => "",
@@ -105,13 +105,13 @@ fn late_mark(cell: &CellResult) -> &'static str {
     }
 }
 
-/// In place of a figure: the reason why there is none.
+/// The reason, in place of a missing figure.
 pub(crate) fn reason_cell(cell: &CellResult) -> Cell {
     let first = cell
         .reasons
         .first()
         .map_or("no reason was recorded", |reason| &reason.text);
-    // One line: the table of reasons has the whole text, once for all cells that have it.
+    // One line: the table of reasons has the whole text, once for all affected cells.
     match cell.status {
         Status::Invalid => Cell::reason(format!("invalid: {}", in_brief(first))),
         Status::Failed => Cell::reason("failed"),
@@ -145,8 +145,8 @@ fn of_baseline(set: &Set<'_>, what: &str) -> String {
     })
 }
 
-/// A table with a row for each cell of a set: labels, the `figures` below `titles` (or why there
-/// are none), and where a metric is given its ratio to the baseline.
+/// Builds a table with one row per cell of a set: labels, the `figures` below `titles` or the
+/// reason for their absence, and, for a given metric, the ratio to the baseline.
 fn cell_table(
     run: &Run<'_>,
     set: &Set<'_>,
@@ -172,13 +172,13 @@ fn cell_table(
     table
 }
 
-/// In place of a row's figures: why there are none.
+/// The reason, in place of a row's missing figures.
 pub(crate) fn without_figure(cell: &CellResult, columns: usize) -> Vec<Cell> {
     let missing = (1..columns).map(|_| Cell::missing());
     [reason_cell(cell)].into_iter().chain(missing).collect()
 }
 
-/// The label columns of tables with a row per cell: those axes that vary, then the device.
+/// The label columns of tables with one row per cell: the axes that vary, then the device.
 struct Labels {
     payload: bool,
     mtu: bool,

@@ -7,10 +7,10 @@ pub(crate) mod terminal;
 use crate::format::{command_line, counted};
 use crate::layout::Run;
 
-/// What commands in a document mean: it may be moved, and does not know where it is.
+/// Explains the commands in a document, which may be moved and does not know its folder.
 pub(crate) const RUN: &str = "RUN in a command is the folder of this run, which has its journal";
 
-/// When and where: `2026-11-20T11:30:00Z, Intel Xeon, 2 cores, Linux 6.18.44, cipherbench 0.1.0`.
+/// Time and place: `2026-11-20T11:30:00Z, Intel Xeon, 2 cores, Linux 6.18.44, cipherbench 0.1.0`.
 pub(crate) fn provenance(run: &Run<'_>) -> String {
     let header = &run.journal.header;
     let mut parts = vec![journal::time::utc(header.started_unix_ns)];
@@ -27,7 +27,7 @@ pub(crate) fn provenance(run: &Run<'_>) -> String {
     parts.join(", ")
 }
 
-/// The command line of the run.
+/// Returns the command line of the run.
 pub(crate) fn command(run: &Run<'_>) -> String {
     command_line(&run.journal.header.command)
 }

@@ -10,8 +10,8 @@ use serde::Serialize;
 pub const BANDS_MIN_REPEATS: usize = 5;
 /// The minimum number of values in a band: a single one is an outlier.
 const BAND_MIN_VALUES: usize = 2;
-/// Ratio of the gap between bands to the wider band's spread. With 6, fewer than
-/// 1 % of samples from one normal distribution are taken for two bands, whatever their number.
+/// Ratio of the gap between bands to the wider band's spread. With 6, fewer than 1 % of samples
+/// from one normal distribution are taken for two bands, at any sample size.
 const GAP_TO_SPREAD: f64 = 6.0;
 /// Minimum gap, as a share of the median: a smaller one does not matter.
 const GAP_TO_MEDIAN: f64 = 0.03;
@@ -25,10 +25,10 @@ pub struct TwoBands {
     pub high: Band,
 }
 
-/// Values that lie close together.
+/// Values that are close together.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Band {
-    /// How many.
+    /// Number of values.
     pub n: u32,
     /// Smallest.
     pub min: f64,
@@ -71,7 +71,7 @@ impl TwoBands {
     }
 }
 
-/// The outlier: the one value away from all others, which lie close together; `None` with too few
+/// The outlier: the one value away from all others, which are close together; `None` with too few
 /// to decide.
 pub(crate) fn one_apart(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();

@@ -97,7 +97,7 @@ pub(crate) fn received_bps(transfer: &Transfer) -> Option<f64> {
     sum_bps(transfer.each_way(), received)
 }
 
-/// Payload bytes received, and the time in which they were.
+/// Payload bytes received, and the duration.
 const fn received(transfer: &Transfer) -> (u64, u64) {
     (transfer.received_bytes, transfer.duration_ns)
 }
@@ -164,7 +164,7 @@ impl Bulk {
 }
 
 impl BulkDirection {
-    /// `at`: the way's place among those of a transfer.
+    /// `at`: the way's place among the ways of a transfer.
     fn of(way: Way, at: usize, transfers: &[(u32, &Transfer)]) -> Option<Self> {
         let ways = transfers.iter();
         let ways: Vec<(u32, &Transfer)> = ways
@@ -193,7 +193,7 @@ struct Counted {
     out_of_order: u64,
     jitter_ns: f64,
     duration_ns: u64,
-    /// Datagrams that the senders offered, and the time in which they did.
+    /// Datagrams that the senders offered, and the duration.
     offered: (u64, u64),
 }
 
@@ -248,7 +248,7 @@ impl CpuResult {
         let cores = |time_ns: fn(&Measured) -> u64| {
             estimate(measured, |trial| ratio(time_ns(trial), trial.cpu.wall_ns))
         };
-        // Both are rates over their own measured time, so that a different window does not matter.
+        // Each is a rate over its measured time, so that a different window does not matter.
         let bits_per_cpu_s = |time_ns: fn(&Measured) -> Option<u64>| {
             estimate(measured, |trial| {
                 let cores =

@@ -1,4 +1,4 @@
-//! The captures of a run: those of each trial that counts, valid or not.
+//! The captures of a run, from each trial that counts, valid or not.
 
 use journal::Journal;
 use journal::record::{Captured, Outcome};

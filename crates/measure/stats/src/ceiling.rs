@@ -63,7 +63,7 @@ fn ceiling(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -
     })
 }
 
-/// A configured load bounds the baseline below what the path could carry.
+/// Whether a configured load bounds the baseline, which then does not show the path's capacity.
 fn has_given_load(cell: &Cell) -> bool {
     matches!(
         &cell.measurement,
@@ -105,7 +105,7 @@ fn ideals(cell: &CellResult, all: &[CellResult]) -> Vec<Option<Ideal>> {
         let most = ceiling.payload_bps?;
         let share = match &ceiling.baseline_cell {
             None => 1.0 / bulk.directions.len() as f64,
-            // Its own transfer would always be ideal.
+            // Compared with itself, a transfer would always be ideal.
             Some(id) if *id == cell.id => return None,
             Some(id) => {
                 let baseline = all.iter().find(|other| other.id == *id)?.bulk()?;

@@ -62,17 +62,17 @@ pub struct CellResult {
     pub figures: CellFigures,
     /// CPU by role; `null` when the cell has no figure.
     pub cpu: Option<CpuResult>,
-    /// Cycles and instructions per packet; `null` where the processor's counters were not
-    /// available, where packets are not counted (TCP, ping), and for a DUT on other machines.
+    /// Cycles and instructions per packet; `null` if the processor's counters were not available or
+    /// packets are not counted (TCP, ping), and for a DUT on other machines.
     pub packet_cost: Option<PacketCost>,
-    /// Values of boxes and machines that were read while traffic flowed; empty where none were.
+    /// Values of boxes and machines that were read while traffic flowed; empty without readings.
     pub monitored: Vec<MonitoredValue>,
-    /// Power and energy of boxes and of machines; empty where no power was read.
+    /// Power and energy of boxes and of machines; empty if no power was read.
     pub energy: Vec<EnergyResult>,
     /// Bytes that the device adds to each packet, for `tcp`, `udp` and `throughput`; `null` without
     /// encryption, with fragmented packets, and if they depend on more than the packet.
     pub overhead: Option<Overhead>,
-    /// The most that the path could carry of these packets, for the same; `null` if neither line
+    /// Highest rate of these packets on the path, for the same measurements; `null` if neither line
     /// rate nor baseline is known.
     pub ceiling: Option<Ceiling>,
 }
@@ -114,7 +114,7 @@ pub enum Status {
     /// Every repeat was measured, and every check passed.
     Measured,
     /// Some repeats were measured, the others are invalid, failed or were not run. The figure is
-    /// from the measured ones; `reasons` say what speaks against the others.
+    /// from the measured ones; `reasons` explain the others.
     Partly,
     /// Evidence speaks against every repeat that was measured: no figure.
     Invalid,
@@ -156,7 +156,8 @@ impl Reason {
 pub struct LateRepeat {
     /// From 1.
     pub repeat: u32,
-    /// Longest time from the beginning of such another one to that of this one, in nanoseconds.
+    /// Longest time from the beginning of an earlier one to the beginning of this one, in
+    /// nanoseconds.
     pub later_ns: u64,
 }
 
@@ -241,8 +242,9 @@ enum Repeat<'a> {
     Skipped,
 }
 
-/// Whether the machine of the run has fewer cores than a cell needs: a plan with such a cell is
-/// refused unless its campaign says `missing_cores: skip`. The cores of other hosts are not known.
+/// Whether the machine of the run has fewer cores than a cell needs. A plan with this kind of cell
+/// is refused unless its campaign says `missing_cores: skip`. The cores of other hosts are not
+/// known.
 fn lacks_cores(journal: &Journal, cell: &Cell) -> bool {
     let header = &journal.header;
     let present = header.environment.cpus;
@@ -295,7 +297,7 @@ fn result(
         .collect();
     let counts = count(&repeats);
     let status = status(&counts);
-    // The figure is of the repeats that passed; the reader sees how many there are and decides.
+    // The figure uses only repeats that passed. Their number is reported, so the reader can decide.
     let measured: Vec<(u32, &Measured)> = match status {
         Status::Measured | Status::Partly => repeats
             .iter()
@@ -443,7 +445,7 @@ fn status(counts: &Repeats) -> Status {
     }
 }
 
-/// The parameters in force if they are known, else those of the plan.
+/// The parameters in force if they are known, else the planned ones.
 fn parameters(cell: &Cell, known: Option<&ToolParameters>, tuned: bool) -> Parameters {
     let tool = cell.measurement.tool().map(|tool| tool.name().to_owned());
     let planned = match cell.measurement {

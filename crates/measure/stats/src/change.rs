@@ -1,12 +1,13 @@
 //! The change of a quantity between two cells of different runs, or of one run.
 //!
 //! Repeats of one run form pairs, since a block holds each cell once ([`crate::significance`]).
-//! Repeats of different runs do not: equal numbers have nothing in common, so the change is that of
+//! Repeats of different runs are unrelated even if their numbers are equal, so the change is by
 //! Welch's test on logarithms.
 //!
 //! All changes of one comparison of runs are one question. Their intervals are simultaneous (Šidák,
 //! J. Am. Stat. Assoc. 62, 1967): the chance that any of them misses is at most 5 %. So every
-//! answer that is read from an interval, of whatever bound, is corrected by it, and all agree.
+//! answer derived from an interval, for any bound, is corrected for multiple comparisons, and all
+//! answers agree.
 
 use crate::estimate::Estimate;
 use crate::quantity::Reading;
@@ -25,20 +26,20 @@ pub enum Pairing {
 /// The ratio of a quantity to the same one of another cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change {
-    /// Geometric means of the repeats that the ratio is of.
+    /// Geometric means of the compared repeats: from, to.
     means: (f64, f64),
     /// Number of these repeats.
     repeats: (u32, u32),
-    /// Of the least and the largest ratio that the bounds of two searches allow; both the same for
-    /// other quantities. `None` where the scatter is unknown.
+    /// Logarithms of the least and the largest ratio that the bounds of two searches allow; equal
+    /// for other quantities. `None` if the scatter is unknown.
     ends: Option<(Student, Student)>,
-    /// Whether a search found no upper bound of the one and of the other: then there is no least or
-    /// no largest ratio.
+    /// Whether the searches of `from` and `to` found no upper bound. The ratio then has no least or
+    /// no largest value, respectively.
     open: (bool, bool),
 }
 
 impl Change {
-    /// `None` where a value is not above 0.
+    /// `None` unless all values are positive.
     #[must_use]
     pub fn of(from: &Reading, to: &Reading, pairing: Pairing) -> Option<Self> {
         let bounds = [Some(&from.value), from.upper.as_ref()];
@@ -77,21 +78,21 @@ impl Change {
         self.means.1 / self.means.0
     }
 
-    /// The geometric means that the ratio is of: from, to.
+    /// The geometric means of the ratio: from, to.
     #[must_use]
     pub const fn means(&self) -> (f64, f64) {
         self.means
     }
 
-    /// The numbers of repeats that the ratio is of: from, to. In pairs, those that both have.
+    /// The numbers of compared repeats: from, to. If paired, only repeats that both have count.
     #[must_use]
     pub const fn repeats(&self) -> (u32, u32) {
         self.repeats
     }
 
-    /// The p-value of the finding that the ratio is not 1, the least over what the bounds of two
-    /// searches allow; `None` without an interval. It is at most `alpha` exactly where
-    /// [`Self::interval`] excludes 1.
+    /// The p-value of the finding that the ratio is not 1, allowing for the bounds of two searches;
+    /// `None` without an interval. It is at most `alpha` if and only if [`Self::interval`] excludes
+    /// 1.
     pub(crate) fn p_differs(&self) -> Option<f64> {
         let (_, largest) = self.ends?;
         let below = if self.open.1 {
@@ -114,9 +115,8 @@ impl Change {
         self.ends.is_some()
     }
 
-    /// The interval of the ratio that misses with the chance `alpha`. From 0 on where a search
-    /// found no upper bound of what the change is from; up to infinity where it found none of the
-    /// other.
+    /// The interval of the ratio that misses with probability `alpha`. It starts at 0 if the search
+    /// of `from` found no upper bound, and ends at infinity if the search of `to` found none.
     #[must_use]
     pub fn interval(&self, alpha: f64) -> Option<(f64, f64)> {
         let (least, largest) = self.ends?;
@@ -126,7 +126,7 @@ impl Change {
         ))
     }
 
-    /// The ends of an interval, without those that no search bounds.
+    /// The ends of an interval, with 0 or infinity for an end that no search bounds.
     const fn as_open(&self, low: f64, high: f64) -> (f64, f64) {
         (
             if self.open.0 { 0.0 } else { low },
@@ -138,9 +138,9 @@ impl Change {
 /// What would decide on which side of a bound a change is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needed {
-    /// So many repeats of each run, if they scatter as those at hand do.
+    /// This number of repeats of each run, if their scatter equals the present one.
     Repeats(u32),
-    /// Repeats whose scatter is known: two at least, and not all equal.
+    /// Repeats with a known scatter: at least two, and not all equal.
     Scatter,
     /// Narrower bounds of the searches: the bound is between them.
     NarrowerSearches,
@@ -150,18 +150,19 @@ pub enum Needed {
     TooNear,
 }
 
-/// Most repeats that are thought of.
+/// Most repeats that are considered.
 pub const REPEATS_MAX: u32 = 100;
 
 impl Change {
-    /// What would bring the interval that misses with the chance `alpha` to one side of the ratio
-    /// `bound`.
+    /// Returns the requirement for the interval that misses with probability `alpha` to be on one
+    /// side of the ratio `bound`.
     #[must_use]
     pub fn needed(&self, bound: f64, alpha: f64) -> Needed {
         self.needed_for(alpha, |(low, high)| low >= bound || high < bound)
     }
 
-    /// What would show either a change, or that there is none beyond `margin`, a ratio.
+    /// Returns the requirement to show either a change, or that any change is within the ratio
+    /// `margin`.
     #[must_use]
     pub fn needed_within(&self, margin: f64, alpha: f64) -> Needed {
         self.needed_for(alpha, |(low, high)| {
@@ -169,7 +170,8 @@ impl Change {
         })
     }
 
-    /// Repeats with which the interval decides, if they scatter as those at hand do.
+    /// Returns the repeats with which the interval decides, if their scatter equals the present
+    /// one.
     fn needed_for(&self, alpha: f64, decides: impl Fn((f64, f64)) -> bool) -> Needed {
         let now = self.repeats.0.min(self.repeats.1);
         let Some((least, largest)) = self.ends.filter(|_| now >= INTERVAL_MIN_REPEATS) else {
@@ -185,7 +187,7 @@ impl Change {
         if self.open.0 || self.open.1 {
             return Needed::UpperBound;
         }
-        // Without scatter, what the searches leave open is left.
+        // With no scatter left, only the width between the searches' bounds remains.
         let bounds = (least.value.exp(), largest.value.exp());
         match bounds.0 < bounds.1 && !decides(bounds) {
             true => Needed::NarrowerSearches,
@@ -301,10 +303,10 @@ mod tests {
         assert!((low - 97.0 / 103.0).abs() < 1e-12 && (high - 1.0).abs() < 1e-12);
     }
 
-    /// The number that is said is the first with which simulated repeats of that scatter decide.
+    /// The returned number is the first with which simulated repeats of that scatter decide.
     #[test]
     fn the_repeats_that_would_decide_do_and_fewer_do_not() {
-        // Their mean is 0, and their standard deviation 2 %, whatever their number.
+        // Their mean is 0 and their standard deviation 2 %, for any number of repeats.
         let scattered = |mean: f64, repeats: u32| {
             let values: Vec<f64> = (0..repeats)
                 .map(|at| if at % 2 == 0 { 1.0 } else { -1.0 })

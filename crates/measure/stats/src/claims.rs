@@ -1,4 +1,4 @@
-//! Claims about a device beside its measured figures.
+//! Claims about a device compared with its measured figures.
 //!
 //! A claim is *met* or *not met* only if the whole interval of the figure is on one side of it:
 //! Student's t at a level that counts all claims of the run ([`crate::significance`]). It is *not
@@ -11,7 +11,7 @@
 //! 4. if a time is too long, and the path without the device takes that long itself, or stations
 //!    and device compete for CPU time: the device may do better.
 //!
-//! Nothing here changes what a cell is worth, or how a run ends.
+//! Claims change neither the status of a cell nor the exit status of a run.
 
 use crate::cell::{CellResult, Reason, Status};
 use crate::compare::Comparison;
@@ -43,7 +43,7 @@ pub struct ClaimResult {
     pub bound: String,
     /// Its unit: `payload_bps`, `l1_bps`, `l2_bps`, `ip_bps`, `frames_per_s` or `ns`.
     pub unit: String,
-    /// Where it is published.
+    /// Its publication.
     pub source: String,
     /// Conditions of the claim; `null` if the source states none.
     pub conditions: Option<String>,
@@ -106,7 +106,7 @@ struct Judge<'a> {
     level: Level,
 }
 
-/// Each claim beside each cell that measures it, in the campaign's order.
+/// Compares each claim with each cell that measures it, in the campaign's order.
 pub(crate) fn claims(
     journal: &Journal,
     cells: &[CellResult],
@@ -134,7 +134,8 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// That the figure is on one side of the claim; `None` if nothing can be found.
+    /// p-value of the finding that the figure is on one side of the claim; `None` with too few
+    /// repeats.
     fn p(&self) -> Option<f64> {
         let claimed = self.claim.value as f64;
         let found = self.figure.value.as_ref()?;

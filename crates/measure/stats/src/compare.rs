@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// One quantity of a DUT cell by the same quantity of the baseline cell of its group.
+/// Ratio of one quantity of a DUT cell to the same quantity of its group's baseline cell.
 ///
 /// Trials are interleaved, so the repeats form pairs: a drift of the machine affects both and
 /// cancels in their ratio.
@@ -29,8 +29,8 @@ pub struct Comparison {
     pub metric: Metric,
     /// Geometric mean of the ratios of the pairs; without two pairs, ratio of the geometric means.
     pub ratio: f64,
-    /// What the ratio is a bound of, where a search ended without both bounds of its figure; `null`
-    /// where the ratio is that of the two quantities.
+    /// The side of the true ratio that the ratio bounds, if a search ended without both bounds of
+    /// its figure; `null` otherwise.
     pub bound: Option<Bound>,
     /// Lower end of its 95 % interval (Student's t on logarithms); `null` without two repeats of
     /// both.
@@ -40,7 +40,7 @@ pub struct Comparison {
     /// Repeats measured for both.
     pub pairs: u32,
     /// Longest time between the two repeats of a pair that were measured in different sittings of
-    /// the run (before and after a resume), in nanoseconds; `null` if there is no such pair.
+    /// the run (before and after a resume), in nanoseconds; `null` if each pair shares a sitting.
     pub apart_ns: Option<u64>,
     /// Whether both surely differ, corrected (Holm) over all cells of the run by this quantity;
     /// `null` without two repeats of both. A ratio that is only a bound shows no difference beyond
@@ -48,15 +48,15 @@ pub struct Comparison {
     pub differs: Option<bool>,
 }
 
-/// What a ratio says where a figure is only a lower bound.
+/// The meaning of a ratio if a figure is only a lower bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// The baseline does at least what was found: the ratio is this or less.
+    /// The baseline's figure is a lower bound: the true ratio is this or less.
     AtMost,
-    /// The DUT does at least what was found: the ratio is this or more.
+    /// The DUT's figure is a lower bound: the true ratio is this or more.
     AtLeast,
-    /// Both do at least what was found: the ratio may be any.
+    /// Both figures are lower bounds: the true ratio is unknown.
     Neither,
 }
 
@@ -74,7 +74,7 @@ impl Bound {
         }
     }
 
-    /// Whether a ratio with this bound tells on which side of 1 the true one is.
+    /// Whether a ratio with this bound shows on which side of 1 the true ratio is.
     fn decides(self, ratio: f64) -> bool {
         match self {
             Self::AtMost => ratio < 1.0,
@@ -122,7 +122,7 @@ impl Metric {
     }
 }
 
-/// A quantity of one cell by that of another, repeat by repeat.
+/// A quantity of one cell divided by the same of another, repeat by repeat.
 pub(crate) struct Paired {
     pub(crate) ratio: Estimate,
     /// p-value of a difference; `None` with fewer than two repeats.

@@ -4,10 +4,10 @@ use crate::bulk::CpuResult;
 use crate::estimate::Estimate;
 use plan::{Cell, Direction, Measurement};
 
-/// Share of its cores from which on a station has no idle time.
+/// A station that uses at least this share of its cores has no idle time.
 const FULL_RATIO: f64 = 0.95;
 
-/// Cores that the tools and the DUT of a cell would use if each had its own.
+/// Cores that the tools and the DUT of a cell would use without sharing.
 pub(crate) fn cores_wanted(cell: &Cell) -> u32 {
     // Crypto devices have no stations, and are meant to work in parallel beyond the number of
     // cores.
@@ -45,8 +45,8 @@ pub(crate) enum Contention {
 }
 
 impl Contention {
-    /// `cpus`: cores of the machine, 0 if unknown; `cpu`: what was busy; `streams`: of a tool that
-    /// cannot use more cores than it has streams.
+    /// `cpus`: cores of the machine, 0 if unknown; `cpu`: the busy CPU time; `streams`: of a tool
+    /// that cannot use more cores than it has streams.
     pub(crate) fn of(
         cpus: u32,
         planned: &Cell,

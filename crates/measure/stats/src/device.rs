@@ -42,7 +42,7 @@ pub struct DeviceTestInfo {
     pub members: Vec<String>,
     /// Whether they are declared to take work off the CPU.
     pub offloads: bool,
-    /// Whether they are the CPU itself: our engines, or OpenSSL's own code.
+    /// Whether they are the CPU itself: our engines, or OpenSSL's software implementation.
     pub is_cpu: bool,
     /// For a speed trial: algorithm and action.
     pub operation: Option<String>,
@@ -52,7 +52,7 @@ pub struct DeviceTestInfo {
     pub concurrency: Option<u32>,
     /// For a speed trial: `threads` or `processes`.
     pub workers: Option<String>,
-    /// For a speed trial: queue depth, the operations that each worker keeps in the device at once.
+    /// For a speed trial: queue depth, the outstanding operations per worker.
     pub depth: Option<u32>,
 }
 
@@ -68,7 +68,7 @@ pub struct DeviceCell {
 /// Figures of a trial on crypto devices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceFigures {
-    /// What the devices report about themselves, by the last repeat.
+    /// The devices' reports about themselves, from the last repeat.
     pub members: Vec<DeviceMember>,
     /// Why there is no figure though nothing failed: the device does not offer the operation.
     pub not_offered: Option<String>,
@@ -100,7 +100,7 @@ pub struct DeviceMember {
     pub more: Vec<(String, String)>,
 }
 
-/// A repeat's number and what it recorded.
+/// A repeat's number and its record.
 type Repeats<'a> = [(u32, &'a DeviceResult)];
 
 impl DeviceTestInfo {

@@ -6,13 +6,13 @@
 //! begin at another level, and that is not drift.
 //!
 //! Adjacent points may be correlated: on a shared machine a slow minute follows a slow minute. Then
-//! S varies more than its formula says, and a third of steady series would seem to drift where the
-//! correlation is 0.6. So its variance is multiplied by n/n*, the loss of effective points by the
+//! S varies more than its formula says: at a correlation of 0.6, a third of steady series would
+//! seem to drift. So its variance is multiplied by n/n*, the loss of effective points by the
 //! correlation of the ranks at lag 1, without the slope (Yue and Wang, *Water Resources Management*
 //! 18, 2004; its estimate without bias: Hamed, *Journal of Hydrology* 368, 2009). The correlation
-//! is an estimate itself: from [`DRIFT_MIN_POINTS`] on the interval reaches as far as Student's t
-//! of the effective points n* less the two that level and slope take; of fewer points as far as the
-//! normal distribution, with which it covers nearly all slopes.
+//! is an estimate itself: from [`DRIFT_MIN_POINTS`] on, the interval uses Student's t with n* − 2
+//! degrees of freedom, since level and slope take two of the effective points. With fewer points it
+//! uses the normal distribution, and covers nearly all slopes.
 
 use crate::student::quantile;
 use schemars::JsonSchema;
@@ -77,14 +77,14 @@ impl Drift {
         self.points as usize >= DRIFT_MIN_POINTS || !matches!(self.judged, DriftJudgement::Unclear)
     }
 
-    /// The drift of points of several strata over `hours`, judged with [`DRIFT_MIN_POINTS`] or
-    /// more; `None` when no stratum has two points, or their median is not above 0.
+    /// The drift of points of several strata over `hours`, with a verdict from [`DRIFT_MIN_POINTS`]
+    /// points on; `None` when no stratum has two points, or their median is not above 0.
     pub(crate) fn of(strata: &[Vec<Point>], hours: f64, bound_ratio: f64) -> Option<Self> {
         Self::of_at_least(DRIFT_MIN_POINTS, strata, hours, bound_ratio)
     }
 
-    /// The same, judged with this many points or more: at least 5, with which the interval reaches
-    /// from the lowest to the highest slope.
+    /// The same, with a verdict from `points_min` points on: at least 5, since the interval of 5
+    /// points reaches from the lowest to the highest slope.
     pub(crate) fn of_at_least(
         points_min: usize,
         strata: &[Vec<Point>],
@@ -172,8 +172,8 @@ fn mann_kendall(points: &[Point]) -> (f64, f64) {
     (score, (term(points.len() as f64) - ties) / 18.0)
 }
 
-/// The factor n/n* by which the variance of S grows because adjacent points are correlated, from
-/// the ranks of the points without `slope`. Points in alternation do not narrow the interval.
+/// The factor n/n*, the increase of the variance of S due to the correlation of adjacent points,
+/// from the ranks of the points without `slope`. Alternating points do not narrow the interval.
 fn inflation(points: &[Point], slope: f64) -> f64 {
     let n = points.len();
     if n < CORRELATION_MIN_POINTS {
@@ -218,7 +218,8 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// Sen's interval: the slopes whose rank is as far from the middle one as S may be by chance.
+/// Sen's interval: the slopes within `reach / 2` ranks of the middle one, `reach` being the bound
+/// of S by chance.
 fn interval(sorted: &[f64], reach: f64) -> (f64, f64) {
     let n = sorted.len() as f64;
     let last = sorted.len().saturating_sub(1);

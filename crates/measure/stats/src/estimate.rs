@@ -41,11 +41,11 @@ pub struct Estimate {
     pub standard_deviation: Option<f64>,
     /// 95 % interval; one value has none.
     pub interval_95: Interval95,
-    /// Set when the values fall in two bands, neither of which contains the mean.
+    /// Set when the values fall in two bands that do not contain the mean.
     pub bands: Option<TwoBands>,
 }
 
-/// A 95 % interval of a quantity, or why there is none.
+/// A 95 % interval of a quantity, or why it is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Interval95 {

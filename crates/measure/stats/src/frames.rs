@@ -1,8 +1,8 @@
 //! Frame tests: the combined result of a cell's repeats.
 //!
-//! Rates are of one direction, also where both are loaded; counts include all sent frames. A frame
-//! size includes the FCS. To add a procedure: a module here, its variant of [`FrameOutcome`], and
-//! its verdict in `question`.
+//! Rates are per direction, even if both are loaded; counts include all sent frames. A frame size
+//! includes the FCS. To add a procedure: a module here, its variant of [`FrameOutcome`], and its
+//! verdict in `question`.
 
 mod burst;
 mod by_trial;
@@ -63,7 +63,7 @@ pub struct TrafficInfo {
     /// The sizes and their numbers: `7×64, 4×594, 1×1518`; the size if there is only one. FCS
     /// included.
     pub genome: String,
-    /// The size, where there is only one; FCS included.
+    /// The size, if there is only one; FCS included.
     pub frame_bytes: Option<u16>,
     /// Mean size; FCS included.
     pub mean_frame_bytes: f64,
@@ -97,14 +97,14 @@ pub struct FrameFigures {
     pub throughput: Option<ThroughputResult>,
     /// Whether its loads, and so the throughput, are there and back.
     pub is_reflected: bool,
-    /// Latency under each load; for procedures other than `latency`, under that of the evidence.
+    /// Latency under each load; for procedures other than `latency`, under the evidence's load.
     pub latency: Vec<LoadLatency>,
     /// The procedure's other findings.
     pub found: FrameOutcome,
-    /// Counts of the trials whose evidence is recorded.
+    /// Counts of the trials with recorded evidence.
     pub at_evidence: Option<LoadResult>,
-    /// Both directions over all trials but the one that found the highest load; empty where one
-    /// direction is loaded, and for older journals.
+    /// Loss per direction over all trials except the one that found the highest load; empty if only
+    /// one direction is loaded, and for older journals.
     pub directions: Vec<DirectionLoss>,
     /// Station A's sending port.
     pub sender: PortUsed,
@@ -115,7 +115,7 @@ pub struct FrameFigures {
 /// Findings of a procedure besides a search and latency.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FrameOutcome {
-    /// Nothing: `latency`, and other procedures without a figure of their own.
+    /// Nothing: `latency`, and other procedures without a further figure.
     Nothing,
     /// Nothing more: `throughput`.
     Throughput,
@@ -137,7 +137,7 @@ pub enum FrameOutcome {
     Soak(Box<SoakResult>),
 }
 
-/// The port with which a station sent or received.
+/// The port that a station used to send or receive.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PortUsed {
     /// `AF_XDP`, `AF_PACKET` …; several if repeats differ; empty if no trial opened a port.
@@ -152,7 +152,7 @@ pub struct PortUsed {
     pub engine: Option<String>,
 }
 
-/// A repeat's number and what it recorded.
+/// A repeat's number and its record.
 type Repeats<'a> = [(u32, &'a FrameResult)];
 
 impl TrafficInfo {
@@ -195,7 +195,7 @@ impl FrameFigures {
         let last = repeats.last()?.1;
         let lengths = Lengths::of(&test.traffic);
         let search = test.procedure.search();
-        // A load there and back is another one: where repeats differ, those one way count.
+        // One-way and reflected loads are not comparable: if repeats differ, one-way repeats count.
         let one_way = repeats.iter().filter(|(_, found)| !found.is_reflected());
         let one_way: Vec<_> = one_way.copied().collect();
         let is_reflected = one_way.is_empty();
@@ -286,8 +286,7 @@ impl FrameFigures {
         }
     }
 
-    /// Whether the frame rate is only a lower bound of what was there: see
-    /// [`ThroughputResult::is_only_lower_bound`].
+    /// Whether the frame rate is only a lower bound: see [`ThroughputResult::is_only_lower_bound`].
     #[must_use]
     pub fn is_only_lower_bound(&self) -> bool {
         let search = self.throughput.as_ref();

@@ -5,8 +5,8 @@ use journal::record::{Interval, Transfer};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Shortest transfer whose goodput is examined for drift: shorter ones show the ramps of TCP's
-/// congestion control.
+/// Shortest transfer that is examined for drift of its goodput: shorter ones show the ramps of
+/// TCP's congestion control.
 pub const GOODPUT_DRIFT_MIN_NS: u64 = 60_000_000_000;
 /// Allowed drift of the goodput over the whole time, up or down, as a share of the median.
 pub const GOODPUT_DRIFT_BOUND: f64 = 0.05;

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A station that uses at least this share of its cores is full, and a store that takes at least
-/// this share of what it can take directly.
+/// A station is full if it uses at least this share of its cores, and a store if it takes at least
+/// this share of its direct rate.
 const FULL_RATIO: f64 = 0.9;
 
 /// Transactions over HTTP. Rates are of the sustain phase; they count transactions that brought the
@@ -32,8 +32,8 @@ pub struct HttpFigures {
     pub transactions_failed: u64,
     /// Times by size of the objects; empty: the client does not report them.
     pub times: Vec<HttpTimesResult>,
-    /// Rate at which the client's store took files of the same sizes, written directly right after
-    /// the transfer, in bit/s; `null`: the client stores none.
+    /// Rate of the client's store for files of the same sizes, written directly right after the
+    /// transfer, in bit/s; `null` if the client stores none.
     pub direct_write_bps: Option<Estimate>,
     /// Cores that a client of files kept busy while it ran; `null` for others.
     pub client_cores: Option<Estimate>,
@@ -52,7 +52,7 @@ pub struct HttpTimesResult {
     pub last_byte: Percentiles,
 }
 
-/// Percentiles of times, resolved to 1 %. One is `null` if less than one time would lie beyond it.
+/// Percentiles of times, resolved to 1 %. One is `null` if fewer than one time would exceed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Percentiles {
     /// Number of times.
@@ -85,10 +85,10 @@ pub enum HttpLimit {
     RamDisk,
     /// CPU time of the device under test: all threads of both its gateways were full.
     Device,
-    /// CPU time of the machine: hardly any core was idle, whoever used them.
+    /// CPU time of the machine, used by any program: hardly any core was idle.
     Machine,
-    /// None of these was full. The path, its encryptors and round trips remain, and a server or a
-    /// client that waits without using its core: which of them limits is not observed.
+    /// None of these was full. The limit is unknown: the path, its encryptors, round trips, or a
+    /// server or client that waits without using its core.
     Unknown,
 }
 
@@ -201,7 +201,7 @@ fn device_threads(cell: &Cell) -> f64 {
     encryptor.map_or(f64::INFINITY, |found| 2.0 * f64::from(found.workers))
 }
 
-/// Whether in every repeat the cores were busy but for a small share of their time.
+/// Whether the cores were busy in every repeat, except for a small share of their time.
 fn is_machine_full(measured: &[(u32, &Measured)]) -> bool {
     let idle_share = |cpu: &Cpu| {
         let idle_ns = cpu.idle_ns?;

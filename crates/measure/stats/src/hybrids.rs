@@ -1,5 +1,5 @@
-//! The gain of hybrids of crypto engines: each of our devices with several engines, beside the same
-//! device with each of them alone.
+//! The gain of hybrids of crypto engines: each of our devices with several engines, compared with
+//! the same device with each of them alone.
 
 use crate::cell::CellResult;
 use crate::compare::{Metric, Paired};
@@ -10,7 +10,7 @@ use plan::{Cell, Encryptor};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A quantity of a device with several engines, by that of its twin with one of them.
+/// A quantity of a device with several engines, relative to its twin with one of them.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct HybridGain {
     /// The group that both cells belong to.
@@ -27,14 +27,14 @@ pub struct HybridGain {
     pub suite: String,
     /// The compared quantity.
     pub metric: Metric,
-    /// Quotient by the single engine's figure in the same repeat.
+    /// Ratio to the single engine's figure in the same repeat.
     pub ratio: Estimate,
     /// Whether there surely is a difference, corrected (Holm) over all cells of the run by this
     /// quantity; `null` with fewer than two repeats.
     pub differs: Option<bool>,
 }
 
-/// Every hybrid beside each engine of it that the campaign measures alone.
+/// Compares every hybrid with each of its engines that the campaign measures alone.
 pub(crate) fn gains(journal: &Journal, results: &[CellResult]) -> Vec<HybridGain> {
     let planned = &journal.header.plan.cells;
     let result = |cell: &Cell| results.iter().find(|result| result.id == cell.id);

@@ -1,5 +1,5 @@
-//! The cost of key sources: each of our devices whose gateways agree on keys, beside the same
-//! device with static keys.
+//! The cost of key sources: each of our devices with gateways that agree on keys, compared with the
+//! same device with static keys.
 //!
 //! Both are measured in every repeat, one after the other, so the repeats form pairs: a drift
 //! affects both and cancels in their quotient. The width of the interval of these quotients shows
@@ -14,24 +14,24 @@ use plan::{Cell, Encryptor, KeySource};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// One quantity of a device with agreed keys, by that of its twin with static keys.
+/// One quantity of a device with agreed keys, relative to its twin with static keys.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct KeyCost {
     /// The group that both cells belong to.
     pub group: String,
     /// Id of the cell with agreed keys.
     pub cell: String,
-    /// Id of its twin's.
+    /// Id of the twin's cell.
     pub static_cell: String,
     /// The device's name.
     pub dut: String,
-    /// Where its keys come from: `pqc`, `ppk`, `qkd`, `both`.
+    /// Source of its keys: `pqc`, `ppk`, `qkd`, `both`.
     pub keys: String,
     /// Lifetime of a key, in nanoseconds.
     pub rekey_every_ns: u64,
     /// The compared quantity.
     pub metric: Metric,
-    /// Quotient by the static twin's figure in the same repeat.
+    /// Ratio to the static twin's figure in the same repeat.
     pub ratio: Estimate,
     /// Whether there surely is a difference, corrected (Holm) over all cells of the run by this
     /// quantity; `null` with fewer than two repeats.

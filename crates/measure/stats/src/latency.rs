@@ -25,9 +25,9 @@ pub struct LatencyResult {
     pub p99_ns: Option<Estimate>,
     /// The mean of each repeat.
     pub mean_ns: Estimate,
-    /// The same requests under TCP loads; empty where they were not asked for.
+    /// The same requests under TCP loads; empty if not configured.
     pub loaded: Vec<LoadedResult>,
-    /// Hops and MTU of the path, of the first repeat; `null` where they were not asked for.
+    /// Hops and MTU of the path, of the first repeat; `null` if not configured.
     pub route: Option<RouteResult>,
     /// All round trips, sorted; for charts.
     #[serde(skip)]
@@ -45,7 +45,7 @@ pub struct LoadedResult {
     pub pooled: Pooled,
     /// Median under load by idle median.
     pub p50_by_idle: f64,
-    /// 99th percentile under load by the idle one; `null` where one of them is unknown.
+    /// 99th percentile under load divided by the idle one; `null` if one of them is unknown.
     pub p99_by_idle: Option<f64>,
     /// Frames from A's side to B's, and back, in bytes per second, over all repeats.
     pub link_bytes_per_s: [f64; 2],
@@ -60,10 +60,10 @@ pub struct RouteResult {
     pub link_mtu_bytes: u16,
     /// Largest packet with DF set that was answered; `null` if none was.
     pub path_mtu_bytes: Option<u16>,
-    /// MTU that a router reported for a packet as long as the links' MTU; `null` if none did.
+    /// MTU that a router reported for a packet of the links' MTU; `null` if none did.
     pub reported_mtu_bytes: Option<u16>,
-    /// Whether what was reported is what was found. Without a report the links' MTU must be the
-    /// path's.
+    /// Whether the reported MTU equals the path MTU found. Without a report, the path MTU must
+    /// equal the links' MTU.
     pub mtu_agrees: bool,
 }
 
@@ -74,14 +74,13 @@ pub struct HopResult {
     pub address: Option<String>,
     /// Shortest round trip of its probes; `null` without an answer.
     pub min_ns: Option<u64>,
-    /// What it adds to the shortest round trip of the hop before, at least 0; `null` where one of
-    /// them did not answer.
+    /// Increase over the previous hop's shortest round trip, at least 0; `null` if one of them did
+    /// not answer.
     pub added_ns: Option<u64>,
 }
 
-/// Percentiles by nearest rank: the smallest round trip that at least that share of all does not
-/// exceed. A percentile is `null` if less than one reply would lie beyond it (99.9 takes 1000
-/// replies).
+/// Percentiles by nearest rank: the smallest round trip not exceeded by at least that share of all.
+/// A percentile is `null` if fewer than one reply would exceed it (99.9 takes 1000 replies).
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Pooled {
     /// Replies.
@@ -102,12 +101,12 @@ pub struct Pooled {
     pub mean_ns: f64,
 }
 
-/// Times with how often each occurred: what percentile charts are drawn from.
+/// Times and the count of each: the input of percentile charts.
 ///
-/// Its percentiles are those of the tables: both are by nearest rank, in one function.
+/// One function computes its percentiles and the tables' percentiles, by nearest rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Distribution {
-    /// Times, rising, each with the number of those up to and including it.
+    /// Times, rising, each with the number of times up to and including it.
     upto: Vec<(u64, u64)>,
 }
 
@@ -140,8 +139,8 @@ impl Distribution {
     }
 }
 
-/// Nearest rank of a percentile among `n` values, from 1 on: the smallest beyond which a share of
-/// at most `beyond_ppb` (per 10⁹) lies.
+/// Nearest rank of a percentile among `n` values, counted from 1: the smallest rank that at most a
+/// share `beyond_ppb` (per 10⁹) of the values exceeds.
 pub(crate) fn rank(n: u64, beyond_ppb: u64) -> u64 {
     let beyond = u128::from(n) * u128::from(beyond_ppb) / 1_000_000_000;
     // No more than `n`: the share is at most 1.
@@ -153,8 +152,8 @@ pub(crate) const fn beyond_ppb(per_mille: u64) -> u64 {
     1_000_000 * 1000_u64.saturating_sub(per_mille)
 }
 
-/// Nearest-rank percentile of sorted values, `per_mille` from 0 to 1000; `None` if there are too
-/// few values for one to lie beyond it.
+/// Nearest-rank percentile of sorted values, `per_mille` from 0 to 1000; `None` if fewer than one
+/// value would exceed it.
 #[must_use]
 pub fn percentile(sorted: &[u64], per_mille: u64) -> Option<u64> {
     let n = sorted.len() as u64;

@@ -9,8 +9,8 @@ use journal::record::Interval;
 const INTERVALS_MIN: usize = 6;
 /// The minimum number of intervals on a level: a single one is a hiccup.
 const LEVEL_INTERVALS_MIN: usize = 2;
-/// Ratio of the levels' medians from which they are apart. Normal noise of up to 12 % is taken for
-/// two levels in fewer than 1 % of transfers.
+/// Minimum ratio of the levels' medians. Normal noise of up to 12 % is taken for two levels in
+/// fewer than 1 % of transfers.
 pub(crate) const LEVELS_APART: f64 = 1.5;
 /// Levels last: a rate that goes to and fro all the time is noise. One change in this many
 /// intervals is allowed, and always two: down and up again.
@@ -81,8 +81,8 @@ impl TwoLevels {
     }
 }
 
-/// The value that splits values into the two groups whose means are furthest apart for their sizes
-/// (the largest variance between groups: N. Otsu, 1979); `None` if a group would be too small.
+/// The value that splits values into the two groups with the largest variance between them (N.
+/// Otsu, 1979); `None` if a group would be too small.
 fn threshold(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

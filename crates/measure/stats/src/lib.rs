@@ -7,9 +7,10 @@
 //!
 //! Everything here is a pure function of the journal: no clock, no environment, no random numbers.
 //! Counts are integers up to the one division that makes a rate of them. An invalid cell has
-//! reasons instead of a figure. What repeats can bear is decided in one place, `significance`.
+//! reasons instead of a figure. One module, `significance`, decides which findings the repeats
+//! support.
 //!
-//! What it deliberately does not do: it removes no outliers, and rounds nothing.
+//! The crate deliberately removes no outliers, and rounds nothing.
 
 #![forbid(unsafe_code)]
 
@@ -126,7 +127,7 @@ pub struct Results {
     pub cells: Vec<CellResult>,
     /// Each DUT against the baseline of its group.
     pub comparisons: Vec<Comparison>,
-    /// The rig's own limits in each group of frame tests that measures them, in the plan's order.
+    /// The rig's limits in each group of frame tests that measures them, in the plan's order.
     #[serde(skip)]
     pub calibrations: Vec<Calibration>,
     /// Mean frame rate over the sizes of each DUT and table of throughput, in the plan's order.
@@ -138,7 +139,7 @@ pub struct Results {
     pub rankings: Vec<Ranking>,
     /// Scaling with the number of workers, cores, streams, flows or tunnels.
     pub scalings: Vec<Scaling>,
-    /// Claims about the devices beside measured figures, in the campaign's order.
+    /// Claims about the devices compared with measured figures, in the campaign's order.
     pub claims: Vec<ClaimResult>,
     /// Cost of key sources against static keys.
     pub key_costs: Vec<KeyCost>,
@@ -146,7 +147,7 @@ pub struct Results {
     pub hybrid_gains: Vec<HybridGain>,
     /// The same transfers by several tools.
     pub tool_checks: Vec<ToolCheck>,
-    /// Published figures of other systems beside measured ones.
+    /// Published figures of other systems compared with measured ones.
     pub published: Vec<PublishedResult>,
     /// Crypto devices over sizes, concurrency or queue depths, side by side.
     pub device_series: Vec<DeviceSeries>,

@@ -1,8 +1,7 @@
-//! What was read of boxes and machines while the traffic of a figure flowed, and the energy that it
-//! took.
+//! Readings of boxes and machines during the traffic of a figure, and the energy that it took.
 //!
-//! A reading counts if it began and ended under the load of the figure: that of the transfer, or
-//! of the frame trial whose evidence is recorded. Energy per traffic is the mean power by the rate
+//! A reading counts if it began and ended under the figure's load: the transfer, or the load of the
+//! frame trial with recorded evidence. Energy per traffic is the mean power divided by the rate
 //! that was carried meanwhile, over all loaded directions: of payload for a transfer, of frames
 //! with their FCS (L2) for a frame test.
 
@@ -63,7 +62,7 @@ pub struct MonitoredLoad {
 /// Power of boxes, or of machines, and the energy that the traffic took.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct EnergyResult {
-    /// Those whose power was read; their power is added.
+    /// Boxes or machines with a power reading; their power is added.
     pub devices: Vec<String>,
     /// Whether they are machines, with the stations on them.
     pub is_machine: bool,
@@ -82,7 +81,7 @@ pub struct EnergyResult {
 /// The energy of one trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialEnergy {
-    /// Those whose power was read.
+    /// Boxes or machines with a power reading.
     pub devices: Vec<String>,
     /// Their mean power in W, added.
     pub power_w: f64,
@@ -93,8 +92,8 @@ pub struct TrialEnergy {
 }
 
 impl TrialEnergy {
-    /// The energy of boxes, or of machines, in a trial; `None` where their power was not read under
-    /// the load of the figure.
+    /// The energy of boxes, or of machines, in a trial; `None` if their power was not read under
+    /// the figure's load.
     #[must_use]
     pub fn of(cell: &Cell, measured: &Measured, is_machine: bool) -> Option<Self> {
         let load = figure_load(measured);
@@ -146,7 +145,7 @@ pub fn monitored_in(measured: &Measured, device: &str, name: &str) -> Option<(f6
     ))
 }
 
-/// The load of the figure: that of the trial whose evidence is recorded; `None` for other tools.
+/// The figure's load, from the trial with recorded evidence; `None` for other tools.
 fn figure_load(measured: &Measured) -> Option<u64> {
     let frames = measured.frames()?;
     Some(frames.trials.get(frames.evidence_trial?)?.load)
@@ -275,7 +274,7 @@ impl Collected<'_> {
     }
 }
 
-/// Of each load, the readings of all repeats.
+/// Groups the readings of all repeats by load.
 fn by_load<'s>(series: impl Iterator<Item = &'s Series>) -> Vec<MonitoredLoad> {
     let mut loads: BTreeMap<Option<u64>, (i128, i64, u64)> = BTreeMap::new();
     for found in series.flat_map(|series| &series.loads) {

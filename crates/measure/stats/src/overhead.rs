@@ -25,7 +25,7 @@ pub struct Overhead {
     pub overhead_percent: f64,
 }
 
-/// The most that the path could carry in a cell if only packet lengths limited it.
+/// Highest rate on a cell's path if only packet lengths limited it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Ceiling {
     /// Its source.

@@ -6,7 +6,7 @@ use journal::record::{CountsByRole, CpuCounts, Figures, Measured};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What a packet costs, in user mode and in the kernel: for one frame of a frame test or one
+/// CPU cost per packet, in user mode and in the kernel: for one frame of a frame test or one
 /// datagram of UDP that was received, sealed by one gateway and opened by the other.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PacketCost {
@@ -40,7 +40,7 @@ impl PacketCost {
 
 impl PerPacket {
     fn of(measured: &[(u32, &Measured)], event: fn(&CpuCounts) -> CountsByRole) -> Option<Self> {
-        // Both are rates over their own time, so that a different window does not matter.
+        // Each is a rate over its measured time, so that a different window does not matter.
         let per_packet = |count: fn(&CountsByRole) -> Option<u64>| {
             estimate(measured, |trial| {
                 let counted = trial.cpu.counted?;

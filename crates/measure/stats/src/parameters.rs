@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Tool parameters; `null` if one does not apply or is the tool's own choice.
+/// Tool parameters; `null` if one does not apply or is the tool's choice.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Parameters {
     /// The tool of a bulk transfer: `iperf3` or `iperf2`.

@@ -1,7 +1,7 @@
-//! Published figures of other systems, beside the measured ones.
+//! Published figures of other systems, compared with the measured ones.
 //!
-//! The ratio compares two machines: it shows the difference and has no verdict. It is given only
-//! where both count the same: kind of figure, layer and directions.
+//! The ratio compares two machines: it shows the difference and has no verdict. It is given only if
+//! both have the same basis: kind of figure, layer and directions.
 
 use crate::cell::{CellFigures, CellResult};
 use crate::estimate::Estimate;
@@ -19,7 +19,7 @@ const BITS_PER_BYTE: f64 = 8.0;
 /// A published figure and one cell that measures the same, or nearly.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PublishedResult {
-    /// Where it is published.
+    /// The publication.
     pub source: String,
     /// The measured system.
     pub system: String,
@@ -29,7 +29,7 @@ pub struct PublishedResult {
     pub published: f64,
     /// Unit of both: `bytes_per_s`, `operations_per_s`, `bits_per_s` or `percent_of_devices`.
     pub unit: String,
-    /// What a published rate of traffic counts, as far as its report states it: kind, layer and
+    /// Basis of a published traffic rate, as far as its report states it: kind, layer and
     /// directions; `null` for crypto devices, and in journals that do not record it.
     pub counts: Option<String>,
     /// The table of the report, its row and its column; `null` in journals that do not record it.
@@ -38,14 +38,12 @@ pub struct PublishedResult {
     pub cell: String,
     /// The DUT's name.
     pub dut: String,
-    /// Measured figure, which counts the same; `null` if the cell has no such figure, and for
-    /// shares of devices, which are in the batch of the fatigue trial.
+    /// Measured figure on the same basis; `null` if the cell has none, and for shares of devices,
+    /// which are in the batch of the fatigue trial.
     pub measured: Option<Estimate>,
-    /// What the cell measured where it cannot be compared; `refused` says what it counts. `null`
-    /// otherwise.
+    /// Measured figure that cannot be compared; `refused` names its basis. `null` otherwise.
     pub measured_otherwise: Option<Estimate>,
-    /// How the measured figure was converted to what the published one counts; `null` if it was
-    /// not.
+    /// How the measured figure was converted to the published basis; `null` without conversion.
     pub converted: Option<String>,
     /// Measured by published; `null` if they cannot be compared.
     pub ratio: Option<f64>,
@@ -56,7 +54,7 @@ pub struct PublishedResult {
 /// A cell of a published table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PublishedPlace {
-    /// Id of the table in its report; `figures` for those outside tables.
+    /// Id of the table in its report; `figures` for figures outside tables.
     pub table: String,
     /// Name of the row.
     pub row: String,
@@ -73,7 +71,7 @@ struct Measured {
     refused: Option<String>,
 }
 
-/// Each published figure beside each of its cells, in the plan's order.
+/// Compares each published figure with each of its cells, in the plan's order.
 pub(crate) fn published(journal: &Journal, cells: &[CellResult]) -> Vec<PublishedResult> {
     let all = journal.header.plan.published.iter();
     all.flat_map(|figure| {
@@ -193,8 +191,8 @@ fn traffic(counts: RateBasis, figures: &CellFigures, direction: TransferDirectio
     }
 }
 
-/// What the throughput of frames counts that is nearest to `counts`: one frame rate has a bit rate
-/// at each layer but that of payload, and where both directions carry it, their sum is known too.
+/// Returns the basis nearest to `counts` that a throughput of frames has: its bit rate is known at
+/// each layer except payload, and as the sum of both directions if both are loaded.
 fn frames_basis(counts: RateBasis, both: bool) -> RateBasis {
     RateBasis {
         kind: RateKind::Throughput,

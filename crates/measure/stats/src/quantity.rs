@@ -1,4 +1,4 @@
-//! The quantities by which cells of different runs are compared, and which exports contain.
+//! The quantities that are compared between cells of different runs and exported.
 //!
 //! Only quantities with a value above 0 in every repeat of a sound cell are here: changes are
 //! ratios. Counts of losses, outages and verdicts are in `results.json`.
@@ -115,7 +115,7 @@ impl Quantity {
         }
     }
 
-    /// The same with five significant digits, for figures of which a reader computes a ratio.
+    /// The same with five significant digits, so that a reader can compute ratios of figures.
     #[must_use]
     pub fn print_finely(self, value: f64) -> String {
         use units::human::fine::{bit_rate, duration_ns, frame_rate, number};
@@ -173,7 +173,7 @@ impl RankedBy {
         }
     }
 
-    /// With what a search leaves open.
+    /// Returns the quantity with the bounds of its search.
     pub(crate) fn reading(self, cell: &CellResult) -> Option<Reading> {
         let value = self.of(cell)?;
         let searched = match self {
@@ -192,8 +192,8 @@ impl RankedBy {
 }
 
 impl CellResult {
-    /// Its quantities that can be compared with those of the same cell in another run; empty
-    /// without a figure, and for events, services, soaks and known answers.
+    /// Its quantities that can be compared with the same cell in another run; empty without a
+    /// figure, and for events, services, soaks and known answers.
     #[must_use]
     pub fn readings(&self) -> Vec<Reading> {
         let mut found: Vec<Reading> = [
@@ -261,8 +261,8 @@ impl CellResult {
         })
     }
 
-    /// Latency under the loads of `latency`; that of other procedures is under a load that the
-    /// device chose, so that two runs have no common one.
+    /// Latency under the loads of `latency`. Other procedures measure latency under a load that
+    /// depends on the device, so two runs have no common load.
     fn latency_readings(&self) -> Vec<Reading> {
         let loads = self.frames().map_or(&[][..], |frames| &frames.latency);
         let of_load = |quantity, percent, value: &Estimate| Reading {

@@ -1,4 +1,4 @@
-//! The quantities by which devices are ranked.
+//! The quantities that rank devices.
 
 use crate::cell::CellResult;
 use crate::compare::Metric;
@@ -27,7 +27,7 @@ pub enum RankedBy {
     /// Payload bits received per CPU-second of the whole machine, of `tcp` and `udp`.
     PayloadBitsPerCpuSecond,
     /// IP bits forwarded per CPU-second of the whole machine, of `throughput`, `mrr` and
-    /// `loss-curve`, in the trials whose evidence is recorded.
+    /// `loss-curve`, in the trials with recorded evidence.
     IpBitsPerCpuSecond,
 }
 

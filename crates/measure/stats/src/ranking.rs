@@ -1,20 +1,20 @@
-//! Devices of a group in order, with ties where their repeats do not distinguish them.
+//! Devices of a group in order, with ties between devices that their repeats do not distinguish.
 //!
 //! The rule. A device is *surely better* than another when the ratio of the two within the same
 //! repeats shows it, at a level that counts all pairs of devices of the run's rankings by the same
-//! quantity ([`crate::significance`]); and where it is surely better than one that is surely better
-//! than a third, also than the third. Its *rank* is 1 plus the number of devices that are surely
-//! better. Not being distinguished is not transitive (A and B, B and C, but not A and C), so
-//! devices do not form groups: each is ranked by itself, and has beside its rank the *last* rank
-//! that it could have, the number of devices less those that it is surely better than. `2–4` is
-//! such a span; a device that varies much gets a wide span, not a good rank.
+//! quantity ([`crate::significance`]). The relation is made transitive: if A is surely better than
+//! B, and B than C, then A is surely better than C. A device's *rank* is 1 plus the number of
+//! devices that are surely better. Not being distinguished is not transitive (A and B, B and C, but
+//! not A and C), so devices do not form groups: each is ranked separately, from its rank to the
+//! *last* rank that it could have, which is the number of devices minus the number of surely worse
+//! ones. `2–4` is a span of this kind; a device that varies much gets a wide span, not a good rank.
 //!
 //! It follows that a surely better device has the better rank, and that the order of the campaign
 //! does not matter. One repeat distinguishes nothing.
 //!
 //! The ratio of two devices is a [`Change`], as in a comparison of the two within the run, which
-//! uses the level of the ranking ([`Ranking::alpha`]). So both find the same: an interval of the
-//! ratio that excludes 1 is what puts one device above the other.
+//! uses the level of the ranking ([`Ranking::alpha`]). So both agree: an interval of the ratio that
+//! excludes 1 puts one device above the other.
 
 use crate::cell::{CellResult, Control};
 use crate::change::{Change, Pairing};
@@ -46,12 +46,12 @@ pub struct Ranking {
     /// Names of the DUTs that are not ranked because they have no figure; in the plan's order.
     pub without_figure: Vec<String>,
     /// The chance that the interval of the ratio of two devices misses: 5 % over all pairs of
-    /// devices of all rankings by this quantity (Holm). A device is surely better than another
-    /// where the interval of their ratio excludes 1.
+    /// devices of all rankings by this quantity (Holm). A device is surely better than another if
+    /// the interval of their ratio excludes 1.
     pub alpha: f64,
     /// Longest time between the repeats of a pair of devices that were measured in different
-    /// sittings of the run (before and after a resume), in nanoseconds; `null` if there is no such
-    /// pair.
+    /// sittings of the run (before and after a resume), in nanoseconds; `null` if each pair shares
+    /// a sitting.
     pub apart_ns: Option<u64>,
 }
 
@@ -74,8 +74,8 @@ pub struct Standing {
     /// Ratio to the device with the best mean: geometric mean of the ratios within the same
     /// repeats.
     pub ratio_to_best: Option<f64>,
-    /// Lower end of its interval, which misses with the chance [`Ranking::alpha`]; `null` of the
-    /// best, of references, and where repeats do not show how the ratio scatters.
+    /// Lower end of its interval, which misses with the chance [`Ranking::alpha`]; `null` for the
+    /// best, for references, and if the repeats do not show the ratio's scatter.
     pub ratio_to_best_low: Option<f64>,
     /// Upper end.
     pub ratio_to_best_high: Option<f64>,
@@ -92,7 +92,7 @@ pub struct Standing {
 pub struct Rank {
     /// 1 plus the number of surely better devices.
     pub first: u32,
-    /// The number of devices, less those that are surely worse. At least `first`.
+    /// The number of devices minus the number of surely worse ones. At least `first`.
     pub last: u32,
 }
 
@@ -142,12 +142,12 @@ struct Entrant<'a> {
 }
 
 impl Entrant<'_> {
-    /// The ratio to another within the same repeats; `None` where a value is not above 0.
+    /// The ratio to another, paired by repeat; `None` unless all values are positive.
     fn by(&self, other: &Self) -> Option<Change> {
         Change::of(&other.figure, &self.figure, Pairing::Blocks)
     }
 
-    /// That both differ.
+    /// p-value of a difference.
     fn p_differs(&self, other: &Self) -> Option<f64> {
         match self.by(other) {
             Some(change) => change.p_differs(),
@@ -162,7 +162,7 @@ impl Entrant<'_> {
         }
     }
 
-    /// What the order of devices follows: the geometric mean, as ratios do.
+    /// The sort key of devices: the geometric mean, as for ratios.
     fn middle(&self) -> f64 {
         let found = &self.figure.value;
         match found.min > 0.0 {
@@ -214,7 +214,7 @@ impl<'a> Field<'a> {
         (field.devices.len() > 1).then_some(field)
     }
 
-    /// Of each pair of devices, that they differ.
+    /// p-value of a difference, for each pair of devices.
     fn p_values(&self) -> impl Iterator<Item = Option<f64>> {
         self.devices.iter().enumerate().flat_map(|(place, own)| {
             let others = self.devices[place + 1..].iter();
@@ -333,10 +333,10 @@ impl Standing {
     }
 }
 
-/// Ranks devices by which is surely better than which, by the rule of this module.
+/// Ranks devices by the relation *surely better*, which this function makes transitive.
 fn ranks(mut better: Vec<Vec<bool>>) -> Vec<Rank> {
     let all = better.len();
-    // What follows over others (Warshall).
+    // Transitive closure (Warshall).
     for over in 0..all {
         let beaten = better[over].clone();
         for row in better.iter_mut().filter(|row| row[over]) {

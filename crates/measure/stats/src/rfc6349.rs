@@ -1,7 +1,7 @@
 //! Figures of a TCP transfer by RFC 6349 section 4: transfer time, efficiency, buffer delay.
 //!
-//! The transfers are bounded by time, not by size, so the ideal time is that in which the path
-//! could have carried what was received. What the tool does not report gives no figure.
+//! The transfers are bounded by time, not by size, so the ideal time is the time that the path
+//! needs for the received payload. A value that the tool does not report gives no figure.
 
 use crate::estimate::{Estimate, Sample};
 use crate::overhead::CeilingBasis;
@@ -26,17 +26,17 @@ pub struct Rfc6349 {
     /// report it.
     pub loaded_rtt_ns: Option<Estimate>,
     /// Increase of the round trip during the transfer, in per cent of the baseline (section 4.3);
-    /// `null` where a repeat's round trip was shorter than the baseline: the two are not of one
-    /// kind then, and no increase follows from them.
+    /// `null` if a repeat's round trip was shorter than the baseline: the two are not comparable
+    /// then.
     pub buffer_delay_percent: Option<Estimate>,
     /// Congestion control of the sender's kernel in the first repeat; `null` if unknown.
     pub congestion_control: Option<String>,
-    /// What was received, in bytes, and in what time, of each repeat.
+    /// Each repeat with its received bytes and its duration in nanoseconds.
     #[serde(skip)]
     received: Vec<(u32, u64, u64)>,
 }
 
-/// The ideal transfer beside the measured one.
+/// The ideal transfer compared with the measured one.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Ideal {
     /// Source of the ideal rate.
@@ -45,7 +45,7 @@ pub struct Ideal {
     pub payload_bps: f64,
     /// Time that the payload received needs at that rate.
     pub ideal_transfer_ns: Estimate,
-    /// Time that it took.
+    /// Measured duration.
     pub measured_transfer_ns: Estimate,
     /// Measured by ideal time: the TCP transfer time ratio (section 4.1.2). 1 is ideal.
     pub transfer_time_ratio: Estimate,
@@ -102,7 +102,7 @@ impl Rfc6349 {
         })
     }
 
-    /// The ideal transfer of what was received, at that rate.
+    /// The ideal transfer of the received payload, at that rate.
     pub(crate) fn ideal(&self, basis: CeilingBasis, payload_bps: f64) -> Option<Ideal> {
         let times = |of: &dyn Fn(u64, u64) -> f64| {
             let samples = self.received.iter();

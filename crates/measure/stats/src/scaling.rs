@@ -1,11 +1,11 @@
 //! How figures scale with the number of workers, cores, streams, flows or tunnels.
 //!
 //! 1. Cells that differ only in one of these numbers form a [`Scaling`], a series in rising order.
-//! 2. Each figure is compared with that of the smallest number: speed-up by pairs of repeats with
-//!    its interval, and efficiency.
+//! 2. Each figure is compared with the figure of the smallest number: speed-up by pairs of repeats
+//!    with its interval, and efficiency.
 //! 3. Two laws are fitted if there are enough points ([`fit`]).
-//! 4. The points are found where the curve surely stops rising and where it surely falls
-//!    ([`shape`]).
+//! 4. The number past which the curve surely stops rising, and the start of a sure decline, are
+//!    found ([`shape`]).
 //! 5. If it stops though cores are idle and nothing else is the limit, something caps it
 //!    ([`SilentCap`]).
 //!
@@ -47,7 +47,7 @@ pub enum ScalingUnit {
     FramesPerS,
 }
 
-/// Cells that differ in one number only, and how their figures scale with it.
+/// Cells that differ in one number only, and the scaling of their figures.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Scaling {
     /// The number that varies.
@@ -64,13 +64,14 @@ pub struct Scaling {
     pub base_n: u32,
     /// Number with the highest figure.
     pub peak_n: u32,
-    /// The smallest number that no larger one surely exceeds by more than 2 %, where the repeats
-    /// exclude a gain of more than 10 % past it; `null` if the curve rises to the largest, or they
-    /// do not.
+    /// The smallest number that no larger one surely exceeds by more than 2 %, if the repeats also
+    /// exclude a gain of more than 10 % past it. `null` if they do not, or the curve rises to the
+    /// largest.
     pub stop_n: Option<u32>,
-    /// Such a number, where the repeats leave a larger gain possible.
+    /// The same number, if the repeats do not exclude a gain of more than 10 % past it.
     pub no_sure_gain_past_n: Option<u32>,
-    /// The smallest number from which on all are surely worse than the peak, by more than 2 %.
+    /// The start of the decline: from this number on, all are surely worse than the peak, by more
+    /// than 2 %.
     pub falls_from_n: Option<u32>,
     /// The same in words.
     pub verdict: String,
@@ -106,7 +107,7 @@ fn point(
     }
 }
 
-/// What is known to limit a figure besides the device.
+/// A known limit of a figure other than the device.
 pub(crate) struct OtherLimit {
     /// `tester`, `link` or `machine`.
     pub(crate) by: &'static str,

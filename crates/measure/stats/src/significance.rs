@@ -1,15 +1,15 @@
-//! What repeats can bear: intervals, and whether two quantities differ.
+//! Inference from repeats: intervals, and whether two quantities differ.
 //!
 //! **One method.** Student's t (Gosset, Biometrika 6, 1908), from two repeats on:
 //!
-//! - One quantity: the mean of its repeats' logarithms. The interval is that of the geometric mean,
-//!   which of figures with a spread of 10 % is 0.5 % below the arithmetic mean. Rates and times are
-//!   positive and their noise is relative, and an interval of two repeats on logarithms never
+//! - One quantity: the mean of its repeats' logarithms. The interval covers the geometric mean,
+//!   which is 0.5 % below the arithmetic mean for figures with a spread of 10 %. Rates and times
+//!   are positive and their noise is relative, and an interval of two repeats on logarithms never
 //!   reaches below 0.
 //! - Two quantities: the differences of logarithms within the same repeat. Both were measured one
 //!   soon after the other, so a drift of the machine affects both and cancels. With fewer than two
 //!   pairs: Welch's test (Biometrika 34, 1947) on logarithms.
-//! - Where a value is 0 or negative (losses, differences of times), the values themselves.
+//! - If a value is 0 or negative (losses, differences of times): the values themselves.
 //!
 //! Two repeats multiply their standard error by 12.7, three by 4.30, five by 2.78: few repeats say
 //! little, and their intervals show it. One repeat has none, and decides nothing.
@@ -21,17 +21,19 @@
 //! | Finding | One question is |
 //! | --- | --- |
 //! | ratios to the baseline | all cells, by one quantity |
-//! | sources of keys; hybrids of engines | all cells with such a twin, by one quantity |
+//! | sources of keys; hybrids of engines | all cells with a twin, by one quantity |
 //! | rankings | all pairs of devices in all groups, by one quantity |
 //! | scaling | all pairs of numbers in all series, of one axis |
-//! | crypto devices | all pairs of numbers of all curves; all numbers of all comparisons with a CPU; all of several devices with fewer: each of one axis |
+//! | curves of crypto devices | all pairs of numbers of all curves, of one axis |
+//! | crypto devices and a CPU | all numbers of all comparisons, of one axis |
+//! | several crypto devices and fewer | all numbers and peaks of all comparisons, of one axis |
 //! | claims | all claims, in all of their cells |
 //! | verdicts on frame tests | all cells that are compared with the rig |
 //! | directions of a duplex load | all cells that load both |
 //! | tools | all transfers that several tools measured |
 //!
-//! Intervals printed beside a figure are of 95 % each; an answer (*differs*, *better*, *faster*,
-//! *met*) is corrected, and so are the intervals of the ratios that a ranking follows.
+//! Each interval printed next to a figure is a 95 % interval; an answer (*differs*, *better*,
+//! *faster*, *met*) is corrected, and so are the intervals of the ratios that a ranking follows.
 
 use crate::estimate::{Estimate, Sample};
 use crate::student::{ALPHA, Student, interval};
@@ -39,10 +41,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Logarithms that differ by less are the same but for rounding.
+/// Logarithms that differ by less are equal except for rounding.
 pub(crate) const ROUNDING: f64 = 1e-12;
 
-/// An estimate against a constant: positive where it is larger; `None` for a single repeat.
+/// An estimate against a constant: positive if it is larger; `None` for a single repeat.
 pub(crate) fn against(own: &Estimate, limit: f64) -> Option<Student> {
     let logs = own.min > 0.0 && limit > 0.0;
     let distance = |value: f64| match logs {
@@ -57,8 +59,8 @@ pub(crate) fn against(own: &Estimate, limit: f64) -> Option<Student> {
     Student::of(&distances)
 }
 
-/// An estimate against another times a factor: positive where it is larger. `None` with fewer than
-/// two pairs of repeats where either has a single repeat.
+/// An estimate against another times a factor: positive if it is larger. `None` with fewer than two
+/// pairs of repeats if either has a single repeat.
 pub(crate) fn contrast(own: &Estimate, other: &Estimate, factor: f64) -> Option<Student> {
     let logs = is_relative(own, other) && factor > 0.0;
     let scale = |value: f64| if logs { value.ln() } else { value };
@@ -81,7 +83,7 @@ pub(crate) fn contrast(own: &Estimate, other: &Estimate, factor: f64) -> Option<
     })
 }
 
-/// The p-value of the finding that two quantities differ; `None` where nothing can be found.
+/// The p-value of the finding that two quantities differ; `None` with too few repeats.
 pub(crate) fn p_differ(own: &Estimate, other: &Estimate) -> Option<f64> {
     Some(contrast(own, other, 1.0)?.p_differs(0.0))
 }
@@ -154,7 +156,7 @@ impl Ratio {
     }
 }
 
-/// The level at which the answers to one question count.
+/// Significance level of the answers to one question.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Level(f64);
 
@@ -166,7 +168,7 @@ impl Default for Level {
 }
 
 impl Level {
-    /// Holm's level: what is left of 5 % for each comparison that was not decided before.
+    /// Holm's level: 5 % divided by the number of comparisons that are not decided yet.
     pub(crate) fn of(p_values: impl IntoIterator<Item = f64>) -> Self {
         let mut sorted: Vec<f64> = p_values.into_iter().collect();
         sorted.sort_by(f64::total_cmp);

@@ -1,7 +1,7 @@
-//! When repeats were measured: a run has one sitting, and one more for each resume.
+//! Sittings of a run: the first, and one more for each resume.
 //!
 //! Repeats of two cells form pairs because they were measured one after the other. A repeat that
-//! `resume` made hours later still has its number, but not its pair's time: a change of the machine
+//! `resume` made hours later still pairs by number, but not by time: a change of the machine
 //! between them does not cancel.
 
 use crate::cell::{CellResult, LateRepeat, Status};

@@ -8,7 +8,7 @@ pub(crate) const ALPHA: f64 = 0.05;
 /// Repeats that an interval needs.
 pub const INTERVAL_MIN_REPEATS: u32 = 2;
 
-/// A mean, or a difference of means, whose error has a Student's t distribution.
+/// A mean, or a difference of means, with an error that follows Student's t distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Student {
     pub(crate) value: f64,
@@ -33,7 +33,8 @@ impl Student {
         let (mean, error) = mean_and_error(own)?;
         let (other_mean, other_error) = mean_and_error(other)?;
         let (a, b) = (error * error, other_error * other_error);
-        // Welch and Satterthwaite; without any variance every number of degrees says the same.
+        // Welch and Satterthwaite; without any variance, every number of degrees gives the same
+        // result.
         let spread = a * a / (own.len() as f64 - 1.0) + b * b / (other.len() as f64 - 1.0);
         Some(Self {
             value: mean - other_mean,
@@ -54,7 +55,7 @@ impl Student {
         (self.value - reach, self.value + reach)
     }
 
-    /// The same of `more` repeats in place of `now`, if they scatter as much: both at least 2.
+    /// The same for `more` repeats instead of `now`, with equal scatter: both at least 2.
     pub(crate) fn with_repeats(self, now: u32, more: u32) -> Self {
         let (now, more) = (f64::from(now), f64::from(more));
         Self {
@@ -99,7 +100,7 @@ fn mean_and_error(values: &[f64]) -> Option<(f64, f64)> {
     }
     let mean = values.iter().sum::<f64>() / n;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    // Equal values have no error, whatever the sum's rounding.
+    // Equal values have no error, even if their sum is rounded.
     let are_equal = values
         .iter()
         .all(|value| value.total_cmp(&values[0]).is_eq());

@@ -35,7 +35,7 @@ pub struct SuiteEntry {
     pub insecure: Option<String>,
 }
 
-/// Cells of one group whose devices differ in suite only.
+/// Cells of one group with devices that differ in suite only.
 struct Family<'a> {
     group: &'a str,
     kind: String,

@@ -1,8 +1,8 @@
 //! The same transfer by several tools: whether they agree, and if not, a possible reason.
 //!
 //! Cells that differ only in `tool` are compared. A UDP cell is also compared with each frame test
-//! of the same device with one load at the same offered rate, whose frames are as long as its
-//! packets.
+//! of the same device that has one load, the same offered rate, and frames of the same length as
+//! its packets.
 
 use crate::cell::CellResult;
 use crate::estimate::{Estimate, Sample};
@@ -53,7 +53,7 @@ pub struct ToolCheck {
 /// One tool's finding.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ToolFigure {
-    /// `iperf3`, `iperf2`, or `frames` for our own generator.
+    /// `iperf3`, `iperf2`, or `frames` for our generator.
     pub tool: String,
     /// Its cell.
     pub cell: String,
@@ -90,7 +90,7 @@ pub(crate) fn checks(plan: &Plan, cells: &[CellResult]) -> Vec<ToolCheck> {
         .collect()
 }
 
-/// What the tools found of one transfer; `None` with fewer than two of them, or without a figure.
+/// The tools' figures for one transfer; `None` with fewer than two of them, or without a figure.
 fn findings<'c>(alike: &[&'c CellResult], cells: &'c [CellResult]) -> Option<Vec<Found<'c>>> {
     let mut found: Vec<Found<'c>> = Vec::new();
     for &cell in alike {
@@ -123,8 +123,8 @@ fn ends<'f, 'c>(found: &'f [Found<'c>]) -> Option<(&'f Found<'c>, &'f Found<'c>)
         .zip(found.iter().max_by(by_mean))
 }
 
-/// The p-value of a difference of more than [`ALIKE_PERCENT`] of the lowest and the highest of
-/// several findings. They were chosen among all pairs, each of which counts.
+/// The p-value of a difference of more than [`ALIKE_PERCENT`] between the lowest and the highest of
+/// several findings, corrected for all pairs that they were chosen from.
 fn p_apart(least: &Found<'_>, most: &Found<'_>, findings: usize) -> Option<f64> {
     let (low, high) = (
         &least.0.payload_throughput_bps,
@@ -240,7 +240,7 @@ fn different_parameters(slow: &CellResult, fast: &CellResult) -> Option<String> 
     }
 }
 
-/// A tool whose cores are full is the bottleneck, unless the other's are full too.
+/// A tool with full cores is the bottleneck, unless the other's cores are full too.
 fn full_station(tool: &str, slow: &CellResult, fast: &CellResult) -> Option<String> {
     let cores = f64::from(slow.stations?.cores);
     let (here, there) = (slow.cpu.as_ref()?, fast.cpu.as_ref()?);

@@ -4,8 +4,8 @@
 //!
 //! 1. No lower bound, or two bands: *inconclusive*.
 //! 2. A link is filled to [`LINK_LIMITED_RATIO`] of its rate: *link-limited*.
-//! 3. The highest load passed, and it was that of the campaign, or the search's time was up:
-//!    *inconclusive*; the line rate: *link-limited*.
+//! 3. The highest load passed, and the campaign or the search's time bounded it: *inconclusive*;
+//!    the line rate bounded it: *link-limited*.
 //! 4. No device is in the path: *tester-limited*.
 //! 5. Stations and device share cores: *machine-limited*.
 //! 6. The highest load passed, and the generator bounded it: *tester-limited*; *inconclusive* if it
@@ -14,13 +14,13 @@
 //!    *tester-limited*.
 //! 8. The figure is surely at least [`TESTER_LIMITED_RATIO`] of the rig's: *tester-limited*.
 //! 9. A station had no idle time: *machine-limited*.
-//! 10. The rig's own figure is not known, or falls in two bands: *inconclusive*.
+//! 10. The rig's figure is not known, or falls in two bands: *inconclusive*.
 //! 11. The upper bound is not surely below [`TESTER_LIMITED_RATIO`] of the rig's: *inconclusive*.
 //! 12. A station seals or opens by a suite that may be slower than the rig's: *inconclusive*.
 //! 13. Else *dut-limited*.
 //!
-//! One repeat decides nothing: what would be limited by tester or device is *inconclusive* then.
-//! *Surely* is by [`crate::significance`].
+//! One repeat decides nothing: *inconclusive* replaces *tester-limited* and *dut-limited*. *Surely*
+//! is by [`crate::significance`].
 
 use crate::bands::TwoBands;
 use crate::cores::Contention;
@@ -32,12 +32,12 @@ use serde::Serialize;
 use units::human::{bit_rate, frame_rate};
 use wire::Suite;
 
-/// Minimum ratio of a figure to the rig's own at which the tester is considered the limit.
+/// The tester is the limit if a figure is at least this share of the rig's figure.
 pub const TESTER_LIMITED_RATIO: f64 = 0.95;
-/// Minimum ratio of a figure to a link's rate at which the link is considered the limit.
+/// The link is the limit if a figure is at least this share of the link's rate.
 pub const LINK_LIMITED_RATIO: f64 = 0.99;
 
-/// Minimum ratio at which the excess over a link's rate is explained.
+/// An excess over a link's rate is explained from this ratio on.
 const SHAPER_EXCESS_RATIO: f64 = 1.005;
 
 /// What limits the figure of a frame test, with the numbers that show it.
@@ -67,7 +67,7 @@ pub struct Verdict {
     pub link_bps: Option<u64>,
     /// Ratio of these two.
     pub of_link: Option<f64>,
-    /// Cores that stations and device want; `null` if each had its own.
+    /// Cores that stations and device want; `null` if they share none.
     pub shared_cores_wanted: Option<u32>,
 }
 
@@ -118,15 +118,16 @@ pub(crate) struct Question<'a> {
     pub(crate) failed: Option<LossAccount>,
     /// Loss that the goal allows.
     pub(crate) allowed_ppm: u32,
-    /// The fuller link, where links have a rate.
+    /// The fuller link, if links have a rate.
     pub(crate) link: Option<Link>,
     /// The rig's figure.
     pub(crate) rig: Rig<'a>,
-    /// The suite with which a station seals or opens, and the rig's, if it may be the slower one.
+    /// The suite that a station uses to seal or open, and the rig's suite, if the station's may be
+    /// slower.
     pub(crate) slower_suite: Option<[Suite; 2]>,
     /// Why the figure is one of the whole machine.
     pub(crate) contention: Option<Contention>,
-    /// The level at which a comparison with the rig counts.
+    /// Significance level of the comparison with the rig.
     pub(crate) level: Level,
 }
 
@@ -173,7 +174,7 @@ pub(crate) enum Rig<'a> {
     Unknown,
     /// Unknown: the cell that measures it has no figure.
     NoFigure(&'a str),
-    /// Its own figure.
+    /// The cell that measured it, and the figure.
     Known(&'a str, &'a Estimate),
     /// This cell measures it.
     Itself,
@@ -249,7 +250,8 @@ pub(crate) fn judge(question: &Question<'_>) -> Verdict {
     }
 }
 
-/// That a link is full, that no device is in the path, or that cores are shared, one repeat shows.
+/// One repeat suffices to show that a link is full, that no device is in the path, or that cores
+/// are shared.
 fn one_repeat_decides_nothing(
     question: &Question<'_>,
     (limit, reason): (Limit, String),
@@ -362,7 +364,7 @@ fn tester_alone(question: &Question<'_>, figure: &Estimate) -> Option<String> {
     })
 }
 
-/// The verdict if the device's own part of the loss is within the goal.
+/// The verdict if the device's part of the loss is within the goal.
 fn tester_loss(question: &Question<'_>) -> Option<String> {
     let failed = question
         .failed
@@ -426,7 +428,7 @@ fn full_generator(question: &Question<'_>, figure: &Estimate) -> Option<(Limit, 
         .known_rig()
         .filter(|(_, rig)| question.is_below_rig(figure, rig));
     Some(match faster {
-        // Something beside the generator takes its time.
+        // Something other than the generator takes its time.
         Some((_, rig)) => (
             Limit::Inconclusive,
             format!(

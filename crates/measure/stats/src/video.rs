@@ -1,4 +1,4 @@
-//! Trials of video: what was lost, what came late, and what the players showed of it.
+//! Trials of video: lost and late packets, and the picture that the players showed.
 
 use crate::bulk::{estimate, ratio};
 use crate::estimate::Estimate;
@@ -26,10 +26,10 @@ pub struct VideoFigures {
     pub psnr_least_db: Option<f64>,
     /// Mean of these ratios over all damaged frames, in dB; `null` without one.
     pub psnr_mean_db: Option<f64>,
-    /// Freezes: gaps between new frames of 150 ms more than one frame, and three times as long.
+    /// Freezes: gaps between new frames that exceed one frame's time by 150 ms, and three times
+    /// that time.
     pub freezes: u64,
-    /// Time that the picture stood still in freezes by the time that was to be shown, of each
-    /// repeat.
+    /// Time in freezes divided by the time that was to be shown, of each repeat.
     pub frozen_ratio: Estimate,
     /// Longest time from one new frame to the next.
     pub longest_gap_ns: u64,

@@ -1,4 +1,4 @@
-//! What a reader should know before using the figures. Every warning ends in advice.
+//! Conditions that a reader should know before using the figures. Every warning ends in advice.
 //!
 //! To add one: a [`WarningKind`], a function that returns `Option<Warning>`, and its line in
 //! [`warnings`].
@@ -35,7 +35,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use units::human::counted;
 
-/// Minimum ratio to the baseline at which the stations, not the DUT, are considered the limit.
+/// The stations, not the DUT, are the limit from this ratio to the baseline on.
 const TESTER_LIMITED_RATIO: f64 = 0.95;
 /// An offered load below this share of the intended one is a shortfall.
 const OFFERED_SHORTFALL_RATIO: f64 = 0.95;
@@ -63,14 +63,14 @@ pub enum WarningKind {
     NotEnded,
     /// The last line of the journal was unfinished.
     UnfinishedLine,
-    /// The journal is of a version whose lines have no checksums.
+    /// The journal's version has no checksums of lines.
     NoChecksums,
     /// A record that is not of a finished trial contradicted itself, and was not used.
     Contradiction,
     /// Invalid trials were repeated.
     #[serde(rename = "made-again")]
     Repeated,
-    /// Repeats were measured in a later sitting than those that they are compared with.
+    /// Compared repeats were measured in different sittings.
     SittingsApart,
     /// The run was resumed with another program, kernel or machine.
     EnvironmentChanged,
@@ -94,11 +94,11 @@ pub enum WarningKind {
     MachineTaken,
     /// The system's clock was set during a trial.
     ClockStepped,
-    /// The sending station stood still during a trial that a figure rests on.
+    /// The sending station stalled during a trial that a figure rests on.
     SenderStalled,
     /// The receiver did not look at its port in a trial that a figure rests on.
     ReceiverStalled,
-    /// Counters of the path tell where packets were lost.
+    /// Counters of the path locate lost packets.
     LostAt,
     /// Super-packets cross the links unsegmented.
     SuperPackets,
@@ -108,9 +108,9 @@ pub enum WarningKind {
     Governor,
     /// Repeats fall in two bands.
     TwoBands,
-    /// One repeat lies apart from all others.
+    /// One repeat is far from all others.
     OneApart,
-    /// The intervals of one trial lie on two levels of rate.
+    /// The intervals of one trial have two levels of rate.
     IntervalsApart,
     /// TCP sent more segments again than the path's counters explain.
     UnexplainedRetransmissions,
@@ -118,7 +118,7 @@ pub enum WarningKind {
     OneWayLoss,
     /// Datagrams came for longer than they were sent.
     QueueDrained,
-    /// Stations and DUT have a CPU each only where two of them are threads of one core.
+    /// Some stations and the DUT share a physical core (SMT).
     SiblingCores,
     /// The result of a search is irregular: the lowest load did not meet a goal, or the highest
     /// did.
@@ -131,7 +131,8 @@ pub enum WarningKind {
     CarriedByQueue,
     /// A rate was held for a short time only.
     HeldShortly,
-    /// A device counts as put out what did not arrive, and no queue behind it dropped that.
+    /// A device counts frames as put out that neither arrived nor were dropped by a queue behind
+    /// it.
     CountersDisagree,
     /// Of two loaded directions, one lost more than the other.
     DirectionsApart,
@@ -139,7 +140,7 @@ pub enum WarningKind {
     SearchTimedOut,
     /// A group of frame tests without a measurement of the rig.
     NoCalibration,
-    /// The frame trial whose evidence is recorded lost more than the goal allows.
+    /// The frame trial with recorded evidence lost more than the goal allows.
     LossyEvidence,
     /// Frames came out damaged or more than once.
     DamagedFrames,
@@ -407,8 +408,8 @@ fn no_baseline(cells: &[CellResult]) -> Option<Warning> {
         .filter(|cell| cell.baseline)
         .map(|cell| cell.group.as_str())
         .collect();
-    // Frame tests are judged by the rig, and crypto devices are compared with the CPU: neither has
-    // a baseline.
+    // Frame tests are compared with the rig, and crypto devices with the CPU: neither has a
+    // baseline.
     let alone = |cell: &&CellResult| {
         cell.traffic().is_none()
             && cell.device_test().is_none()
@@ -429,7 +430,7 @@ fn no_baseline(cells: &[CellResult]) -> Option<Warning> {
 }
 
 fn tester_limited(journal: &Journal, comparisons: &[Comparison]) -> Option<Warning> {
-    // An impaired path limits both, which is what the campaign asks for.
+    // An impaired path limits both, as the campaign intends.
     let planned = journal.header.plan.cells.iter();
     let impaired: BTreeSet<_> = planned
         .filter(|cell| {

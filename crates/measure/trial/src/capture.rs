@@ -1,7 +1,7 @@
-//! The captures of a trial: programs beside it that keep frames of its links.
+//! The captures of a trial: programs that keep frames of its links while it runs.
 //!
-//! They decide nothing about a trial, unless its campaign asks for them as evidence: a capture that
-//! cannot start, or whose file cannot be written, is recorded with the reason.
+//! They decide nothing about a trial, unless its campaign asks for them as evidence: if a capture
+//! cannot start or write its file, the reason is recorded.
 
 mod secrets;
 
@@ -20,7 +20,7 @@ use traffic::report::READY;
 
 /// Name of the subcommand that runs a [`CaptureSpec`].
 const SUB_COMMAND: &str = "capture";
-/// Folder of the files in that of the run.
+/// Folder of the files, in the run's folder.
 const FOLDER: &str = "captures";
 /// Time to write the file between SIGTERM and SIGKILL.
 const END_GRACE: Duration = Duration::from_secs(20);
@@ -38,12 +38,12 @@ struct Running {
     interface: String,
     /// From the run's folder.
     file: String,
-    /// Its process, or why there is none.
+    /// Its process, or the reason why it did not start.
     process: Result<u64, String>,
 }
 
 impl<'a> Captures<'a> {
-    /// Starts the captures that the trial's campaign asks for. The tester's own limit is measured
+    /// Starts the captures that the trial's campaign asks for. The tester's limit is measured
     /// without any.
     pub(crate) fn begin(
         bench: &dyn Bench,
@@ -87,7 +87,7 @@ impl<'a> Captures<'a> {
     }
 }
 
-/// What became of a trial's captures.
+/// The results of a trial's captures.
 #[derive(Default)]
 pub(crate) struct Recorded {
     captures: Vec<Captured>,
@@ -104,7 +104,7 @@ impl Recorded {
         measured.captures = self.captures;
     }
 
-    /// Adds to the reason of a failed trial where its captures are.
+    /// Adds the locations of its captures to the reason of a failed trial.
     pub(crate) fn explain(self, error: TrialError) -> TrialError {
         let files: Vec<_> = self.captures.into_iter().filter_map(|it| it.file).collect();
         match files.is_empty() || error.is_interrupt() {
@@ -114,7 +114,7 @@ impl Recorded {
     }
 }
 
-/// All captures that were asked for are there and complete.
+/// Checks that all captures that were asked for exist and are complete.
 fn check(captures: &[Captured], asked: usize) -> Check {
     let mut missing: Vec<String> = captures
         .iter()
@@ -153,10 +153,10 @@ fn check(captures: &[Captured], asked: usize) -> Check {
     }
 }
 
-/// The node and interface at which a point is captured. `None` where there is nothing to see.
+/// The node and interface that capture a point. `None` if nothing can be seen.
 ///
-/// A kernel does not show frames that were sent past its queue where they are sent, nor those that
-/// a station's AF_XDP port takes: so test frames are captured at the gateway's ends of the links.
+/// The sending end's kernel does not show frames sent past its queue, nor frames that a station's
+/// AF_XDP port takes: so test frames are captured at the gateway's ends of the links.
 fn place(
     bench: &dyn Bench,
     cell: &Cell,

@@ -1,9 +1,9 @@
-//! Checkpoints: what a long trial records before its end, so that a run that breaks off resumes it.
+//! Checkpoints: records of a long trial before its end, so that an interrupted run can resume it.
 //!
 //! 1. A soak or a fatigue trial reports a [`Checkpoint`] in a [`TrialEvent`](crate::TrialEvent).
 //! 2. The run writes it to the journal as [`Checkpoint::record`].
-//! 3. A later start reads the unfinished ones from the journal and passes those of a cell and
-//!    repeat to the trial: [`Trial::checkpoints`](crate::Trial::checkpoints).
+//! 3. A later start reads the unfinished ones from the journal and passes the checkpoints of a cell
+//!    and repeat to the trial: [`Trial::checkpoints`](crate::Trial::checkpoints).
 
 use journal::Journal;
 use journal::record::{FatigueProgress, Record, SoakProgress};

@@ -1,8 +1,8 @@
 //! Steps of the system's clock (CLOCK_REALTIME) during a trial.
 //!
-//! Figures rest on CLOCK_MONOTONIC, which cannot be set; times of day do not, nor does what a tool
-//! reads of the time of day. The kernel cancels a timer when the clock is set, also when it is set
-//! back before the trial ends; a clock that is slewed is not set.
+//! Figures rest on CLOCK_MONOTONIC, which cannot be set; times of day do not, nor does a tool's
+//! reading of the time of day. The kernel cancels a timer when the clock is set, also when it is
+//! set back before the trial ends; a clock that is slewed is not set.
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -86,7 +86,7 @@ fn largest_step(timer: &TimerFd, stop: &EventFd, before_ns: i64) -> i64 {
         }
         let [stopped, set] = fds.map(|fd| fd.any().unwrap_or(true));
         if set {
-            // It fails with ECANCELED, whatever happened to the clock.
+            // It fails with ECANCELED, for any change of the clock.
             let _ = timer.wait();
             let step = ahead_ns() - before_ns;
             if step.unsigned_abs() > largest.unsigned_abs() {

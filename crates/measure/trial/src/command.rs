@@ -1,7 +1,7 @@
 //! Commands on the stations: their words and the cores they may use.
 //!
 //! Debian 12's iperf3 (3.12) drives all its streams from one thread, so `-P 8` uses one core, not
-//! eight. A cell of N cores therefore runs N processes, each pinned to its own core, with the
+//! eight. A cell of N cores therefore runs N processes, each pinned to a separate core, with the
 //! streams spread over them. Newer iperf3 (from 3.16) has a thread per stream; pinned to one core,
 //! they share it evenly. Its counts are less exact: see
 //! [`crate::iperf3::Session::uncounted_bytes`].
@@ -28,8 +28,9 @@ pub(crate) use iperf2::BLOCK_BYTES as IPERF2_BLOCK_BYTES;
 
 /// TCP port of the first iperf3 server; each further process takes the next one.
 pub const BASE_PORT: u16 = 5201;
-/// Requested socket buffer in UDP trials, in bytes: at 10 Gbit/s it holds 3 ms. A station whose
-/// kernel allows less (`net.core.rmem_max`, `wmem_max`) uses that, and the record has the size.
+/// Requested socket buffer in UDP trials, in bytes: at 10 Gbit/s it holds 3 ms. If a station's
+/// kernel allows less (`net.core.rmem_max`, `wmem_max`), that limit applies; the record has the
+/// size.
 pub const UDP_WINDOW_BYTES: u64 = 4 << 20;
 
 /// Echo requests for the baseline round trip: count, interval in nanoseconds, payload in bytes.
@@ -57,14 +58,15 @@ pub struct Preparation {
 pub struct Commands {
     /// The cores of the stations.
     pub cores: Cores,
-    /// What stations do first, before anything is counted: each must succeed, and report the same.
+    /// Preparations of stations, before anything is counted: each must succeed, and report the
+    /// same.
     pub preparations: Vec<Preparation>,
     /// On station A before the others, alone: ping, for the baseline round trip of a TCP transfer
-    /// (RFC 6349 section 3.2.1). `None` where the tool reports no round trip to compare with it.
+    /// (RFC 6349 section 3.2.1). `None` if the tool reports no round trip for comparison.
     pub baseline: Option<Program>,
     /// On station B, started first; none for ping.
     pub servers: Vec<Program>,
-    /// On station A; the trial ends with them.
+    /// On station A; their end ends the trial.
     pub clients: Vec<Program>,
     /// Parameters in force, with every default filled in.
     pub parameters: ToolParameters,
@@ -104,13 +106,13 @@ pub enum CommandError {
         wanted: u16,
         /// The machine: `this machine`, or `host a`.
         whose: &'static str,
-        /// Of the machine, as far as a lab's `cpus` permit.
+        /// CPUs of the machine, as far as a lab's `cpus` permit.
         present: u16,
     },
     /// The cell measures crypto devices, which need no tool.
     #[error("crypto devices have no stations, so no tool can run there")]
     NoStations,
-    /// Zero where at least one is needed.
+    /// A setting is zero that must be at least one.
     #[error("{what} is 0; set it to 1 or more")]
     Zero {
         /// The setting.
@@ -164,7 +166,7 @@ pub enum CommandError {
 pub struct Cores {
     /// Station A's, from the low end.
     pub a: Vec<u16>,
-    /// Station B's, from the high end of the same machine, or from the low end of its own.
+    /// Station B's, from the high end of the same machine, or from the low end of another one.
     pub b: Vec<u16>,
     machines: Machines,
 }
@@ -172,7 +174,7 @@ pub struct Cores {
 impl Cores {
     /// Assigns `per_station` CPUs to each station. On one machine A takes them from the low end and
     /// B from the high end, so that they share as few as possible: threads of one core and memory
-    /// of another NUMA node are used only where nothing else is left.
+    /// of another NUMA node are used only if nothing else is left.
     ///
     /// # Errors
     /// When a machine has fewer than `per_station`, or that is 0.
@@ -209,7 +211,7 @@ impl Cores {
         self.shared_by(&self.a, &self.b)
     }
 
-    /// Those of A's cores that are also among those of B's.
+    /// The cores of `a` that are also in `b`; none on two machines.
     pub(crate) fn shared_by(&self, a: &[u16], b: &[u16]) -> Vec<u16> {
         match self.machines {
             Machines::One(_) => a.iter().copied().filter(|core| b.contains(core)).collect(),

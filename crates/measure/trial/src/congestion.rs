@@ -1,11 +1,12 @@
-//! Congestion control of the stations: which their kernels allow, and which a connection uses.
+//! Congestion control of the stations: the algorithms that their kernels allow, and the one that a
+//! connection uses.
 
 use crate::error::TrialError;
 use lab::protocol::Program;
 use lab::{Bench, LabError, NodeId};
 use std::time::{Duration, Instant};
 
-/// What the kernel lets every program choose.
+/// The algorithms that the kernel lets every program choose.
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 /// Time for a program that only reads.
 const READ_LIMIT: Duration = Duration::from_secs(5);
@@ -17,7 +18,7 @@ const STEP: Duration = Duration::from_millis(50);
 /// Checks that a station allows a congestion control.
 ///
 /// # Errors
-/// When it does not, with those that it allows.
+/// When it does not; the error lists the allowed ones.
 pub(crate) fn expect_allowed(bench: &dyn Bench, id: NodeId, name: &str) -> Result<(), TrialError> {
     let ended = bench
         .node(id)

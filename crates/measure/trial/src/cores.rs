@@ -1,9 +1,9 @@
-//! The CPUs of a machine, in the order in which stations on it use them.
+//! The CPUs of a machine, in the order of their use by stations.
 
 use journal::record::LogicalCpu;
 
-/// The CPUs that stations may use, in the order in which they are assigned: as A takes them from
-/// the front and B from the back, they share as little as possible.
+/// The CPUs that stations may use, in the order of their assignment: A takes them from the front
+/// and B from the back, so that they share as little as possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
     /// Positions among the CPUs that a station may use, as [`lab::protocol::Program::cores`] counts
@@ -20,9 +20,9 @@ pub struct Machine {
 /// The machines of stations A and B.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Machines {
-    /// Both are on one.
+    /// Both are on one machine.
     One(Machine),
-    /// Each has its own, A's first.
+    /// Each is on a separate machine, A's first.
     Two([Machine; 2]),
 }
 
@@ -40,7 +40,7 @@ impl From<u16> for Machines {
 }
 
 impl From<u16> for Machine {
-    /// A machine of so many cores, of which nothing else is known.
+    /// A machine with this number of cores and nothing else known about it.
     fn from(cores: u16) -> Self {
         Self {
             first: (0..cores).collect(),
@@ -68,7 +68,7 @@ impl Machine {
                 None => nodes.push((cpu.node, vec![position])),
             }
         }
-        // Of nodes with as many cores, the first one stays first.
+        // Among nodes with equally many cores, the first one stays first.
         nodes.sort_by_key(|(_, cores)| std::cmp::Reverse(cores.len()));
         Self {
             near: nodes.first().map_or(0, |(_, cores)| cores.len()),
@@ -89,8 +89,8 @@ impl Machine {
         self.first.len() + self.siblings.len()
     }
 
-    /// The CPUs to choose from for so many in all: cores of one node where they suffice, else of
-    /// all, else with their siblings.
+    /// The CPUs to choose `wanted` ones from: cores of one node if they suffice, else all cores,
+    /// else with their siblings.
     pub(crate) fn choice(&self, wanted: usize) -> Vec<u16> {
         match wanted {
             _ if wanted <= self.near => self.first[..self.near].to_vec(),

@@ -7,7 +7,8 @@ use lab::{Bench, LabError, NodeId, RunningDut};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// Counters that run on the nodes, until [`Self::end`]. Nodes replace those that are left behind.
+/// Counters that run on the nodes, until [`Self::end`]. Nodes replace counters that are left
+/// behind.
 pub(crate) struct Counting<'a> {
     bench: &'a dyn Bench,
     /// Programs counted on each node; also the first node of each machine, which counts that.
@@ -18,7 +19,7 @@ pub(crate) struct Counting<'a> {
 
 impl<'a> Counting<'a> {
     /// Starts to count the stations' tools, the DUT's processes and the `machines`, as
-    /// [`by_machine`](crate::reading::by_machine) lists them. `None` where one has no counters.
+    /// [`by_machine`](crate::reading::by_machine) lists them. `None` if one has no counters.
     /// `tools` must be running.
     pub(crate) fn start(
         bench: &'a dyn Bench,
@@ -55,7 +56,7 @@ impl<'a> Counting<'a> {
         }))
     }
 
-    /// Returns the counts since the start; `None` where a node could not read them.
+    /// Returns the counts since the start; `None` if a node could not read them.
     pub(crate) fn end(self) -> Result<Option<CpuCounts>, LabError> {
         let wall_ns = nanoseconds(Instant::now(), self.started);
         let mut programs = Vec::new();

@@ -4,11 +4,11 @@
 //! DeviceTest ─► Spec ─► workers, one per device or per parallel process ─► Lines ─► DeviceResult
 //! ```
 //!
-//! A driver that crashes ends only its own worker, which counts as a failure. Trials need no
-//! privilege and build no network.
+//! A driver that crashes ends only its worker, which counts as a failure. Trials need no privilege
+//! and build no network.
 //!
-//! This module does not inspect devices: workers report what they can do and how fast they are, and
-//! the evidence says whether that can be believed.
+//! This module does not inspect devices: workers report their operations and speed, and the
+//! evidence says whether that can be believed.
 
 mod fatigue;
 mod kat;
@@ -50,7 +50,7 @@ pub struct OnDevices {
     refused: RefCell<Vec<(Token, String)>>,
 }
 
-/// Identifies a token, whatever the PIN: every wrong one counts.
+/// Identifies a token without its PIN: every wrong one counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Token {
     module: PathBuf,
@@ -75,8 +75,8 @@ impl OnDevices {
         }
     }
 
-    /// Ends a worker that makes no progress for this long, whatever the kind of trial. The default
-    /// is ten seconds to two minutes.
+    /// Ends a worker that makes no progress for this long, in any kind of trial. The default is ten
+    /// seconds to two minutes.
     #[must_use]
     pub const fn with_patience(mut self, silence: Duration) -> Self {
         self.silence = Some(silence);

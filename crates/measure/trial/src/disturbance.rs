@@ -1,4 +1,4 @@
-//! What is planned to happen to a DUT in a frame trial.
+//! The plan of a disturbance of a DUT in a frame trial.
 
 use lab::DutAction;
 use plan::Attack;
@@ -26,7 +26,7 @@ pub struct PlannedAction {
     pub action: DutAction,
 }
 
-/// Hostile packets beside a load.
+/// Hostile packets in addition to a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostileLoad {
     /// The kind of packets.

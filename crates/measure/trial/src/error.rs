@@ -35,7 +35,7 @@ pub enum TrialError {
         /// A sentence, with the remedy if it is known.
         problem: String,
     },
-    /// Sampled packets cannot be opened, whatever is in them.
+    /// Sampled packets cannot be opened, regardless of their contents.
     #[error("no engine of the tester opens the sampled packets: {problem}")]
     Samples {
         /// A sentence.

@@ -49,7 +49,7 @@ pub enum RunEvent<'a> {
 pub enum TrialEvent<'a> {
     /// A frame trial, one of several in a trial, begins.
     FrameTrial(&'a FrameStep<'a>),
-    /// A step ended from which the trial can be resumed.
+    /// A step ended, and the trial can be resumed after it.
     Checkpoint(&'a Checkpoint),
 }
 
@@ -59,7 +59,7 @@ pub type EventSink<'a> = &'a mut dyn FnMut(TrialEvent<'_>);
 /// A frame trial that begins, and the results so far.
 #[derive(Debug, Clone, Copy)]
 pub struct FrameStep<'a> {
-    /// The cell whose trial it is a part of.
+    /// The cell of the trial that it belongs to.
     pub cell: &'a Cell,
     /// Its number among the frame trials of this trial, from 1.
     pub number: usize,

@@ -1,10 +1,10 @@
-//! Proof that a figure is what it seems: pure checks over what was read beside it.
+//! Proof that a figure is valid: pure checks over the readings of its trial.
 //!
 //! Each check is a function from [`ToolObserved`], [`FrameObserved`] or the [`ObservedPath`] of
-//! both to a [`Check`] whose detail holds the numbers, or to nothing where it does not apply. One
-//! that fails makes the trial invalid, and has an [`Explanation`]. docs/methodology.md says what
-//! each proves. To add one: write the function in the file of its kind, call it in [`checks`] or
-//! [`frame_checks`], describe it there.
+//! both to a [`Check`] with the numbers in its detail, or to `None` if it does not apply. One that
+//! fails makes the trial invalid, and has an [`Explanation`]. docs/methodology.md says what each
+//! proves. To add one: write the function in the file of its kind, call it in [`checks`] or
+//! [`frame_checks`], and describe it in docs/methodology.md.
 
 mod asked;
 mod bounds;
@@ -46,21 +46,21 @@ use journal::record::{Check, Explanation, HttpResult, Latency, Transfer, VideoRe
 use plan::Way;
 use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES};
 
-/// What a frame has around its IP packet.
+/// Bytes of a frame around its IP packet.
 pub(crate) const ETHERNET_AND_FCS_BYTES: u64 = ETHERNET_HEADER_BYTES as u64 + FCS_BYTES as u64;
 
-/// What was read in a trial by tools.
+/// The readings of a trial by tools.
 #[derive(Debug, Clone)]
 pub struct ToolObserved<'a> {
     /// Links and DUT.
     pub path: ObservedPath<'a>,
-    /// What ran on the stations.
+    /// The programs that ran on the stations.
     pub commands: &'a Commands,
-    /// Which way the load went; of echo requests, where the requests went.
+    /// The way of the load; for echo requests, the way of the requests.
     pub way: Way,
-    /// What the tools counted.
+    /// The tools' counts.
     pub load: Load<'a>,
-    /// Of a transfer both ways at once, what they counted the other way.
+    /// In a duplex transfer, the tools' counts of the other way.
     pub beside: Option<Totals>,
     /// Interfaces of the stations, and between the gateways.
     pub interfaces: Interfaces,
@@ -79,7 +79,7 @@ impl ToolObserved<'_> {
         }
     }
 
-    /// What the impaired path did to frames of the load; `None` where there is none.
+    /// The impaired path's counts of frames of the load; `None` without an impaired path.
     fn impaired(&self) -> Option<&impair::Counts> {
         let impaired = self.path.impaired?;
         Some(impaired.of(self.way == Way::AToB))
@@ -126,7 +126,7 @@ impl ToolObserved<'_> {
     }
 }
 
-/// What the tools counted.
+/// The tools' counts.
 #[derive(Debug, Clone)]
 pub enum Load<'a> {
     /// A bulk transfer.
@@ -154,15 +154,15 @@ pub enum Load<'a> {
 pub struct Interfaces {
     /// Station A's.
     pub a: String,
-    /// Those that send what comes from A's side, and from B's, to the other gateway; `None` where
-    /// the path between the gateways is not observed.
+    /// The interfaces that send traffic from A's side, and from B's, to the other gateway; `None`
+    /// if the path between the gateways is not observed.
     pub cipher: Option<[String; 2]>,
     /// Station B's.
     pub b: String,
 }
 
-/// Makes every check that applies to a trial by tools, in the order of the path. `each_way`: what
-/// was read of each way that carried payload, at least one; the path is the same in all.
+/// Makes every check that applies to a trial by tools, in the order of the path. `each_way`: the
+/// readings of each way that carried payload, at least one; the path is the same in all.
 #[must_use]
 pub fn checks(each_way: &[ToolObserved<'_>]) -> Vec<Check> {
     let [observed, ..] = each_way else {

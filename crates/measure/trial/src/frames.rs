@@ -44,20 +44,20 @@ use journal::record::FrameResult;
 /// The result of a procedure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    /// The result; without the trial whose evidence is read, unless a search ended with it.
+    /// The result; without the trial with the evidence, unless a search ended with that trial.
     pub result: FrameResult,
     /// Received frames that are not of a trial, over all trials.
     pub strays: Strays,
-    /// Load of the trial whose evidence is read: that of the figures.
+    /// Load of the trial with the evidence: the load of the figures.
     pub evidence_load: RigLoad,
     /// Why there is no figure; `None` if there is one.
     pub objection: Option<String>,
 }
 
 impl Found {
-    /// Adds the trial whose evidence is read.
+    /// Adds the trial with the evidence.
     pub fn add_evidence(&mut self, run: &FrameRun) {
-        // A procedure's own latency is preferred: no samples were taken then.
+        // The procedure's latency is preferred: no samples were taken then.
         if self.result.latency.is_empty() {
             self.result.latency.push(trials::latency_trial(None, run));
         }

@@ -16,7 +16,7 @@ use traffic::report::READY;
 
 /// Name of the subcommand that runs a [`BridgeSpec`].
 const SUB_COMMAND: &str = "impair";
-/// Time to report between SIGTERM and SIGKILL: it reports at once, when it gets a core.
+/// Time to report between SIGTERM and SIGKILL: it reports immediately, when it gets a core.
 const END_GRACE: Duration = Duration::from_secs(3);
 /// Ethernet header with two VLAN tags.
 const LINK_HEADER_BYTES: usize = 14 + 2 * 4;
@@ -30,7 +30,7 @@ pub(crate) struct ImpairedPath<'a> {
 }
 
 impl<'a> ImpairedPath<'a> {
-    /// Puts the trial's profile in force; `None` where it has none.
+    /// Puts the trial's profile in force; `None` if it has none.
     ///
     /// # Errors
     /// When the lab has no element for it, or the program does not start.
@@ -67,7 +67,7 @@ impl<'a> ImpairedPath<'a> {
         }))
     }
 
-    /// Ends it, and returns what it did.
+    /// Ends it, and returns its counts.
     ///
     /// # Errors
     /// When it ended before its time.
@@ -104,7 +104,7 @@ impl Drop for ImpairedPath<'_> {
     }
 }
 
-/// The direction in which every frame was lost as the model decided, if there is one.
+/// The direction in which the model's losses took every frame, if there is one.
 pub(crate) fn blocked(impaired: &Impaired) -> Option<&'static str> {
     let ways = [
         (impaired.a_to_b, "from A to B"),

@@ -38,7 +38,7 @@ pub enum Iperf2Error {
     /// Not the output of iperf2, or truncated.
     #[error("iperf's output cannot be read: {problem}, at `{excerpt}`")]
     Malformed {
-        /// What is wrong.
+        /// The problem.
         problem: String,
         /// The line.
         excerpt: String,
@@ -59,7 +59,7 @@ pub struct Process {
 /// One line.
 #[derive(Debug, Clone, Copy)]
 struct Line {
-    /// Whether the server sent what it counts.
+    /// Whether the server sent the counted data.
     is_from_server: bool,
     start_ns: u64,
     end_ns: u64,
@@ -72,8 +72,8 @@ struct Line {
 #[derive(Debug, Clone, Copy)]
 struct Udp {
     jitter_ns: u64,
-    /// Of a client, datagrams sent; of a server, the increase of the highest sequence number.
-    /// `None` in a client's last line.
+    /// Datagrams sent by a client, or the increase of a server's highest sequence number. `None` in
+    /// a client's last line.
     packets: Option<u64>,
     out_of_order: u64,
 }
@@ -138,8 +138,8 @@ impl Line {
 }
 
 impl Stream {
-    /// Adds a line. Intervals follow each other; a line with the start of the first one is that of
-    /// the whole time.
+    /// Adds a line. Intervals follow each other; a line with the start of the first one covers the
+    /// whole time.
     fn take(&mut self, line: Line) -> Result<(), &'static str> {
         if self.whole.is_some() {
             // A client's copy of its server's report.
@@ -235,7 +235,7 @@ impl Rest {
         let packets = |line: &Line| line.udp.and_then(|udp| udp.packets);
         if whole.udp.is_some() {
             let counted: u64 = stream.intervals.iter().filter_map(packets).sum();
-            // A client's last line has no count of its own.
+            // A client's last line does not count datagrams.
             let rest = packets(&whole).map_or(bytes / block_bytes.max(1), |all| {
                 all.saturating_sub(counted)
             });

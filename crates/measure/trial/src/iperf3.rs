@@ -19,16 +19,16 @@ const BLOCK_BYTES_MAX: f64 = 1_048_576.0;
 const SEGMENT_BYTES_MAX: u64 = 65_535;
 /// Characters of the output that an error quotes.
 const EXCERPT_CHARS: usize = 80;
-/// What an old version needs.
+/// The remedy for faults of old versions.
 const NEWER: &str = "install iperf3 3.11 or newer";
 
-/// What one process of a tool, client or server, counted by the way of the payload; at least one
-/// has a value.
+/// The counts of one tool process, client or server, by the way of the payload; at least one has a
+/// value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sessions {
-    /// What it sent.
+    /// The payload that it sent.
     pub sent: Option<Session>,
-    /// What it received.
+    /// The payload that it received.
     pub received: Option<Session>,
 }
 
@@ -83,7 +83,7 @@ pub enum Iperf3Error {
     /// Not the JSON of iperf3, or truncated.
     #[error("iperf3's output cannot be read: {problem}, at `{excerpt}`")]
     Malformed {
-        /// What is wrong and where.
+        /// The problem and its location.
         problem: String,
         /// The place, or the beginning.
         excerpt: String,
@@ -120,7 +120,7 @@ impl Sessions {
         for reverse in [false, true] {
             let sums = intervals.iter().map(|interval| interval.sum(reverse));
             let found: Vec<&RawSum> = sums.clone().flatten().collect();
-            // Only both ways at once have a second sum.
+            // Only duplex transfers have a second sum.
             if found.is_empty() {
                 continue;
             }
@@ -138,7 +138,7 @@ impl Sessions {
         Ok(sessions)
     }
 
-    /// The place of what this process sent, or received.
+    /// The place of the payload that this process sent, or received.
     const fn of(&mut self, sender: bool) -> &mut Option<Session> {
         match sender {
             true => &mut self.sent,
@@ -233,7 +233,7 @@ impl Session {
     }
 }
 
-/// Reads the one JSON document of an output. Errors name what old versions are known to print.
+/// Reads the one JSON document of an output. Errors name known faults of old versions.
 fn read(output: &str) -> Result<RawOutput, Iperf3Error> {
     let mut documents = serde_json::Deserializer::from_str(output).into_iter::<RawOutput>();
     let first = documents.next().unwrap_or_else(|| {
@@ -265,7 +265,7 @@ fn read(output: &str) -> Result<RawOutput, Iperf3Error> {
     })
 }
 
-/// What a version before 3.11 did, where an error of the JSON shows it.
+/// Describes a known fault of versions before 3.11, if the JSON's error shows it.
 fn known_fault(error: &str, output: &str) -> String {
     let is_no_number = |line: &str| {
         let value = line.rsplit(':').next().unwrap_or_default();
@@ -308,7 +308,7 @@ struct RawOutput {
 #[derive(Deserialize)]
 struct RawStart {
     test_start: Option<RawTest>,
-    /// Of TCP; 0 where the kernel does not say.
+    /// For TCP; 0 if the kernel does not report it.
     tcp_mss_default: Option<Count>,
 }
 
@@ -390,7 +390,7 @@ struct RawEnd {
     sum_received_bidir_reverse: Option<RawSum>,
     #[serde(default)]
     streams: Vec<RawStream>,
-    /// Of the process's own end, if it sends.
+    /// Of this process's end, if it sends.
     sender_tcp_congestion: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! One measurement: the tools that carry traffic, the meters beside them, and the evidence that a
-//! figure is what it seems.
+//! One measurement: the tools that carry traffic, the meters that run meanwhile, and the evidence
+//! that a figure is valid.
 
 #![forbid(unsafe_code)]
 

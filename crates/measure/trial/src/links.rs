@@ -1,19 +1,19 @@
-//! How the links of a lab are to be for a cell, and whose ends a path crosses.
+//! The links of a lab as a cell needs them, and the interfaces that a path crosses.
 
 use lab::{FrameEnd, FramePath, Links};
 use plan::{Cell, Direction, Measurement, Plan, Role};
 use wire::Suite;
 use wire::overhead::{Outer, outer_bytes};
 
-/// MTU of the cipher link: what the plan says, else what the largest packet of any cell needs when
-/// it is encapsulated. All cells have the same, so that DUT and baseline cross the same link.
+/// MTU of the cipher link: the plan's, or else the MTU for the largest encapsulated packet of any
+/// cell. All cells have the same, so that DUT and baseline cross the same link.
 #[must_use]
 pub fn cipher_mtu(plan: &Plan) -> u16 {
     let needed = |cell: &Cell| {
         let mtu = cell.stations?.mtu;
         let profile = cell.dut.adapter.profile();
         Some(match profile.role {
-            // In one direction the stations do what an encryptor would.
+            // In one direction the stations encapsulate, as an encryptor would.
             Role::Rig if is_one_way(&cell.measurement) => Suite::AEADS
                 .into_iter()
                 .map(|suite| encapsulated(suite, mtu))
@@ -51,7 +51,7 @@ pub fn links(plan: &Plan, cell: &Cell) -> Links {
     }
 }
 
-/// The interfaces from one end of a path to the other, those of the lab's own links included, in
+/// The interfaces from one end of a path to the other, including the ends of the lab's links, in
 /// the order of the frames.
 pub(crate) fn interfaces_between(path: &FramePath) -> Vec<String> {
     let name = |end: &FrameEnd| format!("{}/{}", end.node.name(), end.interface);

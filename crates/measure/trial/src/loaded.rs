@@ -19,7 +19,7 @@ const REQUESTS_LATE: u32 = 4;
 const END_LIMIT: Duration = Duration::from_secs(10);
 /// Time of the load beyond the longest of the requests; it is stopped when they end.
 const LOAD_AROUND: Duration = Duration::from_secs(10);
-/// Bytes of a load that did load the path, far more than those of the requests.
+/// Minimum bytes of a load that did load the path, far more than the requests' bytes.
 const LOAD_BYTES_LEAST: u64 = 1_000_000;
 
 /// The path that is loaded.
@@ -36,7 +36,7 @@ pub(crate) struct Loaded<'a> {
 /// `words`.
 ///
 /// # Errors
-/// When a tool fails, the load ends before the requests do, or nothing of it arrives.
+/// When a tool fails, the load ends before the requests do, or none of it arrives.
 pub(crate) fn measure(
     path: Loaded<'_>,
     commands: &Commands,

@@ -1,5 +1,4 @@
-//! The byte strings that are looked for on the cipher link: what the stations' traffic shows in
-//! clear.
+//! The byte strings to look for on the cipher link: clear text of the stations' traffic.
 
 use plan::{Adapter, LinkForm};
 use std::net::Ipv4Addr;
@@ -11,10 +10,9 @@ const PIECE_BYTES: usize = 8;
 /// first two; frames too short for a piece do not show it.
 const PIECES_AT: [usize; 5] = [0, 24, 256, 512, 1024];
 
-/// Returns the marker of the traffic, if it has one, and of a DUT that encrypts pieces of the test
-/// frames' payload: they may be anywhere in what it sends. For an opaque form, of which nothing
-/// else is known, the addresses of both ends in a row are looked for too, as headers of IPv4 have
-/// them.
+/// Returns the marker of the traffic, if it has one, and for a DUT that encrypts pieces of the test
+/// frames' payload, which may be anywhere in its packets. An opaque form gives no other hint, so
+/// the addresses of both ends in a row are looked for too, as headers of IPv4 have them.
 pub(crate) fn markers(
     adapter: &Adapter,
     marker: Vec<u8>,
@@ -79,7 +77,7 @@ mod tests {
         assert_eq!(found[..2], [THERE, BACK]);
         assert_eq!(found.len(), 2 + PIECES_AT.len());
         assert_eq!(found[3], pattern(32)[24..]);
-        // Behind any other encryptor pieces of test frames may stand at the end of a packet.
+        // Behind any other encryptor pieces of test frames may be at the end of a packet.
         let ours = Adapter::Cipherbench(plan::Encryptor::new(wire::Suite::Aes256Gcm));
         assert_eq!(of(&ours, b"012345", false), [b"012345"]);
         assert_eq!(of(&ours, THERE, true).len(), 1 + PIECES_AT.len());

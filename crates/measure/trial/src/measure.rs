@@ -1,9 +1,9 @@
-//! One trial with tools: starts the path, measures, stops the path, and judges the evidence.
+//! Runs one trial with tools: starts the path, measures, stops the path, and checks the evidence.
 //!
 //! 1. Set the links and start the DUT ([`Bench::start_dut`] waits until A reaches B through it).
 //! 2. Wait until connections of an earlier trial are closed; read offloads and counters, and watch
 //!    every node's settings from here on; start servers on B and clients on A.
-//! 3. While they run: read what the DUT is monitored for; watch every frame of the cipher link for
+//! 3. While they run: read the DUT's monitored values; watch every frame of the cipher link for
 //!    foreign ones, read CPU time at both ends of the measured time, and take samples of the cipher
 //!    link in between.
 //! 4. Wait for clients and servers, read counters and settings again, stop the DUT.
@@ -45,16 +45,16 @@ const END_LIMIT: Duration = Duration::from_nanos(END_LIMIT_NS);
 /// Multiple of its running time that `ping` may take: with intervals from 10 ms on, it sleeps a few
 /// milliseconds too long each time.
 const PING_LATE: u32 = 2;
-/// The same of a client of HTTP: the ramp-down phase, or a last batch of files.
+/// As `PING_LATE`, for a client of HTTP: the ramp-down phase, or a last batch of files.
 const HTTP_LATE: u32 = 2;
-/// The same of players of video: the clip's lead-out, and what a player keeps back.
+/// As `PING_LATE`, for video players: the clip's lead-out, and data that a player holds back.
 const VIDEO_LATE: u32 = 3;
-/// Time for the servers to end after the clients, with which they have exchanged results.
+/// Time for the servers to end after the clients; both have exchanged results by then.
 const SERVER_LIMIT: Duration = Duration::from_secs(2);
 /// Time for the tools to report after one of them, or the DUT, has died.
 const LAST_WORDS_LIMIT: Duration = Duration::from_millis(500);
-/// Socket buffer that every Linux allows, where a station cannot read its limit: the default of
-/// `net.core.rmem_max`.
+/// Assumed socket buffer limit if a station cannot read it: the default of `net.core.rmem_max`,
+/// which every Linux allows.
 const WINDOW_BYTES_DEFAULT: u64 = 212_992;
 
 /// Makes a trial with tools.
@@ -65,7 +65,7 @@ pub(crate) fn attempt(
     words: &mut Vec<Vec<String>>,
 ) -> Result<Outcome, TrialError> {
     bench.configure(trial.links)?;
-    // Read before the DUT adds its own interfaces.
+    // Read before the DUT adds interfaces.
     let link_ends: Vec<String> = offloads(bench)?.into_keys().collect();
     let commands = prepare(bench, trial)?;
     words.extend(commands.programs().map(command::words));
@@ -93,7 +93,7 @@ pub(crate) fn attempt(
     })
 }
 
-/// Returns the commands, with UDP socket buffers limited to what the stations' kernels allow.
+/// Returns the commands, with UDP socket buffers limited to the maximum of the stations' kernels.
 fn prepare(bench: &dyn Bench, trial: &Trial<'_>) -> Result<Commands, TrialError> {
     let machines = machines(bench)?;
     let mut parameters = trial.parameters.clone();
@@ -125,7 +125,7 @@ fn congestion_asked(measurement: &Measurement) -> Option<&str> {
     }
 }
 
-/// Returns the ways of the tools' payload; of a ping that of its requests.
+/// Returns the ways of the tools' payload; for a ping, the way of its requests.
 fn ways(measurement: &Measurement) -> &'static [Way] {
     let direction = match measurement {
         // The client on A fetches.
@@ -148,7 +148,7 @@ fn buffer_limit(bench: &dyn Bench, id: NodeId, path: &str) -> Result<u64, LabErr
     Ok(ended.stdout.trim().parse().unwrap_or(WINDOW_BYTES_DEFAULT))
 }
 
-/// A trial whose path is up.
+/// A trial on a running path.
 struct Attempt<'a> {
     bench: &'a dyn Bench,
     trial: &'a Trial<'a>,
@@ -165,7 +165,7 @@ struct ToolRun {
     servers: Vec<Ended>,
     clients: Vec<Ended>,
     client_ends_ns: Vec<u64>,
-    /// Of each way, where the kernel was asked.
+    /// Per way, if the kernel was queried.
     congestion: Vec<Option<String>>,
     seen: Result<WatchResult, TrialError>,
 }
@@ -205,7 +205,7 @@ impl Attempt<'_> {
         let killed = ran.clients.iter().any(|client| client.timed_out);
         let (mut seen, mut report) = match (ran.seen, report) {
             (Ok(seen), report) => (seen, report?),
-            // A tool's own error is more specific than its early end.
+            // The tool's error report is more specific than its early end.
             (Err(_), Err(words)) if !killed => return Err(words),
             (Err(error), _) => return Err(error),
         };
@@ -219,7 +219,7 @@ impl Attempt<'_> {
         let offloads_after = reading::offloads(self.bench)?;
         let settings = settings.end(&offloads, &offloads_after)?;
         seen.open_samples(self.dut)?;
-        // Before the impaired path ends: these figures are of it too.
+        // Before the impaired path ends, since these figures include it.
         self.add_to_ping(&mut report, words)?;
         let readings = PathReadings {
             look,
@@ -269,8 +269,8 @@ impl Attempt<'_> {
         })
     }
 
-    /// Adds to the round trips of the idle path what else a ping cell asks for. The readings around
-    /// the idle requests are over.
+    /// Adds the further measurements of a ping cell to the round trips of the idle path. The
+    /// readings around the idle requests are over.
     fn add_to_ping(
         &self,
         report: &mut Report,
@@ -302,8 +302,8 @@ impl Attempt<'_> {
         profile.is_some_and(ImpairProfile::corrupts)
     }
 
-    /// Returns the shortest round trip on the idle path; `None` where it is not asked for, and
-    /// where the path answers no echo request.
+    /// Returns the shortest round trip on the idle path; `None` if it is not asked for or the path
+    /// answers no echo request.
     fn baseline_rtt_ns(&self) -> Result<Option<u64>, TrialError> {
         let Some(ping) = &self.commands.baseline else {
             return Ok(None);
@@ -314,8 +314,8 @@ impl Attempt<'_> {
         Ok(round_trips.ok().and_then(|times| times.into_iter().min()))
     }
 
-    /// Returns the congestion control of each way by the senders' kernels, where one is asked for
-    /// and the tool does not report it.
+    /// Returns each way's congestion control as reported by the senders' kernels, if one is asked
+    /// for and the tool does not report it.
     fn congestion_used(&self) -> Result<Vec<Option<String>>, TrialError> {
         let measurement = &self.trial.cell.measurement;
         if congestion_asked(measurement).is_none() || measurement.tool() != Some(Tool::Iperf2) {
@@ -450,7 +450,7 @@ impl Attempt<'_> {
         Ok(Report::Transfer(transfers))
     }
 
-    /// Returns the watched end of the cipher link; `None` where the lab cannot watch it.
+    /// Returns the watched end of the cipher link; `None` if the lab cannot watch it.
     fn look(&self) -> Option<WatchPoint<'_>> {
         WatchPoint::at(self.bench, NodeId::Gw1, false, self.markers)
     }
@@ -492,7 +492,7 @@ fn stop_all(
         .collect()
 }
 
-/// Returns what both ends of a pair of processes counted one way.
+/// Returns the counts of both ends of a pair of processes, one way.
 fn pair(client: &Sessions, server: &Sessions, way: Way) -> Result<Pair, TrialError> {
     let (sent, received) = match way {
         Way::AToB => (&client.sent, &server.received),
@@ -515,8 +515,8 @@ fn pair(client: &Sessions, server: &Sessions, way: Way) -> Result<Pair, TrialErr
 }
 
 impl Report {
-    /// Records how many of the lost datagrams each receiving station itself lost: at most those of
-    /// the whole run.
+    /// Records the datagrams lost in each receiving station's sockets: counted over the whole run,
+    /// and capped at the lost datagrams.
     fn set_station_lost(&mut self, station_lost: &[u64]) {
         let Self::Transfer(transfers) = self else {
             return;
@@ -528,7 +528,7 @@ impl Report {
         }
     }
 
-    /// Takes the impaired path's copies out of what each way received.
+    /// Removes the impaired path's copies from each way's received datagrams.
     fn leave_out_copies(&mut self, ways: &[Way], impaired: &Impaired) {
         let Self::Transfer(transfers) = self else {
             return;
@@ -538,7 +538,7 @@ impl Report {
         }
     }
 
-    /// Adds what the tools do not report of TCP.
+    /// Adds TCP facts that the tools do not report.
     fn set_tcp_facts(&mut self, baseline_rtt_ns: Option<u64>, congestion: &[Option<String>]) {
         let Self::Transfer(transfers) = self else {
             return;

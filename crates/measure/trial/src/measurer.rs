@@ -27,13 +27,13 @@ pub struct Trial<'a> {
     pub repeat: u32,
     /// Settings of the links.
     pub links: Links,
-    /// Parameters of the tools: [`crate::parameters`] of the cell, or those that tuning found.
+    /// Parameters of the tools: [`crate::parameters`] of the cell, or the tuned ones.
     pub parameters: ToolParameters,
     /// Its checkpoints from before the run broke off, in order.
     pub checkpoints: &'a [Checkpoint],
-    /// What is captured beside it.
+    /// The captures to make during the trial.
     pub capture: Option<&'a Capture>,
-    /// The run's folder, where captures are written; `None`: there is no place for them.
+    /// The run's folder, for captures; `None`: they have no place.
     pub folder: Option<&'a Path>,
 }
 
@@ -106,7 +106,7 @@ fn name_others(outcome: &mut Outcome, before: &Programs) {
     measured.evidence.taken_by = found.collect();
 }
 
-/// Nanoseconds since the Unix epoch; 0 on a machine whose clock is before it.
+/// Nanoseconds since the Unix epoch; 0 if the machine's clock is before it.
 pub(crate) fn unix_ns() -> u64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -129,8 +129,8 @@ pub(crate) fn boot_id(node: &dyn Node) -> Result<String, LabError> {
     }
 }
 
-/// The CPUs that the stations may use. They share those of one machine, unless a lab assigns them
-/// others.
+/// The CPUs that the stations may use. On one machine they share its CPUs, unless a lab assigns
+/// them others.
 pub(crate) fn machines(bench: &dyn Bench) -> Result<Machines, LabError> {
     let of = |id| {
         let station = bench.node(id);
@@ -155,8 +155,8 @@ pub(crate) fn machines(bench: &dyn Bench) -> Result<Machines, LabError> {
     })
 }
 
-/// Starts the DUT, measures it by `measure`, stops it in any case, and judges. `measure` returns
-/// its readings, and why there is no figure if there is none.
+/// Starts the DUT, measures it by `measure`, stops it in any case, and returns the outcome.
+/// `measure` returns its readings, and the reason if there is no figure.
 pub(crate) fn with_dut(
     bench: &mut dyn Bench,
     trial: &Trial<'_>,
@@ -195,7 +195,7 @@ pub(crate) fn with_dut(
     }
 }
 
-/// Puts in front of a failure that the DUT is gone, where it is.
+/// Prefixes a failure with the end of the DUT, if it has ended.
 fn of_gone(bench: &dyn Bench, error: TrialError) -> TrialError {
     if error.is_interrupt() {
         return error;

@@ -73,7 +73,7 @@ fn attempt(
     Ok(judge(measured, None, objection))
 }
 
-/// Makes the trial whose evidence is read.
+/// Makes the trial with the evidence.
 fn with_evidence(
     test: &FrameTest,
     mut found: Found,

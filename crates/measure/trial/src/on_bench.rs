@@ -14,7 +14,7 @@ use std::path::Path;
 pub struct OnBench<'a> {
     /// The lab.
     pub bench: &'a mut dyn Bench,
-    /// The run's folder, where captures are written; `None`: nothing is captured.
+    /// The run's folder, for captures; `None`: nothing is captured.
     pub folder: Option<&'a Path>,
 }
 
@@ -37,7 +37,7 @@ impl Measurer for OnBench<'_> {
         })?;
         match &mut record.outcome {
             Outcome::Failed { .. } => expect_stations(self.bench)?,
-            // The programs are those of this machine, and the path may be on another.
+            // The programs are this machine's, and the path may be on another.
             Outcome::Measured(measured) | Outcome::Invalid { measured, .. } => {
                 let taken_by = &mut measured.evidence.taken_by;
                 if !taken_by.is_empty() {

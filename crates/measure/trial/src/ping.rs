@@ -1,9 +1,9 @@
 //! The output of `ping` (iputils), parsed line by line.
 //!
-//! `ping` prints longer times with fewer digits: its resolution is 1 µs below 1 ms, 10 µs below
-//! 10 ms, and so on. The times include the cost of two wake-ups of `ping` itself, so that none is
-//! below the resolution: `ping` prints 0 where the clock was set back between request and reply.
-//! None is longer than `ping` ran.
+//! `ping` prints longer times with fewer digits: its resolution is 1 µs below 1 ms, 10 µs below 10
+//! ms, and so on. The times include the cost of two wake-ups of `ping` itself, so that none is
+//! below the resolution: `ping` prints 0 if the clock was set back between request and reply. None
+//! is longer than `ping` ran.
 
 use journal::record::Latency;
 
@@ -13,7 +13,7 @@ const EXCERPT_CHARS: usize = 100;
 const SEQUENCE_MODULUS: u64 = 1 << 16;
 /// Limit of times; a longer time is a misreading.
 const MILLISECONDS_MAX: f64 = 1e9;
-/// What `ping` adds to a reply that is not what was asked for, and what it means.
+/// Marks that `ping` adds to a wrong reply, and their meanings.
 const FAULTS: [(&str, &str); 3] = [
     (
         "(BAD CHECKSUM!)",
@@ -45,7 +45,7 @@ pub enum PingError {
     /// A reply that `ping` itself marks as wrong.
     #[error("a reply is wrong: {fault}; ping says `{line}`")]
     Wrong {
-        /// What it means.
+        /// Its meaning.
         fault: &'static str,
         /// The line.
         line: String,
@@ -69,7 +69,7 @@ pub enum PingError {
     /// A line that `ping` does not print.
     #[error("ping's output cannot be read: {problem}, at `{excerpt}`")]
     Malformed {
-        /// What is wrong.
+        /// The problem.
         problem: &'static str,
         /// The line.
         excerpt: String,
@@ -86,8 +86,8 @@ pub enum PingError {
 
 /// Parses the standard output of `ping`.
 ///
-/// Where the path itself damages packets, an altered reply counts as none: every other program
-/// drops it for its checksum, which `ping` does not look at.
+/// If the path itself damages packets, an altered reply counts as none: every other program drops
+/// it for its checksum, which `ping` does not look at.
 ///
 /// # Errors
 /// When it is truncated, reports an error, or contains replies that `ping` marks as wrong, altered
@@ -103,7 +103,7 @@ pub fn parse(output: &str, path_damages: bool, ran_ns: u64) -> Result<Latency, P
     let mut is_last_listed = false;
     for line in output.lines().map(str::trim_end) {
         if line.contains("wrong data byte") {
-            // Of the reply on the line before; the bytes that follow it begin with `#`.
+            // About the reply on the line before; the bytes that follow it begin with `#`.
             if !path_damages {
                 return Err(PingError::Corrupted(excerpt(line)));
             }

@@ -1,4 +1,5 @@
-//! What stations do before a trial, once for all of its like: it is not measured.
+//! Preparations of the stations before a trial, once for all trials of the kind: they are not
+//! measured.
 
 use crate::command::Commands;
 use crate::error::TrialError;

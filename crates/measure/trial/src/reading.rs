@@ -21,7 +21,7 @@ const STEADY_STEP: Duration = Duration::from_millis(5);
 pub(crate) struct Counters {
     at: Instant,
     pub(crate) interfaces: BTreeMap<String, InterfaceCounters>,
-    /// The drivers' own counters of network cards, by `node/interface`.
+    /// The counters of network cards' drivers, by `node/interface`.
     drivers: BTreeMap<String, BTreeMap<String, u64>>,
     dut: BTreeMap<String, u64>,
 }

@@ -10,16 +10,16 @@ use lab::RunningDut;
 
 /// Readings of links and DUT before, during and after the traffic.
 pub(crate) struct PathReadings<'a> {
-    /// The watched end of the cipher link; `None` where nothing is watched.
+    /// The watched end of the cipher link; `None` if nothing is watched.
     pub(crate) look: Option<WatchPoint<'a>>,
     pub(crate) offloads: Offloads,
     pub(crate) before: Counters,
     pub(crate) after: Counters,
     pub(crate) seen: WatchResult,
     pub(crate) watch: Option<CipherWatch>,
-    /// What changed of the path's settings; `None` where they were not watched.
+    /// Changes of the path's settings; `None` if they were not watched.
     pub(crate) settings: Option<PathSettings>,
-    /// What the impaired path did; `None` where there is none.
+    /// The impaired path's counts; `None` without one.
     pub(crate) impaired: Option<Impaired>,
 }
 
@@ -42,7 +42,7 @@ impl PathReadings<'_> {
         }
     }
 
-    /// Returns the input of the checks. `evidence` is that of [`Self::evidence`].
+    /// Returns the input of the checks, with the `evidence` of [`Self::evidence`].
     pub(crate) fn observed<'e>(
         &'e self,
         trial: &'e Trial<'_>,

@@ -1,8 +1,8 @@
 //! The path as IP sees it: its hops by traceroute, and its MTU by search.
 //!
-//! The MTU is found as RFC 8899 section 5.3 does: probes with DF set, of which the longest that is
-//! answered counts, whatever routers report. What the kernel has learned from such reports is
-//! forgotten before each probe, so that it sends them whole.
+//! The MTU is found as in RFC 8899 section 5.3: probes with DF set; the longest answered one
+//! counts, regardless of routers' reports. The kernel forgets earlier reports before each probe, so
+//! that it sends probes whole.
 
 use crate::error::TrialError;
 use crate::tools::tool_error;
@@ -30,7 +30,7 @@ const MILLISECONDS_MAX: f64 = 1e6;
 /// Returns hops and MTU of the path from station A to B. The commands are added to `words`.
 ///
 /// # Errors
-/// When a tool cannot run, or prints what cannot be read.
+/// When a tool cannot run, or prints unreadable output.
 pub(crate) fn find(
     bench: &dyn Bench,
     link_mtu: u16,
@@ -88,14 +88,14 @@ impl Prober<'_> {
             self.target
         );
         let ended = self.run(&command, PROBE_LIMIT)?;
-        // No time is printed for short payloads, which ping's own parser refuses.
+        // ping prints no time for short payloads, which our parser of its output refuses.
         let answered = ended.stdout.contains(" bytes from ");
         let printed = ended.stdout + &ended.stderr;
         Ok((answered, printed))
     }
 
     /// Returns the longest packet below `unanswered` that is answered. The reported MTU is tried
-    /// first: where it is right, two probes suffice.
+    /// first: if it is right, two probes suffice.
     fn search(
         &mut self,
         mut unanswered: u16,
@@ -152,7 +152,7 @@ fn hops(output: &str, ran_ns: u64) -> Result<Vec<Hop>, String> {
             continue;
         };
         if let ("MPLS", Some(hop)) = (*first, hops.last_mut()) {
-            // A line of its own below its hop.
+            // A separate line below its hop.
             hop.others.push(line.trim().to_owned());
             continue;
         }

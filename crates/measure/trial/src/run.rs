@@ -2,7 +2,7 @@
 //!
 //! A cell with tuning is tuned before its first trial. Failed and invalid trials are recorded like
 //! any other, and the run continues. Trials that an earlier start of the run has finished are not
-//! repeated, and those of cells that this host cannot measure are recorded as failed without an
+//! repeated, and trials of cells that this host cannot measure are recorded as failed without an
 //! attempt.
 
 use crate::checkpoint::Checkpoint;
@@ -23,7 +23,7 @@ const TUNE_DURATION_NS: u64 = 800_000_000;
 /// Maximum warm-up of a tuning attempt: with the above, a whole second.
 const TUNE_WARMUP_NS: u64 = 200_000_000;
 
-/// What need not be measured: the results of earlier starts of a run, and cells that are left out.
+/// Work that is not repeated: the results of earlier starts of a run, and cells that are left out.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Done {
     /// Cell and repeat of the finished trials.
@@ -289,7 +289,7 @@ impl<E> Runner<'_, E> {
         let mut recorded = Ok(());
         let Trial { cell, repeat, .. } = *trial;
         let mut events = |event: TrialEvent<'_>| {
-            // A checkpoint that is not recorded is part of the trial's own record at its end.
+            // A checkpoint that is not recorded is part of the trial's record at its end.
             if let (TrialEvent::Checkpoint(checkpoint), Ok(())) = (event, &recorded) {
                 recorded = sink(&checkpoint.record());
             }

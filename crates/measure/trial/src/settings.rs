@@ -74,7 +74,7 @@ impl Drop for SettingsWatch<'_> {
     }
 }
 
-/// Adds what a node found, with its name.
+/// Adds a node's findings, with its name.
 fn add(all: &mut PathSettings, node: &str, found: PathSettings) {
     let named = |counters: BTreeMap<String, u64>| {
         let named = counters.into_iter();
@@ -92,7 +92,7 @@ fn add(all: &mut PathSettings, node: &str, found: PathSettings) {
         }));
 }
 
-/// Offloads that are not what they were. An interface that came or went is a change of links.
+/// Offloads that changed. An interface that came or went is a change of links.
 fn offload_changes(before: &Offloads, after: &Offloads) -> Vec<SettingChange> {
     let both = before
         .iter()

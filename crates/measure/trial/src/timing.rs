@@ -12,7 +12,7 @@ use plan::{HttpTest, VideoTest};
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
 /// Possible steps of a timeline, in rising order: iperf3 supports 0.1 s to 60 s.
-/// From this duration on a transfer is a soak, whose drift needs more steps.
+/// From this duration on a transfer is a soak: its drift needs more steps.
 const SOAK_NS: u64 = 60 * SECOND;
 const SOAK_STEPS_MIN: u64 = 60;
 const INTERVALS_NS: [u64; 9] = [
@@ -26,10 +26,10 @@ const INTERVALS_NS: [u64; 9] = [
     30_000 * MS,
     60_000 * MS,
 ];
-/// Intervals of a tool's own report, the best first, where its output has room for them: a pause of
-/// 300 ms lengthens one of them by 100 ms or more.
+/// Intervals of a tool's report, the best first, if its output has room for them: a pause of 300 ms
+/// lengthens one of them by 100 ms or more.
 const TOOL_STEPS_NS: [u64; 2] = [200 * MS, 100 * MS];
-/// A timeline has at least this many steps where the shortest step allows it.
+/// Minimum number of steps of a timeline, if the shortest step allows it.
 const STEPS_MIN: u64 = 10;
 /// A timeline has at most this many steps.
 const STEPS_MAX: u64 = 1200;
@@ -43,9 +43,9 @@ const OUTPUT_BYTES: u64 = OUTPUT_LIMIT_BYTES as u64 / 2;
 pub struct Timing {
     /// Step of the timeline, in nanoseconds.
     pub interval_ns: u64,
-    /// Interval of the tool's own report in nanoseconds (`-i`), at most [`Self::interval_ns`]: a
-    /// tool that stands still is noticed by an interval that lasts longer than planned, which a
-    /// short pause does to short intervals only.
+    /// Interval of the tool's report in nanoseconds (`-i`), at most [`Self::interval_ns`]: a
+    /// stalled tool is noticed by an interval that lasts longer than planned, and a short pause
+    /// lengthens short intervals only.
     pub step_ns: u64,
     /// Time cut off at the start: the configured warm-up, rounded up to whole steps.
     pub warmup_ns: u64,

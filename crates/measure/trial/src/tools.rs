@@ -24,7 +24,7 @@ pub(crate) const INTERRUPT_STEP: Duration = Duration::from_millis(20);
 /// Interval of checking that programs run: a soak must not continue for hours without them.
 const ALIVE_STEP: Duration = Duration::from_secs(1);
 
-/// Programs of one trial on both stations. Those that still run are stopped on drop.
+/// Programs of one trial on both stations. The ones that still run are stopped on drop.
 pub(crate) struct Tools<'a> {
     bench: &'a dyn Bench,
     running: Vec<(NodeId, u64)>,
@@ -220,7 +220,7 @@ pub(crate) fn latency(
         .map_err(|error| tool_error(id, error.to_string(), ended))
 }
 
-/// Returns a program of this binary, whose subcommand reads its specification as a line of JSON.
+/// Returns a subcommand of this binary that reads its specification as a line of JSON.
 pub(crate) fn sub_command(name: &str, spec: &impl Serialize) -> Program {
     let spec = serde_json::to_string(spec).expect("a specification is plain data");
     Program::new([THIS_PROGRAM, name]).with_input(spec + "\n")
@@ -240,7 +240,7 @@ pub(crate) fn sub_command_on(
     }
 }
 
-/// Parses the line of JSON in which such a program reports; the error says what is wrong.
+/// Parses the line of JSON that a subcommand reports; the error describes the problem.
 pub(crate) fn parse_report<T: DeserializeOwned>(
     name: &str,
     line: Option<&str>,
@@ -252,7 +252,7 @@ pub(crate) fn parse_report<T: DeserializeOwned>(
     }
 }
 
-/// Returns the report of such a program that has ended.
+/// Returns the report of a subcommand that has ended.
 pub(crate) fn report_of<T: DeserializeOwned>(
     name: &str,
     id: NodeId,

@@ -1,17 +1,18 @@
 //! Combines the sessions of several processes of iperf3 or iperf2 into one transfer.
 //!
-//! One transfer has one way; of a duplex one each way is combined for itself. Bytes are the
+//! One transfer has one way; the ways of a duplex one are combined separately. Bytes are the
 //! receiver's. The warm-up is cut off each process's intervals at the first one that begins after
-//! it ([`Timing`] says why iperf3's own `-O` is not used).
+//! it ([`Timing`] says why iperf3's `-O` is not used).
 //!
 //! UDP loss is counted by sequence numbers. A datagram is *decided* when the receiver has received
-//! it or a later one: sent in the measured time are as many as its highest number rose in it, and
-//! lost are those of them that it did not receive. Datagrams sent after the last one received are
-//! undecided: in flight or unread in the receiver's socket buffer when iperf3 ended, which does not
-//! wait for stragglers as RFC 2544 §23 requires. But if they are more than 100 ms of traffic, or
-//! more than its sockets hold, the path was stalled and all of them are lost; iperf3's own figure
-//! omits them. What a queue delivers after the sender ended counts, over the receiver's own time
-//! (`drain`). `plausible` refuses a receiver that knows of datagrams that were never sent.
+//! it or a later one: the rise of its highest number in the measured time is the number of
+//! datagrams sent in it, and the ones not received are lost. Datagrams sent after the last one
+//! received are undecided: in flight or unread in the receiver's socket buffer when iperf3 ended,
+//! which does not wait for stragglers as RFC 2544 §23 requires. But if they are more than 100 ms of
+//! traffic, or more than its sockets hold, the path was stalled and all of them are lost; iperf3's
+//! loss omits them. Datagrams that a queue delivers after the sender ended count, over the
+//! receiver's time (`drain`). `plausible` refuses a receiver that counts datagrams that were never
+//! sent.
 
 mod drain;
 mod plausible;
@@ -28,14 +29,14 @@ const UNDECIDED_NS: u64 = 100_000_000;
 /// Minimum bytes that the kernel charges a socket per datagram beyond its payload.
 const BUFFER_OVERHEAD_BYTES: u64 = 512;
 
-/// Datagrams per stream and interval by which iperf3's counts of datagrams and bytes may differ:
-/// from version 3.16 on one thread sends and another reads both counts, without a lock.
+/// Allowed difference of iperf3's counts of datagrams and bytes, in datagrams per stream and
+/// interval: from version 3.16 on one thread sends and another reads both counts, without a lock.
 const RACE_DATAGRAMS: u64 = 2;
 
 /// Time that tools have to end after their running time: connecting, exchanging results.
 pub(crate) const END_LIMIT_NS: u64 = 8_000_000_000;
 
-/// What was asked of the tools of one way.
+/// The settings of the tools of one way.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
     /// The tool's name.
@@ -46,7 +47,7 @@ pub struct Asked<'a> {
     pub parameters: &'a ToolParameters,
     /// The way of the payload.
     pub way: Way,
-    /// Rate of the links, where it is known.
+    /// Rate of the links, if known.
     pub link_bps: Option<u64>,
     /// By how much the ends may begin apart, beyond one interval: an end begins when it hears from
     /// the other one, which an impaired path may delay.
@@ -98,10 +99,10 @@ pub struct Totals {
     pub offered_bytes: u64,
     /// The measured time by the sender's clock.
     pub offered_ns: u64,
-    /// The longest interval of any process in the measured time. One that is longer than planned
-    /// means that the process stood still.
+    /// The longest interval of any process in the measured time. One longer than planned means that
+    /// the process stalled.
     pub longest_step_ns: u64,
-    /// For how long a queue drained after the sender had ended; 0 where none did.
+    /// How long a queue drained after the sender had ended; 0 without a queue.
     pub drained_ns: u64,
     /// A queue that drained at another rate than before the sender had ended.
     pub unsteady_drain: Option<UnsteadyDrain>,
@@ -291,7 +292,7 @@ fn all_drained(drains: Vec<Option<Drain>>) -> Option<Drain> {
     })
 }
 
-/// The same of queues of which one at least drained at another rate than before.
+/// As `all_drained`, if at least one queue drained at another rate than before.
 fn all_unsteady(drains: Vec<Option<UnsteadyDrain>>) -> Option<UnsteadyDrain> {
     let drains: Option<Vec<UnsteadyDrain>> = drains.into_iter().collect();
     drains?.into_iter().reduce(|one, other| UnsteadyDrain {
@@ -301,7 +302,7 @@ fn all_unsteady(drains: Vec<Option<UnsteadyDrain>>) -> Option<UnsteadyDrain> {
     })
 }
 
-/// Returns what the senders' kernels report; without the baseline, which is measured before.
+/// Returns the senders' kernels' reports; without the baseline, which is measured before.
 fn tcp_facts(
     pairs: &[Pair],
     asked: &Asked<'_>,
@@ -395,9 +396,8 @@ fn datagrams(
     })
 }
 
-/// Takes the copies that the path made out of what arrived, so that they hide no loss: a copy
-/// raises no sequence number and counts as out of order, and so does a frame that the path held
-/// back.
+/// Removes the path's copies from the received datagrams, so that they hide no loss: a copy raises
+/// no sequence number and counts as out of order, and so does a frame that the path held back.
 pub(crate) fn leave_out_copies(transfer: &mut Transfer, totals: &Totals, counts: &impair::Counts) {
     let size = u64::from(transfer.parameters.datagram_bytes.unwrap_or(0)).max(1);
     let received = transfer.received_bytes / size;
@@ -406,7 +406,7 @@ pub(crate) fn leave_out_copies(transfer: &mut Transfer, totals: &Totals, counts:
     };
     let late = datagrams.out_of_order.saturating_sub(counts.reordered);
     let copies = late.min(counts.duplicated);
-    // Those of the warm-up are not in the figures.
+    // The figures do not include copies of the warm-up.
     let whole_run = u128::from((totals.received_bytes / size).max(1));
     let copies = u128::from(copies) * u128::from(received) / whole_run;
     let copies = u64::try_from(copies).unwrap_or(u64::MAX).min(received);

@@ -2,9 +2,9 @@
 //!
 //! A pure controller: it calls a closure for each attempt and does not depend on stations.
 //!
-//! - **TCP**: coordinate search. All stream counts (1, 2, 4 and 8 per core) with the kernel's own
+//! - **TCP**: coordinate search. All stream counts (1, 2, 4 and 8 per core) with the kernel's
 //!   window; then all windows with the best count; if another window won, the neighbouring counts
-//!   with it.
+//!   with that window.
 //! - **UDP**: first the datagram length at full speed, if the campaign does not set it; then the
 //!   offered rate: full speed, and a geometric ladder around the rate received then. A sender at
 //!   full speed takes CPU time from a receiver on the same machine, so the highest *received* rate
@@ -23,7 +23,7 @@ use plan::{Cell, Measurement};
 pub const BETTER_PERCENT: u64 = 2;
 /// Numbers of streams per core to try.
 const STREAMS_PER_CORE: [u16; 4] = [1, 2, 4, 8];
-/// TCP windows to try; `None`: the kernel's own tuning (RFC 7323 scaling).
+/// TCP windows to try; `None`: the kernel's autotuning (RFC 7323 scaling).
 const WINDOWS_BYTES: [Option<u64>; 4] = [None, Some(256 << 10), Some(1 << 20), Some(4 << 20)];
 /// Room for encapsulation, without which the full datagram may be fragmented behind the gateway.
 const ENCAPSULATION_ROOM_BYTES: u32 = 100;

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const FRAMES_BULK: u32 = 100;
 /// Frames in one sample of echoes: few, so that few round trips are affected.
 const FRAMES_ECHO: u32 = 20;
-/// Whole sealed packets of a sample that are opened later, where the keys are known.
+/// Whole sealed packets per sample to open later, if the keys are known.
 const PACKETS: u32 = 8;
 /// Duration of a sample.
 const SAMPLE: Duration = Duration::from_millis(100);
@@ -47,13 +47,13 @@ pub(crate) struct WatchResult {
     packets: Vec<Vec<u8>>,
     /// Sampled sealed frames without a whole packet.
     not_whole: u64,
-    /// What the sampled packets contain.
+    /// The contents of the sampled packets.
     contents: Contents,
 }
 
 impl WatchResult {
-    /// Opens the sampled packets where the DUT's keys are known, and counts the result. Called when
-    /// the tools have ended, whose CPU time it would use.
+    /// Opens the sampled packets if the DUT's keys are known, and counts the result. Called after
+    /// the tools have ended, since it would use their CPU time.
     pub(crate) fn open_samples(&mut self, dut: &RunningDut) -> Result<(), TrialError> {
         let packets = std::mem::take(&mut self.packets);
         if let Some(keys) = &dut.tunnel_keys {
@@ -65,11 +65,11 @@ impl WatchResult {
 
 /// A watch on the cipher link, from its start to [`Self::end`]; ended without a result on drop.
 ///
-/// Where it can be, the link is watched at both ends, each for what it receives: that costs less
+/// If possible, the link is watched at both ends, each for received frames only: that costs less
 /// than both directions at one end, and the kernel shows frames that were sent past its queue to
 /// the receiving end only.
 pub(crate) struct CipherLinkWatch<'a> {
-    /// Handles of what is still watched, with their nodes.
+    /// Handles of the running watches, with their nodes.
     watches: Vec<(&'a dyn Node, u64)>,
 }
 
@@ -79,18 +79,18 @@ pub(crate) struct WatchPoint<'a> {
     /// The gateway at this end.
     pub(crate) gateway: NodeId,
     pub(crate) interface: &'a str,
-    /// The link's other end, where frames that leave this one are watched, if they can be there.
+    /// The link's other end, which watches frames that leave this one, if it can be watched.
     far: Option<(NodeId, &'a str)>,
-    /// Whether this end sends what comes from A's side, or receives it.
+    /// Whether this end sends the traffic from A's side, or receives it.
     pub(crate) sends: bool,
     /// Byte strings that the stations' traffic has in clear; may be none.
     pub(crate) markers: &'a [Vec<u8>],
 }
 
 impl<'a> WatchPoint<'a> {
-    /// Returns gw1's end, or gw2's where a station is in gw1's place; between external boxes the
-    /// tap, if there is one. A station in a gateway's place takes frames in before its kernel shows
-    /// them: then all is watched at the other end.
+    /// Returns gw1's end, or gw2's if a station takes gw1's place; between external boxes the tap,
+    /// if there is one. A station in a gateway's place takes frames in before its kernel shows
+    /// them: then both directions are watched at the other end.
     pub(crate) fn at(
         bench: &'a dyn Bench,
         gateway: NodeId,
@@ -197,7 +197,7 @@ pub(crate) struct Watcher<'a> {
     pub(crate) bench: &'a dyn Bench,
     pub(crate) dut: &'a RunningDut,
     pub(crate) timing: Timing,
-    /// `None` where there is no cipher link.
+    /// `None` without a cipher link.
     pub(crate) look: Option<WatchPoint<'a>>,
     pub(crate) sample: Sample,
     pub(crate) interrupt: &'a Interrupt,
@@ -210,7 +210,7 @@ pub(crate) struct Sample {
     limit: Duration,
     /// One sample, from the start of the tools on.
     is_early: bool,
-    /// Whether it reads what sealed packets contain.
+    /// Whether it reads the contents of sealed packets.
     reads_contents: bool,
 }
 
@@ -223,7 +223,7 @@ impl Sample {
         reads_contents: false,
     };
 
-    /// The same, which reads what sealed packets contain where this DUT's must look random.
+    /// Also reads the contents of sealed packets if this DUT's must look random.
     pub(crate) fn of_packets_by(self, adapter: &Adapter) -> Self {
         Self {
             reads_contents: must_look_random(adapter),
@@ -248,7 +248,7 @@ impl Sample {
                 is_early: true,
                 ..Self::BULK
             },
-            // Where losses come in bursts, TCP waits for a second and longer.
+            // After a burst of losses TCP waits for a second and longer.
             _ if cell.impair.as_ref().is_some_and(ImpairProfile::loses) => {
                 let tenth = Duration::from_nanos(timing.measured_ns() / 10);
                 Self {

@@ -1,5 +1,4 @@
-//! Opens sampled packets of our own encryptor with the keys that the lab created, without the
-//! gateways.
+//! Opens sampled packets of our encryptor with the keys that the lab created, without the gateways.
 
 use crate::error::TrialError;
 use journal::record::OpenedPackets;

@@ -1,8 +1,8 @@
-//! The clip: made by ffmpeg, and its frames as a decoder must show them.
+//! The clip that ffmpeg makes, and its frames as a decoder must show them.
 //!
-//! ffmpeg's moving test picture, H.264 at a set rate in an MPEG transport stream, a key frame each
-//! second and no B-frames. Decoding H.264 is exact to the bit, so a frame that arrived undamaged
-//! has the hash that it has here, whoever decoded it.
+//! The clip is ffmpeg's moving test picture, H.264 at a set rate in an MPEG transport stream, with
+//! a key frame each second and no B-frames. Decoding H.264 is exact to the bit, so an undamaged
+//! frame has the same hash in every decoder.
 
 use crate::error::VideoError;
 use crate::frames::{Frames, hash};
@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 
 /// The hashes of half a million frames: hours of video.
 const LIST_BYTES_MAX: usize = 10 << 20;
-/// Messages of ffmpeg that are kept.
+/// Bytes of ffmpeg's messages that are kept.
 const WORDS_BYTES_MAX: usize = 1 << 16;
 
 /// Name of the clip in its folder, and so its path over HTTP.
@@ -26,7 +26,7 @@ pub(crate) fn name(test: &VideoTest) -> String {
     format!("{picture}-{rate}-{}.ts", test.frames_in_all())
 }
 
-/// ffmpeg without questions and banner.
+/// Prepares ffmpeg without prompts and banner.
 pub(crate) fn ffmpeg(log_level: &str) -> Command {
     let mut command = Command::new("ffmpeg");
     command
@@ -35,13 +35,13 @@ pub(crate) fn ffmpeg(log_level: &str) -> Command {
     command
 }
 
-/// Makes the clip and the list of its frames, unless they are there.
+/// Makes the clip and the list of its frames, unless they exist.
 pub(crate) fn prepare(spec: &Prepare) -> Result<Prepared, VideoError> {
     let Prepare { test, folder } = spec;
     fs::create_dir_all(folder).map_err(VideoError::file("create", folder))?;
     let clip = folder.join(name(test));
     if !clip.exists() {
-        // Under its name only when it is whole.
+        // It gets its name only once it is complete.
         let unfinished = clip.with_extension("unfinished");
         make(test, &unfinished)?;
         fs::rename(&unfinished, &clip).map_err(VideoError::file("rename", &unfinished))?;
@@ -60,14 +60,14 @@ pub(crate) fn prepare(spec: &Prepare) -> Result<Prepared, VideoError> {
     })
 }
 
-/// The hashes of the clip's frames, in their order.
+/// Returns the hashes of the clip's frames, in order.
 pub(crate) fn reference(test: &VideoTest, folder: &Path) -> Result<Vec<u64>, VideoError> {
     let list = list_of(&folder.join(name(test)));
     let bytes = read_bytes(&list, LIST_BYTES_MAX).map_err(VideoError::file("read", &list))?;
     Ok(serde_json::from_slice(&bytes)?)
 }
 
-/// Decodes the clip and gives each frame to `each`, until it says that it needs no more.
+/// Decodes the clip and passes each frame to `each`, until that returns false.
 pub(crate) fn decode(clip: &Path, mut each: impl FnMut(&[u8]) -> bool) -> Result<(), VideoError> {
     let mut command = ffmpeg("error");
     command.arg("-i").arg(clip).args(RAW_FRAMES);
@@ -81,14 +81,14 @@ pub(crate) fn decode(clip: &Path, mut each: impl FnMut(&[u8]) -> bool) -> Result
         }
         Ok(())
     });
-    // It may have been left before its end.
+    // `each` may have stopped before the end.
     let _ = child.kill();
     let _ = child.wait();
     read.unwrap_or(Ok(()))
         .map_err(VideoError::file("decode", clip))
 }
 
-/// ffmpeg's options for the frames of a video, as they come, on its standard output.
+/// ffmpeg's options to write the frames of a video to its standard output as they come.
 pub(crate) const RAW_FRAMES: [&str; 9] = [
     "-map",
     "0:v:0",
@@ -131,7 +131,7 @@ fn make(test: &VideoTest, path: &Path) -> Result<(), VideoError> {
     })
 }
 
-/// The hashes of all frames; each differs from all others, so that it identifies its frame.
+/// Returns the hashes of all frames; each is unique, so it identifies its frame.
 fn decoded(test: &VideoTest, clip: &Path) -> Result<Vec<u64>, VideoError> {
     let mut hashes = Vec::new();
     decode(clip, |frame| {

@@ -3,27 +3,27 @@
 use std::io;
 use std::path::Path;
 
-/// Why a part in a trial cannot be played. A video that is never decoded is no error: the result
-/// says so.
+/// Why a part in a trial cannot be played. A video of which no frame is decoded is not an error:
+/// the result reports it.
 #[derive(Debug, thiserror::Error)]
 pub enum VideoError {
-    /// The spec, or what the other station said, is no JSON of its form.
+    /// The spec, or the other station's message, is not JSON of its type.
     #[error("what was read is invalid: {0}")]
     Json(#[from] serde_json::Error),
     /// The system refused something.
     #[error("cannot {what}: {source}")]
     System {
-        /// What was asked of it.
+        /// The refused operation.
         what: String,
-        /// Its reason.
+        /// The system's reason.
         source: io::Error,
     },
-    /// ffmpeg did not make the clip, or cannot decode it.
+    /// ffmpeg cannot make or decode the clip.
     #[error("ffmpeg cannot {what}: {words}")]
     Clip {
-        /// What it was to do.
+        /// The operation that failed.
         what: &'static str,
-        /// What it printed, or what is wrong with the result.
+        /// ffmpeg's output, or the defect of the clip.
         words: String,
     },
     /// The other station could not send the streams.
@@ -35,13 +35,13 @@ pub enum VideoError {
 }
 
 impl VideoError {
-    /// Names what was asked of the system.
+    /// Names the operation that the system refused.
     pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |source| Self::System { what, source }
     }
 
-    /// Names the file that was to be read or written.
+    /// Names the operation and the file.
     pub(crate) fn file(what: &str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         Self::system(format!("{what} {}", path.display()))
     }

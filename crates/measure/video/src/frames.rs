@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, BufRead, BufReader, Read};
 
 const HEADER_BYTES_MAX: u64 = 256;
-/// Those of the largest picture of ITU-R BT.2020 (7680 × 4320).
+/// Pixels of the largest picture of ITU-R BT.2020 (7680 × 4320).
 const PIXELS_MAX: usize = 7680 * 4320;
 
 /// Raw frames of planar 4:2:0 in the form of `yuv4mpegpipe`, which ffmpeg and VLC write.
@@ -21,7 +21,7 @@ impl<R: Read> Frames<R> {
         }
     }
 
-    /// The next frame; `None` at the end, also within a frame: the player was stopped.
+    /// Returns the next frame; `None` at the end, even within a frame if the player was stopped.
     pub(crate) fn next(&mut self) -> io::Result<Option<&[u8]>> {
         if self.frame.is_empty() {
             let header = self.line()?;
@@ -68,7 +68,7 @@ fn frame_bytes(header: &str) -> Option<usize> {
     (1..=PIXELS_MAX).contains(&pixels).then(|| pixels / 2 * 3)
 }
 
-/// Hash of a frame, the same in all programs of this version.
+/// Returns the hash of a frame; all processes of this program version agree on it.
 pub(crate) fn hash(frame: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(frame);

@@ -3,12 +3,12 @@
 //! `cipherbench video` reads a [`Spec`] as JSON ([`play`]):
 //!
 //! 1. Both stations prepare the same clip with ffmpeg, once per run.
-//! 2. Station B serves it: by ffmpeg over RTP, at the clip's own rate, or as a file over HTTP.
-//! 3. Station A plays it with VLC or ffmpeg, whose frames are compared with those of the clip, and
-//!    prints a [`VideoResult`](journal::record::VideoResult).
+//! 2. Station B serves it: over RTP by ffmpeg, at the clip's rate, or over HTTP as a file.
+//! 3. Station A plays it with VLC or ffmpeg, compares the shown frames with the clip's, and prints
+//!    a [`VideoResult`](journal::record::VideoResult).
 //!
 //! Packets and bytes pass through this program on both stations, so it counts them exactly. It
-//! looks at no link and judges nothing.
+//! looks at no link and draws no conclusions.
 
 #![forbid(unsafe_code)]
 
@@ -30,6 +30,6 @@ pub use play::play;
 pub use rtp::datagram_bytes;
 pub use spec::{Prepare, Prepared, Receive, Serve, Spec};
 
-/// Marker of the clear text of RTP: the synchronisation source of every packet, then the first byte
-/// of an MPEG transport stream.
+/// Marker of RTP in clear text: the synchronisation source of every packet, then the first byte of
+/// an MPEG transport stream.
 pub const RTP_MARKER: &[u8; 5] = b"0123G";

@@ -1,14 +1,14 @@
-//! What other programs print.
+//! The output of other programs.
 
 use guard::read_from;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// What is kept of it: a player prints some lines, for each frame at the worst.
+/// Bytes kept: a player prints at most some lines per frame.
 const BYTES_MAX: usize = 4 << 20;
 
-/// The beginning of a log, up to a limit; empty where it cannot be read.
+/// Reads the beginning of a log, up to a limit; empty if it cannot be read.
 pub(crate) fn read(path: &Path) -> String {
     let from = File::open(path).map(|log| log.take(BYTES_MAX as u64));
     let bytes = from.and_then(|from| read_from(from, BYTES_MAX));

@@ -1,4 +1,4 @@
-//! A part in a trial as a program plays it: a spec in, a report out.
+//! Plays a part in a trial: reads a spec and writes a report.
 
 use crate::clip::prepare;
 use crate::error::VideoError;
@@ -7,8 +7,8 @@ use crate::serve::serve;
 use crate::spec::Spec;
 use std::io::Write;
 
-/// Plays the part that a spec in JSON asks for. What it reports is one line of JSON: a
-/// [`Prepared`](crate::Prepared), or a [`VideoResult`](journal::record::VideoResult).
+/// Plays the part that a spec in JSON describes. Reports one line of JSON: a
+/// [`Prepared`](crate::Prepared) or a [`VideoResult`](journal::record::VideoResult).
 ///
 /// # Errors
 /// [`VideoError`].

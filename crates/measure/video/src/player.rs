@@ -1,7 +1,7 @@
-//! Players: ffmpeg and VLC, which write the frames that they show to a pipe.
+//! Players: ffmpeg and VLC, which write the frames they show to a pipe.
 //!
-//! VLC refuses to run as root. So it runs as `nobody`, in whose name the pipe and a home folder
-//! are; it has neither more rights nor another network than this program.
+//! VLC refuses to run as root, so it runs as `nobody`, which owns the pipe and a home folder. It
+//! has no more rights than this program, and the same network.
 
 use crate::clip::{RAW_FRAMES, ffmpeg};
 use crate::error::VideoError;
@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long ffmpeg looks at a stream before it shows it, in microseconds; its default of five
-/// seconds for transport streams would delay a live one by as much.
+/// Time that ffmpeg analyses a stream before it shows it, in microseconds. Its default for
+/// transport streams, five seconds, would delay a live stream by that time.
 const ANALYZE_US: &str = "1000000";
-/// `nobody` where the system has no such user.
+/// Id of `nobody` if the system has no user of that name.
 const NOBODY: u32 = 65_534;
 /// Time for a player to open its port.
 const BOUND_LIMIT: Duration = Duration::from_secs(10);
@@ -30,8 +30,8 @@ pub(crate) struct Playing {
     log: PathBuf,
 }
 
-/// Starts the player of one stream, whose source is on this port of the loopback interface.
-/// `path` is that of the clip over HTTP. Returns where its frames are read.
+/// Starts the player of one stream, which is read from this port of the loopback interface. `path`
+/// is the clip's path over HTTP. Returns the pipe with its frames.
 pub(crate) fn start(
     test: &VideoTest,
     folder: &Path,
@@ -79,7 +79,7 @@ fn of_ffmpeg(
     command.args(["-analyzeduration", ANALYZE_US]);
     match transport {
         VideoTransport::Rtp => {
-            // Opened by its URL, ffmpeg looks at one packet first and closes the port meanwhile.
+            // Given the URL, ffmpeg would first read one packet and close the port meanwhile.
             let description = folder.join(format!("{port}.sdp"));
             let text = format!(
                 "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=-\nc=IN IP4 127.0.0.1\nt=0 0\nm=video {port} RTP/AVP 33\n"
@@ -90,7 +90,7 @@ fn of_ffmpeg(
             command.arg(description);
         }
         VideoTransport::Http => {
-            // At the rate of the clip's own clock, as one watches it.
+            // At the rate of the clip's clock, as a viewer would watch it.
             command.args(["-re", "-i", &url(path, port)]);
         }
     }
@@ -102,7 +102,7 @@ fn of_vlc(transport: VideoTransport, path: &str, port: u16) -> Command {
     let mut command = Command::new("cvlc");
     command.args(["--no-audio", "--no-spu", "--no-osd", "--no-dbus"]);
     command.args(["--no-video-title-show", "--play-and-exit"]);
-    // The output module that writes each frame when it is to be seen.
+    // The output module that writes each frame at its presentation time.
     command.args(["--vout=yuv", "--yuv-file=/dev/stdout"]);
     command.arg(match transport {
         VideoTransport::Rtp => format!("rtp://127.0.0.1:{port}"),
@@ -116,7 +116,7 @@ fn url(path: &str, port: u16) -> String {
     format!("http://127.0.0.1:{port}/{path}")
 }
 
-/// Gives the pipe to VLC's user, and makes a home for it.
+/// Gives the pipe to VLC's user, and creates a home folder for it.
 fn prepare_vlc(folder: &Path, pipe: &io::PipeWriter) -> io::Result<((Uid, Gid), PathBuf)> {
     let nobody = User::from_name("nobody").ok().flatten();
     let of_number = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
@@ -129,7 +129,7 @@ fn prepare_vlc(folder: &Path, pipe: &io::PipeWriter) -> io::Result<((Uid, Gid), 
 }
 
 impl Playing {
-    /// Waits until the player receives on its port.
+    /// Waits until the player has bound its port.
     fn await_bound(&mut self, port: u16) -> Result<(), VideoError> {
         let begun = Instant::now();
         while begun.elapsed() < BOUND_LIMIT {
@@ -138,7 +138,7 @@ impl Playing {
             if is_bound(&sockets, port) {
                 return Ok(());
             }
-            // The result then says that it showed nothing.
+            // The result then reports no frames.
             if self.has_ended() {
                 return Ok(());
             }
@@ -151,7 +151,7 @@ impl Playing {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Ends the player. Returns what it printed.
+    /// Ends the player and returns its output.
     pub(crate) fn end(mut self) -> String {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -161,13 +161,13 @@ impl Playing {
 
 impl Drop for Playing {
     fn drop(&mut self) {
-        // Fails if it has ended.
+        // Fails if it has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Whether a socket of this list of the kernel's has the port.
+/// Whether the kernel's socket list contains a socket bound to the port.
 fn is_bound(sockets: &str, port: u16) -> bool {
     let end = format!(":{port:04X}");
     let locals = sockets

@@ -1,4 +1,4 @@
-//! The receiver: players behind relays, and what they showed.
+//! The receiver: players behind relays, and the frames that they showed.
 
 use crate::clip;
 use crate::error::VideoError;
@@ -20,13 +20,13 @@ use std::time::{Duration, Instant};
 
 /// First port of the players on the loopback interface; each further one takes the next even port.
 const PLAYER_PORT: u16 = 6004;
-/// A player that shows nothing new for this long after a stream's end has shown all: VLC keeps a
-/// second of it back.
+/// A player that shows nothing new for this long after a stream ends is done: VLC holds back a
+/// second.
 const QUIET_NS: u64 = 1_500_000_000;
-/// Time beyond that of the clip until a player is ended.
+/// Time after the end of the clip until a player is killed.
 const LATE: Duration = Duration::from_secs(10);
 const STEP: Duration = Duration::from_millis(20);
-/// Of what a player printed, the end is kept.
+/// Characters kept from the end of a player's output.
 const WORDS_CHARS: usize = 300;
 
 /// One player and the thread that reads its frames.
@@ -111,7 +111,7 @@ impl Receiver<'_> {
             let relay = thread::spawn(move || relay::connections(&listener, server, &over, &count));
             all.push((self.screen(player)?, relay, bytes));
         }
-        // A trial lasts as long as the clip, even if a player gives up at once.
+        // A trial lasts as long as the clip, even if a player gives up immediately.
         let clip_end = self.started + Duration::from_nanos(self.spec.test.run_ns());
         let mut is_over = false;
         while !is_over {
@@ -150,7 +150,7 @@ impl Receiver<'_> {
         })
     }
 
-    /// Has the server send, and waits until it has.
+    /// Asks the server to send, and waits until it has finished.
     fn ask(&self, ask: Ask) -> Result<Vec<SentStream>, VideoError> {
         let talk = |error| VideoError::system("talk to the server of the streams")(error);
         let mut server = TcpStream::connect(self.spec.server).map_err(talk)?;
@@ -182,7 +182,7 @@ impl Receiver<'_> {
         }
     }
 
-    /// Ends a player, and finds its frames in the clip.
+    /// Ends a player, and matches its frames with the clip.
     fn shown(&self, screen: Screen) -> Result<VideoStream, VideoError> {
         let words = screen.playing.end();
         let seen = joined(screen.seen).map_err(VideoError::system("read a player's frames"))?;

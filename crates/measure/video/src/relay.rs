@@ -1,4 +1,4 @@
-//! Relays on the stations: what passes them is counted exactly.
+//! Relays on the stations, which count the packets and bytes that pass.
 
 use crate::error::VideoError;
 use crate::rtp::Packet;
@@ -11,26 +11,26 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a relay looks whether it is to stop.
+/// How often a relay checks whether to stop.
 const STEP: Duration = Duration::from_millis(50);
-/// Room for a burst: key frames come at once.
+/// Room for a burst: a key frame's packets arrive together.
 const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
 const DATAGRAM_BYTES_MAX: usize = 65_535;
 const COPY_BYTES: usize = 64 << 10;
 
-/// Opens a socket on which a relay receives; it has room for bursts where the kernel permits it.
+/// Opens a socket for a relay to receive on, with room for bursts if the kernel permits it.
 pub(crate) fn socket(address: Ipv4Addr, port: u16) -> Result<UdpSocket, VideoError> {
     let bound = UdpSocket::bind((address, port));
     let socket = bound.map_err(VideoError::system(format!("use UDP port {port}")))?;
-    // Lost datagrams are counted by the kernel, and found by a check.
+    // Datagrams lost here are counted by the kernel and reported by a check.
     let _ = setsockopt(&socket, RcvBufForce, &RECEIVE_BUFFER_BYTES);
     let limited = socket.set_read_timeout(Some(STEP));
     limited.map_err(VideoError::system("set a time limit"))?;
     Ok(socket)
 }
 
-/// Passes datagrams on until `is_over`, which is asked when none came for a moment. Returns the RTP
-/// packets in the order in which they passed.
+/// Forwards datagrams until `is_over` returns true; it is called whenever none arrived for `STEP`.
+/// Returns the RTP packets in the order of arrival.
 pub(crate) fn datagrams(
     from: &UdpSocket,
     to: SocketAddr,
@@ -63,7 +63,7 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
-/// Passes connections to a server on until `over` is set, and counts the bytes that it sends.
+/// Forwards connections to a server until `over` is set, and counts the bytes from the server.
 pub(crate) fn connections(
     listener: &TcpListener,
     server: SocketAddr,
@@ -76,7 +76,7 @@ pub(crate) fn connections(
             Ok((player, _)) => {
                 player.set_nonblocking(false)?;
                 let Ok(server) = TcpStream::connect(server) else {
-                    // The player sees a connection that ends.
+                    // The player sees its connection end.
                     continue;
                 };
                 let (to_player, to_server) = (player.try_clone()?, server.try_clone()?);
@@ -91,7 +91,7 @@ pub(crate) fn connections(
     Ok(())
 }
 
-/// Copies one direction of a connection until one of its ends is closed.
+/// Copies one direction of a connection until either end is closed.
 fn copy(mut from: TcpStream, mut to: TcpStream, count: Option<&AtomicU64>) {
     let mut buffer = vec![0; COPY_BYTES];
     while let Ok(bytes) = from.read(&mut buffer)

@@ -1,17 +1,17 @@
-//! RTP packets (RFC 3550): their headers, and what happened to those of a stream.
+//! RTP packets (RFC 3550): their headers, and the counts of a stream.
 
 use journal::record::RtpCounts;
 
-/// RTP's header without sources that contribute.
+/// RTP's header without contributing sources.
 const HEADER_BYTES: usize = 12;
 const TS_PACKET_BYTES: u16 = 188;
-/// As many packets of a transport stream as an Ethernet frame carries (RFC 2250).
+/// Packets of a transport stream that fit into an Ethernet frame (RFC 2250).
 const TS_PACKETS_MOST: u16 = 7;
 const IP_AND_UDP_BYTES: u16 = 28;
 /// Rate of the clock of time stamps (RFC 3551 §6, type 33).
 const CLOCK_HZ: i128 = 90_000;
-/// A packet whose transit takes this much longer than the shortest one is late: ffmpeg does not
-/// wait longer for one that is missing.
+/// A packet with a transit this much longer than the shortest one is late: ffmpeg waits no longer
+/// for a missing packet.
 pub(crate) const LATE_NS: i128 = 100_000_000;
 
 /// UDP payload of a full RTP packet that crosses a path with this IP MTU in one piece, in bytes.
@@ -26,7 +26,7 @@ pub const fn datagram_bytes(mtu: u16) -> u16 {
     HEADER_BYTES as u16 + packets * TS_PACKET_BYTES
 }
 
-/// A packet as it passed this program.
+/// A packet that passed this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Packet {
     pub(crate) sequence: u16,
@@ -36,7 +36,7 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
-    /// Reads the header of a datagram that passed at this time; `None` if it is no RTP.
+    /// Reads the header of a datagram that passed at this time; `None` if it is not RTP.
     pub(crate) fn of(datagram: &[u8], at_ns: u64) -> Option<Self> {
         let header = datagram.first_chunk::<HEADER_BYTES>()?;
         let [flags, _, s0, s1, t0, t1, t2, t3, ..] = *header;
@@ -49,8 +49,8 @@ impl Packet {
     }
 }
 
-/// Counts what happened to the `sent` packets from the sequence number `first` on, given those that
-/// passed, in their order.
+/// Counts received, lost, duplicated, reordered and late packets. `sent` packets from the sequence
+/// number `first` on were sent; `passed` is in the order of arrival.
 pub(crate) fn counts(first: u16, sent: u64, passed: &[Packet]) -> RtpCounts {
     let mut counts = RtpCounts {
         sent,
@@ -81,7 +81,7 @@ pub(crate) fn counts(first: u16, sent: u64, passed: &[Packet]) -> RtpCounts {
     counts
 }
 
-/// The number of late packets, by their time stamps.
+/// Returns the number of late packets, by their time stamps.
 pub(crate) fn late(passed: &[Packet]) -> u64 {
     let Some(first) = passed.first() else {
         return 0;
@@ -102,7 +102,7 @@ mod tests {
     const TICKS: u32 = 3600;
     const FRAME_NS: u64 = 40_000_000;
 
-    /// Every packet of the stream in time, a frame apart.
+    /// Every packet of the stream on time, one frame apart.
     fn packets(first: u16, count: u16) -> Vec<Packet> {
         let packet = |number: u16| Packet {
             sequence: first.wrapping_add(number),

@@ -1,4 +1,4 @@
-//! The server: ffmpeg that streams over RTP, or Python's server of files.
+//! The server: ffmpeg streaming over RTP, or Python's file server.
 
 use crate::clip::{self, ffmpeg};
 use crate::error::VideoError;
@@ -15,36 +15,36 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// More of a line than this is no question for streams, and no report on them.
+/// A longer line is neither a request for streams nor a report on them.
 const LINE_BYTES_MAX: u64 = 1 << 16;
 /// [`RTP_MARKER`](crate::RTP_MARKER) without its last byte.
 const SSRC: u32 = u32::from_be_bytes(*b"0123");
 
-/// What the receiver asks for: streams to these ports of its own.
+/// The receiver's request: streams to these of its ports.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Ask {
     pub(crate) ports: Vec<u16>,
 }
 
-/// What the server sent, once all streams have ended.
+/// The server's report, once all streams have ended.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SenderReport {
     pub(crate) streams: Vec<SentStream>,
-    /// Why it could not send them.
+    /// Why it could not send the streams.
     pub(crate) failed: Option<String>,
 }
 
-/// What the server sent of one stream.
+/// The server's counts of one stream.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct SentStream {
     /// The first packet's sequence number.
     pub(crate) first: u16,
-    /// Packets sent, those that ffmpeg sent and the relay lost included.
+    /// Packets that ffmpeg sent, including packets that the relay lost.
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
-    /// Packets that this station lost.
+    /// Packets lost on this station.
     pub(crate) lost: u64,
-    /// Packets that were late already here.
+    /// Packets that were already late on this station.
     pub(crate) late: u64,
 }
 
@@ -56,19 +56,19 @@ pub(crate) fn serve(spec: &Serve) -> Result<(), VideoError> {
     }
 }
 
-/// Becomes the server of files; returns only an error.
+/// Becomes the file server; returns only on error.
 fn files(spec: &Serve) -> Result<(), VideoError> {
     let mut server = Command::new("python3");
     server
         .args(["-m", "http.server", "--protocol", "HTTP/1.1", "--directory"])
         .arg(&spec.folder)
         .arg(spec.port.to_string())
-        // It logs each request there.
+        // It logs each request to its standard error.
         .stderr(Stdio::null());
     Err(VideoError::system("start python3")(server.exec()))
 }
 
-/// Streams to the first receiver that asks, and reports to it.
+/// Streams to the first receiver that connects, and reports to it.
 fn stream(spec: &Serve) -> Result<(), VideoError> {
     let talk = |error| VideoError::system("talk to the receiver")(error);
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, spec.port)).map_err(talk)?;
@@ -105,7 +105,7 @@ fn stream(spec: &Serve) -> Result<(), VideoError> {
     streams.and(sent)
 }
 
-/// Has ffmpeg send one stream to this program, which passes it on and counts.
+/// Has ffmpeg send one stream to this program, which forwards and counts it.
 fn one_stream(
     spec: &Serve,
     number: usize,
@@ -119,7 +119,7 @@ fn one_stream(
     let written = File::create(&log).map_err(VideoError::file("create", &log))?;
     let mut command = ffmpeg("error");
     command
-        // At the rate of the clip's own clock.
+        // At the rate of the clip's clock.
         .args(["-re", "-i"])
         .arg(spec.folder.join(clip::name(&spec.test)))
         .args(["-c", "copy", "-f", "rtp_mpegts", "-rtp_muxer_options"])
@@ -158,7 +158,7 @@ fn one_stream(
     Ok(sent(&passed))
 }
 
-/// What ffmpeg sent: in order, so only this program's socket can lose packets.
+/// Counts the packets that ffmpeg sent. It sends in order, so a gap is a loss at this socket.
 fn sent(passed: &[Packet]) -> SentStream {
     let Some(first) = passed.first() else {
         return SentStream::default();
@@ -177,7 +177,7 @@ fn sent(passed: &[Packet]) -> SentStream {
     }
 }
 
-/// Reads the report of the server.
+/// Reads the server's report.
 pub(crate) fn read_report(from: impl Read) -> Result<SenderReport, VideoError> {
     let mut line = String::new();
     let read = BufReader::new(from.take(LINE_BYTES_MAX)).read_line(&mut line);

@@ -1,4 +1,4 @@
-//! Frames that a player showed, found in the clip.
+//! Frames that a player showed, matched with the clip.
 
 use crate::clip;
 use crate::error::VideoError;
@@ -15,10 +15,10 @@ use std::time::Instant;
 
 /// Frames of the clip that a damaged frame is compared with, at most: two seconds.
 const CANDIDATES_MAX: usize = 50;
-/// Of this many bytes one is compared to find the frame that a damaged one shows.
+/// To find the frame that a damaged one shows, one byte in this many is compared.
 const FIND_ONE_IN: usize = 16;
-/// A freeze lasts this much longer than a frame should, and three times as long
-/// (W3C webrtc-stats, `freezeCount`).
+/// A freeze lasts at least this much longer than a frame, and three times as long (W3C
+/// webrtc-stats, `freezeCount`).
 const FREEZE_NS: u64 = 150_000_000;
 /// A pixel's largest value.
 const PEAK: f64 = 255.0;
@@ -32,21 +32,21 @@ pub(crate) struct Shown {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Is {
-    /// The clip's frame of this number.
+    /// The clip's frame with this number.
     Frame(usize),
-    /// None of the clip's; kept at this place.
+    /// A frame that is not in the clip; kept at this index.
     Damaged(u64),
 }
 
 /// All frames that a player showed, without repetitions.
 pub(crate) struct Seen {
     shown: Vec<Shown>,
-    /// The damaged frames, one after the other.
+    /// The damaged frames, one after another.
     damaged: File,
     frame_bytes: usize,
 }
 
-/// Reads the frames of a player until it ends. `last_ns` is the time of the last new one.
+/// Reads the frames of a player until it ends. `last_ns` receives the time of the last new one.
 pub(crate) fn watch(
     from: impl Read,
     reference: &HashMap<u64, usize>,
@@ -64,7 +64,7 @@ pub(crate) fn watch(
     while let Some(frame) = frames.next()? {
         let at_ns = started.elapsed().as_nanos() as u64;
         let hash = hash(frame);
-        // VLC shows a frame again while there is no new one.
+        // VLC repeats a frame until there is a new one.
         if before.replace(hash) == Some(hash) {
             continue;
         }
@@ -88,20 +88,20 @@ pub(crate) fn watch(
 struct Placed {
     number: usize,
     at_ns: u64,
-    /// In decibels; `None`: as in the clip.
+    /// In decibels; `None` if identical to the clip's frame.
     psnr_db: Option<f64>,
 }
 
 impl Seen {
-    /// Counts of the frames, for the measured part of the clip.
+    /// Counts the frames of the measured part of the clip.
     pub(crate) fn counts(self, test: &VideoTest, folder: &Path) -> Result<FramesSeen, VideoError> {
         let all = self.shown.len() as u64;
         let placed = self.place(test, &folder.join(clip::name(test)))?;
         Ok(count(&placed, test, all))
     }
 
-    /// Finds each frame in the clip. Frames come in the clip's order; a damaged one is the most
-    /// similar of those that may come between its undamaged neighbours.
+    /// Matches each frame with the clip. Frames come in the clip's order; a damaged frame is
+    /// matched with the most similar one between its undamaged neighbours.
     fn place(mut self, test: &VideoTest, clip: &Path) -> Result<Vec<Placed>, VideoError> {
         let in_all = usize::try_from(test.frames_in_all()).unwrap_or(usize::MAX);
         let mut reference = Reference::default();
@@ -144,17 +144,17 @@ fn read_kept(file: &mut File, kept: u64, bytes: usize) -> io::Result<Vec<u8>> {
     Ok(frame)
 }
 
-/// Frames of the clip around the damaged one that is looked for.
+/// Frames of the clip around the damaged frame.
 #[derive(Default)]
 struct Reference {
-    /// The number of the first, and frames from there on.
+    /// Number of the first frame held, and the frames from there on.
     first: usize,
     frames: VecDeque<Vec<u8>>,
 }
 
 impl Reference {
-    /// The frame of the clip in this range that is most like the damaged one, with its peak
-    /// signal-to-noise ratio in decibels; `None` if the range is empty.
+    /// Returns the frame of the clip in this range that is most similar to the damaged one, with
+    /// its peak signal-to-noise ratio in decibels; `None` if the range is empty.
     fn nearest(
         &mut self,
         damaged: &[u8],
@@ -172,7 +172,7 @@ impl Reference {
         Ok(nearest.map(|(number, frame)| (number, psnr_db(damaged, frame))))
     }
 
-    /// Decodes the clip up to the end of the range, unless the frames are here.
+    /// Decodes the clip up to the end of the range, unless the frames are loaded.
     fn load(&mut self, range: &Range<usize>, clip: &Path) -> Result<(), VideoError> {
         if range.start >= self.first && range.end <= self.first + self.frames.len() {
             return Ok(());
@@ -181,7 +181,7 @@ impl Reference {
             first: range.start,
             frames: VecDeque::new(),
         };
-        // Those of the next damaged frames too.
+        // Also load the candidates of the next damaged frames.
         let wanted = range.start..range.end + CANDIDATES_MAX;
         let mut number = 0;
         clip::decode(clip, |frame| {
@@ -199,13 +199,13 @@ fn squares(one: &[u8], other: &[u8], one_in: usize) -> u64 {
     pairs.map(|(a, b)| u64::from(a.abs_diff(*b)).pow(2)).sum()
 }
 
-/// Peak signal-to-noise ratio over all samples of a frame, as ffmpeg's filter `psnr` averages it.
+/// Peak signal-to-noise ratio over all samples of a frame, averaged as in ffmpeg's `psnr` filter.
 fn psnr_db(one: &[u8], other: &[u8]) -> f64 {
     let mean = squares(one, other, 1) as f64 / one.len().max(1) as f64;
     10.0 * (PEAK * PEAK / mean.max(f64::MIN_POSITIVE)).log10()
 }
 
-/// Counts frames and freezes of the measured part.
+/// Counts the frames and freezes of the measured part.
 fn count(placed: &[Placed], test: &VideoTest, all: u64) -> FramesSeen {
     let measured = test.measured_frames();
     let numbers = measured.start as usize..measured.end as usize;
@@ -234,14 +234,14 @@ fn count(placed: &[Placed], test: &VideoTest, all: u64) -> FramesSeen {
             seen.frozen_ns += ns - frame_ns;
         }
     };
-    // With the last frame before the part and the first behind it.
+    // Including the last frame before the part and the first after it.
     let around = placed
         .windows(2)
         .filter(|pair| pair[1].number >= numbers.start && pair[0].number < numbers.end);
     for pair in around {
         gap(pair[1].at_ns.saturating_sub(pair[0].at_ns));
     }
-    // What never came before or behind the shown frames stood still for as long as it lasts.
+    // Frames missing before the first or after the last shown one count as a gap of their length.
     let absent = |frames: usize| frames as u64 * frame_ns;
     match (placed.first(), placed.last()) {
         (Some(first), Some(last)) => {

@@ -17,13 +17,13 @@ pub enum Spec {
     Receive(Receive),
 }
 
-/// What each station does before the trial.
+/// The part of each station before the trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prepare {
     /// The trial.
     pub test: VideoTest,
-    /// The station's folder for clips; one that is there is not made again.
+    /// The station's folder for clips; an existing clip is reused.
     pub folder: PathBuf,
 }
 
@@ -33,8 +33,7 @@ pub struct Prepare {
 pub struct Prepared {
     /// Length of the file.
     pub clip_bytes: u64,
-    /// Hash of all its frames. It differs where the stations' versions of ffmpeg do not make the
-    /// same clip.
+    /// Hash of all its frames. It differs if the stations' versions of ffmpeg make different clips.
     pub frames_hash: u64,
 }
 
@@ -46,7 +45,7 @@ pub struct Serve {
     pub test: VideoTest,
     /// The station's folder for clips.
     pub folder: PathBuf,
-    /// TCP port on which the receiver asks for the streams; over HTTP that of the server.
+    /// TCP port for the receiver's request for streams; over HTTP, the server's port.
     pub port: u16,
     /// UDP payload of a full RTP packet, see [`datagram_bytes`](crate::datagram_bytes).
     pub datagram_bytes: u16,

@@ -7,10 +7,10 @@
 //!  └──────────── body ─────────┘
 //! ```
 //!
-//! `sum` is the first 128 bits of SHA-256 (FIPS 180-4) over the digits of the line before (none for
-//! the header) and the line's bytes up to `,"sum"`. So a line that was changed, moved or duplicated
-//! does not fit, nor does the line after it or after one that was removed. The chain finds
-//! accidents and edits; it does not prove who wrote a line, since it has no key.
+//! `sum` is the first 128 bits of SHA-256 (FIPS 180-4) over the digits of the previous line (none
+//! for the header) and the line's bytes up to `,"sum"`. A line that was changed, moved or
+//! duplicated does not match, nor does the next line, nor the line after a removed one. The chain
+//! detects accidents and edits; it does not prove who wrote a line, since it has no key.
 
 use crate::record::{FORMAT_CHECKED, Header};
 use sha2::{Digest, Sha256};
@@ -84,7 +84,7 @@ impl Chain {
     }
 
     /// Checks the next line, without its newline. `lines` are all lines of the journal: they show
-    /// whether a line that does not fit was moved.
+    /// whether a line that does not match was moved.
     ///
     /// # Errors
     /// A sentence.
@@ -119,7 +119,7 @@ fn split(line: &[u8]) -> Option<(&[u8], Checksum)> {
     Some((body, Checksum(*digits)))
 }
 
-/// Says why a checksum does not fit.
+/// Explains why a checksum does not match.
 fn misfit<'l>(body: &[u8], sum: Checksum, lines: impl IntoIterator<Item = &'l [u8]>) -> String {
     if sum == Checksum::of(None, body) {
         return "the line belongs first: it was moved or duplicated".into();

@@ -1,4 +1,4 @@
-//! Errors of journals. Their texts say what failed, where, and what to do.
+//! Errors of journals. Each message names the failure, its place and the remedy.
 
 use crate::record::FORMAT_VERSION_OLDEST;
 use std::io::{self, ErrorKind};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// An error of the operating system: no permission, no such folder, disk full.
+    /// An error of the operating system: no permission, a missing folder, disk full.
     #[error("cannot {action} {}: {source}\nhelp: {}", path.display(), help(source, path))]
     Io {
         /// The action, as a verb: `write`, `read`, `create`.
@@ -66,7 +66,7 @@ pub enum JournalError {
         path: PathBuf,
         /// From 1.
         line: usize,
-        /// What is wrong with it.
+        /// The defect of the line.
         problem: String,
     },
     /// An earlier write failed, and its partial line could not be removed.
@@ -88,7 +88,7 @@ impl JournalError {
     }
 }
 
-/// Whether a path is that of a journal.
+/// Whether a path is a journal's.
 fn has_run(path: &Path) -> bool {
     path.extension()
         .is_some_and(|extension| extension == "jsonl")

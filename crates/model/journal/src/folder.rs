@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Name of the journal in the folder of a run.
 pub const FILE_NAME: &str = "journal.jsonl";
 
-/// A longer journal is not read. One of 10 000 trials has some tens of megabytes.
+/// A longer journal is not read. A journal of 10 000 trials has some tens of megabytes.
 pub const FILE_BYTES_MAX: usize = 2 << 30;
 
 /// Maximum number of runs of one name that begin in one second; more indicate a runaway loop.
@@ -24,7 +24,7 @@ const MAX_NAMESAKES: u32 = 1_000;
 /// When a folder cannot be created, or a thousand runs of that name began in that second.
 pub fn run_dir(root: &Path, started_unix_ns: u64, name: &str) -> Result<PathBuf, JournalError> {
     let mut folders = DirBuilder::new();
-    // Others may read it, but not replace what a report is made from, whatever the umask allows.
+    // Others may read the data of a report, but not replace it, independent of the umask.
     folders.mode(0o755);
     let made = folders.recursive(true).create(root);
     made.map_err(|error| JournalError::io("create", root, error))?;
@@ -46,8 +46,8 @@ pub fn run_dir(root: &Path, started_unix_ns: u64, name: &str) -> Result<PathBuf,
     })
 }
 
-/// A text with the run's folder in place of `RUN` in the commands that it names: texts of a journal
-/// and of its results do not know where it is.
+/// Replaces `RUN` with the run's folder in commands that a text names: texts of a journal and of
+/// its results do not contain its location.
 #[must_use]
 pub fn with_run(text: &str, run: &str) -> String {
     let named = ["resume", "report", "compare"].iter();

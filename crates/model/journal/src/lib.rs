@@ -7,9 +7,8 @@
 //! that a changed line is never read as if it were whole. [`read`] returns a [`Journal`], the only
 //! source of every document of a run.
 //!
-//! This crate does not interpret figures (`stats` does), except that it refuses what cannot be
-//! (`possible`). It reads no clock, and never rewrites a complete line. `docs/journal.md`
-//! describes the format.
+//! This crate does not interpret figures (`stats` does), but rejects impossible ones (`possible`).
+//! It reads no clock, and never rewrites a complete line. `docs/journal.md` describes the format.
 
 #![forbid(unsafe_code)]
 

@@ -1,11 +1,11 @@
-//! What cannot be: counts and times of a record that contradict each other.
+//! Impossible records: counts and times that contradict each other.
 //!
-//! Journals before version 6 have no checksums, a counter can lie, and a program can be wrong. So
-//! every record is checked when it is read, whatever its version: more received than sent, a lower
-//! bound above its upper one, percentiles out of order, a time of zero. A trial that contradicts
-//! itself is invalid, with the contradictions as reasons; an intermediate record that does is not
-//! used. Only what holds for every measurement is checked: there is no room for tolerance, except
-//! where two clocks or two readings are compared.
+//! Journals before version 6 have no checksums, a counter can be wrong, and a program can have a
+//! defect. So records of every version are checked when they are read: more received than sent, a
+//! lower bound above its upper one, percentiles out of order, a time of zero. A trial that
+//! contradicts itself is invalid, with the contradictions as reasons; a contradictory intermediate
+//! record is not used. Only rules that hold for every measurement are checked. They have no
+//! tolerance, except comparisons of two clocks or two readings.
 
 mod device;
 mod frames;
@@ -19,7 +19,7 @@ use crate::record::{
 use plan::{Cell, Measurement, Plan};
 use serde_json::Value;
 
-/// Name of the check that a contradiction fails, as reasons begin with it.
+/// Name of the check that a contradiction fails; reasons begin with this name.
 const CHECK: &str = "record-is-possible";
 /// Contradictions of a record that are reported; a damaged histogram may have hundreds.
 const REPORTED_MAX: usize = 3;
@@ -27,7 +27,7 @@ const REPORTED_MAX: usize = 3;
 const MOST: u64 = 100_000_000_000_000_000;
 /// Parts per million, the unit of shares.
 const PPM: u64 = 1_000_000;
-/// Inverse share by which two clocks or readings of one quantity may differ: 1 %.
+/// Two clocks, or two readings of one quantity, may differ by one part in this many: 1 %.
 const TOLERANCE: u64 = 100;
 
 /// Contradictions found so far, as sentences without a full stop.
@@ -80,7 +80,7 @@ impl Contradictions {
     }
 }
 
-/// Returns why a record of this cell cannot be; empty if it can.
+/// Returns why a record of this cell is impossible; empty if it is possible.
 pub(crate) fn contradictions(record: &Record, cell: Option<&Cell>) -> Vec<String> {
     let mut found = Contradictions::default();
     match record {
@@ -93,7 +93,7 @@ pub(crate) fn contradictions(record: &Record, cell: Option<&Cell>) -> Vec<String
     found.into_reasons()
 }
 
-/// Returns why a plan cannot be; `None` if it can.
+/// Returns why a plan is impossible; `None` if it is possible.
 pub(crate) fn impossible_plan(plan: &Plan) -> Option<String> {
     let repeats = plan.repeats;
     if !(1..=Plan::REPEATS_MAX).contains(&repeats) {
@@ -105,7 +105,7 @@ pub(crate) fn impossible_plan(plan: &Plan) -> Option<String> {
     Some(format!("a plan with the number {number} cannot be"))
 }
 
-/// Returns a number of a plan that is larger than any count or time can be.
+/// Returns a number of a plan that exceeds every possible count or time.
 fn too_large(value: &Value) -> Option<u64> {
     match value {
         Value::Number(number) => number.as_u64().filter(|number| *number > MOST),

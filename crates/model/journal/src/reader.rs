@@ -1,9 +1,9 @@
 //! Reading a journal.
 //!
-//! A line is complete when its newline is on the disk. An incomplete last line is left by a kill or
-//! a full disk: it is dropped with a [`Warning`]. Anything else that violates the format is an
-//! error with its line number, because such a file was damaged and must not be evaluated as if it
-//! were whole. Checksums find every change of a line (`checksum`).
+//! A line is complete when its newline is on the disk. A kill or a full disk can leave an
+//! incomplete last line: it is dropped with a [`Warning`]. Any other violation of the format is an
+//! error with its line number, because a damaged file must not be evaluated as if it were whole.
+//! Checksums detect every change of a line (`checksum`).
 
 use crate::JournalError;
 use crate::checksum::Chain;
@@ -33,7 +33,7 @@ pub struct Journal {
     /// Every trial in the order made, including those repeated after a resume; see
     /// [`Journal::latest_trials`].
     pub trials: Vec<TrialRecord>,
-    /// Segments of soaks whose trial has not ended, in order; see [`Journal::unfinished_soak`].
+    /// Segments of soaks in unfinished trials, in order; see [`Journal::unfinished_soak`].
     pub soaked: Vec<SoakProgress>,
     /// Fatigue trials that have not ended, the last snapshot of each start, in order; see
     /// [`Journal::unfinished_fatigue`].
@@ -160,7 +160,7 @@ pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<(Journal, Finished), Jo
     chain
         .check(header, all_lines())
         .map_err(|problem| bad(1, problem))?;
-    // A map, since a plan can have thousands of cells, and a journal many times as many trials.
+    // A map, since a plan can have thousands of cells, and a journal a multiple of that in trials.
     let plan = journal.header.plan.clone();
     let cells: BTreeMap<&str, &Cell> = plan
         .cells
@@ -383,7 +383,7 @@ impl Journal {
         self.trials_with(|outcome| matches!(outcome, Outcome::Invalid { .. }))
     }
 
-    /// Trials by cell and repeat whose last outcome satisfies a condition.
+    /// Trials by cell and repeat with a last outcome that satisfies a condition.
     fn trials_with(&self, condition: impl Fn(&Outcome) -> bool) -> BTreeSet<(String, u32)> {
         let latest = self.latest_trials().into_iter();
         latest

@@ -65,10 +65,11 @@ use std::collections::BTreeMap;
 /// 6: checksums. 7: transfers from B to A and both ways, HTTP, video.
 pub const FORMAT_VERSION: u32 = 7;
 
-/// The first version whose lines have checksums.
+/// The first version with checksums of lines.
 pub const FORMAT_CHECKED: u32 = 6;
 
-/// The oldest version that is still read: keys that it lacks have defaults that say so.
+/// The oldest version that is still read. Keys that it lacks have defaults that mark them as
+/// absent.
 pub const FORMAT_VERSION_OLDEST: u32 = 1;
 
 /// One line of a journal.
@@ -112,7 +113,7 @@ impl Record {
 pub struct Header {
     /// [`FORMAT_VERSION`] of the writer.
     pub format: u32,
-    /// Nanoseconds since the Unix epoch at which the run began.
+    /// Start of the run, in nanoseconds since the Unix epoch.
     pub started_unix_ns: u64,
     /// Command line of the run, word by word.
     pub command: Vec<String>,
@@ -135,7 +136,7 @@ pub struct Environment {
     /// Those CPUs with their cores and NUMA nodes; empty when unknown, and in older journals.
     #[serde(default)]
     pub topology: Vec<LogicalCpu>,
-    /// CPU features that bear on the data path.
+    /// CPU features that affect the data path.
     pub cpu_features: Vec<String>,
     /// Frequency governor.
     pub governor: String,
@@ -149,21 +150,20 @@ pub struct Environment {
     pub hypervisor: String,
     /// Privilege of the run.
     pub privilege: String,
-    /// What the processor's counters count, or why they are not available; empty in older
-    /// journals.
+    /// Events of the processor's counters, or why they are unavailable; empty in older journals.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hardware_counters: String,
-    /// The machine's energy counters, or why there are none; empty in older journals.
+    /// The machine's energy counters, or why it has none; empty in older journals.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub energy_counters: String,
-    /// What corrects the kernel's clock, and how well it takes itself to be right; empty in older
+    /// Source of corrections of the kernel's clock, and the clock's estimated error; empty in older
     /// journals.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub clock_discipline: String,
     /// Of a lab of two hosts: both, by the names that the lab gives them, without engines.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hosts: BTreeMap<String, Self>,
-    /// Sysctls that bear on results.
+    /// Sysctls that affect results.
     pub sysctls: BTreeMap<String, String>,
     /// Tools: name to version.
     pub tools: BTreeMap<String, String>,
@@ -172,8 +172,8 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Cores of the machine, counting the threads of one core (SMT siblings) once; logical CPUs
-    /// where the cores are unknown.
+    /// Cores of the machine, counting the threads of one core (SMT siblings) once; logical CPUs if
+    /// the cores are unknown.
     #[must_use]
     pub fn cores(&self) -> u32 {
         match physical_cores(&self.topology) {
@@ -225,7 +225,7 @@ pub struct TuneAttempt {
     pub error: Option<String>,
 }
 
-/// Parameters of a traffic tool. Those that do not apply to the measurement are `None`.
+/// Parameters of a traffic tool; `None` if they do not apply to the measurement.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolParameters {
     /// Parallel streams over all processes (`-P`).
@@ -245,12 +245,12 @@ pub struct TrialRecord {
     pub cell: String,
     /// From 1.
     pub repeat: u32,
-    /// Nanoseconds since the Unix epoch at which the trial began.
+    /// Start of the trial, in nanoseconds since the Unix epoch.
     pub started_unix_ns: u64,
     /// Wall time of the whole trial, including the start of the DUT.
     pub duration_ns: u64,
-    /// The largest change of the system's clock during the trial, against one that cannot be set,
-    /// in nanoseconds; 0 if it was not set, or by less than 100 ms, and in older journals.
+    /// The largest step of the system's clock during the trial, compared with a clock that cannot
+    /// be set, in nanoseconds; 0 below 100 ms, and in older journals.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub clock_step_ns: i64,
     /// Commands run on the stations, word by word.
@@ -285,8 +285,8 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Explanation of a reason of [`Outcome::Invalid`]: that of the failed check that it begins
-    /// with. `None` for other reasons, and in older journals.
+    /// Explanation of a reason of [`Outcome::Invalid`], from the failed check that the reason
+    /// begins with. `None` for other reasons, and in older journals.
     #[must_use]
     pub fn explanation(&self, reason: &str) -> Option<&Explanation> {
         let Self::Invalid { measured, .. } = self else {
@@ -312,8 +312,8 @@ pub struct Cpu {
     pub station_a_ns: u64,
     /// Station B's part of it.
     pub station_b_ns: u64,
-    /// DUT processes on both gateways: user and system time. `None`: it ran on other machines,
-    /// whose CPU time is unknown.
+    /// DUT processes on both gateways: user and system time. `None`: it ran on other machines, so
+    /// its CPU time is unknown.
     pub dut_ns: Option<u64>,
     /// The rest of the machines' busy time: softirq, kernel threads, the tester itself.
     pub kernel_ns: u64,
@@ -329,15 +329,15 @@ pub struct Cpu {
     /// record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_ns: Option<u64>,
-    /// Of the machine of B's host, where that is another one: the four times above are of A's then.
+    /// CPU times of B's host, if it is another machine: the four times above are then of A's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_b: Option<MachineCpu>,
-    /// Hardware counters; `None` where they are not available, and in older journals.
+    /// Hardware counters; `None` if unavailable, and in older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<CpuCounts>,
 }
 
-/// What a machine did over a time, as in [`Cpu`].
+/// CPU times of a machine, as in [`Cpu`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineCpu {
     /// Busy time of all cores.
@@ -350,7 +350,7 @@ pub struct MachineCpu {
     pub idle_ns: u64,
 }
 
-/// What the processor's counters counted by role over `wall_ns`, in user mode and in the kernel.
+/// Values of the processor's counters by role over `wall_ns`, in user mode and in the kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuCounts {
     /// Wall time of the machine's counters.
@@ -361,7 +361,7 @@ pub struct CpuCounts {
     pub instructions: CountsByRole,
 }
 
-/// Counts of one event by role, in which a program includes its threads and children.
+/// Counts of one event by role; a program's count includes its threads and children.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountsByRole {
     /// Station A's tools.
@@ -370,12 +370,12 @@ pub struct CountsByRole {
     pub station_b: u64,
     /// DUT processes on both gateways. `None`: it ran on other machines.
     pub dut: Option<u64>,
-    /// All CPUs, whatever they did.
+    /// All CPUs, with all their work.
     pub machine: u64,
 }
 
 impl CountsByRole {
-    /// All that was not the stations' tools: the DUT and the rest of the kernel.
+    /// Everything but the stations' tools: the DUT and the rest of the kernel.
     #[must_use]
     pub const fn beside_stations(&self) -> u64 {
         self.machine
@@ -397,30 +397,30 @@ pub struct Evidence {
     /// Counter differences over the trial, by `node/interface` (`gw1/w0`).
     pub interfaces: BTreeMap<String, InterfaceCounters>,
     /// Counters of the drivers of network cards that changed over the trial, by `node/interface`,
-    /// under the drivers' own names; empty where there is no card, and in older journals.
+    /// with the drivers' names; empty without a card, and in older journals.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub drivers: BTreeMap<String, BTreeMap<String, u64>>,
     /// Offloads in force, by `node/interface`: feature to `on` or `off`.
     pub offloads: BTreeMap<String, BTreeMap<String, String>>,
-    /// The DUT's own counters, by `gateway/counter`, as differences over the trial.
+    /// Counters that the DUT reported, by `gateway/counter`, as differences over the trial.
     pub dut_counters: BTreeMap<String, u64>,
-    /// The DUT's own metadata: version, suite, engine, offloads, by `gateway/key`.
+    /// Metadata that the DUT reported: version, suite, engine, offloads, by `gateway/key`.
     pub dut_facts: BTreeMap<String, String>,
-    /// Settings that changed during the trial, and counters of the kernels; `None` where they were
-    /// not read (older journals, trials without links).
+    /// Settings that changed during the trial, and counters of the kernels; `None` if they were not
+    /// read (older journals, trials without links).
     #[serde(default)]
     pub settings: Option<PathSettings>,
-    /// What the impaired path did to frames between the gateways; `None` where there is none, and
-    /// in older journals.
+    /// Effects of the impaired path on frames between the gateways; `None` without one, and in
+    /// older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impaired: Option<Impaired>,
-    /// Where packets were lost, as far as counters tell; empty where none were, and in journals of
+    /// Places of packet loss, as far as counters show; empty without loss, and in journals of
     /// versions that did not record it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost_at: Vec<LostAt>,
-    /// The programs that took most of the tester's machine during the trial, if others took much of
-    /// it, the busiest first; without those that ended before the trial did. Empty in journals of
-    /// versions that did not record it.
+    /// The unrelated programs that used the most CPU time of the tester's machine during the trial,
+    /// if they used much, the busiest first; without programs that ended before the trial did.
+    /// Empty in journals of versions that did not record it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken_by: Vec<TakenBy>,
 }
@@ -428,7 +428,7 @@ pub struct Evidence {
 /// A program unrelated to the run that used the machine during a trial.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakenBy {
-    /// Its name, as the kernel has it.
+    /// Its name in the kernel.
     pub name: String,
     /// Its process id.
     pub process: u32,
@@ -441,8 +441,8 @@ pub struct TakenBy {
 pub struct CipherLink {
     /// Sampled frames.
     pub frames: u64,
-    /// Of those, frames of the device's form: ESP, bare or in UDP (the only form when this key got
-    /// its name), or another.
+    /// Of those, frames in the device's form: ESP, bare or in UDP (the only form when this key was
+    /// named), or another.
     pub esp_frames: u64,
     /// Frames with the stations' marker in clear.
     pub marker_frames: u64,
@@ -450,24 +450,24 @@ pub struct CipherLink {
     /// Absent in older journals.
     #[serde(default)]
     pub channel_frames: u64,
-    /// Frames that are neither that nor known control traffic: ARP, ND, a key exchange where the
-    /// device has one.
+    /// All other frames, except known control traffic: ARP, ND, and the key exchange of devices
+    /// that have one.
     pub other_frames: u64,
     /// Observed key identifiers in hexadecimal: SPIs; WireGuard's receiver indices; OpenVPN's key
     /// IDs in the first byte, followed by peer IDs.
     pub spis: Vec<String>,
-    /// Result of opening some of the sealed packets with the device's keys; `None` where only the
+    /// Result of opening some of the sealed packets with the device's keys; `None` if only the
     /// device has them, and in older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opened: Option<OpenedPackets>,
-    /// What sealed packets contain; `None` of a device that is not to hide its payload, or in a
-    /// form of its own, and in older journals.
+    /// Statistics of the contents of sealed packets; `None` for a device that need not hide its
+    /// payload or has a proprietary form, and in older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contents: Option<SealedContents>,
 }
 
-/// What sealed packets that were sampled between the gateways contain, of each behind its first 24
-/// bytes: a header and an initialisation vector.
+/// Statistics of the contents of sampled sealed packets, without the first 24 bytes of each: a
+/// header and an initialisation vector.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealedContents {
     /// Packets that were read, each once.
@@ -477,7 +477,7 @@ pub struct SealedContents {
     /// Pearson's chi-square of the counts of the 256 values of a byte, in thousandths: of random
     /// bytes 255,000 on average.
     pub chi_square_milli: u64,
-    /// Blocks of 16 bytes that were there before.
+    /// Blocks of 16 bytes that occurred before.
     pub repeated_blocks: u64,
     /// Sampled sealed frames that contained no whole packet.
     #[serde(default)]
@@ -499,8 +499,7 @@ pub struct OpenedPackets {
     /// kernel could not describe.
     #[serde(default)]
     pub not_whole: u64,
-    /// Packets that were not opened, by reason; the names are those of our encryptor's drop
-    /// reasons.
+    /// Packets that were not opened, by reason, with the names of the encryptor's drop reasons.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub refused: BTreeMap<String, u64>,
 }
@@ -509,21 +508,20 @@ pub struct OpenedPackets {
 /// watched.
 ///
 /// Frames are foreign unless they are sealed in the device's form (ESP, bare or in UDP with a
-/// non-zero SPI; WireGuard's or OpenVPN's data on its ports), a key exchange by UDP or TCP where
-/// the device has one, a NAT keepalive (RFC 3948 §2.3), ARP, IPv6 neighbour discovery, or the lab's
-/// own probes that compare the clocks of two hosts. A later fragment of ESP or UDP counts as its
-/// packet's first one. A frame in the device's form is foreign too if the stations' data is
-/// readable at the offsets where NULL encryption leaves it. Without encryption all traffic is
-/// foreign.
+/// non-zero SPI; WireGuard's or OpenVPN's data on its ports), a key exchange by UDP or TCP for
+/// devices that have one, a NAT keepalive (RFC 3948 §2.3), ARP, IPv6 neighbour discovery, or the
+/// lab's probes that compare the clocks of two hosts. A later fragment of ESP or UDP is classified
+/// like its packet's first one. A frame in the device's form is also foreign if the stations' data
+/// is readable at the offsets of NULL encryption. Without encryption all traffic is foreign.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CipherWatch {
     /// All foreign frames (or super-packets).
     pub foreign_frames: u64,
-    /// Of the first dozens of foreign frames, which are inspected: those with the stations' marker
-    /// in clear.
+    /// Frames with the stations' marker in clear, of the first dozens of foreign frames, which are
+    /// inspected.
     pub marker_frames: u64,
-    /// Of the inspected frames: those in the device's form, with clear text where the stations'
-    /// data is without encryption. Absent in older journals, whose watch did not look inside.
+    /// Inspected frames in the device's form with clear text at the offsets of the stations' data.
+    /// Absent in older journals, which did not inspect the contents.
     #[serde(default)]
     pub clear_sealed_frames: u64,
     /// Bytes of the inspected frames.

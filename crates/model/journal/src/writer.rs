@@ -84,7 +84,7 @@ impl Writer {
         })?;
         let not_read = |error| JournalError::io("read", &path, error);
         if !file.metadata().map_err(not_read)?.is_file() {
-            // What else it is.
+            // Names the file's actual type.
             return Err(not_read(match open_regular(&path) {
                 Ok(_) => io::Error::other("it was replaced meanwhile"),
                 Err(error) => error,
@@ -210,8 +210,8 @@ impl Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // To close the file is not enough: a program that another thread is just starting has a
-        // copy of it, and with it the lock, until it executes. What fails here is closed anyway.
+        // Closing the file is not enough: a program that another thread is just starting has a copy
+        // of it, and so the lock, until it executes. If unlocking fails, the file is closed anyway.
         let _ = self.0.unlock();
     }
 }

@@ -1,4 +1,4 @@
-//! DUT adapters: the kinds of devices under test, their settings and what follows from these.
+//! DUT adapters: the kinds of devices under test, their settings and the derived properties.
 //!
 //! To add a kind: its file here with its settings and its [`DutProfile`], and its variant of
 //! [`Adapter`] with one arm in [`Adapter::profile`]; in `campaign` the reader of its keys, in a
@@ -47,10 +47,10 @@ pub enum Adapter {
     /// No encryptor: the gateways forward in clear. The baseline, and the watch's positive control.
     Direct,
     /// Nothing at all: a link joins station A's port to station B's. Frame tests then measure the
-    /// tester's own limit; the DUT of calibration.
+    /// limit of the tester itself; the DUT of calibration.
     Straight {
-        /// With which the stations seal and open where a direction has one gateway: that of the
-        /// encryptors beside it if they have one, otherwise AES-256-GCM.
+        /// Suite that the stations seal and open with in directions with one gateway: the suite of
+        /// the encryptors in the same group if they have one, otherwise AES-256-GCM.
         #[serde(default = "straight_suite")]
         suite: Suite,
     },
@@ -62,7 +62,7 @@ pub enum Adapter {
     },
     /// One box that switches Ethernet by a Linux bridge: A – gw1 – the station in gw2's place.
     Bridge,
-    /// Our own encryptor, one process per gateway.
+    /// Cipherbench's encryptor, one process per gateway.
     Cipherbench(Encryptor),
     /// A WireGuard tunnel.
     #[serde(rename = "wireguard")]
@@ -83,7 +83,7 @@ pub enum Adapter {
     Device(Devices),
 }
 
-/// A setting that counts what works in parallel.
+/// A setting that counts parallel parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScaledSetting {
     /// Worker threads per gateway.
@@ -135,8 +135,8 @@ impl Adapter {
         }
     }
 
-    /// Its settings that count what works in parallel, each with its value and the adapter
-    /// without it: adapters that differ in nothing else are equal then.
+    /// Returns each setting that counts parallel workers or tunnels, with its value and the adapter
+    /// without it: adapters that differ in this setting only are then equal.
     #[must_use]
     pub fn scaled_settings(&self) -> Vec<(ScaledSetting, u16, Self)> {
         match self {
@@ -160,7 +160,7 @@ impl Adapter {
         }
     }
 
-    /// The settings of our own encryptor, if it is that.
+    /// The encryptor's settings; `None` for other adapters.
     #[must_use]
     pub const fn encryptor(&self) -> Option<&Encryptor> {
         match self {
@@ -169,7 +169,7 @@ impl Adapter {
         }
     }
 
-    /// The settings of third-party boxes, if it is that.
+    /// The settings of third-party boxes; `None` for other adapters.
     #[must_use]
     pub const fn external(&self) -> Option<&External> {
         match self {

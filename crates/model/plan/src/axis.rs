@@ -1,7 +1,7 @@
 //! Axes of the matrix, each declared once.
 //!
 //! Expansion, ids, claims, texts and CSV columns read [`DECLARATIONS`]. To add an axis: a variant
-//! of [`Axis`], its entry there, the key of its trial, and whatever acts on its value.
+//! of [`Axis`], its entry there, the key of its trial, and the code that uses its value.
 
 mod values;
 
@@ -112,7 +112,7 @@ pub struct Coordinate {
     pub value: Value,
 }
 
-/// Everything that an axis reads of a cell.
+/// The parts of a cell that an axis reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Conditions<'a> {
     pub(crate) measurement: &'a Measurement,
@@ -121,7 +121,7 @@ pub(crate) struct Conditions<'a> {
     pub(crate) impair: Option<&'a ImpairProfile>,
 }
 
-/// Unit of an axis's numbers, by which they are printed.
+/// Unit of an axis's numbers in print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
     /// None: counts and words.
@@ -156,7 +156,7 @@ enum Named {
 pub struct Column {
     /// Its key, with the unit.
     pub key: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub meaning: &'static str,
 }
 
@@ -169,11 +169,12 @@ struct Declaration {
     named: Named,
     /// Word for [`Value::Open`].
     open: &'static str,
-    /// The value in force in a cell; `None` if the axis does not apply, or nothing reads it.
+    /// Returns the value in force in a cell; `None` if the axis does not apply, or nothing reads
+    /// it.
     value: fn(&Conditions<'_>) -> Option<Value>,
     /// In a sentence about the traffic.
     phrase: Option<fn(&Value) -> String>,
-    /// Whether a value is left out beside a figure.
+    /// Whether a figure is printed without this value.
     is_usual: fn(&Value) -> bool,
     column: Option<Column>,
 }
@@ -203,7 +204,7 @@ const fn column(key: &'static str, meaning: &'static str) -> Option<Column> {
     Some(Column { key, meaning })
 }
 
-/// In the order in which texts and tables have them.
+/// The declarations, in the order of texts and tables.
 static DECLARATIONS: [Declaration; 81] = [
     Declaration {
         value: |cell| Some(cell.stations?.mtu.into()),
@@ -476,7 +477,8 @@ static DECLARATIONS: [Declaration; 81] = [
         open: "none",
         ..declare(Axis::Loops, "loops", Unit::Plain)
     },
-    // Of the DUT, not of the trial: claims select by it. For crypto devices, their concurrency.
+    // A property of the DUT, not of the trial: claims select by it. For crypto devices, their
+    // concurrency.
     Declaration {
         value: |cell| Some(cell.dut.adapter.encryptor()?.workers.into()),
         ..declare(Axis::Workers, "workers", Unit::Plain)

@@ -4,8 +4,8 @@ use super::HostName;
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 
-/// The cables to external boxes: interfaces that a run takes for its own while it lasts, of this
-/// machine, or of the hosts that the stations are on.
+/// The cables to external boxes: interfaces of this machine, or of the hosts that the stations are
+/// on, which a run occupies while it lasts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cables {
     /// The interface that leads to the first box: station A's.
@@ -38,7 +38,7 @@ impl Cables {
             .map(|(key, name)| (key, name.as_str()))
     }
 
-    /// The interfaces that are on a host, where the stations are on two.
+    /// The interfaces of a host, for stations on two hosts.
     pub fn interfaces_on(&self, host: HostName) -> impl Iterator<Item = &str> {
         let is_there = move |key: &str| match key {
             "station_a" => host == HostName::A,

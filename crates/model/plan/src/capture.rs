@@ -1,25 +1,25 @@
-//! Captures: frames of a link that are kept beside the figures.
+//! Captures: frames of a link that are stored with the figures.
 
 use serde::{Deserialize, Serialize};
 
-/// What each trial of a campaign captures.
+/// The captures of each trial of a campaign.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capture {
-    /// Where; not empty, none twice.
+    /// The capture points; not empty, without duplicates.
     pub at: Vec<CapturePoint>,
     /// Which frames are kept.
     pub keep: Keep,
-    /// Most bytes of one file, in which frames are kept.
+    /// Most bytes of one file of frames.
     pub bytes_max: u64,
     /// Most bytes that are kept of a frame.
     pub snap_bytes: u32,
-    /// Whether the keys of our own tunnels are written beside the file.
+    /// Whether the keys of Cipherbench's tunnels are written next to the file.
     pub secrets: bool,
     /// Whether a trial without its complete capture is invalid.
     pub evidence: bool,
 }
 
-/// Where frames are captured.
+/// A point of the path that can be captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CapturePoint {
@@ -31,7 +31,7 @@ pub enum CapturePoint {
     StationB,
 }
 
-/// Which frames of a trial are kept, where not all fit.
+/// Which frames of a trial are kept if not all fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "frames", rename_all = "kebab-case")]
 pub enum Keep {
@@ -65,7 +65,7 @@ impl Capture {
     /// Bytes that hold any frame whole: a super-packet of 64 KiB with its Ethernet header.
     pub const SNAP_BYTES_MAX: u32 = 65_536 + 22;
 
-    /// It in words: where, and what is kept.
+    /// Describes the points and the kept frames.
     #[must_use]
     pub fn in_words(&self) -> String {
         let at: Vec<_> = self.at.iter().map(|point| point.name()).collect();

@@ -20,10 +20,10 @@ pub struct Cell {
     pub dut: Dut,
     /// Settings of the stations; `None` for crypto devices, which have no traffic.
     pub stations: Option<Stations>,
-    /// What is measured, and how.
+    /// The measurement and its parameters.
     pub measurement: Measurement,
-    /// What the impaired path does to frames between the gateways; `None` where there is none, or
-    /// the cell's frames do not cross it.
+    /// Impairments of frames between the gateways; `None` without an impaired path, or if the
+    /// cell's frames do not cross it.
     pub impair: Option<ImpairProfile>,
     /// Search the tool's best parameters first (`-P` and `-w`, or `-b` and `-l`) and use those.
     pub tune: bool,
@@ -51,7 +51,7 @@ impl Cell {
         move |packet| profile.carried_bytes(packet, mtu)
     }
 
-    /// The value in force on an axis; `None` where the axis does not apply to the cell.
+    /// The value in force on an axis; `None` if the axis does not apply to the cell.
     #[must_use]
     pub fn value(&self, axis: Axis) -> Option<Value> {
         axis.value(&Conditions {
@@ -98,7 +98,7 @@ pub fn group_of<'c>(
 struct Wire {
     id: String,
     group: String,
-    /// Absent in older journals: then the id of the group has them.
+    /// Absent in older journals, which have them only in the group's id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     coordinates: Vec<Coordinate>,
     dut: Dut,

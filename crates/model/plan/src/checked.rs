@@ -1,4 +1,4 @@
-//! Whether a plan could come from campaign and lab files: a journal's may have been changed.
+//! Whether a plan could come from campaign and lab files: a journal may have been changed.
 
 use super::{Cables, Host, LabKind, LabPlan, Measurement, Plan};
 use crate::names::{is_congestion, is_interface, is_program_path, is_test_network};
@@ -8,9 +8,9 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 impl Plan {
-    /// What no campaign or lab file could have given this plan, as the first such text found:
-    /// ``the lab's name `../x` ``. `None` if there is nothing. Names, words and commands are
-    /// checked by the rules of the files; numbers within the ranges of their types are not.
+    /// Returns the first text that no campaign or lab file could have given this plan: ``the lab's
+    /// name `../x` ``. `None` if every text is possible. Names, words and commands are checked by
+    /// the rules of the files; numbers within the ranges of their types are not.
     #[must_use]
     pub fn mistake(&self) -> Option<String> {
         if !is_identifier(&self.name, 1..=Self::NAME_CHARS_MAX) {
@@ -85,9 +85,8 @@ fn of_lab(lab: &LabPlan) -> Option<String> {
     wrong.map(|path| quoted("the program", path))
 }
 
-/// Finds a text with a control character that is no blank: it would begin a new line in a
-/// configuration file or in the input of `ip`. Commands of boxes, which may have several lines, are
-/// passed over.
+/// Finds a text with a control character, which would begin a new line in a configuration file or
+/// in the input of `ip`. Commands of boxes are skipped, since they may have several lines.
 fn control_character(part: &impl Serialize) -> Option<String> {
     fn find(value: &Value) -> Option<&str> {
         match value {

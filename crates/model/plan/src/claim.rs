@@ -1,4 +1,4 @@
-//! Claims about a device, to be printed beside measured figures.
+//! Claims about a device, printed next to measured figures.
 
 use serde::{Deserialize, Serialize};
 use units::{BitRate, FrameRate, Layer};
@@ -6,8 +6,8 @@ use units::{BitRate, FrameRate, Layer};
 /// A figure from a data sheet or an offer, with its source. It does not affect the measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
-    /// The DUT that it is about, as the campaign names it: one, or all of an entry whose settings
-    /// are lists.
+    /// The DUT of the claim, by its name in the campaign: one, or every DUT of an entry with lists
+    /// as settings.
     pub dut: String,
     /// The trial that measures it ([`Measurement::name`](super::Measurement::name)).
     pub trial: String,
@@ -17,14 +17,13 @@ pub struct Claim {
     pub value: u64,
     /// Its unit.
     pub unit: ClaimUnit,
-    /// Goal of the search that it is about; `None`: the first.
+    /// Goal of the search that the claim concerns; `None`: the first.
     pub goal: Option<String>,
-    /// Load in per cent of the throughput at which a latency is claimed; `None`: every measured
-    /// one.
+    /// Load of a claimed latency, in per cent of the throughput; `None`: every measured load.
     pub load_percent: Option<u8>,
     /// For a time, the statistic; `None`: the claim is not a time, or the trial has only one.
     pub percentile: Option<Percentile>,
-    /// Where it is published: `data sheet X, 2025`.
+    /// Publication: `data sheet X, 2025`.
     pub source: String,
     /// Conditions of the claim; empty: the source states none.
     pub conditions: String,
@@ -71,7 +70,7 @@ pub enum Percentile {
 }
 
 impl Bound {
-    /// For people.
+    /// Wording: `at least` or `at most`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

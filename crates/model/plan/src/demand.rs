@@ -1,4 +1,4 @@
-//! What a plan has the machine do beside measuring: the commands of boxes, hosts and devices.
+//! Demands of a plan on this machine besides measuring: the commands of boxes, hosts and devices.
 
 use super::{Adapter, Device, DeviceKind, External, Host, HostName, Plan};
 use std::fmt;
@@ -7,14 +7,14 @@ use std::fmt;
 /// uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Demand {
-    /// Where in the campaign or lab, for people: ``DUT `b1`, box 1, up``.
+    /// Place in the campaign or lab, for people: ``DUT `b1`, box 1, up``.
     pub place: String,
     /// The command, the path or the address; from the file, so it may hold any character.
     pub what: String,
 }
 
 impl Demand {
-    /// The command, the path or the address, without what a terminal obeys or does not show.
+    /// The command, the path or the address, with control and invisible characters escaped.
     #[must_use]
     pub fn shown(&self) -> String {
         printable(&self.what)
@@ -27,7 +27,7 @@ impl fmt::Display for Demand {
     }
 }
 
-/// The text with its quotes, and without what a terminal obeys or does not show.
+/// The text with quotes unchanged, and control and invisible characters escaped.
 fn printable(text: &str) -> String {
     let shown = |c: char| match c {
         '"' | '\'' => c.to_string(),
@@ -47,9 +47,9 @@ impl Plan {
         demands
     }
 
-    /// The demands of the campaign alone, each as a line of a file of what is allowed: key and
-    /// command, with the way to the box in front of a command that runs there. What leads to the
-    /// lab's hosts is the lab's.
+    /// The demands of the campaign alone, each as a line of a permissions file: key and command,
+    /// with the way to the box in front of a command that runs there. Commands that reach the lab's
+    /// hosts belong to the lab, not to the campaign.
     #[must_use]
     pub fn permissions(&self) -> Vec<Demand> {
         let keyed = self.of_duts(External::permissions).into_iter();

@@ -18,7 +18,7 @@ pub struct Devices {
 /// One crypto device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {
-    /// Its name: that of the DUT, with a number if there are several.
+    /// Its name: the DUT's name, with a number if there are several.
     pub name: String,
     /// Its kind and address.
     pub kind: DeviceKind,

@@ -2,8 +2,8 @@
 //! restarts, tunnels set up, hostile packets.
 //!
 //! After the methodology that the IETF's BMWG had begun for IPsec devices
-//! (draft-ietf-bmwg-ipsec-meth, expired), brought up to IKEv2 and AEADs: `docs/methodology.md`
-//! lists what was adopted and what was not.
+//! (draft-ietf-bmwg-ipsec-meth, expired), updated for IKEv2 and AEADs: `docs/methodology.md` lists
+//! the adopted and the omitted parts.
 
 use super::{Ability, Desync, ThroughputSearch};
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ pub enum BaseLoad {
 }
 
 impl BaseLoad {
-    /// The search of which it is a share.
+    /// The search for the throughput that the load is a share of.
     #[must_use]
     pub const fn search(&self) -> Option<&ThroughputSearch> {
         match self {
@@ -57,8 +57,8 @@ pub enum Event {
         every_ns: u64,
         /// Time of each of the two trials.
         duration_ns: u64,
-        /// Whether the throughput is searched again while keys are renewed, where the
-        /// load is a share of it.
+        /// Whether the throughput is searched again while keys are renewed, if the load is a share
+        /// of it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         throughput: bool,
     },
@@ -123,18 +123,18 @@ pub enum Failure {
     Bypass,
 }
 
-/// The way in which an encryptor is restarted.
+/// How an encryptor is restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reset {
-    /// Its processes are killed (SIGKILL), and started again at once with the same configuration:
-    /// the process reset of RFC 6201 §4.2.2, unplanned.
+    /// Its processes are killed (SIGKILL), and started again immediately with the same
+    /// configuration: the process reset of RFC 6201 §4.2.2, unplanned.
     Process,
-    /// Its processes are asked to end (SIGTERM), and started again as soon as they have: the same
-    /// as planned by an operator.
+    /// Its processes are asked to end (SIGTERM), and started again as soon as they have ended, as
+    /// in a reset planned by an operator.
     Orderly,
-    /// A box restarts by its own command, which decides what is reset: a process, its operating
-    /// system, its power.
+    /// A configured command restarts a box, and decides the scope of the reset: a process, the
+    /// operating system, the power.
     Command,
 }
 
@@ -152,7 +152,7 @@ pub enum Attack {
 }
 
 impl Event {
-    /// Short name: that of the procedure.
+    /// Short name: the procedure's.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -165,7 +165,8 @@ impl Event {
         }
     }
 
-    /// Whether a route leads past the DUT meanwhile: packets in clear are then the result.
+    /// Whether a route leads past the DUT during the event, so that packets in clear are the
+    /// result.
     #[must_use]
     pub const fn opens_bypass(&self) -> bool {
         matches!(

@@ -1,11 +1,11 @@
-//! How long a trial takes: the tool's own time, and an allowance for setup and teardown.
+//! How long a trial takes: the tool's time, and an allowance for setup and teardown.
 //!
 //! | Part | Time |
 //! | --- | --- |
 //! | TCP, UDP | warm-up + duration, up to the next whole second |
 //! | ping | count × interval |
 //! | load | duration, as one trial of frames |
-//! | search for throughput | 5 × initial trial + per goal 2 × duration sum, no more than its timeout |
+//! | search for throughput | 5 × initial trial + per goal 2 × duration sum, at most its timeout |
 //! | loss curve | 100 % ÷ step × duration |
 //! | back-to-back | (20 + bursts) × burst, as if the longest passed |
 //! | latency | search + loads × duration |
@@ -16,23 +16,23 @@
 //! | reset, desync | search, for a share + [`LEAD_RUN`] + times × watch |
 //! | hostile | search, for a share + (1 + shares) × duration |
 //! | soak | search, for a share + duration, as segments of frames |
-//! | before all of these but load, to warm the device up and find the highest load | [`FLOOD_RUN`] |
+//! | before all these but load, to warm the device up and find the highest load | [`FLOOD_RUN`] |
 //! | after all of these from load on, for the evidence | [`EVIDENCE_RUN`] |
 //! | around each trial of frames, those two included | drain + [`FRAMES_AROUND`] |
 //! | functional trial of devices | algorithms × [`ALGORITHM`] |
 //! | speed of devices | duration + processes × [`PROCESS`] + threads × [`THREAD`] |
-//! | fatigue of devices | duration, or loops × operations × threads × [`OPERATION`], with the same for what works |
+//! | fatigue of devices | duration, or loops × operations × threads × [`OPERATION`], plus workers |
 //! | around it all | [`BRING_UP`] |
 //! | over an impaired path | [`IMPAIRED_PATH`] |
 //! | of OpenVPN | [`TLS_UP`] |
 //! | of strongSwan | [`IKE_UP`] |
-//! | of strongSwan's tunnels but the first, each time that they are set up | tunnels × [`TUNNEL_SET_UP`] |
-//! | of our own tunnels that agree on keys, likewise | tunnels × [`HANDSHAKE`], with QKD [`KME_UP`] once |
+//! | of strongSwan's tunnels but the first, at each set-up | tunnels × [`TUNNEL_SET_UP`] |
+//! | of Cipherbench with agreed keys, likewise | tunnels × [`HANDSHAKE`], QKD: [`KME_UP`] once |
 //! | of boxes outside | commands × [`BOX_COMMAND`] + [`BOX_READY`] |
 //! | search, once per cell with `tune` | [`attempts`] × ([`TUNE_RUN`] + [`BRING_UP`]) |
 //!
-//! A search is counted to the trials of its cell in equal shares: so that the times of all trials
-//! add up to the time of the plan.
+//! The time of a search is divided equally among the trials of its cell, so that the times of all
+//! trials add up to the time of the plan.
 
 mod device;
 mod frames;
@@ -69,9 +69,9 @@ pub fn trial_ns(cell: &Cell, repeats: u32) -> u64 {
     at_pace(cell, repeats, 1)
 }
 
-/// Time of a whole plan where a noisy device or machine makes searches for throughput take
-/// [`NOISY_SEARCHES`] times as long, none longer than its timeout; equal to
-/// [`Plan::estimate_ns`] if it has none.
+/// Time of a whole plan if a noisy device or machine makes searches for throughput take
+/// [`NOISY_SEARCHES`] times their usual time, none longer than its timeout. Equals
+/// [`Plan::estimate_ns`] for a plan without searches.
 #[must_use]
 pub fn noisy_ns(plan: &Plan) -> u64 {
     let taking_time = plan.cells.iter().filter(|cell| cell.estimate_ns > 0);
@@ -81,7 +81,7 @@ pub fn noisy_ns(plan: &Plan) -> u64 {
     whole.max(plan.estimate_ns())
 }
 
-/// Time of a whole plan: `8.2 min`, or `8.2 min to 14.1 min` where it depends on noise.
+/// Time of a whole plan: `8.2 min`, or `8.2 min to 14.1 min` if it depends on noise.
 #[must_use]
 pub fn in_words(plan: &Plan) -> String {
     let [usual, noisy] =

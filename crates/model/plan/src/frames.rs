@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES, LINE_GAP_BYTES, TestFrames};
 
-/// Traffic of our own generator, and its procedure.
+/// Traffic of Cipherbench's generator, and its procedure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameTest {
     /// The frames and their directions.
@@ -20,7 +20,7 @@ pub struct FrameTest {
 /// Frames and their directions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
-    /// What they look like, addresses aside.
+    /// Form of the frames, without addresses.
     #[serde(flatten)]
     pub frames: TestFrames,
     /// IP version of the test packets.
@@ -46,7 +46,7 @@ pub enum IpVersion {
 
 impl Traffic {
     /// Highest load, in frames/s and rounded down, that a line of this rate in bit/s (L1, preamble
-    /// and gap counted) carries where a station's frames enter it: as ESP where the station
+    /// and gap counted) carries at the point of entry of a station's frames: as ESP if the station
     /// [seals](Self::sealed_by_station).
     #[must_use]
     pub fn line_rate(&self, line_bps: u64, adapter: &Adapter) -> u64 {
@@ -72,7 +72,7 @@ impl Traffic {
         u64::try_from(frames).unwrap_or(u64::MAX)
     }
 
-    /// What a station seals its frames in; `None` if they leave it in clear.
+    /// Encapsulation of the frames that a station sends; `None` if in clear.
     #[must_use]
     pub fn sealed_by_station(&self, adapter: &Adapter) -> Option<Carrier> {
         let carrier = adapter.profile().carrier;
@@ -225,13 +225,13 @@ pub struct Load {
 /// Loss at falling loads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LossCurve {
-    /// The load of 100 %, in frames/s; `None`: the line rate, or what the generator reaches.
+    /// The load of 100 %, in frames/s; `None`: the line rate, or the generator's maximum.
     pub max_load: Option<u64>,
     /// Step in per cent of it, 1 to 50; the curve ends after two loads without loss.
     pub step_percent: u8,
     /// Each load's time.
     pub trial_ns: u64,
-    /// Time after the last frame was sent in which stragglers still count.
+    /// Time to wait for late frames after the last frame is sent.
     pub drain_ns: u64,
 }
 
@@ -258,7 +258,7 @@ pub struct LatencyTest {
     /// Trials at each load, 1 or more; 20 by RFC 8219 §7.2.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub trials: u32,
-    /// What is timed.
+    /// The timed path.
     #[serde(default, skip_serializing_if = "LatencyPath::is_one_way")]
     pub path: LatencyPath,
 }
@@ -267,12 +267,12 @@ pub struct LatencyTest {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LatencyPath {
-    /// From A to B (RFC 1242 §3.8); between two hosts whose clocks agree too little for that, there
-    /// and back.
+    /// From A to B (RFC 1242 §3.8); round trip between two hosts if their clocks do not agree well
+    /// enough.
     #[default]
     OneWay,
-    /// There and back: station B reflects each frame, and station A times it by its own clock (RFC
-    /// 2681, RFC 8762). The loads are shares of the throughput there and back.
+    /// Round trip: station B reflects each frame, and station A times it by its clock (RFC 2681,
+    /// RFC 8762). The loads are shares of the round-trip throughput.
     RoundTrip,
 }
 

@@ -1,4 +1,4 @@
-//! The hosts of a lab whose stations are not all on this machine.
+//! The hosts of a lab with stations on other machines.
 
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +46,7 @@ pub enum HostName {
 }
 
 impl HostName {
-    /// Both, in the order in which a lab has them.
+    /// Both, in the order of a lab.
     pub const ALL: [Self; 2] = [Self::A, Self::B];
 
     /// The key that names it in a lab.

@@ -1,4 +1,4 @@
-//! Trials over HTTP, with the terms of RFC 9411: what serves, what fetches, what is fetched.
+//! Trials over HTTP, with the terms of RFC 9411: server, client and objects.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub struct HttpTest {
     pub version: HttpVersion,
     /// Whether TLS 1.3 (RFC 8446) protects it.
     pub tls: bool,
-    /// Where the client puts what it received.
+    /// Storage for the received objects.
     pub store: Store,
     /// Concurrent connections; of wget2 files fetched in parallel.
     pub connections: u32,
@@ -28,13 +28,13 @@ pub struct HttpTest {
     pub transactions_per_s: Option<u32>,
     /// Ramp-up phase (RFC 9411 §4.3.4), and of the same length the ramp-down phase, in nanoseconds.
     pub ramp_ns: u64,
-    /// Sustain phase, whose figures count, in nanoseconds.
+    /// Sustain phase, the only counted one, in nanoseconds.
     pub duration_ns: u64,
 }
 
 impl HttpTest {
-    /// Sizes of the objects of a mix in bytes: those that RFC 9411 §7.3.3.2 names for single
-    /// objects, in equal shares.
+    /// Sizes of the objects of a mix in bytes, in equal shares: the sizes of single objects in RFC
+    /// 9411 §7.3.3.2.
     pub const MIX_BYTES: [u64; 4] = [1 << 10, 16 << 10, 64 << 10, 256 << 10];
 
     /// Sizes of the objects that are fetched in turn, in bytes.
@@ -44,7 +44,7 @@ impl HttpTest {
             .map_or_else(|| Self::MIX_BYTES.to_vec(), |bytes| vec![bytes])
     }
 
-    /// Name of the kind of trial: `flows` without HTTP, `http` with it.
+    /// Name of the kind of trial: `flows` without HTTP, `http` otherwise.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self.server {
@@ -72,7 +72,7 @@ pub enum HttpServer {
     Nginx,
     /// `http.server` of Python: a thread per connection, HTTP/1.1 without TLS.
     Python,
-    /// Our own, without HTTP: each TCP connection asks for one object, which the server sends and
+    /// Built in, without HTTP: each TCP connection asks for one object, which the server sends and
     /// then closes the connection.
     Plain,
 }
@@ -91,7 +91,7 @@ impl HttpServer {
         }
     }
 
-    /// The program that must be installed; `None`: this one serves.
+    /// The program that must be installed; `None` for the built-in server.
     #[must_use]
     pub const fn program(self) -> Option<&'static str> {
         match self {
@@ -108,7 +108,7 @@ impl HttpServer {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum HttpClient {
-    /// Our own: compares each object while it arrives, and stores none.
+    /// Built in: compares each object while it arrives, and stores none.
     #[default]
     OpenLoop,
     /// wget2, which writes files; they are compared afterwards.
@@ -158,13 +158,13 @@ impl HttpVersion {
     }
 }
 
-/// Where a client puts files.
+/// Storage for a client's files.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Store {
-    /// A RAM disk (tmpfs) of its own.
+    /// A separate RAM disk (tmpfs).
     #[default]
     Ram,
     /// The disk of its folder for temporary files.

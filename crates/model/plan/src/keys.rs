@@ -1,15 +1,15 @@
-//! Where our own encryptor gets its keys from.
+//! Key sources of Cipherbench's encryptor.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Where the keys of tunnels come from. Unless they are static, the gateways agree on them by TLS
-/// 1.3 beside the tunnels, with certificates generated at the start, and renew them periodically.
+/// Source of the tunnels' keys. Unless they are static, the gateways agree on them by TLS 1.3
+/// outside the tunnels, with certificates generated at the start, and renew them periodically.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeySource {
-    /// A key file that both gateways have. A new epoch needs no message between them, and none is
-    /// periodic.
+    /// A key file that both gateways have. A new epoch needs no message between them; there are no
+    /// periodic epochs.
     #[default]
     Static,
     /// The hybrid handshake, X25519 and ML-KEM-768.

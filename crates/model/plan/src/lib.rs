@@ -1,4 +1,4 @@
-//! The plan: what a run will do, with every default explicit.
+//! The plan of a run, with every default explicit.
 //!
 //! A [`Plan`] is made from a checked campaign and lab, shown by `cipherbench plan`, carried out by
 //! `trial`, and written whole into the head of the journal, so that a journal needs no other file
@@ -76,7 +76,7 @@ pub use frames::{
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What a run will do: cells, each measured `repeats` times, and the lab they are measured in.
+/// The plan of a run: cells, each measured `repeats` times, and the lab they are measured in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Name of the campaign, fit for a folder name (`[a-z0-9-]+`).
@@ -87,21 +87,22 @@ pub struct Plan {
     pub lab: LabPlan,
     /// Times that each cell is measured; at least 1.
     pub repeats: u32,
-    /// The order in which the trials of each repeat run.
+    /// The order of the trials in each repeat.
     #[serde(default)]
     pub order: Order,
     /// The cells, in the order of the campaign, the DUT varying fastest.
     pub cells: Vec<Cell>,
-    /// Claims about the DUTs, to be printed beside the figures of their cells.
+    /// Claims about the DUTs, printed next to the figures of their cells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Claim>,
-    /// Published figures of other systems, to be printed beside the figures of these cells.
+    /// Published figures of other systems, printed next to the figures of these cells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Published>,
-    /// What each trial captures; `None`: nothing.
+    /// The captures of each trial; `None`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capture: Option<Capture>,
-    /// The reports that published them, whole: what no cell measures is printed with the reason.
+    /// The complete reports that published them: figures that no cell measures are printed with the
+    /// reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reports: Vec<PublishedReport>,
 }
@@ -120,7 +121,7 @@ impl Plan {
         once.saturating_mul(self.repeats.into())
     }
 
-    /// The same plan with nothing in it but the cells that [know the tester](Cell::calibrates).
+    /// The same plan with only the cells that [calibrate the tester](Cell::calibrates).
     #[must_use]
     pub fn calibration_only(mut self) -> Self {
         self.cells.retain(Cell::calibrates);
@@ -131,9 +132,8 @@ impl Plan {
         self
     }
 
-    /// The trials in the order in which they run: all cells once, then all again, so that a drift
-    /// of the machine affects DUT and baseline equally; each time in the order of
-    /// [`order`](Self::order).
+    /// The trials in running order: all cells once per repeat, so that a drift of the machine
+    /// affects DUT and baseline equally; within a repeat in the order of [`order`](Self::order).
     pub fn trials(&self) -> impl Iterator<Item = TrialRef<'_>> {
         (1..=self.repeats).flat_map(move |repeat| {
             let cells = self.order.cells(&self.cells, repeat);
@@ -161,8 +161,8 @@ impl LabPlan {
         self.path.contains(&Element::Nat)
     }
 
-    /// Highest load of this cell that the links carry, in frames/s where its frames enter them
-    /// ([`Traffic::line_rate`]); `None` when the lab sets no line rate, or a tool makes the load.
+    /// Highest load of this cell that the links carry, in frames/s at the point of entry
+    /// ([`Traffic::line_rate`]); `None` if the lab sets no line rate, or a tool generates the load.
     #[must_use]
     pub fn line_rate(&self, cell: &Cell) -> Option<u64> {
         let Measurement::Frames(test) = &cell.measurement else {
@@ -173,7 +173,7 @@ impl LabPlan {
     }
 }
 
-/// One trial to run: a cell and which repeat of it.
+/// One trial to run: a cell and the number of its repeat.
 #[derive(Debug, Clone, Copy)]
 pub struct TrialRef<'a> {
     /// The cell.
@@ -240,9 +240,10 @@ pub enum Element {
     Bridge,
     /// A router: IP forwarding by Linux, so that the gateways are in two networks.
     Router,
-    /// A router that translates the IPv4 addresses of what comes from gw1's side to its own.
+    /// A router that replaces the IPv4 source addresses of packets from gw1's side with its
+    /// address.
     Nat,
-    /// An impaired path: a bridge that treats frames as the cell's profile says. At most one.
+    /// An impaired path: a bridge that applies the cell's profile to frames. At most one.
     Impair,
 }
 
@@ -291,7 +292,7 @@ pub struct Addresses {
     pub station_b: std::net::Ipv4Addr,
 }
 
-/// Those of a lab whose file names none.
+/// The addresses of a lab file that names none.
 impl Default for Addresses {
     fn default() -> Self {
         Self {
@@ -303,7 +304,7 @@ impl Default for Addresses {
 }
 
 impl Addresses {
-    /// Station B's own address, the target of A's traffic.
+    /// Station B's address, the target of A's traffic.
     #[must_use]
     pub const fn target(&self) -> std::net::Ipv4Addr {
         let [a, b, c, _] = self.station_b.octets();
@@ -320,13 +321,13 @@ pub struct Dut {
     pub adapter: Adapter,
 }
 
-/// What a trial measures.
+/// The measurement of a trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Measurement {
     /// Bulk TCP by a tool.
     Tcp {
-        /// What sends and receives.
+        /// The tool that sends and receives.
         #[serde(default, skip_serializing_if = "Tool::is_default")]
         tool: Tool,
         /// Which way the payload goes.
@@ -346,7 +347,7 @@ pub enum Measurement {
     },
     /// UDP by a tool.
     Udp {
-        /// What sends and receives.
+        /// The tool that sends and receives.
         #[serde(default, skip_serializing_if = "Tool::is_default")]
         tool: Tool,
         /// Which way the datagrams go.
@@ -383,7 +384,7 @@ pub enum Measurement {
     Http(HttpTest),
     /// Video, played by A from B.
     Video(VideoTest),
-    /// Ethernet frames of exact size by our own generator and analyser.
+    /// Ethernet frames of exact size by Cipherbench's generator and analyser.
     Frames(FrameTest),
     /// Operations of a crypto device.
     Device(DeviceTest),
@@ -423,7 +424,7 @@ impl Measurement {
         }
     }
 
-    /// Time that a tool runs: TCP and UDP end with a whole second. `None` where no tool measures.
+    /// Time that a tool runs: TCP and UDP end with a whole second. `None` without a tool.
     #[must_use]
     pub fn tool_time(&self) -> Option<Duration> {
         match *self {
@@ -460,7 +461,7 @@ impl Measurement {
     }
 
     /// Whether its figure is compared with the tester's limit without a device. Trials of
-    /// disturbances and of stability are not: each has its own control.
+    /// disturbances and of stability are not: each includes a control.
     #[must_use]
     pub const fn has_ceiling(&self) -> bool {
         match self {
@@ -471,7 +472,7 @@ impl Measurement {
         }
     }
 
-    /// Short name: `tcp`, `udp`, `ping`, `http`, `flows`, `video`, or that of the frame test's
+    /// Short name: `tcp`, `udp`, `ping`, `http`, `flows`, `video`, or the name of the frame test's
     /// procedure.
     #[must_use]
     pub const fn name(&self) -> &'static str {

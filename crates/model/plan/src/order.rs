@@ -1,17 +1,17 @@
-//! The order in which a plan's trials run.
+//! The order of a plan's trials.
 
 use super::Cell;
 use serde::{Deserialize, Serialize};
 
-/// The order in which the trials of each repeat run.
+/// The order of the trials in each repeat.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Order {
-    /// That of the cells in the plan, the same in each repeat. Journals without this key were made
-    /// so.
+    /// The order of the cells in the plan, the same in each repeat. Journals without this key used
+    /// it.
     #[default]
     File,
-    /// Randomised blocks: each repeat is a block with an order of its own.
+    /// Randomised blocks: each repeat is a block with a separate order.
     Random {
         /// The seed of all orders; `None` until the run begins and draws one.
         seed: Option<u32>,
@@ -33,8 +33,8 @@ impl Order {
     ///
     /// The groups are shuffled, and the cells within each group: cells that are compared with one
     /// another stay neighbours, so that a drift of the machine affects them equally. An even repeat
-    /// runs in the reverse order of the one before it, so that over both each cell of a group runs
-    /// as often before another as after it.
+    /// reverses the order of the one before it, so that over both each cell of a group runs equally
+    /// often before and after each other cell.
     pub(super) fn cells<'c>(&self, cells: &'c [Cell], repeat: u32) -> Vec<&'c Cell> {
         let Self::Random { seed: Some(seed) } = *self else {
             return cells.iter().collect();

@@ -1,4 +1,4 @@
-//! Published figures of other systems, to be printed beside measured ones.
+//! Published figures of other systems, printed next to measured ones.
 
 use crate::Axis;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use units::Layer;
 /// measurement nor verdicts, since it is from another machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Published {
-    /// Where it is published: `acceptance report of a crypto card, 2018`.
+    /// Publication: `acceptance report of a crypto card, 2018`.
     pub source: String,
     /// The measured system: `card in host one`.
     pub system: String,
@@ -19,14 +19,14 @@ pub struct Published {
     pub value: u64,
     /// Its unit.
     pub unit: PublishedUnit,
-    /// What a rate of traffic counts; `None` of crypto devices, and in journals of versions that
-    /// did not record it. Without it a rate of traffic is compared with nothing.
+    /// Basis of a rate of traffic; `None` for crypto devices, and in journals of versions that did
+    /// not record it. Without it, a rate of traffic is not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<RateBasis>,
-    /// Where its report prints it; `None` in journals of versions that did not record it.
+    /// Position in its report; `None` in journals of versions that did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<PublishedAt>,
-    /// Ids of the cells beside which it is printed, of each DUT; at least one.
+    /// Ids of the cells that it is printed next to, for each DUT; at least one.
     pub cells: Vec<String>,
 }
 
@@ -41,15 +41,15 @@ pub struct PublishedAt {
     pub column: String,
 }
 
-/// A published report, in the parts that it prints.
+/// The parts of a published report that are printed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublishedReport {
-    /// Where it is published, [`Published::source`].
+    /// Publication, [`Published::source`].
     pub source: String,
     /// Why its figures differ from measured ones: hardware, medium; one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differs: Option<String>,
-    /// Whether the plan is the short form of a campaign, which leaves figures out that the campaign
+    /// Whether the plan is the short form of a campaign, which omits figures that the campaign
     /// measures.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub short: bool,
@@ -65,7 +65,7 @@ pub struct PublishedReport {
 pub struct PublishedTable {
     /// Its number or name in the report.
     pub id: String,
-    /// What was measured.
+    /// The measured quantity.
     pub title: String,
     /// Why measured figures differ from these in particular; one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,13 +73,13 @@ pub struct PublishedTable {
     /// Why it is not measured; one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<String>,
-    /// What the names of rows are values of; `None`: just names.
+    /// The axis that row names are values of; `None`: plain names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows_by: Option<Axis>,
     /// Columns that no cell measures, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub elsewhere: Vec<(String, String)>,
-    /// Headings of the columns, without that of the names of rows.
+    /// Headings of the columns, except the column of row names.
     pub columns: Vec<String>,
     /// Its rows.
     pub rows: Vec<PublishedRow>,
@@ -90,9 +90,9 @@ pub struct PublishedTable {
 pub struct PublishedRow {
     /// Its name.
     pub name: String,
-    /// One for each column; `None` where the report has no figure.
+    /// One for each column; `None` if the report has no figure.
     pub cells: Vec<Option<PublishedCell>>,
-    /// The mean of the row's frame rates, where the report prints it.
+    /// The mean of the row's frame rates, if the report prints it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_frame_rate: Option<PublishedCell>,
     /// Why the row is not measured; one sentence.
@@ -107,7 +107,7 @@ pub struct PublishedCell {
     pub text: String,
     /// Its unit; may be empty.
     pub unit: String,
-    /// The unit in that of [`Published::value`]: 10⁹ for Gbit/s.
+    /// Factor from this unit to the unit of [`Published::value`]: 10⁹ for Gbit/s.
     pub scale: u64,
 }
 
@@ -116,12 +116,12 @@ pub struct PublishedCell {
 pub struct PublishedChart {
     /// Its number in the report.
     pub id: String,
-    /// What it shows.
+    /// Its subject.
     pub title: String,
-    /// Id of the section of our report that shows the same; `None`: none does.
+    /// Id of the section of Cipherbench's report that shows the same; `None`: none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub section: Option<String>,
-    /// Why ours does not show it; one sentence.
+    /// Why Cipherbench's report does not show it; one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<String>,
 }
@@ -134,20 +134,20 @@ pub enum PublishedUnit {
     BytesPerS,
     /// Operations per second.
     OperationsPerS,
-    /// Bits per second: of devices bits of input, of traffic as [`RateBasis`] says.
+    /// Bits per second: bits of input for devices, the bits of [`RateBasis`] for traffic.
     BitsPerS,
-    /// Per cent of a batch of devices that worked without failure for as long as
-    /// [`Published::what`] says: `3 h to 6 h`.
+    /// Per cent of a batch of devices that worked without failure for the time in
+    /// [`Published::what`]: `3 h to 6 h`.
     PercentOfDevices,
 }
 
-/// What a rate of traffic counts. Rates that differ in it are not comparable.
+/// Basis of a rate of traffic. Rates with different bases are not comparable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RateBasis {
     /// Kind of figure.
     pub kind: RateKind,
-    /// The layer whose bits are counted.
+    /// The counted layer.
     pub layer: RateLayer,
     /// Which directions are loaded and counted.
     pub direction: RateDirection,
@@ -157,9 +157,9 @@ pub struct RateBasis {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RateKind {
-    /// What a tool's receiver got (RFC 2647 §3.17): iperf over TCP.
+    /// Rate at a tool's receiver (RFC 2647 §3.17): iperf over TCP.
     Goodput,
-    /// Highest load of which no frame is lost (RFC 1242 §3.17, RFC 2544 §26.1; NDR).
+    /// Highest load without frame loss (RFC 1242 §3.17, RFC 2544 §26.1; NDR).
     Throughput,
     /// The report does not state it.
     Unstated,
@@ -209,7 +209,7 @@ impl From<Layer> for RateLayer {
 }
 
 impl RateLayer {
-    /// The layer; `None` where the report does not state it.
+    /// The layer; `None` if the report does not state it.
     #[must_use]
     pub const fn stated(self) -> Option<Layer> {
         match self {

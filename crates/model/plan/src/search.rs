@@ -14,11 +14,11 @@ pub struct ThroughputSearch {
     pub profile: Profile,
     /// The goals, searched together.
     pub goals: Vec<Goal>,
-    /// Highest load tried, in frames/s; `None`: the line rate, or what the generator reaches.
+    /// Highest load tried, in frames/s; `None`: the line rate, or the generator's maximum.
     pub max_load: Option<u64>,
     /// Lowest load tried, in frames/s.
     pub min_load: u64,
-    /// Time after the last frame was sent in which stragglers still count.
+    /// Time to wait for late frames after the last frame is sent.
     pub drain_ns: u64,
     /// Longest time for the whole search.
     pub timeout_ns: u64,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The rates and limits of a service, and how they are tested (ITU-T Y.1564 §8.1). Frames have no
-/// colour: above the CIR, any of them may be those that are dropped.
+/// colour: above the CIR, any of them may be dropped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceTest {
     /// Committed information rate, in frames/s: all limits hold up to it.
@@ -17,11 +17,11 @@ pub struct ServiceTest {
     /// Highest delay variation at or below the CIR: 99.9th percentile less the smallest delay
     /// (Y.1563); `None`: no limit.
     pub variation_ns: Option<u64>,
-    /// Whether more than CIR and EIR is offered too, which must not pass.
+    /// Whether a load above CIR plus EIR is also offered; the excess must not pass.
     pub policing: bool,
     /// Each step's time.
     pub step_ns: u64,
-    /// Time after the last frame was sent in which stragglers still count.
+    /// Time to wait for late frames after the last frame is sent.
     pub drain_ns: u64,
 }
 
@@ -52,7 +52,7 @@ impl ServiceTest {
     }
 
     /// The load of a step, in frames/s: at least 1. Policing is tested at CIR and 125 % of the EIR,
-    /// or at 125 % of the CIR and the EIR where the EIR is less than a fifth of the CIR.
+    /// or at 125 % of the CIR and the EIR if the EIR is less than a fifth of the CIR.
     #[must_use]
     pub fn load(&self, step: ServiceStep) -> u64 {
         let share = |rate: u64, percent: u64| {

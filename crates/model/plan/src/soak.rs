@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// One load for minutes to hours, recorded point by point.
 ///
-/// It consists of segments, each a frame trial of its own that is recorded as it ends: an
+/// It consists of segments, each a separate frame trial that is recorded when it ends: an
 /// interrupted run keeps them, and continues with the remaining time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Soak {
@@ -18,9 +18,8 @@ pub struct Soak {
     pub point_ns: u64,
     /// Time of a segment; the last one takes the rest.
     pub segment_ns: u64,
-    /// Time of a probe of the capacity before each segment and after the last one: as many frames
-    /// as the tester can send. `None`: no probes, as in older plans. Its frames are in no count of
-    /// the soak.
+    /// Time of a probe of the capacity before each segment and after the last one, at the tester's
+    /// highest rate. `None`: no probes, as in older plans. Its frames are in no count of the soak.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_ns: Option<u64>,
     /// Highest share of the frames that may be lost, in parts per million; 0: none.

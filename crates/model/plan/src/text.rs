@@ -1,4 +1,4 @@
-//! A plan as people read it: every cell, its commands, the time it takes.
+//! The text form of a plan: every cell, its commands, the time it takes.
 
 mod device;
 mod frames;
@@ -290,7 +290,7 @@ fn path_in_words(lab: &LabPlan) -> String {
     stops.chain(["gw2", "B"]).collect::<Vec<_>>().join(" – ")
 }
 
-/// The hosts with what is on each, and what is known of them only when they are reached.
+/// The hosts with their stations and gateways, and the limits of checks before they are reached.
 fn hosts_in_words(hosts: &Hosts) -> String {
     let of = |host: &Host| match &host.interface {
         Some(interface) => format!("{} at {interface}", host.describe()),
@@ -307,7 +307,7 @@ fn hosts_in_words(hosts: &Hosts) -> String {
     )
 }
 
-/// The interfaces and what they lead to.
+/// The interfaces and the boxes or stations at their ends.
 fn cables_in_words(cables: &Cables, between_hosts: bool) -> String {
     let Cables {
         station_a,

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A program that sends and receives a bulk transfer. Two that disagree on one path are a reason to
-/// look at both.
+/// A program that sends and receives a bulk transfer. If two disagree on one path, check both.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -47,7 +46,7 @@ pub enum TransferDirection {
     AToB,
     /// From B to A: the client asks the server to send.
     BToA,
-    /// Both at once, over connections or flows of their own.
+    /// Both at the same time, over separate connections or flows.
     Duplex,
 }
 

@@ -1,4 +1,4 @@
-//! Trials of video: what plays a generated clip, and how it comes.
+//! Trials of video: the player of a generated clip, and its transport.
 
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -6,17 +6,17 @@ use std::ops::Range;
 /// A trial of video. Station B sends a clip, which players on station A show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VideoTest {
-    /// What plays it.
+    /// The player.
     pub player: Player,
-    /// How it comes.
+    /// The transport.
     pub transport: VideoTransport,
-    /// Concurrent streams, each with a player of its own.
+    /// Concurrent streams, each with a separate player.
     pub streams: u16,
     /// Size of the picture.
     pub picture: Picture,
     /// Bit rate of the encoder, in bit/s; headers of the transport stream come on top.
     pub rate_bps: u64,
-    /// The measured part of the clip, in nanoseconds: whole frames of it count.
+    /// The measured part of the clip, in nanoseconds: only its whole frames count.
     pub duration_ns: u64,
 }
 
@@ -27,7 +27,8 @@ impl VideoTest {
     pub const FRAME_NS: u64 = SECOND_NS / Self::FRAMES_PER_S;
     /// Time of the clip before the measured part: players fill their buffers.
     pub const LEAD_IN_NS: u64 = 2 * SECOND_NS;
-    /// Time of the clip behind the measured part: what a decoder keeps back at the end is no loss.
+    /// Time of the clip after the measured part, so that frames still in a decoder at the end do
+    /// not count as lost.
     pub const LEAD_OUT_NS: u64 = SECOND_NS;
 
     /// Numbers of the frames that count.
@@ -88,14 +89,13 @@ impl Player {
     }
 }
 
-/// How video comes.
+/// Transport of video.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum VideoTransport {
-    /// RTP over UDP (RFC 3550), an MPEG transport stream in it (RFC 2250), sent at the clip's own
-    /// rate.
+    /// RTP over UDP (RFC 3550) with an MPEG transport stream (RFC 2250), sent at the clip's rate.
     #[default]
     Rtp,
     /// A file over HTTP, fetched as the player needs it.

@@ -15,7 +15,7 @@ pub fn compact_time(time: Duration) -> String {
     compact(&units::time::print(time)).replace('µ', "u")
 }
 
-/// A rate or size, likewise.
+/// A rate or size in the same form.
 #[must_use]
 pub fn compact(value: &impl Display) -> String {
     value

@@ -8,7 +8,7 @@
 //!    down, by steps that double, and confirms again.
 //!
 //! So the reported length passed every time. RFC 9004 §6.3 asks for the mean of independent
-//! searches instead; at that length every second burst may lose frames where the device's buffer
+//! searches instead; at that length every second burst may lose frames if the device's buffer
 //! varies.
 
 use crate::SearchError;

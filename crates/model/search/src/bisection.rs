@@ -61,13 +61,12 @@ impl Bisection {
     }
 
     /// Starts a search with loss verification (ETSI GS NFV-TST 009 §12.3.3) between two loads, in
-    /// frames/s: a load fails when every one of max(r) trials was lossy; the first that is not
-    /// passes it.
+    /// frames/s: a load fails when each of max(r) trials was lossy, and passes with the first trial
+    /// that was not.
     ///
-    /// max(r) is the goal's duration sum over its final duration. There is no loss above which a
-    /// trial is not repeated (z is infinite), so that the same goal with max(r) of 2 and an exceed
-    /// ratio of 50 % is a compatible one for [`MlrSearch`](crate::MlrSearch) (RFC 9971, MLRsearch
-    /// Compliant with TST009).
+    /// max(r) is the goal's duration sum over its final duration. Trials are repeated at any loss
+    /// (z is infinite), so that the same goal with max(r) of 2 and an exceed ratio of 50 % is
+    /// compatible with [`MlrSearch`](crate::MlrSearch) (RFC 9971, MLRsearch Compliant with TST009).
     ///
     /// # Errors
     /// When goal, loads or limits do not fit together, or there is more than one goal.

@@ -23,7 +23,7 @@ impl Limits {
     }
 }
 
-/// What a search has used of its limits.
+/// Time and trials that a search has used, with their limits.
 #[derive(Debug, Clone)]
 pub(crate) struct Budget {
     limits: Limits,

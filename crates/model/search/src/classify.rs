@@ -10,9 +10,9 @@ use crate::{Counts, Goal, PPM, Trial};
 /// The class of a load by its trials (RFC 9971, Load Classification).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// The load meets the goal, whatever the remaining trials of the duration sum show.
+    /// The load meets the goal, for any result of the remaining trials of the duration sum.
     LowerBound,
-    /// The load does not meet the goal, whatever the remaining trials show.
+    /// The load does not meet the goal, for any result of the remaining trials.
     UpperBound,
     /// More trials are needed.
     Undecided,
@@ -60,13 +60,13 @@ pub(crate) const fn is_full_length(trial: Trial, goal: &Goal) -> bool {
 
 /// Classifies a load by all trials made there (RFC 9971, Load Classification Code).
 ///
-/// Short trials count too: high-loss ones in full, so far as they exceed what the low-loss ones
-/// balance. Low-loss short trials alone never make a lower bound.
+/// Short trials count too: high-loss ones in full, as far as low-loss ones do not balance them.
+/// Low-loss short trials alone never make a lower bound.
 ///
-/// Beyond the RFC, no shorter trial outvotes a longer one: a low-loss trial that is shorter than a
-/// high-loss one at the same load counts for nothing, since what a device carries for a while it
-/// need not carry for longer. Where all full-length trials are equally long, as a search makes
-/// them, this changes nothing.
+/// Beyond the RFC, no shorter trial outvotes a longer one: a full-length low-loss trial that is
+/// shorter than a high-loss one at the same load does not count, since a device may carry a load
+/// for a short time only. This changes nothing if all full-length trials have the same duration, as
+/// in a search.
 #[must_use]
 pub fn classify(trials: &[(Trial, Counts)], goal: &Goal) -> Class {
     let sums = Sums::of(trials, goal);
@@ -90,8 +90,8 @@ pub fn classify(trials: &[(Trial, Counts)], goal: &Goal) -> Class {
 }
 
 /// Expected forwarding rate at a load, in frames/s (RFC 9971, Conditional Throughput Code): the
-/// load less the loss ratio of the full-length trial at the goal's quantile, where the part missing
-/// from the duration sum counts as entirely lost.
+/// load less the loss ratio of the full-length trial at the goal's quantile. The part missing from
+/// the duration sum counts as entirely lost.
 #[must_use]
 pub fn conditional_throughput(load: u64, trials: &[(Trial, Counts)], goal: &Goal) -> f64 {
     let mut full: Vec<_> = trials

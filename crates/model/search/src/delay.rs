@@ -9,13 +9,13 @@
 //! each part has the mean delay of its frames. The trend is robust:
 //!
 //! - *Growth* is the smaller of the growth from the first third to the second and from the second
-//!   to the last, where a third is represented by the median of its slices. What happens once (a
-//!   queue that fills at the start and stands, a stall of the tester or the device for less than a
+//!   to the last, where a third is represented by the median of its slices. A single event (a queue
+//!   that fills at the start and stays full, a stall of the tester or the device for less than a
 //!   sixth of the trial, a step of a clock) makes delay grow at most once, and is no growth.
-//! - *Rise* is the delay of the last slice less that of the first two thirds: the frames that were
-//!   still in the path when the load ended, less those that the delay before explains, as far as
-//!   delay rose within the last third. It shows what growth does not: a device that throttles in
-//!   mid-trial. Its threshold is higher, since a stall at the end raises it as well.
+//! - *Rise* is the delay of the last slice less the delay of the first two thirds: the frames that
+//!   were still in the path when the load ended, less the frames that the delay before explains, as
+//!   far as delay rose within the last third. It detects a device that throttles in mid-trial,
+//!   which growth does not. Its threshold is higher, since a stall at the end raises it as well.
 //!
 //! Only differences count, so the clocks of sender and receiver need not agree; a drift between
 //! them of 100 ppm is a hundredth of the threshold.
@@ -24,8 +24,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::PPM;
 
-/// Equal parts of a trial's time whose mean delay is recorded: five for each third, so that two of
-/// them may be spoilt without effect on the median.
+/// Equal parts of a trial's time, each recorded with its mean delay: five for each third, so that
+/// two of them may be spoilt without effect on the median.
 pub const DELAY_SLICES: usize = 15;
 /// Slices with frames that a trend takes at least: two for each third.
 const SLICES_MIN: usize = 6;
@@ -33,7 +33,7 @@ const SLICES_MIN: usize = 6;
 /// bound: a load at most this much above the capacity passes for carried.
 pub const GROWTH_PPM_MAX: u32 = 10_000;
 /// Growth up to this is taken for noise in any trial: schedulers of busy machines shift frames by
-/// so much. Trials under 200 ms therefore see only larger excesses.
+/// this time. Trials under 200 ms therefore see only larger excesses.
 pub const GROWTH_NS_MAX: u64 = 2_000_000;
 /// Rise at the end up to this share of a trial's duration is taken for noise.
 pub const RISE_PPM_MAX: u32 = 30_000;
@@ -45,8 +45,8 @@ pub const RISE_NS_MAX: u64 = 5_000_000;
 pub struct DelaySlice {
     /// Frames received.
     pub frames: u64,
-    /// Their mean delay from the intended send time, in nanoseconds; may be negative where two
-    /// clocks disagree.
+    /// Their mean delay from the intended send time, in nanoseconds; may be negative if two clocks
+    /// disagree.
     pub mean_ns: i64,
 }
 
@@ -120,7 +120,7 @@ impl DelayTrend {
         }
     }
 
-    /// The trend of two directions of one trial: that with more growth.
+    /// Returns the trend with more growth or rise, of two directions of one trial.
     #[must_use]
     pub fn or_worse(self, other: Self) -> Self {
         let key = |trend: &Self| (trend.growth_ns.max(trend.rise_ns), trend.growth_ns);

@@ -47,7 +47,7 @@ pub enum SearchError {
         what: &'static str,
         /// Its value.
         ppm: u32,
-        /// What it must be.
+        /// The allowed range.
         expected: &'static str,
     },
     /// Durations are not in order.

@@ -10,22 +10,22 @@
 //!
 //! | Type | Finds | Source |
 //! | --- | --- | --- |
-//! | [`MlrSearch`] | throughput for several goals at once | RFC 9971 |
-//! | [`Bisection`] | the same for one goal, by trials of one length; the baseline | RFC 2544 §26.1 |
-//! | | the same, where a lossy trial is repeated before it counts | ETSI GS NFV-TST 009 §12.3.3 |
+//! | [`MlrSearch`] | throughput for several goals in one search | RFC 9971 |
+//! | [`Bisection`] | the same for one goal, by trials of one length; baseline | RFC 2544 §26.1 |
+//! | | the same, with a lossy trial repeated before it counts | ETSI GS NFV-TST 009 §12.3.3 |
 //! | [`LossCurve`] | loss at falling loads | RFC 2544 §26.3 |
 //! | [`BackToBack`] | the longest burst without loss | RFC 9004 |
 //!
 //! A load must be carried, not queued: [`Counts::sustained`] takes the frames that only a growing
-//! queue carried from those forwarded, by the [`DelayTrend`] of the trial. Nor may it be carried by
-//! what a device saved before: a [`Reserve`] that one trial shows is held against all others.
+//! queue carried from those forwarded, by the [`DelayTrend`] of the trial. Nor may a device's saved
+//! capacity carry it: a [`Reserve`] that one trial shows also applies to all others.
 //!
 //! [`Method`] starts any of the searches for throughput behind [`Searcher`]. [`simulate`] has
 //! devices of known capacity to try searches on; `examples/compare.rs` uses them.
 //!
 //! Deliberately not done: no search decides whether the tester was the bottleneck. Frames that were
-//! not sent count as lost ([`Counts::lost`]), as do those that the tester itself lost; the caller
-//! has all counts and can distinguish them.
+//! not sent and frames that the tester itself lost count as lost ([`Counts::lost`]); the caller has
+//! all counts and can distinguish them.
 
 #![forbid(unsafe_code)]
 
@@ -78,7 +78,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Frames that were not forwarded. Includes those that the tester did not send or lost before
+    /// Frames that were not forwarded, including frames that the tester did not send or lost before
     /// the check: a load that was not offered, or not received, was not carried.
     #[must_use]
     pub const fn lost(self) -> u64 {
@@ -131,9 +131,9 @@ pub struct Goal {
     pub final_trial_ns: u64,
     /// Goal Duration Sum: sum of trial durations that decides a load. At least the final duration.
     pub duration_sum_ns: u64,
-    /// Goal Width: relative distance of the bounds at which the goal is reached, (upper - lower) /
-    /// upper. From 1 to 999 999. Loads are whole numbers: bounds that are one frame/s apart are
-    /// close enough for any goal.
+    /// Goal Width: relative distance of the bounds that reaches the goal, (upper - lower) / upper.
+    /// From 1 to 999 999. Loads are whole numbers: bounds that are one frame/s apart are close
+    /// enough for any goal.
     pub width_ppm: u32,
 }
 
@@ -149,11 +149,10 @@ pub enum Step {
 /// The result for one goal (RFC 9971, Goal Result).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
-    /// Relevant lower bound: the highest load known to meet the goal, below the upper bound. `None`
-    /// when no such load is known.
+    /// Relevant lower bound: the highest load known to meet the goal, below the upper bound; `None`
+    /// if unknown.
     pub lower: Option<u64>,
-    /// Relevant upper bound: the lowest load known not to meet the goal. `None` when no such load
-    /// is known.
+    /// Relevant upper bound: the lowest load known not to meet the goal; `None` if unknown.
     pub upper: Option<u64>,
     /// Whether the result is regular, and if not, why.
     pub outcome: Outcome,
@@ -187,14 +186,14 @@ pub enum Outcome {
 ///
 /// `next` returns a trial, which the driver makes and records, until it returns [`Step::Done`]. A
 /// trial that differs from the request (a load that the tester could not set, a trial cut short) is
-/// recorded as it was made; the search takes it into account. After the end further trials may be
-/// recorded, at a bound that is to be confirmed: where they contradict it, `next` goes on.
+/// recorded as it was made; the search takes it into account. After the end, further trials may be
+/// recorded to confirm a bound: if they contradict it, `next` goes on.
 pub trait Searcher {
     /// The next trial, or the end. Asking twice changes nothing.
     fn next(&self) -> Step;
 
-    /// Takes note of a reserve that a trial shows, also of one that is not recorded: trials that it
-    /// can have carried are no evidence for their load. Before the trial itself is recorded.
+    /// Notes a reserve that a trial shows, even if the trial is not recorded: trials that it can
+    /// have carried are no evidence for their load. Call before the trial itself is recorded.
     fn learn(&mut self, trial: Trial, reserve: Reserve);
 
     /// Records a trial. `took_ns` is its whole time, including drain and set-up; it counts towards
@@ -207,7 +206,7 @@ pub trait Searcher {
     /// The result so far for a goal, by its index in [`Searcher::goals`].
     ///
     /// # Panics
-    /// When there is no such goal.
+    /// When the index is out of range.
     fn bounds(&self, goal: usize) -> Bounds;
 
     /// Whether a limit ended the search before its goals were reached.

@@ -1,15 +1,15 @@
-//! MLRsearch: throughput for several goals at once (RFC 9971).
+//! MLRsearch: throughput for several goals in one search (RFC 9971).
 //!
 //! 1. The first trials locate the search interval: one at the highest load, one at its forwarding
-//!    rate, and one at the forwarding rate of that (or a width above, when it passed). They are as
-//!    short as the goals allow.
+//!    rate, and one at the forwarding rate of that (or a width above, when it passed). They have
+//!    the shortest duration that the goals allow.
 //! 2. From then on each unmet goal nominates the trial it needs ([`selector`]), and the one at the
 //!    lowest load is made: bounds from below are safe, and a loss there matters to all goals above.
 //!    Every goal uses every trial.
 //! 3. The search ends when no goal needs a trial, or by a limit.
 //!
 //! RFC 9971 defines bounds and leaves the choice of trials free; the choice here follows the ideas
-//! of the authors' own implementation.
+//! of the authors' implementation.
 
 mod selector;
 mod target;
@@ -124,7 +124,7 @@ impl MlrSearch {
         };
     }
 
-    /// Starts the goals' own selection of trials.
+    /// Starts the selection of trials by each goal.
     fn select(&self, lower: Option<u64>, upper: Option<u64>) -> Phase {
         let selectors = self
             .goals

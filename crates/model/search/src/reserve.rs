@@ -1,48 +1,48 @@
-//! What a device takes in beyond the rate that it holds: tokens that a shaper saved while less was
-//! sent, or room in a queue.
+//! A device's reserve, which lets it exceed its sustained rate for a time: tokens that a shaper
+//! saved under lower loads, or room in a queue.
 //!
 //! A token bucket of depth B lets a load L above its rate C pass without loss and without delay
-//! until the tokens are used up, which takes B / (L - C). A trial that ends before shows nothing.
-//! But a trial that lasts longer shows both: first every frame passes, then frames pass at C, and
-//! what passed beyond C before is B. So one trial with loss says what those without loss are worth:
-//! one that the reserve can have carried proves nothing about the rate.
+//! until the tokens are used up, which takes B / (L - C). A trial that ends before shows nothing. A
+//! longer trial shows both: first every frame passes, then frames pass at C, and the excess over C
+//! that passed before is B. So one trial with loss decides about trials without loss: a trial that
+//! the reserve can have carried proves nothing about the rate.
 //!
-//! Only a trial of that form is taken for one: slices without loss, one in which the reserve ends,
-//! and then slices at one rate to the end. A device that is slow for a part of a trial has another
-//! form.
+//! A trial shows a reserve only if it has this form: slices without loss, one slice as the reserve
+//! ends, and then slices at one rate to the end. A device that is slow for a part of a trial has
+//! another form.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Counts, DelaySlice, DelayTrend, PPM, Trial};
 
-/// Slices at one rate that a reserve's end takes: fewer show no rate.
+/// Minimum number of slices at one rate after a reserve's end: fewer show no rate.
 const STEADY_MIN: usize = 3;
 /// Share of a slice's frames that may be lost before the reserve ends.
 const STRAY_PPM: u64 = 1_000;
-/// Share by which the rates of both halves of the steady part may differ.
+/// Tolerated difference between the rates of both halves of the steady part.
 const UNSTEADY_PPM: u64 = 10_000;
-/// Frames by which the halves may differ besides, since frames are whole.
+/// Frames tolerated in addition, since frames are whole.
 const UNSTEADY_FRAMES: u64 = 2;
-/// A reserve of a smaller share of what the rate carries in the trial's time may be noise.
+/// A reserve may be noise below this share of the frames that the rate carries in the trial's time.
 const RESERVE_PPM_MIN: u64 = 5_000;
-/// Share of the reserve that a queue must not explain: growth of delay shows a load that only a
+/// Minimum share of the reserve that no queue explains: growth of delay shows a load that only a
 /// queue carries.
 const SAVED_PERCENT_MIN: u128 = 10;
-/// A load this share above the rate held is not told from it, as in
+/// A load up to this share above the sustained rate is not distinguished from it, as in
 /// [`GROWTH_PPM_MAX`](crate::GROWTH_PPM_MAX).
 const ABOVE_PPM_MAX: u128 = crate::GROWTH_PPM_MAX as u128;
-/// Share of a reserve that it may have had at most in another trial: the one that shows it may not
-/// have found it full.
+/// Largest reserve in another trial, relative to the measured one: the trial that shows the reserve
+/// may not have started with a full one.
 const FULL_PERCENT: u128 = 125;
 
-/// What a device took in beyond the rate that it held afterwards, in one trial.
+/// The frames of one trial that a device accepted beyond its sustained rate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reserve {
     /// Rate that the device held once the reserve was used up, in frames/s.
     pub rate: u64,
-    /// Frames that it took in beyond that rate before.
+    /// Frames that it accepted beyond that rate before.
     pub frames: u64,
-    /// Of those, frames that no queue explains: delay was not that much longer afterwards.
+    /// Of those, frames that no queue explains, since delay did not grow accordingly.
     pub saved: u64,
 }
 
@@ -132,13 +132,13 @@ impl Reserve {
         if kept <= rate * (ppm + ABOVE_PPM_MAX) {
             return false;
         }
-        // What the rate does not carry, and may not be lost either, in frames.
+        // Frames beyond the sustained rate and the allowed loss.
         let beyond = (kept / ppm).saturating_sub(rate) * u128::from(trial.duration_ns);
         beyond / 1_000_000_000 * 100 <= u128::from(self.frames) * FULL_PERCENT
     }
 }
 
-/// What a search knows of the reserves of a device.
+/// The reserves of a device that a search has seen.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reserves {
     known: Vec<(Trial, Reserve)>,
@@ -147,21 +147,21 @@ pub(crate) struct Reserves {
 }
 
 impl Reserves {
-    /// Adds what a trial shows.
+    /// Adds the reserve that a trial shows.
     pub(crate) fn learn(&mut self, trial: Trial, reserve: Reserve) {
         self.known.push((trial, reserve));
     }
 
-    /// Adds a trial. One without loss, of no less load and no less time than the one that shows a
-    /// reserve, says that the loss had another cause.
+    /// Adds a trial. If it has no loss, and at least the load and duration of a trial that shows a
+    /// reserve, the loss of that trial had another cause.
     pub(crate) fn record(&mut self, trial: Trial, counts: Counts) {
         if !counts.is_high_loss(0) {
             self.carried.push(trial);
         }
     }
 
-    /// These counts of a trial, or those of the rate that the device holds where its reserve can
-    /// have carried what it does not.
+    /// Returns a trial's counts, limited to the frames that the sustained rate carries if a reserve
+    /// can have carried the excess.
     pub(crate) fn judge(&self, trial: Trial, counts: Counts, loss_ratio_ppm: u32) -> Counts {
         if counts.is_high_loss(loss_ratio_ppm) {
             return counts;
@@ -185,8 +185,8 @@ impl Reserves {
 
 impl Counts {
     /// These counts less the frames that only a growing queue carried, or only a reserve that the
-    /// trial used up, which count as not forwarded: what is in a queue when the load ends was not
-    /// carried at that load, and what was saved before it neither. Frames that were lost besides do
+    /// trial used up, which count as not forwarded: neither a queue that is still filled when the
+    /// load ends, nor capacity saved before it, carries that load. Frames that were also lost do
     /// not count twice.
     #[must_use]
     pub fn sustained(

@@ -46,9 +46,9 @@ impl Results {
         self.by_load.get(&load).map_or(&[], Vec::as_slice)
     }
 
-    /// The trials at a load as a goal sees them. One that a reserve can have carried shows the rate
-    /// that the device holds; unless it is short: longer ones have to show what the device does
-    /// without.
+    /// The trials at a load as a goal sees them. A full-length trial that a reserve can have
+    /// carried shows the sustained rate. A short one is left out, since longer trials must show the
+    /// rate without the reserve.
     pub(crate) fn judged(&self, load: u64, goal: &Goal) -> Vec<(Trial, Counts)> {
         let of = |&(trial, counts): &(Trial, Counts)| {
             let judged = self.reserves.judge(trial, counts, goal.loss_ratio_ppm);
@@ -57,8 +57,8 @@ impl Results {
         self.at(load).iter().filter_map(of).collect()
     }
 
-    /// Duration of a trial that counts for a goal at a load: no shorter than those that speak
-    /// against it.
+    /// Duration of a trial that counts for a goal at a load: the goal's final duration, or the
+    /// longest high-loss trial there if that is longer.
     pub(crate) fn deciding_ns(&self, load: u64, goal: &Goal) -> u64 {
         let against = self.judged(load, goal).into_iter();
         let against = against.filter(|(_, counts)| counts.is_high_loss(goal.loss_ratio_ppm));

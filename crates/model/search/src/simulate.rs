@@ -25,8 +25,8 @@ pub enum Behaviour {
     Noisy {
         /// Its capacity.
         capacity: u64,
-        /// Width of the band below the capacity in which loss occurs, as a share of the capacity in
-        /// parts per million.
+        /// Width of the band below the capacity that has loss, as a share of the capacity in parts
+        /// per million.
         band_ppm: u32,
     },
     /// Each trial has one of two capacities.
@@ -39,15 +39,16 @@ pub enum Behaviour {
         low_ppm: u32,
     },
     /// As [`Behaviour::Hard`] behind a queue: a trial loses nothing until the queue is full, and
-    /// what the queue holds at its end is still delivered, however long that takes.
+    /// frames queued at its end are still delivered, after any time.
     Queue {
         /// Its capacity.
         capacity: u64,
         /// Frames that the queue holds.
         frames: u64,
     },
-    /// As [`Behaviour::Hard`] above what it saved: a token bucket, full at first, which fills at
-    /// the capacity while less is sent. It holds back nothing, and loses what it has no token for.
+    /// As [`Behaviour::Hard`] after its tokens are used up: a token bucket, full at first, which
+    /// fills at the capacity while less is sent. It delays no frame, and loses frames without a
+    /// token.
     Bucket {
         /// Its capacity.
         capacity: u64,
@@ -82,9 +83,9 @@ pub struct Device {
     random: u64,
     /// Total time of the trials so far.
     clock_ns: u64,
-    /// What a bucket lacks, in frames.
+    /// Tokens missing from a full bucket, in frames.
     spent: u64,
-    /// What the last trial shows.
+    /// The reserve that the last trial shows.
     reserve: Option<Reserve>,
 }
 
@@ -114,15 +115,15 @@ impl Device {
         }
     }
 
-    /// Makes a trial; the result is what a search records: frames that only a growing queue carried
-    /// are not forwarded.
+    /// Makes a trial, with the counts that a search records: frames that only a growing queue
+    /// carried are not forwarded.
     pub fn measure(&mut self, trial: Trial) -> Counts {
         let (counts, delay) = self.observe(trial);
         counts.sustained(delay, self.reserve, trial.duration_ns)
     }
 
-    /// Makes a trial: every frame that arrives at last, and the trend of delay, where the device
-    /// has a queue.
+    /// Makes a trial: every frame that arrives at last, and the trend of delay if the device has a
+    /// queue.
     pub fn observe(&mut self, trial: Trial) -> (Counts, Option<DelayTrend>) {
         let intended = frames(trial.load, trial.duration_ns);
         let carried = |capacity| frames(capacity, trial.duration_ns).min(intended);
@@ -211,7 +212,7 @@ impl Device {
             return None;
         };
         let slices: [DelaySlice; DELAY_SLICES] = std::array::from_fn(|slice| {
-            // The delay of the frame in the middle of the slice stands for the mean.
+            // The delay of the frame in the middle of the slice approximates the mean.
             let passed = (2 * slice as u64 + 1) * trial.duration_ns / (2 * DELAY_SLICES as u64);
             let waiting = frames(trial.load.saturating_sub(capacity), passed).min(queue);
             let delay_ns = u128::from(waiting) * 1_000_000_000 / u128::from(capacity.max(1));
@@ -227,7 +228,7 @@ impl Device {
         self.uniform() < chance
     }
 
-    /// A binomial sample for a small probability: drawn as Poisson, or as normal where the mean is
+    /// A binomial sample for a small probability: drawn as Poisson, or as normal if the mean is
     /// large.
     fn binomial(&mut self, frames: u64, chance: f64) -> u64 {
         let mean = frames as f64 * chance;
@@ -258,7 +259,7 @@ impl Device {
 }
 
 /// Runs a search against a device until it ends; each trial takes its duration and `overhead_ns`,
-/// in which the device rests.
+/// while the device rests.
 pub fn run(search: &mut dyn Searcher, device: &mut Device, overhead_ns: u64) {
     while let Step::Measure(trial) = search.next() {
         let counts = device.measure(trial);

@@ -55,8 +55,8 @@ pub(crate) fn split(lower: u64, upper: u64, width_ppm: u32) -> u64 {
     let part = if units <= 2.0 {
         whole / 2.0
     } else {
-        // The largest power of two that is at most half, or the rest that the next power leaves,
-        // whichever splits more evenly.
+        // The largest power of two that is at most half, or the rest that the next power leaves if
+        // that splits more evenly.
         let power = (units / 2.0).log2().floor().exp2();
         unit * power.max(units - 2.0 * power)
     };

@@ -14,8 +14,8 @@ use std::time::SystemTime;
 
 /// Runs of one server that are kept, with one that is being fetched.
 const CACHE_BYTES_MAX: u64 = 4 << 30;
-/// What a file or folder takes besides its content, which takes whole blocks: at most, on most
-/// disks. So runs of many empty files are bounded too.
+/// Space of a file's or folder's entry, at most, on most disks; content takes whole blocks in
+/// addition. So runs of many empty files are also bounded.
 const ENTRY_BYTES: u64 = 4096;
 /// One fetches at a time: two would not see each other's bytes.
 const LOCK: &str = ".lock";
@@ -25,7 +25,7 @@ pub(crate) fn journal_of(run: &Path) -> Result<Journal, Failure> {
     Ok(journal::read(&folder_of(run)?)?)
 }
 
-/// The folder of a run: itself, or for `fleet:JOB` that of the cache.
+/// The folder of a run: the given one, or for `fleet:JOB` the folder in the cache.
 pub(crate) fn folder_of(run: &Path) -> Result<PathBuf, Failure> {
     let job = run.to_str().and_then(|run| run.strip_prefix("fleet:"));
     match job {
@@ -62,7 +62,7 @@ pub(super) fn cached(access: &Access, job: &str) -> Result<PathBuf, Failure> {
     };
     let of_server = cache.join("cipherbench/fleet").join(access.folder_name());
     let folder = of_server.join(name);
-    // A run that is there is whole, and does not change any more. One that is being fetched is
+    // A run found here is complete and does not change. Runs that are still being fetched are
     // hidden.
     let find = || {
         let found = fs::read_dir(&folder).into_iter().flatten().flatten();
@@ -96,7 +96,7 @@ pub(super) fn cached(access: &Access, job: &str) -> Result<PathBuf, Failure> {
     if let Some(run) = find() {
         return Ok(run);
     }
-    // What is there is no run.
+    // The folder, if it exists, has no complete run.
     let _ = fs::remove_dir_all(&folder);
     let accept = |manifest: &Manifest| {
         let bytes = bytes_of(manifest)?;
@@ -124,10 +124,10 @@ fn lock(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// What a run will take of the cache.
+/// Returns the space that a run will take in the cache.
 ///
 /// # Errors
-/// When it takes more than there is, or is none: it would be fetched each time, in vain.
+/// If the run exceeds the cache or has no journal: it would be fetched each time without success.
 fn bytes_of(manifest: &Manifest) -> Result<u64, FleetError> {
     let entries = |file: &RunFile| file.path.as_str().split('/').count() as u64;
     let of_file =
@@ -153,7 +153,7 @@ fn bytes_of(manifest: &Manifest) -> Result<u64, FleetError> {
     })
 }
 
-/// What a file of so many bytes takes.
+/// Space of a file with this number of bytes.
 const fn size(bytes: u64) -> u64 {
     let blocks = bytes.div_ceil(ENTRY_BYTES).saturating_mul(ENTRY_BYTES);
     blocks.saturating_add(ENTRY_BYTES)
@@ -163,7 +163,7 @@ fn is_hidden(entry: &DirEntry) -> bool {
     entry.file_name().as_encoded_bytes().starts_with(b".")
 }
 
-/// Removes the runs that were fetched longest ago until the others have at most so many bytes;
+/// Removes the runs that were fetched longest ago until the others have at most `bytes_max` bytes;
 /// returns whether they have.
 fn prune(of_server: &Path, bytes_max: u64) -> bool {
     let found = fs::read_dir(of_server).into_iter().flatten().flatten();

@@ -95,7 +95,7 @@ fn list_cells(access: &Access) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Each quantity over the runs, with its changes and what else changed there.
+/// Each quantity over the runs, with its changes and other changes at the same runs.
 pub(super) async fn series<'a>(
     fleet: &Fleet,
     points: &'a [Point],
@@ -145,7 +145,7 @@ fn by_quantity(points: &[Point]) -> Vec<Series<'_>> {
     known.collect()
 }
 
-/// What else differs between two runs: lab, labels, machine, program.
+/// Other differences between two runs: lab, labels, machine, program.
 async fn between(
     fleet: &Fleet,
     before: &Point,
@@ -235,11 +235,11 @@ fn shift_in_words(quantity: Quantity, shift: &Shift, differences: &[Difference])
     text
 }
 
-/// What is said where a figure changed and nothing else did.
+/// Text for a change of a figure without any other recorded change.
 pub(super) const NOTHING_ELSE: &str =
     "nothing that is recorded of lab, machine and program changed here";
 
-/// By how much a figure changed, and from what to what.
+/// The size of a figure's change, with the values before and after.
 pub(super) fn change(quantity: Quantity, shift: &Shift) -> String {
     format!(
         "{} times ({} to {}): {} before, {} from here on",

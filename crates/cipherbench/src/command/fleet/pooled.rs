@@ -6,7 +6,7 @@ use serde::Serialize;
 use stats::{merged_histogram, merged_percentile};
 use units::human::{counted, duration_ns};
 
-/// Runs of a part that are merged: the last ones.
+/// Most merged runs of a part: the last ones.
 const RUNS_MAX: usize = 200;
 
 /// The frames of runs between two changes.
@@ -14,11 +14,11 @@ const RUNS_MAX: usize = 200;
 pub(super) struct Pooled {
     /// Place of the part's first run in the series.
     pub(super) from: usize,
-    /// Runs whose histograms are merged.
+    /// Number of runs with a merged histogram.
     pub(super) runs: usize,
     /// Their frames.
     pub(super) frames: u64,
-    /// Median, 90th, 99th and 99.9th percentile; `null` if less than one frame would lie beyond it.
+    /// Median, 90th, 99th and 99.9th percentile; `null` if less than one frame would be above it.
     pub(super) percentiles_ns: [Option<u64>; 4],
 }
 

@@ -1,11 +1,11 @@
 //! `cipherbench fleet serve`: the fleet in a browser.
 //!
 //! ```text
-//! browser ◄─ HTTP, server-sent events ─► site ─► pages ◄─ overview ◄─ what the server reports
+//! browser ◄─ HTTP, server-sent events ─► site ─► pages ◄─ overview ◄─ reports of the server
 //! ```
 //!
-//! One loop renders pages, one at a time, however many browsers ask. A page that is open gets its
-//! content anew when something changed.
+//! One loop renders pages, one at a time, for any number of browsers. An open page gets new content
+//! when something changed.
 
 mod cells;
 mod lists;
@@ -43,10 +43,10 @@ use tokio::time::{sleep, timeout};
 
 const SCRIPT: &str = include_str!("serve/page.js");
 const STYLE: &str = include_str!("serve/page.css");
-/// The browser refuses whatever does not come from this server.
+/// The browser refuses everything that does not come from this server.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
-/// The same of a report, whose style and script are in the page.
+/// The policy of a report, which contains its style and script.
 static REPORT_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     let policy = format!(
         "{}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -54,21 +54,21 @@ static REPORT_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     );
     HeaderValue::from_str(&policy).unwrap_or_else(|error| unreachable!("{policy}: {error}"))
 });
-/// After a change, until a page is rendered anew: several come at once.
+/// Delay from a change to rendering, since changes come in groups.
 const SETTLE: Duration = Duration::from_millis(300);
-/// Without a change a page is rendered anew after this: a lab that is not heard of is no change.
+/// Interval of rendering without a change: a lab that becomes silent is no change.
 const REFRESH: Duration = Duration::from_secs(5);
-/// Pages that are open at once; others are shown, but do not change.
+/// Most open pages with updates; further ones are shown, but do not change.
 const OPEN_MAX: usize = 100;
-/// Reports that are rendered at once.
+/// Most reports rendered in parallel.
 const REPORTS_MAX: usize = 2;
 
-/// What a page asks the loop that renders.
+/// A request of a page to the rendering loop.
 type Asked = (Page, oneshot::Sender<String>);
 
 struct Site {
     access: Access,
-    /// Names by which browsers may ask, besides addresses and `localhost`.
+    /// Host names that browsers may use, besides addresses and `localhost`.
     names: Vec<String>,
     overview: Arc<Overview>,
     render: mpsc::Sender<Asked>,
@@ -91,7 +91,7 @@ pub(super) fn serve(
         };
         let listener = TcpListener::bind(listen).await.map_err(cannot)?;
         let listen = listener.local_addr().map_err(cannot)?;
-        // A service whose standard output is closed continues.
+        // The service continues if standard output is closed.
         let _ = output::stdout(&format!("ready url=http://{listen}/\n"));
         let overview = Arc::new(Overview::default());
         let (render, mut asked) = mpsc::channel::<Asked>(OPEN_MAX);
@@ -169,7 +169,7 @@ async fn answer(State(site): State<Arc<Site>>, request: Request, next: Next) -> 
     response
 }
 
-/// Of every answer; a report has a policy of its own.
+/// Headers of every answer; a report has another policy.
 const HEADERS: [(HeaderName, &str); 7] = [
     (CONTENT_SECURITY_POLICY, POLICY),
     (CACHE_CONTROL, "no-store"),

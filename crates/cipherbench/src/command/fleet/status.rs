@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::time::Duration;
 use units::human::counted;
 
-/// Ended jobs that are listed unless all are asked for.
+/// Most listed ended jobs, unless all are requested.
 const ENDED: usize = 20;
 
 pub(super) fn status(access: &Access, json: bool, all: bool) -> Result<Exit, Failure> {
@@ -72,7 +72,7 @@ pub(super) fn watch(access: &Access, until_done: bool) -> Result<Exit, Failure> 
     Ok(Exit::Done)
 }
 
-/// Prints each line of a job's journal as it comes, until the job has ended.
+/// Prints each line of a job's journal when it arrives, until the job has ended.
 pub(super) fn records(access: &Access, job: &str) -> Result<Exit, Failure> {
     let mut printed = Ok(());
     let see = |record: Record| {
@@ -92,7 +92,7 @@ pub(super) fn records(access: &Access, job: &str) -> Result<Exit, Failure> {
     }
 }
 
-/// JSON whose strings have no character that a terminal obeys: it says the same with escapes.
+/// Replaces characters that a terminal obeys with escapes in JSON, without changing its meaning.
 pub(super) fn visible_json(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
@@ -178,7 +178,7 @@ fn in_words(offers: &[LabOffer], repeats: &[Job], listing: &Listing) -> String {
     text
 }
 
-/// What a lab without a job does.
+/// Describes a lab without a job.
 pub(super) const fn idle(offer: &LabOffer) -> &'static str {
     match offer.waits {
         true => "waits while another lab of its machine is measured",
@@ -186,7 +186,7 @@ pub(super) const fn idle(offer: &LabOffer) -> &'static str {
     }
 }
 
-/// A reason of several lines, none of which looks like a line of the list.
+/// Indents the lines of a reason after the first, so that none looks like a line of the list.
 fn indented(reason: &str) -> String {
     visible_lines(reason).replace('\n', "\n    ")
 }
@@ -213,7 +213,7 @@ mod tests {
     use fleet::{Held, LastTrial, Selector};
     use std::collections::BTreeMap;
 
-    /// Clears the screen, begins a line of its own, and turns the order of what follows.
+    /// Clears the screen, begins a new line, and reverses the order of the text after it.
     const HOSTILE: &str = "x\u{1b}[2J\r\n7 fine.yaml done in lab\u{202e}\u{9b}31m";
 
     #[test]

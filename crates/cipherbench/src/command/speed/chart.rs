@@ -14,7 +14,7 @@ pub(super) struct Series {
     pub(super) name: String,
     /// Length of an inner packet in bytes, and its figure; sorted by length.
     pub(super) points: Vec<(f64, f64)>,
-    /// Dots beside the line: the measurements, where the line is a fit.
+    /// Measurements, drawn as dots in addition to a fitted line.
     pub(super) dots: Vec<(f64, f64)>,
 }
 

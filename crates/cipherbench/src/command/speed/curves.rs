@@ -9,7 +9,7 @@ use units::human;
 use wire::Suite;
 use wire::overhead::esp_bytes;
 
-/// Batches for which the fastest engine is reported.
+/// Batch sizes with a reported fastest engine.
 const BATCHES: [u64; 3] = [1, 8, 32];
 /// The batch that is charted.
 const BATCH_CHARTED: u64 = 32;
@@ -184,7 +184,7 @@ impl SuiteCurves {
         }
     }
 
-    /// Lengths at which the winner changes in a direction, with the largest reported batch.
+    /// Lengths from which another engine wins in a direction, with the largest reported batch.
     fn crossovers(&self, direction: Direction) -> Vec<usize> {
         let crossovers = self
             .turns

@@ -83,7 +83,7 @@ fn bottom(axis: Axis, marks: &[usize]) -> [String; 2] {
     [line.into_iter().collect(), lengths]
 }
 
-/// The meaning of letters, and on a separate line that of signs, if any.
+/// A line with the meaning of letters, and one with the meaning of signs, if any.
 fn legend(chart: &Chart, letters: &[char]) -> String {
     let names = chart.series.iter().zip(letters);
     let names: Vec<_> = names

@@ -17,8 +17,8 @@ use std::time::Duration;
 use units::human;
 use wire::Suite;
 
-/// Number of parts of a figure's time, each of which gives a rate. Parts are short, so that some
-/// are undisturbed.
+/// Number of parts of a figure's time; each part gives a rate. Parts are short, so that some are
+/// undisturbed.
 pub(super) const REPEATS: usize = 100;
 /// A median farther below the best than this share shows that something else ran.
 const DISTURBED: f64 = 0.15;

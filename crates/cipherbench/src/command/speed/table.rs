@@ -1,6 +1,6 @@
 //! Plain-text tables.
 
-/// A table whose first columns are left-aligned, and whose figures are right-aligned.
+/// A table with left-aligned first columns and right-aligned figures.
 pub(super) struct Table {
     title: String,
     rows: Vec<Vec<String>>,
@@ -17,7 +17,7 @@ impl Table {
         }
     }
 
-    /// Adds a row, as long as the head.
+    /// Adds a row with the same number of cells as the head.
     pub(super) fn push(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }

@@ -40,11 +40,11 @@ const EXAMPLE: &str = "tcp dut=cipherbench throughput drops > 5 %";
 /// Longest gate, in bytes.
 const TEXT_MAX: usize = 1000;
 
-/// Why a text is no gate, with its place in the text.
+/// Why a text is not a gate, with the place in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateError {
     text: String,
-    /// Bytes of the text; the place behind it where something is missing.
+    /// Byte range of the problem in the text; empty and past the end if something is missing.
     at: Range<usize>,
     problem: String,
     help: String,
@@ -70,7 +70,7 @@ struct Token {
     at: Range<usize>,
 }
 
-/// The tokens of a gate that are left.
+/// Parses the remaining tokens of a gate.
 struct Parser<'t> {
     text: &'t str,
     tokens: std::vec::IntoIter<Token>,
@@ -80,7 +80,7 @@ impl FromStr for Gate {
     type Err = GateError;
 
     fn from_str(text: &str) -> Result<Self, GateError> {
-        // A line of a terminal, and a place in it.
+        // Control characters would spoil the terminal line with the marker below it.
         let shown: String = text
             .chars()
             .map(|c| if c.is_control() { ' ' } else { c })
@@ -114,7 +114,7 @@ impl FromStr for Gate {
     }
 }
 
-/// The error is the place of a quotation mark without its end.
+/// Splits a gate into tokens. The error is the position of an unclosed quotation mark.
 fn tokens(text: &str) -> Result<Vec<Token>, usize> {
     let mut tokens: Vec<Token> = Vec::new();
     let mut rest = text.char_indices().peekable();
@@ -162,7 +162,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The next token. `what` must come there.
+    /// Returns the next token; `what` names it in the error if it is missing.
     fn next(&mut self, what: &str) -> Result<Token, GateError> {
         self.tokens.next().ok_or_else(|| {
             let end = self.text.trim_end().len();
@@ -281,7 +281,7 @@ impl Parser<'_> {
     }
 }
 
-/// The words of quantities, each once.
+/// The names of all quantities, without duplicates.
 fn quantities() -> Vec<&'static str> {
     let mut words: Vec<&str> = Vec::new();
     for quantity in Quantity::ALL {

@@ -1,4 +1,4 @@
-//! What a gate finds of a cell, as a sentence that says what to do.
+//! The outcome of a gate for a cell, as a sentence with advice.
 
 use super::Outcome;
 use crate::CellChange;
@@ -6,13 +6,13 @@ use crate::changes::WithoutChange;
 use crate::table::percent;
 use stats::{Needed, REPEATS_MAX};
 
-/// Of a gate whose filters no cell passes.
+/// For a gate with filters that exclude every cell.
 pub(super) const NO_CELL: &str = "both runs have its quantity in no cell that it applies to: compare its filters with the names of the cells, \
      and look at the cells without a figure";
 
-/// Of a change and the ratio that is the gate's bound.
+/// For a change and the ratio at the gate's bound.
 pub(super) fn of_change(change: &CellChange, outcome: Outcome, bound: f64) -> String {
-    // Of two devices the reader has to know which is compared with which.
+    // With two devices, the reader must know the direction of the comparison.
     let found = match &change.other_cell {
         Some(other) => format!("`{other}` has {}", change.in_words()),
         None => change.in_words(),
@@ -28,7 +28,7 @@ pub(super) fn of_change(change: &CellChange, outcome: Outcome, bound: f64) -> St
     }
 }
 
-/// Scatter of repeats that a machine without other work seldom has, in per cent.
+/// Scatter of repeats that an otherwise idle machine seldom has, in per cent.
 const BUSY_PERCENT: f64 = 10.0;
 
 fn undecided(change: &CellChange, bound: f64, found: &str, bound_text: &str) -> String {
@@ -70,12 +70,12 @@ fn undecided(change: &CellChange, bound: f64, found: &str, bound_text: &str) -> 
     }
 }
 
-/// Of a cell without a figure in one of the runs.
+/// For a cell without a figure in one of the runs.
 pub(super) fn of_missing(without: &WithoutChange) -> String {
     format!("{}; {}", without.reason, without.help)
 }
 
-/// Of a compared cell in which one run or both have no figure of the quantity.
+/// For a compared cell that lacks the quantity in one run or both.
 pub(super) fn of_lacking(reason: &str) -> String {
     format!(
         "{reason}, though the cell's other quantities are compared; its row in the reports says why, or choose another \

@@ -1,5 +1,4 @@
-//! Whether an interface of a machine is free: nobody needs it, and all that it has comes back with
-//! it.
+//! Whether an interface of a machine is free: nobody needs it, and all its settings survive a loan.
 
 use super::{parse, read, refused};
 use crate::{Node, Result};
@@ -7,12 +6,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Kinds of interfaces whose `link` is their other end.
+/// Kinds of interfaces with `link` naming their other end.
 const PAIRS: [&str; 3] = ["veth", "netkit", "vxcan"];
-/// Keys of a kind's own data that name the interface below.
+/// Keys of a kind's data that name the interface below.
 const BELOW: [&str; 3] = ["link", "slave1", "slave2"];
 
-/// An interface as `ip -json -details address` has it.
+/// An interface as printed by `ip -json -details address`.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct Found {
     pub(super) ifname: String,
@@ -53,7 +52,7 @@ struct Address {
     scope: String,
 }
 
-/// A route as `ip -json route` has it.
+/// A route as printed by `ip -json route`.
 #[derive(Debug, Clone, Default, Deserialize)]
 struct Route {
     #[serde(default)]
@@ -77,11 +76,11 @@ struct NextHop {
     dev: String,
 }
 
-/// A queueing discipline as `tc -json qdisc` has it.
+/// A queueing discipline as printed by `tc -json qdisc`.
 #[derive(Debug, Clone, Deserialize)]
 struct Queueing {
     kind: String,
-    /// `0:` of those that the kernel sets.
+    /// `0:` for disciplines that the kernel sets.
     #[serde(default)]
     handle: String,
     #[serde(default)]
@@ -96,7 +95,7 @@ struct Connection {
     peer: String,
 }
 
-/// What a machine says of an interface.
+/// A machine's facts about an interface.
 #[derive(Debug, Clone, Default)]
 struct Facts {
     found: Found,
@@ -111,8 +110,7 @@ struct Facts {
     queueing: Vec<Queueing>,
 }
 
-/// Looks at an interface, and refuses one that somebody needs, or that would not come back as it
-/// was.
+/// Inspects an interface, and refuses one that somebody needs, or that would come back changed.
 pub(super) fn free_interface(host: &dyn Node, key: &str, name: &str) -> Result<Found> {
     let facts = look_at(host, key, name)?;
     match objection(&facts, name) {
@@ -121,7 +119,7 @@ pub(super) fn free_interface(host: &dyn Node, key: &str, name: &str) -> Result<F
     }
 }
 
-/// The interface of that name, or of that second name; `None` if there is none.
+/// The interface with that name or alternative name; `None` if it does not exist.
 pub(super) fn shown(host: &dyn Node, name: &str) -> Result<Option<Found>> {
     let argv = ["ip", "-json", "-details", "address", "show", "dev", name];
     let Some(text) = read(host, &argv)? else {
@@ -152,7 +150,8 @@ fn look_at(host: &dyn Node, key: &str, name: &str) -> Result<Facts> {
     };
     let routes = ["ip", "-json", "route", "show", "table", "all", "dev", name];
     let queueing = ["tc", "-json", "qdisc", "show", "dev", name];
-    // It only words a refusal, except for link-local addresses: without `ss` they count as unused.
+    // The result only words a refusal, except for link-local addresses: without `ss` they count as
+    // unused.
     let connections = ["sh", "-c", "ss -Htn state established || true"];
     Ok(Facts {
         found,
@@ -182,7 +181,7 @@ fn uplinks(host: &dyn Node) -> Result<Vec<String>> {
     Ok(uplinks)
 }
 
-/// From its entry in `/sys`, or from the old list where `/sys` belongs to another namespace.
+/// Uses its entry in `/sys`, or the old list if `/sys` belongs to another namespace.
 fn is_wireless(host: &dyn Node, name: &str) -> Result<bool> {
     let script = "test -e \"/sys/class/net/$1/phy80211\" || grep -q \"^ *$1:\" /proc/net/wireless";
     let argv = ["sh", "-c", script, "sh", name];
@@ -210,7 +209,7 @@ fn address_of(end: &str) -> String {
 }
 
 impl Found {
-    /// The interfaces below: it goes, or loses its way, when they move.
+    /// The interfaces below: this one goes, or loses its path, when they move.
     fn below(&self) -> impl Iterator<Item = &str> {
         let LinkInfo {
             info_kind,
@@ -262,7 +261,7 @@ impl Facts {
         others.find(is_own)
     }
 
-    /// Who needs an interface, after its name.
+    /// Returns who needs an interface, as the rest of a sentence after its name.
     fn need(&self, of: &Found) -> Option<String> {
         if self.uplinks.contains(&of.ifname) {
             return Some("over which this machine's default route goes".to_owned());
@@ -308,7 +307,7 @@ fn objection(facts: &Facts, name: &str) -> Option<(String, String)> {
         .or_else(|| lost_settings(facts, name))
 }
 
-/// That others are made on it, or that it is a port of one.
+/// Objects if other interfaces are made on it, or it is a port of one.
 fn beneath_others(facts: &Facts, name: &str) -> Option<(String, String)> {
     let above = facts.above();
     let master = facts.found.master.as_deref();
@@ -342,7 +341,7 @@ fn beneath_others(facts: &Facts, name: &str) -> Option<(String, String)> {
     Some((place(first), help))
 }
 
-/// That it has an address, or that a route leads to it.
+/// Objects if it has an address, or a route leads to it.
 fn in_use(facts: &Facts, name: &str) -> Option<(String, String)> {
     let another = "take another interface";
     let connection = facts.connection(&facts.found);
@@ -363,7 +362,7 @@ fn in_use(facts: &Facts, name: &str) -> Option<(String, String)> {
             format!("{another}: this one would be gone while the run lasts"),
         ));
     }
-    // The kernel makes routes of its own, and again what a router announces.
+    // The kernel makes some routes itself, and again those that a router announces.
     let by_hand = |route: &&Route| {
         !["kernel", "ra"].contains(&&*route.protocol)
             && route.kind != "multicast"
@@ -382,7 +381,7 @@ fn in_use(facts: &Facts, name: &str) -> Option<(String, String)> {
     ))
 }
 
-/// That the kernel drops what somebody set, and that it cannot be set again as it was.
+/// Objects if the kernel would drop settings that cannot be restored as they were.
 fn lost_settings(facts: &Facts, name: &str) -> Option<(String, String)> {
     let set = |it: &&Queueing| {
         it.handle != "0:" && (it.root || ["clsact", "ingress"].contains(&&*it.kind))

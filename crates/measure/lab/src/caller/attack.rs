@@ -1,4 +1,4 @@
-//! Hosts that are reached, and hostile: what they send must not fill this machine's memory.
+//! Hostile remote hosts: their output must not fill this machine's memory.
 
 use super::*;
 use std::fs;
@@ -14,7 +14,7 @@ fn resident_mib() -> u64 {
     (pages * 4096) >> 20
 }
 
-/// A station that is this command of a shell, whatever it answers.
+/// A station in the form of a shell command, with any answers.
 fn station(command: &str) -> Station {
     let mut shell = Command::new("sh");
     shell.args(["-c", command]);
@@ -33,7 +33,7 @@ fn an_answer_without_an_end_is_refused_at_its_limit() {
     };
     let Ok(is_over) = await_true(Duration::from_secs(300), Duration::from_millis(1), given_up);
     assert!(is_over, "the host is heard for ever");
-    // The buffer doubles once beyond the limit, and other tests run beside this one.
+    // The buffer doubles once beyond the limit, and other tests run in parallel.
     let bound = 3 * (REPLY_BYTES_MAX as u64 >> 20);
     let grown = peak - before;
     attack("MiB that an endless answer of a host takes", grown, bound);

@@ -1,4 +1,4 @@
-//! What is asked of an end of the link, and what it returns.
+//! Request to one end of the link for a clock comparison, and its result.
 
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
@@ -21,7 +21,7 @@ pub struct Exchange {
 pub struct Exchanges {
     /// In order.
     pub exchanges: Vec<Exchange>,
-    /// By how much the conversion of each side's stamps may be wrong, both together.
+    /// Maximum error of both sides' stamp conversions together.
     pub within_ns: u64,
     /// By how much the kernels of the asking and of the answering side correct the rates of their
     /// clocks, in parts of 10^9 (adjtimex(2)).
@@ -37,11 +37,11 @@ pub struct Ask {
     pub interface: String,
     /// Its MAC address.
     pub own: [u8; 6],
-    /// That of the interface that answers, or of the first box on the way there.
+    /// MAC address of the interface that answers, or of the first box on the way there.
     pub target: [u8; 6],
-    /// Source and target of probes over UDP, which boxes pass on; `None`: frames of an EtherType of
-    /// their own.
+    /// Source and target of probes over UDP, which boxes pass on; `None`: frames of an experimental
+    /// EtherType.
     pub udp: Option<[Ipv4Addr; 2]>,
-    /// Number.
+    /// Number of probes.
     pub probes: u32,
 }

@@ -1,5 +1,5 @@
-//! The frames that compare clocks: of an EtherType of their own on a cable between gateways, UDP
-//! between the stations' test addresses where boxes are in between, which may route.
+//! The frames that compare clocks: an experimental EtherType on a cable between gateways, UDP
+//! between the stations' test addresses if boxes, which may route, are in between.
 
 use std::net::Ipv4Addr;
 use wire::checksum::{dword, finish, portable, word};
@@ -18,7 +18,7 @@ const BODY_BYTES: usize = 58;
 pub(crate) const PROBE_BYTES: usize = ETHERNET_BYTES + BODY_BYTES;
 /// Length of one over UDP, without FCS.
 pub(crate) const UDP_PROBE_BYTES: usize = UDP_BODY_AT + BODY_BYTES;
-/// Where what it carries begins, over UDP.
+/// Offset of the body in a probe over UDP.
 pub(crate) const UDP_BODY_AT: usize = ETHERNET_BYTES + IPV4_HEADER_BYTES + UDP_HEADER_BYTES;
 const IPV4_ETHERTYPE: u16 = 0x0800;
 const TTL: u8 = 64;
@@ -33,7 +33,7 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    /// Back to where a frame with these came from.
+    /// Returns the addresses for an answer to a frame with these addresses.
     pub(super) fn back_from(self, own: [u8; 6]) -> Self {
         Self {
             target: self.source,
@@ -43,7 +43,7 @@ impl Addresses {
     }
 }
 
-/// What a probe, or its answer, carries.
+/// The body of a probe, or of its answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Probe {
     pub(super) is_answer: bool,
@@ -62,11 +62,11 @@ pub(super) struct Probe {
     pub(super) corrected_ppb: i64,
 }
 
-/// More than two readings of a clock are apart.
+/// More than the time between two readings of a clock.
 const WITHIN_NS_MAX: u64 = 1_000_000_000;
 /// More than a kernel corrects: a tenth and 500 ppm (adjtimex(2)).
 const CORRECTED_PPB_MAX: u64 = 200_000_000;
-/// Times of day until the year 2067 fit, and differences of two leave room for a third.
+/// Times of day until the year 2067 fit, and the difference of two leaves room for a third.
 const TIME_NS_MAX: i64 = i64::MAX / 3;
 
 impl Probe {

@@ -2,9 +2,9 @@
 //! start.
 //!
 //! If its gateways agree on keys, it is up when each has keys for all tunnels. QKD keys come from
-//! `cipherbench kme`: two KMEs in one process on gw1, the second of which gw2 reaches over the
-//! cipher link. That process does not belong to the DUT: actions on the DUT do not affect it, and
-//! its CPU time is not the DUT's.
+//! `cipherbench kme`: two KMEs in one process on gw1; gw2 reaches the second one over the cipher
+//! link. That process does not belong to the DUT: actions on the DUT do not affect it, and its CPU
+//! time is not the DUT's.
 
 mod config;
 mod metrics;
@@ -63,7 +63,7 @@ const READY: &str = "ready";
 /// An encryptor on each gateway, or on one with a station as its peer.
 pub(super) struct Cipherbench {
     encryptor: Encryptor,
-    /// Where the gateways' configurations are.
+    /// Paths of the gateways' configurations.
     configs: BTreeMap<NodeId, String>,
     /// The process of the KMEs, on gw1.
     kmes: Option<u64>,
@@ -107,7 +107,7 @@ impl Cipherbench {
         })
     }
 
-    /// Starts it with the written files; returns its process and output. Each start has its own key
+    /// Starts it with the written files; returns its process and output. Each start uses a new key
     /// epoch.
     fn start_on(&self, site: &Site<'_>, node: &dyn Node) -> Result<(u64, String)> {
         let Some(config) = self.configs.get(&node.id()) else {
@@ -119,7 +119,7 @@ impl Cipherbench {
         Ok((daemon.process, stdout))
     }
 
-    /// Starts it on gateways; `dut` lists those where it came up even if one failed.
+    /// Starts it on gateways; `dut` lists all that came up even if one failed.
     fn start_all(&self, site: &Site<'_>, nodes: &[&dyn Node], dut: &mut RunningDut) -> Result<()> {
         let started = daemon::start_all(nodes, dut, |node| {
             let (process, stdout) = self.start_on(site, node)?;
@@ -239,8 +239,8 @@ impl Cipherbench {
         Err(daemon.error(format!("did not renew its keys on {node} within {limit} s")))
     }
 
-    /// Returns what opens the packets of its tunnels, in all epochs; `None` where the gateways
-    /// agree on keys, or seal with none.
+    /// Returns the keys for the packets of its tunnels, in all epochs; `None` if the gateways agree
+    /// on keys, or seal with none.
     fn tunnel_keys(&self, site: &Site<'_>, secrets: &Secrets) -> Result<Option<TunnelKeys>> {
         let Encryptor { mode, .. } = self.encryptor;
         let Secrets::Static([texts, _]) = secrets else {
@@ -342,7 +342,7 @@ impl Adapter for Cipherbench {
     }
 
     fn stop(&mut self, site: &Site<'_>, mut dut: RunningDut) -> Result<()> {
-        // Its interface goes with it, and the routes with the interface.
+        // Stopping it removes its interface, and thus the routes into it.
         let stopped = daemon::stop_all(site, &mut dut);
         let released = self.release(site);
         let kmes = self.kmes(site).map_or(Ok(()), |kmes| kmes.stop());

@@ -126,8 +126,8 @@ pub(crate) fn did_not_come_up(node: &str, reason: &str) -> String {
     format!("did not come up on {node}: {reason}")
 }
 
-/// Starts a DUT on several nodes at the same time; the processes of those where it came up are in
-/// `dut` also when one did not. Returns what each start returned beside its process.
+/// Starts a DUT on several nodes at the same time. The processes that came up are in `dut` even if
+/// another one failed. Returns the second value of each start.
 pub(crate) fn start_all<T: Send>(
     nodes: &[&dyn Node],
     dut: &mut RunningDut,
@@ -171,7 +171,7 @@ pub(crate) fn taken<'a>(site: &Site<'a>, dut: &mut RunningDut, on: NodeId) -> Ve
 /// Kills the processes on one gateway.
 ///
 /// # Errors
-/// When there are none, or one was already dead.
+/// When the DUT has no process there, or one was already dead.
 pub(crate) fn kill(site: &Site<'_>, dut: &mut RunningDut, on: NodeId) -> Result<()> {
     let killed = taken_any(site, dut, on, "killed")?;
     all(killed.iter().map(Daemon::kill).collect())
@@ -180,7 +180,7 @@ pub(crate) fn kill(site: &Site<'_>, dut: &mut RunningDut, on: NodeId) -> Result<
 /// Stops the processes on one gateway.
 ///
 /// # Errors
-/// When there are none, one was already dead, or had to be killed.
+/// When the DUT has no process there, one was already dead, or had to be killed.
 pub(crate) fn stop_on(site: &Site<'_>, dut: &mut RunningDut, on: NodeId) -> Result<()> {
     let stopped = taken_any(site, dut, on, "stopped")?;
     all(stopped.iter().map(Daemon::stop).collect())
@@ -206,7 +206,7 @@ fn taken_any<'a>(
 /// Stops all processes, on all gateways concurrently.
 ///
 /// # Errors
-/// When one was dead, or had to be killed; the others are stopped all the same.
+/// When one was dead, or had to be killed; the others are stopped anyway.
 pub(crate) fn stop_all(site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
     let stopped = running(site, dut);
     dut.processes.clear();

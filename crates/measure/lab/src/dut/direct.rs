@@ -17,7 +17,7 @@ impl Adapter for Direct {
             ip(node, routes)
         });
         if let Err(error) = all(routed) {
-            // Removes what was set, if anything.
+            // Removes the routes that were set, if any.
             let _ = self.stop(site, RunningDut::default());
             return Err(error);
         }

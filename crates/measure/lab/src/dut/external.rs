@@ -6,7 +6,7 @@
 //! 3. Once A reaches B, the boxes' version and suite are queried; a suite other than the requested
 //!    one fails the start.
 //!
-//! Of one gateway alone the station at B's cable is the peer ([`gateway`]).
+//! If one gateway is tested alone, the station at B's cable is its peer ([`gateway`]).
 //!
 //! What this deliberately does not do: know any box's command language, or hold a secret. Keys and
 //! passwords are in the boxes, in ssh's agent, and in files of this machine, not in campaigns.
@@ -35,12 +35,12 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// The fact that replaces a proof of encryption where there is no tap.
+/// The fact that replaces a proof of encryption if the lab has no tap.
 const NOT_PROVEN: &str = "not proven: no tap between the boxes";
-/// What the fact about the cipher of a maker's own format begins with.
+/// Beginning of the fact about the cipher of a vendor-specific format.
 const CLAIMED: &str = "not proven, the maker's claim";
 
-/// How long a box may take to answer when it is looked for.
+/// How long a box may take to answer a check of its presence.
 const THERE_LIMIT: Duration = Duration::from_secs(5);
 
 /// A box at each end.
@@ -72,7 +72,7 @@ impl External {
         self.boxes().last()
     }
 
-    /// Runs a command of that box; `missing` says what the campaign lacks.
+    /// Runs a command of that box; `missing` is the error if the campaign lacks the command.
     fn run_last(
         &self,
         site: &Site<'_>,
@@ -185,7 +185,7 @@ impl External {
 impl Adapter for External {
     fn start(&mut self, site: &Site<'_>) -> Result<RunningDut> {
         let ports = match &self.plan.ports[..] {
-            // Of a form that has none.
+            // A form without UDP ports.
             [] => &[0],
             ports => ports,
         };
@@ -249,8 +249,8 @@ impl Adapter for External {
         Ok(counters)
     }
 
-    /// Its cables are up, its addresses answer, and it answers what it has to: the station that is
-    /// its peer, or A that asks for B.
+    /// Checks that its cables are up, its addresses answer, and either it answers the station that
+    /// is its peer, or A reaches B.
     fn expect_there(&self, site: &Site<'_>) -> Result<()> {
         let outside = self.runner(site)?.outside;
         self.cabling(outside).expect_answers(site, THERE_LIMIT)?;
@@ -271,7 +271,7 @@ impl Adapter for External {
         observed::pollers(self, site)
     }
 
-    /// Done when the box has taken the command: it reports no more by itself.
+    /// Done when the box has accepted the command: boxes do not report completion.
     fn reset(&self, site: &Site<'_>, _dut: &mut RunningDut, on: NodeId, kind: Reset) -> Result<()> {
         match kind {
             Reset::Command => {
@@ -310,8 +310,8 @@ impl Adapter for External {
     }
 }
 
-/// The path through one gateway in that direction, between the stations of `path`, of which B is
-/// its peer.
+/// The path through one gateway in that direction, between the stations of `path`; B is the
+/// gateway's peer.
 fn alone(mut path: FramePath, direction: Direction, peer: StationPeer) -> FramePath {
     path.sink.peer = Some(peer);
     match direction {

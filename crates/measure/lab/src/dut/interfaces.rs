@@ -1,5 +1,4 @@
-//! Counters of a DUT that is the kernel itself: its interface counters, which show where frames
-//! were lost.
+//! Interface counters of a DUT that is the kernel itself; they locate lost frames.
 
 use super::Site;
 use crate::counted::Counted;

@@ -11,7 +11,7 @@ pub(super) fn fresh_pair(dut: &str) -> Result<[FileTexts; 2]> {
     keying::pair_texts().map_err(|error| LabError::dut(dut, format!("got no keys: {error}")))
 }
 
-/// Writes a node's half of a pair, with its epoch file beside it, readable by the owner only;
+/// Writes a node's half of a pair, with its epoch file next to it, readable by the owner only;
 /// returns the key file's path.
 pub(super) fn write_keys(node: &dyn Node, [a, b]: &[FileTexts; 2]) -> Result<String> {
     let id = node.id();

@@ -237,7 +237,8 @@ fn ports_of(id: NodeId) -> [Port; 2] {
     [port(clear_end(id).interface, near), port(INTERFACE, far)]
 }
 
-/// What `ip -json l2tp show` prints; nothing where the kernel has no L2TP, or none of the kind.
+/// Parses the output of `ip -json l2tp show`; empty if the kernel has no L2TP, or no object of that
+/// kind.
 fn show<T: DeserializeOwned>(site: &Site<'_>, node: &dyn Node, kind: &str) -> Result<Vec<T>> {
     let program = Program::new(["ip", "-json", "l2tp", "show", kind]);
     let ended = node.run(program, TOOL_LIMIT)?;

@@ -57,7 +57,7 @@ impl OpenVpn {
         }
     }
 
-    /// Starts both, one after the other; `dut` lists those that came up even if one failed.
+    /// Starts both, one after the other; `dut` lists all that came up even if one failed.
     fn bring_up(&mut self, site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
         let cipher = self.cipher(site)?;
         let made = on_each(&site.gateways, |node| Identity::make(site.dut, node));
@@ -92,7 +92,7 @@ impl OpenVpn {
         })
     }
 
-    /// Starts it on a gateway whose configuration is written and sets up its interface.
+    /// Starts it on a gateway with a written configuration and sets up its interface.
     fn start_on<'a>(
         &self,
         site: &Site<'a>,
@@ -141,9 +141,9 @@ impl Adapter for OpenVpn {
         self.up_or_stopped(site, dut, up)
     }
 
-    /// Bytes in clear, as the kernel counts them when it passes packets to and from the program:
-    /// the same bytes as in the program's own statistics, which are updated only once a second.
-    /// Also the packets that the kernel could not pass on.
+    /// Counts clear bytes as the kernel passes packets to and from the program: the same bytes as
+    /// in the program's statistics, which are updated only once a second. Also counts the packets
+    /// that the kernel could not pass on.
     fn counters(&self, site: &Site<'_>, dut: &RunningDut) -> Result<BTreeMap<String, u64>> {
         let mut counters = BTreeMap::new();
         for daemon in daemon::running(site, dut) {
@@ -154,7 +154,7 @@ impl Adapter for OpenVpn {
                 let reason = format!("has lost its interface `{INTERFACE}` on {gateway}");
                 return Err(daemon.error(reason));
             };
-            // The kernel sends into the interface what the program receives.
+            // The kernel transmits into the interface; the program receives it.
             let counted = [
                 ("clear_rx_bytes".to_owned(), found.tx_bytes),
                 ("clear_tx_bytes".to_owned(), found.rx_bytes),
@@ -165,7 +165,7 @@ impl Adapter for OpenVpn {
         Ok(counters)
     }
 
-    /// Its tunnel is the client's process, for which the server waits. It rekeys by itself, every
+    /// The tunnel is the client's process; the server waits for it. It rekeys by itself, every
     /// hour.
     fn act(&self, site: &Site<'_>, dut: &mut RunningDut, action: DutAction) -> Result<()> {
         let client = site.gateways[0];
@@ -192,7 +192,7 @@ impl Adapter for OpenVpn {
     }
 }
 
-/// Writes a gateway's configuration with its own identity and the peer's; returns the path.
+/// Writes a gateway's configuration with its identity and the peer's; returns the path.
 fn write_conf(
     site: &Site<'_>,
     node: &dyn Node,

@@ -28,7 +28,7 @@ pub(super) fn counters(text: &str) -> BTreeMap<String, u64> {
     counters
 }
 
-/// Returns the sum of a gauge, named without prefix, over all its labels; 0 if there is none.
+/// Returns the sum of a gauge, named without prefix, over all its labels; 0 if absent.
 pub(super) fn gauge(text: &str, name: &str) -> u64 {
     let of_name = own(text).filter(|sample| sample.name == name);
     of_name

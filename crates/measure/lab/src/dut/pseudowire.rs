@@ -20,7 +20,7 @@ pub(super) fn cookie(session: u32) -> String {
     format!("{:016x}", COOKIE + u64::from(session))
 }
 
-/// Returns what a gateway sends in, between two addresses, where the pseudowire is over IP.
+/// Returns the session of a gateway's packets, between two addresses, if the pseudowire is over IP.
 pub(super) fn sent_in(gateway: NodeId, source: Ipv4Addr, target: Ipv4Addr) -> IpSession {
     let [_, id] = sessions(gateway);
     let cookie = (COOKIE + u64::from(id)).to_be_bytes();

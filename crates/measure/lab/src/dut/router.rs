@@ -70,7 +70,7 @@ impl Adapter for Router {
 }
 
 impl Router {
-    /// The kernel's own forwarding settings.
+    /// Returns the kernel's forwarding settings.
     fn facts(&self, node: &dyn Node) -> Result<BTreeMap<String, String>> {
         let parameter = |name: &str| -> Result<String> {
             let path = format!("/proc/sys/net/{name}");

@@ -14,7 +14,7 @@ use std::fmt::Display;
 use std::thread;
 use std::time::Duration;
 
-/// Where and how a DUT runs.
+/// The surroundings of a DUT.
 #[derive(Clone, Copy)]
 pub(crate) struct Site<'a> {
     /// [`plan::Dut::name`].
@@ -29,7 +29,7 @@ pub(crate) struct Site<'a> {
     /// A and B.
     pub(crate) stations: [&'a dyn Node; 2],
     pub(crate) map: &'a Map,
-    /// The cables to external boxes, and where their commands run.
+    /// The cables to external boxes, and the node for their commands.
     pub(crate) outside: Option<&'a Outside>,
     /// Between those boxes.
     pub(crate) tap: Option<&'a dyn Node>,
@@ -130,7 +130,7 @@ impl<'a> Site<'a> {
         self.on_stations(|own, other| self.map.part(own, other))
     }
 
-    /// Runs `ip` on both stations; `batch` gets each station's own end and the other's.
+    /// Runs `ip` on both stations; `batch` gets the station's end and the other's.
     fn on_stations(&self, batch: impl Fn(End, End) -> String + Sync) -> Result<()> {
         all(on_each(&self.stations, |station| {
             let (own, other) = match station.id() {
@@ -141,7 +141,7 @@ impl<'a> Site<'a> {
         }))
     }
 
-    /// Waits until A reaches B; returns at once if a station replaces a gateway.
+    /// Waits until A reaches B; returns immediately if a station replaces a gateway.
     pub(crate) fn await_path(&self) -> Result<()> {
         if self.stand_in().is_some() {
             return Ok(());
@@ -193,8 +193,8 @@ impl<'a> Site<'a> {
         networks.into_iter().map(route).collect()
     }
 
-    /// Removes what a failed DUT may have left on gateways and routers: interfaces that do not
-    /// belong to the path, and routes to the networks beyond.
+    /// Removes leftovers of a failed DUT on gateways and routers: interfaces outside the path, and
+    /// routes to the networks beyond.
     pub(crate) fn clear(&self) {
         let mut nodes = self.gateways.to_vec();
         nodes.extend(self.routers());

@@ -1,5 +1,5 @@
-//! No DUT: the stations' ports joined to each other. Frame tests measure the tester's own limit
-//! here.
+//! No DUT: the stations' ports joined to each other. Frame tests here measure the limit of the
+//! tester.
 
 use super::keys::{fresh_pair, write_keys};
 use super::{Adapter, Site};
@@ -14,7 +14,7 @@ const PORT: u16 = 4500;
 /// The link past the gateways. It is always there; nothing is started.
 #[derive(Debug)]
 pub(super) struct Straight {
-    /// With which the stations seal and open.
+    /// The stations' suite.
     suite: Suite,
 }
 

@@ -1,24 +1,24 @@
-//! IPsec by strongSwan: one `charon` per gateway, configured and queried by `swanctl` over a socket
-//! of its own.
+//! IPsec by strongSwan: one `charon` per gateway, configured and queried by `swanctl` over a
+//! separate socket.
 //!
 //! 1. a missing requirement is refused: ESP in the kernel, ML-KEM, a plugin, an algorithm;
 //! 2. fresh secrets and the files of both gateways, in folders that go with the stations;
-//! 3. both daemons start and load their configuration, and what they list must match it;
+//! 3. both daemons start and load their configuration, and must list the same settings;
 //! 4. gw2 sets up an SA for each pair of networks, or for each of several tunnels, as soon as it
 //!    has its configuration; both gateways' SAs must have the requested suite, carrier (UDP or
 //!    bare) and secrets.
 //!
-//! Where one gateway is loaded alone, the station in the other's place runs a daemon too, which
-//! agrees on keys with the device and writes them to a file; the station's generator and analyser
-//! take ESP from and to the link themselves. Nothing but the generator may seal with those keys: so
-//! the daemon's routes are in a table that no packet looks up, and its counters must stay at zero.
-//! Where ESP is bare, the station's kernel has the SAs too, but opens and seals nothing: they are
-//! for a mark that no packet has, and the policies for an interface that is never created.
+//! If one gateway is loaded alone, the station in the other's place runs a daemon too, which agrees
+//! on keys with the device and writes them to a file; the station's generator and analyser take ESP
+//! from and to the link themselves. Nothing but the generator may seal with those keys: so the
+//! daemon's routes are in a table that no packet looks up, and its counters must stay at zero. If
+//! ESP is bare, the station's kernel has the SAs too, but opens and seals nothing: they are for a
+//! mark that no packet has, and the policies for an interface that is never created.
 //!
-//! Neither IKE nor SAs are renewed by themselves while a trial runs, but those of a station, whose
-//! sequence numbers would end. The kernel's ESP is bare, as usual without NAT; that of
-//! kernel-libipsec is in UDP. kernel-libipsec carries packets of 1400 B at most: the path MTU
-//! behind it is that of its TUN device.
+//! Neither IKE nor SAs are renewed automatically while a trial runs, except the SAs of a station,
+//! as their sequence numbers would run out. The kernel's ESP is bare, as usual without NAT, or in
+//! UDP on request; kernel-libipsec always uses ESP in UDP, and carries packets of 1400 B at most:
+//! the path MTU behind it is the MTU of its TUN device.
 
 mod answers;
 mod causes;
@@ -66,21 +66,22 @@ const TUN: &str = "ipsec0";
 /// small frames first.
 const TUN_QUEUE: u32 = 5000;
 
-/// The mark of packets that look up the routes of a station's daemon: none has it, since only the
-/// generator may seal.
+/// The mark of packets that look up the routes of a station's daemon. No packet has it, since only
+/// the generator may seal.
 const UNUSED_MARK: &str = "0x45000000";
 
-/// The socket and the process number that a daemon leaves when it is killed.
+/// The control socket and the PID file that a killed daemon leaves.
 const LEFT_BY_DAEMON: &str = "charon.vici /run/charon.pid";
 
-/// Log of a station's daemon, with the keys of its SAs, and the numbers used with them.
+/// Log of a station's daemon, with the keys of its SAs; and the sequence numbers used with these
+/// keys.
 const KEYS_LOG: &str = "keys.log";
 const SEQUENCES: &str = "sequences";
 
 /// Files that the station's programs leave.
 const LEFT_BY_STATION: &str = "keys.log sequences sequences.new";
 
-/// What to do instead where a kernel has no ESP.
+/// Help for a kernel without ESP.
 const IN_DAEMON: &str = "set `data_path: libipsec`, which seals in the daemon";
 
 /// Start of the names of its counters of sealed packets.
@@ -89,7 +90,7 @@ const OUTBOUND: &str = "sa_out_";
 /// A daemon on each gateway.
 pub(super) struct Strongswan {
     plan: StrongSwan,
-    /// That of a station's daemon.
+    /// The plan of a station's daemon.
     on_station_plan: StrongSwan,
     /// One for each gateway that it was started on.
     places: Vec<Place>,
@@ -161,8 +162,8 @@ impl Strongswan {
         Ok(())
     }
 
-    /// Returns the path of test frames; a station in a gateway's place seals and opens with what
-    /// its daemon has agreed on.
+    /// Returns the path of test frames; a station in a gateway's place uses the keys that its
+    /// daemon has agreed on.
     fn frame_path(&self, site: &Site<'_>) -> Result<FramePath> {
         let mut path = site.frame_path();
         let Some(node) = site.stand_in() else {
@@ -199,10 +200,10 @@ impl Strongswan {
         ])
     }
 
-    /// Restarts a daemon where one was killed and loads its configuration.
+    /// Restarts a killed daemon and loads its configuration.
     fn restart(&self, site: &Site<'_>, node: &dyn Node, dut: &mut RunningDut) -> Result<()> {
         let gateway = self.gateway(site, node)?;
-        // Removes what a killed daemon leaves; the kernel's SAs outlive it and would conflict.
+        // Removes leftovers of a killed daemon; the kernel's SAs outlive it and would conflict.
         gateway.in_folder(&format!("rm -f {LEFT_BY_DAEMON}"))?;
         if gateway.half.plan.data_path.in_kernel() {
             remove_interface(node)?;
@@ -214,7 +215,7 @@ impl Strongswan {
         gateway.load()
     }
 
-    /// Returns a gateway whose files are written.
+    /// Returns a gateway with written files.
     fn gateway<'a>(&'a self, site: &Site<'a>, node: &'a dyn Node) -> Result<Gateway<'a>> {
         let half = Half::of(self.plan_of(site, node), site, node);
         match self.place(node) {

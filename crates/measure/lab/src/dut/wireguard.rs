@@ -5,11 +5,11 @@
 //! 3. `wg setconf` configures it, and `wg showconf` must print the same.
 //! 4. MTU and queue are set, and the networks beyond are routed into it.
 //!
-//! Two gateways may have interfaces and sockets of the same names: each station has a `/run` of its
-//! own.
+//! Two gateways may have interfaces and sockets of the same names, as each station has a private
+//! `/run`.
 //!
-//! Where one gateway is loaded alone, the station's generator and analyser are its peer: each gets
-//! the keys of the other gateway, and makes handshakes of its own.
+//! If one gateway is loaded alone, the station's generator and analyser are its peer: each gets the
+//! keys of the other gateway, and makes separate handshakes.
 
 mod conf;
 mod implementation;
@@ -40,7 +40,7 @@ const SOCKET: &str = "/var/run/wireguard/wg0.sock";
 /// The keys of a station in a gateway's place.
 const STATION_FILE: &str = "station.conf";
 
-/// The port of WireGuard's own documents.
+/// The port in WireGuard's documentation.
 const PORT: u16 = 51820;
 
 /// Queue of the interface in packets, as in `bench/peers.py`: with a TUN's default of 500, the
@@ -60,7 +60,7 @@ pub(super) struct WireGuard {
     keys: BTreeMap<NodeId, KeyPair>,
 }
 
-/// What came up on a gateway.
+/// The result of a start on a gateway.
 struct Up {
     process: Option<u64>,
     facts: BTreeMap<String, String>,
@@ -180,7 +180,7 @@ impl WireGuard {
         Ok(path)
     }
 
-    /// Removes the peer from a gateway's configuration, and its session keys with it.
+    /// Removes the peer and its session keys from a gateway's configuration.
     fn remove_peer(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
         let (_, peer) = cipher_ends(node.id());
         let Some(keys) = self.keys.get(&peer.node) else {
@@ -331,7 +331,7 @@ fn remove_socket(node: &dyn Node) -> Result<()> {
     run_tool(node, Program::new(["rm", "-f", SOCKET]))
 }
 
-/// Waits until the interface answers; the kernel's does at once.
+/// Waits until the interface answers; the kernel's answers immediately.
 fn await_answer(site: &Site<'_>, node: &dyn Node, daemon: Option<&Daemon<'_>>) -> Result<()> {
     let deadline = Deadline::after(READY_LIMIT);
     loop {

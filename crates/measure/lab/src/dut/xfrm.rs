@@ -1,17 +1,17 @@
-//! IPsec by the kernel's XFRM with static keys: two SAs, and policies for what is behind each
+//! IPsec by the kernel's XFRM with static keys: two SAs, and policies for the networks behind each
 //! gateway.
 //!
 //! 1. fresh keys, passed to `ip` over its standard input and absent from arguments, logs and
 //!    errors;
-//! 2. the SAs of both gateways, their policies, and routes into an XFRM interface: what no policy
-//!    seals is dropped there, and nothing leaves in clear;
+//! 2. the SAs of both gateways, their policies, and routes into an XFRM interface, which drops
+//!    packets that match no policy, so that nothing leaves in clear;
 //! 3. the kernel's SAs must match the request, algorithm by algorithm, with the length of each key.
 //!
 //! ESP is bare (protocol 50). The kernel receives ESP in UDP only through a socket that a program
-//! holds open, and with static keys there is none.
+//! holds open, and no program does with static keys.
 //!
 //! Without the interface, an opened packet would appear again, in clear, on the interface that
-//! received its ESP: to a watch on the cipher link as if it came from there.
+//! received its ESP: a watch on the cipher link would see it as traffic of that link.
 //!
 //! Sequence numbers are extended (RFC 4303 §2.2.1): 32-bit ones are exhausted in minutes, and the
 //! kernel then stops sending.
@@ -241,7 +241,7 @@ pub(super) fn add_interface(site: &Site<'_>, node: &dyn Node) -> Result<()> {
     })
 }
 
-/// Removes the interface if it exists; the routes go with it.
+/// Removes the interface, and thus the routes into it, if it exists.
 pub(super) fn remove_interface(node: &dyn Node) -> Result<()> {
     match node.interface_counters()?.contains_key(INTERFACE) {
         true => ip(node, format!("link del {INTERFACE}\n")),
@@ -262,8 +262,8 @@ fn directions(site: &Site<'_>) -> [[String; 3]; 2] {
     [[gw1.clone(), gw2.clone(), there], [gw2, gw1, back]]
 }
 
-/// Returns the commands for a gateway's policies: what it seals, and what it accepts only sealed,
-/// for each pair of networks of one IP version.
+/// Returns the commands for a gateway's policies: the traffic to seal, and the traffic to accept
+/// only sealed, for each pair of networks of one IP version.
 fn policies(site: &Site<'_>, id: NodeId) -> String {
     let (own, peer) = cipher_ends(id);
     let [own_address, peer_address] = [own, peer].map(|end| site.map.address(end));

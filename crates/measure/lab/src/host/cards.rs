@@ -1,4 +1,4 @@
-//! Network cards of a lab, and what about them bears on results.
+//! Network cards of a lab, and their properties that bear on results.
 
 use super::OUTPUT_BYTES_MAX;
 use crate::programs::find;
@@ -14,7 +14,7 @@ use std::process::Command;
 pub struct Card {
     /// Its name.
     pub interface: String,
-    /// Whether there is such an interface.
+    /// Whether the interface exists.
     pub exists: bool,
     /// Its driver; empty when unknown.
     pub driver: String,
@@ -26,7 +26,7 @@ pub struct Card {
     pub queues: usize,
     /// The NUMA node that it is plugged into; `None` on machines with one.
     pub numa_node: Option<u32>,
-    /// The clock by which it stamps frames itself; `None` if it does not.
+    /// The card's clock for frame time stamps; `None` if it stamps no frames.
     pub stamped_by: Option<u32>,
     /// The CPUs that its interrupts go to, as lists of the kernel; empty for a virtual one.
     pub interrupts: BTreeSet<String>,
@@ -114,7 +114,7 @@ impl Card {
     }
 }
 
-/// What `ethtool` prints; empty if it fails: not every driver answers every question.
+/// Returns the output of `ethtool`; empty if it fails: not every driver answers every question.
 fn ethtool(question: &str, interface: &str) -> String {
     let Some(program) = find("ethtool") else {
         return String::new();

@@ -1,4 +1,4 @@
-//! What corrects the kernel's clock, and how well.
+//! The discipline of the kernel's clock: the programs that correct it, and its maximum error.
 
 use std::fs;
 
@@ -17,9 +17,9 @@ const PROGRAMS: [(&str, &str); 6] = [
 pub struct Discipline {
     /// Running programs that correct it.
     pub programs: Vec<&'static str>,
-    /// Whether the kernel takes it as synchronised (adjtimex(2)).
+    /// Whether the kernel considers it synchronised (adjtimex(2)).
     pub is_synchronised: bool,
-    /// By how much it may be wrong then, in nanoseconds.
+    /// Its maximum error then, in nanoseconds.
     pub within_ns: u64,
 }
 
@@ -52,7 +52,7 @@ impl Discipline {
     #[must_use]
     pub fn describe(&self) -> String {
         let programs = match &self.programs[..] {
-            // The namespace of a pod does not show those of its node.
+            // A pod's PID namespace does not show the node's programs.
             [] => "no program seen here".to_owned(),
             programs => programs.join(" and "),
         };
@@ -69,8 +69,8 @@ impl Discipline {
 /// By how much the kernel corrects the rate of its clock, in parts of 10^9.
 pub(crate) fn corrected_ppb() -> i64 {
     let libc::timex { tick, freq, .. } = state();
-    // Microseconds in each of 100 ticks a second, whatever the kernel's own number of them; and
-    // parts of 10^6 with 16 binary places (adjtimex(2)).
+    // `tick` is in microseconds for each of 100 ticks a second, whichever rate the kernel uses
+    // itself; `freq` is in parts of 10^6 with 16 binary places (adjtimex(2)).
     (tick - 10_000) * 100_000 + freq * 1000 / 65_536
 }
 

@@ -24,7 +24,7 @@ pub struct Facts {
     pub machine: Environment,
     /// The kernel's clock source.
     pub clock_source: String,
-    /// What corrects the kernel's clock.
+    /// The discipline of the kernel's clock.
     pub discipline: Discipline,
     /// Whether two hardware threads share a core (SMT); `None` when unknown.
     pub threads_share_cores: Option<bool>,
@@ -74,7 +74,7 @@ pub struct Finding {
     pub status: Status,
     /// Whether a lab requires it.
     pub needed: bool,
-    /// What was found.
+    /// The observation.
     pub found: String,
     /// Why it matters.
     pub why: String,

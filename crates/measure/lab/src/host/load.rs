@@ -1,4 +1,4 @@
-//! Who uses the CPUs of this machine now.
+//! The current users of this machine's CPUs.
 
 use super::online_cpus;
 use crate::procfs::{machine_cpu_time, tick_ns};
@@ -9,13 +9,13 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long is looked: 25 of the ticks in which the kernel counts.
+/// Length of an observation: 25 of the kernel's accounting ticks.
 const SPAN: Duration = Duration::from_millis(250);
 
 /// Processes by number and start.
 type Processes = BTreeMap<(u32, u64), Process>;
 
-/// What `/proc/PID/stat` tells of a process.
+/// A process according to `/proc/PID/stat`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Process {
     name: String,
@@ -53,8 +53,8 @@ impl Programs {
     }
 }
 
-/// What processes used of the machine from the first reading to the second, the busiest first:
-/// without our own, and by the `ticks` that count.
+/// Returns the CPU use of processes between two readings, the busiest first, without the processes
+/// in `own`; `ticks` selects the CPU time that counts.
 fn busy(
     (before, after): (&Processes, &Processes),
     span_ns: u128,
@@ -123,8 +123,8 @@ fn processes() -> Processes {
     stats.filter_map(|stat| parse(&stat)).collect()
 }
 
-/// From `/proc/PID/stat`: without the time of children, which their parent gets at once at their
-/// end.
+/// Parses `/proc/PID/stat`, without the time of ended children, which their parent gets in one
+/// step.
 fn parse(text: &str) -> Option<((u32, u64), Process)> {
     // The name is in parentheses and may contain parentheses and spaces.
     let (head, tail) = text.rsplit_once(')')?;
@@ -169,7 +169,7 @@ mod tests {
             .spawn()
             .unwrap();
         let began = Instant::now();
-        // A busy machine gives it less.
+        // On a busy machine it gets less of the CPU.
         let found = loop {
             let load = look();
             let found = load.programs.iter().find(|it| it.pid == busy.id()).cloned();
@@ -207,7 +207,7 @@ mod tests {
         busy.kill().unwrap();
         busy.wait().unwrap();
         assert!(found.iter().all(|it| it.pid != busy.id()), "{found:?}");
-        // To another process it is one.
+        // A process outside of this program's family counts.
         let mut processes = before.processes.clone();
         processes.insert(
             (busy.id(), u64::MAX),

@@ -31,8 +31,8 @@ const CPU_FEATURES: &[&str] = &[
     "sve2",
 ];
 
-/// Sysctls that bear on results; those that a kernel lacks are omitted. The network's are watched
-/// during trials ([`crate::settings`]).
+/// Sysctls that bear on results; those missing from a kernel are omitted. Sysctls of the network
+/// are watched during trials ([`crate::settings`]).
 pub(crate) const SYSCTLS: &[&str] = &[
     "kernel.apparmor_restrict_unprivileged_userns",
     "kernel.unprivileged_userns_clone",

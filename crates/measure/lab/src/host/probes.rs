@@ -11,7 +11,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::process::Command;
 use std::thread;
 
-/// Rules like those of a router with NAT.
+/// Rules similar to a router's with NAT.
 const NAT_RULES: &str = "add table inet cb-probe; \
                          add chain inet cb-probe forward { type filter hook forward priority 0; }; \
                          add rule inet cb-probe forward ct state established accept; \
@@ -58,7 +58,7 @@ pub struct TunSuperPackets {
 }
 
 impl Probes {
-    /// Tries all features, on a thread that moves into a network namespace of its own.
+    /// Tries all features, on a thread that moves into a temporary network namespace.
     ///
     /// # Errors
     /// When the kernel refuses the namespace.

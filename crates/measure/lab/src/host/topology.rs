@@ -1,4 +1,4 @@
-//! Which logical CPUs are threads of one core, and which memory is theirs, from `/sys`.
+//! The cores and NUMA nodes of logical CPUs, from `/sys`.
 
 use crate::{LabError, Result};
 use journal::record::LogicalCpu;
@@ -10,17 +10,17 @@ use std::path::Path;
 /// Most NUMA nodes that are looked for.
 const NODES_MAX: u16 = 1024;
 
-/// Returns these CPUs. One whose core is unknown has its own; one whose node is unknown is of node
-/// 0.
+/// Returns these CPUs. A CPU with an unknown core counts as a separate core; one with an unknown
+/// node counts to node 0.
 pub(crate) fn logical_cpus(cpus: &[usize]) -> Vec<LogicalCpu> {
     read(Path::new("/sys/devices/system"), cpus)
 }
 
-/// The CPUs that a station assigns to its tools: these, or if there are none, all that this process
-/// may use.
+/// Returns the CPUs that a station assigns to its tools: the wanted ones, or if empty, all that
+/// this process may use.
 ///
 /// # Errors
-/// When one of them is not there, or this process may not use it.
+/// When one of them does not exist, or this process may not use it.
 pub(crate) fn assignable_cpus(wanted: &[u16]) -> Result<Vec<usize>> {
     let cannot_read = |errno: nix::Error| {
         let what = format!("cannot read the CPUs that this process may use: {errno}");

@@ -1,12 +1,12 @@
 //! Kernel parameters of the machine that are too small for measuring, and receive rings of a lab's
 //! network cards that are too short: raised on request, and restored exactly.
 //!
-//! Only what is of the whole machine, which namespaces cannot set for themselves. The old values
-//! are on disk before the first one is changed. They are valid for one boot, like the new values;
+//! Only parameters of the whole machine, which namespaces cannot set separately. The old values are
+//! on disk before the first one is changed. They are valid for one boot, like the new values;
 //! parameters that another program has set since are left alone.
 //!
-//! Offloads are not tuned here: traffic uses no interface of the machine, and a run sets those of
-//! its own links.
+//! Offloads are not tuned here: traffic uses no interface of the machine, and a run configures the
+//! offloads of its links.
 
 mod ring;
 
@@ -305,7 +305,7 @@ impl Tuning {
         }
         let folder = self.record.parent().unwrap_or(Path::new("."));
         let write = || -> io::Result<()> {
-            // Root reverts what the record says.
+            // Root reverts parameters according to the record.
             DirBuilder::new()
                 .recursive(true)
                 .mode(0o755)

@@ -28,7 +28,7 @@ const FAST_CLOCKS: &[&str] = &[
     "arch_sys_counter",
 ];
 
-/// Judges all facts, the most important first.
+/// Returns the findings for all facts, the most important first.
 #[must_use]
 pub fn judge(facts: &Facts) -> Vec<Finding> {
     let mut findings = vec![privilege(facts)];

@@ -15,7 +15,7 @@ pub struct Installed {
     pub path: PathBuf,
     /// Why it does not serve: another maker's program of that name, or too old a version.
     pub unfit: Option<String>,
-    /// Why it does not serve for transfers both ways at once only.
+    /// Why it does not serve for simultaneous transfers in both directions, if only for these.
     pub limit: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn installed() -> BTreeMap<String, Installed> {
     })
 }
 
-/// Where a program is. A fleet searches its server below the user's home too.
+/// Returns the path of a program. A fleet searches its server below the user's home too.
 fn located(name: &str) -> Option<PathBuf> {
     if name != "nats-server" {
         return find(name);
@@ -58,7 +58,7 @@ fn located(name: &str) -> Option<PathBuf> {
 }
 
 impl Installed {
-    /// What is known of a program by what it says of itself.
+    /// Derives a program's entry from its version output.
     fn of(name: &str, path: PathBuf, said: Option<&str>) -> Self {
         let judge = |usage| said.and_then(|said| unfit(name, said, usage));
         let version = said.and_then(find_version).unwrap_or("?");

@@ -1,4 +1,4 @@
-//! What is said with a host's shell, before it becomes a station: all over one connection, since
+//! The dialogue with a host's shell before it becomes a station: all over one connection, since
 //! each costs hundreds of milliseconds.
 
 use crate::caller::{
@@ -20,13 +20,13 @@ use std::thread;
 /// More of a line than this is no answer to anything.
 const LINE_BYTES_MAX: usize = 1 << 16;
 
-/// A command that leads to a host's shell, and what it has said so far.
+/// A command that leads to a host's shell, and its output so far.
 pub(super) struct Dialogue<'a> {
     child: Child,
     /// `None` once its end is awaited.
     input: Option<ChildStdin>,
     output: ChildStdout,
-    /// Of the output, what was read and is not taken yet.
+    /// Output that was read but not consumed yet.
     heard: Vec<u8>,
     /// Whether the output has ended.
     is_over: bool,
@@ -34,7 +34,7 @@ pub(super) struct Dialogue<'a> {
     interrupt: &'a Interrupt,
 }
 
-/// What came of waiting for a line.
+/// The result of waiting for a line.
 #[derive(Debug)]
 pub(super) enum Heard {
     Line(String),
@@ -109,8 +109,8 @@ impl<'a> Dialogue<'a> {
         }
     }
 
-    /// Writes what is left of `bytes` to its input, until it prints a line or ends, or the time is
-    /// over.
+    /// Writes the rest of `bytes` to the command's input, until the command prints a line or ends,
+    /// or the deadline passes.
     ///
     /// # Errors
     /// `Err` within `Ok` when `bytes` cannot be read; [`LabError::Interrupted`].
@@ -137,7 +137,7 @@ impl<'a> Dialogue<'a> {
                         PollFd::new(input.as_fd(), PollFlags::POLLOUT),
                         PollFd::new(self.output.as_fd(), PollFlags::POLLIN),
                     ];
-                    // The next write or read shows what an error was.
+                    // The next write or read returns any error.
                     let _ = poll(&mut fds, interval());
                     if fds[1].any() == Some(true) {
                         self.hear();
@@ -164,7 +164,7 @@ impl<'a> Dialogue<'a> {
         }
     }
 
-    /// The first line that was heard; at the end of the output, what is there of one.
+    /// Takes the first complete line; at the end of the output, also an incomplete one.
     fn take_line(&mut self) -> Option<String> {
         let end = self.heard.iter().position(|byte| *byte == b'\n');
         let rest = match end {
@@ -189,7 +189,7 @@ impl<'a> Dialogue<'a> {
         }
     }
 
-    /// What the command has become.
+    /// Turns the command, which has become an agent, into a station.
     ///
     /// # Errors
     /// [`LabError::CannotBuild`] when no thread can be started for it.
@@ -208,7 +208,7 @@ impl<'a> Dialogue<'a> {
         })
     }
 
-    /// Ends the command. What runs on the host sees the end of its input.
+    /// Ends the command. The program on the host sees the end of its input.
     pub(super) fn end(mut self) {
         // It may have ended by itself.
         let _ = self.child.kill();

@@ -1,4 +1,4 @@
-//! The part of a lab that one machine has: the lab's name there, and what its stations leave.
+//! One machine's part of a lab: the lab's name there, and the remains of its stations.
 
 use crate::caller::Station;
 use crate::mark::MARK;
@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-/// What of a lab is on this machine, beside the stations. Drop it after them.
+/// A lab's resources on this machine, except the stations. Drop it after them.
 pub(crate) struct Part {
     // Dropped in this order: the name is released last.
     remains: Vec<Remains>,
@@ -18,7 +18,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Takes the lab's name on this machine and removes what a killed run of that name has left.
+    /// Takes the lab's name on this machine and removes leftovers of a killed run of that name.
     /// Returns a sentence for each removal.
     ///
     /// # Errors
@@ -37,11 +37,11 @@ impl Part {
         self.hold.expect_returns()
     }
 
-    /// Starts stations together, since each takes some time to get ready, and waits until all
-    /// answer. They assign programs these CPUs; any, if there are none.
+    /// Starts stations in parallel, since each takes some time to get ready, and waits until all
+    /// answer. They assign these CPUs to programs; any CPU if the list is empty.
     ///
     /// # Errors
-    /// What a station said instead, or that the machine lacks such a CPU.
+    /// The station's error, or that the machine lacks one of the CPUs.
     pub(crate) fn start(
         &mut self,
         nodes: &[NodeId],

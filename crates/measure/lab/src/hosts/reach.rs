@@ -1,8 +1,8 @@
-//! The way to a host: a command prefix, what a shell there says, and this program sent there.
+//! Access to a host: the command prefix, the dialogue with its shell, and the upload of this
+//! program.
 //!
 //! Some prefixes pass words on as they are (`docker exec -i box`), others join them for a shell
-//! (`ssh host`). So no word sent has a character that a shell would take for its own, and scripts
-//! go over standard input.
+//! (`ssh host`). So no word contains a shell metacharacter, and scripts go over standard input.
 
 use super::dialogue::{Dialogue, Heard};
 use crate::own_file::own_hash;
@@ -26,11 +26,11 @@ const SEND_LIMIT: Duration = Duration::from_secs(300);
 
 /// Begins the lines that are the script's and not a login shell's.
 const MARK: &str = "cipherbench-reach";
-/// What is sent at once: a pipe's content.
+/// Size of a write: the capacity of a pipe.
 const CHUNK_BYTES: usize = 1 << 16;
-/// What is kept of the words of a login shell.
+/// Limit of the login shell's output that is kept for messages.
 const CHATTER_BYTES_MAX: usize = 4096;
-/// What a folder must have free beside the program.
+/// Free space that a folder must have in addition to the program's size.
 const SPARE_KIB: u64 = 64;
 /// Name of the program in the folder that it is sent to.
 const NAME: &str = "cipherbench";
@@ -50,7 +50,7 @@ pub(super) struct Reach<'a> {
     interrupt: &'a Interrupt,
 }
 
-/// What the host's shell said.
+/// Output of the host's shell.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
     /// As `uname -m` prints it.
@@ -59,11 +59,12 @@ struct Found {
     system: String,
     /// The program that the shell becomes.
     program: Option<String>,
-    /// What was said instead of the version of the program that the lab names.
+    /// Output of the lab's configured program that failed to print its version, or of a failed
+    /// upload.
     refused: Option<String>,
-    /// The private folder that the program is to be sent to.
+    /// The private folder for the upload of the program.
     folder: Option<String>,
-    /// What a login shell says besides.
+    /// Other output, of a login shell.
     chatter: String,
 }
 
@@ -76,8 +77,8 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Starts this program's agent on the host, where it is sent if it is not there. Its calls end
-    /// by `of_calls`.
+    /// Starts this program's agent on the host; uploads the program if it is missing there.
+    /// `of_calls` interrupts the agent's calls.
     pub(super) fn agent(&self, of_calls: &Interrupt) -> Result<Station> {
         let mut dialogue = Dialogue::begin(self.command(&["sh"]), self.interrupt)
             .map_err(|error| self.cannot_start(&error))?;
@@ -145,7 +146,7 @@ impl<'a> Reach<'a> {
         Ok(())
     }
 
-    /// The host's next line; `None` if there is none.
+    /// The host's next line; `None` at the end of its output.
     fn hear(
         &self,
         dialogue: &mut Dialogue<'_>,
@@ -238,7 +239,7 @@ impl<'a> Reach<'a> {
         format!("`{words} true` must succeed without asking anything")
     }
 
-    /// The error for a host whose shell did not say what it was asked.
+    /// The error for a host without an answer from a shell.
     fn not_reached(&self, ended: &Ended, chatter: &str) -> LabError {
         let said = last_words(&format!("{chatter}{}", ended.stderr));
         let what = match said.is_empty() {
@@ -258,7 +259,7 @@ fn cannot_read_itself(error: impl Display) -> LabError {
     LabError::cannot_build(what, "see whether its file is still there")
 }
 
-/// What to do about the words with which a prefix failed.
+/// Advice for a known error message of a prefix.
 fn advice(said: &str) -> Option<&'static str> {
     const KNOWN: [(&str, &str); 10] = [
         // ssh ends its warning so, and with the line below for an unknown key too.
@@ -305,7 +306,7 @@ fn advice(said: &str) -> Option<&'static str> {
     known.map(|(_, help)| *help)
 }
 
-/// The last lines of what was said, as one.
+/// Joins the last non-empty lines of a text to one line.
 fn last_words(said: &str) -> String {
     const LINES: usize = 4;
     let lines: Vec<&str> = said
@@ -341,8 +342,8 @@ impl Found {
     }
 }
 
-/// A script that says what the host is. As one command in braces, it has been read whole when it
-/// runs: what follows on the same input is for the programs in it.
+/// A script that prints the host's system and machine. As one command in braces, it is read
+/// completely before it runs: the input that follows is for the programs in it.
 fn saying_the_machine(rest: &str) -> String {
     // A login shell may have left its line unfinished.
     format!(
@@ -362,8 +363,8 @@ fn script_for(program: &str) -> String {
     ))
 }
 
-/// The script that becomes the agent of this very program, by its hash: of the installed one, or of
-/// `bytes` that it takes from its input, once it has said in which folder it puts them.
+/// The script that becomes the agent of this very program, identified by its hash: the installed
+/// copy, or `bytes` read from its input after it has printed the folder for them.
 fn script_for_this(own: &str, bytes: u64) -> String {
     let arch = std::env::consts::ARCH;
     let kib = bytes.div_ceil(1024) + SPARE_KIB;
@@ -395,7 +396,7 @@ mod tests {
     use std::path::PathBuf;
     use std::process::Stdio;
 
-    /// What this machine's shell says to a script, and then what is sent after it.
+    /// Parses the output of this machine's shell for a script, followed by `sent` as its input.
     fn found(script: &str, sent: &[u8], folder: &Path) -> Found {
         let mut shell = Command::new("sh");
         shell.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -410,7 +411,7 @@ mod tests {
         for line in BufReader::new(shell.stdout.take().unwrap()).lines() {
             found.take(&line.unwrap());
             if found.folder.is_some() && found.program.is_none() && found.refused.is_none() {
-                // It may have what it wants before.
+                // The shell may have closed its input already.
                 let _ = input.write_all(sent);
                 let _ = input.flush();
             }
@@ -456,7 +457,7 @@ mod tests {
         assert_eq!(at(&program("/nowhere")), None);
     }
 
-    /// As on a host whose `/tmp` is in memory and almost full: `df` says so of the first.
+    /// A host with an almost full tmpfs on `/tmp`: `df` reports this for the first folder.
     #[test]
     fn a_folder_without_room_is_passed_over() {
         let folder = tempfile::tempdir().unwrap();
@@ -482,7 +483,7 @@ mod tests {
         assert_eq!(left, 1, "only `df` is there");
     }
 
-    /// Commands in what is sent would be executed if the shell read it.
+    /// A shell that read the upload would execute these commands.
     #[test]
     fn what_does_not_arrive_is_removed_and_never_taken_for_commands() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What a source answered, and the numbers in it.
+//! Answers of sources, and the numbers in them.
 
 use crate::scan::{first_decimal, first_number};
 
@@ -77,7 +77,7 @@ impl Answer {
 pub(super) fn thousandths(value: f64) -> Result<i64, String> {
     match value.abs() <= VALUE_MAX {
         true => Ok((value * MILLI).round() as i64),
-        // Also for what is no number.
+        // Also for NaN.
         false => Err(format!("{value} is out of range")),
     }
 }

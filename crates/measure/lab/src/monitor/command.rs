@@ -1,4 +1,4 @@
-//! A command of a box that is run again and again.
+//! A command of a box that is run repeatedly.
 
 use super::Answer;
 use crate::protocol::{Program, Request, Response};
@@ -13,7 +13,7 @@ pub(crate) struct BoxCommand<'a> {
 }
 
 impl BoxCommand<'_> {
-    /// Runs it and returns what it printed, with its CPU time in nanoseconds.
+    /// Runs it and returns its output, with its CPU time in nanoseconds.
     pub(super) fn run(&self, over: &Interrupt) -> Result<(Answer, u64), String> {
         let host: &dyn Node = self.host;
         let failed = |error: LabError| error.to_string();

@@ -1,4 +1,4 @@
-//! A counter that only rises, whatever its width.
+//! A counter of any width that only rises.
 
 /// A counter, followed from its first reading on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -9,8 +9,8 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// Takes the next reading. Returns what was counted since the last one; `None` at the first.
-    /// A counter that has a range may have passed it once: more often cannot be seen.
+    /// Takes the next reading. Returns the count since the last one; `None` at the first. A counter
+    /// with a range may have wrapped once: more often cannot be seen.
     ///
     /// # Errors
     /// When it fell without a range: it was reset. It goes on from there.

@@ -60,8 +60,8 @@ impl<'a> Poller<'a> {
         }
     }
 
-    /// The machine that a node is on; `None` where it has no energy counters. `folder` is where its
-    /// kernel shows them.
+    /// The machine of a node; `None` if it has no energy counters. `folder` contains them, in the
+    /// kernel's file system.
     pub(crate) fn of_machine(
         name: String,
         node: &'a dyn Node,
@@ -96,8 +96,8 @@ impl<'a> Poller<'a> {
         &self.name
     }
 
-    /// The same on other CPUs than those at these positions among the ones that this program may
-    /// use, where there are others.
+    /// Moves the readings off the busy CPUs, positions among the CPUs that this program may use, if
+    /// any other remains.
     pub(crate) fn beside(mut self, busy: &[u16]) -> Self {
         let (cpus, positions) = free_cpus(busy);
         for reader in &mut self.readers {
@@ -139,7 +139,7 @@ impl<'a> Poller<'a> {
     /// Makes readings until the end of the trial.
     pub(super) fn run(mut self, log: &TrafficLog) -> MonitoredDevice {
         if let Some(cpus) = &self.cpus {
-            // A CPU may have gone since; then it runs where it can.
+            // A CPU may be offline by now; the thread then runs on any CPU.
             let _ = sched_setaffinity(Pid::from_raw(0), cpus);
         }
         let began_ns = thread_cpu_ns();
@@ -182,7 +182,7 @@ impl<'a> Poller<'a> {
             commands_ns += reader.read(&log.over, |Found { from, to, answers }| {
                 let load = |since| log.load(since, to);
                 for (number, answer) in answers {
-                    // What failed because the trial ended is not missing.
+                    // A reading that failed because the trial ended is no gap.
                     if answer.is_ok() || !log.is_over() {
                         series[number].add(log.at_ns(from), (from, to), answer, load);
                     }
@@ -251,8 +251,8 @@ impl Energy<'_> {
     }
 }
 
-/// CPUs of this program that are not at these positions, and their positions; `None` and none where
-/// all are.
+/// Returns this program's CPUs that are not at these positions, and their positions; `None` and an
+/// empty list if no CPU remains.
 fn free_cpus(busy: &[u16]) -> (Option<CpuSet>, Vec<u16>) {
     let Ok(own) = sched_getaffinity(Pid::from_raw(0)) else {
         return (None, Vec::new());

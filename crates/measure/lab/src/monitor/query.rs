@@ -1,5 +1,5 @@
-//! What is read without a command: objects of SNMP agents and metrics of pages, one request for all
-//! of an agent or a page.
+//! Readings without a command: objects of SNMP agents and metrics of pages, one request for each
+//! agent or page.
 
 use super::Answer;
 use super::snmp::Session;
@@ -36,8 +36,8 @@ pub(crate) struct Found {
 }
 
 impl Queries {
-    /// Prepares queries; commands are left out. Of each source: its number, and whether it is a
-    /// counter, of which a page may have several parts.
+    /// Prepares queries; commands are left out. Each source comes with its number, and whether it
+    /// is a counter, which may have several parts on a page.
     ///
     /// # Errors
     /// Why a source cannot be used, such as a missing secret.
@@ -81,7 +81,7 @@ impl Queries {
         Ok(queries)
     }
 
-    /// Makes the requests, one when the one before has been taken.
+    /// Makes the requests lazily: each one when the previous result has been taken.
     pub(crate) fn read(&self) -> impl Iterator<Item = Found> {
         let agents = self.agents.iter().map(|(session, numbers, oids)| {
             timed(|| {
@@ -153,7 +153,7 @@ impl Metric {
                         Ok(value) if value.is_finite() => Ok(value),
                         _ => Err(format!("{url} has {words} with the value {}", sample.value)),
                     });
-                // Whole counts of more than 53 bits stay exact where there is but one.
+                // A single whole count of more than 53 bits stays exact.
                 match found {
                     [only] if only.value.parse::<u64>().is_ok() => {
                         Ok(Answer::Count(only.value.parse().unwrap_or_default()))

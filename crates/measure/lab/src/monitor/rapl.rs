@@ -6,14 +6,14 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Where the kernel shows its energy counters.
+/// The kernel's folder of energy counters.
 pub(crate) const FOLDER: &str = "/sys/class/powercap";
 
-/// Packages, of which the counters of cores and memory controllers are parts.
+/// Prefix of package zones; cores and memory controllers are zones below them.
 const PACKAGE: &str = "intel-rapl:";
 
-/// Reads the packages of a machine, in the order of their names; empty where there are none or
-/// this user must not read them.
+/// Reads the packages of a machine, in the order of their names; empty if it has none or this user
+/// must not read them.
 ///
 /// # Errors
 /// When a file of a package has an unknown form.
@@ -38,7 +38,7 @@ pub(crate) fn read(folder: &Path) -> io::Result<Vec<EnergyZone>> {
     Ok(zones)
 }
 
-/// What a journal says about the counters of this machine.
+/// The journal's description of this machine's counters.
 pub(crate) fn in_words(folder: &Path) -> String {
     match read(folder) {
         Ok(zones) if !zones.is_empty() => {

@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 /// Reads a secret: the first line of a file, or an environment variable.
 ///
 /// # Errors
-/// What is wrong with which file or variable, and what to do; never the secret.
+/// The problem, the file or variable, and the fix; never the secret.
 pub(super) fn read(secret: &Secret) -> Result<Zeroizing<String>, String> {
     match secret {
         Secret::File(path) => secret_file::first_line(Path::new(path)),

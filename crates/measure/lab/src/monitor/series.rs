@@ -1,4 +1,4 @@
-//! Collects the readings of one value: a series of limited length, and what was read by load.
+//! Collects the readings of one value: a series of limited length, and readings by load.
 
 use super::{Answer, Count, answer::thousandths};
 use journal::record::{LoadReading, Series, SeriesGap, SeriesPoint};
@@ -14,12 +14,12 @@ pub(super) struct SeriesBuilder {
     unit: String,
     scale_ppm: u64,
     interval_ns: u64,
-    /// Whether the value is the rate of what is read.
+    /// Whether the value is the rate of the reading.
     is_rate: bool,
     count: Count,
     /// When the count was read.
     counted: Option<Instant>,
-    /// How many intervals one point stands for: a power of two.
+    /// Intervals per point: a power of two.
     merged: u64,
     points: Vec<Sum>,
     gaps: Vec<SeriesGap>,
@@ -59,7 +59,7 @@ impl Sum {
 }
 
 impl SeriesBuilder {
-    /// `is_rate`: the value is the rate of what is read, as of every counter.
+    /// `is_rate`: the value is the rate of the reading, as for every counter.
     pub(super) fn new(reading: &Reading, interval: Duration, is_rate: bool) -> Self {
         let is_counter = reading.kind == ReadingKind::Counter;
         let unit = match is_counter {
@@ -83,8 +83,8 @@ impl SeriesBuilder {
         }
     }
 
-    /// Adds an answer that was read from `from` to `to`. `load` returns the load under which all of
-    /// the time since a moment lies, if any: a rate is of the time since the reading before.
+    /// Adds an answer that was read from `from` to `to`. `load` returns the load that covers all of
+    /// the time since a moment, if any: a rate covers the time since the previous reading.
     pub(super) fn add(
         &mut self,
         at_ns: u64,
@@ -107,7 +107,7 @@ impl SeriesBuilder {
     /// Counts readings that failed or were not made.
     pub(super) fn miss(&mut self, at_ns: u64, readings: u64, reason: &str) {
         self.missed += readings;
-        // What to do is said where it matters, before the traffic.
+        // The help was already reported at the first reading, before the traffic.
         let reason = reason.split("\nhelp:").next().unwrap_or(reason);
         if let Some(last) = self.gaps.last_mut().filter(|last| last.reason == reason) {
             let has_point = self
@@ -197,7 +197,7 @@ impl SeriesBuilder {
     }
 }
 
-/// Adds readings to the last point if they are of the same time, else as a point of their own.
+/// Adds readings to the last point if they fall into the same time, else as a new point.
 fn append(points: &mut Vec<Sum>, sum: Sum, point_ns: u64) {
     match points.last_mut() {
         Some(last) if last.at_ns / point_ns == sum.at_ns / point_ns => last.add(&sum),

@@ -23,7 +23,7 @@ const OIDS_MAX: usize = 50;
 const SYS_UP_TIME: [u32; 9] = [1, 3, 6, 1, 2, 1, 1, 3, 0];
 /// A 32-bit counter begins again at 0 (RFC 2578 §7.1.6).
 const COUNTER32_RANGE: u64 = 1 << 32;
-/// How an opaque value with a floating-point number in it begins, as net-snmp's agent has them.
+/// Prefix of an opaque value with a floating-point number, as net-snmp's agent sends it.
 const OPAQUE_FLOAT: [u8; 3] = [0x9f, 0x78, 0x04];
 
 /// A session with one agent. Its secrets are in it.
@@ -60,8 +60,8 @@ impl Session {
         })
     }
 
-    /// Returns the values of objects, in their order. An object that is missing is an error of its
-    /// own; one of all is that of the agent.
+    /// Returns the values of objects, in their order. A missing object has a separate error; an
+    /// error of the agent is repeated for every object.
     pub(super) fn get(&self, oids: &[Oid]) -> Vec<Result<Answer, String>> {
         let answering = async { tokio::time::timeout(LIMIT, self.client.get_many(oids)).await };
         let address = &self.address;
@@ -87,7 +87,8 @@ impl Session {
 
     /// Why no answer came. An agent refuses a login of version 3 by reports that are not
     /// authenticated, which the client discards, as anyone could send them. So an agent that never
-    /// answered is asked without a password whether it is there, and what it says of the user.
+    /// answered gets a request without a password, to find out whether it is there and knows the
+    /// user.
     fn why_silent(&self) -> &'static str {
         let Some(user) = self.user.as_ref().filter(|_| !self.has_answered.get()) else {
             return SILENT;
@@ -183,7 +184,7 @@ const fn privacy_protocol(protocol: SnmpPrivacy) -> PrivProtocol {
     }
 }
 
-/// What an error is, after the agent's name.
+/// Describes an error, as the rest of a sentence after the agent's name.
 fn explain(error: &Error) -> String {
     match error.exchange_source() {
         Error::Auth { .. } => REFUSES.to_owned(),
@@ -196,7 +197,7 @@ fn explain(error: &Error) -> String {
     }
 }
 
-/// The value, or in words why it is none.
+/// Returns the value, or the reason why it cannot be used.
 fn answer(value: Value) -> Result<Answer, String> {
     match value {
         Value::Integer(number) => Ok(Answer::Number(number.into())),
@@ -260,7 +261,7 @@ mod tests {
         }
     }
 
-    /// Answers every request with bytes that are no message, or with its own bytes.
+    /// Answers every request with truncated copies of it, each with one byte changed.
     #[test]
     fn an_agent_that_sends_garbage_is_an_error_in_time() {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -306,7 +307,7 @@ mod tests {
                 let begun = std::time::Instant::now();
                 let found = session.get(&[Oid::parse("1.3.6.1.2.1.1.3.0").unwrap()]);
                 assert!(found.len() == 1 && found[0].is_err(), "{found:?}");
-                // Not before a busy machine gets to it.
+                // With room for a busy machine.
                 assert!(begun.elapsed() < 5 * LIMIT);
             }
             over.store(true, Ordering::Relaxed);

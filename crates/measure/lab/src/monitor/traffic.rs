@@ -1,4 +1,4 @@
-//! When traffic flows, as the trial reports it to the threads that read.
+//! The times of traffic, as the trial reports them to the polling threads.
 
 use crate::Interrupt;
 use crate::sync::lock;
@@ -6,7 +6,7 @@ use journal::record::TrafficWindow;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// When traffic flows in a trial.
+/// The times of traffic in a trial.
 pub struct TrafficLog {
     begun: Instant,
     state: Mutex<State>,
@@ -21,7 +21,7 @@ struct State {
     is_over: bool,
 }
 
-/// A time in which traffic is to flow.
+/// A time window for traffic.
 #[derive(Debug, Clone, Copy)]
 struct Window {
     /// As [`TrafficWindow::load`].
@@ -76,7 +76,7 @@ impl TrafficLog {
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// The load while which a reading was made, if it was the same throughout.
+    /// Returns the load during a reading, if it was the same throughout.
     pub(super) fn load(&self, from: Instant, to: Instant) -> Option<Option<u64>> {
         let state = lock(&self.state);
         let mut windows = state.windows.iter().rev();

@@ -1,4 +1,4 @@
-//! Readings of a lab's machines and of the DUT that is up, at an interval.
+//! Periodic readings of the lab's machines and of the running DUT.
 
 use super::NamespaceLab;
 use crate::monitor::Poller;
@@ -6,13 +6,12 @@ use crate::{LabError, Monitor, NodeId, Result};
 use plan::HostName;
 
 impl NamespaceLab {
-    /// Reads the energy counters of its machines in another folder of the form of
-    /// `/sys/class/powercap`.
+    /// Reads the energy counters from another folder with the layout of `/sys/class/powercap`.
     pub fn set_powercap(&mut self, folder: impl Into<String>) {
         self.powercap = folder.into();
     }
 
-    /// Prepares the readings of boxes, on other CPUs than `busy`, and of machines.
+    /// Prepares the readings of boxes and machines, on CPUs other than `busy`.
     pub(super) fn monitor_beside(&self, busy: &[u16]) -> Result<Monitor<'_>> {
         let mut pollers = Vec::new();
         if let Some(up) = &self.dut {

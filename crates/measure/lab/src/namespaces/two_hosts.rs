@@ -1,4 +1,4 @@
-//! The two hosts of a lab whose stations are not all on this machine.
+//! The two hosts of a lab with stations on another machine.
 
 use super::{NamespaceLab, Setup, cannot_build};
 use crate::hosts::part::Part;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// How long a cable may take until both ends are up and frames pass: a link is negotiated anew.
+/// Time limit until both ends of a cable are up and pass frames: the link may be renegotiated.
 const CABLE_LIMIT: Duration = Duration::from_secs(15);
 
 /// One of the two hosts of a lab.
@@ -33,7 +33,7 @@ impl LabHost {
 }
 
 impl NamespaceLab {
-    /// The machines of the lab's hosts, by the names that the lab gives them; empty on one machine.
+    /// The environments of the lab's hosts, by their names in the lab; empty on one machine.
     ///
     /// # Errors
     /// When a host went away.
@@ -47,8 +47,8 @@ impl NamespaceLab {
         named.map(environment).collect()
     }
 
-    /// Who uses the CPUs of the lab's machines, by the names that the lab gives them; that of a lab
-    /// on one machine is `this machine`.
+    /// The CPU load of the lab's machines, by their names in the lab, or `this machine` in a lab
+    /// without hosts.
     ///
     /// # Errors
     /// When a host went away.
@@ -64,8 +64,8 @@ impl NamespaceLab {
         named.map(load).collect()
     }
 
-    /// The programs that cells of the plan need and that a host lacks; none in a lab on this
-    /// machine alone, whose programs are known before it is built.
+    /// The programs that cells of the plan need and a host lacks. Empty in a lab on this machine
+    /// alone, which is checked before it is built.
     ///
     /// # Errors
     /// When a host does not answer.
@@ -92,7 +92,7 @@ fn nodes(plan: &LabPlan) -> [Vec<NodeId>; 2] {
     })
 }
 
-/// Reaches both hosts at once, and starts the nodes of each.
+/// Connects to both hosts concurrently and starts the nodes on each.
 pub(super) fn open_hosts(
     hosts: &Hosts,
     plan: &LabPlan,
@@ -124,7 +124,7 @@ pub(super) fn open_hosts(
     })
 }
 
-/// The same on this machine.
+/// Starts the nodes of a host that is this machine.
 fn open_here(
     part: &mut Part,
     (host, nodes): (&Host, &[NodeId]),
@@ -136,11 +136,11 @@ fn open_here(
     Ok((LabHost::Here(part.start_host()?), seats, Vec::new()))
 }
 
-/// The cable between two hosts: of each end the host and its interface.
+/// The cable between two hosts: the host and the interface at each end.
 pub(super) struct CableEnds<'a>(pub(super) [(HostName, &'a Host, &'a str); 2]);
 
 impl<'a> CableEnds<'a> {
-    /// `None` where no cable joins them.
+    /// Returns `None` if no cable connects them.
     pub(super) fn of(hosts: &'a Hosts) -> Option<Self> {
         let [a, b] = hosts
             .each()
@@ -148,7 +148,7 @@ impl<'a> CableEnds<'a> {
         Some(Self([a?, b?]))
     }
 
-    /// Waits until frames pass from gw1 to gw2's address: the link may be negotiated anew.
+    /// Waits until frames pass from gw1 to gw2's address: the link may be renegotiated.
     pub(super) fn await_frames(&self, gw1: &dyn Node, target: Ipv4Addr) -> Result<()> {
         let limit = CABLE_LIMIT.as_secs();
         let ping = format!("ping -n -q -c 1 -i 0.2 -w {limit} {target}");

@@ -1,34 +1,33 @@
-//! Programs of one name by different makers, and versions that cannot do what is asked of them.
+//! Programs of the same name by different makers, and versions that lack what trials need.
 //!
-//! A program is known by what it says of itself, not by its name: BusyBox and GNU inetutils have a
-//! `ping` and a `traceroute` that lack the options and print other lines than the ones that trials
-//! read.
+//! A program is identified by its version output, not by its name: BusyBox and GNU inetutils have a
+//! `ping` and a `traceroute` that lack options and print other lines than the trials read.
 
 use super::{known, said_of_itself};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// What a trial asks of a program beyond what it always does.
+/// A feature that a trial needs beyond a program's basic function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Use {
     /// Nothing.
     Plain,
-    /// A transfer both ways at once.
+    /// A simultaneous transfer both ways.
     BothWays,
 }
 
-/// What is needed of a program.
+/// The requirements on a program.
 struct Rule {
     /// Its name.
     program: &'static str,
-    /// Words of the maker in what it says of itself; empty where there is one maker.
+    /// The maker's mark in the version output; empty if there is only one maker.
     maker: &'static str,
-    /// Its maker, for people.
+    /// The maker's name in messages.
     of: &'static str,
-    /// The oldest version that serves, and why; `None` where all do.
+    /// The oldest version that works, and why; `None` if all do.
     oldest: Option<([u32; 2], &'static str)>,
-    /// The oldest version that can do both ways at once.
+    /// The oldest version that can transfer both ways simultaneously.
     both_ways: Option<[u32; 2]>,
 }
 
@@ -80,8 +79,8 @@ const OTHERS: [(&str, &str); 3] = [
     ("iperf 3.", "ESnet (iperf 3)"),
 ];
 
-/// Why the program of that name and what it says of itself do not serve for a use; `None` if it
-/// does, and for programs of which nothing is known.
+/// Explains why a program with this version output does not serve a use; `None` if it does, and for
+/// programs without a rule.
 pub(crate) fn unfit(name: &str, said: &str, usage: Use) -> Option<String> {
     let rule = RULES.iter().find(|rule| rule.program == name)?;
     if !said.contains(rule.maker) {
@@ -108,7 +107,7 @@ pub(crate) fn unfit(name: &str, said: &str, usage: Use) -> Option<String> {
     ))
 }
 
-/// As [`unfit`], of a program on this machine: it is asked once.
+/// Like [`unfit`], for a program on this machine, which is run once for its version.
 pub(super) fn unfit_here(name: &str, path: &Path, usage: Use) -> Option<String> {
     static SAID: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());
     RULES.iter().find(|rule| rule.program == name)?;
@@ -117,11 +116,11 @@ pub(super) fn unfit_here(name: &str, path: &Path, usage: Use) -> Option<String> 
     let said = all
         .entry(path.to_owned())
         .or_insert_with(|| said_of_itself(path, argument).unwrap_or_default());
-    // One that says nothing is tried: the trial names its fault.
+    // A program that prints no version is tried: the trial reports its error.
     (!said.is_empty()).then(|| unfit(name, said, usage))?
 }
 
-/// The argument by which a program says what it is; `None` where any serves.
+/// Returns the argument that makes a program print its version; `None` if it has no rule.
 pub(super) fn asked_by(name: &str) -> Option<&'static str> {
     RULES.iter().find(|rule| rule.program == name)?;
     Some(known(name)?.version)

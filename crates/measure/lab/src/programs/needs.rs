@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Time for a program to say what it is.
+/// Time limit for a program's version output.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
 
 /// A program that a plan needs and that this host lacks.
@@ -28,7 +28,7 @@ pub struct Missing {
     pub lab: bool,
     /// The command that installs it; `None` for a program that only the campaign names.
     pub install: Option<String>,
-    /// Why the one that is installed does not serve; `None` where none is.
+    /// Why the installed program does not serve; `None` if none is installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unfit: Option<String>,
     /// The hosts that lack it, in a lab of hosts.
@@ -36,7 +36,7 @@ pub struct Missing {
     pub hosts: Vec<String>,
 }
 
-/// Returns the programs that cells need in a lab and that are not on this host, in the order of the
+/// Returns the programs that cells need in a lab and that this host lacks, in the order of the
 /// cells.
 #[must_use]
 pub fn missing<'a>(lab: &LabPlan, cells: impl IntoIterator<Item = &'a Cell>) -> Vec<Missing> {
@@ -57,21 +57,21 @@ pub fn missing<'a>(lab: &LabPlan, cells: impl IntoIterator<Item = &'a Cell>) -> 
 enum Lack {
     /// It is not there.
     Absent,
-    /// It is another maker's, too old, or not to be run as root; why.
+    /// It is another maker's, too old, or refused to root, with the reason.
     Unfit(String),
 }
 
-/// What a machine does in a lab.
+/// A machine's part in a lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// The run is on it, and so are the stations if the lab has no hosts.
+    /// The run is on this machine, and so are the stations if the lab has no hosts.
     Run,
     /// It is one of the lab's hosts.
     Host,
 }
 
 impl Role {
-    /// Whether it has stations and gateways of a lab.
+    /// Whether the machine runs stations and gateways of a lab.
     const fn has_nodes(self, lab: &LabPlan) -> bool {
         match self {
             Self::Run => matches!(lab.kind, LabKind::Namespaces | LabKind::Device),
@@ -80,11 +80,11 @@ impl Role {
     }
 }
 
-/// Returns the programs that cells need and that are not on all of a lab's hosts, each of which has
-/// a name and a station.
+/// Returns the programs that cells need and that at least one of the lab's hosts, given by name and
+/// station, lacks.
 ///
 /// # Errors
-/// When a host does not answer.
+/// If a host does not answer.
 pub(crate) fn missing_on(
     lab: &LabPlan,
     cells: &[&Cell],
@@ -125,7 +125,7 @@ fn lack_on(node: &dyn Node, program: &str, usage: Use) -> Result<Option<Lack>> {
     Ok(unfit(program, &said, usage).map(Lack::Unfit))
 }
 
-/// What cells ask of a program.
+/// Returns the strongest use that the cells make of a program.
 fn usage_of(program: &str, cells: &[&Cell]) -> Use {
     let uses = cells
         .iter()
@@ -140,7 +140,7 @@ fn missing_where(
     find_lack: impl Fn(&str, Use) -> Option<Lack>,
 ) -> Vec<Missing> {
     let mut all: Vec<Missing> = Vec::new();
-    // A plan has thousands of cells and a handful of programs: each is searched once.
+    // A plan has thousands of cells and a handful of programs: look for each program once.
     let mut known: BTreeMap<(String, Use), Option<Lack>> = BTreeMap::new();
     let mut lack = |program: &str, usage: Use| {
         let known = known.entry((program.to_owned(), usage));
@@ -213,11 +213,12 @@ fn of_lab(lab: &LabPlan, role: Role) -> Vec<&'static str> {
     programs
 }
 
-/// The programs of a device under test on a machine, beside those that build the lab.
+/// The programs that a device under test needs on a machine, without those that build the lab.
 fn of_dut<'a>((lab, role): (&LabPlan, Role), adapter: &'a Adapter) -> Vec<&'a str> {
     let has_nodes = role.has_nodes(lab);
     match adapter {
-        // The run reaches the boxes, whose own programs are in them; a tap is beside the stations.
+        // The run reaches the boxes, which have their programs inside; a tap is next to the
+        // stations.
         Adapter::External(external) => {
             let tap = lab.external.as_ref().and_then(|cables| cables.tap.as_ref());
             let bridge = tap.filter(|_| has_nodes).map(|_| "bridge");
@@ -261,8 +262,8 @@ fn of_dut<'a>((lab, role): (&LabPlan, Role), adapter: &'a Adapter) -> Vec<&'a st
     }
 }
 
-/// The name in [`KNOWN`](super::KNOWN) of a program that implements WireGuard; `None` for the
-/// kernel.
+/// Returns the name in [`KNOWN`](super::KNOWN) of a program that implements WireGuard; `None` for
+/// the kernel.
 pub(crate) const fn of_wireguard(program: WireGuardProgram) -> Option<&'static str> {
     match program {
         WireGuardProgram::Kernel => None,
@@ -272,7 +273,7 @@ pub(crate) const fn of_wireguard(program: WireGuardProgram) -> Option<&'static s
     }
 }
 
-/// The programs that measure, where that is not this one, and what is asked of each.
+/// The programs that measure, unless this program does, and how each is used.
 fn of_measurement(measurement: &Measurement) -> Vec<(&'static str, Use)> {
     let both = |direction: TransferDirection| match direction.ways().len() {
         2 => Use::BothWays,
@@ -296,7 +297,7 @@ fn of_measurement(measurement: &Measurement) -> Vec<(&'static str, Use)> {
             test.server.program().into_iter().chain(client).collect()
         }
         Measurement::Video(test) => {
-            // ffmpeg makes the clip, whatever plays it.
+            // ffmpeg makes the clip for every player.
             let player = (test.player == Player::Vlc).then_some(test.player.program());
             let server = (test.transport == VideoTransport::Http).then_some("python3");
             ["ffmpeg"].into_iter().chain(player).chain(server).collect()
@@ -304,7 +305,7 @@ fn of_measurement(measurement: &Measurement) -> Vec<(&'static str, Use)> {
         Measurement::Frames(_) | Measurement::Device(_) => Vec::new(),
     };
     let of_transfer = measurement.transfer_direction().map_or(Use::Plain, both);
-    // The load beside requests goes each way and both ways.
+    // The background load of ping goes each way and both ways.
     let of_load = match measurement {
         Measurement::Ping { loaded: true, .. } => Use::BothWays,
         _ => of_transfer,
@@ -333,7 +334,7 @@ mod tests {
         planned.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The programs that a plan needs where nothing is installed.
+    /// The programs that a plan needs if nothing is installed.
     fn needed(duts: &str, trials: &str, lab: &LabFile) -> Vec<Missing> {
         let plan = plan(duts, trials, lab);
         let cells: Vec<_> = plan.cells.iter().collect();

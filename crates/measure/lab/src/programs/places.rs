@@ -1,7 +1,7 @@
-//! The search for programs: what a variable names, `PATH`, the administrator's folders, those of
-//! distributions, and the folder of `make peers`.
+//! The search for programs: a variable's value, `PATH`, the administrator's and the distributions'
+//! folders, and the folder of `make peers`.
 //!
-//! Root runs only programs that root alone could have written, unless a variable of Cipherbench
+//! Root runs only programs that no other user could have written, unless a variable of Cipherbench
 //! names the program or the folder of `make peers`.
 
 use super::known;
@@ -13,24 +13,25 @@ use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// An ordinary user's `PATH` lacks them, and `ethtool` is there.
+/// `PATH` of an ordinary user lacks these, and `ethtool` is in one of them.
 const OF_ADMINISTRATOR: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// Where `scripts/peers.sh` installs, below a user's home, unless `PEERS` names a folder.
+/// The folder that `scripts/peers.sh` installs into, below a user's home, unless `PEERS` names
+/// another.
 const PEERS: &str = ".cache/cipherbench-peers";
 
-/// Returns the path of a program as a lab would start it: a name is searched, a path must be that
-/// of an executable file. `None` if it is not here, or not one that this process runs.
+/// Returns the path of a program as a lab would start it: a name is searched for, a path must lead
+/// to an executable file. `None` if the program is missing, or this process refuses to run it.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     search(program).found
 }
 
-/// As [`find`], as text.
+/// Like [`find`], as text.
 pub(crate) fn path(program: &str) -> Option<String> {
     find(program)?.into_os_string().into_string().ok()
 }
 
-/// Why a program that is here is not run; `None` if it is, or is not here.
+/// Explains why an existing program is not run; `None` if it is run, or does not exist.
 pub(crate) fn refusal(program: &str) -> Option<Refusal> {
     let Search { found, refused } = search(program);
     refused.filter(|_| found.is_none())
@@ -40,8 +41,8 @@ fn search(program: &str) -> Search {
     search_in(program, &variable, &Rule::of_process())
 }
 
-/// The search path of all programs that a lab starts; for root only folders that nobody else could
-/// have written.
+/// The search path of all programs that a lab starts; for root only folders that no other user
+/// could have written.
 #[must_use]
 pub fn search_path() -> OsString {
     let rule = Rule::of_process();
@@ -56,7 +57,7 @@ pub fn search_path() -> OsString {
 #[derive(Debug, Default)]
 struct Search {
     found: Option<PathBuf>,
-    /// The first program in its place that this process does not run.
+    /// The first program found that this process does not run.
     refused: Option<Refusal>,
 }
 
@@ -74,12 +75,12 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Which programs this process runs.
+/// The rule for the programs that this process runs.
 #[derive(Debug)]
 enum Rule {
-    /// Those of an ordinary user's search path.
+    /// Any program in the search path, for an ordinary user.
     Any,
-    /// Root's: only what nobody else could have written.
+    /// For root: only programs that no other user could have written.
     WrittenBy(Writers),
 }
 
@@ -91,11 +92,11 @@ impl Rule {
         }
     }
 
-    /// Checks a program or a folder of programs. The error is a reason.
+    /// Checks a program or a folder of programs; the error is the reason for a refusal.
     fn check(&self, path: &Path) -> Result<(), String> {
         match self {
             Self::Any => Ok(()),
-            // What it is depends on the current folder.
+            // A relative path depends on the current folder.
             Self::WrittenBy(_) if path.is_relative() => {
                 Err("the search path names its folder without a leading `/`".to_owned())
             }
@@ -112,7 +113,7 @@ fn variable(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// What the program's own variable names.
+/// The value of the program's variable.
 fn named(program: &str, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<OsString> {
     variable(known(program)?.variable?)
 }
@@ -121,7 +122,7 @@ fn search_in(program: &str, variable: &dyn Fn(&str) -> Option<OsString>, rule: &
     let named = named(program, variable);
     let word = named.as_deref().unwrap_or(OsStr::new(program));
     if word.as_encoded_bytes().contains(&b'/') {
-        // Chosen by the variable or the campaign, whoever owns it.
+        // Chosen by the variable or the campaign, so its owner does not matter.
         return Search {
             found: Some(PathBuf::from(word)).filter(|path| is_executable(path)),
             refused: None,
@@ -131,7 +132,7 @@ fn search_in(program: &str, variable: &dyn Fn(&str) -> Option<OsString>, rule: &
         .iter()
         .map(|place| place.join(word))
         .collect();
-    // A program that a variable names is no other one.
+    // A program that a variable names has no alternatives.
     if let (None, Some(known)) = (&named, known(program)) {
         let own = known.folders.iter().copied().map(Place::found);
         places.extend(own.map(|place| place.join(word)));
@@ -162,7 +163,7 @@ fn search_in(program: &str, variable: &dyn Fn(&str) -> Option<OsString>, rule: &
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Place {
     folder: PathBuf,
-    /// Whether the user chose it by a variable of Cipherbench: it may be anyone's.
+    /// Whether the user chose it by a variable of Cipherbench, which any owner may then have.
     is_chosen: bool,
 }
 
@@ -195,8 +196,8 @@ fn folders(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<Place> {
     folders
 }
 
-/// The folders of `make peers`: the user's, and under `sudo` also that of the user who called it,
-/// whose programs root does not run: `refusal` says so.
+/// The folders of `make peers`: the user's, and under `sudo` also the calling user's. Root does not
+/// run the programs in the latter; `refusal` says so.
 fn peers(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<Place> {
     if let Some(folder) = variable("PEERS") {
         let folder = PathBuf::from(folder).join("bin");
@@ -258,7 +259,7 @@ mod tests {
         assert_eq!(search("boringtun-cli", &both), Some(bin));
         let named = [("GOTATUN", mine.as_path()), ("PATH", path)];
         assert_eq!(search("gotatun", &named), Some(mine.clone()));
-        // It may also be a name, and is no other program where it is wrong.
+        // The variable may hold a name; a wrong path there falls back to no other program.
         let by_name = [("GOTATUN", Path::new("mine")), ("PATH", own.path())];
         assert_eq!(search("gotatun", &by_name), Some(mine));
         let wrong = [("GOTATUN", Path::new("/nonexistent/x")), ("PATH", path)];
@@ -275,7 +276,7 @@ mod tests {
             search("wireguard-go", &at_home),
             Some(bin.join("wireguard"))
         );
-        // In another folder the name may be another program's.
+        // In another folder, another program may have this name.
         assert_eq!(search("wireguard-go", &[("PATH", bin.as_path())]), None);
     }
 
@@ -299,7 +300,8 @@ mod tests {
         assert_eq!(folders, expected.map(Place::found));
     }
 
-    /// The rule of root, where only this user could have written what the tests write.
+    /// Root's rule, with this user in place of root: only this user could have written the tests'
+    /// files.
     fn of_root() -> Rule {
         Rule::WrittenBy(Writers::of_process())
     }

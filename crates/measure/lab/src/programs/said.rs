@@ -1,4 +1,4 @@
-//! What a program says of itself.
+//! Version output of programs.
 
 use super::search_path;
 use crate::own_children::OwnChild;
@@ -9,13 +9,13 @@ use std::time::Duration;
 
 /// A user and a group without rights.
 const NOBODY: u32 = 65_534;
-/// How much of what a program prints is read.
+/// Most bytes of a program's output that are read.
 const OUTPUT_BYTES_MAX: usize = 64 << 10;
-/// Time limit of one tool.
+/// Time limit of one program.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Returns what a program prints about itself; `None` if that has no version. VLC reports none to
-/// root.
+/// Returns a program's output for this argument; `None` if it contains no version. Retries without
+/// root's rights, as VLC reports none to root.
 pub(crate) fn said_of_itself(program: &Path, argument: &str) -> Option<String> {
     let mut command = Command::new(program);
     command.arg(argument);

@@ -1,4 +1,4 @@
-//! An interface that a station borrows, with what it is given back with.
+//! An interface that a station borrows, with the settings to restore.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -8,18 +8,18 @@ use std::collections::BTreeMap;
 pub struct Lent {
     /// Its name.
     pub interface: String,
-    /// Its name at the station; `None`: the same, which then also what the kernel gives back by
-    /// itself has.
+    /// Its name at the station; `None`: unchanged, so it also keeps its name if the kernel returns
+    /// it.
     #[serde(default)]
     pub renamed: Option<String>,
     /// Its MTU in bytes.
     pub mtu: u32,
     /// Whether it was up.
     pub up: bool,
-    /// Offloads as `ethtool -K` takes them: `tso` to `on`.
+    /// Offloads in the form of `ethtool -K`: `tso` to `on`.
     pub offloads: BTreeMap<String, String>,
-    /// The kernel's parameters of it: path below `/proc/sys/net` to value.
+    /// The kernel's parameters of the interface: path below `/proc/sys/net` to value.
     pub parameters: BTreeMap<String, String>,
-    /// Commands of `ip` that add its permanent neighbours and multicast addresses again.
+    /// `ip` commands that restore its permanent neighbours and multicast addresses.
     pub additions: Vec<String>,
 }

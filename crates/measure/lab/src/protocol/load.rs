@@ -1,46 +1,47 @@
-//! Who uses the CPUs of a machine.
+//! CPU load of a machine, by program.
 
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
-/// Use of the CPUs, in per cent of one, from which on trials suffer.
+/// CPU use at which trials suffer, in per cent of one CPU.
 const HIGH_PERCENT: u32 = 25;
-/// Programs that are named.
+/// Most programs named in a message.
 const NAMED: usize = 3;
-/// A program that uses less is not named.
+/// Programs that use less, in per cent of one CPU, are not named.
 const NAMED_PERCENT: u32 = 5;
 
-/// Use of a machine's CPUs over a moment. Percentages are of one CPU: 200 are two.
+/// CPU use of a machine over a moment. Percentages are of one CPU: 200 are two.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
-    /// CPUs that are online.
+    /// Online CPUs.
     pub cpus: u32,
     /// Use by all programs and the kernel.
     pub used_percent: u32,
-    /// What the hypervisor gave to other guests while a CPU had work to do.
+    /// Time that the hypervisor gave to other guests while a CPU had work to do.
     pub stolen_percent: u32,
-    /// The programs, the busiest first, without this one.
+    /// The programs in descending order of use, without this program.
     pub programs: Vec<BusyProgram>,
 }
 
 /// A program that uses CPUs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BusyProgram {
-    /// Its name as the kernel has it.
+    /// Its name in the kernel.
     pub name: String,
     /// Its process id.
     pub pid: u32,
-    /// Its use.
+    /// Its CPU use in per cent of one CPU.
     pub percent: u32,
 }
 
 impl Load {
-    /// Whether trials suffer from it.
+    /// Whether the load is high enough to affect trials.
     #[must_use]
     pub const fn is_high(&self) -> bool {
         self.used_percent + self.stolen_percent >= HIGH_PERCENT
     }
 
+    /// Describes the load:
     /// `1.4 of 2 CPUs are in use: rustc 96 % (process 4711), cc 40 % (process 4712) and 3 others`.
     #[must_use]
     pub fn in_words(&self) -> String {

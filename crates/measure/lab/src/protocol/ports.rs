@@ -1,21 +1,20 @@
-//! The ports between the gateways that are the DUT's own.
+//! The DUT's ports between the gateways.
 
 use plan::{Form, LinkForm};
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 
-/// A UDP port that carries a DUT's packets, and their form. That of a form without UDP has number
-/// 0.
+/// A UDP port of a DUT's packets, and their form. A form without UDP has port number 0.
 ///
-/// Port 500 belongs to IKE alone: a message begins at the first byte there, and after four zero
-/// bytes on any other port (RFC 7296 §2). So no ESP is expected on port 500.
+/// Port 500 belongs to IKE alone, so no ESP is expected on it: a message begins at the first byte
+/// there, and after four zero bytes on any other port (RFC 7296 §2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealedPort {
-    /// The port, of either end.
+    /// The port, at either end.
     pub port: u16,
     /// The packets' form.
     pub form: LinkForm,
-    /// Whether a key exchange shares the port and may be seen there at any time: IKE, handshakes.
+    /// Whether a key exchange (IKE, handshakes) shares the port and may be seen there at any time.
     pub control: bool,
 }
 
@@ -31,15 +30,15 @@ impl SealedPort {
     }
 }
 
-/// A DUT's own TCP port beside its tunnels, over which its gateways agree on keys or fetch them.
+/// A TCP port of a DUT next to its tunnels, which its gateways use to agree on keys or fetch them.
 /// Segments between these two addresses, to or from the listener's port, are not the stations'
 /// traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlPort {
-    /// Address that listens.
+    /// Address of the listening gateway.
     pub listener: Ipv4Addr,
     /// The listener's port.
     pub port: u16,
-    /// Address that connects.
+    /// Address of the connecting gateway.
     pub connector: Ipv4Addr,
 }

@@ -1,4 +1,4 @@
-//! What a sample of a link's frames returns.
+//! The result of sampling a link's frames.
 
 use journal::record::CipherLink;
 use serde::{Deserialize, Serialize};
@@ -6,25 +6,24 @@ use serde::{Deserialize, Serialize};
 /// Frames sampled on an interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Their counts.
+    /// Counts of the sampled frames.
     pub link: CipherLink,
-    /// Whole sealed packets among them, spread over the sample, in frames from the Ethernet header;
-    /// one of a super-packet has headers of its own. At most 64 KiB together.
+    /// Whole sealed packets among them, spread over the sample, as frames with their Ethernet
+    /// header. A packet from a super-packet gets complete headers. At most 64 KiB together.
     pub packets: Vec<Vec<u8>>,
-    /// Sealed frames from which no whole packet could be taken, if packets or contents were
-    /// requested.
+    /// Sealed frames that yielded no whole packet, if packets or contents were requested.
     pub not_whole: u64,
-    /// What the sealed packets contain, if that was requested.
+    /// Statistics of the sealed packets' contents, if requested.
     pub contents: Option<Contents>,
 }
 
-/// What sampled sealed packets contain, of each behind its first 24 bytes.
+/// Statistics of sampled sealed packets beyond the first 24 bytes of each.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contents {
-    /// Packets that were read, each once.
+    /// Packets that were inspected, each distinct packet once.
     pub packets: u64,
-    /// How often each of the 256 values of a byte was there.
+    /// Occurrences of each of the 256 byte values.
     pub byte_counts: Vec<u64>,
-    /// Blocks of 16 bytes that were there before.
+    /// Blocks of 16 bytes that repeat an earlier block.
     pub repeated_blocks: u64,
 }

@@ -1,4 +1,4 @@
-//! Frame by frame: what a DUT sealed, known control traffic, or neither.
+//! Classification of frames: sealed by the DUT, known control traffic, or neither.
 
 use super::expected::{Expected, Markers};
 use super::forms::{
@@ -32,22 +32,22 @@ const TCP_HEADER_BYTES: usize = 20;
 /// Most first fragments remembered, to classify the rest of their packets.
 const FRAGMENTS_MAX: usize = 4096;
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A packet or frame of the DUT's form, with what names its keys or session: an SPI, a
-    /// receiver's index. A later fragment shows none, and some forms have none.
+    /// A packet or frame in the DUT's form. `id` identifies its keys or session, such as an SPI or
+    /// a receiver's index; later fragments and some forms have none.
     Sealed { id: Option<u32> },
-    /// ARP, IPv6 neighbour and group discovery, a NAT keepalive, the lab's own probes of clocks,
-    /// and the key exchange that shares a sealed port.
+    /// ARP, IPv6 neighbour and group discovery, a NAT keepalive, the lab's clock probes, or a key
+    /// exchange that shares a sealed port.
     Control,
-    /// The DUT's own TCP.
+    /// TCP between the DUT's gateways.
     Channel,
     /// Anything else.
     Other,
 }
 
-/// A whole MACsec frame that is encrypted, with the number of its key.
+/// Returns the kind of a whole, encrypted MACsec frame, with its association number.
 fn macsec(frame: &[u8]) -> Option<Kind> {
     let is_whole = frame.len() >= usize::from(forms::MACSEC_FRAME_BYTES_LEAST);
     let tci = frame.get(ETHERNET_HEADER_BYTES).filter(|_| is_whole)?;
@@ -57,7 +57,7 @@ fn macsec(frame: &[u8]) -> Option<Kind> {
     })
 }
 
-/// Whether a frame of that EtherType holds an ARP packet and nothing else.
+/// Whether a frame with the EtherType of ARP holds an ARP packet and nothing else.
 fn is_arp(frame: &[u8]) -> bool {
     let is_short = forms::ARP_FRAME_BYTES.contains(&u16::try_from(frame.len()).unwrap_or(u16::MAX));
     let expected = forms::ARP_BEGIN.into_iter().zip(forms::ARP_BEGIN_MASK);
@@ -66,8 +66,8 @@ fn is_arp(frame: &[u8]) -> bool {
     is_short && words.all(|is_it| is_it)
 }
 
-/// Whether an IPv6 packet of ICMP is no longer than neighbour and group discovery are. Key exchange
-/// in UDP may have any length.
+/// Whether an IPv6 packet is no longer than neighbour and group discovery can be. Key exchange in
+/// UDP may have any length.
 fn is_short_discovery(packet: &[u8]) -> bool {
     let next = packet.get(6).copied();
     let is_list = match next {
@@ -83,7 +83,7 @@ fn is_short_discovery(packet: &[u8]) -> bool {
     packet.len() + ETHERNET_HEADER_BYTES <= usize::from(most)
 }
 
-/// Classifies frames; remembers the kind of first fragments.
+/// Classifies frames and remembers the kind of first fragments.
 pub(super) struct Classifier<'a> {
     sealed_ports: &'a [SealedPort],
     control_ports: &'a [ControlPort],
@@ -134,7 +134,7 @@ impl<'a> Classifier<'a> {
         forms::has(form, self.sealed_ports)
     }
 
-    /// `None`: not whole.
+    /// Returns `None` for a truncated or unknown packet.
     fn ipv4(&mut self, packet: &[u8]) -> Option<Kind> {
         let header = packet.first_chunk::<20>()?;
         let protocol = header[9];
@@ -143,13 +143,13 @@ impl<'a> Classifier<'a> {
         if protocol == TCP {
             let [source, target] = [12, 16].map(|at| <[u8; 4]>::try_from(&header[at..at + 4]));
             let ends = [source.ok()?.into(), target.ok()?.into()];
-            // A control connection has no fragments.
+            // A control connection sends no fragments.
             return (more_or_offset == 0).then(|| self.channel(ends, payload))?;
         }
         if more_or_offset == 0 {
             return self.transport(protocol, payload);
         }
-        // Source, target, protocol and identification name a fragmented packet (RFC 791 §2.3).
+        // Source, target, protocol and identification identify a fragmented packet (RFC 791 §2.3).
         let mut packet_id = [0; 11];
         packet_id[..8].copy_from_slice(&header[12..20]);
         packet_id[8] = protocol;
@@ -191,7 +191,7 @@ impl<'a> Classifier<'a> {
         }
     }
 
-    /// `None`: not the DUT's own connection.
+    /// Returns `None` for any connection except the DUT's.
     fn channel(&self, [source, target]: [Ipv4Addr; 2], segment: &[u8]) -> Option<Kind> {
         let header = segment.first_chunk::<TCP_HEADER_BYTES>()?;
         let number = |at| u16::from_be_bytes([header[at], header[at + 1]]);
@@ -205,7 +205,7 @@ impl<'a> Classifier<'a> {
         is_known.then_some(Kind::Channel)
     }
 
-    /// `None`: the DUT has no packets of that protocol.
+    /// Returns the DUT's form directly in IP if it has this protocol.
     fn bare(&self, protocol: u8) -> Option<Bare> {
         Bare::beside(self.sealed_ports).filter(|bare| bare.protocol == protocol)
     }
@@ -224,7 +224,8 @@ impl<'a> Classifier<'a> {
     }
 }
 
-/// A packet by its form's shapes, whose headers state `bytes`; `None`: it has none of them.
+/// Classifies a packet with a header that states `bytes`; `None` if it matches no shape of its
+/// form.
 fn of_shapes(shapes: &[Shape], control: bool, payload: &[u8], bytes: usize) -> Option<Kind> {
     let word = u32::from_be_bytes(*payload.first_chunk()?);
     let shape = Shape::of(shapes, word)?;
@@ -259,7 +260,7 @@ pub(super) fn words(frame: &[u8]) -> String {
     format!("{what}, {} B", frame.len())
 }
 
-/// `None`: not whole.
+/// Returns `None` for a truncated frame.
 fn packet_in_words(frame: &[u8]) -> Option<String> {
     let (ethernet, packet) = frame.split_at_checked(ETHERNET_HEADER_BYTES)?;
     let (version, protocol, source, target, payload): (_, _, IpAddr, IpAddr, _) =

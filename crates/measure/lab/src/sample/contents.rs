@@ -1,27 +1,27 @@
-//! What sampled sealed packets contain: how often each value of a byte, and whether a block of 16
-//! bytes is there twice. A good cipher's output shows neither more often than chance; text under
-//! a constant XOR, or sealed block by block (ECB), does.
+//! Statistics of sampled sealed packets: how often each byte value occurs, and whether a block of
+//! 16 bytes repeats. In a good cipher's output neither exceeds chance; in text under a constant
+//! XOR, or sealed block by block (ECB), both do.
 
 use super::forms;
 use crate::protocol::Contents;
 use std::collections::BTreeSet;
 use wire::overhead::{IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
 
-/// Most bytes of one sample that are read: a millisecond of work.
+/// Most bytes of one sample that are inspected: a millisecond of work.
 const BYTES_MAX: usize = 64 << 10;
-/// What a form may have in clear in front of its cipher text: the longest are OpenVPN's header, and
-/// that of ESP with a vector of 16 bytes.
+/// Longest cleartext header of a form in front of its ciphertext: OpenVPN's, or ESP's with an
+/// initialisation vector of 16 bytes.
 const HEADER_BYTES: usize = 24;
-/// The block of every cipher here, and of those that others use.
+/// Block size of every cipher here, and of the usual ciphers of other implementations.
 const BLOCK_BYTES: usize = 16;
-/// Cipher text begins behind vectors of 0, 8 or 16 bytes: these two cover them.
+/// Ciphertext begins after vectors of 0, 8 or 16 bytes: these two offsets cover them.
 const ALIGNMENTS: [usize; 2] = [0, 8];
 
 const ETHERNET_HEADER_BYTES: usize = 14;
 const UDP: u8 = 17;
 
-/// Reads what frames with one whole sealed packet each contain; of too many, some that are evenly
-/// spread. A packet that is there twice counts once.
+/// Analyses frames with one whole sealed packet each, or an evenly spread part if there are too
+/// many. Duplicates count once.
 pub(super) fn contents_of(frames: &[Vec<u8>]) -> Contents {
     let bodies = frames
         .iter()
@@ -53,7 +53,7 @@ pub(super) fn contents_of(frames: &[Vec<u8>]) -> Contents {
     found
 }
 
-/// Blocks that are there once more than once, and so on.
+/// Counts the blocks that repeat an earlier block.
 fn repeated(mut blocks: Vec<&[u8]>) -> u64 {
     let all = blocks.len();
     blocks.sort_unstable();
@@ -61,7 +61,7 @@ fn repeated(mut blocks: Vec<&[u8]>) -> u64 {
     (all - blocks.len()) as u64
 }
 
-/// Where the header of the form begins in a frame of that form; `None` in a frame of no known form.
+/// Returns the offset of the form's header in a frame; `None` if the frame has no known form.
 fn body_at(frame: &[u8]) -> Option<usize> {
     let (ethernet, packet) = frame.split_at_checked(ETHERNET_HEADER_BYTES)?;
     let (protocol, header_bytes) = match u16::from_be_bytes([ethernet[12], ethernet[13]]) {
@@ -81,7 +81,7 @@ mod tests {
 
     /// Noise without a pattern, always the same (xorshift64).
     fn noise(bytes: usize, seed: u64) -> Vec<u8> {
-        // Seeds that follow each other differ in all bits.
+        // Consecutive seeds differ in all bits.
         let mut state = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut next = || {
             state ^= state << 13;
@@ -92,7 +92,7 @@ mod tests {
         (0..bytes).map(|_| next()).collect()
     }
 
-    /// An ESP packet with this number, in a frame of its own.
+    /// An ESP packet with this sequence number, in one frame.
     fn esp(sequence: u32, cipher_text: &[u8]) -> Vec<u8> {
         let mut packet = vec![0, 0, 1, 2];
         packet.extend(sequence.to_be_bytes());
@@ -107,7 +107,7 @@ mod tests {
             .collect()
     }
 
-    /// As ECB does: a block for a block, the same each time.
+    /// Like ECB: equal blocks give equal ciphertext.
     fn block_by_block(text: &[u8]) -> Vec<u8> {
         let of_block = |block: &[u8]| {
             let seed = block.iter().fold(7_u64, |seed, byte| {
@@ -127,11 +127,11 @@ mod tests {
         let found = contents_of(&frames);
         assert_eq!((found.packets, found.repeated_blocks), (60, 0));
         assert_eq!(found.byte_counts.iter().sum::<u64>(), 60 * (1000 - 8));
-        // In UDP it is the same.
+        // The same packets in UDP give the same result.
         let in_udp = |frame: &Vec<u8>| udp(4500, 4500, &frame[34..]);
         let wrapped: Vec<_> = frames.iter().map(in_udp).collect();
         assert_eq!(contents_of(&wrapped), found);
-        // A copy that an impaired path made is no second packet.
+        // A copy made by an impaired path is not counted again.
         assert_eq!(contents_of(&[&frames[..], &frames[..5]].concat()), found);
     }
 
@@ -142,7 +142,7 @@ mod tests {
             let found = contents_of(&[esp(1, &block_by_block(&text))]);
             assert!(found.repeated_blocks > 10, "{phase}: {found:?}");
         }
-        // Test frames: the same in each, and nothing twice within one.
+        // Test frames: the same contents in each, and no repetition within one.
         let text = wire::stamp::pattern(400);
         let frames: Vec<_> = (0..4).map(|it| esp(it, &block_by_block(text))).collect();
         assert_eq!(contents_of(&frames[..1]).repeated_blocks, 0);

@@ -1,16 +1,16 @@
-//! What may and what must not be seen on the cipher link.
+//! The traffic that may be seen on the cipher link, and the markers that must not be.
 
 use crate::protocol::{ControlPort, SealedPort};
 use memchr::memmem::Finder;
 
-/// What may be seen between the gateways, besides ARP and neighbour discovery.
+/// Expected traffic between the gateways, in addition to ARP and neighbour discovery.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Expected<'a> {
     /// Ports of the DUT's sealed packets, and of a key exchange that shares them.
     pub(crate) sealed: &'a [SealedPort],
-    /// The DUT's own TCP.
+    /// TCP ports of the DUT.
     pub(crate) control: &'a [ControlPort],
-    /// Byte strings that the stations' traffic shows in clear.
+    /// Byte strings that appear in the stations' cleartext traffic.
     pub(crate) markers: &'a [Vec<u8>],
 }
 
@@ -18,7 +18,7 @@ pub(crate) struct Expected<'a> {
 pub(super) struct Markers<'a>(Vec<Finder<'a>>);
 
 impl<'a> Markers<'a> {
-    /// An empty marker, which every frame contains, is not looked for.
+    /// Skips empty markers, which every frame would contain.
     pub(super) fn new(markers: &'a [Vec<u8>]) -> Self {
         let markers = markers.iter().filter(|marker| !marker.is_empty());
         Self(markers.map(Finder::new).collect())

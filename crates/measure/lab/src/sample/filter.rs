@@ -1,5 +1,5 @@
-//! The filter of a watch, as the kernel runs it (classic BPF): expected frames are dropped before
-//! anything is copied.
+//! The kernel's filter of a watch (classic BPF): expected frames are dropped before anything is
+//! copied.
 //!
 //! A load beyond a frame's end makes the kernel drop the frame, so every load here follows a length
 //! check.
@@ -32,8 +32,8 @@ const ICMPV6: u32 = 58;
 const ND_FIRST: u32 = 133;
 const ND_BEYOND: u32 = 138;
 
-/// Offsets in a frame; those in the IPv4 payload are counted with a header of no length, to which
-/// X is added.
+/// Offsets in a frame. Offsets in the IPv4 payload assume a header of length 0 and are relative to
+/// X, the header's length.
 const ETHERTYPE_AT: u32 = 12;
 const ETHERNET_BYTES: u32 = 14;
 const IPV4_AT: u32 = 14;
@@ -48,7 +48,7 @@ const TARGET_PORT_AT: u32 = 16;
 const UDP_LENGTH_AT: u32 = 18;
 const UDP_PAYLOAD_AT: u32 = 22;
 const UDP_HEADER_BYTES: u32 = 8;
-/// Without options.
+/// TCP header without options.
 const TCP_HEADER_BYTES: u32 = 20;
 
 /// `SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT` of linux/filter.h: the tag itself is no longer in the
@@ -59,8 +59,8 @@ const VLAN_TAG_PRESENT: u32 = (-0x1000_i32 + 48).cast_unsigned();
 const FOREIGN: u32 = u32::MAX;
 const EXPECTED: u32 = 0;
 
-/// The filter that passes only foreign frames; see [`journal::record::CipherWatch`]. With `inside`,
-/// sealed packets that show the first marker are foreign too.
+/// Returns the filter that passes only foreign frames; see [`journal::record::CipherWatch`]. With
+/// `inside`, sealed packets that show the first marker are foreign too.
 pub(super) fn foreign_only(expected: Expected<'_>, inside: bool) -> Vec<sock_filter> {
     let sealed_ports = expected.sealed;
     if forms::has(LinkForm::Opaque, sealed_ports) {
@@ -88,7 +88,7 @@ pub(super) fn foreign_only(expected: Expected<'_>, inside: bool) -> Vec<sock_fil
     }
     program.skip_unless(BPF_JEQ, TCP, &channels(expected.control));
     program.unless(BPF_JEQ, UDP, FOREIGN);
-    // Only the first fragment has the ports; its verdict counts for all.
+    // Only the first fragment has the ports; its verdict counts for all fragments.
     program.load(BPF_H | BPF_ABS, FRAGMENT_AT);
     program.when(BPF_JSET, 0x1fff, EXPECTED);
     program.push(BPF_LDX | BPF_B | BPF_MSH, IPV4_AT);
@@ -97,8 +97,7 @@ pub(super) fn foreign_only(expected: Expected<'_>, inside: bool) -> Vec<sock_fil
     program.0
 }
 
-/// The part that judges packets directly in IP. Of a packet in fragments the first one counts for
-/// all.
+/// The part for packets directly in IP. The verdict on the first fragment counts for all.
 fn in_ip(bare: Bare, marker: &[u8]) -> Assembler {
     let mut program = Assembler::default();
     program.load(BPF_H | BPF_ABS, FRAGMENT_AT);
@@ -117,7 +116,7 @@ fn in_ip(bare: Bare, marker: &[u8]) -> Assembler {
     program
 }
 
-/// The part that judges a datagram on the port; its payload has at least one byte.
+/// The part for a datagram on the port; its payload has at least one byte.
 fn datagram(port: &SealedPort, marker: &[u8]) -> Assembler {
     let mut program = Assembler::default();
     if forms::has_keepalives(port) {
@@ -137,7 +136,7 @@ fn datagram(port: &SealedPort, marker: &[u8]) -> Assembler {
     program
 }
 
-/// The filter that passes only the lab's own probes between hosts, in both forms.
+/// Returns the filter that passes only the lab's probes between hosts, in both forms.
 pub(crate) fn probes() -> Vec<sock_filter> {
     let mut program = Assembler::default();
     program.load(BPF_W | BPF_LEN, 0);
@@ -149,14 +148,14 @@ pub(crate) fn probes() -> Vec<sock_filter> {
     program.0
 }
 
-/// The filter that passes only neighbour discovery, of any length.
+/// Returns the filter that passes only neighbour discovery, of any length.
 pub(crate) fn discovery() -> Vec<sock_filter> {
     let mut program = unless_discovery(EXPECTED);
     program.push(BPF_RET | BPF_K, FOREIGN);
     program.0
 }
 
-/// The part that passes a frame of a UDP probe's length if it is one.
+/// The part that passes a frame with a UDP probe's length if it is a probe.
 fn udp_probe() -> Assembler {
     let mut program = Assembler::default();
     program.load(BPF_H | BPF_ABS, ETHERTYPE_AT);
@@ -171,7 +170,7 @@ fn udp_probe() -> Assembler {
     program
 }
 
-/// MACsec frames that are encrypted.
+/// The part for MACsec: encrypted frames are expected.
 fn macsec() -> Assembler {
     let mut program = Assembler::default();
     program.load(BPF_W | BPF_LEN, 0);
@@ -183,7 +182,7 @@ fn macsec() -> Assembler {
     program
 }
 
-/// The lab's own probes between hosts, which are short.
+/// The part for the lab's probes between hosts, which are short.
 fn clock_probe() -> Assembler {
     let mut program = Assembler::default();
     program.load(BPF_W | BPF_LEN, 0);
@@ -196,8 +195,8 @@ fn clock_probe() -> Assembler {
     program
 }
 
-/// The part that ends with this answer for IPv6 that is no neighbour discovery, and has the type
-/// loaded for what is.
+/// The part that ends with `answer` unless the frame is neighbour discovery; then A is its ICMPv6
+/// type.
 fn unless_discovery(answer: u32) -> Assembler {
     let mut program = Assembler::default();
     program.load(BPF_W | BPF_LEN, 0);
@@ -223,7 +222,7 @@ fn neighbour_discovery() -> Assembler {
     program
 }
 
-/// ARP for IPv4 over Ethernet, and nothing behind it.
+/// The part for ARP for IPv4 over Ethernet with nothing behind it.
 fn arp() -> Assembler {
     let mut program = Assembler::default();
     program.load(BPF_W | BPF_LEN, 0);
@@ -239,8 +238,8 @@ fn arp() -> Assembler {
     program
 }
 
-/// Whole segments of the DUT's own TCP: either way between the two addresses, by the port of the
-/// one that listens.
+/// The part for the DUT's TCP: whole segments between the two addresses, in either direction,
+/// identified by the listener's port.
 fn channels(ports: &[ControlPort]) -> Assembler {
     let mut program = Assembler::default();
     program.load(BPF_H | BPF_ABS, FRAGMENT_AT);
@@ -276,7 +275,7 @@ fn keepalive() -> Assembler {
     program
 }
 
-/// Instructions in their order; jumps are forwards and short.
+/// Instructions in order; jumps are forward and short.
 #[derive(Default)]
 struct Assembler(Vec<sock_filter>);
 
@@ -291,7 +290,7 @@ impl Assembler {
         self.0.push(sock_filter { code, jt, jf, k });
     }
 
-    /// A = what is there.
+    /// A = the value at offset `at`.
     fn load(&mut self, what: u32, at: u32) {
         self.push(BPF_LD | what, at);
     }
@@ -302,19 +301,19 @@ impl Assembler {
         self.push(BPF_ALU | BPF_SUB | BPF_X, 0);
     }
 
-    /// Ends with `verdict` when the test of A against `k` holds.
+    /// Ends with `verdict` if the test of A against `k` holds.
     fn when(&mut self, test: u32, k: u32, verdict: u32) {
         self.jump(BPF_JMP | test | BPF_K, k, 0, 1);
         self.push(BPF_RET | BPF_K, verdict);
     }
 
-    /// Ends with `verdict` when the test of A against `k` does not hold.
+    /// Ends with `verdict` if the test of A against `k` does not hold.
     fn unless(&mut self, test: u32, k: u32, verdict: u32) {
         self.jump(BPF_JMP | test | BPF_K, k, 1, 0);
         self.push(BPF_RET | BPF_K, verdict);
     }
 
-    /// Ends with the verdict on a packet of that shape, long enough, whose first bytes are at this
+    /// Ends with the verdict on a packet of that shape that is long enough and begins at this
     /// offset.
     fn verdict(&mut self, shape: &Shape, control: bool, (marker, at): (&[u8], u32)) {
         if !shape.is_allowed(control) {
@@ -329,13 +328,14 @@ impl Assembler {
         self.push(BPF_RET | BPF_K, EXPECTED);
     }
 
-    /// Ends as foreign unless the frame holds that much, counted with an IPv4 header of no length.
+    /// Ends as foreign unless the frame has at least `bytes`, counted with an IPv4 header of length
+    /// 0.
     fn unless_beyond_header(&mut self, bytes: u32) {
         self.load_length_beyond_header();
         self.unless(BPF_JGE, bytes, FOREIGN);
     }
 
-    /// Runs `part` only when the test of A against `k` holds.
+    /// Runs `part` only if the test of A against `k` holds.
     fn skip_unless(&mut self, test: u32, k: u32, part: &Self) {
         let length = u8::try_from(part.0.len())
             .unwrap_or_else(|_| unreachable!("the parts of this file are short"));
@@ -343,16 +343,16 @@ impl Assembler {
         self.0.extend(&part.0);
     }
 
-    /// Ends as foreign unless the datagram's length field claims that much payload and the frame
-    /// holds it.
+    /// Ends as foreign unless the datagram's length field claims at least this payload and the
+    /// frame holds it.
     fn unless_payload(&mut self, bytes: u32) {
         self.load(BPF_H | BPF_IND, UDP_LENGTH_AT);
         self.unless(BPF_JGE, UDP_HEADER_BYTES + bytes, FOREIGN);
         self.unless_beyond_header(UDP_PAYLOAD_AT + bytes);
     }
 
-    /// Ends as foreign unless the payload has an IKEv2 message at offset `at`, whose header is
-    /// known to be there. Must be the last check: it overwrites X.
+    /// Ends as foreign unless the payload has an IKEv2 message at offset `at`; the frame is known
+    /// to hold its header. Must be the last check: it overwrites X.
     fn unless_ike(&mut self, at: u32) {
         let header_at = UDP_PAYLOAD_AT + at;
         self.load(BPF_B | BPF_IND, header_at + u32::from(IKE_VERSION_AT));
@@ -368,8 +368,8 @@ impl Assembler {
         self.push(BPF_RET | BPF_K, FOREIGN);
     }
 
-    /// Ends with the verdict of the first of these ports that is the source's, or else the
-    /// target's; as foreign if none is.
+    /// Ends with the verdict of the first of these ports that matches the source port, or else the
+    /// target port; as foreign if none matches.
     fn by_port(&mut self, ports: &[SealedPort], marker: &[u8]) {
         let mut parts: Vec<Vec<sock_filter>> = Vec::new();
         let part_of = |port: &SealedPort| {
@@ -381,7 +381,7 @@ impl Assembler {
             })
         };
         let wanted: Vec<usize> = ports.iter().map(part_of).collect();
-        // Long jumps are unconditional only: a test, and a jump that it steps over.
+        // Only unconditional jumps can be long, so each is behind a test that skips it.
         let tests = 2 * (1 + 2 * ports.len());
         let mut begins = Vec::new();
         let mut end = self.0.len() + tests + 1;
@@ -403,7 +403,7 @@ impl Assembler {
     }
 }
 
-/// Whether two parts are the same instructions.
+/// Whether two parts have the same instructions.
 fn same(one: &[sock_filter], other: &[sock_filter]) -> bool {
     let fields = |found: &sock_filter| (found.code, found.jt, found.jf, found.k);
     one.iter().map(fields).eq(other.iter().map(fields))

@@ -1,9 +1,9 @@
-//! Kinds of packets of a DUT, on its own UDP ports or directly in IP, identified by their first
-//! bytes and length.
+//! Packet kinds of a DUT, on its UDP ports or directly in IP, identified by their first bytes and
+//! length.
 //!
-//! One table serves both readers: [`super::classify`] applies it frame by frame, and
-//! [`super::filter`] compiles it for the kernel, so they cannot differ. Lengths are minimums of
-//! each kind: GRO may append the packets that follow.
+//! One table serves both readers, so they cannot differ: [`super::classify`] applies it frame by
+//! frame, and [`super::filter`] compiles it for the kernel. Lengths are minimums of each kind: GRO
+//! may append the following packets.
 //!
 //! Not checked: whether the packet can be opened, and by which key.
 
@@ -19,49 +19,49 @@ const IKE_PORT: u16 = 500;
 /// Ethernet header.
 const FRAME_HEADER_BYTES: u16 = 14;
 
-/// Lengths of a frame with an ARP packet for IPv4 over Ethernet (RFC 826): as it is, and padded to
-/// the shortest frame, the FCS that some cards leave included.
+/// Lengths of a frame with an ARP packet for IPv4 over Ethernet (RFC 826): unpadded, up to padded
+/// to the shortest frame including the FCS, which some cards keep.
 pub(super) const ARP_FRAME_BYTES: RangeInclusive<u16> = FRAME_HEADER_BYTES + 28..=64;
-/// The first bytes of such a packet, and of these all but the operation: Ethernet, IPv4, and the
-/// lengths of their addresses.
+/// The first bytes of an ARP packet: Ethernet, IPv4, and the lengths of their addresses. The mask
+/// excludes the operation.
 pub(super) const ARP_BEGIN: [u32; 2] = [0x0001_0800, 0x0604_0000];
 pub(super) const ARP_BEGIN_MASK: [u32; 2] = [u32::MAX, 0xffff_0000];
 
-/// The longest frame of neighbour discovery but a router's advertisement: a redirect with the
-/// address of the link layer, and without the packet that it is about (RFC 4861 section 4.5).
+/// The longest frame of neighbour discovery except router advertisements: a redirect with the
+/// link-layer address, without the redirected packet (RFC 4861 section 4.5).
 pub(super) const ND_FRAME_BYTES_MOST: u16 = FRAME_HEADER_BYTES + 40 + 48;
-/// A router's advertisement with a dozen options, and a report of as many groups (RFC 3810).
+/// A router advertisement with a dozen options, or a report of as many groups (RFC 3810).
 pub(super) const ND_LIST_BYTES_MOST: u16 = FRAME_HEADER_BYTES + 40 + 256;
-/// The type of a router's advertisement.
+/// The ICMPv6 type of a router advertisement.
 pub(super) const ND_ADVERTISEMENT: u8 = 134;
 
 /// The only byte of a NAT keepalive's payload (RFC 3948 §2.3).
 pub(super) const KEEPALIVE: u8 = 0xff;
 
-/// One kind of packet; the first of a list whose first four bytes match applies.
+/// One kind of packet. The first entry of a list that matches a packet's first four bytes applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
     /// Mask over the first four bytes, as a number in network order.
     pub(super) mask: u32,
     /// Value of the masked bits.
     pub(super) value: u32,
-    /// Minimum length in bytes, from these four on.
+    /// Minimum length in bytes, including these four.
     pub(super) bytes_least: u16,
     pub(super) meaning: Meaning,
 }
 
-/// What a [`Shape`] is.
+/// The kind of packet that a [`Shape`] matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// Sealed, or encapsulated, by the DUT, with this identifier of its key or session.
+    /// Sealed or encapsulated by the DUT, with this identifier of its key or session.
     Sealed(Id),
     /// Key exchange.
     Control,
-    /// An IKEv2 message whose header begins at this offset of the payload.
+    /// An IKEv2 message with its header at this offset of the payload.
     Ike { at: u16 },
 }
 
-/// Where sealed packets carry the identifier of their key.
+/// The location of the key identifier in sealed packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Id {
     /// These bits of the first four bytes.
@@ -70,11 +70,11 @@ pub(super) enum Id {
     SecondWord,
     /// The next four bytes, little-endian.
     SecondWordLittle,
-    /// Nowhere.
+    /// No identifier.
     None,
 }
 
-/// IKE's header (RFC 7296 §3.1): its length, and within it version and length of the message.
+/// IKE's header (RFC 7296 §3.1): its length, and the offsets of version and message length.
 pub(super) const IKE_HEADER_BYTES: u16 = 28;
 pub(super) const IKE_VERSION_AT: u16 = 17;
 pub(super) const IKE_LENGTH_AT: u16 = 24;
@@ -108,7 +108,8 @@ const ESP: &[Shape] = &[
     },
 ];
 
-/// The whitepaper's §5.4: a type and three zero bytes, then of data the receiver's index.
+/// §5.4 of the whitepaper: a type and three zero bytes; in data packets the receiver's index
+/// follows.
 const WIREGUARD: &[Shape] = &[
     wireguard(4, 32, Meaning::Sealed(Id::SecondWordLittle)),
     wireguard(1, 148, Meaning::Control),
@@ -125,9 +126,9 @@ const fn wireguard(kind: u8, bytes_least: u16, meaning: Meaning) -> Shape {
     }
 }
 
-/// Opcode, key id and what follows them. `P_DATA_V2` has a peer id, which stays with the key id in
-/// its name; behind both versions' headers are a packet id and a tag. A control packet has a
-/// session id and a count of acknowledgements at least.
+/// Opcode, key id and the following bytes. `P_DATA_V2` has a peer id, which the identifier here
+/// includes next to the key id; a packet id and a tag follow both versions' headers. A control
+/// packet has at least a session id and a count of acknowledgements.
 const OPENVPN: &[Shape] = &[
     openvpn(
         9,
@@ -174,10 +175,10 @@ const BARE_ESP: &[Shape] = &[Shape {
 /// Header of an inner Ethernet frame.
 const ETHERNET_BYTES: u16 = 14;
 
-/// Flags, version 0 and the EtherType inside (RFC 2784 §2.1): IPv4, IPv6, or an Ethernet frame
-/// (RFC 7637 §3.2). Behind them are checksum, key and sequence number, where their flags are set
-/// (RFC 2890 §2); with all of them the header is still shorter than each minimum here. With the
-/// EtherType 0 it is the answer to a keepalive of routers.
+/// Flags, version 0 and the EtherType inside (RFC 2784 §2.1): IPv4, IPv6, or an Ethernet frame (RFC
+/// 7637 §3.2). Checksum, key and sequence number follow if their flags are set (RFC 2890 §2); with
+/// all of them the header is still shorter than each minimum here. EtherType 0 is the answer to a
+/// router's keepalive.
 const GRE: &[Shape] = &[
     gre(0x0800, 4 + 20),
     gre(0x86dd, 4 + 40),
@@ -192,7 +193,7 @@ const GRE: &[Shape] = &[
 
 const fn gre(ethertype: u32, bytes_least: u16) -> Shape {
     Shape {
-        // Of the flags, those of routing are reserved, as is what else is not masked out.
+        // The flags in the mask, including those of routing, are reserved and must be zero.
         mask: 0x4c07_ffff,
         value: ethertype,
         bytes_least,
@@ -203,8 +204,8 @@ const fn gre(ethertype: u32, bytes_least: u16) -> Shape {
 /// Length of the control message header of L2TPv3 (RFC 3931 §3.2.1).
 const L2TP_CONTROL_BYTES: u16 = 12;
 
-/// In UDP: flag T and version 3, then the session's id, and an Ethernet frame (RFC 3931 §4.1.2,
-/// RFC 4719). Control messages also have the flags L and S.
+/// In UDP: flag T and version 3, the session id, and an Ethernet frame (RFC 3931 §4.1.2, RFC 4719).
+/// Control messages also have the flags L and S.
 const L2TPV3: &[Shape] = &[
     Shape {
         mask: 0x800f_0000,
@@ -220,7 +221,7 @@ const L2TPV3: &[Shape] = &[
     },
 ];
 
-/// Directly in IP: the session's id, 0 of control messages (RFC 3931 §4.1.1).
+/// Directly in IP: the session id, which is 0 in control messages (RFC 3931 §4.1.1).
 const BARE_L2TPV3: &[Shape] = &[
     Shape {
         mask: u32::MAX,
@@ -244,7 +245,7 @@ pub(super) const fn shapes(port: &SealedPort) -> &'static [Shape] {
         LinkForm::Sealed(Form::WireGuard) => WIREGUARD,
         LinkForm::Sealed(Form::OpenVpn) => OPENVPN,
         LinkForm::L2tpv3 => L2TPV3,
-        // Their frames are identified by no port of UDP.
+        // Not identified by a UDP port.
         LinkForm::Sealed(Form::MacSec) | LinkForm::Gre | LinkForm::Opaque => &[],
     }
 }
@@ -260,7 +261,7 @@ pub(super) struct Bare {
     /// Number of the IP protocol.
     pub(super) protocol: u8,
     pub(super) shapes: &'static [Shape],
-    /// Whether a key exchange, or other control messages, may be there.
+    /// Whether a key exchange or other control messages may be present.
     pub(super) control: bool,
 }
 
@@ -271,7 +272,7 @@ impl Bare {
         control: false,
     };
 
-    /// What is expected directly in IP beside these ports; ESP if there are none.
+    /// Returns the form expected directly in IP next to these ports; ESP without ports.
     pub(super) fn beside(ports: &[SealedPort]) -> Option<Self> {
         if ports.is_empty() {
             return Some(Self::ESP);
@@ -306,30 +307,30 @@ pub(super) const MACSEC: LinkForm = LinkForm::Sealed(Form::MacSec);
 /// EtherTypes of MACsec and of its key agreement (IEEE Std 802.1AE §9.3, 802.1X §11.1.4).
 pub(super) const MACSEC_ETHERTYPE: u16 = 0x88e5;
 pub(super) const EAPOL_ETHERTYPE: u16 = 0x888e;
-/// The SecTAG's first byte behind the EtherType: version 0, encrypted and changed; of a frame that
-/// is only authenticated the last two are not set (§9.5).
+/// The SecTAG's first byte after the EtherType: version 0, with the flags E (encrypted) and C
+/// (changed), which are clear in a frame that is only authenticated (§9.5).
 pub(super) const MACSEC_TCI_MASK: u8 = 0x8c;
 pub(super) const MACSEC_TCI: u8 = 0x0c;
-/// The number of the key, in the same byte.
+/// The association number, which identifies the key, in the same byte.
 pub(super) const MACSEC_AN_MASK: u8 = 0x03;
-/// Ethernet header with the EtherType, SecTAG without SCI, the EtherType inside, and the tag.
+/// Ethernet header with EtherType, SecTAG without SCI, inner EtherType, and the tag.
 pub(super) const MACSEC_FRAME_BYTES_LEAST: u16 = 14 + 6 + 2 + 16;
 
 impl Shape {
-    /// Returns the first of a list that matches a packet's first four bytes.
+    /// Returns the first shape of a list that matches a packet's first four bytes.
     pub(super) fn of(shapes: &[Self], word: u32) -> Option<&Self> {
         let mut shapes = shapes.iter();
         shapes.find(|shape| word & shape.mask == shape.value)
     }
 
-    /// Whether a packet of this kind may be there, with a key exchange or without.
+    /// Whether a packet of this kind may be present, given whether a key exchange may be.
     pub(super) const fn is_allowed(&self, control: bool) -> bool {
         matches!(self.meaning, Meaning::Sealed(_)) || control
     }
 }
 
 impl Id {
-    /// Returns the key identifier of a payload; `None` if it has none, or is truncated.
+    /// Returns the key identifier of a payload; `None` if absent or truncated.
     pub(super) fn read(self, payload: &[u8]) -> Option<u32> {
         let (word, rest) = payload.split_first_chunk::<4>()?;
         match self {

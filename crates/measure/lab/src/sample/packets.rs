@@ -1,9 +1,9 @@
 //! Whole sealed packets from a link.
 //!
-//! Super-packets are cut into the packets that they stand for: the kernel describes them in a
-//! virtio header in front of each frame (`PACKET_VNET_HDR`, packet(7)). Kernels before 6.2 have no
-//! description of UDP's, and return an error for such a frame. So the counts of a sample come from
-//! another socket.
+//! Super-packets are cut into the packets that they contain: the kernel describes them in a virtio
+//! header in front of each frame (`PACKET_VNET_HDR`, packet(7)). Kernels before 6.2 cannot describe
+//! super-packets of UDP and return an error for them, so another socket provides the counts of a
+//! sample.
 
 use super::classify::{Classifier, Kind};
 use super::expected::Expected;
@@ -18,18 +18,18 @@ use wire::vnet::{Gso, VNET_HEADER_BYTES, VnetHeader};
 
 /// Most bytes of the packets that one sample returns.
 const BYTES_MAX: usize = 64 << 10;
-/// Most packets that are taken of one super-packet.
+/// Most packets taken from one super-packet.
 const OF_SUPER_PACKET: usize = 8;
-/// Time that a sealed frame which the counting socket received may take to reach the other one.
+/// Time for a sealed frame that the counting socket has received to reach this socket too.
 const BEHIND_MAX: Duration = Duration::from_millis(100);
 
-/// A socket that collects frames from its opening on, up to the size of its buffer.
+/// A socket that collects frames from its opening, up to the size of its buffer.
 pub(super) struct PacketTap(PacketSocket);
 
 /// Packets taken from a link.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Taken {
-    /// Frames from the Ethernet header, with one whole sealed packet each.
+    /// Frames with an Ethernet header and one whole sealed packet each.
     pub(super) packets: Vec<Vec<u8>>,
     /// Sealed frames without a whole packet: fragments, and super-packets without a description.
     pub(super) not_whole: u64,
@@ -40,8 +40,8 @@ impl PacketTap {
         PacketSocket::open_with_headers(interface).map(Self)
     }
 
-    /// Takes the packets of the first `frames` frames. `is_sealed`: at least one sealed frame has
-    /// crossed the link since the opening.
+    /// Takes the packets of the first `frames` frames. `is_sealed` means that at least one sealed
+    /// frame has crossed the link since the opening.
     pub(super) fn take(
         self,
         expected: Expected<'_>,
@@ -70,7 +70,7 @@ impl PacketTap {
 }
 
 impl Taken {
-    /// At most so many packets, spread over all, and no more than one answer has room for.
+    /// Returns at most `packets` packets, evenly spread, that also fit one answer.
     pub(super) fn at_most(self, packets: u32) -> Vec<Vec<u8>> {
         let mut chosen = spread(self.packets, packets as usize);
         let mut bytes = 0;
@@ -81,7 +81,7 @@ impl Taken {
         chosen
     }
 
-    /// Adds the sealed packets of a received frame, some of a super-packet.
+    /// Adds the sealed packets of a received frame; of a super-packet only some.
     fn add(&mut self, classifier: &mut Classifier<'_>, received: &mut [u8]) {
         let Some((header, frame)) = received.split_first_chunk_mut::<VNET_HEADER_BYTES>() else {
             return;
@@ -96,7 +96,7 @@ impl Taken {
     }
 }
 
-/// The frames that a frame stands for; `None` if it is a fragment, or not whole.
+/// Splits a frame into its packets; `None` if it is a fragment or truncated.
 fn whole_packets(vnet: &VnetHeader, frame: &mut [u8]) -> Option<Vec<Vec<u8>>> {
     let view = EthernetView::parse(frame)?;
     if view.ethertype == MACSEC_ETHERTYPE {
@@ -119,7 +119,7 @@ fn whole_packets(vnet: &VnetHeader, frame: &mut [u8]) -> Option<Vec<Vec<u8>>> {
     Some(packets)
 }
 
-/// At most `most` of a list, evenly spread, in their order.
+/// Returns at most `most` items of a list, evenly spread and in order.
 fn spread<T>(all: Vec<T>, most: usize) -> Vec<T> {
     let count = all.len();
     if count <= most {
@@ -144,7 +144,7 @@ mod tests {
 
     const PORTS: &[SealedPort] = &[SealedPort::esp(4500)];
 
-    /// A UDP datagram on a sealed port whose IP header has its length.
+    /// A UDP datagram on a sealed port, with its length in the IP header.
     fn datagram(payload: &[u8]) -> Vec<u8> {
         let mut frame = udp(4500, 4500, payload);
         let bytes = (frame.len() - 14) as u16;
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(taken.packets.len(), 7);
         let chosen = taken.at_most(4);
         let packets = chosen.iter().map(|frame| &frame[14 + 28..]);
-        // Four of seven.
+        // Four of seven packets.
         let expected = [&segments[0][..], &segments[1], &segments[3], &segments[5]];
         assert!(packets.eq(expected), "{chosen:?}");
         for frame in &chosen {

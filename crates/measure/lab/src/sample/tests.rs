@@ -69,12 +69,12 @@ pub(super) fn segment(
     frame
 }
 
-/// Whether the kernel takes the frame for foreign.
+/// Whether the kernel classifies the frame as foreign.
 pub(super) fn is_foreign_on(ports: &[SealedPort], frame: &[u8]) -> bool {
     is_foreign_where(sealed(ports), frame)
 }
 
-/// Sealed packets are looked into for the first marker.
+/// The filter looks for the first marker inside sealed packets.
 pub(super) fn is_foreign_where(expected: Expected<'_>, frame: &[u8]) -> bool {
     passes(&filter::foreign_only(expected, true), frame)
 }

@@ -1,9 +1,10 @@
-//! The watch over a whole trial: a packet socket whose filter passes only frames that do not belong
-//! on the cipher link.
+//! The watch over a whole trial: a packet socket with a filter that passes only frames that do not
+//! belong on the cipher link.
 //!
 //! The kernel counts foreign frames and keeps the first ones up to the size of the socket's buffer;
-//! the rest it counts without copying. So a link costs one run of the filter per frame, whether
-//! clean or entirely foreign. A watch is read at its end, or between trials while it goes on.
+//! it counts the others without copying. So a link costs one run of the filter per frame, whether
+//! it is clean or entirely foreign. A watch can be read at its end, or between trials while it
+//! continues.
 
 use super::classify::{Classifier, Kind, words};
 use super::expected::Expected;
@@ -19,17 +20,17 @@ use std::time::Duration;
 /// Room for the first dozens of foreign frames; the kernel doubles it.
 const BUFFER_BYTES: usize = 128 << 10;
 
-/// More than the buffer holds, however small the frames; later frames are not awaited.
+/// More than the buffer holds even of the smallest frames; later frames are not awaited.
 const FRAMES_MAX: usize = 1024;
 
 /// Most control ports of a DUT: the filter tests them with short jumps.
 const CONTROL_PORTS_MAX: usize = 8;
 
-/// A watch that is on.
+/// An active watch.
 pub(crate) struct Watch {
     socket: PacketSocket,
     interface: String,
-    /// The interface's index: another one of the same name is not watched.
+    /// The interface's index: a later interface with the same name is not watched.
     index: u32,
     sealed: Vec<SealedPort>,
     control: Vec<ControlPort>,
@@ -37,12 +38,12 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Starts to watch an interface: what it receives, and unless `received_only` what it sends.
+    /// Starts to watch received frames of an interface, and sent frames unless `received_only`.
     /// With `inside`, sealed packets that show a marker are foreign too.
     ///
     /// # Errors
-    /// When the interface does not exist, the kernel refuses a packet socket, or there are more
-    /// than about a thousand ports, eight of them of TCP.
+    /// If the interface does not exist, the kernel refuses a packet socket, or there are more than
+    /// about a thousand UDP ports or more than eight TCP ports.
     pub(crate) fn start(
         (interface, received_only): (&str, bool),
         expected: Expected<'_>,
@@ -65,10 +66,10 @@ impl Watch {
         })
     }
 
-    /// Ends the watch and returns what was foreign.
+    /// Ends the watch and returns the foreign frames.
     ///
     /// # Errors
-    /// When the interface went down or vanished meanwhile: the watch has a gap.
+    /// If the interface went down or vanished meanwhile, which leaves a gap in the watch.
     pub(crate) fn end(self) -> io::Result<CipherWatch> {
         let watch = self.read()?;
         match watch.interrupted {
@@ -77,11 +78,11 @@ impl Watch {
         }
     }
 
-    /// Returns what was foreign since the start or the last reading. An interface that went down
-    /// passes no frames meanwhile; the kernel resumes the watch when it comes up again.
+    /// Returns the foreign frames since the start or the last reading. An interface that is down
+    /// passes no frames; the kernel resumes the watch when it comes up again.
     ///
     /// # Errors
-    /// When the interface vanished: nothing is watched any more.
+    /// If the interface vanished, which ends the watch.
     pub(crate) fn read(&self) -> io::Result<CipherWatch> {
         let interrupted = self.socket.take_error()?.is_some();
         if if_nametoindex(self.interface.as_str()) != Ok(self.index) {
@@ -107,7 +108,7 @@ impl Watch {
             let frame = &buffer[..bytes];
             watch.foreign_bytes += bytes as u64;
             watch.marker_frames += u64::from(classifier.shows_marker(frame));
-            // Of the device's form and yet foreign: for what is inside.
+            // Assumed foreign because of its contents: it has the device's form.
             let is_sealed = matches!(classifier.kind(frame), Kind::Sealed { .. });
             watch.clear_sealed_frames += u64::from(is_sealed);
             let mut example = words(frame);

@@ -1,11 +1,12 @@
-//! Counters of a network namespace's IP, ICMP, UDP and TCP.
+//! IP, ICMP, UDP and TCP counters of a network namespace.
 
 use crate::counted::Counted;
 use std::collections::BTreeMap;
 use std::{fs, io};
 
-/// A table of `/proc/net/snmp` and what is read of it: packets that the namespace's own programs
-/// sent (a super-packet of TCP counts as its segments), and what explains retransmissions.
+/// Tables of `/proc/net/snmp` and the counters used from them: packets that the namespace's
+/// programs sent (a super-packet of TCP counts as its segments), and counters that explain
+/// retransmissions.
 const SNMP: [(&str, &[&str]); 4] = [
     ("Ip: ", &["FragOKs", "FragCreates"]),
     ("Icmp: ", &["OutMsgs"]),
@@ -15,8 +16,8 @@ const SNMP: [(&str, &[&str]); 4] = [
         &["OutSegs", "RetransSegs", "InErrs", "InCsumErrors"],
     ),
 ];
-/// The same of `/proc/net/netstat`: packets that reached the namespace's IP (a super-packet counts
-/// as its segments, which `InReceives` does not), and what explains retransmissions.
+/// The same for `/proc/net/netstat`: packets that reached the namespace's IP (a super-packet counts
+/// as its segments, unlike in `InReceives`), and counters that explain retransmissions.
 const NETSTAT: [(&str, &[&str]); 2] = [
     (
         "IpExt: ",
@@ -35,11 +36,11 @@ const NETSTAT: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Packets between programs of the namespace, which the counters above have as both sent and
+/// Packets between programs of the namespace, which the counters above count as both sent and
 /// received.
 const LOOPBACK: &str = "LoopbackPackets";
 
-/// Reads them. A counter that the kernel lacks is left out.
+/// Reads the counters, without those that the kernel lacks.
 pub(super) fn stack() -> io::Result<BTreeMap<String, u64>> {
     let snmp = fs::read_to_string("/proc/self/net/snmp")?;
     let netstat = fs::read_to_string("/proc/self/net/netstat").unwrap_or_default();
@@ -54,14 +55,14 @@ pub(super) fn stack() -> io::Result<BTreeMap<String, u64>> {
     Ok(found)
 }
 
-/// The packets that the loopback interface received, of `/proc/net/dev`.
+/// Returns the packets received by the loopback interface, from `/proc/net/dev`.
 fn loopback(interfaces: &str) -> Option<u64> {
     let mut lines = interfaces.lines().map(str::trim_start);
     let counts = lines.find_map(|line| line.strip_prefix("lo:"))?;
     counts.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// The values of `wanted` in a line of names and one of values, which begin with `prefix`.
+/// Returns the `wanted` values from a line of names and a line of values that begin with `prefix`.
 fn parse(text: &str, prefix: &str, wanted: &[&str]) -> BTreeMap<String, u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(prefix));
     let names = lines.next().unwrap_or_default().split_ascii_whitespace();
@@ -73,7 +74,7 @@ fn parse(text: &str, prefix: &str, wanted: &[&str]) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// What grew, and by how much.
+/// Returns the counters that grew, and by how much.
 pub(super) fn growth(
     before: &BTreeMap<String, u64>,
     after: &BTreeMap<String, u64>,

@@ -1,7 +1,8 @@
-//! Frames of ARP and neighbour discovery that a namespace receives, on whatever interface.
+//! Frames of ARP and neighbour discovery that a namespace receives on any interface.
 //!
-//! Packet sockets of these protocols see no packet of IPv4, so that they cost the traffic of the
-//! tools nothing. They count what arrives only: what a node sends the other end of its link counts.
+//! Packet sockets of these protocols see no IPv4 packet, so they cost the tools' traffic nothing.
+//! They count received frames only: a frame that a node sends is counted at the other end of its
+//! link.
 
 use crate::packet_socket::PacketSocket;
 use crate::sample::filter;
@@ -11,21 +12,21 @@ use std::io;
 const ARP: u16 = 0x0806;
 const IPV6: u16 = 0x86dd;
 
-/// Sockets that count.
+/// The counting sockets.
 pub(super) struct Neighbours([PacketSocket; 2]);
 
 impl Neighbours {
-    /// Counts from here on.
+    /// Starts counting.
     ///
     /// # Errors
-    /// When the kernel refuses a packet socket.
+    /// If the kernel refuses a packet socket.
     pub(super) fn count() -> io::Result<Self> {
         let arp = PacketSocket::open_on_all(ARP, &[])?;
         let discovery = PacketSocket::open_on_all(IPV6, &filter::discovery())?;
         Ok(Self([arp, discovery]))
     }
 
-    /// Returns the frames since then.
+    /// Returns the frames since the start.
     pub(super) fn frames(&self) -> io::Result<u64> {
         self.0.iter().map(PacketSocket::frames).sum()
     }

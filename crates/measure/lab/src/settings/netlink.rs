@@ -1,4 +1,4 @@
-//! Netlink (netlink(7)): a socket of the routing family, its messages and their attributes.
+//! Netlink (netlink(7)): a routing socket, its messages and their attributes.
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -10,11 +10,11 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// More than the kernel puts in one reply or report.
+/// More than the kernel puts into one reply or report.
 pub(super) const MESSAGES_BYTES: usize = 128 << 10;
-/// Room for reports that were not read yet.
+/// Room for unread reports.
 const BUFFER_BYTES: usize = 1 << 20;
-/// The kernel answers at once.
+/// Time limit for an answer; the kernel answers immediately.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
 /// `struct nlmsghdr`, and the alignment of messages and attributes.
@@ -28,7 +28,7 @@ const TYPE_MASK: u16 = 0x3fff;
 pub(super) struct RouteSocket(OwnedFd);
 
 impl RouteSocket {
-    /// Opens it as a member of these groups (`RTMGRP_*`, one bit for each group from 1 on).
+    /// Opens a socket as a member of these groups (`RTMGRP_*`, one bit per group, from group 1).
     pub(super) fn open(groups: u32) -> io::Result<Self> {
         let fd = socket(
             AddressFamily::Netlink,
@@ -41,7 +41,7 @@ impl RouteSocket {
         Ok(Self(fd))
     }
 
-    /// Receives some messages. `ENOBUFS`: the kernel had no room for some.
+    /// Receives messages. `ENOBUFS` means that the kernel discarded some for lack of space.
     pub(super) fn receive(&self, buffer: &mut [u8]) -> nix::Result<usize> {
         loop {
             match recv(self.0.as_raw_fd(), buffer, MsgFlags::MSG_DONTWAIT) {
@@ -51,7 +51,7 @@ impl RouteSocket {
         }
     }
 
-    /// Returns all objects of a kind: `request` (`RTM_GET*`) with the body of its family.
+    /// Returns all objects of a kind: `request` is `RTM_GET*`, `body` the structure of its family.
     pub(super) fn dump(&self, request: u16, body: &[u8]) -> io::Result<Vec<Message>> {
         let length = HEADER_BYTES + body.len();
         let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
@@ -106,11 +106,11 @@ impl AsFd for RouteSocket {
 pub(super) struct Message {
     /// `RTM_*`, or `NLMSG_*`.
     pub(super) kind: u16,
-    /// Behind the header.
+    /// The message after its header.
     pub(super) body: Vec<u8>,
 }
 
-/// Splits what was received; stops at a message that is not whole.
+/// Splits received bytes into messages; stops at an incomplete message.
 pub(super) fn messages(mut bytes: &[u8]) -> Vec<Message> {
     let mut found = Vec::new();
     while let Some(header) = bytes.first_chunk::<HEADER_BYTES>() {
@@ -128,8 +128,8 @@ pub(super) fn messages(mut bytes: &[u8]) -> Vec<Message> {
     found
 }
 
-/// The attributes of a message, behind the `family_bytes` of its family's structure, or those
-/// nested in another attribute: type and value, in their order.
+/// Returns the attributes of a message after the `family_bytes` of its family's structure, or the
+/// attributes nested in another one: type and value, in order.
 pub(super) fn attributes(body: &[u8], family_bytes: usize) -> Vec<(u16, &[u8])> {
     let mut bytes = body.get(family_bytes..).unwrap_or_default();
     let mut found = Vec::new();
@@ -146,12 +146,12 @@ pub(super) fn attributes(body: &[u8], family_bytes: usize) -> Vec<(u16, &[u8])> 
     found
 }
 
-/// The first number of 32 bits of a value.
+/// The first 32-bit number of a value.
 pub(super) fn number(value: &[u8]) -> Option<u32> {
     value.first_chunk().copied().map(u32::from_ne_bytes)
 }
 
-/// A text that ends with a zero byte.
+/// A text that ends at a zero byte.
 pub(super) fn text(value: &[u8]) -> String {
     let end = value.iter().position(|byte| *byte == 0);
     String::from_utf8_lossy(&value[..end.unwrap_or(value.len())]).into_owned()

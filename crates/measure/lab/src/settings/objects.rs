@@ -1,5 +1,5 @@
 //! Settings of a network namespace as the kernel lists and reports them (rtnetlink(7)), each with a
-//! name and its values in words.
+//! name and its values as text.
 
 use super::UNUSED_TABLE;
 use super::netlink::{Message, attributes, number, text};
@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Names of interfaces by their index.
 pub(super) type Names = BTreeMap<u32, String>;
 
-/// The values of a setting, by their names.
+/// The values of a setting, by name.
 pub(super) type Values = BTreeMap<&'static str, String>;
 
 /// Bytes of `ifinfomsg`, `ifaddrmsg`, `rtmsg`, `fib_rule_hdr`, `tcmsg` and `netconfmsg`.
@@ -29,21 +29,21 @@ const FEATURES_EVENT: u32 = 2;
 /// `TC_H_ROOT` of `linux/pkt_sched.h`.
 const ROOT: u32 = u32::MAX;
 
-/// `RT_TABLE_LOCAL`: the kernel's own routes of addresses.
+/// `RT_TABLE_LOCAL`: the kernel's routes to local addresses.
 const LOCAL_TABLE: u32 = 255;
 
-/// What a message says.
+/// The content of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Said {
-    /// A setting is there, with these values.
+    /// A setting exists, with these values.
     Is(String, Values),
-    /// A setting is gone.
+    /// A setting was removed.
     Gone(String),
-    /// Something changed of which no values are kept.
+    /// Something changed whose values are not kept.
     Changed(String),
 }
 
-/// What a message says of a setting; `None` of what is no setting. `names` learns those of links.
+/// Returns the settings in a message, if any. Adds the names of links to `names`.
 pub(super) fn said(message: &Message, names: &mut Names) -> Vec<Said> {
     let body = &message.body;
     let is_new = match message.kind {
@@ -104,7 +104,7 @@ fn interface(names: &Names, index: u32) -> String {
     name.unwrap_or_else(|| format!("interface {index}"))
 }
 
-/// `None` of `lo`.
+/// Returns `None` for `lo`.
 fn link(body: &[u8], names: &mut Names) -> Option<(String, Values)> {
     let (index, flags) = (word(body, 4), word(body, 8));
     let mut values = Values::new();
@@ -143,7 +143,7 @@ fn has_new_features(body: &[u8]) -> bool {
     event.and_then(|(_, value)| number(value)) == Some(FEATURES_EVENT)
 }
 
-/// `None` of a link-local IPv6 address, which the kernel makes and tests by itself.
+/// Returns `None` for a link-local IPv6 address, which the kernel assigns and tests by itself.
 fn address(body: &[u8], names: &Names) -> Option<(String, Values)> {
     let prefix = *body.get(1)?;
     let found = attributes(body, ADDRESS_BYTES);
@@ -155,9 +155,10 @@ fn address(body: &[u8], names: &Names) -> Option<(String, Values)> {
     (!is_link_local(address)).then(|| (name, Values::new()))
 }
 
-/// `None` of IPv6 routes that the kernel makes by itself: to its own addresses, to neighbours and
-/// groups on a link; and of those in the table of a station's IKE daemon, which it makes anew with
-/// each SA, and which no packet looks up. A rule that leads there is a change of its own.
+/// Returns `None` for IPv6 routes that the kernel adds by itself, to local addresses and to
+/// neighbours and groups on a link. Also `None` for routes in the table of a station's IKE daemon,
+/// which replaces them with each SA; no packet uses them. A rule that leads to this table is
+/// reported as a change.
 fn route(body: &[u8], names: &Names) -> Option<(String, Values)> {
     let &[family, length, _, tos, table, _, _, kind, ..] = body else {
         return None;
@@ -218,7 +219,7 @@ fn rule(body: &[u8]) -> Option<(String, Values)> {
     let found = attributes(body, RULE_BYTES);
     let priority = found.iter().find(|(kind, _)| *kind == RULE_PRIORITY);
     let priority = priority.and_then(|(_, value)| number(value)).unwrap_or(0);
-    // Several rules may have one priority: what they select, and where they lead, names them.
+    // Several rules may share a priority, so their selectors and targets are part of the name.
     let rest = found.iter().filter(|(kind, _)| *kind != RULE_PRIORITY);
     let rest: Vec<String> = rest
         .map(|(kind, value)| format!("{kind}={}", hex(value)))
@@ -240,7 +241,7 @@ fn rule(body: &[u8]) -> Option<(String, Values)> {
 const QUEUE_KIND: u16 = 1;
 const QUEUE_OPTIONS: u16 = 2;
 
-/// `None` of one without a handle, which the kernel attaches by itself.
+/// Returns `None` for a queue discipline without a handle, which the kernel attaches by itself.
 fn queue(body: &[u8], names: &Names) -> Option<(String, Values)> {
     let interface = interface(names, word(body, 4));
     let (handle, parent) = (word(body, 8), word(body, 12));
@@ -256,14 +257,14 @@ fn queue(body: &[u8], names: &Names) -> Option<(String, Values)> {
     (handle != 0).then_some((name, values))
 }
 
-/// `TCA_STATS2` and `TCA_STATS_QUEUE` of `linux/gen_stats.h`; behind length and backlog of the
-/// queue are its drops.
+/// `TCA_STATS2` and `TCA_STATS_QUEUE` of `linux/gen_stats.h`; the queue's drops follow its length
+/// and backlog.
 const QUEUE_STATISTICS: u16 = 7;
 const QUEUE_COUNTS: u16 = 3;
 const DROPS_AT: usize = 8;
 
-/// The interface of a queue discipline, and the packets it dropped; of a root only, which sums
-/// those below it.
+/// Returns the interface of a queue discipline and the packets it dropped. Only for a root, which
+/// sums the drops below it.
 pub(super) fn queue_drops(message: &Message, names: &Names) -> Option<(String, u64)> {
     let body = &message.body;
     let is_root = word(body, 12) == ROOT;
@@ -330,7 +331,7 @@ fn is_link_local(address: IpAddr) -> bool {
 mod tests {
     use super::*;
 
-    /// A message about a route to 198.18.0.0/16 by interface 7.
+    /// A message about a route to 198.18.0.0/16 over interface 7.
     fn route_message(kind: u16, table: u32) -> Message {
         let mut body = vec![0; ROUTE_BYTES];
         (body[0], body[1]) = (libc::AF_INET as u8, 16);
@@ -347,8 +348,8 @@ mod tests {
         Message { kind, body }
     }
 
-    /// A station's IKE daemon changes its routes when the device renews keys; the same route
-    /// elsewhere is a change of the path.
+    /// A station's IKE daemon changes its routes when the device renews keys; the same route in
+    /// another table is a change of the path.
     #[test]
     fn routes_that_no_packet_looks_up_are_no_settings() {
         let mut names = Names::from([(7, "ipsec0".to_owned())]);

@@ -1,9 +1,8 @@
-//! Kernel parameters of the network (sysctl(8)) that the journal's header records, while a path is
-//! watched.
+//! Kernel parameters of the network (sysctl(8)) from the journal's header, watched with the path.
 //!
-//! inotify(7) tells when a program wrote one; all are read again then. Those that the kernel has
-//! once for the whole machine are not shown in a network namespace, or cannot be written there:
-//! their files are opened before the station enters its own.
+//! inotify(7) reports when a program writes a parameter, and then all are read again. Parameters
+//! that exist once per machine are hidden or read-only in a network namespace, so their files are
+//! opened before the station enters its namespace.
 
 use crate::host::SYSCTLS;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
@@ -14,21 +13,21 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::sync::Arc;
 
-/// More than any of them has.
+/// More than any value has.
 const VALUE_BYTES: usize = 256;
-/// The bit of a file's mode without which nobody can write it.
+/// The mode bit without which nobody can write a file.
 const OWNER_WRITES: u32 = 0o200;
 
 type Files = BTreeMap<&'static str, Arc<File>>;
 type Values = BTreeMap<&'static str, String>;
 
-/// The parameters of this process's network namespace, open; those that a kernel lacks are left
-/// out.
+/// Open parameter files of this process's network namespace, without parameters that the kernel
+/// lacks.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ParameterFiles(Files);
 
 impl ParameterFiles {
-    /// Opens them.
+    /// Opens the files.
     pub(crate) fn open() -> Self {
         let names = SYSCTLS.iter().filter(|name| name.starts_with("net."));
         let files = names.filter_map(|name| {
@@ -38,7 +37,7 @@ impl ParameterFiles {
         Self(files.collect())
     }
 
-    /// These, and of the `machine` those that are not this namespace's own.
+    /// Replaces the parameters that this namespace lacks or cannot write by those of the `machine`.
     fn with_those_of(mut self, machine: &Self) -> Self {
         let is_own = |file: &Arc<File>| {
             let found = file.metadata();
@@ -66,7 +65,7 @@ impl ParameterFiles {
     }
 }
 
-/// A watch that is on.
+/// An active watch.
 pub(super) struct Parameters {
     inotify: Inotify,
     files: ParameterFiles,
@@ -74,10 +73,10 @@ pub(super) struct Parameters {
 }
 
 impl Parameters {
-    /// Watches those of this process's namespace, and of the `machine` what the namespace lacks.
+    /// Watches this namespace's parameters, and the `machine`'s for those that the namespace lacks.
     ///
     /// # Errors
-    /// When the kernel gives this user no more instances of inotify.
+    /// If the kernel allows this user no more inotify instances.
     pub(super) fn watch(machine: &ParameterFiles) -> io::Result<Self> {
         let refused = |errno: nix::Error| {
             let why = errno.desc();
@@ -102,9 +101,9 @@ impl Parameters {
         })
     }
 
-    /// Reads all of them; returns those that differ from what was known, in words.
+    /// Reads all parameters and describes those that differ from the previous reading.
     pub(super) fn changes(&mut self) -> Vec<String> {
-        // What they say does not matter: a value that is the same again is no change.
+        // The events' contents do not matter: writing the same value again is no change.
         while self.inotify.read_events().is_ok() {}
         let now = self.files.values();
         let changed = now.iter().filter_map(|(name, is)| {
@@ -138,7 +137,7 @@ mod tests {
         ] {
             assert!(watched.known.contains_key(name), "{:?}", watched.known);
         }
-        // Not allowed to every user, and no difference either way.
+        // Not permitted to every user; the result is the same either way.
         let path = "/proc/sys/net/ipv4/tcp_rmem";
         let value = fs::read_to_string(path).unwrap();
         let _ = fs::write(path, value);

@@ -1,4 +1,4 @@
-//! The kernel's reports of changed settings, read by a thread that notes when they came.
+//! The kernel's reports of changed settings, read by a thread that notes their times.
 
 use super::change;
 use super::netlink::{MESSAGES_BYTES, RouteSocket, messages};
@@ -27,10 +27,10 @@ const GROUPS: [u32; 10] = [
     libc::RTNLGRP_IPV6_NETCONF,
 ];
 
-/// Changes that are kept; what comes beyond is not looked at.
+/// Most changes that are kept; later ones are ignored.
 const KEPT_MAX: usize = 1024;
 
-/// A socket that the kernel reports to from now on.
+/// A socket that receives the kernel's reports from now on.
 pub(super) struct Opened {
     socket: RouteSocket,
     since: Instant,
@@ -38,7 +38,7 @@ pub(super) struct Opened {
 
 /// The thread that reads the reports.
 pub(super) struct Reports {
-    /// Closed to end it.
+    /// Closed to end the thread.
     stop: UnixStream,
     thread: JoinHandle<(Snapshot, Vec<SettingChange>)>,
 }
@@ -53,7 +53,7 @@ impl Reports {
         })
     }
 
-    /// Ends the thread; returns the settings by its reports, and the changes.
+    /// Ends the thread; returns the settings according to the reports, and the changes.
     pub(super) fn end(self) -> (Snapshot, Vec<SettingChange>) {
         drop(self.stop);
         self.thread.join().unwrap_or_else(|_| {
@@ -64,7 +64,7 @@ impl Reports {
 }
 
 impl Opened {
-    /// Reads the reports from now on; `known` are the settings.
+    /// Reads the reports from now on; `known` are the present settings.
     pub(super) fn follow(self, known: Snapshot, parameters: Parameters) -> io::Result<Reports> {
         let (stop, stopped) = UnixStream::pair()?;
         let thread = thread::Builder::new()
@@ -84,7 +84,7 @@ impl Opened {
         loop {
             let is_over = self.await_report(&parameters, stopped);
             let at_ns = u64::try_from(self.since.elapsed().as_nanos()).ok();
-            // What came before the end is read even then.
+            // Reports from before the end are read even after the stop.
             loop {
                 let length = match self.socket.receive(&mut buffer) {
                     Ok(length) => length,
@@ -110,7 +110,7 @@ impl Opened {
         }
     }
 
-    /// Waits for a report; whether the watch is over instead.
+    /// Waits for a report; returns whether the watch has ended instead.
     fn await_report(&self, parameters: &Parameters, stopped: &UnixStream) -> bool {
         let mut fds = [
             PollFd::new(self.socket.as_fd(), PollFlags::POLLIN),

@@ -1,11 +1,11 @@
-//! All settings of a network namespace at one instant, and what changed between two.
+//! All settings of a network namespace at one instant, and the changes between two snapshots.
 
 use super::netlink::{Message, RouteSocket};
 use super::objects::{self, Names, Said, Values, said};
 use std::collections::BTreeMap;
 use std::{fs, io};
 
-/// Settings by their names.
+/// Settings by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Snapshot {
     names: Names,
@@ -14,7 +14,7 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Asks the kernel for all settings.
+    /// Queries the kernel for all settings.
     pub(super) fn read() -> io::Result<Self> {
         let socket = RouteSocket::open(0)?;
         let any = |bytes: usize| vec![0; bytes];
@@ -23,7 +23,7 @@ impl Snapshot {
             body[0] = version as u8;
             body
         };
-        // Links first: the others name them.
+        // Links first: the other messages refer to their names.
         let kinds = [
             (libc::RTM_GETLINK, any(objects::LINK_BYTES)),
             (libc::RTM_GETADDR, any(objects::ADDRESS_BYTES)),
@@ -59,7 +59,7 @@ impl Snapshot {
         }
     }
 
-    /// The numbers of queues in use, which the kernel does not report: `ethtool -L` sets them.
+    /// Adds the numbers of queues in use, set by `ethtool -L`, which the kernel does not report.
     fn add_queues(&mut self) {
         let count = |interface: &str, prefix: &str| {
             let folder = fs::read_dir(format!("/sys/class/net/{interface}/queues")).ok()?;
@@ -80,7 +80,7 @@ impl Snapshot {
         }
     }
 
-    /// Takes a report of the kernel in; returns the changes in words.
+    /// Applies a report of the kernel; returns the changes as text.
     pub(super) fn update(&mut self, message: &Message) -> Vec<String> {
         let all = said(message, &mut self.names).into_iter();
         all.filter_map(|one| match one {
@@ -98,7 +98,7 @@ impl Snapshot {
         .collect()
     }
 
-    /// What differs in a later snapshot, in words.
+    /// Returns the differences in a later snapshot as text.
     pub(super) fn changes_to(&self, after: &Self) -> Vec<String> {
         let mut names: Vec<&String> = self.settings.keys().collect();
         let new = after.settings.keys();
@@ -111,12 +111,12 @@ impl Snapshot {
     }
 }
 
-/// Long values that say nothing to people.
+/// Long encoded values that messages do not show.
 const SILENT: [&str; 3] = ["options", "metrics", "next hops"];
 
-/// Whether a value only says late what is so already: the kernel notices a new link's carrier up to
-/// a second after it forwards, and only then gives it its queue discipline. A link that goes down
-/// shows the opposite first.
+/// Whether a value is a late report of an existing state: the kernel notices a new link's carrier
+/// up to a second after it forwards, and only then attaches its queue discipline. A link that goes
+/// down shows the opposite first.
 fn is_late(key: &str, was: Option<&String>, is: Option<&String>) -> bool {
     let is_word = |value: Option<&String>, word: &str| value.is_some_and(|value| value == word);
     match key {
@@ -126,7 +126,7 @@ fn is_late(key: &str, was: Option<&String>, is: Option<&String>) -> bool {
     }
 }
 
-/// How a setting changed, in words; `None` if it did not.
+/// Describes how a setting changed; `None` if it did not.
 fn differences(name: &str, before: Option<&Values>, after: Option<&Values>) -> Option<String> {
     let (before, after) = match (before, after) {
         (None, None) => return None,
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn a_namespace_read_twice_is_the_same_and_has_links_and_routes() {
         let (first, second) = (Snapshot::read().unwrap(), Snapshot::read().unwrap());
-        // Other programs of this machine may change its settings meanwhile.
+        // Other programs may change this machine's settings meanwhile.
         if first.settings == second.settings {
             assert_eq!(first.changes_to(&second), Vec::<String>::new());
         }

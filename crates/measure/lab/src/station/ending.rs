@@ -1,4 +1,4 @@
-//! The station's last actions, when its input has ended, however the run ended.
+//! The station's last actions after the end of its input, however the run ended.
 
 use super::processes::Processes;
 use crate::lent;
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::time::Duration;
 
-/// How long giving back may take, at each step.
+/// Time limit for each step of returning an interface.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
 /// The actions at the end.
@@ -16,12 +16,12 @@ pub(super) struct Ending {
     home: File,
     pub(super) lent: Vec<Lent>,
     pub(super) programs: Vec<Program>,
-    /// Of each program.
+    /// Time limit of each program.
     pub(super) limit: Duration,
 }
 
 impl Ending {
-    /// No actions yet. Create it before the station moves into a namespace of its own.
+    /// Starts without actions. Call it before the station moves into new namespaces.
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
             home: File::open("/proc/self/ns/net")?,
@@ -33,7 +33,7 @@ impl Ending {
 
     /// Runs the actions. No caller is left to report a failure to.
     pub(super) fn come(&mut self, processes: &Processes) {
-        // They may be about interfaces that are given back.
+        // Programs first: they may concern interfaces that are returned afterwards.
         for program in std::mem::take(&mut self.programs) {
             run(&program, self.limit, processes);
         }
@@ -44,7 +44,7 @@ impl Ending {
     }
 }
 
-/// Runs a program to its end, or its limit.
+/// Runs a program to its end or its time limit.
 fn run(program: &Program, limit: Duration, processes: &Processes) {
     if let Ok((handle, process)) = processes.spawn(program) {
         // No caller is left to report a failure to.

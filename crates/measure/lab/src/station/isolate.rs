@@ -1,4 +1,4 @@
-//! A network and mount namespace of the station's own, without a name: it goes with its last
+//! The station's network and mount namespaces. They have no names, so they vanish with their last
 //! process.
 
 use crate::{LabError, NodeId, Result, privilege};
@@ -8,7 +8,7 @@ use nix::sched::{CloneFlags, unshare};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Kernel parameters of every namespace, and why. The host's own are left alone.
+/// Kernel parameters of every namespace, with reasons. The host's parameters stay unchanged.
 const SYSCTLS: &[(&str, &str)] = &[
     // The path is symmetric; overrides the host's setting, which a new namespace inherits.
     ("net/ipv4/conf/all/rp_filter", "0"),
@@ -17,43 +17,43 @@ const SYSCTLS: &[(&str, &str)] = &[
     ("net/ipv4/tcp_no_metrics_save", "1"),
 ];
 
-/// Of a station or a bridge: test frames end here or pass below IP, without an ICMP answer.
+/// For a station or a bridge: test frames end here or pass below IP, without an ICMP answer.
 const STATION_SYSCTLS: &[(&str, &str)] = &[
     ("net/ipv4/ip_forward", "0"),
-    // No neighbour discovery, no addresses that come later: the links carry the measurement only.
+    // No neighbour discovery and no later addresses: the links carry only the measurement.
     ("net/ipv6/conf/all/disable_ipv6", "1"),
     ("net/ipv6/conf/default/disable_ipv6", "1"),
 ];
 
-/// Of a gateway or a router, in this order: setting forwarding changes other parameters.
+/// For a gateway or a router, in this order: setting forwarding changes other parameters.
 const ROUTER_SYSCTLS: &[(&str, &str)] = &[
     ("net/ipv4/ip_forward", "1"),
     ("net/ipv4/conf/all/send_redirects", "0"),
     ("net/ipv4/conf/default/send_redirects", "0"),
-    // With a station in a gateway's place, no socket listens on the port of its ESP; the kernel
-    // must not answer with ICMP. Path MTU messages are exempt.
+    // If a station replaces a gateway, no socket listens on its ESP port, and the kernel must not
+    // answer with ICMP. Path MTU messages are exempt.
     ("net/ipv4/icmp_msgs_per_sec", "0"),
     ("net/ipv4/icmp_msgs_burst", "0"),
     ("net/ipv4/icmp_ratelimit", "1000000000"),
-    // Nor is time exceeded, which shows the hops of a path: no test frame has so short a life. The
-    // default but for bit 11.
+    // Time exceeded is also exempt, as it shows the hops of a path; no test frame has so low a TTL.
+    // This is the default mask without bit 11.
     ("net/ipv4/icmp_ratemask", "4120"),
     ("net/ipv6/conf/all/disable_ipv6", "0"),
     ("net/ipv6/conf/default/disable_ipv6", "0"),
     ("net/ipv6/conf/all/forwarding", "1"),
-    // An interface with its own forwarding setting would join and announce the all-routers group.
-    // The line above governs forwarding.
+    // An interface with a separate forwarding setting would join and announce the all-routers
+    // group. The line above governs forwarding.
     ("net/ipv6/conf/default/forwarding", "0"),
     ("net/ipv6/conf/default/accept_ra", "0"),
-    // No address: nothing to announce either.
+    // No address, so there is nothing to announce either.
     ("net/ipv6/conf/default/addr_gen_mode", "1"),
 ];
 
-/// Moves this process, still single-threaded, into namespaces of its own: no interfaces but `lo`, a
-/// `/sys` that shows them, and an empty `/run` for sockets and pid files.
+/// Moves this process, still single-threaded, into new namespaces with no interface except `lo`, a
+/// matching `/sys`, and an empty `/run` for sockets and pid files.
 ///
 /// # Errors
-/// [`LabError::CannotBuild`] with what the kernel refused and what to do.
+/// [`LabError::CannotBuild`] with the kernel's refusal and its remedy.
 pub(super) fn isolate(node: NodeId) -> Result<()> {
     let refused = |what: &str, errno: Errno| {
         let what = format!("station {} cannot {what}: {}", node.name(), errno.desc());
@@ -92,7 +92,7 @@ pub(super) fn isolate(node: NodeId) -> Result<()> {
     Ok(())
 }
 
-/// The limits that end in what the kernel calls "no space left on device", which no disk lacks.
+/// Limits that the kernel reports as "no space left on device", although no disk is full.
 const LIMITS: [&str; 2] = ["user.max_net_namespaces", "user.max_mnt_namespaces"];
 
 fn limit_of(sysctl: &str) -> Option<String> {
@@ -100,7 +100,7 @@ fn limit_of(sysctl: &str) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
 }
 
-/// The error for a namespace beyond the kernel's limits.
+/// The error for exceeding the kernel's namespace limits.
 fn no_more_namespaces(node: NodeId, limit_of: &dyn Fn(&str) -> Option<String>) -> LabError {
     let limits = LIMITS.map(|name| {
         format!(
@@ -118,9 +118,9 @@ fn no_more_namespaces(node: NodeId, limit_of: &dyn Fn(&str) -> Option<String>) -
     LabError::cannot_build(what, help)
 }
 
-/// Whether the station can run without its own `/sys`. In a user namespace the kernel refuses it
-/// where a container hides parts of it (EPERM), and AppArmor or SELinux may refuse any mount of it
-/// (EACCES). Only external programs would read it.
+/// Whether the station can run without a private `/sys`. In a user namespace the kernel refuses to
+/// mount it if a container hides parts of it (EPERM), and AppArmor or SELinux may refuse any mount
+/// of it (EACCES). Only external programs would read it.
 fn can_do_without_sys(errno: Errno) -> bool {
     matches!(errno, Errno::EPERM | Errno::EACCES)
 }

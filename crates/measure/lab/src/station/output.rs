@@ -1,9 +1,9 @@
-//! A program's output: always read, so that it never blocks, and kept up to a limit.
+//! A program's output: always read, so that the program never blocks, and kept up to a limit.
 
 use crate::protocol::OUTPUT_LIMIT_BYTES;
 use std::collections::VecDeque;
 
-/// Keeps the beginning and the end of a stream; the middle of one that is too long is left out.
+/// Keeps the beginning and the end of a stream; omits the middle of a stream that is too long.
 #[derive(Debug, Default)]
 pub(super) struct Capped {
     head: Vec<u8>,

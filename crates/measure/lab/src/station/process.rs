@@ -1,4 +1,4 @@
-//! One started program: how it is forked, waited for, signalled and reaped.
+//! One started program: forking, waiting, signalling and reaping.
 
 use super::pump::{self, Output, Pipes};
 use crate::procfs::ProcessStat;
@@ -16,10 +16,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// A listening socket is looked for this often: it is a state without an event.
+/// Polling interval for a listening socket, which causes no event.
 const LISTENING_INTERVAL: Duration = Duration::from_millis(2);
 
-/// A SIGKILLed process that is still not gone after this hangs in the kernel.
+/// A process that still exists this long after SIGKILL hangs in the kernel.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
 /// A program of this station, running or ended.
@@ -28,10 +28,10 @@ pub(super) struct Process {
     name: String,
     started: Instant,
     state: Mutex<State>,
-    /// Belongs to `state`: notified when the process has been reaped.
+    /// Paired with `state`: notified when the process has been reaped.
     reaped: Condvar,
     output: Mutex<Output>,
-    /// Belongs to `output`: notified when there is more of it.
+    /// Paired with `output`: notified when there is more of it.
     printed: Condvar,
     /// Wakes the pump when the process has been reaped.
     ended_event: EventFd,
@@ -39,15 +39,15 @@ pub(super) struct Process {
 
 #[derive(Default)]
 struct State {
-    /// Without its output.
+    /// Excludes the program's output.
     exit: Option<Ended>,
-    /// SIGKILL what is left of its process group when it ends.
+    /// Whether to SIGKILL the rest of its process group when it ends.
     end_group: bool,
 }
 
 impl Process {
     /// Forks and executes. The calling thread must outlive the process: the kernel kills the
-    /// process when that thread ends, and so whenever the station dies.
+    /// process when that thread ends, and thus also when the station dies.
     pub(super) fn spawn(program: &Program, cores: &[usize]) -> Result<Arc<Self>, String> {
         let name = program
             .argv
@@ -98,14 +98,13 @@ impl Process {
                     printed,
                     ..
                 } = &*pumped;
-                // An error keeps the output up to that point.
+                // After an error the output up to that point is kept.
                 let _ = pump::pump(pipes, stdin.as_bytes(), ended_event, output, printed);
             })?;
         Ok(process)
     }
 
-    /// Waits until it is ready and returns its output so far; kills it when it is not ready in
-    /// time.
+    /// Waits until the program is ready and returns its output so far; kills it at the time limit.
     pub(super) fn await_ready(&self, ready: &Ready, limit: Duration) -> Result<String, String> {
         let deadline = Deadline::after(limit);
         let waits_for = match ready {
@@ -145,7 +144,7 @@ impl Process {
         ))
     }
 
-    /// Waits for its socket; returns whether that exists and the program still runs.
+    /// Waits for the program's socket; returns whether it exists and the program still runs.
     fn await_socket(&self, is_there: impl Fn() -> bool, deadline: Deadline) -> bool {
         let mut state = lock(&self.state);
         while state.exit.is_none() && !deadline.is_over() && !is_there() {
@@ -154,7 +153,7 @@ impl Process {
         state.exit.is_none() && is_there()
     }
 
-    /// Waits for a line that begins with `prefix`, its end or `limit`.
+    /// Waits for a line that begins with `prefix`, the program's end, or `limit`.
     pub(super) fn await_line(&self, prefix: &str, limit: Duration) -> Option<String> {
         let found = |output: &Output| output.stdout.line(prefix);
         let output = self.await_output(Deadline::after(limit), |output| {
@@ -163,12 +162,12 @@ impl Process {
         found(&output)
     }
 
-    /// Signals it and its group, which is killed when the process ends.
+    /// Signals the program and its group; the group is killed when the program ends.
     pub(super) fn signal(&self, signal: Signal) {
         self.signal_group(signal);
     }
 
-    /// Waits for its end; kills it when `limit` is up.
+    /// Waits for the program's end; kills it after `limit`.
     pub(super) fn wait(&self, limit: Duration) -> Result<Ended, String> {
         match self.await_end(Deadline::after(limit)) {
             Some(ended) => Ok(ended),
@@ -179,7 +178,7 @@ impl Process {
         }
     }
 
-    /// SIGTERM, after `grace` SIGKILL.
+    /// Sends SIGTERM, and SIGKILL after `grace`.
     pub(super) fn stop(&self, grace: Duration) -> Result<Ended, String> {
         self.signal_group(Signal::SIGTERM);
         self.wait(grace)
@@ -195,7 +194,7 @@ impl Process {
         })
     }
 
-    /// Returns how it ended; `None` while it runs.
+    /// Returns how the program ended; `None` while it runs.
     pub(super) fn ended(&self) -> Option<Ended> {
         let exit = lock(&self.state).exit.clone()?;
         let output = self.await_output(Deadline::NEVER, |output| output.complete);
@@ -227,12 +226,12 @@ impl Process {
         output
     }
 
-    /// Whether `pid` is this process, not yet reaped.
+    /// Whether `pid` is this process and not yet reaped.
     pub(super) fn is_running_as(&self, pid: Pid) -> bool {
         self.pid == pid && lock(&self.state).exit.is_none()
     }
 
-    /// CPU time so far, descendants included; the total once it has ended.
+    /// CPU time so far, including descendants; the total after the end.
     pub(super) fn cpu_time(&self) -> Option<CpuTime> {
         let state = lock(&self.state);
         match &state.exit {
@@ -241,7 +240,7 @@ impl Process {
         }
     }
 
-    /// As [`cpu_time`](Self::cpu_time), without living descendants: no search through all
+    /// Like [`cpu_time`](Self::cpu_time), without living descendants, so it searches no other
     /// processes.
     pub(super) fn own_cpu_time(&self) -> Option<CpuTime> {
         let state = lock(&self.state);
@@ -251,7 +250,7 @@ impl Process {
         }
     }
 
-    /// Memory in RAM, of living descendants too; `None` when it has ended.
+    /// Resident memory, including living descendants; `None` after the end.
     pub(super) fn resident_bytes(&self) -> Option<u64> {
         let state = lock(&self.state);
         match state.exit {
@@ -260,7 +259,7 @@ impl Process {
         }
     }
 
-    /// Its entry in `/proc`; `None` when it has ended.
+    /// The process's entry in `/proc`; `None` after the end.
     pub(super) fn stat(&self) -> Option<ProcessStat> {
         let state = lock(&self.state);
         match state.exit {
@@ -270,17 +269,17 @@ impl Process {
     }
 
     /// Signals the process and its group, and has the rest of the group killed at its end. The lock
-    /// keeps the process from being reaped meanwhile: no other process can have got its number.
+    /// prevents reaping meanwhile, so no other process can have taken its number.
     fn signal_group(&self, signal: Signal) {
         let mut state = lock(&self.state);
         if state.exit.is_none() {
             state.end_group = true;
-            // It may have left its group. When both fail there is nothing left to signal.
+            // It may have left its group. If both calls fail, nothing is left to signal.
             let _ = killpg(self.pid, signal).or_else(|_| kill(self.pid, signal));
         }
     }
 
-    /// Reaps it, once the kernel has said that it ended.
+    /// Reaps the process after the kernel has reported its end.
     pub(super) fn reap(&self) {
         let mut state = lock(&self.state);
         if state.end_group {
@@ -294,14 +293,14 @@ impl Process {
                 wall_ns: u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX),
                 ..Ended::default()
             });
-            // An event that cannot be written is one that was written before.
+            // If the event cannot be written, it was written before.
             let _ = self.ended_event.write(1);
             self.reaped.notify_all();
         }
     }
 }
 
-/// Another program's listener would be taken for its own.
+/// Fails if the port is taken: another program's listener would be mistaken for this program's.
 fn refuse_taken(ready: &Ready, name: &str) -> Result<(), String> {
     let taken = match *ready {
         Ready::Listening(port) if procfs::listens(port) => format!("TCP port {port}"),
@@ -334,7 +333,7 @@ fn command(program: &Program, cores: &[usize]) -> Result<Command, String> {
     }
     command
         .args(&program.argv[1..])
-        // What tools print is read by programs.
+        // Programs read the output of these tools, so it must not be translated.
         .env("LC_ALL", "C")
         .env("PATH", programs::search_path())
         .stdin(if program.stdin.is_empty() {
@@ -369,14 +368,14 @@ fn refusal(name: &str, error: &io::Error) -> String {
     }
 }
 
-/// Ends a child without a pump, when no thread or descriptor was left.
+/// Ends a child without a pump, for lack of a thread or descriptor.
 fn end_unattended(child: &mut Child) {
     // The reaper may be quicker.
     let _ = child.kill();
     let _ = child.wait();
 }
 
-/// Reaps a child and reads its CPU time, its waited-for children included.
+/// Reaps a child and reads its CPU time, including children that it waited for.
 fn wait4(pid: Pid) -> Option<(i32, CpuTime)> {
     let mut status = 0;
     // SAFETY: all-zero is a valid value of this plain C structure.

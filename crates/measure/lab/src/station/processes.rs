@@ -12,21 +12,21 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// Most programs that one station keeps at a time, including ended ones whose end was not reported.
+/// Most programs that one station keeps at a time, including ended programs not yet reported.
 const PROCESSES_MAX: usize = 4096;
 
-/// A process still alive this long after it was killed hangs in the kernel; the station ends
+/// A process that still lives this long after it was killed hangs in the kernel; the station ends
 /// without it.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
-/// Until the reaper looks again at a child that another thread may await.
+/// Interval for checking a child again that another thread may await.
 const AWAITED_STEP: Duration = Duration::from_millis(1);
 
 /// The programs of a station.
 pub(super) struct Processes {
     table: Mutex<Table>,
     started: Condvar,
-    /// CPUs that programs are assigned.
+    /// CPUs to assign to programs.
     cores: Vec<usize>,
 }
 
@@ -37,7 +37,7 @@ struct Table {
 }
 
 impl Processes {
-    /// An empty table with its reaper; programs are assigned these CPUs.
+    /// An empty table with its reaper; programs are assigned to these CPUs.
     pub(super) fn new(cores: Vec<usize>) -> std::io::Result<Arc<Self>> {
         let processes = Arc::new(Self {
             table: Mutex::default(),
@@ -51,14 +51,14 @@ impl Processes {
         Ok(processes)
     }
 
-    /// CPUs that programs are assigned, by the kernel's numbers.
+    /// CPUs to assign to programs, by the kernel's numbers.
     pub(super) fn cores(&self) -> &[usize] {
         &self.cores
     }
 
     /// Starts a program; see [`Process::spawn`].
     pub(super) fn spawn(&self, program: &Program) -> Result<(u64, Arc<Process>), String> {
-        // Held over the fork, so that the reaper finds every child in the table.
+        // Held during the fork, so that the reaper finds every child in the table.
         let mut table = lock(&self.table);
         if table.by_handle.len() >= PROCESSES_MAX {
             return Err(format!(
@@ -73,7 +73,7 @@ impl Processes {
         Ok((handle, process))
     }
 
-    /// The program with that handle.
+    /// Returns the program with this handle.
     pub(super) fn find(&self, handle: u64) -> Result<Arc<Process>, String> {
         let table = lock(&self.table);
         table.by_handle.get(&handle).cloned().ok_or_else(|| {
@@ -81,7 +81,7 @@ impl Processes {
         })
     }
 
-    /// Forgets a program whose end has been reported.
+    /// Removes a program after its end has been reported.
     pub(super) fn forget(&self, handle: u64) {
         lock(&self.table).by_handle.remove(&handle);
     }
@@ -91,7 +91,7 @@ impl Processes {
     fn reap_forever(&self) {
         loop {
             let started_before = lock(&self.table).last_handle;
-            // Without reaping, so that the number stays taken until `Process::reap` has its lock.
+            // Does not reap, so that the number stays taken until `Process::reap` has its lock.
             match waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) {
                 Ok(status) => {
                     if let Some(pid) = status.pid() {
@@ -115,9 +115,9 @@ impl Processes {
         };
         match known {
             Some(process) => process.reap(),
-            // It may be awaited elsewhere.
+            // Another thread may await it.
             None if OwnChild::is_expected() => std::thread::sleep(AWAITED_STEP),
-            // An orphan. At the end of the station `end_all` may be quicker.
+            // An orphan. At the station's end `end_all` may be quicker.
             None => {
                 let _ = waitpid(pid, None);
             }
@@ -132,11 +132,10 @@ impl Processes {
     }
 }
 
-/// Kills every descendant of this process, also those that have made themselves daemons, and reaps
-/// them.
+/// Kills and reaps every descendant of this process, including daemons.
 pub(super) fn end_all() {
     let deadline = Deadline::after(END_LIMIT);
-    // A fork that escapes one round is this process's own child in the next.
+    // A fork that escapes one round is a child of this process in the next.
     while !deadline.is_over() {
         let descendants = procfs::descendants(std::process::id());
         if descendants.is_empty() {

@@ -1,4 +1,4 @@
-//! The thread that feeds a program's standard input and takes its output.
+//! The thread that feeds a program's standard input and reads its output.
 
 use super::output::Capped;
 use crate::sync::lock;
@@ -12,20 +12,20 @@ use std::process::{ChildStderr, ChildStdin, ChildStdout};
 use std::sync::{Condvar, Mutex};
 
 /// Bytes read from one pipe per turn. No pipe holds more (`/proc/sys/fs/pipe-max-size` is 1 MiB),
-/// so one turn takes all that a program wrote before it ended.
+/// so one turn reads everything that a program wrote before it ended.
 const TURN_BYTES: usize = 1 << 20;
 const READ_BYTES: usize = 64 << 10;
 
-/// What a program has printed so far.
+/// A program's output so far.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     pub(super) stdout: Capped,
     pub(super) stderr: Capped,
-    /// Whether the program has ended and all its output is here.
+    /// Whether the program has ended and all its output has been read.
     pub(super) complete: bool,
 }
 
-/// Our ends of a program's pipes.
+/// The station's ends of a program's pipes.
 pub(super) struct Pipes {
     pub(super) stdin: Option<ChildStdin>,
     pub(super) stdout: Option<ChildStdout>,
@@ -38,7 +38,8 @@ pub(super) struct Pipes {
 /// has ended and its pipes are empty; later output is read and discarded.
 ///
 /// # Errors
-/// When the kernel refuses to poll or to make a pipe non-blocking. The output is complete then too.
+/// If the kernel refuses to poll or to make a pipe non-blocking. The output counts as complete then
+/// too.
 pub(super) fn pump(
     mut pipes: Pipes,
     input: &[u8],
@@ -64,7 +65,7 @@ fn move_bytes(
     let mut has_ended = false;
     while !has_ended || pipes.stdout.is_some() || pipes.stderr.is_some() {
         has_ended |= wait(pipes, ended, has_ended)?;
-        // Its reader is gone, or has read everything.
+        // The program does not read it any more, or has everything.
         if has_ended || !feed(pipes.stdin.as_mut(), &mut input) {
             pipes.stdin = None;
         }
@@ -112,7 +113,7 @@ fn wait(pipes: &Pipes, ended: &EventFd, has_ended: bool) -> io::Result<bool> {
     }
 }
 
-/// Writes what the pipe accepts now; returns `false` when nothing is left to write.
+/// Writes as much as the pipe accepts; returns `false` when nothing is left to write.
 fn feed(pipe: Option<&mut ChildStdin>, input: &mut &[u8]) -> bool {
     let Some(pipe) = pipe else { return false };
     while !input.is_empty() {
@@ -125,7 +126,7 @@ fn feed(pipe: Option<&mut ChildStdin>, input: &mut &[u8]) -> bool {
     false
 }
 
-/// Reads what the pipe holds now, up to one turn; closes it at its end.
+/// Reads the present content of the pipe, at most one turn; closes the pipe at its end.
 fn take<P: Read>(pipe: &mut Option<P>, buffer: &mut [u8], mut push: impl FnMut(&[u8])) {
     let Some(open) = pipe else { return };
     let mut taken = 0;

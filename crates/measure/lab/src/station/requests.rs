@@ -27,10 +27,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// How long `ethtool` may take for one interface.
+/// Time limit of `ethtool` for one interface.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long calls to a host's stations may take to end after the stations.
+/// Time limit for calls to a host's stations to end after the stations.
 const LEAVE_LIMIT: Duration = Duration::from_secs(6);
 const LEAVE_STEP: Duration = Duration::from_millis(1);
 
@@ -45,20 +45,20 @@ pub(super) struct Requests {
     watches: Mutex<Watches>,
     settings: Mutex<BTreeMap<u64, SettingsWatch>>,
     ending: Mutex<Ending>,
-    /// Answers the other host's probes.
+    /// Answers the other host's clock probes.
     clocks: Mutex<Option<Answerer>>,
-    /// Counters that run now.
+    /// The running counters.
     counting: Mutex<Option<Counting>>,
-    /// Of a host's labs; `None` for a station that serves no host.
+    /// The state folder for a host's labs; `None` for a station that serves no host.
     state_folder: Option<PathBuf>,
     /// The host's stations.
     part: Mutex<Option<Arc<HostPart>>>,
 }
 
-/// The private folder of a station. It is made for the first file: a killed station of a host,
-/// which has none, leaves no folder.
+/// The private folder of a station. It is created for the first file: a killed station of a host,
+/// which has no file, leaves no folder.
 enum Folder {
-    /// Where it will be made.
+    /// The parent to create it in.
     In(PathBuf),
     Made(TempDir),
     /// The station has ended.
@@ -72,17 +72,18 @@ struct HostPart {
     _part: Part,
 }
 
-/// What the machine's own network namespace shows, and a station's may not.
+/// Settings of the machine that are visible in its network namespace, but perhaps not in a
+/// station's.
 #[derive(Debug)]
 pub(super) struct OfMachine {
-    /// Largest socket buffers, in bytes. Kernels before 6.11 show them here only.
+    /// Largest socket buffers, in bytes. Kernels before 6.11 show them only there.
     receive_buffer: Option<u64>,
     send_buffer: Option<u64>,
     parameters: ParameterFiles,
 }
 
 impl OfMachine {
-    /// Reads it, in that namespace.
+    /// Reads the settings; call it in that namespace.
     pub(super) fn read() -> Self {
         Self {
             receive_buffer: procfs::net_core("rmem_max"),
@@ -100,7 +101,7 @@ struct Watches {
 }
 
 impl Folder {
-    /// Its path; it is made if it is not there yet.
+    /// Returns its path; creates the folder if necessary.
     fn path(&mut self) -> Result<PathBuf, String> {
         if let Self::In(parent) = self {
             let made = tempfile::Builder::new()
@@ -120,7 +121,7 @@ impl Folder {
 }
 
 impl Requests {
-    /// The private folder will be in `parent`.
+    /// Creates the requests' state; the private folder will be in `parent`.
     pub(super) fn new(
         processes: Arc<Processes>,
         parent: &Path,
@@ -154,19 +155,19 @@ impl Requests {
             return;
         };
         part.stations.iter().for_each(Station::hang_up);
-        // Calls that are being passed on end as their stations do.
+        // Calls that are being passed on end with their stations.
         let is_alone = || Ok::<_, Infallible>(Arc::strong_count(&part) == 1);
         let Ok(alone) = await_true(LEAVE_LIMIT, LEAVE_STEP, is_alone);
         if !alone {
-            // One hangs. Killed, it ends its calls, and what it borrowed is given back here.
+            // One hangs. Killing it ends its calls, and this process returns its interfaces.
             part.stations.iter().for_each(|it| it.lose("it hangs"));
             let Ok(_) = await_true(LEAVE_LIMIT, LEAVE_STEP, is_alone);
         }
     }
 
     pub(super) fn remove_folder(&self) {
-        // Dropping it removes it; what cannot be removed is a mount of the station, and goes with
-        // its namespace.
+        // Dropping the folder removes it. Anything that cannot be removed is a mount of the
+        // station, and vanishes with its namespace.
         *lock(&self.folder) = Folder::Removed;
     }
 
@@ -317,7 +318,7 @@ impl Requests {
             Request::Load => Ok(Response::Load(host::load())),
             Request::ClockAnswer { interface, own } => {
                 let mut answerer = lock(&self.clocks);
-                // The one before ends first.
+                // The previous answerer ends first.
                 *answerer = None;
                 let started = interface.as_deref().map(|name| Answerer::start(name, own));
                 *answerer = started
@@ -470,15 +471,15 @@ impl Requests {
     }
 
     fn count(&self, processes: &[u64], machine: bool) -> Result<Response, String> {
-        // A short program may have ended before this. It cannot be counted any more, and its number
-        // may be another's: figures without it would be too small, so there are none.
+        // A short program may have ended already. It cannot be counted any more, and another
+        // process may have its number. Counts without it would be too small, so return none.
         let pids = processes.iter().map(|handle| {
             let stat = self.processes.find(*handle)?.stat();
             Ok(stat.map(|stat| stat.pid))
         });
         let pids = pids.collect::<Result<Option<Vec<_>>, String>>()?;
         let mut counting = lock(&self.counting);
-        // The doctor and the journal's header have the reason why there are no counters.
+        // The doctor and the journal's header report why counters are unavailable.
         *counting = pids.and_then(|pids| Counting::start(&pids, machine).ok());
         Ok(Response::Counting(counting.is_some()))
     }
@@ -508,7 +509,7 @@ impl Requests {
             .map_err(|error| format!("cannot read the settings of the network again: {error}"))
     }
 
-    /// The IPsec policies in words; empty where the kernel has no IPsec.
+    /// Returns the output of `ip xfrm policy`; empty if the kernel has no IPsec.
     fn policies(&self) -> Result<String, String> {
         let program = Program::new(["ip", "xfrm", "policy"]);
         let (handle, process) = self.processes.spawn(&program)?;
@@ -532,7 +533,7 @@ impl Requests {
         let interfaces = procfs::interface_counters()
             .map_err(|error| format!("cannot read /proc/net/dev: {error}"))?;
         let features = interfaces.into_keys().map(|interface| {
-            // Forked by this thread, which waits for it: it cannot outlive its process.
+            // This thread forks it and waits for it, so the thread outlives the process.
             let program = Program::new(["ethtool", "-k", &interface]);
             let (handle, process) = self.processes.spawn(&program)?;
             let ended = process.wait(TOOL_LIMIT);

@@ -1,7 +1,7 @@
 //! The path between the gateways: links from element to element, and their networks.
 //!
 //! Without elements it is one link and one network. A bridge adds a link; a router, with or without
-//! NAT, a link and a network.
+//! NAT, adds a link and a network.
 
 use super::{A0, A1, B0, B1, C0, C1, End, Link, Map, W0, W1, cipher_ends, end, host};
 use crate::nat::Translation;
@@ -14,7 +14,7 @@ use std::net::Ipv4Addr;
 const PORTS: [&str; 2] = ["p0", "p1"];
 
 /// Networks behind routers, for documentation (RFC 5737) and private (RFC 1918): one for each
-/// router of the longest path, plus those that the lab may already use.
+/// router of the longest path, plus spares for networks that the lab may already use.
 const BEHIND_ROUTERS: [Ipv4Addr; 7] = [
     Ipv4Addr::new(192, 0, 2, 0),
     Ipv4Addr::new(198, 51, 100, 0),
@@ -28,14 +28,14 @@ const BEHIND_ROUTERS: [Ipv4Addr; 7] = [
 /// A side of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// Station A's.
+    /// The side of station A.
     A,
-    /// Station B's.
+    /// The side of station B.
     B,
 }
 
 impl Side {
-    /// The side that an end of the cipher link leads to.
+    /// Returns the side that an end of the cipher link leads to.
     pub(super) fn ahead(own: End) -> Self {
         if own == W0 || own.interface == PORTS[1] {
             Self::B
@@ -44,7 +44,7 @@ impl Side {
         }
     }
 
-    /// The side that a station's or a gateway's end is on.
+    /// Returns the side that a station's or a gateway's end is on.
     pub(crate) fn of(own: End) -> Self {
         match own {
             A0 | A1 | W0 | C0 => Self::A,
@@ -109,7 +109,7 @@ impl Map {
         Some((NodeId::Element(*impair), PORTS))
     }
 
-    /// The elements that translate addresses, from gw1 to gw2, each with how.
+    /// Returns the elements that translate addresses, with their translations, from gw1 to gw2.
     pub(crate) fn translations(&self) -> Vec<(NodeId, Translation)> {
         let mut inner = self.cipher_address(W0);
         let nats = self.elements.iter().copied();
@@ -127,8 +127,8 @@ impl Map {
         nats.map(translation).collect()
     }
 
-    /// Address at which its peer sees a gateway's end of the cipher link: of gw1's, behind a NAT,
-    /// that of the last one.
+    /// The address of a gateway's end of the cipher link as its peer sees it: the last NAT's for a
+    /// gw1 behind NATs.
     pub(crate) fn seen_address(&self, own: End) -> Ipv4Addr {
         match (own, self.translations().last()) {
             (W0, Some((_, nat))) => nat.outer,
@@ -160,7 +160,7 @@ impl Map {
         next
     }
 
-    /// The other end of the link of a gateway's end of the cipher link.
+    /// Returns the end opposite a gateway's end of the cipher link.
     pub(crate) fn far_end(&self, gateway: NodeId) -> (NodeId, &'static str) {
         let far = self.other_end(cipher_ends(gateway).0);
         (far.node, far.interface)
@@ -174,7 +174,7 @@ impl Map {
         other
     }
 
-    /// Address of an end of the cipher link. Not for a bridge's end, which has none.
+    /// Address of an end of the cipher link. Not for a bridge's end, which has no address.
     pub(super) fn cipher_address(&self, own: End) -> Ipv4Addr {
         let number = match Side::ahead(own) {
             Side::B => 1,
@@ -183,7 +183,7 @@ impl Map {
         host(self.networks[self.network_of(own)], number)
     }
 
-    /// Index of the cipher link's network that an end is in.
+    /// Index of an end's network in the cipher link's networks.
     pub(super) fn network_of(&self, own: End) -> usize {
         let routers = self.elements.iter().filter(|element| is_router(element));
         match own.node {
@@ -198,7 +198,7 @@ impl Map {
         }
     }
 
-    /// A node's routes to those of the cipher link's networks that are behind routers.
+    /// Adds a node's routes to the cipher link's networks behind routers.
     pub(super) fn route_cipher_networks(&self, batch: &mut String, node: NodeId) {
         for own in self.cipher_ends(node) {
             let here = self.network_of(own);

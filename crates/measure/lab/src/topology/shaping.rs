@@ -1,9 +1,8 @@
-//! Line rates, as input of `tc -batch`: a token bucket at each end that sends.
+//! Line rates, as input of `tc -batch`: a token bucket at each sending end.
 //!
-//! The bucket counts what the wire would carry (RFC 2544 §C.1 counts so too): FCS, preamble and gap
-//! are added to the kernel's length, which begins with the Ethernet header, and a frame counts as
-//! 84 bytes at least. A super-packet counts as one frame: with offloads, TCP may exceed the line
-//! rate by 6 %.
+//! The bucket counts bytes on the wire (as RFC 2544 §C.1 does): FCS, preamble and gap are added to
+//! the kernel's length, which begins with the Ethernet header, and a frame counts as at least 84
+//! bytes. A super-packet counts as one frame: with offloads, TCP may exceed the line rate by 6 %.
 
 use super::Map;
 use crate::{Links, NodeId};

@@ -1,18 +1,18 @@
-//! Source and destination networks of test frames: routed towards the stations, but assigned to no
+//! Source and destination networks of test frames, routed towards the stations but assigned to no
 //! interface.
 //!
-//! The last hop's MAC address belongs to no interface either, so that a station's kernel drops
-//! frames that the analyser has seen, without an answer and before the route lookup, which would
-//! cost a quarter of the frames that a core can send.
+//! The last hop's MAC address belongs to no interface either. So a station's kernel drops frames
+//! that the analyser has seen, without an answer and before the route lookup, which would cost a
+//! quarter of the frames that a core can send.
 //!
-//! IPv6 is routed without an address on any link, by static neighbours: kernels then announce,
+//! IPv6 is routed with static neighbours, without an address on any link: so kernels announce,
 //! solicit and answer nothing, and the links carry only frames of the measurement.
 
 use super::{A0, A1, B0, B1, End, Map, Side, mac};
 use crate::{Links, NodeId};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Every link that carries IPv6 has at least this MTU, in bytes (RFC 8200 §5).
+/// Minimum MTU, in bytes, of a link that carries IPv6 (RFC 8200 §5).
 pub(crate) const IPV6_MTU_MIN: u16 = 1280;
 
 /// The test networks behind one side: a half of 198.18.0.0/15 (RFC 2544 §C.2.2) and a /64 of
@@ -33,7 +33,7 @@ impl Side {
         format!("2001:2:0:{}::/64", self.number())
     }
 
-    /// The first address; address 0 is the network's own (RFC 4291 §2.6.1).
+    /// The first address; address 0 identifies the network (RFC 4291 §2.6.1).
     pub(super) const fn first_ipv4(self) -> Ipv4Addr {
         Ipv4Addr::new(198, self.number(), 0, 1)
     }
@@ -50,7 +50,7 @@ impl Side {
     }
 
     pub(super) fn first_ipv6(self) -> Ipv6Addr {
-        // The same decimal digits as in IPv4.
+        // The same digits as the decimal ones in IPv4.
         let number = match self {
             Self::A => 0x18,
             Self::B => 0x19,
@@ -59,8 +59,8 @@ impl Side {
     }
 }
 
-/// The next hop at a link's end. Except for a node's own IPv4 address, the addresses only key
-/// neighbour entries.
+/// The next hop at a link's end. Except for a node's real IPv4 address, the addresses are only keys
+/// of neighbour entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hop {
     ipv4: Ipv4Addr,
@@ -69,7 +69,7 @@ pub(crate) struct Hop {
 }
 
 impl Map {
-    /// Returns the hop to the node at that end itself.
+    /// Returns the hop to the node at that end.
     pub(crate) fn node_hop(&self, end: End) -> Hop {
         Hop {
             ipv4: self.address(end),
@@ -78,7 +78,7 @@ impl Map {
         }
     }
 
-    /// Returns the hop by which test frames reach a station at that end.
+    /// Returns the hop for test frames to a station at that end.
     pub(crate) fn station_hop(&self, end: End) -> Hop {
         let [a, b, c, number] = self.address(end).octets();
         Hop {
@@ -94,7 +94,7 @@ impl Map {
             B0 | B1 => 0xb,
             _ => 0xc + self.network_of(end),
         };
-        // At most 0xc and a network behind each router.
+        // At most 0xc plus one network behind each router.
         let link = u16::try_from(link).unwrap_or(u16::MAX);
         let [.., number] = self.address(end).octets();
         Ipv6Addr::new(0x2001, 2, 0, link, 0, 0, 0, u16::from(number) + offset)
@@ -114,8 +114,8 @@ impl Map {
         hops
     }
 
-    /// The neighbours of a node that forwards IP, and a gateway's routes to the test networks of
-    /// its own side; nothing for others. Can be repeated.
+    /// Sets the neighbours of a node that forwards IP, and a gateway's routes to the test networks
+    /// of its side; nothing for other nodes. Can be repeated.
     pub(crate) fn route_test_networks(&self, node: NodeId, links: Links) -> String {
         let mut batch = String::new();
         if !node.forwards_ip() {
@@ -143,8 +143,8 @@ impl Map {
         batch
     }
 
-    /// The routes, over the cipher link, of a node that forwards IP to what is behind the gateways
-    /// ahead of it. `last` are the hops used for gw1 and gw2. Can be repeated.
+    /// Sets the routes over the cipher link of a node that forwards IP, to the networks behind the
+    /// gateways ahead of it. `last` are the hops used for gw1 and gw2. Can be repeated.
     pub(crate) fn route_in_clear(&self, node: NodeId, links: Links, last: [Hop; 2]) -> String {
         let mut batch = String::new();
         for own in self.cipher_ends(node) {
@@ -161,7 +161,7 @@ impl Map {
         batch
     }
 
-    /// Removes the routes in clear of a node, whether they are there or not.
+    /// Removes a node's cleartext routes, if present.
     pub(crate) fn unroute(&self, node: NodeId, links: Links) -> String {
         let mut batch = String::new();
         for own in self.cipher_ends(node) {
@@ -181,7 +181,7 @@ fn neighbour(batch: &mut String, name: IpAddr, address: [u8; 6], interface: &str
     *batch += &format!("neigh replace {name} lladdr {address} dev {interface} nud permanent\n");
 }
 
-/// Sets a route via a neighbour, even if no address of the interface is in the neighbour's network.
+/// Sets a route via a neighbour, even if the interface has no address in the neighbour's network.
 fn route(batch: &mut String, network: &str, hop: &Hop, interface: &str) {
     let via: IpAddr = if network.contains(':') {
         hop.ipv6.into()

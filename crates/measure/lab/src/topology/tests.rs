@@ -54,7 +54,7 @@ fn every_link_is_made_once_and_every_interface_gets_one_address() {
 fn the_cipher_link_has_an_mtu_of_its_own() {
     let batch = map().set_mtu(NodeId::Gw1, LINKS_1500);
     assert!(batch.contains("link set a1 mtu 1500\n") && batch.contains("link set w0 mtu 9000\n"));
-    // So has the link past the gateways, which takes what a station has sealed.
+    // So has the bypass link, which carries packets sealed by a station.
     let batch = map().set_mtu(NodeId::A, LINKS_1500);
     assert!(batch.contains("link set a0 mtu 1500\n") && batch.contains("link set c0 mtu 9000\n"));
 }
@@ -185,7 +185,7 @@ fn a_router_is_between_two_networks_and_each_side_knows_its_way() {
         let lines = text.lines().filter(|line| line.starts_with("address add"));
         lines.map(str::to_owned).collect()
     };
-    // The lab's own is left out.
+    // The lab's network is not used again.
     assert_eq!(
         addresses(first),
         [
@@ -252,7 +252,7 @@ fn routes_in_clear_lead_from_router_to_router_to_the_last_hops() {
     assert!(routes(first).lines().eq(expected), "{}", routes(first));
     assert!(routes(second).contains("10.2.0.0/24 via 203.0.113.2 dev p1 onlink\n"));
     assert!(routes(NodeId::Gw1).contains("198.19.0.0/16 via 192.0.2.2 dev w0 onlink\n"));
-    // All that is named is known.
+    // Every next hop has a neighbour entry.
     for (node, route) in [(first, routes(first)), (second, routes(second))] {
         let known = map.route_test_networks(node, LINKS_1500);
         for hop in route.lines().filter_map(|line| line.split(' ').nth(4)) {
@@ -294,7 +294,7 @@ fn the_last_nat_of_a_path_gives_gw1_the_address_that_gw2_sees() {
         panic!("{translations:?}");
     };
     assert_eq!([first, second].map(|node| node.name()), ["nat1", "nat4"]);
-    // The second hides the address that the first gave.
+    // The second NAT hides the address given by the first.
     assert_eq!(
         [outside.inner, further_outside.inner],
         [inner, outside.outer]

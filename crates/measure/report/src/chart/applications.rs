@@ -1,4 +1,4 @@
-//! Transactions, short flows and video: a bar for each cell.
+//! Transactions, short flows and video: one bar per cell.
 
 use super::bars::{Bar, Bars, Lying};
 use crate::format::Scale;

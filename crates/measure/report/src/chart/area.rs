@@ -22,7 +22,7 @@ impl Area {
         }
     }
 
-    /// The part of that width and height whose top is `y`.
+    /// A bar of this width and height from the left edge, with its top at `y`.
     pub(super) const fn bar(self, y: f64, width: f64, height: f64) -> Self {
         Self::new(self.x, y, width, height)
     }
@@ -39,17 +39,17 @@ impl Area {
         self.x + self.width / 2.0
     }
 
-    /// From 0 at the left to 1 at the right.
+    /// The x coordinate of a share, from 0 at the left to 1 at the right.
     pub(super) fn x_at(self, share: f64) -> f64 {
         self.x + self.width * share
     }
 
-    /// From 0 at the bottom to 1 at the top.
+    /// The y coordinate of a share, from 0 at the bottom to 1 at the top.
     pub(super) fn y_at(self, share: f64) -> f64 {
         self.bottom() - self.height * share
     }
 
-    /// Whether two areas have a part in common.
+    /// Whether two areas overlap.
     pub(super) fn overlaps(self, other: Self) -> bool {
         self.x < other.right()
             && other.x < self.right()
@@ -57,7 +57,7 @@ impl Area {
             && other.y < self.bottom()
     }
 
-    /// Whether a line passes through (Liang-Barsky).
+    /// Whether a line passes through the area (Liang-Barsky).
     pub(super) fn is_crossed_by(self, [(x1, y1), (x2, y2)]: Segment) -> bool {
         let (dx, dy) = (x2 - x1, y2 - y1);
         let (mut enters, mut leaves) = (0.0_f64, 1.0_f64);
@@ -80,7 +80,7 @@ impl Area {
         enters < leaves
     }
 
-    /// Larger by so much on each side.
+    /// The area enlarged by `by` on each side.
     pub(super) fn grown(self, by: f64) -> Self {
         let (width, height) = (self.width + 2.0 * by, self.height + 2.0 * by);
         Self::new(self.x - by, self.y - by, width, height)

@@ -1,4 +1,4 @@
-//! Horizontal bars, one for each cell, for kinds of trials with one number as figure.
+//! Horizontal bars, one per cell, for kinds of trials with a single figure.
 
 use super::scale::{Axis, Linear};
 use super::{Anchor, Area, Font, Key, Spot, Svg, WIDTH, absence, shortened, shortened_name};
@@ -16,12 +16,12 @@ const GAP: f64 = 8.0;
 const NAMES: [f64; 2] = [60.0, 240.0];
 /// The column of values at the right.
 const VALUES: f64 = 250.0;
-/// More bars than this are left to the tables.
+/// Maximum number of bars; tables show more.
 const BARS_MAX: usize = 60;
 
 /// The bars of a chart.
 pub(crate) struct Bars<'r> {
-    /// What they show, for screen readers.
+    /// Title for screen readers.
     pub(crate) title: String,
     /// Name of the axis, without the unit.
     pub(crate) quantity: &'static str,
@@ -32,7 +32,7 @@ pub(crate) struct Bars<'r> {
 
 /// A cell's bar.
 pub(crate) struct Bar<'r> {
-    /// Settings that differ have lines of their own above their bars.
+    /// The setting; if settings differ, each has a line above its bars.
     pub(crate) setting: String,
     /// Name of the device.
     pub(crate) name: String,
@@ -43,16 +43,16 @@ pub(crate) struct Bar<'r> {
 /// The figure of a bar.
 pub(crate) struct Lying {
     pub(crate) value: f64,
-    /// The farthest repeat's distance.
+    /// Distance of the farthest repeat from the value.
     pub(crate) reach: f64,
-    /// What was offered, where a part of it can be lost.
+    /// The offered load, if a part of it can be lost.
     pub(crate) offered: Option<f64>,
-    /// The figure in words, behind the bar.
+    /// The figure in words, to the right of the bar.
     pub(crate) text: String,
 }
 
 impl Lying {
-    /// A figure of which nothing can be lost.
+    /// A figure without a lost part.
     pub(crate) fn of(found: &Estimate, text: String) -> Self {
         Self {
             value: found.mean,
@@ -64,8 +64,8 @@ impl Lying {
 }
 
 impl Bars<'_> {
-    /// `None` without a figure, and with more bars than are readable. `scale` gives the unit for
-    /// the largest value.
+    /// Draws the chart; `None` without a figure, or with more bars than are readable. `scale`
+    /// returns the unit for the largest value.
     pub(crate) fn draw(
         &self,
         run: &Run<'_>,

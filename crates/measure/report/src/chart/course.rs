@@ -14,9 +14,9 @@ const HEIGHT: f64 = 300.0;
 /// Top, right, bottom, left of the plot.
 const MARGINS: [f64; 4] = [14.0, 14.0, 40.0, 64.0];
 const TICKS: f64 = 5.0;
-/// Part of the values' range that is left free above and below.
+/// Share of the values' range left free above and below.
 const FREE: f64 = 0.08;
-/// Marks of more runs would lie over each other.
+/// With more runs, large marks would overlap.
 const LARGE_MARKS_MAX: usize = 100;
 const STYLE: usize = 1;
 
@@ -25,43 +25,43 @@ const STYLE: usize = 1;
 pub struct Course {
     /// Unique in the page.
     pub id: String,
-    /// What it is of, for screen readers.
+    /// Title for screen readers.
     pub title: String,
     /// The quantity.
     pub quantity: Quantity,
     /// The runs.
     pub points: Vec<CoursePoint>,
-    /// Where the quantity changed, in their order.
+    /// The changes of the quantity, in order.
     pub changes: Vec<CourseChange>,
 }
 
 /// A run.
 #[derive(Debug, Clone)]
 pub struct CoursePoint {
-    /// The quantity there.
+    /// The quantity in this run.
     pub value: f64,
-    /// The smallest and the largest repeat, if they are known.
+    /// The smallest and the largest repeat, if known.
     pub spread: Option<(f64, f64)>,
     /// Its date, for the axis.
     pub date: String,
-    /// Which run it is, where the pointer rests.
+    /// The tooltip, which identifies the run.
     pub hover: String,
 }
 
 /// A change between two runs.
 #[derive(Debug, Clone)]
 pub struct CourseChange {
-    /// Place of the first run after it; at least 1.
+    /// Index of the first run after it; at least 1.
     pub at: usize,
     /// Mean of the runs before it, back to the change before.
     pub before: f64,
     /// Mean of the runs from it on, up to the next change.
     pub after: f64,
-    /// By how much, in words.
+    /// Size of the change, in words.
     pub label: String,
 }
 
-/// Draws a course. Empty where there is no run.
+/// Draws a course. Empty without a run.
 #[must_use]
 pub fn course(course: &Course) -> Markup {
     let mut svg = Svg::new(&*course.id);
@@ -74,7 +74,7 @@ pub fn course(course: &Course) -> Markup {
     if !low.is_finite() || !high.is_finite() {
         return Markup::default();
     }
-    // Without scatter, a tenth of the value to both sides.
+    // Without scatter, leave a tenth of the value on both sides.
     let free = if high > low {
         FREE * (high - low)
     } else {
@@ -103,7 +103,7 @@ pub fn course(course: &Course) -> Markup {
             let (low, high) = (course.quantity.print(low), course.quantity.print(high));
             let _ = write!(words, "; repeats from {low} to {high}");
         }
-        // Below the mark.
+        // Drawn before the mark, so below it.
         if let Some((low, high)) = point.spread {
             svg.whisker(place.0, [y(high), y(low)], radius);
         }
@@ -157,7 +157,7 @@ pub fn course(course: &Course) -> Markup {
     svg.finish(&course.title, &words)
 }
 
-/// Dates of the first and the last run, and what the axis is.
+/// Dates of the first and the last run, and the title of the axis.
 fn dates(svg: &mut Svg, area: Area, course: &Course) {
     let below = area.bottom() + 16.0;
     let (Some(first), Some(last)) = (course.points.first(), course.points.last()) else {

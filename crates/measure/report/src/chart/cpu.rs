@@ -1,4 +1,4 @@
-//! CPU time by role as stacked bars, and payload bits per CPU-second beside them.
+//! CPU time by role as stacked bars, next to payload bits per CPU-second.
 
 use super::rows::Rows;
 use super::scale::{Axis, Linear};
@@ -17,14 +17,14 @@ const ROWS: Rows = Rows {
     dut_names: 140.0,
     baselines: [15.0, 15.0],
 };
-/// Bars and values of the right half.
+/// Widths of the bars and values of the right half.
 const EFFICIENCY: f64 = 300.0;
 const VALUES: f64 = 78.0;
-/// Between the halves, for the sums of the left one.
+/// Gap between the halves, for the sums of the left half.
 const GUTTER: f64 = 64.0;
 
-/// A role: its class, its name, and its share of the cores. The device has its own colour, so no
-/// class.
+/// A role: its class, its name, and its share of the cores. The device has no class, as it is drawn
+/// in its own colour.
 type Role = (
     Option<&'static str>,
     &'static str,
@@ -50,11 +50,11 @@ struct Chart<'r, 'a> {
     left: Area,
     right: Area,
     cores: Linear,
-    /// Payload bits per CPU-second, where there is a payload.
+    /// Payload bits per CPU-second, if there is a payload.
     bits: Option<Linear>,
 }
 
-/// The chart of a set; `None` when it has no figure.
+/// The chart of a set; `None` without a figure.
 pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
     let chart = Chart::new(run, set)?;
     let mut svg = Svg::new(id);
@@ -101,7 +101,7 @@ impl<'r, 'a> Chart<'r, 'a> {
         })
     }
 
-    /// Legend, axes, and a mark where the machine has no more cores.
+    /// Legend, axes, and a mark at the machine's number of cores.
     fn frame(&self, svg: &mut Svg, set: &Set<'_>) {
         let (left, right) = (self.left, self.right);
         let first = set.devices().next().map(|dut| self.run.color(dut));
@@ -135,7 +135,7 @@ impl<'r, 'a> Chart<'r, 'a> {
         }
     }
 
-    /// Draws a row, and returns it in words.
+    /// Draws a row and returns its description.
     fn row(&self, svg: &mut Svg, cell: &CellResult, name: &str, y: f64) -> String {
         let (left, right) = (self.left, self.right);
         let Some(cpu) = &cell.cpu else {

@@ -1,4 +1,4 @@
-//! Curves over numbers of something: measured points with whiskers, and marks at numbers.
+//! Curves over a number (cores, sizes, depths): measured points with whiskers, and marks.
 
 use super::scale::{Axis, Log, Values};
 use super::{Anchor, Area, Font, Spot, Svg, legend_of_devices};
@@ -23,7 +23,7 @@ pub(super) struct Curves {
 }
 
 impl Curves {
-    /// Legend and axes; `numbers` are those that were measured.
+    /// Legend and axes; `numbers` are the measured ones.
     pub(super) fn frame(
         &mut self,
         devices: impl Iterator<Item = (usize, String)>,
@@ -58,7 +58,7 @@ impl Curves {
         (self.x(n), self.plot.y_at(self.axis.share(value)))
     }
 
-    /// Measured figures, with the farthest repeat's distance.
+    /// Measured figures, with the distance of the farthest repeat.
     pub(super) fn points<'e>(
         &mut self,
         color: usize,
@@ -76,8 +76,8 @@ impl Curves {
         }
     }
 
-    /// A line at a number, and its name on a line of text below the top. The name stands left of
-    /// it where it lies beyond the share `turn` of the plot's width.
+    /// Draws a vertical line at a number, with its name on a line of text below the top. The name
+    /// is left of the line if that is beyond the share `turn` of the plot's width.
     pub(super) fn mark(&mut self, n: f64, line: usize, color: usize, turn: f64, text: &str) {
         let (plot, x) = (self.plot, self.x(n));
         let y = plot.y + MARK_HEIGHT * (line as f64 + 0.8);
@@ -93,7 +93,7 @@ impl Curves {
     }
 }
 
-/// The smallest and the largest number, and the highest end of a whisker; `None` without a figure.
+/// The smallest and the largest number, and the highest end of a whisker; `None` without figures.
 pub(super) fn extent<'e>(
     figures: impl Iterator<Item = (f64, &'e Estimate)>,
 ) -> Option<(f64, f64, f64)> {
@@ -102,8 +102,7 @@ pub(super) fn extent<'e>(
         .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1), a.2.max(b.2)))
 }
 
-/// Styles of devices, given their own: where two have the same, the later one
-/// takes the next that is free.
+/// Makes devices' styles distinct: the later of two equal styles becomes the next free one.
 pub(super) fn distinct_colors(own: impl Iterator<Item = usize>) -> Vec<usize> {
     let mut taken: Vec<usize> = Vec::new();
     for own in own {

@@ -1,4 +1,4 @@
-//! UDP: what was offered, and how much of it arrived.
+//! UDP: the offered load, and how much of it arrived.
 
 use super::rows::Rows;
 use super::scale::{Axis, Linear};
@@ -17,7 +17,7 @@ const ROWS: Rows = Rows {
     dut_names: 140.0,
     baselines: [17.0, 18.0],
 };
-/// The column of values at the right.
+/// Width of the column of values at the right.
 const VALUES: f64 = 230.0;
 
 struct Chart<'r, 'a> {
@@ -27,7 +27,7 @@ struct Chart<'r, 'a> {
     axis: Linear,
 }
 
-/// The chart of a set; `None` when it has no figure.
+/// The chart of a set; `None` without a figure.
 pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
     let chart = Chart::new(run, set)?;
     let mut svg = Svg::new(id);
@@ -70,7 +70,7 @@ impl<'r, 'a> Chart<'r, 'a> {
         svg.x_title(self.plot, 34.0, self.axis.unit());
     }
 
-    /// Draws a row, and returns it in words.
+    /// Draws a row and returns its description.
     fn row(&self, svg: &mut Svg, cell: &CellResult, name: &str, y: f64) -> String {
         let plot = self.plot;
         let text = words(cell);

@@ -1,5 +1,4 @@
-//! Charts of crypto devices: speed over an axis, how long devices survive, and a batch by its times
-//! without failure.
+//! Charts of crypto devices: speed over an axis, survival, and a batch by its times to failure.
 
 pub(crate) mod batch;
 pub(crate) mod kat;

@@ -1,7 +1,7 @@
 //! Widths of texts in the charts' font.
 //!
-//! The style sheet asks for Liberation Sans, Arial or Helvetica, whose characters are equally wide,
-//! so labels can be laid out without a browser.
+//! The style sheet asks for Liberation Sans, Arial or Helvetica. Their characters have equal
+//! widths, so labels can be laid out without a browser.
 
 /// Advance widths of the characters from space to `~`, in thousandths of the font's size.
 const REGULAR: [u16; 95] = [
@@ -27,7 +27,7 @@ pub(crate) struct Font {
 }
 
 impl Font {
-    /// The font of a text with these classes, as in the style sheet.
+    /// Returns the font of a text with these classes, as in the style sheet.
     pub(crate) fn of(classes: &str) -> Self {
         let has = |names: &[&str]| classes.split(' ').any(|class| names.contains(&class));
         let on_bar = classes.starts_with("on-");
@@ -41,7 +41,7 @@ impl Font {
         }
     }
 
-    /// Width of a text in the units of its size.
+    /// Returns the width of a text, in the units of the font's size.
     pub(crate) fn width(self, text: &str) -> f64 {
         let thousandths: u32 = text.chars().map(|c| u32::from(self.advance(c))).sum();
         f64::from(thousandths) / 1000.0 * self.size
@@ -53,7 +53,7 @@ impl Font {
         match (table.get(place), c) {
             (Some(advance), _) => *advance,
             (None, '–' | '±' | '×' | 'µ' | '·') => 584,
-            // Of other scripts an upper bound for most characters: only spacing depends on it.
+            // Other scripts: an upper bound for most characters, as only spacing depends on it.
             (None, '\u{a0}'..='\u{24f}') => 722,
             (None, _) => 1000,
         }

@@ -15,7 +15,7 @@ use crate::layout::frames::{Device, FramePoint, FrameSet};
 use maud::Markup;
 use stats::CellResult;
 
-/// One mix of a set: what most charts are of.
+/// One mix of a set, the subject of most charts.
 #[derive(Clone, Copy)]
 pub(crate) struct Mix<'r> {
     pub(crate) run: &'r Run<'r>,
@@ -24,21 +24,20 @@ pub(crate) struct Mix<'r> {
 }
 
 impl<'r> Mix<'r> {
-    /// The devices' cells in which there is something to draw, in the set's order, the rig's own
-    /// last.
+    /// The devices' cells with something to draw, in the set's order, calibration last.
     fn found<T>(self, of: impl Fn(&'r CellResult) -> Option<T>) -> Vec<(&'r CellResult, T)> {
         let devices = self.set.devices.iter();
         let cells = devices.filter_map(|device| self.point.cell(*device));
         cells.filter_map(|cell| Some((cell, of(cell)?))).collect()
     }
 
-    /// Cells of the devices but the rig.
+    /// Cells of the devices, without calibration.
     fn cells(self) -> impl Iterator<Item = &'r CellResult> {
         let devices = devices(self.set).into_iter();
         devices.filter_map(move |device| self.point.cell(device))
     }
 
-    /// The finished chart, described by the words of each device.
+    /// Finishes the chart, with the devices' descriptions.
     fn finish(self, svg: Svg, title: &str, words: impl Iterator<Item = String>) -> Markup {
         let (name, words) = (self.point.name(), words.collect::<Vec<_>>().join("; "));
         let description = format!("{name}, {}. {words}.", self.set.common);
@@ -46,7 +45,7 @@ impl<'r> Mix<'r> {
     }
 }
 
-/// Swatches of the devices, the rig's own last.
+/// Adds the devices to the legend, the tester's calibration last.
 fn legend(svg: &mut Svg, run: &Run<'_>, devices: &[Device<'_>]) {
     let devices = devices.iter();
     let entries = devices.map(|device| (run.color(device.dut), device.label(run)));
@@ -56,12 +55,12 @@ fn legend(svg: &mut Svg, run: &Run<'_>, devices: &[Device<'_>]) {
 /// A point of a curve.
 struct Dot {
     position: (f64, f64),
-    /// No frame was lost: drawn as an outline, to distinguish none from hardly any.
+    /// No frame was lost: drawn as an outline, to distinguish no loss from hardly any.
     lossless: bool,
     tooltip: String,
 }
 
-/// A device's figures along a numeric axis, joined by a line in its order.
+/// Draws a device's figures along a numeric axis, joined by a line in the order of the axis.
 fn curve(svg: &mut Svg, run: &Run<'_>, cell: &CellResult, mut dots: Vec<Dot>) {
     let color = run.color(&cell.dut);
     dots.sort_by(|a, b| a.position.0.total_cmp(&b.position.0));
@@ -73,13 +72,13 @@ fn curve(svg: &mut Svg, run: &Run<'_>, cell: &CellResult, mut dots: Vec<Dot>) {
     }
 }
 
-/// Devices but the rig.
+/// Devices, without calibration.
 fn devices<'a>(set: &FrameSet<'a>) -> Vec<Device<'a>> {
     let all = set.devices.iter().copied();
     all.filter(|device| !device.calibration).collect()
 }
 
-/// A band's name below the plot, and a rule before it.
+/// Draws a band's name below the plot, and a rule before it.
 fn band_name(svg: &mut Svg, plot: Area, band: Area, name: &str) {
     let class = "label strong";
     let least = Font::of(class).width("1518 B");

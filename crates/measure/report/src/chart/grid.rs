@@ -1,5 +1,5 @@
-//! Grids of figures: a row for each device and condition, a column for each setting, shaded by the
-//! figure. They show a matrix that has too many figures for bars.
+//! Grids of figures: one row per device and condition, one column per setting, shaded by the
+//! figure. They show a matrix with too many figures for bars.
 
 use super::{Anchor, Area, BAR_MIN, Font, Key, Spot, Svg, WIDTH, absence, hover, shortened_name};
 use crate::format::{Scale, counted};
@@ -20,9 +20,9 @@ const CLASSES: [&str; SHADES] = [
     "shade shade-5",
     "shade shade-6",
 ];
-/// Column of names at the left.
+/// Width of the column of names at the left.
 const NAMES: f64 = 236.0;
-/// No column is wider.
+/// Maximum width of a column.
 const COLUMN_MAX: f64 = 150.0;
 const ROW: f64 = 26.0;
 /// Height of a line of a column's title.
@@ -34,7 +34,7 @@ const LOG_RATIO: f64 = 10.0;
 
 /// A grid to draw.
 struct Grid<'r> {
-    /// What the lines of the columns' titles are.
+    /// Names of the lines in the columns' titles.
     heads: Vec<&'static str>,
     columns: Vec<Vec<String>>,
     rows: Vec<Row<'r>>,
@@ -56,7 +56,7 @@ struct Figure<'r> {
 /// A combination of payload, MTU and cores.
 type Column = (Option<u32>, u16, u16);
 
-/// The grid of the throughput of all sets of a protocol; `None` where bars show it better.
+/// The grid of the throughput of all sets of a protocol; `None` if bars show it better.
 pub(crate) fn of_sets(run: &Run<'_>, sets: &[Set<'_>], id: &str) -> Option<Markup> {
     let points = sets.iter().flat_map(|set| &set.points);
     let columns = sorted(points.map(|point| (point.payload, point.mtu, point.cores)));
@@ -170,7 +170,7 @@ pub(super) fn of_frames<'r>(
 }
 
 impl Grid<'_> {
-    /// `None` without a figure.
+    /// Draws the grid; `None` without a figure.
     fn draw(&self, id: &str, title: &str) -> Option<Markup> {
         let shades = Shades::of(self)?;
         let width = ((WIDTH - NAMES) / self.columns.len() as f64).min(COLUMN_MAX);
@@ -192,8 +192,8 @@ impl Grid<'_> {
         Some(svg.finish(title, &format!("{}.", described.join("; "))))
     }
 
-    /// Titles of the columns: a line for each coordinate, or turned where one is wider than its
-    /// column. Returns where the rows begin.
+    /// Draws the columns' titles: a line for each coordinate, or turned if one is wider than its
+    /// column. Returns the top of the rows.
     fn titles(&self, svg: &mut Svg, width: f64) -> f64 {
         let class = "label strong";
         let font = Font::of(class);
@@ -221,7 +221,7 @@ impl Grid<'_> {
         let height = widest(&mut titles.iter().map(String::as_str));
         let head = self.heads.join(", ");
         svg.text("tick", (NAMES - 8.0, height), Anchor::End, &head);
-        // Narrower columns than a line is high have no room for a title.
+        // Columns narrower than a line is high have no room for a title.
         if width >= BAR_MIN {
             for (index, title) in titles.iter().enumerate() {
                 let x = NAMES + width * (index as f64 + 0.5) + 4.0;
@@ -251,7 +251,7 @@ impl Grid<'_> {
                 ("reason".to_owned(), why.to_owned())
             }
         };
-        // One that does not fit is where the pointer rests, and in the table.
+        // A figure that does not fit is in the tooltip and in the table.
         if Font::of(&class).width(&text) <= area.width - 6.0 {
             let position = (area.middle(), area.y + 17.0);
             svg.text(&class, position, Anchor::Middle, &text);
@@ -284,7 +284,7 @@ impl Figure<'_> {
     }
 }
 
-/// From figures to shades.
+/// Maps figures to shades.
 struct Shades {
     low: f64,
     high: f64,
@@ -305,7 +305,7 @@ impl Shades {
             true => (value / self.low).ln() / (self.high / self.low).ln(),
             false => (value - self.low) / (self.high - self.low),
         };
-        // All figures alike have the middle shade.
+        // If all figures are equal, they have the middle shade.
         let share = if share.is_finite() { share } else { 0.5 };
         ((share * SHADES as f64) as usize).min(SHADES - 1)
     }

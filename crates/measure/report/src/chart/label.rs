@@ -1,15 +1,15 @@
-//! Labels and the places that they may take.
+//! Labels and their candidate places.
 
 use super::area::{Area, Segment};
 use super::font::Font;
 
 /// Height of a line of a label.
 const LABEL_LINE: f64 = 13.0;
-/// Steps in which labels give way, and how many.
+/// Distance of a step in which labels give way, and the number of steps.
 pub(super) const STEP: f64 = 4.0;
 pub(super) const STEPS: u32 = 24;
 
-/// Alignment of a text to its position.
+/// Alignment of a text relative to its position.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Anchor {
     Start,
@@ -17,7 +17,7 @@ pub(super) enum Anchor {
     End,
 }
 
-/// A place for a label.
+/// A candidate place for a label.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spot {
     pub(super) position: (f64, f64),
@@ -26,12 +26,12 @@ pub(super) struct Spot {
     pub(super) is_turned: bool,
 }
 
-/// A text that waits for its place.
+/// A text that is placed at the end.
 pub(super) struct Label {
     /// Lines with their classes, the last one at the spot.
     pub(super) lines: Vec<(String, String)>,
     pub(super) spots: Vec<Spot>,
-    /// Where a line to the label begins, once it has given way.
+    /// Start of the leader, a line to a label that gave way.
     pub(super) leader: Option<(f64, f64)>,
 }
 
@@ -68,7 +68,7 @@ impl Spot {
         }
     }
 
-    /// Places around a point, the nearest first, of a text beside or above it.
+    /// Places around a point, the nearest first, for a text next to it or above it.
     pub(super) fn around(point: (f64, f64)) -> Vec<Self> {
         let away = [0.0, 6.0, 12.0, 20.0, 32.0, 48.0].into_iter();
         away.flat_map(|away| Self::near(point, away)).collect()
@@ -86,13 +86,13 @@ impl Spot {
         ]
     }
 
-    /// Places to the right of a point, one beyond the other.
+    /// Places to the right of a point, in growing distance.
     pub(super) fn rightward((x, y): (f64, f64)) -> Vec<Self> {
         let place = |step: u32| Self::start((x + STEP * f64::from(step), y));
         (0..STEPS).map(place).collect()
     }
 
-    /// So many lines higher.
+    /// The place this many lines higher.
     pub(super) fn above(self, lines: usize) -> Self {
         let away = LABEL_LINE * lines as f64;
         let (x, y) = self.position;
@@ -103,7 +103,7 @@ impl Spot {
         Self { position, ..self }
     }
 
-    /// The box of a text.
+    /// The bounding box of a text.
     pub(super) fn area(self, class: &str, text: &str) -> Area {
         let font = Font::of(class);
         let (x, y) = self.position;
@@ -130,7 +130,7 @@ impl Label {
             .unwrap_or(Area::new(0.0, 0.0, 0.0, 0.0))
     }
 
-    /// The line to a place that is not beside what the label names.
+    /// The leader to a place that is not next to the labelled point.
     pub(super) fn leader(&self, spot: Spot) -> Option<Segment> {
         let (x, y) = self.leader?;
         let to = (spot.position.0 - 2.0, spot.position.1 - 4.0);
@@ -138,7 +138,7 @@ impl Label {
     }
 }
 
-/// 0, then below and above in growing steps.
+/// Vertical offsets: 0, then below and above in growing steps.
 pub(super) fn ways() -> impl Iterator<Item = f64> {
     (0..2 * STEPS).map(|step| {
         let away = STEP * f64::from(step.div_ceil(2));

@@ -7,7 +7,7 @@ use crate::layout::{Point, Run, Set};
 use maud::Markup;
 use stats::{CellResult, Distribution};
 
-/// The chart of one point; `None` when no cell has round trips.
+/// The chart of one point; `None` if no cell has round trips.
 pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, point: &Point<'_>, id: &str) -> Option<Markup> {
     let curves: Vec<Curve<'_>> = point
         .cells

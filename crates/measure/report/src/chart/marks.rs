@@ -1,4 +1,4 @@
-//! Marks of devices: with the colour, and instead of it, they distinguish the devices of a chart.
+//! Marks of devices, which distinguish devices with the colour or without it.
 
 use super::number;
 use crate::layout::{DEVICE_STYLES, GREY_STYLES};
@@ -7,7 +7,7 @@ use crate::layout::{DEVICE_STYLES, GREY_STYLES};
 /// a mark differ too.
 const HATCHED_FROM: usize = 8;
 
-/// Corners of the marks by style, as shares of the radius. Empty: a circle.
+/// Corners of the marks by style, as shares of the radius. Empty means a circle.
 const CORNERS: [&[(f64, f64)]; 1 + DEVICE_STYLES + GREY_STYLES.len() - 1] = [
     // Grey: a triangle to the right.
     &[(-0.8, -1.0), (1.0, 0.0), (-0.8, 1.0)],
@@ -76,7 +76,7 @@ pub(super) const fn is_hatched(style: usize) -> bool {
     style >= HATCHED_FROM && style <= DEVICE_STYLES
 }
 
-/// The outline of a style's mark, as data of a path.
+/// The outline of a style's mark, as path data.
 pub(super) fn outline(style: usize, (x, y): (f64, f64), radius: f64) -> String {
     match CORNERS[style % CORNERS.len()] {
         [] => {
@@ -103,7 +103,7 @@ mod tests {
     /// The style sheet's palette: light, dark, print.
     const STYLE: &str = include_str!("style.css");
 
-    /// Values of a variable, in the order of the style sheet.
+    /// Values of a style sheet variable, in order.
     fn values(name: &str) -> Vec<String> {
         let name = format!("--{name}: #");
         let found = STYLE.match_indices(&name);

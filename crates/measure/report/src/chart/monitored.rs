@@ -1,5 +1,4 @@
-//! Values of boxes and machines over the time of a trial: a panel for each unit, a line for each
-//! device.
+//! Values of boxes and machines during a trial: one panel per unit, one line per device.
 
 use super::scale::Linear;
 use super::time::{TimePlot, Times};
@@ -14,11 +13,11 @@ use stats::CellResult;
 
 const LEFT: f64 = 56.0;
 const HEIGHT: f64 = 80.0;
-/// Above a panel: its name.
+/// Height above a panel, for its name.
 const ABOVE: f64 = 26.0;
 const BELOW: f64 = 30.0;
 const MILLI: f64 = 1e3;
-/// A line is broken where a point is missing.
+/// A gap longer than this many intervals breaks a line.
 const BREAK: f64 = 1.5;
 
 /// One device's line in a panel.
@@ -29,7 +28,7 @@ struct Line<'a> {
     series: &'a Series,
 }
 
-/// The chart of a cell's first measured repeat; `None` where nothing was read.
+/// The chart of a cell's first measured repeat; `None` if nothing was read.
 pub(crate) fn draw(run: &Run<'_>, cell: &CellResult, id: &str) -> Option<Markup> {
     let mut trials = run.trials(cell).filter_map(measured);
     let read: &Monitored = trials.find_map(|trial| {
@@ -78,7 +77,7 @@ pub(crate) fn draw(run: &Run<'_>, cell: &CellResult, id: &str) -> Option<Markup>
     Some(svg.finish(&title, &description))
 }
 
-/// Grey where traffic flowed.
+/// Shades the time with traffic.
 fn traffic(svg: &mut Svg, plot: Area, read: &Monitored, times: &Times, end_s: f64) {
     for window in &read.windows {
         let [from, to] = [window.start_ns, window.end_ns].map(|at_ns| {
@@ -140,12 +139,12 @@ fn panel(svg: &mut Svg, plot: Area, (name, unit): (&str, &str), lines: &[Line<'_
     }
 }
 
-/// Start and end in seconds, and the value.
+/// Start and end in seconds, and value.
 type Step = (f64, f64, f64);
 
 fn step(point: &journal::record::SeriesPoint, width_s: f64) -> Step {
     let at_s = seconds(point.at_ns);
-    // No lower than the axis, which begins at 0.
+    // Not below the axis, which begins at 0.
     let value = point.mean_milli.max(0) as f64 / MILLI;
     (at_s, at_s + width_s, value)
 }

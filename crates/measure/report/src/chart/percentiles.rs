@@ -1,4 +1,4 @@
-//! Times by percentile, on an axis on which each nine takes the same width.
+//! Times by percentile, on an axis that gives each nine the same width.
 
 use super::scale::Log;
 use super::{Anchor, Area, Spot, Svg, plot, shortened_name};
@@ -6,11 +6,11 @@ use crate::format::time_ns;
 use stats::Distribution;
 
 const HEIGHT: f64 = 390.0;
-/// Room for the longest times, and for the names at the lines' ends.
+/// Room for the longest times, and for the names at the ends of the lines.
 const LONGEST: f64 = 64.0;
 const NAMES: f64 = 160.0;
 const PLOT: Area = plot(HEIGHT, [-12.0, NAMES + LONGEST, 46.0, 60.0]);
-/// Percentiles with marks: names, and the shares beyond them per 10⁹.
+/// Marked percentiles: names, and the shares above them per 10⁹.
 const MARKED: [(&str, u64); 6] = [
     ("50", 500_000_000),
     ("90", 100_000_000),
@@ -19,11 +19,11 @@ const MARKED: [(&str, u64); 6] = [
     ("99.99", 100_000),
     ("99.999", 10_000),
 ];
-/// The axis shows a percentile where this many times lie beyond it.
+/// The axis shows a percentile if at least this many times exceed it.
 const BEYOND_MIN: f64 = 10.0;
-/// Nines on the axis, at most.
+/// Maximum nines on the axis.
 const NINES_MAX: f64 = 5.0;
-/// Points of a line.
+/// Points of a curve.
 const STEPS: u32 = 320;
 
 /// A device's times.
@@ -31,19 +31,19 @@ pub(super) struct Curve<'a> {
     pub(super) dut: &'a str,
     pub(super) style: usize,
     pub(super) times: Distribution,
-    /// What a pointer shows of the median of each repeat.
+    /// Tooltip with the median of each repeat.
     pub(super) by_repeat: String,
 }
 
 impl Curve<'_> {
-    /// Nines up to which enough times lie beyond.
+    /// Number of nines that enough times exceed.
     fn nines(&self) -> f64 {
         (self.times.n() as f64 / BEYOND_MIN)
             .log10()
             .clamp(f64::log10(2.0), NINES_MAX)
     }
 
-    /// The percentiles beyond which enough times lie; the median in any case.
+    /// The percentiles that enough times exceed; always the median.
     fn marked(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let nines = self.nines() + 1e-9;
         MARKED
@@ -51,7 +51,7 @@ impl Curve<'_> {
             .filter(move |(_, beyond_ppb)| nines_of(*beyond_ppb) <= nines)
     }
 
-    /// In words: `ours: p50 72.1 µs, p90 …, max …`.
+    /// The description: `ours: p50 72.1 µs, p90 …, max …`.
     pub(super) fn words(&self) -> String {
         let mut parts: Vec<String> = self
             .marked()
@@ -68,7 +68,7 @@ struct Axes {
     nines: f64,
 }
 
-/// Draws the curves of one setting; `of` names what was timed (`replies`). `None` without curves.
+/// Draws the curves of one setting; `of` names the timed events (`replies`). `None` without curves.
 pub(super) fn draw(id: &str, setting: &str, of: &str, curves: &[Curve<'_>]) -> Option<Svg> {
     let least = curves
         .iter()
@@ -112,7 +112,7 @@ impl Axes {
         (x, self.y(curve.times.at(beyond_ppb)))
     }
 
-    /// The place of the longest time.
+    /// The position of the longest time.
     fn end(&self, curve: &Curve<'_>) -> (f64, f64) {
         (PLOT.right() + LONGEST, self.y(curve.times.at(0)))
     }
@@ -142,7 +142,7 @@ impl Axes {
         svg.x_title(PLOT, 38.0, &title);
     }
 
-    /// The line as far as enough times lie beyond, from there dotted to the longest; and marks.
+    /// Draws marks, and a line that is dotted once too few times exceed it.
     fn curve(&self, svg: &mut Svg, curve: &Curve<'_>, setting: &str, of: &str) {
         let (style, own) = (curve.style, curve.nines());
         let points: Vec<(f64, f64)> = (0..=STEPS)
@@ -176,7 +176,7 @@ impl Axes {
         svg.mark("ring stroke", style, end, 4.0, &tooltip);
     }
 
-    /// The name at the line's end, and values at the marks.
+    /// Places the name at the end of the line, and values at the marks.
     fn labels(&self, svg: &mut Svg, curve: &Curve<'_>) {
         let name = shortened_name("label strong", curve.dut, NAMES - 14.0);
         let class = format!("label strong fill-{}", curve.style);
@@ -185,7 +185,7 @@ impl Axes {
         let class = format!("value fill-{}", curve.style);
         for (_, beyond_ppb) in curve.marked() {
             let value = time_text(curve.times.at(beyond_ppb));
-            // No farther away: where curves coincide, a value must not seem to be another's.
+            // Only close by: if curves coincide, a value must not seem to belong to another curve.
             let spots = Spot::near(self.place(curve, beyond_ppb), 0.0);
             svg.label(&class, spots.to_vec(), &value);
         }

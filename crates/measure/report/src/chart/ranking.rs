@@ -1,5 +1,5 @@
 //! Devices in the order of their ranks: horizontal bars with intervals, or marks on a logarithmic
-//! axis where values span decades, and payload per CPU-second beside them.
+//! axis if values span decades, next to payload per CPU-second.
 
 use super::scale::{Axis, Values};
 use super::{Anchor, Area, Spot, Svg, WIDTH, shortened_name};
@@ -11,18 +11,18 @@ use stats::{RankedBy, Ranking, Standing};
 
 const BAR: f64 = 15.0;
 const ROW: f64 = 23.0;
-/// Columns of ranks and names at the left.
+/// Widths of the columns of ranks and names at the left.
 const RANKS: f64 = 44.0;
 const NAMES: f64 = 236.0;
-/// Behind the longest bar: its value.
+/// Room for the value at the end of the longest bar.
 const VALUES: f64 = 92.0;
-/// Bars of the right half, where there is one.
+/// Width of the bars of the right half, if any.
 const EFFICIENCY: f64 = 200.0;
-/// From the top to the plot: the titles of the axes.
+/// Height above the plot, for the titles of the axes.
 const HEAD: f64 = 26.0;
-/// Above the references.
+/// Gap above the references.
 const GAP: f64 = 8.0;
-/// The axis ends at this many times the longest bar at most.
+/// Maximum end of the axis, as a multiple of the longest bar.
 const INTERVAL_MAX: f64 = 1.5;
 
 struct Chart<'r, 'a> {
@@ -37,7 +37,7 @@ struct Half<'r> {
     ranking: &'r Ranking,
     plot: Area,
     axis: Values,
-    /// All values in one unit, that of the axis.
+    /// Unit of all values and of the axis.
     scale: Scale,
 }
 
@@ -90,7 +90,7 @@ impl<'r> Half<'r> {
         let smallest = values().filter(|value| *value > 0.0);
         let smallest = smallest.fold(largest, f64::min);
         let ends = with_references(ranking).filter_map(|(place, _)| place.high);
-        // Intervals of two repeats may be far wider than the bars: they are cut off.
+        // Intervals of two repeats may be far wider than the bars: cut them off.
         let most = ends.fold(largest, f64::max).min(INTERVAL_MAX * largest);
         let scale = scale(ranking.by, most);
         Self {
@@ -144,7 +144,7 @@ impl Chart<'_, '_> {
         }
     }
 
-    /// A row for those who cannot see it.
+    /// Describes a row for screen readers.
     fn words(&self, place: &Standing) -> String {
         let scale = scale(self.left.ranking.by, place.value);
         let rank = match place.rank {
@@ -175,7 +175,7 @@ fn bar(svg: &mut Svg, half: &Half<'_>, place: &Standing, color: usize, y: f64) {
     let unit = &half.scale.unit;
     let tooltip = format!("{}, {}: {value} {unit}; {interval}", place.dut, place.cell);
     let (x, middle) = (at(place.value), top + BAR / 2.0);
-    // One that protects nothing is an outline.
+    // A device that protects nothing is an outline.
     let is_insecure = place.insecure.is_some();
     let is_log = half.axis.is_log();
     if !is_log {
@@ -191,7 +191,7 @@ fn bar(svg: &mut Svg, half: &Half<'_>, place: &Standing, color: usize, y: f64) {
         svg.side_whisker(cut(low), high, middle);
     }
     if is_log {
-        // The length of a bar means nothing on this axis.
+        // A bar's length is meaningless on a logarithmic axis.
         let left = (half.plot.x, middle);
         svg.line("grid", left, (x, middle));
         let class = if is_insecure { "ring stroke" } else { "fill" };

@@ -1,4 +1,4 @@
-//! A row for each cell of a set, below the name of its point.
+//! One row per cell of a set, below the name of its point.
 
 use super::{Anchor, Font, Svg, shortened, shortened_name};
 use crate::layout::Set;
@@ -8,17 +8,17 @@ use stats::CellResult;
 #[derive(Clone, Copy)]
 pub(super) struct Rows {
     pub(super) height: f64,
-    /// Between points.
+    /// Gap between points.
     pub(super) gap: f64,
     pub(super) point_names: f64,
     pub(super) dut_names: f64,
-    /// From the top of a row to the baselines of these names.
+    /// Distance from the top of a row to the baselines of these names.
     pub(super) baselines: [f64; 2],
 }
 
 impl Rows {
-    /// The same with columns no wider than the names in them: on a narrow screen they take the
-    /// room of the bars.
+    /// The same sizes, with columns of names no wider than needed: on a narrow screen they take
+    /// room from the bars.
     pub(super) fn fitted(self, set: &Set<'_>) -> Self {
         let widest = |class: &str, names: &mut dyn Iterator<Item = String>| {
             let font = Font::of(class);
@@ -38,14 +38,14 @@ impl Rows {
         self.point_names + self.dut_names
     }
 
-    /// Of all rows.
+    /// Height of all rows.
     pub(super) fn total_height(&self, set: &Set<'_>) -> f64 {
         let cells: usize = set.points.iter().map(|point| point.cells.len()).sum();
         self.height * cells as f64 + self.gap * (set.points.len() - 1) as f64
     }
 
-    /// Names rows from `top` on; `row`, given the cell, its point's name and the row's top, draws
-    /// the rest of one and returns it in words. Returns the words of all.
+    /// Draws the rows from `top` on. Given the cell, its point's name and the row's top, `row`
+    /// draws the rest of a row and returns its description. Returns all descriptions.
     pub(super) fn draw(
         &self,
         svg: &mut Svg,

@@ -1,16 +1,16 @@
-//! Axes: from values to places, with ticks at round numbers.
+//! Axes: map values to positions, with ticks at round numbers.
 
 use crate::format::Scale;
 
-/// From this ratio of the largest to the smallest value on, bars from 0 would hide the small ones.
+/// If the values' ratio is at least this, bars from 0 would hide the small ones.
 const LOG_RATIO: f64 = 30.0;
 
 /// A scale of values with ticks.
 pub(super) trait Axis {
-    /// From 0 at the beginning of the axis to 1 at its end.
+    /// Maps a value to a share, from 0 at the beginning of the axis to 1 at its end.
     fn share(&self, value: f64) -> f64;
 
-    /// Values and their numbers, rising.
+    /// Returns ascending values and their labels.
     fn ticks(&self) -> Vec<(f64, String)>;
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Linear {
 }
 
 impl Linear {
-    /// From 0 to at least `max`, in about `ticks` steps, numbers in the scale's unit.
+    /// From 0 to at least `max`, in about `ticks` steps, with numbers in the scale's unit.
     pub(super) fn new(max: f64, ticks: f64, scale: Scale) -> Self {
         let max = if max > 0.0 && max.is_finite() {
             max
@@ -38,7 +38,7 @@ impl Linear {
         }
     }
 
-    /// Ends at `max` itself and not at the round number above: for time axes.
+    /// Ends at `max` exactly instead of the next round number, for time axes.
     pub(super) fn ending_at(max: f64, ticks: f64, scale: Scale) -> Self {
         let axis = Self::new(max, ticks, scale);
         Self {
@@ -47,7 +47,7 @@ impl Linear {
         }
     }
 
-    /// In SI prefixes of `unit`.
+    /// With an SI prefix of `unit`.
     pub(super) fn si(max: f64, ticks: f64, unit: &str) -> Self {
         Self::new(max, ticks, Scale::si(max, unit))
     }
@@ -63,7 +63,7 @@ impl Axis for Linear {
         value / self.end
     }
 
-    /// 0 first.
+    /// The first tick is 0.
     fn ticks(&self) -> Vec<(f64, String)> {
         let count = (self.end / self.step + 1e-6).floor() as u32;
         let step = self.step / self.scale.divisor;
@@ -80,7 +80,7 @@ impl Axis for Linear {
     }
 }
 
-/// The smallest of 1, 2, 5 times a power of ten that is not below.
+/// The smallest of 1, 2 or 5 times a power of ten that is at least `step`.
 fn round_step(step: f64) -> f64 {
     let power = 10_f64.powf(step.log10().floor());
     // Tolerance for rounding: 0.2 / 0.1 must not become 5.
@@ -90,7 +90,7 @@ fn round_step(step: f64) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
-/// An axis of a part of the values that does not begin at 0: for marks, not for bars.
+/// A section of the values that does not begin at 0: for marks, not for bars.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Part {
     low: f64,
@@ -100,7 +100,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Exactly from `low` to `high`, with about that many ticks, numbers in the scale's unit.
+    /// Exactly from `low` to `high`, with about `ticks` ticks and numbers in the scale's unit.
     pub(super) fn new(low: f64, high: f64, ticks: f64, scale: Scale) -> Self {
         let high = if high > low {
             high
@@ -148,12 +148,11 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// From the round number (1, 2, 5 times a power of ten) below `min` to the one above `max`;
-    /// both positive.
+    /// From the round number (1, 2, 5 · 10ⁿ) below `min` to the one above `max`; both positive.
     pub(super) fn new(min: f64, max: f64) -> Self {
         let min = if min > 0.0 { min } else { 1.0 };
         let high = round_step(max.max(min));
-        // Downwards the same steps: the inverse of rounding the inverse up.
+        // Downwards, round by the inverse, to get the same steps.
         let low = 1.0 / round_step(1.0 / min);
         Self {
             low,
@@ -166,12 +165,12 @@ impl Log {
         Self { low, high }
     }
 
-    /// From 0 at the beginning of the axis to 1 at its end.
+    /// Maps a value to a share, from 0 at the beginning of the axis to 1 at its end.
     pub(super) fn share(&self, value: f64) -> f64 {
         (value / self.low).ln() / (self.high / self.low).ln()
     }
 
-    /// Round values; only powers of ten where the axis spans more than four.
+    /// Round values; only powers of ten if the axis spans more than four.
     pub(super) fn values(&self) -> Vec<f64> {
         let factors: &[f64] = if self.high / self.low > 10_000.0 {
             &[1.0]
@@ -187,14 +186,14 @@ impl Log {
                 .iter()
                 .map(move |factor| factor * 10_f64.powi(power))
         });
-        // The same tolerance for ends that were rounded.
+        // Ends were rounded with the same tolerance.
         values
             .filter(|value| *value >= self.low * 0.999 && *value <= self.high * 1.001)
             .collect()
     }
 }
 
-/// An axis of values: linear from 0, or logarithmic where they span decades.
+/// An axis of values: linear from 0, or logarithmic if they span decades.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Values {
     Linear(Linear),
@@ -202,8 +201,7 @@ pub(super) enum Values {
 }
 
 impl Values {
-    /// For values from `low`, the smallest above 0, to `high`, with room above; numbers in the
-    /// scale's unit.
+    /// For values from `low` (the smallest above 0) to `high`, with numbers in the scale's unit.
     pub(super) fn spanning((low, high): (f64, f64), ticks: f64, scale: Scale) -> Self {
         match low > 0.0 && high / low >= LOG_RATIO {
             true => Self::Log(Log::new(0.9 * low, high), scale),
@@ -223,7 +221,7 @@ impl Values {
         }
     }
 
-    /// The name of a quantity with the unit, and that the axis is logarithmic.
+    /// The name of a quantity with the unit, marked if the axis is logarithmic.
     pub(super) fn title(&self, quantity: &str) -> String {
         let unit = self.unit();
         match self.is_log() {
@@ -256,7 +254,7 @@ impl Axis for Values {
     }
 }
 
-/// A round time: no decimals.
+/// A round time, without decimals.
 pub(super) fn short_time(value_ns: f64) -> String {
     match value_ns {
         value if value >= 0.999e9 => format!("{:.0} s", value / 1e9),

@@ -1,5 +1,4 @@
-//! Scaling: measured points with whiskers, linear scaling, the fitted law, and a mark where scaling
-//! stops.
+//! Scaling: measured points with whiskers, linear scaling, the fitted law, and where scaling stops.
 
 use super::curves::{Curves, Numbers, distinct_colors, extent};
 use super::scale::{Linear, Log, Values};
@@ -12,15 +11,14 @@ use stats::{Estimate, Fit, Law, Scaling, ScalingUnit};
 
 const HEIGHT: f64 = 380.0;
 const PLOT: Area = plot(HEIGHT, [34.0, 24.0, 46.0, 56.0]);
-/// From this span of numbers on the axis is logarithmic.
+/// Minimum span of numbers for a logarithmic axis.
 const LOG_SPAN: f64 = 24.0;
 /// Points of a drawn curve.
 const SAMPLES: u32 = 96;
-/// Fewer figures make no curve.
+/// Minimum number of figures for a curve.
 const FIGURES_MIN: usize = 3;
 
-/// The chart of the series of several devices that are one measurement; `None` when none has three
-/// figures.
+/// The chart of several devices' series of one measurement; `None` if no series has three figures.
 pub(crate) fn draw(run: &Run<'_>, all: &[&Scaling], id: &str) -> Option<Markup> {
     let enough = |series: &&Scaling| figures(series).count() >= FIGURES_MIN;
     let drawn: Vec<&Scaling> = all.iter().copied().filter(enough).collect();
@@ -35,10 +33,10 @@ pub(crate) fn draw(run: &Run<'_>, all: &[&Scaling], id: &str) -> Option<Markup> 
         plot: PLOT,
         numbers: match most / least > LOG_SPAN {
             true => Numbers::Log(Log::new(least, most)),
-            // Half a number of air at both ends.
+            // Leave room of half a number at both ends.
             false => Numbers::Linear(least - 0.5, most + 0.5),
         },
-        // Room for the beginning of the line of one for one.
+        // Leave room for the beginning of the line of linear scaling.
         axis: Values::Linear(Linear::new(1.25 * highest, 5.0, Scale::si(highest, unit))),
     };
     let colors = distinct_colors(drawn.iter().map(|series| {
@@ -69,8 +67,7 @@ fn figures(series: &Scaling) -> impl Iterator<Item = (f64, &Estimate)> {
     points.filter_map(|point| Some((f64::from(point.n), point.figure.as_ref()?)))
 }
 
-/// The law to draw: the one with most parameters, where it describes the points, else the other
-/// that does.
+/// The law to draw: the USL if it describes the points, else another law that does.
 fn drawn_fit(series: &Scaling) -> Option<&Fit> {
     let describing = || series.fits.iter().filter(|fit| fit.describes);
     describing()
@@ -116,7 +113,7 @@ fn draw_series(chart: &mut Curves, series: &Scaling, index: usize, color: usize)
     });
 }
 
-/// A curve between two numbers, as far as it lies within the plot.
+/// Draws a curve between two numbers, clipped to the plot.
 fn curve(
     chart: &mut Curves,
     class: &str,

@@ -1,4 +1,4 @@
-//! Suites from the oldest to the strongest: horizontal bars, or marks on a logarithmic axis where
+//! Suites from the oldest to the strongest: horizontal bars, or marks on a logarithmic axis if
 //! values span decades, with the ceiling for each suite's packet length.
 
 use super::scale::{Axis, Values};
@@ -13,14 +13,14 @@ use stats::{CellResult, SuiteEntry, SuiteMatrix};
 
 const BAR: f64 = 15.0;
 const ROW: f64 = 23.0;
-/// Column of names at the left.
+/// Width of the column of names at the left.
 const NAMES: f64 = 240.0;
-/// Columns behind the bars.
+/// Widths of the columns to the right of the bars.
 const VALUES: f64 = 70.0;
 const OVERHEAD: f64 = 110.0;
 const REACHED: f64 = 70.0;
 
-/// The chart of a matrix; `None` when it has no figure.
+/// The chart of a matrix; `None` without a figure.
 pub(crate) fn draw(run: &Run<'_>, matrix: &SuiteMatrix, id: &str) -> Option<Markup> {
     let rows: Vec<(&SuiteEntry, &CellResult)> = matrix
         .entries
@@ -34,7 +34,7 @@ pub(crate) fn draw(run: &Run<'_>, matrix: &SuiteMatrix, id: &str) -> Option<Mark
     if most <= 0.0 {
         return None;
     }
-    // A ceiling far above all figures would press the bars together.
+    // A ceiling far above all figures would compress the bars.
     let ceilings = rows.iter().filter_map(|(_, cell)| ceiling(cell));
     let highest = ceilings
         .filter(|found| *found <= 4.0 * most)
@@ -64,7 +64,7 @@ pub(crate) fn draw(run: &Run<'_>, matrix: &SuiteMatrix, id: &str) -> Option<Mark
     Some(svg.finish(&title, &format!("{}.", described.join("; "))))
 }
 
-/// Mean and the farthest repeat's distance.
+/// Mean, and distance of the farthest repeat.
 fn figure(cell: &CellResult) -> Option<(f64, f64)> {
     let found = cell.rate()?;
     Some((found.mean, found.largest_distance))
@@ -75,7 +75,7 @@ fn ceiling(cell: &CellResult) -> Option<f64> {
     found.payload_bps.or(found.frames_per_s)
 }
 
-/// The ceiling, where it is on the axis.
+/// The ceiling, if it is on the axis.
 fn shown_ceiling(axis: &Values, cell: &CellResult) -> Option<f64> {
     ceiling(cell).filter(|most| axis.share(*most) <= 1.0 + 1e-9)
 }
@@ -152,7 +152,7 @@ fn row(
     let (low, high) = (place.x + width(mean - reach), place.x + width(mean + reach));
     svg.side_whisker(low, high, middle);
     if is_log {
-        // The length of a bar means nothing on this axis.
+        // A bar's length is meaningless on a logarithmic axis.
         svg.line("grid", (place.x, middle), (bar.right(), middle));
         svg.mark(class, color, (bar.right(), middle), 5.0, &tooltip);
     }

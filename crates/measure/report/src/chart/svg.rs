@@ -1,8 +1,8 @@
-//! A drawing that grows element by element, and whose labels never cover anything.
+//! A drawing that grows element by element; its labels never cover anything.
 //!
-//! Texts whose place is free are not drawn at once: they wait until everything else is drawn, and
-//! each takes the first of its places where it covers no other text and no line. One without such a
-//! place is left out; its figure is in the table beside the chart, and where the pointer rests.
+//! Texts without a fixed place are drawn last. Each takes the first of its candidate places that
+//! covers no other text and no line. A text without a free place is left out; its figure remains in
+//! the tooltip and in the table next to the chart.
 
 use super::area::{Area, Segment};
 use super::font::Font;
@@ -13,18 +13,18 @@ use super::{BAR_MIN, escaped, number, shortened};
 use maud::{Markup, PreEscaped};
 use std::fmt::Write;
 
-/// Width of every chart in its own units; the page scales it.
+/// Width of every chart in user units; the page scales it.
 pub(crate) const WIDTH: f64 = 960.0;
 /// Height of a line of the legend.
 const LEGEND_LINE: f64 = 18.0;
-/// Between the legend and the drawing, and below the drawing.
+/// Distance between the legend and the drawing, and below the drawing.
 const MARGIN: f64 = 7.0;
-/// Between a label and a line.
+/// Distance between a label and a line.
 const CLEARANCE: f64 = 1.5;
 
 /// Lines that labels may cross, since a label's halo interrupts them.
 const GROUND: [&str; 2] = ["grid", "axis"];
-/// Shapes that lie under labels.
+/// Shapes drawn under labels.
 const UNDER: [&str; 4] = ["area", "lost-area", "role", "ground"];
 
 pub(crate) struct Svg {
@@ -32,16 +32,16 @@ pub(crate) struct Svg {
     pub(super) body: String,
     legend: Vec<(Key, String)>,
     waiting: Vec<Label>,
-    /// What labels must not cover.
+    /// Areas that labels must not cover.
     taken: Vec<Area>,
     lines: Vec<Segment>,
-    /// Around everything that was drawn.
+    /// Bounding box of everything drawn.
     extent: Option<Area>,
     has_hatching: bool,
     has_stripes: bool,
 }
 
-/// What stands before a name in the legend.
+/// The symbol before a name in the legend.
 #[derive(Debug, Clone)]
 pub(super) enum Key {
     /// A device's colour and mark.
@@ -50,12 +50,12 @@ pub(super) enum Key {
     Swatch(&'static str),
     /// A line of a class.
     Line(&'static str),
-    /// Stripes: lost.
+    /// Stripes, for losses.
     Stripes,
 }
 
 impl Svg {
-    /// `id` must be unique in the page.
+    /// Creates an empty drawing; `id` must be unique in the page.
     pub(super) fn new(id: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -70,7 +70,7 @@ impl Svg {
         }
     }
 
-    /// The finished drawing, with title and description for screen readers.
+    /// Finishes the drawing, with title and description for screen readers.
     pub(super) fn finish(mut self, title: &str, description: &str) -> Markup {
         for label in std::mem::take(&mut self.waiting) {
             self.place(&label);
@@ -153,7 +153,7 @@ impl Svg {
         }
     }
 
-    /// A part of a figure in a device's colour, hatched where its style is.
+    /// A part of a figure in a device's colour, hatched if its style is.
     pub(super) fn bar(&mut self, style: usize, area: Area, tooltip: &str) {
         self.rect(&format!("fill-{style}"), area, tooltip);
         if is_hatched(style) {
@@ -162,7 +162,7 @@ impl Svg {
         }
     }
 
-    /// Stripes mean lost: no solid colour of any palette, nor of print, looks the same.
+    /// Stripes for losses: they differ from the solid colours of any palette and of print.
     pub(super) fn stripes(&mut self, area: Area, tooltip: &str) {
         self.has_stripes = true;
         self.patterned("lost", area, tooltip);
@@ -193,7 +193,7 @@ impl Svg {
         self.taken.push(area);
     }
 
-    /// A line through points, or with a class of [`UNDER`] a filled area.
+    /// A line through points, or a filled area for a class of [`UNDER`].
     pub(super) fn polyline(&mut self, class: &str, points: &[(f64, f64)], tooltip: &str) {
         let places: Vec<String> = points
             .iter()
@@ -207,7 +207,7 @@ impl Svg {
         }
     }
 
-    /// A text at a place that is its own; moved into the chart where it would leave it.
+    /// Draws a text at a fixed place, moved into the chart if it would leave it.
     pub(super) fn text(&mut self, class: &str, position: (f64, f64), anchor: Anchor, text: &str) {
         let spot = Spot {
             position,
@@ -244,7 +244,7 @@ impl Svg {
         );
     }
 
-    /// A text at the first of these places that is free, or none.
+    /// Adds a text at the first free of these places; it is left out if none is free.
     pub(super) fn label(&mut self, class: &str, spots: Vec<Spot>, text: &str) {
         self.waiting.push(Label {
             lines: vec![(class.into(), text.into())],
@@ -253,7 +253,7 @@ impl Svg {
         });
     }
 
-    /// A name at the end of a line, above or below where others are, and then with a line to it.
+    /// A name at the end of a line. Among other names it moves up or down and gets a leader.
     pub(super) fn end_name(&mut self, class: &str, end: (f64, f64), x: f64, text: &str) {
         let spots = ways().map(|away| Spot::start((x, end.1 + 4.0 + away)));
         self.waiting.push(Label {
@@ -263,8 +263,8 @@ impl Svg {
         });
     }
 
-    /// The value above a standing bar, with a word below it: turned where the bars' pitch is
-    /// narrower than they are, and left to the table where it is narrower than a line.
+    /// The value above a vertical bar, with a word below it. Both are turned if wider than the
+    /// bars' pitch, and left to the table if the pitch is narrower than a line.
     pub(super) fn bar_value(
         &mut self,
         (middle, above): (f64, f64),
@@ -319,7 +319,7 @@ impl Svg {
             self.line("leader", from, to);
         }
         for (above, (class, text)) in label.lines.iter().rev().enumerate() {
-            // Labels may stand on the grid, which their halo interrupts.
+            // Labels may cover the grid, which their halo interrupts.
             self.draw_text(&format!("{class} halo"), spot.above(above), text);
         }
     }
@@ -330,7 +330,7 @@ impl Svg {
         self.legend.extend(entries);
     }
 
-    /// Draws the legend above what was drawn, in as many lines as it needs; returns its top.
+    /// Draws the legend above the drawing, in the lines it needs; returns its top.
     fn draw_legend(&mut self, drawn_top: f64) -> f64 {
         let entries = std::mem::take(&mut self.legend);
         let font = Font::of("label");
@@ -374,8 +374,7 @@ impl Svg {
         }
     }
 
-    /// The farthest repeat's distance, above and below a standing bar's end; nothing where there is
-    /// none.
+    /// The farthest repeat's distance, above and below a vertical bar's end; nothing for 0.
     pub(super) fn whisker(&mut self, x: f64, [top, bottom]: [f64; 2], cap: f64) {
         if bottom - top >= 0.1 {
             self.line("whisker", (x, top), (x, bottom));
@@ -385,7 +384,7 @@ impl Svg {
         }
     }
 
-    /// The same, from the left to the right of a lying bar's end.
+    /// The same, left and right of the end of a horizontal bar.
     pub(super) fn side_whisker(&mut self, low: f64, high: f64, y: f64) {
         if high - low >= 0.1 {
             self.line("whisker", (low, y), (high, y));
@@ -395,7 +394,7 @@ impl Svg {
         }
     }
 
-    /// Horizontal grid with its numbers at the left, and the unit above them.
+    /// Horizontal grid with numbers at the left, and the unit above them.
     pub(super) fn y_axis(&mut self, plot: Area, axis: &impl Axis, unit: &str) {
         for (value, label) in axis.ticks() {
             let share = axis.share(value);
@@ -420,7 +419,7 @@ impl Svg {
         self.text("tick", (plot.x - 7.0, y + 4.0), Anchor::End, label);
     }
 
-    /// Vertical grid with its numbers below, of which those are left out that would cover another.
+    /// Vertical grid with numbers below; numbers that would cover another are left out.
     pub(super) fn x_axis(&mut self, plot: Area, axis: &impl Axis) {
         let mut free_from = f64::NEG_INFINITY;
         for (value, label) in axis.ticks() {
@@ -535,7 +534,7 @@ mod tests {
                 assert!(!others.any(|(_, other)| other.overlaps(*area)), "{area:?}");
             }
             for area in labels {
-                // Leaders are drawn with their labels, so lines of later labels are among these.
+                // Leaders are drawn with their labels, so lines of later labels are included here.
                 let crossed = svg.lines.iter().any(|line| area.is_crossed_by(*line));
                 assert!(!crossed, "{area:?}");
             }

@@ -1,5 +1,4 @@
-//! Grouped bars: throughput by MTU and cores, devices side by side, with the distance of the
-//! farthest repeat.
+//! Grouped bars: throughput by MTU and cores, one bar per device, whiskers to the farthest repeat.
 
 use super::marks::is_hatched;
 use super::scale::{Axis, Linear};
@@ -11,16 +10,16 @@ use stats::{CellResult, Estimate, Metric, Status};
 
 const HEIGHT: f64 = 398.0;
 const PLOT: Area = plot(HEIGHT, [34.0, 0.0, 56.0, 46.0]);
-/// Left and right of the groups of one MTU.
+/// Space left and right of the groups of one MTU.
 const MARGIN: f64 = 12.0;
-/// Bars are no wider than this, and a ratio inside them needs this height.
+/// Maximum width of a bar, and minimum height of a bar with a ratio inside.
 const MAX_BAR: f64 = 58.0;
-/// Share of a group's width that its bars take.
+/// Share of a group's width taken by its bars.
 const BARS: f64 = 0.84;
 const RATIO_HEIGHT: f64 = 24.0;
-/// Below the bars: their marks, and where the bars are too narrow for them none.
+/// Size of the marks below the bars, omitted if the bars are too narrow.
 const MARK: f64 = 4.0;
-/// Why there is no bar where no trial failed.
+/// Label for a missing bar if no trial failed.
 const NOT_RUN: &str = "not run";
 
 struct Chart<'r, 'a> {
@@ -28,12 +27,12 @@ struct Chart<'r, 'a> {
     run: &'r Run<'a>,
     set: &'r Set<'r>,
     axis: Linear,
-    /// All values in one unit, that of the axis.
+    /// Unit of all values and of the axis.
     scale: Scale,
 }
 
-/// The chart of a set's points of one datagram size (`None`: TCP); `None` where bars would be too
-/// narrow for their values, which a grid shows then.
+/// The chart of a set's points of one datagram size (`None` for TCP). Returns `None` if bars would
+/// be too narrow for their values; a grid shows them then.
 pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, payload: Option<u32>, id: &str) -> Option<Markup> {
     let points: Vec<&Point<'_>> = set
         .points
@@ -75,7 +74,7 @@ pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, payload: Option<u32>, id: &str)
     Some(chart.svg.finish(&title, &description(set, &points)))
 }
 
-/// Description of the chart for screen readers.
+/// Describes the chart for screen readers.
 fn description(set: &Set<'_>, points: &[&Point<'_>]) -> String {
     let cells = points
         .iter()
@@ -184,7 +183,7 @@ impl Chart<'_, '_> {
         }
     }
 
-    /// In place of a bar: why there is none.
+    /// Draws the reason in place of a missing bar.
     fn absent(&mut self, cell: &CellResult, (x, y): (f64, f64)) {
         let class = if cell.status == Status::NotRun {
             "tick"

@@ -1,4 +1,4 @@
-//! Plots over time: their axis, and values that hold from one moment to another.
+//! Plots over time: their axis, and values that hold for an interval.
 
 use super::scale::{Axis, Linear};
 use super::{Anchor, Area, Font, Svg, WIDTH};
@@ -12,7 +12,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// In seconds, minutes or hours, whatever suits the end.
+    /// In seconds, minutes or hours, depending on the end.
     pub(super) fn new(end_s: f64, ticks: f64) -> Self {
         let (unit_s, unit) = match end_s {
             short if short < 300.0 => (1.0, "s"),
@@ -34,12 +34,12 @@ impl Times {
         }
     }
 
-    /// From 0 at the beginning of the axis to 1 at its end.
+    /// Maps a time to a share, from 0 at the beginning of the axis to 1 at its end.
     pub(super) fn share(&self, second: f64) -> f64 {
         self.axis.share(second / self.unit_s)
     }
 
-    /// Places and labels of the ticks below a plot, the last one with `unit`.
+    /// Positions and labels of the ticks below a plot, the last label with `unit`.
     pub(super) fn ticks(&self, plot: Area, unit: &str) -> Vec<(f64, String)> {
         let mut ticks = self.axis.ticks();
         for (value, _) in &mut ticks {
@@ -51,7 +51,7 @@ impl Times {
         ticks
     }
 
-    /// Ticks below a plot; the last label ends with `unit`, and no label leaves the chart.
+    /// Draws ticks below a plot; the last label ends with `unit`, and no label leaves the chart.
     pub(super) fn draw(&self, svg: &mut Svg, plot: Area, unit: &str) {
         for (x, label) in self.ticks(plot, unit) {
             svg.line("axis", (x, plot.bottom()), (x, plot.bottom() + 4.0));
@@ -64,7 +64,7 @@ impl Times {
     }
 }
 
-/// A plot of values over time. A value holds from one second to another.
+/// A plot of values over time. Each value holds from one time to another.
 #[derive(Clone, Copy)]
 pub(super) struct TimePlot<'t> {
     pub(super) plot: Area,
@@ -73,7 +73,7 @@ pub(super) struct TimePlot<'t> {
 }
 
 impl TimePlot<'_> {
-    /// Corners of the line through values: steps, not slopes, since each is a mean over its time.
+    /// Corners of the line through values: steps, as each value is a mean over its time.
     pub(super) fn corners(&self, values: impl Iterator<Item = (f64, f64, f64)>) -> Vec<(f64, f64)> {
         let corners = values.flat_map(|(start_s, end_s, value)| {
             let y = self.plot.y_at(self.axis.share(value));
@@ -82,7 +82,7 @@ impl TimePlot<'_> {
         corners.collect()
     }
 
-    /// The received rate as an area in the device's colour, the lost one on top of it.
+    /// Draws the received rate as an area in the device's colour, with the lost rate on top.
     pub(super) fn received_and_lost(
         &self,
         svg: &mut Svg,

@@ -1,4 +1,4 @@
-//! Small multiples: throughput over the time of each trial, a panel per point, a line per repeat.
+//! Small multiples: throughput over a trial's time, one panel per point, one line per repeat.
 
 use super::scale::{Axis, Linear};
 use super::time::{TimePlot, Times};
@@ -9,16 +9,16 @@ use crate::layout::{Point, Run, Set};
 use journal::record::Interval;
 use maud::Markup;
 
-/// Panels in a row, at most.
+/// Maximum panels in a row.
 const COLUMNS: usize = 4;
 const PANEL_HEIGHT: f64 = 128.0;
-/// Around a panel's plot: title above, seconds below, numbers left.
+/// Space around a panel's plot: title above, seconds below, numbers at the left.
 const ABOVE: f64 = 26.0;
 const BELOW: f64 = 30.0;
 const LEFT: f64 = 46.0;
-/// Between panels that share their numbers.
+/// Gap between panels that share their numbers.
 const GAP: f64 = 16.0;
-/// Steps of one line; longer timelines are averaged down to this.
+/// Maximum steps of a line; longer timelines are averaged.
 const MAX_STEPS: usize = 240;
 
 /// The lines of one point.
@@ -35,7 +35,7 @@ struct Line {
     steps: Vec<Step>,
 }
 
-/// Payload bit/s between two moments in seconds.
+/// Payload bit rate between two times in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Step {
     start_s: f64,
@@ -43,7 +43,7 @@ struct Step {
     bps: f64,
 }
 
-/// The chart of a set; `None` when no trial has a timeline.
+/// The chart of a set; `None` if no trial has a timeline.
 pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
     let panels: Vec<Panel> = set
         .points
@@ -58,7 +58,7 @@ pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
     if end_s <= 0.0 {
         return None;
     }
-    // Rates of different datagram sizes differ widely: each size has its own scale.
+    // Rates of different datagram sizes differ widely, so each size has a separate scale.
     let own_scales = set.payloads().len() > 1;
     let grid = Grid::new(set, panels.len(), own_scales);
     let times = &Times::seconds(end_s, (grid.width / 45.0).min(6.0));
@@ -82,7 +82,7 @@ pub(crate) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
             let corners = plot.corners(steps.map(|step| (step.start_s, step.end_s, step.bps)));
             let class = format!("trace stroke-{}", line.color);
             svg.polyline(&class, &corners, &line.tooltip);
-            // Where the lines of a panel end, colour is not alone.
+            // A mark at the end of each line, so that colour does not distinguish lines alone.
             if let Some(end) = corners.last() {
                 svg.mark("fill", line.color, *end, 3.6, &line.tooltip);
             }
@@ -107,7 +107,7 @@ struct Grid {
 
 impl Grid {
     fn new(set: &Set<'_>, panels: usize, own_scales: bool) -> Self {
-        // One row where it fits; else a row per MTU where that fits.
+        // One row if the panels fit; otherwise one row per MTU if that fits.
         let columns = match panels {
             few if few <= COLUMNS => few,
             _ => set.cores().len().clamp(2, COLUMNS),
@@ -194,7 +194,7 @@ impl Panel {
     }
 }
 
-/// Rates of the intervals, averaged down where there are too many to draw.
+/// Rates of the intervals, averaged if there are too many to draw.
 fn steps(intervals: &[Interval]) -> Vec<Step> {
     let merge = intervals.len().div_ceil(MAX_STEPS).max(1);
     let merged = intervals.chunks(merge).filter_map(|chunk| {

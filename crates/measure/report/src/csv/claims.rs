@@ -1,11 +1,11 @@
-//! Scaling coordinates and claims of a trial's cell: the same in each of its rows.
+//! Scaling coordinates and claims of a trial's cell, repeated in each of its rows.
 
 use super::{Context, Declared, text};
 use plan::Encryptor;
 use stats::ClaimResult;
 use std::collections::BTreeMap;
 
-/// Claims by the id of the cell that measures them.
+/// Claims, by the id of the measuring cell.
 pub(super) fn by_cell(claims: &[ClaimResult]) -> BTreeMap<&str, Vec<&ClaimResult>> {
     let mut found: BTreeMap<&str, Vec<&ClaimResult>> = BTreeMap::new();
     for claim in claims {

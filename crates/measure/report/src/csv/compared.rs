@@ -1,4 +1,4 @@
-//! Overhead, ceiling and ranks of a trial's cell: the same in each of its rows.
+//! Overhead, ceiling and ranks of a trial's cell, repeated in each of its rows.
 
 use super::{Context, Declared, text};
 use stats::{Ceiling, CeilingBasis, Overhead, Ranking, Standing};
@@ -13,7 +13,7 @@ pub(super) struct Standings<'a> {
     efficiency: Option<&'a Standing>,
 }
 
-/// By the id of the cell.
+/// Ranks, by the id of the cell.
 pub(super) fn standings(rankings: &[Ranking]) -> BTreeMap<&str, Standings<'_>> {
     let mut found: BTreeMap<&str, Standings<'_>> = BTreeMap::new();
     for ranking in rankings {

@@ -1,7 +1,7 @@
 //! The columns of crypto devices.
 //!
-//! A functional trial has a row for each case of each algorithm (`known-answer`), a speed trial one
-//! for each device (`speed`), a fatigue trial one for each device and start (`fatigue`).
+//! A functional trial has a row per case of each algorithm (`known-answer`), a speed trial one per
+//! device (`speed`), a fatigue trial one per device and start (`fatigue`).
 
 use super::figure::Figure;
 use super::{Context, Declared, text};
@@ -255,7 +255,7 @@ fn fatigue<'a>(row: &Context<'a>) -> Option<(&'a FatigueSegment, &'a DeviceFatig
     }
 }
 
-/// The count of a speed or a fatigue trial.
+/// A count of a speed or fatigue trial.
 fn counted(
     row: &Context<'_>,
     of_speed: fn(&DeviceSpeed) -> u64,

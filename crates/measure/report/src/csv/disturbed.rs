@@ -1,7 +1,7 @@
-//! The columns of loads under which something happens to a device.
+//! The columns of loads with events at a device.
 //!
-//! A trial has a row for each of its frame trials (`quiet`, `disturbed`, `hostile`), and one
-//! for each event in it (`event`).
+//! A trial has a row for each of its frame trials (`quiet`, `disturbed`, `hostile`), and one for
+//! each event in them (`event`).
 
 use super::figure::Figure;
 use super::{Context, Declared, text};

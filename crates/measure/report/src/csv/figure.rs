@@ -1,4 +1,4 @@
-//! The figures that a trial's rows of `results.csv` show.
+//! The figures in a trial's rows of `results.csv`.
 
 use crate::evidence::measured;
 use journal::record::{
@@ -20,13 +20,13 @@ pub(super) enum Figure<'a> {
     Burst(u64),
     /// Recovery from an overload.
     Recovery(&'a RecoveryTrial),
-    /// A load under which something happened to the device, or nothing.
+    /// A load with or without events at the device.
     Disturbance(&'a Disturbance, &'a FrameTrial),
     /// An event under such a load.
     Event(&'a DutEvent),
     /// A segment of a soak.
     Segment(&'a SoakSegment, &'a FrameTrial),
-    /// A point of one.
+    /// A point of a segment.
     Point(&'a SoakSegment, &'a SoakPoint),
     /// A case of a functional trial.
     KnownAnswer(&'a KatRow),
@@ -56,7 +56,7 @@ impl Figure<'_> {
     }
 }
 
-/// The rows of a trial; one without a figure for other trials, and for those that have none.
+/// The rows of a trial. A trial without figures has one row, without a figure.
 pub(super) fn figures(trial: &TrialRecord) -> Vec<Option<Figure<'_>>> {
     let frames = measured(trial).and_then(|found| found.frames());
     let mut figures = frames.map_or_else(Vec::new, of_result);
@@ -77,14 +77,14 @@ fn of_result(found: &FrameResult) -> Vec<Figure<'_>> {
     figures.extend(stats::longest_burst(found).map(Figure::Burst));
     figures.extend(disturbances(found));
     figures.extend(segments(found));
-    // The trials of a search, or beside bursts, are in the journal.
+    // The trials of a search or of bursts are in the journal.
     if figures.is_empty() {
         figures.extend(found.trials.iter().map(Figure::Load));
     }
     figures
 }
 
-/// Each frame trial, with its events behind it.
+/// Each frame trial, followed by its events.
 fn disturbances(found: &FrameResult) -> impl Iterator<Item = Figure<'_>> {
     found.disturbances().iter().flat_map(|one| {
         let trial = found.trials.get(one.trial);
@@ -104,7 +104,7 @@ const fn disturbance_name(found: &Disturbance) -> &'static str {
     }
 }
 
-/// Each segment, with its points behind it.
+/// Each segment, followed by its points.
 fn segments(found: &FrameResult) -> impl Iterator<Item = Figure<'_>> {
     found.soak().iter().flat_map(|segment| {
         let trial = found.trials.get(segment.trial);
@@ -116,7 +116,7 @@ fn segments(found: &FrameResult) -> impl Iterator<Item = Figure<'_>> {
     })
 }
 
-/// Of crypto devices.
+/// The figures of crypto devices.
 fn of_devices(found: &DeviceResult) -> impl Iterator<Item = Figure<'_>> {
     let known = found.kat().iter().map(Figure::KnownAnswer);
     let speeds = found.speed().into_iter().flat_map(|trial| {

@@ -6,7 +6,7 @@ use journal::record::{DelayVariation, FrameTrial, GoalBounds, GoalOutcome, Ipdv,
 use plan::LatencyPath;
 use stats::{TrafficInfo, histogram_percentile};
 
-/// Rates are of one direction, sizes include the FCS.
+/// Rates are per direction; sizes include the FCS.
 pub(super) const TRAFFIC: &[Declared] = &[
     (
         "frame_mix",
@@ -303,7 +303,7 @@ fn direction(row: &Context<'_>, at: usize) -> Option<(Option<u64>, Option<u64>, 
     Some((percentile(500), percentile(990), own.last()?.upto_ns))
 }
 
-/// What was timed.
+/// The timed path.
 fn path(row: &Context<'_>) -> LatencyPath {
     match row.figure {
         Some(Figure::Latency(found)) if found.round_trip.is_some() => LatencyPath::RoundTrip,
@@ -311,7 +311,7 @@ fn path(row: &Context<'_>) -> LatencyPath {
     }
 }
 
-/// Of each direction.
+/// Delay variation of each direction.
 fn variation<'a>(row: &Context<'a>) -> Option<&'a [DelayVariation]> {
     match row.figure? {
         Figure::Latency(found) => Some(&found.variation),

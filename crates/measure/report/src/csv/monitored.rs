@@ -1,4 +1,4 @@
-//! Columns of what was read of boxes and machines while traffic of the figure's load flowed.
+//! Columns of values read from boxes and machines during the traffic of the figure's load.
 
 use super::{Context, Declared};
 use crate::evidence::measured;

@@ -1,10 +1,10 @@
-//! Columns of what a ping cell measures besides the idle path.
+//! Columns of a ping cell in addition to the idle path.
 
 use super::{Context, Declared, latency, text};
 use plan::TransferDirection;
 use stats::percentile;
 
-/// In the order of [`TransferDirection::ALL`].
+/// Ordered as [`TransferDirection::ALL`].
 pub(super) const COLUMNS: &[Declared] = &[
     (
         "loaded_a_to_b_p50_ns",

@@ -1,7 +1,6 @@
 //! The columns of soaks.
 //!
-//! A trial has a row for each of its segments (`segment`), and one for each point in it
-//! (`point`).
+//! A trial has a row for each segment (`segment`), and one for each point in it (`point`).
 
 use super::figure::Figure;
 use super::{Context, Declared, text};

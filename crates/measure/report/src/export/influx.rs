@@ -4,7 +4,7 @@ use super::{CellPoints, Points};
 use stats::{Quantity, Reading};
 use std::collections::BTreeMap;
 
-/// The measurement `cipherbench`: tags are the labels of the cell, fields its quantities.
+/// Writes the measurement `cipherbench`: the cell's labels are tags, its quantities fields.
 pub(super) fn write(points: &Points<'_>) -> String {
     let lines = points.cells.iter().flat_map(|cell| lines(points, cell));
     lines.collect()
@@ -35,7 +35,7 @@ fn lines(points: &Points<'_>, cell: &CellPoints<'_>) -> Vec<String> {
     fields.into_iter().map(line).collect()
 }
 
-/// Of latency under a load, with the load.
+/// The key of a quantity; for latency under a load, with the load.
 fn key(reading: &Reading) -> String {
     let key = reading.quantity.key();
     match (reading.quantity, reading.load_percent) {
@@ -46,8 +46,9 @@ fn key(reading: &Reading) -> String {
     }
 }
 
-/// Commas, equals signs and spaces of a tag value are escaped. A line break cannot be, and a
-/// backslash at the end would escape what follows.
+/// Escapes commas, equals signs and spaces of a tag value. Line breaks cannot be escaped, and a
+/// trailing backslash would escape the next character: an escaped space replaces the former and
+/// follows the latter.
 fn escaped(value: &str) -> String {
     let mut text = String::new();
     for c in value.chars() {
@@ -74,7 +75,7 @@ mod tests {
     fn what_separates_tags_is_escaped() {
         assert_eq!(escaped("tcp/mtu=1500/a, b"), "tcp/mtu\\=1500/a\\,\\ b");
         assert_eq!(escaped("line\nbreak"), "line\\ break");
-        // A backslash escapes only what follows, and nothing may follow it here.
+        // A backslash escapes only the next character, which must not exist here.
         assert_eq!(escaped("back\\"), "back\\\\ ");
     }
 }

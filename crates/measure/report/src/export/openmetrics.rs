@@ -1,13 +1,13 @@
 //! OpenMetrics text format, version 1.0.0 (github.com/prometheus/OpenMetrics).
 //!
-//! One gauge for each quantity, with one sample for each repeat. Times are in seconds, as the
-//! specification asks of base units.
+//! One gauge per quantity, with one sample per repeat. Times are in seconds, the base unit that the
+//! specification demands.
 
 use super::Points;
 use stats::Quantity;
 use std::fmt::Write;
 
-/// The gauges of a run, and `# EOF`.
+/// Writes the gauges of a run, and `# EOF`.
 pub(super) fn write(points: &Points<'_>) -> String {
     let mut text = String::new();
     for quantity in Quantity::ALL {
@@ -72,7 +72,7 @@ const fn described(quantity: Quantity) -> (&'static str, &'static str, &'static 
     }
 }
 
-/// Nothing where no cell has the quantity.
+/// Appends one gauge; nothing if no cell has the quantity.
 fn family(text: &mut String, points: &Points<'_>, quantity: Quantity) {
     let (stem, unit, help) = described(quantity);
     let name = format!("cipherbench_{stem}_{unit}");
@@ -111,7 +111,7 @@ fn family(text: &mut String, points: &Points<'_>, quantity: Quantity) {
     }
 }
 
-/// The three escapes of a label value.
+/// Applies the three escapes of a label value.
 fn escaped(value: &str) -> String {
     value
         .replace('\\', "\\\\")

@@ -1,5 +1,5 @@
-//! The run in one sentence: what was measured, how much of the baseline it carries, what limits
-//! it, how sure that is, and whether it may be printed.
+//! The run in one sentence: the measured quantity, the share of the baseline, the bottleneck, the
+//! certainty, and whether it may be published.
 
 use super::share::Share;
 use super::{Fact, Headline, findings, ratios};
@@ -13,9 +13,9 @@ use stats::{
 };
 use units::human::counted;
 
-/// A figure is the link's from this share of its rate on.
+/// From this share of the link's rate on, a figure is limited by the link.
 const OF_LINK: f64 = stats::LINK_LIMITED_RATIO;
-/// Reasons against printing a figure that are named.
+/// Reasons against publishing that are listed.
 const PRINT_REASONS: usize = 3;
 
 /// `cipherbench carries 42–49 % of the TCP payload of direct (the same path without an encryptor),
@@ -40,8 +40,8 @@ fn concerns(warning: &Warning, cells: &[&CellResult]) -> bool {
     warning.cells.is_empty() || warning.cells.iter().any(own)
 }
 
-/// Whether the figures of these cells may be printed elsewhere, and with what beside them: `no (too
-/// few repeats, shared cores)`.
+/// Whether the figures of these cells may be published, and with which conditions: `no (too few
+/// repeats, shared cores)`.
 fn in_print(run: &Run<'_>, cells: &[&CellResult]) -> String {
     let all = run.results.warnings.iter();
     let about = all.filter(|warning| concerns(warning, cells));
@@ -67,16 +67,16 @@ fn in_print(run: &Run<'_>, cells: &[&CellResult]) -> String {
     }
 }
 
-/// The first part of the sentence, and the cells that it is about.
+/// The first part of the sentence, with its cells.
 struct Found<'r> {
     what: String,
     cells: Vec<&'r CellResult>,
     comparisons: Vec<&'r Comparison>,
-    /// The smallest and the largest repeat in words, where they are not those of `cells`.
+    /// The smallest and the largest repeat in words, unless given by `cells`.
     range: String,
 }
 
-/// The quantities that are compared with a baseline: the first that has one is the answer.
+/// Quantities compared with a baseline, by priority: the first one found is the answer.
 const COMPARED: [(Metric, Option<Protocol>, &str); 4] = [
     (
         Metric::PayloadThroughput,
@@ -92,7 +92,7 @@ const COMPARED: [(Metric, Option<Protocol>, &str); 4] = [
     (Metric::FrameRate, None, "frames"),
 ];
 
-/// What devices carry of the baseline: the first quantity that has a baseline.
+/// The devices' shares of the baseline, for the first quantity with a baseline.
 fn carried<'r>(run: &'r Run<'_>, headlines: &[Headline]) -> Option<Found<'r>> {
     COMPARED.into_iter().find_map(|(metric, protocol, what)| {
         let mut shares: Vec<Share<'r>> = headlines
@@ -100,7 +100,7 @@ fn carried<'r>(run: &'r Run<'_>, headlines: &[Headline]) -> Option<Found<'r>> {
             .map(|device| Share::of(run, device, metric, protocol))
             .filter(|share| !share.comparisons.is_empty())
             .collect();
-        // A device that protects nothing is no answer, unless there is no other.
+        // A device that protects nothing is not an answer, unless all devices are like it.
         if shares.iter().any(Share::protects) {
             shares.retain(Share::protects);
         }
@@ -134,7 +134,7 @@ fn carried<'r>(run: &'r Run<'_>, headlines: &[Headline]) -> Option<Found<'r>> {
     })
 }
 
-/// Whether the first ranking is the answer: no device is compared with a baseline.
+/// Whether the answer is the first ranking: no device is compared with a baseline.
 pub(super) fn is_ranking(run: &Run<'_>) -> bool {
     let mut cells = run.results.cells.iter();
     !cells.any(|cell| {
@@ -143,7 +143,7 @@ pub(super) fn is_ranking(run: &Run<'_>) -> bool {
     })
 }
 
-/// Without a baseline: the best of the first ranking.
+/// Without a baseline: the best device of the first ranking.
 fn ranked<'r>(run: &'r Run<'_>) -> Option<Found<'r>> {
     if !is_ranking(run) {
         return None;
@@ -159,7 +159,7 @@ fn ranked<'r>(run: &'r Run<'_>) -> Option<Found<'r>> {
     })
 }
 
-/// Without a baseline and a ranking: the first figure.
+/// Without a baseline or a ranking: the first figure.
 fn stated<'r>(run: &'r Run<'_>, headlines: &[Headline], first: &Headline) -> Option<Found<'r>> {
     let Fact {
         label,
@@ -193,7 +193,7 @@ fn stated<'r>(run: &'r Run<'_>, headlines: &[Headline], first: &Headline) -> Opt
     })
 }
 
-/// Without a capital at the beginning, except of an abbreviation.
+/// Lowers the first letter, except that of an abbreviation.
 fn uncapitalized(text: &str) -> String {
     let mut characters = text.chars();
     match (characters.next(), characters.clone().next()) {
@@ -204,7 +204,7 @@ fn uncapitalized(text: &str) -> String {
     }
 }
 
-/// The main figure of a cell, of transactions too.
+/// The main figure of a cell, including transactions.
 fn main(cell: &CellResult) -> Option<&stats::Estimate> {
     cell.figure().or_else(|| cell.transactions_per_s())
 }
@@ -218,7 +218,7 @@ pub(crate) fn explained(run: &Run<'_>, baseline: &str) -> String {
     }
 }
 
-/// Datagrams lost by some cells: `8.8 %`, `42.1–42.9 %`; `None` where none were.
+/// Datagrams lost by some cells: `8.8 %`, `42.1–42.9 %`; `None` if none were lost.
 pub(super) fn lost<'c>(cells: impl Iterator<Item = &'c CellResult>) -> Option<String> {
     let datagrams = cells.filter_map(|cell| cell.bulk()?.datagrams.as_ref());
     let shares = datagrams.map(|found| match found.lost {
@@ -236,7 +236,7 @@ pub(super) fn lost<'c>(cells: impl Iterator<Item = &'c CellResult>) -> Option<St
     }
 }
 
-/// What limits these cells, as far as it is known.
+/// The bottleneck of these cells, if known.
 fn limit(run: &Run<'_>, cells: &[&CellResult]) -> String {
     let mut verdicts = cells.iter().filter_map(|cell| cell.verdict());
     if let Some(first) = verdicts.next() {

@@ -7,7 +7,7 @@ use crate::tables::http_cells;
 use plan::{HttpServer, HttpTest};
 use stats::{CellResult, Metric};
 
-/// One fact for each application that the device has a figure of.
+/// One fact per application for which the device has a figure.
 pub(super) fn facts(run: &Run<'_>, device: &str) -> Vec<Fact> {
     let is_flow = |test: &HttpTest| test.server == HttpServer::Plain;
     let over_http = transactions(run, device, "HTTP transactions", |test| !is_flow(test));
@@ -18,7 +18,7 @@ pub(super) fn facts(run: &Run<'_>, device: &str) -> Vec<Fact> {
         .collect()
 }
 
-/// Transactions per second against the baseline's, and the highest throughput of objects.
+/// Transactions per second relative to the baseline, and the highest throughput of objects.
 fn transactions(
     run: &Run<'_>,
     device: &str,
@@ -37,7 +37,7 @@ fn transactions(
     Some(rate(run, (label.to_owned(), words), &own, metric, best))
 }
 
-/// Frames that players showed as they are, of all cells.
+/// Share of frames shown undamaged, over all cells.
 fn video(run: &Run<'_>, device: &str) -> Option<Fact> {
     let of_device = run.results.cells.iter().filter(|cell| cell.dut == device);
     let found: Vec<_> = of_device.filter_map(CellResult::video).collect();

@@ -8,8 +8,8 @@ use crate::tables::device::{scale, series_name};
 use stats::{CellResult, Course, DeviceAxis, DeviceSeries, KatResult, KatVerdict};
 use units::human::duration_ns;
 
-/// A headline has a ratio to the CPU only between these: beyond them it is hard to read, and mostly
-/// compares a device with a case that it is not made for.
+/// A headline shows a ratio to the CPU only within these limits: others are hard to read, and
+/// mostly compare a device with a case that it is not made for.
 const RATIO_MIN: f64 = 0.1;
 const RATIO_MAX: f64 = 100.0;
 /// Operations in the summary; the tables have all.
@@ -61,7 +61,7 @@ fn failures(found: &KatResult) -> String {
     parts.join("; ")
 }
 
-/// Of each operation the widest series: many at once where that was measured, sizes otherwise.
+/// The widest series of each operation: over concurrency if measured, over sizes otherwise.
 fn speeds(run: &Run<'_>, device: &str) -> Vec<Fact> {
     let mut shown: Vec<&DeviceSeries> = Vec::new();
     let all = || run.results.device_series.iter();
@@ -150,8 +150,8 @@ fn lasting(cell: &CellResult) -> Option<Fact> {
     })
 }
 
-/// Whether a headline has this ratio of a device to the CPU. The times of a model are configured,
-/// one for all operations: they say nothing about hardware.
+/// Whether a headline shows this ratio of a device to the CPU. A model has one configured time for
+/// all operations, which says nothing about hardware.
 fn is_meaningful(ratio: f64, is_model: bool) -> bool {
     !is_model && (RATIO_MIN..=RATIO_MAX).contains(&ratio)
 }
@@ -160,7 +160,7 @@ fn is_meaningful(ratio: f64, is_model: bool) -> bool {
 mod tests {
     use super::*;
 
-    /// Before, `2104 × cpu at best` of RSA-4096 on a model, and `0.00017 × cpu` of SHA.
+    /// Earlier output: `2104 × cpu at best` for RSA-4096 on a model, and `0.00017 × cpu` for SHA.
     #[test]
     fn a_headline_has_a_ratio_only_where_it_means_something() {
         for ratio in [0.1, 0.9, 3.7, 100.0] {

@@ -1,4 +1,4 @@
-//! What happens to a device under a load, in a few words and numbers.
+//! Events at a device under a load, in a few words and numbers.
 
 use super::{Fact, repeats};
 use crate::format::{Scale, counted, percent, time_ns};
@@ -15,7 +15,7 @@ use stats::{
 /// Figure, unit, range and detail of a fact.
 type Words = (String, String, String, String);
 
-/// One fact for each set that the device has a figure in.
+/// One fact per set with a figure of the device.
 pub(super) fn facts(run: &Run<'_>, device: &str) -> Vec<Fact> {
     let sets = run.frame_sets();
     let disturbed = sets.iter().filter(|set| set.kind.is_disturbed());
@@ -104,7 +104,7 @@ fn rekey(found: &DisturbanceResult, rekey: &RekeyResult) -> Option<Words> {
     ))
 }
 
-/// The median, or that most events have none.
+/// The median, or a note that most events have no duration.
 fn figure(times: &EventTimes) -> (String, String) {
     match times.median_ns {
         Some(median) => {
@@ -115,7 +115,7 @@ fn figure(times: &EventTimes) -> (String, String) {
     }
 }
 
-/// `events 1.00–1.06 s`: the shortest and the longest.
+/// `events 1.00–1.06 s`: the shortest and the longest event.
 fn between(times: &EventTimes) -> String {
     let Some(ended) = &times.ended_ns else {
         return String::new();
@@ -165,7 +165,7 @@ fn failover(failure: Failure, found: &FailoverResult) -> Option<Words> {
     Some((figure, unit, range, detail))
 }
 
-/// Whether it fails closed, with the count that says so.
+/// Whether the device fails closed, with the count that shows it.
 fn bypass(found: &FailoverResult) -> Option<Words> {
     let figure = if found.fails_closed()? {
         "fails closed"
@@ -293,7 +293,7 @@ fn hostile(what: &str, found: &DisturbanceResult, hostile: &HostileResult) -> Op
             unit: "% forwarded".into(),
         },
     );
-    // What must not happen is said beside the figure too.
+    // Delivered hostile packets are a defect, so they are named next to the figure.
     Some(match hostile.delivered {
         0 => (figure, unit, range, format!("{detail}; {came}")),
         _ => (figure, unit, format!("{came}; {range}"), detail),

@@ -1,4 +1,4 @@
-//! The campaign's question in a few sentences: what was compared, and what came of it.
+//! Answers the campaign's question in a few sentences: the comparisons and their results.
 
 use super::answer;
 use crate::format::{Scale, capitalized, counted};
@@ -10,12 +10,12 @@ use crate::tables::ranking::{self, Ranked};
 use crate::tables::suites::{entry_name, rate_of};
 use stats::{ClaimVerdict, Estimate, SuiteMatrix};
 
-/// Sentences about one kind of comparison; the sections have all.
+/// Maximum sentences about one kind of comparison; the sections have all.
 const OF_A_KIND_MAX: usize = 4;
-/// Suites of one device that are a comparison of suites, not of devices.
+/// From this number of suites on, one device compares suites, not devices.
 const SUITES_MIN: usize = 3;
 
-/// Findings that compare cells with one another or with claims, the most specific first.
+/// Findings from comparisons of cells and from claims, the most specific first.
 pub(crate) fn findings(run: &Run<'_>) -> Vec<String> {
     let results = &run.results;
     let mut found = claims(run);
@@ -39,7 +39,7 @@ pub(crate) fn findings(run: &Run<'_>) -> Vec<String> {
     found
 }
 
-/// Series of one measurement with the same verdict in one sentence.
+/// One sentence for all series of one measurement with the same verdict.
 fn scalings(run: &Run<'_>) -> impl Iterator<Item = String> {
     let curves = run.results.scalings.iter().filter(|one| is_curve(one));
     let all = curves.map(|series| {
@@ -57,7 +57,7 @@ fn scalings(run: &Run<'_>) -> impl Iterator<Item = String> {
         })
 }
 
-/// The first few, and how many there are more.
+/// The first few sentences, and the number of the others.
 fn limited(sentences: impl Iterator<Item = String>) -> Vec<String> {
     let mut sentences: Vec<String> = sentences.collect();
     let more = sentences.len().saturating_sub(OF_A_KIND_MAX);
@@ -95,7 +95,7 @@ fn hybrids(run: &Run<'_>) -> Option<String> {
     compared("Hybrids beside each engine alone", ratios)
 }
 
-/// What comparisons of one kind show together, from their ratios and whether each shows a
+/// The joint result of comparisons of one kind, from their ratios and whether each shows a
 /// difference; `None` without any.
 fn compared<'e>(
     what: &str,
@@ -144,7 +144,7 @@ fn range<'e>(ratios: impl Iterator<Item = (&'e Estimate, Option<bool>)>) -> Opti
     Some(text)
 }
 
-/// The best of a ranking, and who cannot be distinguished from it.
+/// The best device of a ranking, and the devices that cannot be distinguished from it.
 pub(super) fn best(run: &Run<'_>, found: &Ranked<'_>) -> Option<String> {
     let main = found.main;
     let [first, others @ ..] = main.places.as_slice() else {
@@ -194,7 +194,7 @@ pub(super) fn best(run: &Run<'_>, found: &Ranked<'_>) -> Option<String> {
     })
 }
 
-/// The fastest suite and the slowest.
+/// The fastest and the slowest suite.
 fn suites(run: &Run<'_>, matrix: &SuiteMatrix) -> Option<String> {
     let figures = matrix.entries.iter().filter_map(|entry| {
         let cell = run.cell(&entry.cell)?;

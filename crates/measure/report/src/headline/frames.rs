@@ -17,7 +17,7 @@ pub(super) fn facts(run: &Run<'_>, device: &str) -> Vec<Fact> {
     throughput.chain(latency).collect()
 }
 
-/// The device's cells of a set with the smallest frames first.
+/// The device's cells of a set, the smallest frames first.
 pub(super) fn cells<'s>(device: &str, set: &'s FrameSet<'_>) -> Vec<(String, &'s CellResult)> {
     let mut points: Vec<_> = set.points.iter().collect();
     points.sort_by(|a, b| {
@@ -70,8 +70,8 @@ fn throughput(run: &Run<'_>, device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     })
 }
 
-/// Why a goal has no figure, with what is known of it: `No lower bound in any repeat: even the
-/// lowest load, 1 kpps, does not meet the goal.`
+/// Why a goal has no figure, with the known bound: `No lower bound in any repeat: even the lowest
+/// load, 1 kpps, does not meet the goal.`
 pub(super) fn without(cell: &CellResult) -> Option<String> {
     let goal = cell.frames()?.throughput.as_ref()?.goals.first()?;
     goal.lower
@@ -81,7 +81,7 @@ pub(super) fn without(cell: &CellResult) -> Option<String> {
         .map(|why| format!("{why}."))
 }
 
-/// What a search lacks, and the upper bound where it has one.
+/// The missing bound of a search, and the upper bound if known.
 fn unbounded(goal: &GoalResult) -> String {
     let mut parts: Vec<String> = Vec::new();
     if let Some(upper) = goal.upper.as_ref().filter(|_| !goal.upper_is_testers()) {

@@ -7,7 +7,7 @@ use crate::layout::frames::{FrameKind, FrameSet};
 use crate::tables::frames::{mean_rate, share};
 use stats::{CellResult, LoadResult};
 
-/// One fact for each set in which the device has a figure.
+/// One fact per set with a figure of the device.
 pub(super) fn facts(run: &Run<'_>, device: &str) -> Vec<Fact> {
     let sets = run.frame_sets();
     sets.iter().filter_map(|set| fact(device, set)).collect()
@@ -29,7 +29,7 @@ fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     }
 }
 
-/// The first figure of the device, the smallest frames first.
+/// The first figure of the device; smaller frames come first.
 fn of_smallest(
     device: &str,
     set: &FrameSet<'_>,
@@ -48,7 +48,7 @@ pub(super) fn label(set: &FrameSet<'_>, what: &str, size: &str) -> String {
     format!("{what} of {size} frames, {direction}{load}")
 }
 
-/// What arrived of a load, and the loss, without which a rate says little.
+/// The received part of a load with its loss, as a rate means little without it.
 fn single(set: &FrameSet<'_>, load: &LoadResult, cell: &CellResult, size: &str) -> Fact {
     let received = &load.forwarded.frames_per_s;
     let scale = Scale::si(received.mean, "pps");
@@ -60,7 +60,7 @@ fn single(set: &FrameSet<'_>, load: &LoadResult, cell: &CellResult, size: &str) 
     if let Some(verdict) = cell.verdict() {
         detail.push_str(&format!("; {}", verdict.limit.name()));
     }
-    // What carries all that is offered may carry more.
+    // A device that carries the whole load may carry more.
     let at_least = match set.kind == FrameKind::Mrr && load.account.lost == 0 {
         true => "at least ",
         false => "",
@@ -74,7 +74,7 @@ fn single(set: &FrameSet<'_>, load: &LoadResult, cell: &CellResult, size: &str) 
     }
 }
 
-/// The highest load of which no frame was lost, and the loss at the next one and at the highest.
+/// The highest load without loss, and the loss at the next load and at the highest.
 fn curve(set: &FrameSet<'_>, loads: &[LoadResult], size: &str) -> Option<Fact> {
     // The highest load comes first.
     let highest = loads.first()?;

@@ -27,7 +27,7 @@ impl Ratios {
     }
 }
 
-/// The ratios of those cells that have one.
+/// The ratios of the cells that have one.
 pub(super) fn of<'c>(
     run: &Run<'_>,
     cells: impl Iterator<Item = &'c CellResult>,
@@ -96,24 +96,24 @@ fn between(ratios: impl Iterator<Item = f64>) -> Option<String> {
     })
 }
 
-/// What the repeats show of the ratios, in any case; `None` without ratios.
+/// The verdict of the repeats on the ratios; `None` without ratios.
 pub(super) fn difference(run: &Run<'_>, found: &[&Comparison]) -> Option<String> {
     found.first()?;
     let same = "each ratio surely differs from 1".to_owned();
     Some(verdict(found, corrected_for(run, found)).unwrap_or(same))
 }
 
-/// Comparisons of the run by the same quantity.
+/// Number of the run's comparisons by the same quantity.
 fn corrected_for(run: &Run<'_>, found: &[&Comparison]) -> usize {
     let metric = found.first().map(|found| found.metric);
     let all = run.results.comparisons.iter();
     all.filter(|one| Some(one.metric) == metric).count()
 }
 
-/// What the repeats do not show; `None` where every cell differs from its baseline.
+/// The difference that the repeats fail to show; `None` if every cell differs from its baseline.
 ///
-/// An interval is of one ratio. Of many ratios some miss 1 by chance, so differences are corrected
-/// for their number: both are given where they contradict each other.
+/// An interval is for one ratio. Among many ratios some intervals exclude 1 by chance, so
+/// differences are corrected for their number. If the two disagree, both are reported.
 fn verdict(found: &[&Comparison], all: usize) -> Option<String> {
     let excludes_one = |found: &&&Comparison| {
         let ends = found.low.zip(found.high);

@@ -1,4 +1,4 @@
-//! What a device carries of the baseline, in words.
+//! A device's share of the baseline, in words.
 
 use super::Headline;
 use crate::format::{percent, ratio_number};
@@ -7,7 +7,7 @@ use plan::Coordinate;
 use stats::{Bound, CellResult, Comparison, Metric};
 use units::human::counted;
 
-/// Settings named beside a ratio; more say little.
+/// Maximum number of settings named with a ratio; more say little.
 const SETTINGS_MAX: usize = 2;
 
 /// A device with its ratios to the baseline.
@@ -50,7 +50,7 @@ impl<'r> Share<'r> {
         all.reduce(|a, b| if wins(b.1.ratio, a.1.ratio) { b } else { a })
     }
 
-    /// `49 %`, `1.17 times`; of several settings `42 % (mtu=1500) to 49 % (mtu=9000)`.
+    /// `49 %`, `1.17 times`; for several settings `42 % (mtu=1500) to 49 % (mtu=9000)`.
     pub(super) fn words(&self, run: &Run<'_>) -> String {
         let Some((low, high)) = self.end(|a, b| a < b).zip(self.end(|a, b| a > b)) else {
             return String::new();
@@ -78,7 +78,7 @@ impl<'r> Share<'r> {
         }
     }
 
-    /// The bound that all ratios are.
+    /// The kind of bound, if all ratios are the same kind.
     fn bound(&self) -> Option<Bound> {
         let first = self.comparisons.first()?.1.bound?;
         let mut all = self.comparisons.iter();
@@ -86,7 +86,7 @@ impl<'r> Share<'r> {
             .then_some(first)
     }
 
-    /// Why ratios are bounds only: `, whose search ended without an upper bound`; may be empty.
+    /// Why ratios are only bounds: `, whose search ended without an upper bound`; may be empty.
     pub(super) fn bound_words(&self) -> String {
         let open = self.comparisons.iter();
         let open = open.filter(|(_, found)| found.bound.is_some()).count();
@@ -109,7 +109,7 @@ impl<'r> Share<'r> {
     }
 }
 
-/// The coordinates in which two cells differ, of each; `None` where those are none or many.
+/// The coordinates in which two cells differ, for each cell; `None` if there are none or too many.
 fn settings(run: &Run<'_>, a: &CellResult, b: &CellResult) -> Option<(String, String)> {
     let (a, b) = (run.planned(a)?, run.planned(b)?);
     let own = |of: &[Coordinate], other: &[Coordinate]| {

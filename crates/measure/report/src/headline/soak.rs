@@ -8,7 +8,7 @@ use crate::tables::frames::change;
 use stats::SoakRun;
 use units::human::duration_ns;
 
-/// One fact for each soak of the device.
+/// One fact per soak of the device.
 pub(super) fn facts(run: &Run<'_>, device: &str) -> Vec<Fact> {
     let sets = run.frame_sets_of(FrameKind::Soak);
     sets.iter().filter_map(|set| fact(device, set)).collect()

@@ -69,7 +69,7 @@ fn verdict(cell: &CellResult) -> String {
     }
 }
 
-/// Each different list of commands once, with the repeats that ran it.
+/// Each distinct list of commands once, with the repeats that ran it.
 fn commands(trials: &[&TrialRecord]) -> Markup {
     let ran = trials.iter().filter(|trial| !trial.commands.is_empty());
     let different = grouped(ran.map(|trial| (&trial.commands, trial.repeat.to_string())));
@@ -95,7 +95,7 @@ fn one_trial(trial: &TrialRecord, form: LinkForm) -> Markup {
                 @for reason in reasons {
                     li {
                         @match trial.outcome.explanation(reason) {
-                            // The counters are below, beside the check.
+                            // The counters are below, next to the check.
                             Some(found) => (rich(&Cell::explained(in_brief(reason), found, "").text)),
                             None => (rich(reason)),
                         }
@@ -135,8 +135,7 @@ fn checks(evidence: &Evidence, form: LinkForm) -> Markup {
     }
 }
 
-/// Facts, offloads and counters of the last trial that left any, counters of every repeat side by
-/// side.
+/// Facts and offloads of the last trial with evidence, and all repeats' counters side by side.
 fn last_evidence(trials: &[&TrialRecord]) -> Markup {
     let found: Vec<(u32, &Evidence)> = trials
         .iter()
@@ -166,7 +165,7 @@ fn facts(facts: &BTreeMap<String, String>) -> Table {
     table
 }
 
-/// Interfaces with the same offloads in one row.
+/// One row for all interfaces with the same offloads.
 fn offloads(offloads: &BTreeMap<String, BTreeMap<String, String>>) -> Table {
     let mut alike: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (interface, features) in offloads {
@@ -191,7 +190,7 @@ fn offloads(offloads: &BTreeMap<String, BTreeMap<String, String>>) -> Table {
     table
 }
 
-/// A row per counter, a column per repeat.
+/// One row per counter, one column per repeat.
 fn dut_counters(found: &[(u32, &Evidence)]) -> Table {
     let mut table =
         Table::new("The device's counters", "differences over each trial").label("Counter");

@@ -4,14 +4,14 @@ use crate::rich::{Span, spans};
 use crate::table::{Cell, Kind, Row, Table};
 use maud::{Markup, html};
 
-/// Tables with at least this many columns use a smaller font.
+/// From this number of columns on, a table uses a smaller font.
 const MANY_COLUMNS: usize = 9;
-/// So do tables whose figures are together wider than this.
+/// The same for tables with figures that are together wider than this.
 const WIDE_CHARACTERS: usize = 100;
-/// With more than either of these, an even smaller one.
+/// Above either of these, the font is smaller still.
 const MOST_COLUMNS: usize = 11;
 const WIDEST_CHARACTERS: usize = 125;
-/// Labels with more characters may be broken.
+/// Labels with more characters may be broken into lines.
 const LONG_LABEL: usize = 26;
 
 /// A chart with its caption.
@@ -27,7 +27,7 @@ pub(super) fn figure(chart: &Markup, title: &str, how_to_read: &str) -> Markup {
     }
 }
 
-/// A sentence: `code` between backticks, and no line break inside a figure.
+/// A sentence, with `code` between backticks and no line break inside a figure.
 pub(super) fn rich(text: &str) -> Markup {
     html! {
         @for span in spans(text) {
@@ -39,7 +39,7 @@ pub(super) fn rich(text: &str) -> Markup {
     }
 }
 
-/// Joins what belongs to one figure: `25.7 ± 2.0`, `8 %`, `< 1`, `CPU-s`.
+/// Keeps the parts of a figure together: `25.7 ± 2.0`, `8 %`, `< 1`, `CPU-s`.
 fn unbroken(text: &str) -> String {
     text.replace(" ± ", "\u{a0}±\u{a0}")
         .replace(" %", "\u{a0}%")
@@ -47,7 +47,7 @@ fn unbroken(text: &str) -> String {
         .replace("CPU-s", "CPU\u{2011}s")
 }
 
-/// A table with its caption; wide ones scroll by themselves.
+/// A table with its caption; a wide table scrolls separately.
 pub(super) fn table(table: &Table) -> Markup {
     html! {
         div.table {
@@ -72,7 +72,7 @@ pub(super) fn table(table: &Table) -> Markup {
     }
 }
 
-/// The conditions for people, and folded how to read the columns.
+/// The conditions, and folded an explanation of the columns.
 fn note(note: &str) -> Markup {
     let (conditions, method) = note.split_once("; ").unwrap_or((note, ""));
     html! {
@@ -86,7 +86,7 @@ fn note(note: &str) -> Markup {
     }
 }
 
-/// Headings; those that share a setting below its name.
+/// The headings; headings with a common setting are grouped below its name.
 fn head(table: &Table) -> Markup {
     let mut groups: Vec<(&str, usize, usize)> = Vec::new();
     for (index, column) in table.columns.iter().enumerate() {
@@ -150,7 +150,7 @@ fn table_cell(table: &Table, row: usize, column: usize, cell: &Cell) -> Markup {
         Kind::Term => class(column, right, Some("term")),
         Kind::Word if cell.text.chars().count() > LONG_LABEL => class(column, right, Some("word")),
         Kind::Word => class(column, right, Some("term word")),
-        // A sentence reads from the left, in a column of figures too.
+        // A sentence reads from the left, even in a column of figures.
         Kind::Reason => class(column, false, Some("reason")),
         Kind::Plain if !right && cell.text.chars().count() > LONG_LABEL => {
             class(column, right, Some("words"))
@@ -179,7 +179,7 @@ fn table_cell(table: &Table, row: usize, column: usize, cell: &Cell) -> Markup {
                 }
             },
             _ => td class=[class] {
-                // A figure may only be broken before a remark in brackets.
+                // A figure may be broken only before a remark in brackets.
                 @match cell.text.split_once(" (").filter(|_| right) {
                     Some((figure, remark)) => {
                         span.whole { (figure) } " "

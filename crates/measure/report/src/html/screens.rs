@@ -1,26 +1,26 @@
-//! What a reader sees without unfolding anything: of each section that answers the campaign its
-//! chart, its table or both, within a few screens for the whole page.
+//! Selects the content shown without unfolding: for each section that answers the campaign's
+//! question its chart, its table or both, within a few screens for the whole page.
 
 use crate::sections::{Block, Section};
 use crate::table::Table;
 use maud::Markup;
 
-/// Pixels of the page's unfolded sections together, at 1300 px of width.
+/// Total height of the page's unfolded sections in pixels, at a width of 1300 px.
 const ALL_MAX: i64 = 3750;
-/// Pixels of the one block that a section shows in any case.
+/// Maximum height in pixels of the first block that a section shows.
 const ONE_MAX: i64 = 1000;
-/// Pixels of a section's heading and of the line of its fold.
+/// Height of a section's heading and of the line of its fold.
 const AROUND: i64 = 90;
-/// Pixels of a table without its rows, and of a row.
+/// Height of a table without its rows, and of a row.
 const HEAD: i64 = 130;
 const ROW: i64 = 30;
-/// Pixels of a chart's caption.
+/// Height of a chart's caption.
 const CAPTION: i64 = 80;
 
-/// Blocks of a section that are shown, and those that are folded.
+/// The shown and the folded blocks of a section.
 pub(super) type Parts<'b> = (Vec<&'b Block>, Vec<&'b Block>);
 
-/// Chooses for every section, in their order.
+/// Chooses the blocks of every section, in order.
 pub(super) fn chosen<'b>(sections: &'b [(&'static Section, Vec<Block>)]) -> Vec<Parts<'b>> {
     let candidates: Vec<[Option<usize>; 2]> = sections
         .iter()
@@ -29,7 +29,7 @@ pub(super) fn chosen<'b>(sections: &'b [(&'static Section, Vec<Block>)]) -> Vec<
     let height = |section: usize, block: usize| height(&sections[section].1[block]);
     let mut shown: Vec<Vec<usize>> = vec![Vec::new(); sections.len()];
     let mut left = ALL_MAX;
-    // Something of each section first, then the second block where there is room.
+    // Show one block of each section first, then the second block if there is room.
     for (section, found) in candidates.iter().enumerate() {
         if !sections[section].0.answers {
             continue;
@@ -74,7 +74,7 @@ fn candidates(blocks: &[Block]) -> [Option<usize>; 2] {
     ]
 }
 
-/// About how tall a block is.
+/// The approximate height of a block.
 fn height(block: &Block) -> i64 {
     match block {
         Block::Chart { drawing, .. } => CAPTION + drawn_height(drawing),
@@ -83,7 +83,7 @@ fn height(block: &Block) -> i64 {
     }
 }
 
-/// The height of a drawing that is as wide as its view box.
+/// The height of a drawing at the width of its view box.
 fn drawn_height(drawing: &Markup) -> i64 {
     let text = drawing.0.as_str();
     let view_box = text.split_once("viewBox=\"").map(|(_, rest)| rest);

@@ -1,4 +1,4 @@
-//! The first screen: what was found, and the main figures of each device.
+//! The first screen: the findings, and the main figures of each device.
 
 use super::parts::rich;
 use crate::format::counted;
@@ -7,13 +7,13 @@ use crate::layout::Run;
 use crate::order::unique;
 use maud::{Markup, html};
 
-/// Facts that have cards of their own; more are a table.
+/// Maximum number of facts shown as cards; more become a table.
 const CARDS_MAX: usize = 8;
-/// Columns of figures in the table.
+/// Maximum columns of figures in the table.
 const COLUMNS_MAX: usize = 6;
-/// Devices in the table; those behind are folded.
+/// Devices in the table; further ones are folded.
 const ROWS_MAX: usize = 10;
-/// Characters of a condition that is printed below its figure.
+/// Maximum characters of a condition below its figure.
 const DETAIL_MAX: usize = 44;
 
 /// Findings, figures with their ranges, and how far they can be relied on.
@@ -66,8 +66,7 @@ fn card(found: &Headline) -> Markup {
     }
 }
 
-/// Figures and ranges of all devices: devices down and figures across, or where there are many
-/// figures the other way round.
+/// Figures and ranges of all devices, one row per device; transposed if there are many figures.
 fn table(headlines: &[Headline]) -> Markup {
     let labels = headlines.iter().flat_map(|found| &found.facts);
     let labels = unique(labels.map(|fact| fact.label.as_str()));
@@ -80,7 +79,7 @@ fn table(headlines: &[Headline]) -> Markup {
         let fact = found.facts.iter().find(|fact| fact.label == label);
         cell(fact)
     };
-    // A heading for each column, and the rows, each with its heading and its facts.
+    // Builds the table from the columns' headings and the rows, each with its heading and facts.
     let grid = |corner: &str, columns: Vec<Markup>, rows: Vec<(Markup, Vec<Markup>)>| {
         html! {
             div.table {
@@ -139,7 +138,7 @@ fn cell(fact: Option<&Fact>) -> Markup {
     let Some(fact) = fact else {
         return html! { td.missing { "–" } };
     };
-    // What was measured under; whatever follows is in the sections.
+    // The first condition; the sections have the others.
     let condition = fact.detail.split("; ").next().unwrap_or_default();
     html! {
         td {

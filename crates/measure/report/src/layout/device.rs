@@ -1,4 +1,4 @@
-//! Grouping of the trials of crypto devices.
+//! Groups the trials of crypto devices.
 
 use super::Run;
 use crate::order::grouped;
@@ -24,7 +24,7 @@ impl DeviceKind {
 }
 
 impl Run<'_> {
-    /// Cells of one kind of trial, in the plan's order.
+    /// Returns the cells of one kind of trial, in the plan's order.
     pub(crate) fn device_cells(
         &self,
         kind: DeviceKind,
@@ -38,7 +38,7 @@ impl Run<'_> {
         })
     }
 
-    /// The same, cells of one group together.
+    /// The same, with the cells of each group together.
     pub(crate) fn device_groups(
         &self,
         kind: DeviceKind,
@@ -48,19 +48,19 @@ impl Run<'_> {
         groups.into_iter().map(|(_, own)| own).collect()
     }
 
-    /// Whether crypto devices are all that is measured.
+    /// Whether only crypto devices are measured.
     pub(crate) fn only_devices(&self) -> bool {
         let cells = &self.results.cells;
         !cells.is_empty() && cells.iter().all(|cell| cell.device_test().is_some())
     }
 }
 
-/// The figures of a cell, if it has any.
+/// Returns the figures of a cell, if any.
 pub(crate) fn figures(cell: &CellResult) -> Option<&DeviceFigures> {
     cell.device()
 }
 
-/// The result of a fatigue cell.
+/// Returns the result of a fatigue cell.
 pub(crate) fn fatigue(cell: &CellResult) -> Option<&FatigueResult> {
     figures(cell)?.fatigue()
 }

@@ -1,11 +1,11 @@
-//! Loads under which something happens to a device, and soaks, in words.
+//! Loads with events at a device, and soaks, in words.
 
 use crate::format::counted;
 use plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure, Reset, Soak};
 use units::Ratio;
 use units::human::duration_ns;
 
-/// Title of a table of such cells: `Failover after a crash`.
+/// Title of a table of these cells: `Failover, encryptor killed`.
 pub(crate) fn title(event: &Event) -> String {
     match event {
         Event::Rekey { .. } => "Rekeys under load".into(),
@@ -17,7 +17,7 @@ pub(crate) fn title(event: &Event) -> String {
     }
 }
 
-/// For people.
+/// The failure, for readers.
 pub(crate) const fn failure_name(failure: Failure) -> &'static str {
     match failure {
         Failure::Crash => "encryptor killed",
@@ -26,7 +26,7 @@ pub(crate) const fn failure_name(failure: Failure) -> &'static str {
     }
 }
 
-/// For people.
+/// The reset, for readers.
 pub(crate) const fn reset_name(kind: Reset) -> &'static str {
     match kind {
         Reset::Process => "process killed",
@@ -35,7 +35,7 @@ pub(crate) const fn reset_name(kind: Reset) -> &'static str {
     }
 }
 
-/// For people.
+/// The cause, for readers.
 pub(crate) const fn desync_name(cause: Desync) -> &'static str {
     match cause {
         Desync::WrongKeys => "wrong keys on one side",
@@ -43,7 +43,7 @@ pub(crate) const fn desync_name(cause: Desync) -> &'static str {
     }
 }
 
-/// For people.
+/// The attack, for readers.
 pub(crate) const fn attack_name(attack: Attack) -> &'static str {
     match attack {
         Attack::BadIcv => "forged packets (bad ICV)",
@@ -52,7 +52,7 @@ pub(crate) const fn attack_name(attack: Attack) -> &'static str {
     }
 }
 
-/// The load that the campaign gives, in frames/s.
+/// The load set by the campaign, in frames/s.
 pub(super) const fn given_load(load: &BaseLoad) -> Option<u64> {
     match load {
         BaseLoad::Given { frames_per_s } => Some(*frames_per_s),
@@ -61,7 +61,7 @@ pub(super) const fn given_load(load: &BaseLoad) -> Option<u64> {
     }
 }
 
-/// The load that is a share of the throughput.
+/// A load given as a share of the throughput.
 fn share(load: &BaseLoad) -> Option<String> {
     match load {
         BaseLoad::Given { .. } => None,
@@ -69,7 +69,7 @@ fn share(load: &BaseLoad) -> Option<String> {
     }
 }
 
-/// Takes out what differs between cells of one set: loads that are given as bit rates.
+/// Removes differences between cells of one set: loads given as bit rates.
 pub(super) fn level(load: &mut BaseLoad) {
     match load {
         BaseLoad::Given { frames_per_s } => *frames_per_s = 0,
@@ -77,7 +77,7 @@ pub(super) fn level(load: &mut BaseLoad) {
     }
 }
 
-/// What all cells of a set have in common.
+/// The common settings of a set's cells.
 pub(super) fn words(test: &Disturbed) -> Vec<String> {
     let time = |ns: u64| duration_ns(ns as f64);
     let mut words: Vec<String> = share(&test.load).into_iter().collect();
@@ -127,7 +127,7 @@ pub(super) fn words(test: &Disturbed) -> Vec<String> {
     words
 }
 
-/// What all soaks of a set have in common.
+/// The common settings of a set's soaks.
 pub(super) fn soak_words(test: &Soak) -> Vec<String> {
     let time = |ns: u64| duration_ns(ns as f64);
     let goal = Ratio::from_ppm(test.loss_ppm.into());

@@ -1,9 +1,9 @@
-//! Grouping of the cells of frame tests.
+//! Groups the cells of frame tests.
 //!
-//! A [`FrameSet`] holds cells that differ in DUT and mix only; a [`FramePoint`] those of one mix.
-//! A load given as a bit rate is a different number of frames for each mix, so the plan's series,
-//! not the load, identifies a set. A set has at most one cell for each mix and device, so that no
-//! table leaves one out.
+//! A [`FrameSet`] holds cells that differ only in DUT and mix; a [`FramePoint`] holds the cells of
+//! one mix. A load given as a bit rate is a different number of frames for each mix, so a set is
+//! identified by the plan's series, not by the load. A set has at most one cell for each mix and
+//! device, so no table omits a cell.
 
 use super::{Run, disturbed};
 use crate::format::counted;
@@ -13,19 +13,19 @@ use stats::{CellResult, LoadLatency, TrafficInfo};
 use units::human::duration_ns;
 use wire::mix::FrameMix;
 
-/// Frame-test cells that differ in DUT and mix only.
+/// Frame-test cells that differ only in DUT and mix.
 pub(crate) struct FrameSet<'a> {
     /// The kind of procedure.
     pub(crate) kind: FrameKind,
-    /// What all cells have in common, for people: `direction encrypt, IPv4, 64 flows, 5 repeats`.
+    /// Common settings of all cells, in words: `direction encrypt, IPv4, 64 flows, 5 repeats`.
     pub(crate) common: String,
-    /// The test, with the first cell's mix and loads.
+    /// The test, with the mix and loads of the first cell.
     pub(crate) test: &'a FrameTest,
-    /// One per mix, in the plan's order.
+    /// One point per mix, in the plan's order.
     pub(crate) points: Vec<FramePoint<'a>>,
-    /// The devices in the plan's order, the rig's own row last.
+    /// The devices in the plan's order, the tester's calibration last.
     pub(crate) devices: Vec<Device<'a>>,
-    /// The loads that the campaign gives, in frames/s; empty where it leaves them open.
+    /// The loads set by the campaign, in frames/s; empty if it leaves them open.
     loads: Vec<u64>,
 }
 
@@ -86,7 +86,7 @@ impl FrameKind {
         }
     }
 
-    /// Whether something happens to the device.
+    /// Whether there are events at the device.
     pub(crate) const fn is_disturbed(self) -> bool {
         matches!(
             self,
@@ -94,7 +94,7 @@ impl FrameKind {
         )
     }
 
-    /// For people.
+    /// Returns the name for readers.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Throughput => "Throughput",
@@ -117,9 +117,8 @@ impl FrameKind {
 }
 
 impl FrameSet<'_> {
-    /// The paths over which latency was timed, the configured one first: between two hosts whose
-    /// clocks agree too little for latencies one way there are round trips, which are never shown
-    /// among those.
+    /// Returns the paths with latencies, the configured one first. If the clocks of two hosts agree
+    /// too little for one-way latencies, round trips are measured instead and shown separately.
     pub(crate) fn paths(&self) -> Vec<LatencyPath> {
         let configured = self.path();
         let cells = self.rows().filter_map(|(_, cell)| cell.frames());
@@ -132,7 +131,7 @@ impl FrameSet<'_> {
         std::iter::once(configured).chain(others).collect()
     }
 
-    /// The configured path.
+    /// Returns the configured path.
     pub(crate) fn path(&self) -> LatencyPath {
         let latency = self.test.procedure.latency();
         latency.map_or_else(LatencyPath::default, |latency| latency.path)
@@ -140,7 +139,7 @@ impl FrameSet<'_> {
 }
 
 impl Run<'_> {
-    /// The sets of frame tests in the plan's order.
+    /// Returns the sets of frame tests in the plan's order.
     pub(crate) fn frame_sets(&self) -> Vec<FrameSet<'_>> {
         let plan = self.plan();
         let mut keys: Vec<Key> = Vec::new();
@@ -174,15 +173,15 @@ impl Run<'_> {
         sets
     }
 
-    /// Sets of one kind.
+    /// Returns the sets of one kind.
     pub(crate) fn frame_sets_of(&self, kind: FrameKind) -> Vec<FrameSet<'_>> {
         let mut sets = self.frame_sets();
         sets.retain(|set| set.kind == kind);
         sets
     }
 
-    /// Frames of a point's mix per second that a link carries where they enter it, the device with
-    /// the longest ones counted; where links have a rate.
+    /// Returns the frames per second of a point's mix that a link carries at the ingress, for the
+    /// device with the longest frames; `None` if links have no rate.
     pub(crate) fn line_rate(&self, point: &FramePoint<'_>) -> Option<u64> {
         let plan = self.plan();
         let of = |cell: &&CellResult| plan.lab.line_rate(self.planned(cell)?);
@@ -190,10 +189,10 @@ impl Run<'_> {
     }
 }
 
-/// All that the cells of a set have in common.
+/// All settings that the cells of a set have in common.
 #[derive(PartialEq)]
 struct Key {
-    /// The coordinates but for the size of the frames.
+    /// The coordinates except the frame size.
     series: Vec<Coordinate>,
     test: FrameTest,
     /// Cores and offloads; the MTU follows from the size.
@@ -204,7 +203,7 @@ impl Key {
     fn of(cell: &Cell, test: &FrameTest) -> Self {
         let mut test = test.clone();
         test.traffic.frames.mix = FrameMix::fixed(0);
-        // Tunnels and flows follow from the DUT; where they do not, the series has them.
+        // Tunnels and flows follow from the DUT; otherwise the series contains them.
         (test.traffic.frames.tunnels, test.traffic.frames.flows) = (0, 0);
         match &mut test.procedure {
             Procedure::Throughput(search) => (search.max_load, search.min_load) = (None, 0),
@@ -240,8 +239,8 @@ impl Key {
     }
 }
 
-/// The coordinates that distinguish a set from others with the same words, `, min_load=2kpps`;
-/// without any the settings of the procedure that do, `, timeout 5 s`.
+/// The coordinates that distinguish a set from others with the same words, `, min_load=2kpps`; if
+/// none do, the distinguishing settings of the procedure, `, timeout 5 s`.
 fn own_words(sets: &[FrameSet<'_>], keys: &[Key], at: usize) -> String {
     let words = |at: usize| {
         let set = &sets[at];
@@ -267,7 +266,7 @@ fn own_words(sets: &[FrameSet<'_>], keys: &[Key], at: usize) -> String {
     own.iter().map(|words| format!(", {words}")).collect()
 }
 
-/// The values of `own` that `other` does not have at the same place, each with its key in words.
+/// Collects the values of `own` that differ from `other` at the same path, each with its key.
 fn differing(key: &str, own: &Json, other: &Json, found: &mut Vec<String>) {
     match (own, other) {
         (Json::Object(own), Json::Object(other)) => {
@@ -308,7 +307,7 @@ impl<'a> FrameSet<'a> {
         }
     }
 
-    /// What happens to the device during the load, if anything does.
+    /// Returns the event at the device during the load, if any.
     fn event(&self) -> Option<String> {
         match &self.test.procedure {
             Procedure::Disturbed(test) => Some(disturbed::title(&test.event)),
@@ -316,14 +315,13 @@ impl<'a> FrameSet<'a> {
         }
     }
 
-    /// Whether there is a cell of this mix and device already.
+    /// Whether the set already has a cell of this mix and device.
     fn has(&self, traffic: &TrafficInfo, cell: &CellResult) -> bool {
         let point = self.points.iter().find(|point| point.is_of(traffic));
         point.is_some_and(|point| point.cell(Device::of(cell)).is_some())
     }
 
-    /// `at 100 kpps`, `loads up to 81.27 kpps to 1.488 Mpps, by size`: the load that the campaign
-    /// gives, where it gives one.
+    /// The campaign's load, if set: `at 100 kpps`, `loads up to 81.27 kpps to 1.488 Mpps, by size`.
     pub(crate) fn load(&self) -> Option<String> {
         let (least, most) = (*self.loads.iter().min()?, *self.loads.iter().max()?);
         let rate = |load: u64| units::human::frame_rate(load as f64);
@@ -352,7 +350,7 @@ impl<'a> FrameSet<'a> {
         }
     }
 
-    /// All cells, by mix and then device.
+    /// Returns all cells, by mix and then device.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (&FramePoint<'a>, &'a CellResult)> {
         self.points.iter().flat_map(move |point| {
             let of = |device: &Device<'a>| point.cell(*device);
@@ -363,14 +361,14 @@ impl<'a> FrameSet<'a> {
         })
     }
 
-    /// The first cell of a device under test that has a figure.
+    /// Returns the first cell of a device under test with a figure.
     pub(crate) fn own_cell(&self, dut: &str) -> Option<&'a CellResult> {
         let own =
             |cell: &&CellResult| cell.dut == dut && !cell.measures_rig() && cell.frames().is_some();
         self.rows().map(|(_, cell)| cell).find(own)
     }
 
-    /// Goals of the search, where there is one.
+    /// Returns the goals of the search, if any.
     pub(crate) fn goals(&self) -> &'a [plan::Goal] {
         self.test
             .procedure
@@ -379,7 +377,7 @@ impl<'a> FrameSet<'a> {
     }
 }
 
-/// What distinguishes each of these sets from the others, for people: `direction encrypt`.
+/// Returns the words that distinguish each of these sets from the others: `direction encrypt`.
 pub(crate) fn settings(sets: &[FrameSet<'_>]) -> Vec<String> {
     let words = |set: &FrameSet<'_>| -> Vec<String> {
         let what = set.event().unwrap_or_else(|| set.kind.name().to_owned());
@@ -401,12 +399,12 @@ pub(crate) fn settings(sets: &[FrameSet<'_>]) -> Vec<String> {
 }
 
 impl<'a> FramePoint<'a> {
-    /// One mix can be in a campaign by its name and spelled out.
+    /// A campaign may give one mix by its name and also spell it out.
     fn is_of(&self, traffic: &TrafficInfo) -> bool {
         (&self.traffic.genome, &self.traffic.mix) == (&traffic.genome, &traffic.mix)
     }
 
-    /// The device's cell.
+    /// Returns the device's cell.
     pub(crate) fn cell(&self, device: Device<'_>) -> Option<&'a CellResult> {
         self.cells
             .iter()
@@ -443,7 +441,7 @@ impl<'a> Device<'a> {
         }
     }
 
-    /// Name in tables, with the role of what is not a device under test.
+    /// Returns the name in tables, with its role if it is not a device under test.
     pub(crate) fn label(self, run: &Run<'_>) -> String {
         if self.calibration {
             return format!("{} (tester alone)", self.dut);
@@ -455,7 +453,7 @@ impl<'a> Device<'a> {
     }
 }
 
-/// The load that the campaign gives a procedure, or the highest that it may try.
+/// The load that the campaign sets for a procedure, or the highest one that it may try.
 fn given_load(procedure: &Procedure) -> Option<u64> {
     match procedure {
         Procedure::Load(load) => load.frames_per_s,
@@ -468,9 +466,9 @@ fn given_load(procedure: &Procedure) -> Option<u64> {
     }
 }
 
-/// What all cells of a set have in common, for people.
+/// The common settings of a set's cells.
 fn common(cell: &Cell, test: &FrameTest, repeats: u32) -> String {
-    // Tunnels of the bundled encryptor are in its settings.
+    // Tunnels of the bundled encryptor are among its settings.
     let is_its_own = |axis| axis == Axis::Tunnels && cell.dut.adapter.encryptor().is_some();
     let phrase = |axis: Axis| {
         let value = cell.value(axis).filter(|value| !axis.is_usual(value));

@@ -1,20 +1,19 @@
-//! What the cells of a group measure, in words: for rankings and suites, which show one group
-//! each.
+//! The settings of a group in words, for rankings and suites, which show one group each.
 
 use super::{Protocol, Run, payload_name};
 use crate::format::counted;
 
-/// A group for people.
+/// The words of a group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct GroupWords {
-    /// What distinguishes it from the others: `TCP, MTU 1400 B, 1 core`.
+    /// The settings that distinguish it from the others: `TCP, MTU 1400 B, 1 core`.
     pub(crate) name: String,
-    /// What else it was measured with: `4 streams, offloads on, 3 × 10 s`.
+    /// Its other settings: `4 streams, offloads on, 3 × 10 s`.
     pub(crate) common: String,
 }
 
 impl Run<'_> {
-    /// Every group that has a figure to compare, with its words.
+    /// Returns every group with a figure to compare, with its words.
     pub(crate) fn group_words(&self) -> Vec<(&str, GroupWords)> {
         let mut found: Vec<(&str, GroupWords)> = Vec::new();
         let sets = self.sets();
@@ -68,7 +67,7 @@ impl Run<'_> {
     }
 }
 
-/// The words of a group; its own name where it has none.
+/// The words of a group; its id if it has none.
 pub(crate) fn words_of(all: &[(&str, GroupWords)], group: &str) -> GroupWords {
     let found = all.iter().find(|(known, _)| *known == group);
     let own_name = || GroupWords {

@@ -1,12 +1,12 @@
-//! Names of DUTs as every document for people prints them.
+//! Names of DUTs as printed in every document for readers.
 //!
-//! All results are renamed once, so that nothing that prints a name can miss the mark.
+//! All results are renamed once, so that no printed name can lack the mark.
 
 use plan::{Dut, Plan};
 use stats::Results;
 use std::collections::BTreeSet;
 
-/// Replaces every DUT's name in the results by the printed one.
+/// Replaces the names of DUTs in the results by the printed names.
 pub(super) fn mark(plan: &Plan, results: &mut Results) {
     let duts = plan.cells.iter().map(|cell| &cell.dut);
     let insecure = duts.filter(|dut| dut.adapter.insecure().is_some());
@@ -50,7 +50,7 @@ pub(crate) fn shown(dut: &Dut) -> String {
     marked(&dut.name, dut.adapter.insecure().is_some())
 }
 
-/// The name of a DUT, suite or algorithm, marked where it is insecure.
+/// The name of a DUT, suite or algorithm, with a mark if it is insecure.
 pub(crate) fn marked(name: &str, is_insecure: bool) -> String {
     match is_insecure {
         true => noted(name, "insecure"),
@@ -58,7 +58,7 @@ pub(crate) fn marked(name: &str, is_insecure: bool) -> String {
     }
 }
 
-/// A name with a note in brackets; joins brackets that the name ends with.
+/// A name with a note in brackets, merged into brackets at the end of the name.
 pub(super) fn noted(name: &str, note: &str) -> String {
     match name.strip_suffix(')') {
         Some(name) => format!("{name}; {note})"),

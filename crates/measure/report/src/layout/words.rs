@@ -1,9 +1,9 @@
-//! What the cells of a set have in common, in words.
+//! The common settings of a set's cells, in words.
 
 use crate::format::counted;
 use plan::{Axis, Cell, Measurement, TransferDirection};
 
-/// What all cells of a set have in common, for people.
+/// The common settings of a set's cells.
 pub(super) fn common(cell: &Cell, repeats: u32) -> String {
     let mut parts = Vec::new();
     let seconds = |duration_ns: u64| units::human::duration_ns(duration_ns as f64);

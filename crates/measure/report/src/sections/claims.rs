@@ -1,4 +1,4 @@
-//! Claims of data sheets beside measured figures.
+//! Claims of data sheets next to measured figures.
 
 use super::{RESULTS, Section};
 use crate::tables;

@@ -1,4 +1,4 @@
-//! What follows the figures: warnings, environment, cells, method and limits.
+//! The sections after the figures: warnings, environment, cells, method and limits.
 
 use super::{Block, Section};
 use crate::{prose, tables};

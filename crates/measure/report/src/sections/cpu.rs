@@ -12,7 +12,7 @@ pub(super) const SECTION: Section = Section {
     chapter: "CPU",
     answers: false,
     brief: false,
-    // The CPU time of crypto devices is in the section on their speed.
+    // The CPU time of crypto devices is in the section about their speed.
     blocks: |run, out| {
         for (index, set) in run.sets().iter().enumerate() {
             let title = format!(

@@ -1,4 +1,4 @@
-//! What the crypto devices report about themselves.
+//! Facts that the crypto devices report about themselves.
 
 use super::Section;
 use crate::tables;

@@ -1,4 +1,4 @@
-//! Loads under which something happens to a device: charts first, then tables.
+//! Loads with events at a device: charts first, then tables.
 
 use super::search::goals;
 use super::{Blocks, Section};

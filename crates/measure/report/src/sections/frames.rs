@@ -38,7 +38,7 @@ pub(super) const THROUGHPUT: Section = Section::result(
     },
 );
 
-/// How to read what arrived of what was offered.
+/// How to read bars of received and offered load.
 const OF_OFFERED: &str = "Solid: received. Striped: offered, but lost on the way. Whiskers: the farthest repeat's \
                           distance. Frames/s of one direction.";
 
@@ -106,7 +106,7 @@ pub(super) const LOSS: Section = Section::result("frame-loss", "Frame loss", |ru
     }
 });
 
-/// The charts of times over a path, of one mix.
+/// The charts of times over a path, for one mix.
 fn latency_charts(out: &mut Blocks, mix: chart::Mix<'_>, path: LatencyPath, id: &str) {
     let (what, over, id) = match path {
         LatencyPath::OneWay => ("latency", "one way", format!("frame-latency-{id}")),

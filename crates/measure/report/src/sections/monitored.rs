@@ -1,11 +1,11 @@
-//! What was read of boxes and machines while traffic flowed, and the energy that it took.
+//! Values read from boxes and machines during traffic, and the energy of the traffic.
 
 use super::Section;
 use crate::layout::groups::words_of;
 use crate::{chart, tables};
 use stats::CellResult;
 
-/// Most charts: the tables have all cells.
+/// Maximum number of charts; the tables have all cells.
 const CHARTS_MAX: usize = 12;
 
 pub(super) const SECTION: Section = Section::result("monitored", "Boxes and power", |run, out| {

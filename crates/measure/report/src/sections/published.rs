@@ -1,4 +1,4 @@
-//! Published reports beside the measured figures.
+//! Published reports next to the measured figures.
 
 use super::{Block, RESULTS, Section, has_section};
 use crate::tables;
@@ -15,7 +15,7 @@ pub(super) const SECTION: Section = Section {
             return;
         }
         out.tables(tables::published_overview(run));
-        // Their columns are those of the report, with figures here or without.
+        // Their columns are the report's, even without figures here.
         out.found
             .extend(tables::beside(run).into_iter().map(Block::Table));
         out.tables(tables::drawings(run, |id| has_section(run, id)));

@@ -6,7 +6,7 @@ use crate::layout::Run;
 use crate::tables::scaling::{figures, measurements, verdicts};
 use stats::{Scaling, ScalingAxis};
 
-/// Points of a series that show more than a ratio.
+/// Minimum points for a series that shows more than a ratio.
 const CURVE_POINTS: usize = 3;
 
 pub(super) const SECTION: Section = Section::result("scaling", "Scaling", |run, out| {
@@ -16,7 +16,7 @@ pub(super) const SECTION: Section = Section::result("scaling", "Scaling", |run, 
 })
 .not_brief();
 
-/// The same where the numbers are too few to answer anything: the tables of figures hold them, too.
+/// Series too short to answer anything; their figures are in other tables, too.
 pub(super) const OF_TWO: Section =
     Section::result("scaling-of-two", "Scaling (two points)", |run, out| {
         if !run.results.scalings.iter().any(is_curve) {
@@ -25,7 +25,7 @@ pub(super) const OF_TWO: Section =
     })
     .beside();
 
-/// Whether a series is long enough to say where it stops scaling.
+/// Whether a series is long enough to show the end of scaling.
 pub(crate) fn is_curve(series: &Scaling) -> bool {
     series.points.len() >= CURVE_POINTS
 }

@@ -1,4 +1,4 @@
-//! Frame tests: bursts and recovery, and what all frame sections share.
+//! Frame tests: bursts and recovery, and functions that all frame sections share.
 
 use super::{Blocks, Section};
 use crate::chart::frames::single as chart;
@@ -51,7 +51,7 @@ pub(super) fn sets_of<'r>(run: &'r Run<'_>, kinds: &[FrameKind]) -> Vec<FrameSet
     sets.collect()
 }
 
-/// A table of each set, those that can be joined in one.
+/// A table of each set; tables that can be joined become one.
 pub(super) fn joined(
     what: &str,
     sets: &[FrameSet<'_>],
@@ -62,7 +62,7 @@ pub(super) fn joined(
     crate::table::joined(what, tables.collect())
 }
 
-/// Folded details under the tables of a search.
+/// Appends folded details below the tables of a search.
 pub(super) fn goals(run: &Run<'_>, out: &mut Blocks, sets: &[FrameSet<'_>]) {
     let mut found = joined("Search goals", sets, tables::goals);
     if !found.is_empty() {

@@ -37,7 +37,7 @@ pub(super) const SECTION: Section = Section {
 
 const DOTS: &str = "Dots: mean of the repeats; whiskers: the farthest repeat's distance.";
 
-/// The series by size of input, or the others, with their places among all.
+/// The series by size of input, or the others, with their indices among all.
 fn series<'r>(run: &'r Run<'_>, by_size: bool) -> impl Iterator<Item = (usize, &'r DeviceSeries)> {
     let all = run.results.device_series.iter().enumerate();
     all.filter(move |(_, series)| (series.axis == DeviceAxis::Bytes) == by_size)

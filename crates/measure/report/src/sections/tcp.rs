@@ -27,7 +27,7 @@ pub(super) const SECTION: Section = Section {
     },
 };
 
-/// The throughput of all sets at a glance, where it is a matrix.
+/// Appends the throughput of all sets at a glance, if they form a matrix.
 pub(super) fn matrix(run: &Run<'_>, out: &mut Blocks, sets: &[Set<'_>], id: &str) {
     let how = "Means of the repeats; the darker or, on dark paper, the brighter, the more. Shades \
                follow the logarithm where figures span more than a decade.";
@@ -38,7 +38,7 @@ pub(super) fn matrix(run: &Run<'_>, out: &mut Blocks, sets: &[Set<'_>], id: &str
     );
 }
 
-/// Throughput by MTU and cores, of one payload size.
+/// Appends throughput by MTU and cores, for one payload size.
 pub(super) fn bars(run: &Run<'_>, out: &mut Blocks, set: &Set<'_>, payload: Option<u32>, id: &str) {
     let note = match set.compared_with() {
         Some(baseline) => format!(
@@ -56,7 +56,7 @@ pub(super) fn bars(run: &Run<'_>, out: &mut Blocks, set: &Set<'_>, payload: Opti
     });
 }
 
-/// Payload received over time.
+/// Appends the received payload over time.
 pub(super) fn timeline(run: &Run<'_>, out: &mut Blocks, set: &Set<'_>, id: &str) {
     let scales = match set.payloads().len() {
         0 | 1 => "One scale for all panels.",

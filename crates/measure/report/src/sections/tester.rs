@@ -1,4 +1,4 @@
-//! The tester itself, and what limits each figure.
+//! The tester itself, and the bottleneck of each figure.
 
 use super::{RESULTS, Section};
 use crate::tables::frames as tables;

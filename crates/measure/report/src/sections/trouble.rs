@@ -1,4 +1,4 @@
-//! Cells without a figure, before any figure is read.
+//! Cells without a figure, listed before any figure.
 
 use super::{RESULTS, Section};
 use crate::tables;
@@ -12,7 +12,7 @@ pub(super) const SECTION: Section = Section {
     title: "Trials without a figure",
     chapter: RESULTS,
     answers: true,
-    // The short form prints these reasons in its own way.
+    // The short form prints these reasons in another form.
     brief: false,
     blocks: |run, out| {
         let reasons = tables::reasons(run);

@@ -1,17 +1,17 @@
-//! Tables of one kind that differ in a setting, as one table.
+//! Joins tables of one kind that differ in a setting into one table.
 
 use super::{Cell, Kind, Row, Table};
 use crate::order::grouped;
 
-/// Columns of figures that are readable side by side.
+/// Maximum columns of figures that are readable side by side.
 const FIGURES_MAX: usize = 12;
-/// Characters of a row, with the gaps between its columns, that fit on a page.
+/// Characters of a row, including gaps between its columns, that fit on a page.
 const CHARACTERS_MAX: usize = 140;
 const GAP: usize = 2;
 
-/// Joins tables of `what`, each with its setting: side by side where they have the same labels and
-/// few columns, else those with the same columns one below the other, with the setting as the first
-/// label.
+/// Joins tables of `what`, each with its setting. Tables with the same labels and few columns are
+/// placed side by side; otherwise tables with the same columns are stacked, with the setting as the
+/// first label.
 pub(crate) fn joined(what: &str, mut tables: Vec<(String, Table)>) -> Vec<Table> {
     tables.retain(|(_, table)| !table.rows.is_empty());
     let [(_, first), others @ ..] = tables.as_slice() else {
@@ -38,7 +38,7 @@ pub(crate) fn joined(what: &str, mut tables: Vec<(String, Table)>) -> Vec<Table>
         (columns, found)
     });
     let groups = grouped(by_columns);
-    // A table that stands alone may have the caption that the others share.
+    // A table that remains single may have the others' caption.
     let several = if groups.len() > 1 { ", by setting" } else { "" };
     let mut joined = Vec::new();
     for (_, mut alike) in groups {
@@ -67,7 +67,7 @@ fn fit_side_by_side(tables: &[(String, Table)]) -> bool {
     figures.len() <= FIGURES_MAX && characters <= CHARACTERS_MAX
 }
 
-/// Characters of a column that cannot be broken: a remark in brackets may go below its figure.
+/// Longest unbreakable text of a column: a remark in brackets may go below its figure.
 fn width(table: &Table, column: usize) -> usize {
     let cells = table.rows.iter().map(|row| row.cells[column].text.as_str());
     let parts = cells.flat_map(|text| text.split(" ("));
@@ -75,8 +75,8 @@ fn width(table: &Table, column: usize) -> usize {
     widths.max().unwrap_or(0)
 }
 
-/// What the captions share. Where they begin differently, `what` in its place: `Hostile packets:
-/// forwarded, both`.
+/// The common parts of the captions. If their beginnings differ, `what` replaces them: `Hostile
+/// packets: forwarded, both`.
 fn caption(what: &str, tables: &[(String, Table)]) -> String {
     let words: Vec<Vec<&str>> = tables
         .iter()
@@ -103,7 +103,7 @@ fn caption(what: &str, tables: &[(String, Table)]) -> String {
         .join(", ")
 }
 
-/// The labels of a row, with those that it shares with the row above.
+/// Returns the labels of a row, including labels shared with the row above.
 fn key<'t>(table: &'t Table, row: &'t Row) -> Vec<&'t str> {
     let labels = row.cells[..table.labels].iter();
     labels.map(|cell| cell.text.as_str()).collect()
@@ -115,7 +115,7 @@ fn has_unique_rows(table: &Table) -> bool {
     keys.windows(2).all(|pair| pair[0] != pair[1])
 }
 
-/// A cell as it was before its row met the one above.
+/// A cell before its label was marked as repeated.
 fn labelled(cell: &Cell) -> Cell {
     match cell.kind {
         Kind::Repeated => Cell::label(&cell.text),
@@ -181,7 +181,7 @@ fn stacked(caption: &str, tables: &[(String, Table)]) -> Table {
     joined
 }
 
-/// The notes in one: what they share once, and what only one says behind its setting.
+/// Joins the notes: common parts once, and parts of a single table after its setting.
 fn notes(tables: &[(String, Table)]) -> String {
     let notes: Vec<Vec<&str>> = tables
         .iter()

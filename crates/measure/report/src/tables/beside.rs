@@ -1,5 +1,5 @@
-//! Published reports in their own form: each table with what it prints, what is measured here, and
-//! the ratio of both, or why there is none.
+//! Published reports in their original form: each table with the printed figures, the measured
+//! ones, and the ratio of both or the reason for its absence.
 
 use crate::format::{capitalized, ratio_number};
 use crate::layout::Run;
@@ -14,8 +14,8 @@ const NO_CELL: &str = "no cell of this campaign measures it";
 const NOT_IN_SHORT: &str = "no cell of the short form measures it; the whole campaign may";
 const NONE: &str = "–";
 
-/// One row for each published table: how many of its figures have a ratio here, and why others have
-/// none. `None` where the campaign names no report.
+/// One row per published table: how many of its figures have a ratio here, and why others do not.
+/// `None` if the campaign names no report.
 pub(crate) fn overview(run: &Run<'_>) -> Option<Table> {
     let sources = unique(
         run.plan()
@@ -62,7 +62,7 @@ pub(crate) fn overview(run: &Run<'_>) -> Option<Table> {
     table.with_rows()
 }
 
-/// All tables in one sentence; `None` where the campaign names no report.
+/// Summarises all tables in one sentence; `None` if the campaign names no report.
 pub(crate) fn summary(run: &Run<'_>) -> Option<String> {
     let (mut printed, mut with_ratio) = (0, 0);
     let mut results = Vec::new();
@@ -80,13 +80,13 @@ pub(crate) fn summary(run: &Run<'_>) -> Option<String> {
     (printed > 0).then_some(sentence)
 }
 
-/// Figures that a table prints.
+/// Number of figures that a table prints.
 fn figures(published: &PublishedTable) -> usize {
     let cells = published.rows.iter().flat_map(|row| &row.cells);
     cells.flatten().count()
 }
 
-/// The lowest and the highest ratio; `None` where there is none.
+/// The lowest and the highest ratio; `None` without any.
 fn ratios(results: &[&PublishedResult]) -> Option<String> {
     let all = || results.iter().filter_map(|one| one.ratio);
     let (lowest, highest) = (all().reduce(f64::min)?, all().reduce(f64::max)?);
@@ -97,14 +97,14 @@ fn ratios(results: &[&PublishedResult]) -> Option<String> {
     })
 }
 
-/// Every published table in its own form, in the order of its report.
+/// Returns every published table in its original form, in the order of its report.
 pub(crate) fn beside(run: &Run<'_>) -> Vec<Table> {
     let shaped = all(run).map(|(report, table)| Shaped::of(run, report, table).table());
     shaped.collect()
 }
 
-/// The drawings without numbers, and where this report shows the same. `has_section` finds the
-/// heading of a section by its id; `None` where the run has no such section.
+/// The drawings without numbers, and the section of this report with the same content.
+/// `has_section` returns the heading of a section by its id; `None` if the run has no such section.
 pub(crate) fn drawings(
     run: &Run<'_>,
     mut has_section: impl FnMut(&str) -> Option<&'static str>,
@@ -134,20 +134,20 @@ fn all<'r>(run: &'r Run<'_>) -> impl Iterator<Item = (&'r PublishedReport, &'r P
     reports.flat_map(|report| report.tables.iter().map(move |table| (report, table)))
 }
 
-/// A published table with the results beside its figures.
+/// A published table, joined with the results for its figures.
 struct Shaped<'r> {
     run: &'r Run<'r>,
     report: &'r PublishedReport,
     published: &'r PublishedTable,
     results: Vec<&'r PublishedResult>,
-    /// Axes in which several cells of one DUT beside one figure differ.
+    /// Axes in which cells of the same DUT and figure differ.
     varying: BTreeSet<Axis>,
-    /// Reasons without a ratio, by the number of their mark less one.
+    /// Reasons for missing ratios; a mark is the index plus one.
     reasons: Vec<String>,
 }
 
 impl<'r> Shaped<'r> {
-    /// Figures of the table that have a ratio.
+    /// Number of the table's figures with a ratio.
     fn with_ratio(&self) -> usize {
         let compared = self.results.iter().filter(|one| one.ratio.is_some());
         let places = compared.filter_map(|one| one.at.as_ref().map(|at| (&at.row, &at.column)));
@@ -228,7 +228,7 @@ impl<'r> Shaped<'r> {
         table
     }
 
-    /// The unit of every figure, where it is the same and no figure carries it.
+    /// The common unit of all figures; `None` if units differ or a figure's text includes its unit.
     fn common_unit(&self) -> Option<String> {
         let all = self
             .published
@@ -242,7 +242,7 @@ impl<'r> Shaped<'r> {
         }
     }
 
-    /// The devices, with what distinguishes their cells, that have a figure in a row.
+    /// The devices with a figure in a row, with the coordinates that distinguish their cells.
     fn devices(&self, row: &PublishedRow) -> Vec<String> {
         let own = self.results.iter().filter(|one| is_in(one, &row.name));
         let found = own.map(|one| self.device(one)).collect::<Vec<_>>();
@@ -331,8 +331,8 @@ impl<'r> Shaped<'r> {
         stated.map_or_else(|| unsaid.to_owned(), Clone::clone)
     }
 
-    /// The mean of the frame rates at all sizes of the row, link-limited ones included, as the
-    /// report's.
+    /// The mean of the frame rates at all sizes of the row. It includes link-limited rates, as in
+    /// the published report.
     fn mean(&mut self, row: &PublishedRow, device: &str) -> Cell {
         let Some(printed) = &row.mean_frame_rate else {
             return Cell::missing();
@@ -376,7 +376,7 @@ fn differences(run: &Run<'_>, a: &PublishedResult, b: &PublishedResult) -> Vec<A
     differing.map(|at| at.axis).collect()
 }
 
-/// Why a figure that a cell is there for has no ratio.
+/// Why a figure with a cell has no ratio.
 fn without_ratio(one: &PublishedResult, cell: Option<&CellResult>) -> String {
     if let Some(why) = &one.refused {
         return format!("not comparable: {why}");

@@ -1,5 +1,5 @@
-//! What was captured: a protocol hierarchy and a distribution of lengths for each place and group,
-//! devices across, and the files.
+//! Tables of captures: a protocol hierarchy and a distribution of lengths for each place and group,
+//! with devices as columns, and the files.
 
 use crate::format::percent;
 use crate::layout::Run;
@@ -14,7 +14,7 @@ use units::human;
 /// Frames by a key, over all captures of a device.
 type Counts<K> = BTreeMap<K, u64>;
 
-/// Frames by protocol, by Wireshark's names.
+/// Frames by protocol, with Wireshark's names.
 pub(crate) fn capture_protocols(run: &Run<'_>) -> Vec<Table> {
     let note = "frames in the captures of all repeats, and their share; names and nesting are Wireshark's, no deeper than \
                 the transport protocol and the form of a tunnel";
@@ -25,7 +25,7 @@ pub(crate) fn capture_protocols(run: &Run<'_>) -> Vec<Table> {
     .into_iter()
     .map(|(mut table, paths)| {
         for (row, path) in table.rows.iter_mut().zip(paths) {
-            // Inside the protocol before it.
+            // The depth of the protocol, as it is inside the ones before it.
             let depth = path.matches(':').count();
             let name = path.rsplit(':').next().unwrap_or_default();
             row.cells[0] = Cell::label(format!("{}{name}", "· ".repeat(depth)));
@@ -57,7 +57,7 @@ pub(crate) fn capture_lengths(run: &Run<'_>) -> Vec<Table> {
     .collect()
 }
 
-/// A table for each group and place, with the keys of its rows.
+/// Builds a table for each group and place, with the keys of its rows.
 fn tables<K: Ord + Clone>(
     run: &Run<'_>,
     caption: &str,
@@ -109,7 +109,7 @@ fn tables<K: Ord + Clone>(
         .collect()
 }
 
-/// Frames by key, and all frames.
+/// Returns the frames by key, and the number of all frames.
 fn sum<'c, K: Ord>(
     captures: impl Iterator<Item = &'c TrialCapture>,
     counts: impl Fn(&CaptureContents) -> Vec<(K, u64)>,
@@ -125,7 +125,7 @@ fn sum<'c, K: Ord>(
     (sum, all)
 }
 
-/// Every capture with its file.
+/// Every capture, with its file.
 pub(crate) fn capture_files(run: &Run<'_>) -> Option<Table> {
     let note =
         "pcapng, in the run's folder; dropped: not copied, because no core was idle to read them";

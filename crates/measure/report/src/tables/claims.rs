@@ -1,12 +1,11 @@
-//! Claims of data sheets beside measured figures.
+//! Claims of data sheets next to measured figures.
 
 use crate::format::{Scale, ratio_number};
 use crate::layout::Run;
 use crate::table::{Cell, Table};
 use stats::{ClaimResult, ClaimVerdict};
 
-/// The claims of a run with their verdicts, and unless it is to be `short` their conditions; empty
-/// when nothing is claimed.
+/// The claims of a run with their verdicts, and unless `short` their conditions.
 pub(crate) fn claims(run: &Run<'_>, short: bool) -> Vec<Table> {
     let found = &run.results.claims;
     match (found.is_empty(), short) {
@@ -37,7 +36,7 @@ fn verdicts(run: &Run<'_>, short: bool) -> Table {
             Cell::label(device),
             Cell::plain(format!("{}: {}", claim.measure, claim.claim)),
         ];
-        // The reason has the measured figure.
+        // The reason contains the measured figure.
         if !short {
             let ratio = claim.ratio.map(ratio_number);
             cells.push(Cell::or_missing(measured(claim)));
@@ -68,7 +67,7 @@ fn measured(claim: &ClaimResult) -> Option<String> {
     Some(scale.estimate(found))
 }
 
-/// Source of each claim, the conditions it states, and those of the measurement.
+/// The source of each claim, its stated conditions, and the conditions of the measurement.
 fn conditions(found: &[ClaimResult]) -> Table {
     let mut table = Table::new("Claims: sources and conditions", "")
         .label("No.")

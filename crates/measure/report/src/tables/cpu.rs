@@ -6,7 +6,7 @@ use crate::layout::{Protocol, Run, Set};
 use crate::table::{Cell, Table, joined};
 use stats::{CpuResult, Estimate, Metric};
 
-/// CPU by role and payload bits per CPU-second of every cell of these sets.
+/// CPU by role and payload bits per CPU-second, for every cell of these sets.
 pub(crate) fn cpu(run: &Run<'_>, sets: &[Set<'_>]) -> Vec<Table> {
     let tables = sets.iter().map(|set| of(run, set));
     let settings = Set::settings(sets).into_iter();
@@ -65,7 +65,7 @@ fn note(run: &Run<'_>, set: &Set<'_>, bulk: bool) -> String {
 const PER_CPU_SECOND: &str =
     "payload received per CPU-second of the whole machine, and of the device's processes alone";
 
-/// Stations, device, kernel and all of it, as tables of CPU by role have them.
+/// Stations, device, kernel and their sum, in the order of the tables of CPU by role.
 pub(crate) const fn roles(cpu: &CpuResult) -> [Option<&Estimate>; 5] {
     [
         Some(&cpu.station_a_cores),
@@ -76,7 +76,7 @@ pub(crate) const fn roles(cpu: &CpuResult) -> [Option<&Estimate>; 5] {
     ]
 }
 
-/// Cores kept busy, where that is known.
+/// Busy cores, if known.
 pub(crate) fn role_cell(role: Option<&Estimate>) -> Cell {
     role.map_or_else(
         || Cell::plain("unknown".to_owned()),

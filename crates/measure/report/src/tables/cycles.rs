@@ -1,4 +1,4 @@
-//! Cycles and instructions per packet, where the processor's counters were available.
+//! Cycles and instructions per packet, if the processor's counters were available.
 
 use super::{cell_table, without_figure};
 use crate::format::Scale;
@@ -52,7 +52,7 @@ fn columns(per_packet: &PerPacket) -> [Cell; 3] {
     ]
 }
 
-/// How to read a table of a set whose packets are called `packet`.
+/// How to read a table of a set; `packet` names its packets.
 pub(crate) fn note(common: &str, packet: &str) -> String {
     format!(
         "{common}; for one {packet} received, by the processor's counters, user mode and kernel; all: \

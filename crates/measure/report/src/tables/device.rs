@@ -1,4 +1,4 @@
-//! Crypto devices: whether they are right, how fast they are, how long they last.
+//! Crypto devices: correctness, speed and endurance.
 
 mod fatigue;
 mod kat;
@@ -15,7 +15,7 @@ use crate::order::grouped;
 use crate::table::{Cell, Table};
 use stats::CellResult;
 
-/// What each device reports about itself; `None` where none reports anything.
+/// Facts that each device reports about itself; `None` if there are no facts.
 pub(crate) fn facts(run: &Run<'_>) -> Option<Table> {
     let mut table = Table::new("Devices: reported facts", "")
         .label("Device")
@@ -39,7 +39,7 @@ pub(crate) fn facts(run: &Run<'_>) -> Option<Table> {
     table.with_rows()
 }
 
-/// The main figure of a cell, in a few words; `None` when it has none.
+/// The main figure of a cell, in a few words; `None` if absent.
 pub(crate) fn figure(cell: &CellResult) -> Option<String> {
     let found = cell.device()?;
     if found.not_offered.is_some() {
@@ -54,7 +54,7 @@ pub(crate) fn figure(cell: &CellResult) -> Option<String> {
     found.fatigue().map(fatigue::summary)
 }
 
-/// In place of a figure: that the device does not offer it, or why there is none.
+/// In place of a figure: that the device does not offer it, or the reason for its absence.
 fn without_figure(cell: &CellResult) -> Cell {
     let not_offered = cell.device().and_then(|found| found.not_offered.as_ref());
     match not_offered {

@@ -5,7 +5,7 @@ use crate::table::{Cell, Table};
 use journal::record::Environment;
 use plan::{Adapter, Element, LabKind};
 
-/// Name and value of all that is known; what could not be read is left out.
+/// Name and value of every known fact; facts that could not be read are omitted.
 pub(crate) fn environment(run: &Run<'_>) -> Table {
     let header = &run.journal.header;
     let machine = &header.environment;
@@ -63,7 +63,7 @@ pub(crate) fn environment(run: &Run<'_>) -> Table {
     table
 }
 
-/// Another host, in one line.
+/// Describes another host in one line.
 fn of_host(host: &Environment) -> String {
     let cpus = match host.cpus {
         0 => String::new(),
@@ -118,7 +118,7 @@ fn lab(run: &Run<'_>) -> String {
     )
 }
 
-/// Each device and its settings, in the plan's order.
+/// Each device with its settings, in the plan's order.
 fn devices(run: &Run<'_>) -> Vec<(String, String)> {
     let mut devices: Vec<(String, String)> = Vec::new();
     for cell in &run.plan().cells {

@@ -9,11 +9,11 @@ use journal::record::in_brief;
 use plan::LinkForm;
 use stats::{CellResult, Status};
 
-/// Results of the checks, a row per cell.
+/// Results of the checks, one row per cell.
 pub(crate) fn evidence(run: &Run<'_>) -> Table {
     let mut note = "checks passed over all repeats".to_owned();
     let mut titles = vec!["Checks"];
-    // Of crypto devices nothing passes between gateways.
+    // Crypto devices have no link between gateways.
     let has_link = !run.only_devices();
     if has_link {
         let form = common_form(run).map(LinkForm::name);
@@ -48,8 +48,8 @@ pub(crate) fn evidence(run: &Run<'_>) -> Table {
     table
 }
 
-/// How much of the frame trials the evidence covers, a row per cell with frame trials on a path
-/// with links. Empty when there is none, and for journals from before every trial was read.
+/// How much of the frame trials the evidence covers, one row per cell with covered trials. Empty
+/// without such cells, and for journals from before every trial was read.
 pub(crate) fn coverage(run: &Run<'_>) -> Table {
     let note = "frame trials over all repeats, the search's included: those in which the counters of the \
                 cipher link were read, those in which the kernel filter saw every frame on it, and the \
@@ -80,7 +80,7 @@ pub(crate) fn coverage(run: &Run<'_>) -> Table {
     table
 }
 
-/// Cells in words: `measured`, `invalid` …
+/// The status of a cell in words: `measured`, `invalid` …
 fn verdict(cell: &CellResult) -> Cell {
     let repeats = &cell.repeats;
     match cell.status {
@@ -97,11 +97,11 @@ fn verdict(cell: &CellResult) -> Cell {
     }
 }
 
-/// Cells that are named in a row of the table of reasons; of more, some are.
+/// Maximum number of cells named in a row of the table of reasons.
 const CELLS_NAMED: usize = 4;
 
-/// Why cells have no figure, or not that of all repeats: a row for each reason, with the cells that
-/// have it. Empty when there is none.
+/// Why cells lack a figure, or some repeats of it: one row per reason, with the affected cells.
+/// Empty without reasons.
 pub(crate) fn reasons(run: &Run<'_>) -> Table {
     let mut table = Table::new(
         "Invalid and failed trials",

@@ -1,6 +1,6 @@
-//! Frame tests: throughput as vendors print it, and its details.
+//! Frame tests: throughput in the vendors' form, and its details.
 //!
-//! Rates are of one direction, sizes include the FCS.
+//! Rates are per direction; sizes include the FCS.
 
 mod calibration;
 mod details;
@@ -35,8 +35,7 @@ use crate::layout::frames::{Device, FramePoint, FrameSet};
 use crate::table::{Cell, Table};
 use stats::{CellResult, Estimate, Limit};
 
-/// The label columns of tables with a row per cell: the mix, where there are several, and the
-/// device.
+/// Adds the label columns of tables with one row per cell: the mix, if several, and the device.
 fn head(set: &FrameSet<'_>, table: Table) -> Table {
     let table = match set.points.len() {
         1 => table,
@@ -58,7 +57,7 @@ fn labels(
     }
 }
 
-/// A row for each cell: its figures, or why it has none.
+/// Adds one row per cell: its figures, or the reason for their absence.
 fn fill<const FIGURES: usize>(
     mut table: Table,
     run: &Run<'_>,
@@ -76,7 +75,7 @@ fn fill<const FIGURES: usize>(
     table
 }
 
-/// The main figure of a frame test, in a few words; `None` when it has none.
+/// The main figure of a frame test, in a few words; `None` if absent.
 pub(crate) fn figure(cell: &CellResult) -> Option<String> {
     let found = cell.frames()?;
     if let Some(disturbance) = &found.disturbance() {
@@ -99,7 +98,7 @@ pub(crate) fn figure(cell: &CellResult) -> Option<String> {
     Some(format!("{figure}, {}", limit.unwrap_or("not judged")))
 }
 
-/// The verdict in a word.
+/// The verdict as one word.
 fn verdict(cell: &CellResult) -> Cell {
     match cell.verdict().map(|verdict| verdict.limit) {
         None => Cell::missing(),
@@ -108,7 +107,7 @@ fn verdict(cell: &CellResult) -> Cell {
     }
 }
 
-/// The letter behind a figure that the device does not limit.
+/// The mark after a figure that is limited by something other than the device.
 pub(crate) fn limit_mark(cell: &CellResult) -> &'static str {
     match cell.verdict().map(|verdict| verdict.limit) {
         Some(Limit::TesterLimited) => " T",
@@ -129,12 +128,12 @@ pub(crate) fn mean_rate(estimate: &Estimate) -> String {
     Scale::si(estimate.mean, "pps").value(estimate.mean)
 }
 
-/// `401–403 kpps`, or that there are too few repeats for an interval.
+/// `401–403 kpps`, or a note that there are too few repeats for an interval.
 fn interval(estimate: &Estimate) -> Cell {
     super::spread::interval(estimate, &Scale::si(estimate.mean, "pps"))
 }
 
-/// `0`, `12 ppm`, `1.25 %`: how many frames of those sent. `0` is none at all.
+/// `0`, `12 ppm`, `1.25 %`: the share of the frames sent. `0` means none at all.
 pub(crate) fn share(count: u64, ppm: f64) -> String {
     match (count, ppm) {
         (0, _) => "0".into(),
@@ -144,8 +143,8 @@ pub(crate) fn share(count: u64, ppm: f64) -> String {
     }
 }
 
-/// Caption of a table of a set: `Throughput, encrypt`; with the mix where there is only one, and
-/// the load where the campaign gives it.
+/// Caption of a set's table: `Throughput, encrypt`; with the mix if it is the only one, and with
+/// the load if the campaign sets it.
 fn caption(set: &FrameSet<'_>, what: &str) -> String {
     let mut parts = vec![
         what.to_owned(),

@@ -1,4 +1,4 @@
-//! Transactions, over HTTP and as short flows: rates, times and what limited them.
+//! Transactions, over HTTP and as short flows: rates, times and bottlenecks.
 
 use super::{FORMAT, mean, ratio_cell, reason_cell, with_repeats};
 use crate::format::{self, Scale};
@@ -8,10 +8,10 @@ use plan::{HttpServer, HttpTest, Measurement};
 use stats::{CellResult, Estimate, HttpFigures, HttpTimesResult, Metric, Percentiles};
 use units::Bytes;
 
-/// Titles of the columns of one kind of time.
+/// Titles of the columns for one kind of time.
 const TIMES: [&str; 4] = ["p50", "p90", "p99", "Max"];
 
-/// Rates of every cell; `None` where nothing is measured over HTTP.
+/// Rates of every cell; `None` if nothing is measured over HTTP.
 pub(crate) fn http(run: &Run<'_>) -> Option<Table> {
     let note = format!(
         "Of the sustain phase, of transactions that brought the whole object, compared byte by byte: {FORMAT}. \
@@ -41,8 +41,7 @@ pub(crate) fn http(run: &Run<'_>) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-/// Times to the first and to the last byte by size of the objects; `None` where no client reports
-/// them.
+/// Times to first and last byte by size of the objects; `None` if no client reports them.
 pub(crate) fn http_times(run: &Run<'_>) -> Option<Table> {
     let note = "From the moment at which the transaction should begin (open loop), or began; opening a connection is \
                 part of its first one. All repeats pooled, resolved to 1 %; a percentile is given where at least one \
@@ -66,7 +65,7 @@ pub(crate) fn http_times(run: &Run<'_>) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-/// Completion times of short flows by size; `None` where none are measured.
+/// Completion times of short flows by size; `None` if none are measured.
 pub(crate) fn flows(run: &Run<'_>) -> Option<Table> {
     let note = format!(
         "Completion time: from the moment at which a flow should begin to connect, to its last byte, compared byte by \
@@ -103,7 +102,7 @@ fn over_http<'r>(run: &'r Run<'_>) -> impl Iterator<Item = (&'r CellResult, &'r 
     http_cells(run).filter(|(_, test)| test.server != HttpServer::Plain)
 }
 
-/// Every cell of transactions, over HTTP and as short flows, with its test.
+/// Every cell with transactions, over HTTP or as short flows, and its test.
 pub(crate) fn http_cells<'r>(
     run: &'r Run<'_>,
 ) -> impl Iterator<Item = (&'r CellResult, &'r HttpTest)> {
@@ -145,7 +144,7 @@ fn rates(run: &Run<'_>, cell: &CellResult, found: &HttpFigures) -> Vec<Cell> {
     ]
 }
 
-/// Transactions per second, their ratio to the baseline, failures and the limit.
+/// Transactions per second, their ratio to the baseline, failures and bottleneck.
 fn rate_cells(run: &Run<'_>, cell: &CellResult, found: &HttpFigures) -> [Cell; 4] {
     let failed = format!(
         "{} of {}",

@@ -1,5 +1,4 @@
-//! What sources of keys cost beside static ones, and what hybrids of engines gain over each engine
-//! alone.
+//! Costs of key sources relative to static keys, and gains of hybrids over each engine alone.
 
 use crate::format::{counted, ratio_number};
 use crate::layout::Run;
@@ -13,7 +12,7 @@ const NOTE: &str = "each by the same device with static keys in the same repeat:
                     interval (Student's t on logarithms); a difference is shown where chance explains it in less than 5 %, \
                     over all cells by the same quantity (Holm)";
 
-/// Each source in each group; `None` where none was measured beside static keys.
+/// Each source in each group; `None` if no source was compared with static keys.
 pub(crate) fn keys(run: &Run<'_>) -> Option<Table> {
     let found = &run.results.key_costs;
     if found.is_empty() {
@@ -36,7 +35,7 @@ const HYBRIDS_NOTE: &str = "each by the same device with that engine alone in th
                             95 % interval (Student's t on logarithms); a gain counts where chance explains it in less than 5 %, \
                             over all cells by the same quantity (Holm)";
 
-/// Each hybrid beside each of its engines; `None` where the campaign has no such devices.
+/// Each hybrid compared with each of its engines; `None` without hybrids in the campaign.
 pub(crate) fn hybrids(run: &Run<'_>) -> Option<Table> {
     let found = &run.results.hybrid_gains;
     if found.is_empty() {
@@ -93,7 +92,7 @@ fn row(group: &str, cost: &KeyCost) -> Vec<Cell> {
     ]
 }
 
-/// Differences are small: one digit more than other ratios have.
+/// One digit more than other ratios have, as differences are small.
 fn ratio_text(ratio: &Estimate) -> String {
     match ratio.mean {
         mean if mean < 2.0 => format!("{mean:.3}"),
@@ -101,7 +100,7 @@ fn ratio_text(ratio: &Estimate) -> String {
     }
 }
 
-/// The interval; a single repeat has none.
+/// The interval; for a single repeat, the number of repeats.
 fn interval(ratio: &Estimate) -> Option<String> {
     Some(match ratio.interval_95.ends() {
         Some((low, high)) => format!("{low:.3}–{high:.3}"),

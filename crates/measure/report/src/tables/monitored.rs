@@ -1,4 +1,4 @@
-//! Values of boxes and machines while traffic flowed, and the energy that it took.
+//! Values of boxes and machines during traffic, and the energy of the traffic.
 
 use crate::format::{Scale, time_ns};
 use crate::layout::Run;
@@ -43,7 +43,7 @@ pub(crate) fn monitored(run: &Run<'_>) -> Option<Table> {
     table.with_rows()
 }
 
-/// The same by load, where a cell had several.
+/// The same by load, for cells with several loads.
 pub(crate) fn monitored_loads(run: &Run<'_>) -> Option<Table> {
     let note = "all readings under that load, of all repeats; frames per second of one direction";
     let mut table = Table::new("Read under each load", note)
@@ -125,7 +125,7 @@ fn with_unit(unit: &str) -> Scale {
     }
 }
 
-/// Each cell with the words of its group.
+/// Calls `row` for each monitored cell, with the words of its group.
 fn each(run: &Run<'_>, mut row: impl FnMut(&str, &CellResult)) {
     let words = run.group_words();
     for cell in &run.results.cells {

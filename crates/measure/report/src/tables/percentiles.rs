@@ -1,5 +1,4 @@
-//! The columns of a distribution of times: least, percentiles, most. Every table that has them has
-//! them in this order.
+//! The columns of distributions of times (minimum, percentiles, maximum), the same in every table.
 
 use crate::table::Cell;
 use stats::{LoadLatency, Pooled};
@@ -7,8 +6,8 @@ use stats::{LoadLatency, Pooled};
 /// Titles of the columns.
 pub(crate) const TITLES: [&str; 6] = ["Min", "p50", "p90", "p99", "p99.9", "Max"];
 
-/// Title of the column with mean and spread of the repeats' own medians, behind those of the
-/// distribution: the two medians differ where repeats do.
+/// Title of the column with mean and spread of the repeats' medians, next to the pooled
+/// distribution. Its median differs from theirs if the repeats differ.
 pub(crate) const BY_REPEAT: &str = "p50 by repeat";
 
 /// The cells of one-way latency, all repeats pooled.

@@ -1,4 +1,4 @@
-//! Figures that others published for their systems, beside those measured here.
+//! Published figures of other systems, next to the figures measured here.
 
 use crate::format::{Scale, ratio_number};
 use crate::layout::Run;
@@ -6,10 +6,9 @@ use crate::order::unique;
 use crate::table::{Cell, Table};
 use stats::PublishedResult;
 
-/// Published figures of journals that do not record where their report prints them; `None` where
-/// there are none.
+/// Published figures of journals that do not record their place in the report; `None` if none.
 pub(crate) fn published(run: &Run<'_>) -> Option<Table> {
-    // Shares of devices are in the table of their batch.
+    // The tables of batches contain the shares of devices.
     let found = run.results.published.iter();
     let found = found.filter(|one| one.at.is_none() && !is_share(one));
     let found: Vec<&PublishedResult> = found.collect();
@@ -61,12 +60,12 @@ pub(crate) fn published(run: &Run<'_>) -> Option<Table> {
     Some(table)
 }
 
-/// Whether it is how many devices of a batch worked for how long.
+/// Whether the figure is the share of a batch's devices that worked for a given time.
 pub(crate) fn is_share(one: &PublishedResult) -> bool {
     one.unit == "percent_of_devices"
 }
 
-/// In which a published figure and those measured for it are printed.
+/// The scale for printing a published figure and the figures measured for it.
 pub(crate) fn scale(one: &PublishedResult) -> Scale {
     let unit = match one.unit.as_str() {
         "bytes_per_s" => "B/s",

@@ -8,14 +8,14 @@ use crate::order::unique;
 use crate::table::{Cell, Kind, Table};
 use stats::{Rank, RankedBy, Ranking, Standing};
 
-/// A ranking, and that of the same group by CPU time, where there is one.
+/// A ranking, and the ranking of the same group by CPU time, if any.
 pub(crate) struct Ranked<'r> {
     pub(crate) main: &'r Ranking,
     pub(crate) efficiency: Option<&'r Ranking>,
     pub(crate) words: GroupWords,
 }
 
-/// All rankings, those by CPU time beside the one that they belong to.
+/// All rankings, each with its ranking by CPU time.
 pub(crate) fn ranked<'r>(run: &'r Run<'_>) -> Vec<Ranked<'r>> {
     let rankings = &run.results.rankings;
     let words = run.group_words();
@@ -30,13 +30,13 @@ pub(crate) fn ranked<'r>(run: &'r Run<'_>) -> Vec<Ranked<'r>> {
     main.map(of).collect()
 }
 
-/// From more repeats on, intervals of means and of ratios seldom disagree.
+/// With more repeats than this, intervals of means and of ratios seldom disagree.
 const FEW_REPEATS: u32 = 4;
 
-/// Groups side by side in one table.
+/// Maximum groups side by side in one table.
 const GROUPS_MAX: usize = 8;
 
-/// Devices down, groups across: the figure of each, and its rank. None for a single group.
+/// Each device's figure and rank, devices as rows and groups as columns. Empty for a single group.
 pub(crate) fn overview(run: &Run<'_>) -> Vec<Table> {
     let ranked = ranked(run);
     if ranked.len() < 2 {
@@ -88,7 +88,7 @@ fn without_figure(run: &Run<'_>, ranking: &Ranking, device: &str) -> Cell {
     let mut cells = run.results.cells.iter();
     let own = cells.find(|cell| cell.group == ranking.group && cell.dut == device);
     own.map_or_else(Cell::missing, |cell| match reason_cell(cell) {
-        // The sentence is in the table of reasons.
+        // The table of reasons contains the sentence.
         reason if reason.kind == Kind::Reason => {
             Cell::word(reason.text.split(':').next().unwrap_or_default())
         }
@@ -96,7 +96,7 @@ fn without_figure(run: &Run<'_>, ranking: &Ranking, device: &str) -> Cell {
     })
 }
 
-/// `7.05 Gbit/s (1–3)`; of a reference, the figure alone.
+/// `7.05 Gbit/s (1–3)`; for a reference, only the figure.
 fn figure_with_rank(by: RankedBy, place: &Standing) -> String {
     let value = scale(by, place.value).value(place.value);
     match place.rank {
@@ -105,7 +105,7 @@ fn figure_with_rank(by: RankedBy, place: &Standing) -> String {
     }
 }
 
-/// One table per group; `short`: without the rank by CPU time and the ratio to the yardstick.
+/// One table per group; `short` omits the rank by CPU time and the ratio to the yardstick.
 pub(crate) fn rankings(run: &Run<'_>, short: bool) -> Vec<Table> {
     let mut ranked = ranked(run);
     if short {
@@ -150,7 +150,7 @@ fn table(run: &Run<'_>, found: &Ranked<'_>, short: bool) -> Table {
     table
 }
 
-/// What is ranked: `payload throughput, TCP, MTU 1400 B, 1 core`.
+/// The ranked quantity: `payload throughput, TCP, MTU 1400 B, 1 core`.
 pub(crate) fn caption(found: &Ranked<'_>) -> String {
     format!("{}, {}", quantity(found.main.by), found.words.name)
 }
@@ -170,7 +170,7 @@ const fn quantity(by: RankedBy) -> &'static str {
 fn note(run: &Run<'_>, found: &Ranked<'_>) -> String {
     let main = found.main;
     let mut parts = vec![found.words.common.clone()];
-    // In the first part, which the short form prints too.
+    // In the first part, which the short form also prints.
     if let Some(apart) = format::apart(main.apart_ns) {
         let separator = if parts[0].is_empty() { "" } else { ", " };
         parts[0].push_str(separator);
@@ -256,8 +256,8 @@ pub(crate) fn to_best(place: &Standing) -> Option<String> {
     Some(format::ratio_with(place.ratio_to_best?, ends))
 }
 
-/// `the others are within -2.1 to +1.8 % of it, larger differences are excluded`: over the
-/// intervals of the ratios to the best. `None` where one has none.
+/// `the others are within -2.1 to +1.8 % of it, larger differences are excluded`, over the
+/// intervals of the ratios to the best. `None` if an interval is missing.
 pub(crate) fn excluded(found: &Ranked<'_>) -> Option<String> {
     let places = found.main.places.iter();
     let others = places.filter(|place| place.ratio_to_best != Some(1.0));
@@ -273,7 +273,7 @@ pub(crate) fn excluded(found: &Ranked<'_>) -> Option<String> {
     ))
 }
 
-/// `940 Mbit (1–5)`; of a reference, the figure alone.
+/// `940 Mbit (1–5)`; for a reference, only the figure.
 fn with_rank(place: &Standing) -> String {
     let value = Scale::si(place.value, "bit").value(place.value);
     match place.rank {
@@ -282,13 +282,13 @@ fn with_rank(place: &Standing) -> String {
     }
 }
 
-/// The device's place in a ranking, or among its references.
+/// The device's entry in a ranking, or among its references.
 pub(crate) fn standing<'r>(ranking: &'r Ranking, cell: &str) -> Option<&'r Standing> {
     let mut all = ranking.places.iter().chain(&ranking.references);
     all.find(|place| place.cell == cell)
 }
 
-/// The unit that figures are printed in.
+/// The scale for printing figures.
 pub(crate) fn scale(by: RankedBy, value: f64) -> Scale {
     match by {
         RankedBy::PayloadThroughput => Scale::si(value, "bit/s"),
@@ -308,7 +308,7 @@ fn interval(place: &Standing, scale: &Scale) -> Cell {
     )
 }
 
-/// `1`, `2–4`; of a reference, a dash.
+/// `1`, `2–4`; for a reference, a dash.
 pub(crate) fn rank_text(rank: Option<Rank>) -> String {
     match rank {
         Some(Rank { first, last }) if first == last => first.to_string(),
@@ -317,7 +317,7 @@ pub(crate) fn rank_text(rank: Option<Rank>) -> String {
     }
 }
 
-/// The device's name, with its role where it is a baseline or a control.
+/// The device's name, with its role if it is a baseline or a control.
 pub(crate) fn name(run: &Run<'_>, place: &Standing) -> String {
     let Some(cell) = run.cell(&place.cell) else {
         return place.dut.clone();

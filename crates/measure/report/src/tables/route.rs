@@ -1,4 +1,4 @@
-//! What ping cells measure besides the idle path: round trips under load, hops, and path MTU.
+//! Further figures of ping cells: round trips under load, hops, and path MTU.
 
 use super::percentiles::{self, TITLES};
 use crate::format;
@@ -6,7 +6,7 @@ use crate::layout::Run;
 use crate::table::{Cell, Table};
 use stats::{CellResult, LatencyResult, RouteResult};
 
-/// Round trips idle and under TCP load; `None` without any under load.
+/// Round trips when idle and under TCP load; `None` without any under load.
 pub(crate) fn loaded(run: &Run<'_>) -> Option<Table> {
     let note = "the same echo requests on the idle path, and while one TCP connection loads it each way; all repeats \
                 pooled; ratios: under load by idle; lost: requests without a reply";
@@ -62,7 +62,7 @@ pub(crate) fn hops(run: &Run<'_>) -> Option<Table> {
     table.with_rows()
 }
 
-/// Path MTU as found and as reported; `None` where it was not looked for.
+/// Path MTU as found and as reported; `None` if it was not searched for.
 pub(crate) fn path_mtu(run: &Run<'_>) -> Option<Table> {
     let note = "found: the longest IP packet with DF set that was answered, by search (RFC 8899 section 5.3); reported: \
                 by ICMP for a packet as long as the links' MTU (RFC 1191 section 4)";

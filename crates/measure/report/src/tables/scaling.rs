@@ -1,4 +1,4 @@
-//! What more workers, cores, streams, flows or tunnels bring.
+//! The gain of more workers, cores, streams, flows or tunnels.
 
 use super::{FORMAT, reason_cell};
 use crate::format::{Scale, capitalized, ratio_number};
@@ -7,7 +7,7 @@ use crate::order::grouped;
 use crate::table::{Cell, Table};
 use stats::{Fit, Law, POOR_FIT_PERCENT, Ratio, Scaling, ScalingAxis, ScalingUnit};
 
-/// Series of several devices that are one measurement, in their order; none is empty.
+/// The series of several devices for each measurement, in order; no group is empty.
 pub(crate) fn measurements<'r>(run: &'r Run<'_>) -> Vec<Vec<&'r Scaling>> {
     let all = run.results.scalings.iter();
     let groups = grouped(all.map(|series| ((series.axis, &series.series), series)));
@@ -27,7 +27,7 @@ pub(crate) fn scale(series: &Scaling) -> Scale {
     }
 }
 
-/// A row for the verdict on each series, and one for each law.
+/// One row for the verdict on each series, and one for each law.
 pub(crate) fn verdicts(found: &[Scaling], short: bool) -> Table {
     let note = "stops scaling at n: the smallest n that no larger one surely exceeds, by more than \
                 2 %, where the repeats exclude a gain of more than 10 % past it (Student's t on logarithms of paired repeats, \
@@ -38,7 +38,7 @@ pub(crate) fn verdicts(found: &[Scaling], short: bool) -> Table {
     } else {
         note.to_owned()
     };
-    // One reason for all series is said once.
+    // A reason shared by all series is stated once.
     let shared = shared_reason(found);
     if let Some(why) = shared.filter(|_| !short) {
         note.push_str(&format!("; no law is fitted: {why}"));
@@ -82,7 +82,7 @@ pub(crate) fn verdicts(found: &[Scaling], short: bool) -> Table {
     table
 }
 
-/// Why no series has a law, where the reason is the same for all.
+/// Why no series has a law, if all have the same reason.
 fn shared_reason(found: &[Scaling]) -> Option<&str> {
     let (first, others) = found.split_first()?;
     let is_same = |series: &Scaling| series.no_fit == first.no_fit;
@@ -90,7 +90,7 @@ fn shared_reason(found: &[Scaling]) -> Option<&str> {
     (!others.is_empty() && others.iter().all(is_same)).then_some(why)
 }
 
-/// For people.
+/// The name for readers.
 pub(crate) const fn law_name(law: Law) -> &'static str {
     match law {
         Law::Amdahl => "Amdahl's law",
@@ -98,14 +98,14 @@ pub(crate) const fn law_name(law: Law) -> &'static str {
     }
 }
 
-/// A law with its parameters, what follows from them, and how far it is off.
+/// A law with its parameters, its limit, and its residual.
 fn law(series: &Scaling, fit: &Fit) -> String {
     let scale = scale(series);
     let mut text = format!("λ {}, α {:.4}", scale.value(fit.lambda), fit.alpha);
     if fit.law == Law::Usl {
         text.push_str(&format!(", β {:.6}", fit.beta));
     }
-    // Of a curve that is not that of the points nothing follows.
+    // A curve that does not fit the points has no meaningful limit.
     if fit.describes {
         text.push_str(&end(series, fit));
     }
@@ -120,7 +120,7 @@ fn law(series: &Scaling, fit: &Fit) -> String {
     text
 }
 
-/// The limit of the curve, marked as an extrapolation where it lies beyond the measured points.
+/// The limit of the curve, marked as an extrapolation if it is beyond the measured points.
 fn end(series: &Scaling, fit: &Fit) -> String {
     let scale = scale(series);
     let measured = series.points.iter().filter(|point| point.figure.is_some());
@@ -140,7 +140,7 @@ fn end(series: &Scaling, fit: &Fit) -> String {
     }
 }
 
-/// Each number of the series of one measurement.
+/// Each number of one measurement's series.
 pub(crate) fn figures(run: &Run<'_>, all: &[&Scaling]) -> Table {
     let (axis, measurement) = all.first().map_or((ScalingAxis::Workers, ""), |first| {
         (first.axis, first.series.as_str())

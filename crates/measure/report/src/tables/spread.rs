@@ -5,7 +5,7 @@ use crate::layout::Run;
 use crate::table::{Cell, Table};
 use stats::{CellResult, Estimate, TwoBands};
 
-/// Mean, median, deviation and interval of every cell's figure; `None` when there is no figure.
+/// Mean, median, deviation and interval of every cell's figure; `None` without figures.
 pub(crate) fn spread(run: &Run<'_>) -> Option<Table> {
     let note = "the figure that a cell is there for: payload throughput of TCP and UDP, median round \
                 trip, lower bound of the first goal or highest forwarding rate of frames, longest \
@@ -76,7 +76,7 @@ fn figure(cell: &CellResult) -> Option<(&Estimate, Unit)> {
         .or_else(|| cell.latency().map(|found| (&found.p50_ns, Unit::Time)))
 }
 
-/// `401–403 kpps`, or that a single repeat has no interval.
+/// `401–403 kpps`, or a note that a single repeat has no interval.
 pub(super) fn interval(estimate: &Estimate, scale: &Scale) -> Cell {
     match estimate.interval_95.ends() {
         Some((low, high)) => Cell::plain(format!("{}–{}", scale.number(low), scale.value(high))),

@@ -1,4 +1,4 @@
-//! Suites of one device: ciphers down, hashes across; one below the other where no cipher has two
+//! Suites of one device: ciphers as rows, hashes as columns; one row per suite if no cipher has two
 //! hashes, and at the end of a run.
 
 use super::{FORMAT, reason_cell, with_repeats};
@@ -10,10 +10,10 @@ use crate::table::{Cell, Table};
 use stats::{CeilingBasis, CellResult, Estimate, SuiteEntry, SuiteMatrix};
 use wire::{Cipher, Hmac, Suite};
 
-/// Heading of the suites that have no hash of their own.
+/// Heading of suites without a separate hash.
 const AEAD: &str = "none (AEAD)";
 
-/// Columns, from the oldest hash to the strongest; those of GOST ciphers last.
+/// Columns from the oldest hash to the strongest, then the hashes of GOST ciphers.
 const HASHES: [&str; 8] = [
     "MD5",
     "SHA-1",
@@ -35,7 +35,7 @@ const LINES: [Line; 4] = [
     ("reached", reached),
 ];
 
-/// A table per matrix; `short`: for the end of a run.
+/// One table per matrix; `short` is for the end of a run.
 pub(crate) fn suites(run: &Run<'_>, short: bool) -> Vec<Table> {
     let words = run.group_words();
     let of = |matrix: &SuiteMatrix| {
@@ -48,10 +48,10 @@ pub(crate) fn suites(run: &Run<'_>, short: bool) -> Vec<Table> {
     run.results.suites.iter().map(of).collect()
 }
 
-/// Settings side by side in one table.
+/// Maximum settings side by side in one table.
 const SETTINGS_MAX: usize = 8;
 
-/// The throughput of each suite in each setting, suites down; none for a single setting.
+/// The throughput of each suite in each setting, suites as rows. Empty for a single setting.
 pub(crate) fn overview(run: &Run<'_>) -> Vec<Table> {
     let words = run.group_words();
     let by_device = run.results.suites.iter().map(|one| (&one.device, one));
@@ -101,13 +101,13 @@ fn mean_of_ceiling(cell: &CellResult) -> Cell {
     })
 }
 
-/// Whether any cipher is combined with two hashes.
+/// Whether any cipher is combined with several hashes.
 fn is_crossed(matrix: &SuiteMatrix) -> bool {
     let ciphers = unique(matrix.entries.iter().map(|entry| entry.cipher.as_str()));
     ciphers.len() < matrix.entries.len()
 }
 
-/// A row per suite.
+/// One row per suite.
 fn list(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords) -> Table {
     let mut table = Table::new(
         format!("Suites of {}: {}", matrix.device, words.name),
@@ -130,7 +130,7 @@ fn list(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords) -> Table {
     table
 }
 
-/// `AES-256-CBC, SHA-512`; of an insecure one, with that word.
+/// `AES-256-CBC, SHA-512`; marked if insecure.
 pub(crate) fn entry_name(entry: &SuiteEntry) -> String {
     let name = match &entry.hash {
         Some(hash) => format!("{}, {hash}", entry.cipher),
@@ -215,7 +215,7 @@ fn note(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords) -> String {
     parts.join("; ")
 }
 
-/// Where the ceilings of a matrix come from.
+/// The source of a matrix's ceilings.
 pub(crate) fn basis_words(run: &Run<'_>, ceiling: &stats::Ceiling) -> String {
     match ceiling.basis {
         CeilingBasis::LineRate => {
@@ -244,7 +244,7 @@ fn figure(cell: &CellResult) -> Cell {
     Cell::plain(with_repeats(text, cell))
 }
 
-/// The throughput of a cell with its unit: payload, or frames where frames are measured.
+/// The throughput of a cell with its unit: payload, or frames if frames are measured.
 pub(crate) fn rate_of(cell: &CellResult) -> Option<(&Estimate, &'static str)> {
     let payload = cell.throughput_bps().map(|found| (found, "bit/s"));
     payload.or_else(|| Some((cell.frame_rate()?, "pps")))

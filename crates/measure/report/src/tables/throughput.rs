@@ -9,7 +9,7 @@ use crate::layout::{Point, Run, Set};
 use crate::table::{Cell, Table, joined};
 use stats::{Bulk, CellResult, Metric};
 
-/// Throughput of sets of one protocol: devices down, settings and MTUs across.
+/// Throughput of sets of one protocol: devices as rows, settings and MTUs as columns.
 pub(crate) fn throughput(run: &Run<'_>, sets: &[Set<'_>]) -> Vec<Table> {
     let tables = sets.iter().map(|set| matrix(run, set));
     joined(
@@ -18,7 +18,7 @@ pub(crate) fn throughput(run: &Run<'_>, sets: &[Set<'_>]) -> Vec<Table> {
     )
 }
 
-/// One set: payload, cores and devices down, MTUs across, each with the ratio to the baseline.
+/// One set: payload, cores and devices as rows, MTUs as columns, each with the baseline ratio.
 fn matrix(run: &Run<'_>, set: &Set<'_>) -> Table {
     let note = format!("{}; {FORMAT}{}", set.common, of_baseline(set, "figure"));
     let caption = format!("{} payload throughput", set.protocol.name());
@@ -61,7 +61,7 @@ fn matrix(run: &Run<'_>, set: &Set<'_>) -> Table {
     table
 }
 
-/// Drift of the goodput of every repeat of a long TCP transfer; `None` without any.
+/// Drift of the goodput in every repeat of a long TCP transfer; `None` without any.
 pub(crate) fn goodput_drift(run: &Run<'_>, set: &Set<'_>) -> Option<Table> {
     let note = format!(
         "{}; goodput by interval of the tool; change over the whole time by the Theil-Sen slope, in per cent of the \
@@ -93,7 +93,7 @@ pub(crate) fn goodput_drift(run: &Run<'_>, set: &Set<'_>) -> Option<Table> {
     table.with_rows()
 }
 
-/// Offered, received and lost of every UDP cell.
+/// Offered, received and lost datagrams of every UDP cell.
 pub(crate) fn datagrams(run: &Run<'_>, sets: &[Set<'_>]) -> Vec<Table> {
     let tables = sets.iter().map(|set| datagrams_of(run, set));
     let settings = Set::settings(sets).into_iter();

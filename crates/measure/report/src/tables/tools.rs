@@ -9,7 +9,7 @@ const NOTE: &str = "payload received: mean ± largest distance from it; differen
                     the larger, over the pairs of repeats, with its 95 % interval (Student's t on logarithms); frames: our own generator at the same load; \
                     tools disagree where more than 5 % are sure (5 % over all transfers, Holm)";
 
-/// The result of each tool for transfers that several tools made; `None` without such a transfer.
+/// The result of each tool, for transfers measured by several tools; `None` without any.
 pub(crate) fn tools(run: &Run<'_>) -> Option<Table> {
     let found = &run.results.tool_checks;
     if found.is_empty() {
@@ -44,7 +44,7 @@ fn rows(table: &mut Table, check: &ToolCheck) {
     }
 }
 
-/// `6.0 % (2.1–9.8 %)`: below 0 the other tool may be the slower one.
+/// `6.0 % (2.1–9.8 %)`. Below 0, the other tool may be slower.
 fn difference(check: &ToolCheck) -> String {
     let middle = percent(check.difference_percent);
     match (check.difference_low_percent, check.difference_high_percent) {

@@ -1,4 +1,4 @@
-//! Transfers by tools, each way apart: what was carried, and the figures of RFC 6349.
+//! Transfers by tools, separately for each direction: the payload carried, and RFC 6349's figures.
 
 use crate::format::{self, Scale};
 use crate::layout::Run;
@@ -7,8 +7,7 @@ use stats::{
     Bulk, BulkDirection, CeilingBasis, CellResult, Datagrams, DirectionName, Estimate, Rfc6349,
 };
 
-/// A row for each way of the transfers that do not go from A to B alone, and for their sum; `None`
-/// without any.
+/// One row per direction, and their sum, of transfers other than A to B alone; `None` if none.
 pub(crate) fn each_way(run: &Run<'_>, protocol: &str) -> Option<Table> {
     let note = "payload offered and received: mean ± largest distance from it; a row for each way of a duplex \
                 transfer, and for the sum of both; retransmitted: TCP segments in one trial; jitter: RFC 3550 \
@@ -62,7 +61,7 @@ pub(crate) fn each_way(run: &Run<'_>, protocol: &str) -> Option<Table> {
     table.with_rows()
 }
 
-/// A row for each way of the TCP transfers of which there are facts; `None` without any.
+/// One row for each direction of TCP transfers with the needed facts; `None` without any.
 pub(crate) fn rfc6349(run: &Run<'_>) -> Option<Table> {
     let note = "RFC 6349 section 4, means of the repeats. Transfer time: of the payload received, ideal by the line \
                 rate or by the baseline's rate, and measured; time ratio: measured by ideal (section 4.1). \
@@ -88,7 +87,7 @@ pub(crate) fn rfc6349(run: &Run<'_>) -> Option<Table> {
     table.with_rows()
 }
 
-/// The cells of a protocol that have a transfer.
+/// The cells of a protocol with a transfer.
 fn bulks<'r>(
     run: &'r Run<'_>,
     protocol: &'r str,
@@ -108,7 +107,7 @@ fn number(estimate: Option<&Estimate>) -> Cell {
     Cell::or_missing(estimate.map(|found| Scale::plain().value(found.mean)))
 }
 
-/// `106.5 % (16.0 to 353.0 %)`: a mean alone hides repeats that scatter.
+/// `106.5 % (16.0 to 353.0 %)`: a mean alone would hide scattered repeats.
 fn with_range(found: &Estimate) -> String {
     let mean = format::percent(found.mean);
     let (low, high) = (format::percent(found.min), format::percent(found.max));

@@ -1,4 +1,4 @@
-//! Video: what was lost, and what the players showed of it.
+//! Video: the losses, and the frames that the players showed.
 
 use super::{FORMAT, reason_cell, with_repeats};
 use crate::format;
@@ -7,7 +7,7 @@ use crate::table::{Cell, Table};
 use plan::{Measurement, VideoTest};
 use stats::{CellResult, VideoFigures};
 
-/// Every cell; `None` where no video is measured.
+/// Every cell; `None` if no video is measured.
 pub(crate) fn video(run: &Run<'_>) -> Option<Table> {
     let note = format!(
         "Sums over all streams and repeats; ratios: {FORMAT}. Packets: RTP's, of whole clips; late: more than 100 ms \

@@ -1,4 +1,4 @@
-//! Figures under impairments: impairments down, devices across, the best without one first.
+//! Figures under impairments: impairments as rows, devices as columns, the best without one first.
 
 use super::reason_cell;
 use crate::format::{Scale, ratio_number};
@@ -9,11 +9,11 @@ use plan::{Axis, ImpairProfile};
 use stats::{CellResult, Estimate, RankedBy};
 
 const NOTE: &str = "mean of the repeats";
-/// Where the campaign measures without an impairment too.
+/// The note if the campaign also measures without an impairment.
 const NOTE_PLAIN: &str = "mean of the repeats; in brackets: of the figure without an impairment, on the same path; \
                           devices: the best without an impairment first";
 
-/// The quantity of a table: the first one that any of its cells has.
+/// Candidate quantities of a table: the first one found in any of its cells is used.
 const QUANTITIES: [RankedBy; 4] = [
     RankedBy::PayloadThroughput,
     RankedBy::RoundTripP50,
@@ -21,10 +21,10 @@ const QUANTITIES: [RankedBy; 4] = [
     RankedBy::LatencyP50,
 ];
 
-/// A cell with its profile and its place in the plan.
+/// A cell with the name of its impairment profile.
 type Impaired<'r> = (&'r str, &'r CellResult);
 
-/// A table for each question that was measured under several impairments.
+/// One table per group of cells measured under several impairments.
 pub(crate) fn weather(run: &Run<'_>) -> Vec<Table> {
     let cells = run.plan().cells.iter().zip(&run.results.cells);
     let impaired = cells.filter_map(|(planned, result)| {

@@ -1,5 +1,5 @@
-//! The end of a run in a few lines: the answer, what makes it doubtful, a table for each kind of
-//! trial, and where the rest is.
+//! The end of a run in a few lines: the answer, reasons for doubt, a table for each kind of trial,
+//! and the location of the rest.
 
 use super::terminal::{Page, Style};
 use crate::Folders;
@@ -14,26 +14,26 @@ use stats::Reason;
 use std::collections::BTreeSet;
 use units::human::counted;
 
-/// Lines of the whole; a screen or two.
+/// Maximum lines in total: a screen or two.
 const LINES_MAX: usize = 73;
-/// Lines for the answer, the findings and the devices' figures; the documents have all devices.
+/// Maximum lines for answer, findings and devices' figures; the documents have all devices.
 const ANSWER_LINES: usize = 32;
-/// Facts in the answer of one device.
+/// Maximum facts in the answer of one device.
 const FACTS_MAX: usize = 4;
-/// Lines for what makes the figures doubtful.
+/// Maximum lines for reasons to doubt the figures.
 const DOUBT_LINES: usize = 14;
-/// Reasons of invalid and failed trials that are printed.
+/// Maximum reasons of invalid and failed trials.
 const REASONS_MAX: usize = 5;
-/// Lines of a table without its rows: an empty one, caption, note, heading, rule.
+/// Lines of a table in addition to its rows: an empty one, caption, note, heading, rule.
 const TABLE_LINES: usize = 5;
-/// How a ranking's caption begins, and the most rows of one that is never cut.
+/// Beginning of a ranking's caption, and the maximum rows of a ranking that is never cut.
 const RANKING: &str = "Ranking";
 const RANKED_MAX: usize = 12;
 /// Lines of a legend below a table.
 const LEGEND_LINES: usize = 3;
-/// Rows of the run's main table that are printed in any case.
+/// Rows of the run's main table that are always printed.
 const FIRST_ROWS: usize = 5;
-/// Fewest rows of a table that is printed.
+/// Minimum rows of a printed table.
 const ROWS_LEAST: usize = 2;
 
 /// Writes the short form.
@@ -66,7 +66,7 @@ pub(crate) fn write(
     page.text
 }
 
-/// A sentence for each device, with its doubt in it.
+/// One sentence per device, including doubts.
 fn answers(page: &mut Page, run: &Run<'_>) {
     let found = headline::headlines(run);
     let begin = page.lines();
@@ -112,7 +112,7 @@ fn answer(device: &Headline) -> String {
     text + "."
 }
 
-/// What changes a conclusion, before any table.
+/// Warnings that may change a conclusion, before any table.
 fn doubts(page: &mut Page, run: &Run<'_>) {
     let warnings = &run.results.warnings;
     if warnings.is_empty() {
@@ -132,7 +132,7 @@ fn doubts(page: &mut Page, run: &Run<'_>) {
     }
 }
 
-/// Why trials have no figure: once for each check that failed, what differs and what to do.
+/// Why trials lack a figure: for each failed check once, the difference and the remedy.
 fn reasons(page: &mut Page, run: &Run<'_>) {
     let cells = run.results.cells.iter();
     let all = cells.flat_map(|cell| {
@@ -174,7 +174,7 @@ fn reasons(page: &mut Page, run: &Run<'_>) {
     }
 }
 
-/// The check that failed, or the whole reason.
+/// The failed check, or the whole reason.
 fn what_failed(reason: &Reason) -> &str {
     match reason.explanation {
         Some(_) => in_brief(&reason.text),
@@ -182,8 +182,8 @@ fn what_failed(reason: &Reason) -> &str {
     }
 }
 
-/// The first table of each section that answers, within `room` lines, which they share. Returns
-/// whether that is all of them.
+/// The first table of each section of the short form, within `room` lines, which they share.
+/// Returns whether nothing was left out.
 fn tables(page: &mut Page, run: &Run<'_>, room: usize) -> bool {
     let sections = sections::of(run, Document::Terminal);
     let answers: Vec<Vec<Table>> = sections
@@ -204,8 +204,8 @@ fn tables(page: &mut Page, run: &Run<'_>, room: usize) -> bool {
     for (index, tables) in answers.iter().enumerate() {
         let table = &tables[0];
         let rows = (left / (count - index)).saturating_sub(TABLE_LINES);
-        // A ranking without its last rows is none.
-        // The first table is the run's main one, and is never left out.
+        // A ranking without its last rows is useless.
+        // The first table is the run's main one and is never left out.
         let least = match table.caption.starts_with(RANKING) && table.rows.len() <= RANKED_MAX {
             true => table.rows.len() + LEGEND_LINES,
             false if index == 0 => table.rows.len().min(FIRST_ROWS) + LEGEND_LINES,
@@ -225,7 +225,7 @@ fn tables(page: &mut Page, run: &Run<'_>, room: usize) -> bool {
     is_whole
 }
 
-/// Where everything is.
+/// The location of the documents.
 fn foot(run: &Run<'_>, files: Option<Folders<'_>>, width: usize, color: bool) -> Page {
     let mut page = Page::new(width, color);
     page.wrapped("", "", &super::provenance(run), Style::dim);

@@ -29,7 +29,7 @@ pub(crate) fn write(run: &Run<'_>) -> String {
         code_block(&super::command(run)),
         super::RUN
     ));
-    // Markdown is often read on a terminal.
+    // Markdown is often read in a terminal.
     visible_lines(&page).into_owned()
 }
 
@@ -172,7 +172,7 @@ fn cell(cell: &Cell) -> String {
 
 /// A sentence with `code` between backticks.
 fn rich(text: &str) -> String {
-    // What would end a table's cell or row is no code there.
+    // Text that would end a table's cell or row is not printed as code.
     let plain = |text: &str| !text.contains(|c: char| c == '|' || c.is_control());
     let parts = spans(text).into_iter().map(|span| match span {
         Span::Code(text) if plain(text) => code(text),
@@ -181,7 +181,7 @@ fn rich(text: &str) -> String {
     parts.collect()
 }
 
-/// Inline code; its fence is longer than any run of backticks in it. A line feed in it is not: code
+/// Inline code, with a fence longer than any run of backticks in it. Line feeds are replaced: code
 /// ends at an empty line, and a line may begin a heading.
 fn code(text: &str) -> String {
     let text = &*visible(text);
@@ -194,7 +194,7 @@ fn code(text: &str) -> String {
     format!("{fence}{space}{text}{space}{fence}")
 }
 
-/// A block of code; its fence is longer than any run of backticks in it.
+/// A block of code, with a fence longer than any run of backticks in it.
 fn code_block(text: &str) -> String {
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     format!("{fence}sh\n{text}\n{fence}\n")

@@ -9,18 +9,18 @@ use crate::table::{Cell, Kind, Table};
 use guard::visible;
 use unicode_width::UnicodeWidthStr;
 
-/// Between columns.
+/// Gap between columns.
 const GAP: usize = 2;
-/// Text in place of a figure is wrapped to this width.
+/// Maximum width of text in place of a figure; longer text is wrapped.
 const REASON_WIDTH: usize = 26;
-/// A last column of text is not squeezed below this.
+/// Minimum width of a last column of text.
 const MIN_TEXT_WIDTH: usize = 20;
-/// Before the lines of a paragraph below a title.
+/// Indentation of a paragraph below a title.
 const INDENT: &str = "  ";
-/// Smallest width used, whatever the terminal reports.
+/// Minimum width, regardless of the terminal.
 const MIN_WIDTH: usize = 40;
 
-/// Writes everything; `files` tells where the documents are.
+/// Writes everything; `files` are the folders of the run and its documents.
 pub(crate) fn write(
     run: &Run<'_>,
     files: Option<Folders<'_>>,
@@ -35,7 +35,7 @@ pub(crate) fn write(
                 Block::Table(table) => page.table(table),
                 Block::Warnings => warnings(&mut page, run, section.title),
                 Block::Details { tables, .. } => tables.iter().for_each(|table| page.table(table)),
-                // The rest is in the other documents.
+                // The other documents have the rest.
                 Block::Chart { .. } | Block::Html(_) | Block::Cells | Block::Prose(_) => {}
             }
         }
@@ -116,7 +116,7 @@ fn foot(page: &mut Page, run: &Run<'_>, files: Option<Folders<'_>>) {
     page.line(&format!("Command  {}", visible(&super::command(run))));
 }
 
-/// Colours, or none.
+/// Whether to print colours.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Style {
     color: bool,
@@ -161,7 +161,7 @@ pub(super) struct Page {
     pub(super) text: String,
     width: usize,
     pub(super) style: Style,
-    /// The run's folder, for commands; `None` where it is not known.
+    /// The run's folder, for commands; `None` if unknown.
     run: Option<String>,
 }
 
@@ -175,13 +175,13 @@ impl Page {
         }
     }
 
-    /// With the run's folder in the commands that texts name.
+    /// Replaces the run's folder in the commands of texts.
     pub(super) fn of_run(mut self, files: Option<Folders<'_>>) -> Self {
         self.run = files.map(|files| files.run.display().to_string());
         self
     }
 
-    /// An empty one of the same width, style and run.
+    /// An empty page of the same width, style and run.
     pub(super) fn empty(&self) -> Self {
         Self {
             text: String::new(),
@@ -190,8 +190,7 @@ impl Page {
         }
     }
 
-    /// A text as it is printed: with the run's folder in commands, and nothing that drives the
-    /// terminal.
+    /// A text as printed: with the run's folder in commands, without terminal control characters.
     fn shown(&self, text: &str) -> String {
         let named = self.run.as_ref();
         let named = named.map(|run| journal::with_run(text, run));
@@ -211,7 +210,7 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// A paragraph; its first line follows `first`, the others `indent`.
+    /// Prints a paragraph; its first line follows `first`, the others `indent`.
     pub(super) fn wrapped(
         &mut self,
         first: &str,
@@ -235,7 +234,7 @@ impl Page {
         self.wrapped(INDENT, INDENT, text, style);
     }
 
-    /// A table; one that is too wide is printed in parts, each with the labels.
+    /// Prints a table. If it is too wide, it is printed in parts, each with the labels.
     fn table(&mut self, table: &Table) {
         self.line("");
         self.line(&self.style.bold(&visible(&table.caption)));
@@ -260,15 +259,15 @@ impl Page {
         }
     }
 
-    /// A table in few lines: what all its cells share, the columns that fit, and `rows` lines of
-    /// rows. Returns whether that is the whole table.
+    /// Prints a table in few lines: the settings common to all its cells, the columns that fit, and
+    /// `rows` lines of rows. Returns whether the table is complete.
     pub(super) fn short_table(&mut self, table: &Table, rows: usize) -> bool {
         let legend = table.footnote();
         let legend = legend.map_or(0, |legend| wrap(&self.shown(&legend), self.width).len());
         let rows = rows.saturating_sub(legend).max(1);
         self.line("");
         self.line(&self.style.bold(&visible(&table.caption)));
-        // The rest of the note says how to read the columns.
+        // The rest of the note explains the columns.
         let shared = table.note.split("; ").next().unwrap_or("");
         if !shared.is_empty() {
             self.wrapped("", "", shared, Style::dim);
@@ -283,7 +282,7 @@ impl Page {
         for (index, row) in table.rows.iter().enumerate() {
             let mut own = self.empty();
             own.row(table, &widths, part, &row.cells);
-            // The last line says how many there are more.
+            // The last line states the number of remaining rows.
             let room = rows - usize::from(index + 1 < table.rows.len());
             if index > 0 && self.lines() - begin + own.lines() > room {
                 let left = table.rows.len() - index;
@@ -298,7 +297,7 @@ impl Page {
         parts.len() == 1
     }
 
-    /// Width of each column. Figures are never broken; text is.
+    /// Returns the width of each column. Figures are never broken; text is.
     fn widths(&self, table: &Table) -> Vec<usize> {
         let mut widths: Vec<usize> = (0..table.columns.len())
             .map(|column| {
@@ -312,7 +311,7 @@ impl Page {
                     .max(visible(&table.columns[column].title).width())
             })
             .collect();
-        // A last column of text takes what is left.
+        // A last column of text takes the remaining width.
         if let Some((last, others)) = widths.split_last_mut()
             && table.columns.last().is_some_and(|column| !column.right)
         {
@@ -326,7 +325,7 @@ impl Page {
         widths
     }
 
-    /// Columns that fit side by side, labels in each part.
+    /// Splits the columns into parts that fit side by side, each with the labels.
     fn parts(&self, table: &Table, widths: &[usize]) -> Vec<Vec<usize>> {
         let labels: Vec<usize> = (0..table.labels).collect();
         let taken: usize = labels.iter().map(|&column| widths[column] + GAP).sum();
@@ -346,7 +345,7 @@ impl Page {
         parts
     }
 
-    /// The heading with the rule below it, which is returned.
+    /// Prints the heading and the rule below it; returns the rule.
     fn heading(&mut self, table: &Table, widths: &[usize], part: &[usize]) -> String {
         let total: usize = part.iter().map(|&column| widths[column] + GAP).sum();
         let rule = self.style.dim(&"─".repeat(total - GAP));
@@ -361,8 +360,7 @@ impl Page {
         rule
     }
 
-    /// The settings above the headings, each over the columns that share it, in as many lines as
-    /// they need.
+    /// Prints the settings above the headings, each over its columns, in the lines needed.
     fn groups(&mut self, table: &Table, widths: &[usize], part: &[usize]) {
         let mut runs: Vec<(&str, usize)> = Vec::new();
         for &column in part {
@@ -404,7 +402,7 @@ impl Page {
         }
     }
 
-    /// A row: as many lines as its longest cell.
+    /// Prints a row, in as many lines as its longest cell needs.
     fn row(&mut self, table: &Table, widths: &[usize], part: &[usize], cells: &[Cell]) {
         let wrapped: Vec<Vec<String>> = part
             .iter()
@@ -426,8 +424,8 @@ impl Page {
     }
 }
 
-/// Figures are as wide as they are. Text in place of a figure is wrapped, and so is a label that
-/// would take more than half the line.
+/// The width of a cell before squeezing. Figures are not wrapped; text in place of a figure is, as
+/// is a label longer than half the line.
 fn natural_width(cell: &Cell, line: usize) -> usize {
     let width = visible(&cell.text).width();
     match cell.kind {
@@ -446,7 +444,7 @@ fn pad(text: &str, width: usize, right: bool) -> String {
     }
 }
 
-/// Breaks text at spaces into lines no wider than `width`; a word that is wider is broken anywhere.
+/// Breaks text at spaces into lines no wider than `width`; wider words are broken anywhere.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -475,8 +473,8 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The longest beginning no wider than `width`, but at least one character; it ends behind a sign
-/// that joins parts of an id, where that leaves at least a third of the width.
+/// Splits off the longest beginning no wider than `width`, but at least one character. It ends
+/// after a sign that joins parts of an id, if that leaves at least a third of the width.
 fn split_at_width(word: &str, width: usize) -> (&str, &str) {
     let ends = word.char_indices().map(|(start, c)| start + c.len_utf8());
     let fitting = || ends.clone().take_while(|&end| word[..end].width() <= width);

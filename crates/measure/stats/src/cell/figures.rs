@@ -84,8 +84,7 @@ impl CellResult {
         }
     }
 
-    /// Transactions per second in a closed loop, where nothing but the path and its ends set the
-    /// rate.
+    /// Transactions per second in a closed loop, with a rate set by only the path and its ends.
     #[must_use]
     pub fn transactions_per_s(&self) -> Option<&Estimate> {
         let http = self.http()?;
@@ -101,7 +100,7 @@ impl CellResult {
         }
     }
 
-    /// The frame test, where it is one.
+    /// The frame test, if it is one.
     #[must_use]
     pub fn frame_cell(&self) -> Option<&FrameCell> {
         match &self.figures {
@@ -183,7 +182,7 @@ pub(crate) fn missing(cell: &Cell, measured: &Measured) -> Option<&'static str> 
     }
 }
 
-/// The form in `results.json`: a key for each kind, of which those of other kinds are `null`.
+/// The form in `results.json`: a key for each kind, with `null` for all other kinds.
 #[derive(Default, Serialize, JsonSchema)]
 pub(crate) struct FiguresInfo<'a> {
     /// Bulk transfer, for `tcp` and `udp`; `null` when the cell has no figure.

@@ -42,7 +42,7 @@ pub(crate) struct FrameInfo<'a> {
     throughput: Option<&'a ThroughputResult>,
     /// One load after the other, for `load`, `mrr` and `loss-curve`; the highest first.
     loads: &'a [LoadResult],
-    /// Latency under each load; for procedures other than `latency`, under that of the evidence.
+    /// Latency under each load; for procedures other than `latency`, under the evidence's load.
     latency: &'a [LoadLatency],
     /// For `mrr`.
     mrr: Option<&'a MrrResult>,
@@ -56,10 +56,10 @@ pub(crate) struct FrameInfo<'a> {
     service: Option<&'a ServiceResult>,
     /// For `soak`.
     soak: Option<&'a SoakResult>,
-    /// Counts of the trials whose evidence is recorded.
+    /// Counts of the trials with recorded evidence.
     at_evidence: Option<&'a LoadResult>,
-    /// Both directions over all frame trials but the one that found the highest load; empty where
-    /// one direction is loaded, and for older journals.
+    /// Loss per direction over all frame trials except the one that found the highest load; empty
+    /// if only one direction is loaded, and for older journals.
     directions: &'a [DirectionLoss],
     /// Station A's sending port.
     sender: &'a PortUsed,
@@ -91,7 +91,7 @@ struct DisturbanceInfo<'a> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DeviceFigures")]
 pub(crate) struct DeviceInfo<'a> {
-    /// What the devices report about themselves, by the last repeat.
+    /// The devices' reports about themselves, from the last repeat.
     members: &'a [DeviceMember],
     /// Why there is no figure though nothing failed: the device does not offer the operation.
     not_offered: Option<&'a str>,

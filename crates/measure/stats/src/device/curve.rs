@@ -1,4 +1,4 @@
-//! Two curves over one axis (concurrency or size): from which number on one is above the other.
+//! Comparison of two curves over one axis (concurrency or size), and their crossover.
 //!
 //! A figure is above another if the pairs of repeats show it, at a level that counts every number
 //! of every comparison of the run over the same axis ([`crate::significance`]), and if the
@@ -25,7 +25,7 @@ pub(crate) struct Figure<'a> {
     pub(crate) estimate: &'a Estimate,
 }
 
-/// Of each number that both curves have, the p-value of a difference.
+/// p-value of a difference, for each number that both curves have.
 pub(crate) fn p_values(device: &[Figure<'_>], other: &[Figure<'_>]) -> Vec<Option<f64>> {
     let shared = device.iter().filter_map(|own| {
         let other = other.iter().find(|there| there.n == own.n)?;
@@ -37,25 +37,26 @@ pub(crate) fn p_values(device: &[Figure<'_>], other: &[Figure<'_>]) -> Vec<Optio
 /// Comparison of two devices over an axis.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Crossover {
-    /// Which of them is faster, and in which range.
+    /// The faster of the two, by range.
     pub course: Course,
-    /// The smallest measured number from which on the device is faster; `null` if there is none.
+    /// The smallest measured number from which on the device is faster; `null` if it is not faster
+    /// at the largest.
     pub faster_from: Option<u32>,
     /// The largest measured number up to which the device is faster; `null` if it is not faster at
     /// the smallest.
     pub faster_until: Option<u32>,
-    /// The number at which both are equal, interpolated between the measured numbers on both sides;
-    /// `null` without a crossover.
+    /// The number with equal figures, interpolated between its measured neighbours; `null` without
+    /// a crossover.
     pub crosses_at: Option<f64>,
-    /// Each number at which both have a figure, rising.
+    /// Each number with a figure of both, rising.
     pub points: Vec<CrossoverPoint>,
-    /// The number at which the device is farthest ahead, or least behind.
+    /// The number with the device's highest ratio to the other.
     pub best_at: u32,
-    /// Ratio of its figure there to the other's.
+    /// Highest ratio of the device's figure to the other's.
     pub best_ratio: f64,
 }
 
-/// Which of two devices is faster in which range of the measured numbers.
+/// The faster of two devices, by range of the measured numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Course {
@@ -215,8 +216,8 @@ fn course(points: &[CrossoverPoint]) -> Course {
     }
 }
 
-/// The number between two neighbours at which the ratio is 1, on logarithmic axes; `None` if there
-/// is none.
+/// Interpolates the number with a ratio of 1 between two neighbours, on logarithmic axes; `None` if
+/// absent.
 fn between(before: &CrossoverPoint, after: &CrossoverPoint) -> Option<f64> {
     let (low, high) = (before.ratio.ln(), after.ratio.ln());
     // The neighbour that counts as equal may be slightly on the other side of 1.
@@ -270,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_card_whose_latency_is_hidden_by_many_at_once_is_faster_from_about_30() {
-        // As in the source report: a CPU with a constant rate, and a card whose rate rises with
+        // As in the source report: a CPU with a constant rate, and a card that gains rate with
         // concurrency.
         let numbers = [1, 5, 10, 20, 40, 70, 110];
         let card = numbers.map(|n| (n, 33.0 * f64::from(n.min(80))));

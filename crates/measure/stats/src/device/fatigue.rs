@@ -16,9 +16,9 @@ use serde::Serialize;
 const SECOND_NS: u64 = 1_000_000_000;
 const MINUTE_NS: u64 = 60 * SECOND_NS;
 const HOUR_NS: u64 = 60 * MINUTE_NS;
-/// Bounds of the classes of times without failure. From 3 hours on they are those of the source
-/// report of the crypto cards (3–6, 15–18, 40–90, over 400 hours) and those between; below, the
-/// report has none, and each class is a few times as long as the previous one.
+/// Bounds of the classes of times without failure. From 3 hours on, they are the classes of the
+/// source report of the crypto cards (3–6, 15–18, 40–90, over 400 hours) and the gaps between them.
+/// Below, the report has no classes, and each one here is a few times longer than the previous.
 pub const REPORT_CLASSES_NS: [u64; 12] = [
     SECOND_NS,
     10 * SECOND_NS,
@@ -81,16 +81,16 @@ pub struct FatigueDevice {
     /// Times that its process died or was killed because it hung. After the last time it may not
     /// have been restarted.
     pub crashes: u64,
-    /// Time under load whose operations are in no count, since the process died before it reported
-    /// them: the counts are lower bounds where this is above 0.
+    /// Time under load without counted operations, since the process died before it reported them:
+    /// the counts are lower bounds if this is above 0.
     pub unreported_ns: u64,
     /// Right results and refused invalid inputs, by the time under load that was reported on.
     pub operations_per_s: f64,
     /// Times without failure that were kept, one after each start.
     pub lives_kept: u64,
-    /// Times that were not kept: of a device that fails all the time only the first ones are.
+    /// Times that were not kept: for a device that fails all the time, only the first ones are.
     pub lives_left_out: u64,
-    /// Longest time without failure after a start of it, of those that were kept.
+    /// Longest kept time without failure after a start.
     pub longest_life_ns: u64,
     /// Peak resident memory of its processes.
     pub resident_bytes_max: u64,
@@ -111,7 +111,7 @@ pub struct FatigueBatch {
     pub classes: Vec<FatigueClass>,
 }
 
-/// Devices whose time without failure is in one class.
+/// Devices with a time without failure in one class.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct FatigueClass {
     /// Least time, included.

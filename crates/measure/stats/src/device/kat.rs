@@ -52,10 +52,10 @@ pub struct KatCase {
     pub repeat: u32,
     /// The first input with a wrong result: `vector 3`, `17 B`.
     pub input: Option<String>,
-    /// Offset of the first differing byte; `null` where all are right, or the result has another
+    /// Offset of the first differing byte; `null` if all are right, or the result has another
     /// length.
     pub first_differing_byte: Option<u32>,
-    /// The expected and the actual result, or why there is none.
+    /// The expected and the actual result, or why it is missing.
     pub detail: Option<String>,
 }
 
@@ -147,7 +147,7 @@ impl KatAlgorithm {
             for row in rows {
                 let case = KatCase::of(*repeat, row);
                 match cases.iter_mut().find(|known| known.case == case.case) {
-                    // Of equal repeats the first is reported.
+                    // The first of equal repeats is reported.
                     Some(known) if known.verdict < case.verdict => *known = case,
                     Some(_) => {}
                     None => cases.push(case),

@@ -2,7 +2,8 @@
 //!
 //! 1. Speed cells that differ only in one of these and in the device form a [`DeviceSeries`].
 //! 2. For each device's curve, its peak and its saturation point are found.
-//! 3. Each device is compared with the CPU: from which number on it is faster ([`Crossover`]).
+//! 3. Each device is compared with the CPU, which yields the range of its advantage
+//!    ([`Crossover`]).
 //! 4. Several devices are compared with fewer of the same kind.
 
 mod analyse;
@@ -22,7 +23,7 @@ pub enum DeviceAxis {
     Bytes,
     /// Threads or processes in parallel, over all devices.
     AtOnce,
-    /// Queue depth: operations that each worker keeps in the device at once.
+    /// Queue depth: outstanding operations per worker.
     Depth,
 }
 
@@ -49,9 +50,9 @@ pub struct DeviceSeries {
     pub unit: DeviceUnit,
     /// Each device, in the plan's order.
     pub curves: Vec<DeviceCurve>,
-    /// Each device beside each CPU of the campaign, or CPUs beside the first of them.
+    /// Each device compared with each CPU of the campaign, or CPUs with the first of them.
     pub comparisons: Vec<DeviceComparison>,
-    /// Several devices beside fewer of the same kind.
+    /// Several devices compared with fewer of the same kind.
     pub gains: Vec<DeviceGain>,
 }
 
@@ -64,7 +65,7 @@ pub struct DeviceCurve {
     pub devices: u32,
     /// Whether it is the CPU itself.
     pub is_cpu: bool,
-    /// Whether its times are those of a model: configured, not measured on hardware.
+    /// Whether its times come from a model: configured, not measured on hardware.
     pub is_model: bool,
     /// In rising order.
     pub points: Vec<DevicePointResult>,
@@ -72,13 +73,15 @@ pub struct DeviceCurve {
     pub peak_n: Option<u32>,
     /// The figure there.
     pub peak: Option<f64>,
-    /// Over concurrency and queue depths, the smallest number that no larger one surely exceeds by
-    /// more than 2 %, where the repeats exclude a gain of more than 10 % past it; `null` if the
-    /// curve rises to the largest, or they do not, and over sizes.
+    /// Over concurrency and queue depths, the saturation point: the smallest number that no larger
+    /// one surely exceeds by more than 2 %, if the repeats also exclude a gain of more than 10 %
+    /// past it. `null` if the curve rises to the largest number, if the repeats do not exclude that
+    /// gain, and over sizes.
     pub saturates_at_n: Option<u32>,
-    /// Such a number, where the repeats leave a larger gain possible.
+    /// The same number, if the repeats do not exclude a gain of more than 10 % past it.
     pub no_sure_gain_past_n: Option<u32>,
-    /// Likewise, the smallest number from which on all are surely worse than the peak.
+    /// Over the same axes, the start of the decline: from this number on, all are surely worse than
+    /// the peak.
     pub falls_from_n: Option<u32>,
     /// The same in words.
     pub verdict: String,
@@ -103,24 +106,24 @@ pub struct DevicePointResult {
     pub latency_p99_ns: Option<f64>,
 }
 
-/// A device beside the CPU.
+/// A device compared with the CPU.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DeviceComparison {
     /// The device: a DUT's name.
     pub dut: String,
     /// The CPU: a DUT's name.
     pub cpu: String,
-    /// Which is faster in which range.
+    /// The faster one, by range.
     pub crossover: Crossover,
     /// Whether the device is declared to take work off the CPU, has not counted its operations, and
-    /// is as fast as the CPU: the geometric mean of the ratios within 5 %, and none past 10 %. A
-    /// device whose offload never ran looks like this.
+    /// is as fast as the CPU: the geometric mean of the ratios within 5 %, and none past 10 %. This
+    /// is typical of an offload that never ran.
     pub equals_cpu: bool,
     /// The same in words.
     pub verdict: String,
 }
 
-/// Several devices beside fewer of the same kind.
+/// Several devices compared with fewer of the same kind.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DeviceGain {
     /// The DUT with more devices.
@@ -135,7 +138,7 @@ pub struct DeviceGain {
     pub peak_ratio: f64,
     /// Whether one peak surely exceeds the other, by more than 2 %.
     pub gains: bool,
-    /// Each number at which both have a figure.
+    /// Each number with a figure of both.
     pub points: Vec<CrossoverPoint>,
     /// The same in words.
     pub verdict: String,

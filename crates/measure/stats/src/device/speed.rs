@@ -8,11 +8,11 @@ use operation::Operation;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Minimum probability to find a device of whose results 1 in 1000 is wrong: 99 %, as
+/// Minimum probability of detecting a device with 1 wrong result in 1000: 99 %, as
 /// [`operation::sample`] plans it.
 pub const FOUND_MIN: f64 = operation::sample::POWER_MIN_PPM as f64 / 1e6;
 
-/// Minimum share of the time in which all workers worked, for them to count as parallel.
+/// Workers count as parallel if all of them worked for at least this share of the time.
 pub(crate) const TOGETHER_MIN_RATIO: f64 = 0.9;
 
 /// The result of a speed trial. Rates are over all devices, from the beginning of the first to the
@@ -35,7 +35,7 @@ pub struct DeviceSpeedResult {
     pub latency_max_ns: u64,
     /// Each device's part.
     pub members: Vec<MemberSpeed>,
-    /// Share of the time in which all of them worked; the minimum of the repeats.
+    /// Share of the time during which all of them worked; the minimum of the repeats.
     pub together_ratio: f64,
     /// Largest distance of one of the equal parts of the time from their mean, in per cent of it;
     /// the maximum of all repeats.
@@ -45,21 +45,21 @@ pub struct DeviceSpeedResult {
     /// Results checked against the CPU, over all repeats: selected at random from the measured time
     /// and from right after it.
     pub checked: u64,
-    /// Probability to find a device of whose results 1 in 1000 is wrong, and, where results are
-    /// verdicts, one that accepts 1 in 1000 invalid inputs: the minimum of both, of devices and of
-    /// repeats; `null` in older journals.
+    /// Probability of detecting a device with 1 wrong result in 1000 and, if results are verdicts,
+    /// one that accepts 1 in 1000 invalid inputs: the minimum of both, over devices and repeats;
+    /// `null` in older journals.
     pub found_one_in_1000: Option<f64>,
     /// Wrong ones of these results, and invalid inputs that were accepted.
     pub wrong: u64,
-    /// Invalid inputs that were offered, over all repeats; `null` where the operation gives no
+    /// Invalid inputs that were offered, over all repeats; `null` if the operation gives no
     /// verdict, and in older journals.
     pub invalid_offered: Option<u64>,
-    /// Of those, accepted.
+    /// Invalid inputs that were accepted.
     pub invalid_accepted: Option<u64>,
-    /// CPU time of our own engines for one such operation, measured just before; `null` if they do
-    /// not offer it, or the device is not declared to take work off the CPU.
+    /// CPU time of our engines for one such operation, measured just before; `null` if they do not
+    /// offer it, or the device is not declared to take work off the CPU.
     pub reference_cpu_ns_per_operation: Option<Estimate>,
-    /// Ratio of an operation's CPU time to that of our own engines.
+    /// Ratio of an operation's CPU time to the CPU time of our engines.
     pub cpu_ratio: Option<f64>,
     /// Which hardware did the work; `null` if the device is not declared to take work off the CPU.
     pub proof: Option<Proof>,
@@ -72,10 +72,10 @@ pub struct MemberSpeed {
     pub member: String,
     /// Completed operations.
     pub operations_per_s: Estimate,
-    /// Operations by its own counter, by those requested; `null` without a counter. The minimum of
-    /// the repeats.
+    /// Operations by the device's counter, divided by requested operations; `null` without a
+    /// counter. The minimum of the repeats.
     pub counted_ratio: Option<f64>,
-    /// Most operations of a process, by the fewest; `null` if a process did none.
+    /// Most operations of a process, divided by the fewest; `null` if a process did none.
     pub most_by_fewest: Option<f64>,
 }
 
@@ -167,7 +167,7 @@ fn gives_verdict(info: &DeviceTestInfo) -> bool {
     operation.is_some_and(|operation| operation.is_ok_and(Operation::gives_verdict))
 }
 
-/// The least power of a device's samples; `None` where one of them lacks it.
+/// Returns the least detection power of the devices' samples; `None` if one does not record it.
 fn found_one_in_1000(trials: &[(u32, &SpeedTrial)], gives_verdict: bool) -> Option<f64> {
     let devices = trials.iter().flat_map(|(_, trial)| &trial.devices);
     let power = |one: &DeviceSpeed| {

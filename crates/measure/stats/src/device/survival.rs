@@ -5,9 +5,9 @@
 //! was observed. The interval is Greenwood's, on the scale of log(−log S), so that it stays between
 //! 0 and 1 (Kalbfleisch and Prentice, *The Statistical Analysis of Failure Time Data*, 1980, 1.3).
 //!
-//! What it deliberately does not do: it assumes no shape of the curve and does not extrapolate it.
-//! Only the bound for the mean time between failures assumes a constant failure rate, and its
-//! documentation says so.
+//! The estimator deliberately assumes no shape of the curve and does not extrapolate it. Only the
+//! bound for the mean time between failures assumes a constant failure rate, and its documentation
+//! says so.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -48,7 +48,7 @@ pub struct Survival {
     pub steps: Vec<SurvivalStep>,
     /// Steps between these that were left out, of a curve with more than 400.
     pub steps_left_out: u32,
-    /// Time at which the curve reaches one half or less; `null` if it stays above: the median
+    /// First time with a survival of one half or less; `null` if the curve stays above: the median
     /// exceeds the observed time.
     pub median_ns: Option<u64>,
     /// Total time by failures, including lives that were not kept; `null` without a failure.
@@ -124,7 +124,7 @@ fn count(lives: usize) -> u32 {
     u32::try_from(lives).unwrap_or(u32::MAX)
 }
 
-/// A step for each time at which a life failed, of sorted lives.
+/// Returns a step for each failure time of sorted lives.
 fn steps(lives: &[Life]) -> Vec<SurvivalStep> {
     let mut steps = Vec::new();
     let (mut survives, mut greenwood) = (1.0_f64, 0.0_f64);
@@ -166,13 +166,12 @@ fn interval(survives: f64, greenwood: f64) -> Option<(f64, f64)> {
     Some((survives.powf(spread.exp()), survives.powf((-spread).exp())))
 }
 
-/// Upper 95 % limit of the mean of a Poisson variable of which `seen` events were observed: the
-/// mean at which at most `seen` events have a probability of 5 % (Garwood, Biometrika 28, 1936).
-/// 3.0 for none.
+/// Upper 95 % limit of the mean of a Poisson variable after `seen` observed events: with this mean,
+/// the probability of at most `seen` events is 5 % (Garwood, Biometrika 28, 1936). 3.0 for none.
 fn failures_most(seen: usize) -> f64 {
     if seen > EXACT_MAX {
-        // Close enough to the exact limit, whose computation takes time proportional to the
-        // failures.
+        // Close enough to the exact limit, which takes time proportional to the failures to
+        // compute.
         let seen = seen as f64;
         return seen + Z_95_ONE_SIDED * seen.sqrt() + 2.0;
     }
@@ -218,8 +217,7 @@ mod tests {
     }
 
     /// Weeks until 21 patients had a relapse (Freireich et al., Blood 21, 1963, treated with 6-MP):
-    /// the example of the textbooks. Its curve and its intervals on this scale are those of SAS
-    /// PROC LIFETEST.
+    /// the textbook example. Its curve and its intervals on this scale match SAS PROC LIFETEST.
     #[test]
     fn the_textbook_example_matches_the_textbooks() {
         let failed = [6, 6, 6, 7, 10, 13, 16, 22, 23];

@@ -106,7 +106,7 @@ pub(super) fn curve(
     words
 }
 
-/// The range in which a device is faster than the CPU.
+/// Describes the range over which a device is faster than the CPU.
 pub(super) fn crossover(
     axis: DeviceAxis,
     cpu: &str,

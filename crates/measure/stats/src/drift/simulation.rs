@@ -20,7 +20,7 @@ fn series(seed: u64, n: usize, noise: f64, correlation: f64, drift: f64) -> Vec<
         .collect()
 }
 
-/// Share of runs of which this is true, in per cent.
+/// Share of runs that meet the condition, in per cent.
 fn percent(of: impl Fn(u64) -> bool) -> f64 {
     100.0 * (0..RUNS).filter(|&seed| of(seed)).count() as f64 / RUNS as f64
 }

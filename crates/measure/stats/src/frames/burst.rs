@@ -18,8 +18,8 @@ pub struct BackToBackResult {
     pub burst_frames_per_s: Option<f64>,
     /// Implied buffer time: the burst's frames by their rate (RFC 9004 §5.4).
     pub implied_buffer_ns: Option<f64>,
-    /// Corrected buffer time: the implied one less what the DUT forwards meanwhile, by the
-    /// throughput of another cell of the run; `null` without such a cell.
+    /// Corrected buffer time: the implied one less the frames that the DUT forwards meanwhile, by
+    /// the throughput of another cell of the run; `null` without that cell.
     pub corrected_buffer_ns: Option<f64>,
     /// Id of that cell.
     pub throughput_cell: Option<String>,
@@ -39,9 +39,9 @@ pub struct BackToBackResult {
 pub struct RecoveryResult {
     /// From the end of the overload to the last loss; `null` when loss had not ended in a repeat.
     pub recovery_ns: Option<Estimate>,
-    /// Repeats in which loss continued until the time was up.
+    /// Repeats with loss that continued until the time was up.
     pub not_recovered: u32,
-    /// Repeats in which the overload lost nothing, so that there was nothing to recover from.
+    /// Repeats without loss under the overload, so that there was nothing to recover from.
     pub not_overloaded: u32,
     /// Load of the overload.
     pub overload_frames_per_s: Estimate,
@@ -153,7 +153,7 @@ impl BackToBackResult {
         })
     }
 
-    /// Subtracts what the DUT forwards while the burst arrives (RFC 9004 §5.4).
+    /// Subtracts the frames that the DUT forwards while the burst arrives (RFC 9004 §5.4).
     pub(crate) fn correct(&mut self, cell: &str, throughput_frames_per_s: f64) {
         if let (Some(rate), Some(implied)) = (self.burst_frames_per_s, self.implied_buffer_ns) {
             let kept = (1.0 - throughput_frames_per_s / rate).max(0.0);

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Latency and delay variation under one load, in nanoseconds, with each trial of each repeat as
-/// one value. Where both directions are loaded, a trial's delay variation is that of the direction
-/// that varies more.
+/// one value. If both directions are loaded, a trial's delay variation is the larger one of the
+/// two.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct LatencyByTrial {
     /// Trials, over all repeats.
@@ -32,7 +32,7 @@ pub struct LatencyByTrial {
     pub ipdv: Option<IpdvByTrial>,
 }
 
-/// Inter-packet delay variation: the delay of a frame less that of the frame before it in its flow.
+/// Inter-packet delay variation: a frame's delay less the delay of the frame before it in its flow.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct IpdvByTrial {
     /// Pairs of frames, over all trials and directions.
@@ -80,7 +80,7 @@ impl LatencyByTrial {
             let values = trials.iter().map(|trial| Some(value(trial)? as f64));
             TrialSpread::of(values.collect::<Option<Vec<_>>>()?)
         };
-        // Without a direction, or with one that has no value, there is none.
+        // Absent without a direction, or if a direction has no value.
         let pdv = |value: fn(&DelayVariation) -> Option<u64>| {
             spread(&|(trial, ..)| {
                 let directions = trial.variation.iter().map(value);

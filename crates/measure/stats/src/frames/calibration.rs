@@ -5,7 +5,7 @@ use crate::cell::CellResult;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The rig's own limits in one group.
+/// The rig's limits in one group.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Calibration {
     /// The group that it bounds.
@@ -15,15 +15,15 @@ pub struct Calibration {
     /// Generator ceiling: the relevant lower bound of the first goal, or the highest forwarding
     /// rate; `null` without either.
     pub ceiling: Option<LayerRates>,
-    /// Loss floor: frames lost by frames sent in the trials whose evidence is recorded.
+    /// Loss floor: frames lost divided by frames sent, in the trials with recorded evidence.
     pub loss_floor_ppm: Option<f64>,
     /// Frames lost in those trials.
     pub lost: u64,
     /// Frames sent in those trials.
     pub sent: u64,
-    /// Lowest load at which latency was measured, in frames/s.
+    /// Lowest load with measured latency, in frames/s.
     pub latency_load_frames_per_s: Option<f64>,
-    /// Whether the latency is that of round trips.
+    /// Whether the latency is a round-trip time.
     pub latency_is_round_trip: bool,
     /// Latency floor: median.
     pub latency_p50_ns: Option<u64>,

@@ -1,9 +1,9 @@
 //! Events of a device under a constant load, and their effect on the load.
 //!
-//! Figures have two kinds of samples. Those of a whole trial (rates, shares, latency) are estimated
-//! over the repeats, as everywhere else. Those of one event (an outage, the frames that a rekey
-//! cost) are estimated over the events of all repeats together: events differ from one to the next,
-//! and a mean per trial would hide the worst of them.
+//! Figures have two kinds of samples. Figures of a whole trial (rates, shares, latency) are
+//! estimated over the repeats, as everywhere else. Figures of one event (an outage, the frames that
+//! a rekey cost) are estimated over the events of all repeats together: events differ from one to
+//! the next, and a mean per trial would hide the worst of them.
 //!
 //! To add an event: a module here, its variant of [`EventResult`], and its table in the report.
 
@@ -257,7 +257,7 @@ fn over_events<'a>(
     Estimate::of(events.into_iter().filter_map(sample).collect())
 }
 
-/// Events whose frames were still being lost at the next one, or the end.
+/// Events with loss that continued until the next event, or the end.
 fn not_recovered(found: &Trial<'_>) -> impl Iterator<Item = EventPlace> {
     let (repeat, events) = (found.repeat, (1..).zip(&found.disturbance.events));
     let lost = events.filter(|(_, event): &(u32, &DutEvent)| event.outage_ns.is_none());

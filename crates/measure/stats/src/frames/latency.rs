@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 
 /// Latency under one load, from the intended send time: one way, or there and back by reflection.
 ///
-/// Percentiles are by nearest rank over the histograms' buckets, each of which counts with its
-/// highest value: at most 0.1 % too long with three significant digits. A percentile is `null` if
-/// less than one frame would lie beyond it.
+/// Percentiles are by nearest rank over the histograms' buckets. A bucket counts with its highest
+/// value: at most 0.1 % too long with three significant digits. A percentile is `null` if fewer
+/// than one frame would exceed it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LoadLatency {
     /// In per cent of the throughput; `null` outside a `latency` procedure.
@@ -36,17 +36,17 @@ pub struct LoadLatency {
     pub p99_9_ns: Option<u64>,
     /// Largest.
     pub max_ns: u64,
-    /// The same of each direction where both are loaded, from A to B first; empty where one is, for
-    /// round trips, and in older journals.
+    /// Latency per direction if both are loaded, from A to B first; empty if only one is loaded,
+    /// for round trips, and in older journals.
     pub directions: Vec<DirectionLatency>,
-    /// Latency and delay variation with each trial as one value; `null` where delay variation was
-    /// not measured.
+    /// Latency and delay variation with each trial as one value; `null` if delay variation was not
+    /// measured.
     pub by_trial: Option<LatencyByTrial>,
-    /// What the reflector took of these times, which are round-trip times then (RFC 2681); `null`
-    /// where they are latencies, which are one way (RFC 1242 §3.8). The two are never compared.
+    /// The reflector's share if these are round-trip times (RFC 2681); `null` for one-way latency
+    /// (RFC 1242 §3.8). The two are never compared.
     pub round_trip: Option<RoundTrip>,
-    /// By how much all of these times may be wrong, either way, where the stations are on two hosts
-    /// whose clocks were compared; `null` on one host.
+    /// Maximum clock error of these times, in either direction, if the stations are on two hosts
+    /// with compared clocks; `null` on one host.
     pub clocks_within_ns: Option<u64>,
     /// 99th percentile less median: the spread of latency towards long ones. It is no jitter of a
     /// standard, which compares successive frames or the shortest latency.
@@ -106,13 +106,13 @@ impl DirectionLatency {
     }
 }
 
-/// Times of frames at the reflector, from arrival until they were handed over for sending, by its
-/// own clock: round-trip times include them (RFC 8762 §4.3: T3 less T2).
+/// Residence times of frames in the reflector, from arrival until they were handed over for
+/// sending, by its clock. Round-trip times include them (RFC 8762 §4.3: T3 less T2).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RoundTrip {
     /// Median of all repeats pooled.
     pub reflector_p50_ns: u64,
-    /// 99th percentile of all repeats pooled; `null` if less than one frame would lie beyond it.
+    /// 99th percentile of all repeats pooled; `null` if fewer than one frame would exceed it.
     pub reflector_p99_ns: Option<u64>,
     /// Longest.
     pub reflector_max_ns: u64,
@@ -122,7 +122,7 @@ pub struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// Pools the reflector's times of trials; `None` where it took part in none.
+    /// Pools the reflector's residence times over trials; `None` if no trial was reflected.
     fn of(trials: &[Trial<'_>]) -> Option<Self> {
         let all = trials
             .iter()
@@ -138,7 +138,7 @@ impl RoundTrip {
 }
 
 impl LoadLatency {
-    /// What is timed.
+    /// The timed path.
     #[must_use]
     pub const fn path(&self) -> LatencyPath {
         match self.round_trip {
@@ -152,8 +152,8 @@ impl LoadLatency {
 type Trial<'a> = (u32, &'a LatencyTrial);
 
 /// Returns the latency at each load, in the order of the first repeat. Trials at one share of the
-/// throughput are pooled, those one way and those there and back each by themselves; outside a
-/// `latency` procedure, all trials are.
+/// throughput are pooled, one-way and round-trip trials separately; outside a `latency` procedure,
+/// all trials are.
 pub(super) fn of(repeats: &Repeats<'_>) -> Vec<LoadLatency> {
     type Key = (Option<u8>, bool);
     let mut shares: Vec<(Key, Vec<Trial<'_>>)> = Vec::new();
@@ -221,8 +221,8 @@ fn pooled<'a>(buckets: impl IntoIterator<Item = &'a LatencyBucket>) -> Vec<(u64,
     merged_histogram(buckets.map(|bucket| (bucket.upto_ns, bucket.frames)))
 }
 
-/// Merges histograms of the same resolution, as buckets of their highest value and the frames in
-/// it, into one: rising, without empty buckets. That of parts is that of the whole.
+/// Merges histograms of the same resolution, as buckets of a highest value and a frame count, into
+/// one: rising, without empty buckets. Merging the parts of a sample gives its histogram.
 #[must_use]
 pub fn merged_histogram(buckets: impl IntoIterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
     let mut sum: BTreeMap<u64, u64> = BTreeMap::new();
@@ -232,22 +232,22 @@ pub fn merged_histogram(buckets: impl IntoIterator<Item = (u64, u64)>) -> Vec<(u
     sum.into_iter().collect()
 }
 
-/// Percentile of a merged histogram by nearest rank, `per_mille` below 1000; `None` if less than
-/// one frame would lie beyond it.
+/// Percentile of a merged histogram by nearest rank, `per_mille` below 1000; `None` if fewer than
+/// one frame would exceed it.
 #[must_use]
 pub fn merged_percentile(histogram: &[(u64, u64)], per_mille: u64) -> Option<u64> {
     percentile(histogram, per_mille)
 }
 
-/// Percentile of a recorded histogram by nearest rank, `per_mille` below 1000; `None` if less than
-/// one frame would lie beyond it.
+/// Percentile of a recorded histogram by nearest rank, `per_mille` below 1000; `None` if fewer than
+/// one frame would exceed it.
 #[must_use]
 pub fn histogram_percentile(histogram: &[LatencyBucket], per_mille: u64) -> Option<u64> {
     percentile(&pooled(histogram), per_mille)
 }
 
-/// Nearest rank, `per_mille` below 1000; `None` if less than one frame would lie beyond it. A
-/// single frame has a median too.
+/// Nearest rank, `per_mille` below 1000; `None` if fewer than one frame would exceed it. A single
+/// frame has a median too.
 fn percentile(histogram: &[(u64, u64)], per_mille: u64) -> Option<u64> {
     let found = Distribution::of(histogram.iter().copied())?;
     let n = u128::from(found.n());
@@ -286,7 +286,7 @@ mod tests {
             (50, 900, Some(900))
         );
         assert_eq!(found.frames, there.frames + back.frames);
-        // One trial of an older journal, or a direction of which nothing arrived.
+        // One trial of an older journal, or a direction without received frames.
         let older = trial(None, &[(10, 1)]);
         assert!(
             result(None, &[(1, &trials[0]), (2, &older)])
@@ -432,7 +432,7 @@ mod tests {
             let each: Vec<Vec<LatencyBucket>> = parts.iter().map(|part| recorded(part)).collect();
             proptest::prop_assert_eq!(&pooled(each.iter().flatten()), &whole);
             proptest::prop_assert_eq!(&pooled(each.iter().rev().flatten()), &whole);
-            // So percentiles are within a bucket of those of the values themselves.
+            // So percentiles are within a bucket of the exact percentiles.
             let mut sorted = parts.concat();
             sorted.sort_unstable();
             for per_mille in [500, 900, 990, 999] {

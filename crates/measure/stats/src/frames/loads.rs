@@ -20,7 +20,7 @@ pub struct LoadResult {
     pub intended_frames_per_s: Option<Estimate>,
     /// Offered load: frames that left the sender.
     pub offered: LayerRates,
-    /// Forwarding rate: frames received intact, by the time in which they were offered.
+    /// Forwarding rate: frames received intact, divided by the time during which they were offered.
     pub forwarded: LayerRates,
     /// Lost (RFC 1242 §3.6): sent and not received.
     pub lost_ppm: Estimate,
@@ -32,7 +32,7 @@ pub struct LoadResult {
     pub corrupted_ppm: Estimate,
     /// Counts over all repeats. Zero loss is `lost` being 0, never a ratio.
     pub account: LossAccount,
-    /// Each direction where both are loaded; empty for one, and for older journals.
+    /// Each direction if both are loaded; empty for one, and for older journals.
     pub directions: Vec<DirectionLoss>,
 }
 
@@ -47,7 +47,7 @@ fn own_first(found: &FrameResult) -> impl Iterator<Item = &FrameTrial> {
 
 /// Forwarding rate of one repeat in one direction, in frames/s, and the share of its frames that
 /// was lost, in per cent: at the load with the highest rate, as the mean of its trials. A trial
-/// that is not the procedure's own counts only where there is no other. `None` if nothing was sent.
+/// outside the procedure counts only if there is no other. `None` if nothing was sent.
 #[must_use]
 pub fn fastest_load(found: &FrameResult) -> Option<(f64, f64)> {
     let mut loads: BTreeMap<u64, Vec<&FrameTrial>> = BTreeMap::new();
@@ -109,8 +109,8 @@ pub(super) fn single(lengths: &Lengths, repeats: &Repeats<'_>) -> Option<LoadRes
 /// The trials of a loss curve, grouped by share of the highest load.
 ///
 /// They are grouped by share and not by load, because the highest load may be the generator's
-/// limit, which differs between repeats. The curve's own trial at a share counts, not that of the
-/// evidence.
+/// limit, which differs between repeats. At a share, the curve's trial counts, not the evidence
+/// trial.
 pub(super) fn curve(
     curve: &LossCurve,
     lengths: &Lengths,
@@ -137,7 +137,7 @@ pub(super) fn curve(
     shares.into_iter().rev().filter_map(of).collect()
 }
 
-/// The trials whose evidence is recorded.
+/// The trials with recorded evidence.
 pub(super) fn at_evidence(lengths: &Lengths, repeats: &Repeats<'_>) -> Option<LoadResult> {
     let trials: Vec<(u32, &FrameTrial)> = repeats
         .iter()

@@ -7,7 +7,7 @@ use journal::record::FrameTrial;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Frames over several trials, both directions where both are loaded. `intended` is `not_sent` and
+/// Frames over several trials and all loaded directions. `intended` is the sum of `not_sent`,
 /// `received` and `lost`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LossAccount {
@@ -17,8 +17,8 @@ pub struct LossAccount {
     pub intended: u64,
     /// Of those, frames that never left the sender.
     pub not_sent: u64,
-    /// Frames that left after the load's time, in trials whose generator took more than 2 % and a
-    /// millisecond too long: they were offered, but not at that load.
+    /// Frames that left after the load's time, in trials with a generator that took more than 2 %
+    /// and a millisecond too long: they were offered, but not at that load.
     pub too_late: u64,
     /// Of those intended, frames that arrived intact, each counted once.
     pub received: u64,
@@ -67,8 +67,8 @@ impl LossAccount {
         self.receiver_dropped = known + in_station.min(own.lost());
     }
 
-    /// The account of the direction of which `failed` is a larger share, over several trials;
-    /// `None` where one direction is loaded, and in older journals.
+    /// The account of the direction with the larger share of `failed` frames, over several trials;
+    /// `None` if only one direction is loaded, and in older journals.
     pub(super) fn of_worse_direction<'a>(
         trials: impl Iterator<Item = &'a FrameTrial>,
         failed: fn(&Self) -> u64,
@@ -87,7 +87,7 @@ impl LossAccount {
         self.intended - self.not_sent
     }
 
-    /// Frames that count as lost in a search, but for those that left too late.
+    /// Frames that count as lost in a search, except frames that left too late.
     pub(super) const fn not_forwarded(&self) -> u64 {
         self.intended - self.received + self.queued
     }
@@ -131,8 +131,8 @@ pub struct DirectionLoss {
 }
 
 impl DirectionLoss {
-    /// Both directions of these trials, each with its repeat, in the order of repeats; empty where
-    /// a trial has no counts of both.
+    /// Both directions of these trials, each with its repeat, in the order of repeats; empty if a
+    /// trial does not count the directions separately.
     pub(super) fn of(trials: &[(u32, &FrameTrial)]) -> Vec<Self> {
         let repeats = trials.chunk_by(|one, next| one.0 == next.0);
         let own =
@@ -159,7 +159,8 @@ impl DirectionLoss {
     }
 }
 
-/// The account of each direction; `None` without trials, and where one has no counts of both.
+/// The account of each direction; `None` without trials, and if one does not count the directions
+/// separately.
 fn of_directions<'a>(trials: impl Iterator<Item = &'a FrameTrial>) -> Option<[LossAccount; 2]> {
     let mut sums = [LossAccount::default(); 2];
     for trial in trials {

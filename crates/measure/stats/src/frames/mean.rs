@@ -1,5 +1,5 @@
-//! Mean frame rates over the frame sizes: of those that the device limits, and of all, as vendors
-//! print it beside their tables.
+//! Mean frame rates over the frame sizes that the device limits, and over all sizes, as vendors
+//! print it next to their tables.
 
 use crate::cell::CellResult;
 use crate::verdict::Limit;
@@ -28,14 +28,14 @@ pub struct MeanFrameRate {
     pub missing_frame_bytes: Vec<u16>,
     /// Arithmetic mean of the cells' frame rates; `null` when no size is left.
     pub frames_per_s: Option<f64>,
-    /// Arithmetic mean over all sizes, those at which a link was the limit included, as vendors
-    /// print it; `null` when a size has no figure.
+    /// Arithmetic mean over all sizes, including sizes limited by a link, as vendors print it;
+    /// `null` when a size has no figure.
     pub all_sizes_frames_per_s: Option<f64>,
 }
 
 impl MeanFrameRate {
-    /// `5 of 6 sizes` where a size that belongs to the mean has no figure: such a mean is not
-    /// comparable with one that has it.
+    /// `5 of 6 sizes` if a size that belongs to the mean has no figure: this mean is not comparable
+    /// with a complete one.
     #[must_use]
     pub fn lacking(&self) -> Option<String> {
         let (known, missing) = (self.frame_bytes.len(), self.missing_frame_bytes.len());

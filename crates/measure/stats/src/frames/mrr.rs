@@ -7,7 +7,7 @@ use journal::record::FrameTrial;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What arrives when the highest load is offered (CSIT's MRR), in one direction.
+/// Received rate under the highest offered load (CSIT's MRR), in one direction.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MrrResult {
     /// The load; a repeat's value is the mean of its trials. Its forwarding rate is the MRR.

@@ -76,7 +76,7 @@ fn question<'a>(
 }
 
 /// Returns the suite of a station that replaces a gateway, and the rig's, unless it is as fast as
-/// the rig: with the same suite or AES-GCM; those beside the null engine do not encrypt.
+/// the rig: with the same suite or AES-GCM. Stations next to the null engine do not encrypt.
 fn slower_suite(plan: &Plan, cell: &Cell, test: &FrameTest) -> Option<[Suite; 2]> {
     let adapter = &cell.dut.adapter;
     let Carrier { form, suite, .. } = adapter.profile().carrier?;
@@ -92,7 +92,7 @@ fn slower_suite(plan: &Plan, cell: &Cell, test: &FrameTest) -> Option<[Suite; 2]
     (!as_fast).then_some([suite, rigs])
 }
 
-/// The quantity by which a DUT and the rig are compared.
+/// The quantity used to compare a DUT with the rig.
 fn figure(frames: &FrameFigures) -> Option<&Estimate> {
     match &frames.back_to_back() {
         Some(burst) => Some(&burst.burst_frames),
@@ -168,7 +168,7 @@ fn bounded(by: &[String]) -> Bounded {
 }
 
 /// Returns the fuller link at this frame rate: the clear side's, or, with a DUT that encrypts, the
-/// cipher side's, where each frame is longer.
+/// cipher side's, since each frame is longer there.
 fn fuller_link(plan: &Plan, cell: &Cell, test: &FrameTest, frames_per_s: f64) -> Option<Link> {
     let link_bps = plan.lab.link_bps?;
     // A burst's length is not a rate.

@@ -8,8 +8,8 @@ use serde::Serialize;
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES, PREAMBLE_AND_GAP_BYTES};
 use wire::mix::FrameMix;
 
-/// A frame rate of one direction with its bit rates. By the mix's mean size: they are the same
-/// figure in other units.
+/// A frame rate of one direction with its bit rates, which are the same figure in other units,
+/// converted with the mix's mean size.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LayerRates {
     /// Frames per second.

@@ -11,7 +11,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use units::human::{duration_ns, frame_rate};
 
-/// Share by which a policed rate may be exceeded, for its bursts (the M of ITU-T Y.1564 §8.1.2).
+/// Tolerated excess of a policed rate as a share of it, for its bursts (the M of ITU-T Y.1564
+/// §8.1.2).
 const POLICING_MARGIN: f64 = 0.01;
 
 /// The result of a `service` procedure.
@@ -99,7 +100,7 @@ impl ServiceStepResult {
     }
 }
 
-/// What one trial did not keep to.
+/// Returns the criteria that one trial did not meet.
 fn failures(
     plan: &ServiceTest,
     step: ServiceStep,
@@ -109,7 +110,7 @@ fn failures(
     let mut failures = Vec::new();
     let mut fail = |what: String| failures.push(format!("Repeat {repeat}: {what}."));
     if let ServiceStep::Cir(_) = step {
-        // Each direction is a service of its own.
+        // Each direction is a separate service.
         for own in trial.each_direction() {
             let most_lost = u128::from(own.sent) * u128::from(plan.loss_ppm);
             if u128::from(own.lost()) * 1_000_000 > most_lost {
@@ -203,7 +204,7 @@ mod tests {
         }
     }
 
-    /// What a device that passes up to `most` frames/s does, with these delays.
+    /// The result of a device that passes up to `most` frames/s, with these delays.
     fn found(plan: &ServiceTest, most: u64, delay_ns: u64, variation_ns: u64) -> FrameResult {
         let loads: Vec<u64> = plan.steps().map(|step| plan.load(step)).collect();
         let trials = loads.iter().map(|load| FrameTrial {

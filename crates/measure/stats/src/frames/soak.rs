@@ -28,7 +28,8 @@ const STALLS_LISTED: usize = 20;
 /// Minimum number of probes for a verdict on the capacity: with fewer, an interval of 95 % would
 /// be wider than from the lowest slope to the highest.
 pub const CAPACITY_MIN_PROBES: usize = 5;
-/// Share of a probe's frames from which on it shows the tester's capacity, not the device's.
+/// A probe that carries at least this share of its frames shows the tester's capacity, not the
+/// device's.
 const LOSSLESS_RATIO: f64 = 0.999;
 /// Share of the configured time that must have been measured.
 const MEASURED_RATIO: f64 = 0.99;
@@ -80,7 +81,7 @@ pub struct SoakRun {
     pub repeat: u32,
     /// The verdict.
     pub verdict: SoakVerdict,
-    /// Why it is not stable, as sentences: those that make it unstable first.
+    /// Reasons why it is not stable, as sentences; reasons that make it unstable come first.
     pub reasons: Vec<String>,
     /// Time under load.
     pub measured_ns: u64,
@@ -100,8 +101,8 @@ pub struct SoakRun {
     pub lost: u64,
     /// Of those lost, frames that the receiving station lost itself.
     pub lost_in_station: u64,
-    /// The counts to which the bound of loss applies: of two loaded directions, those of the one
-    /// that lost the larger share.
+    /// The counts to which the bound of loss applies: with two loaded directions, the counts of the
+    /// direction that lost the larger share.
     pub judged_loss: LossAccount,
     /// Forwarding rate over the time under load, in frames/s and direction.
     pub frames_per_s: f64,
@@ -119,8 +120,8 @@ pub struct SoakRun {
     pub memory_drift: Option<Drift>,
     /// CPU time of the device's processes by time, as cores; `null` if unknown, or without a bound.
     pub cpu_drift: Option<Drift>,
-    /// Capacity by the probes, in frames/s and direction; `null` without probes, or where they are
-    /// a lower bound only.
+    /// Capacity by the probes, in frames/s and direction; `null` without probes, or if they are
+    /// only a lower bound.
     pub capacity_drift: Option<Drift>,
     /// Forwarding rate at the maximum offered load (RFC 2285 §3.6.2), before each segment and after
     /// the last one.
@@ -128,8 +129,7 @@ pub struct SoakRun {
     /// Whether the device carried all that the tester could send in each probe, so that its
     /// capacity is at least that.
     pub capacity_at_least: bool,
-    /// Times that the device changed to new keys, by its own counters; `null` without such
-    /// counters.
+    /// Key changes by the device's counters; `null` without these counters.
     pub rekeys: Option<u64>,
     /// Times that it found its keys out of step, likewise.
     pub desyncs: Option<u64>,
@@ -150,7 +150,7 @@ pub struct SoakCapacity {
     pub offered_per_s: f64,
 }
 
-/// A time without received frames, or in which they were held back.
+/// A period without received frames, or with frames held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SoakStall {
     /// Its point's time from the soak's first frame, pauses included.
@@ -287,7 +287,7 @@ impl<'a> Segments<'a> {
         let capacity = |(start, probe): (u32, &SoakProbe)| {
             let trial = &probe.trial;
             let time_s = trial.elapsed_ns.max(trial.duration_ns) as f64 / 1e9;
-            // The device forwarded what the receiving station lost itself, too.
+            // The device also forwarded the frames that the receiving station lost.
             let forwarded = (trial.received + trial.receiver_dropped).min(trial.sent);
             let rate = |frames: u64| frames as f64 / time_s / directions;
             let found = SoakCapacity {
@@ -439,7 +439,7 @@ impl SoakRun {
         run
     }
 
-    /// The judged drifts, each with its name and its word for "more".
+    /// The drifts that the verdict considers, each with its name.
     fn drifts(&self) -> [(&'static str, Option<&Drift>); 5] {
         [
             ("the rate", self.rate_drift.as_ref()),
@@ -450,7 +450,7 @@ impl SoakRun {
         ]
     }
 
-    /// Whether more of the judged frames were lost than allowed.
+    /// Whether `lost` exceeds the allowed share of sent frames.
     fn lost_too_many(&self, plan: &Soak, lost: u64) -> bool {
         u128::from(lost) * 1_000_000
             > u128::from(plan.loss_ppm) * u128::from(self.judged_loss.sent())

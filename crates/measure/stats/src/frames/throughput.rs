@@ -50,15 +50,15 @@ pub struct GoalResult {
     pub lower_trials: u64,
     /// Trials at the upper bounds, over all repeats.
     pub upper_trials: u64,
-    /// Longest time for which a trial at the lower bound met the goal, in the repeat in which it is
-    /// shortest; `null` when a repeat has no such trial. That the device sustains the figure for
-    /// longer is not known.
+    /// Duration of the longest trial at the lower bound that met the goal, minimum over the
+    /// repeats; `null` if a repeat has none. Whether the device sustains the figure for longer is
+    /// not known.
     pub held_ns: Option<u64>,
-    /// Where the frames of the trials at the upper bounds were lost; where both directions are
-    /// loaded, those of the direction that lost the larger share. `null` without an upper bound.
+    /// Losses in the trials at the upper bounds, by place; if both directions are loaded, in the
+    /// direction that lost the larger share. `null` without an upper bound.
     pub upper_account: Option<LossAccount>,
     /// Outcomes of the repeats' searches (RFC 9971, Goal Result): every one that occurred. The
-    /// result is regular only where all of them are.
+    /// result is regular only if all of them are.
     pub outcomes: Vec<OutcomeRepeats>,
     /// Why the result is not regular: why a bound is missing, or too far from the other, as
     /// sentences.
@@ -203,7 +203,8 @@ impl GoalResult {
     }
 }
 
-/// The longest trial at the lower bound that met the goal, in the repeat in which it is shortest.
+/// Returns the duration of the longest trial at the lower bound that met the goal, minimum over the
+/// repeats.
 fn held_ns(goal: &Goal, found: &[Found<'_>], bounds: &[(u32, Option<&GoalBounds>)]) -> Option<u64> {
     let longest = |((_, all, _), (_, bounds)): (&Found<'_>, &(u32, Option<&GoalBounds>))| {
         let lower = (*bounds)?.lower?;
@@ -406,7 +407,7 @@ fn repeats(some: &[u32], all: usize) -> String {
     those("every", some, all)
 }
 
-/// `any repeat`, `repeat 2`, `repeats 2, 3`: of what is missing there.
+/// `any repeat`, `repeat 2`, `repeats 2, 3`: the repeats that lack something.
 fn repeats_without(some: &[u32], all: usize) -> String {
     those("any", some, all)
 }

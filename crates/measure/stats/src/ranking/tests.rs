@@ -1,7 +1,7 @@
 use super::*;
 use crate::noise::Noise;
 
-/// Devices by intervals, of which one beyond the other is surely better.
+/// Ranks devices by intervals: one device is surely better if its interval is beyond the other's.
 fn ranks(spans: &[(f64, f64)], higher_is_better: bool) -> Vec<Rank> {
     let better = |a: &(f64, f64), b: &(f64, f64)| match higher_is_better {
         true => a.0 > b.1,
@@ -30,7 +30,7 @@ fn overlapping_devices_share_a_rank_and_the_next_is_behind_both() {
 
 #[test]
 fn a_chain_of_overlaps_does_not_make_its_ends_equal() {
-    // The middle one overlaps both, but the ends lie apart.
+    // The middle one overlaps both, but the ends are apart.
     let spans = [(10.0, 12.0), (8.0, 11.0), (7.0, 9.0)];
     assert_eq!(ranks(&spans, true), [rank(1, 2), rank(1, 3), rank(2, 3)]);
 }

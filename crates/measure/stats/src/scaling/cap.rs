@@ -10,14 +10,14 @@ use serde::Serialize;
 
 /// Minimum number of idle cores for room for another thread.
 const IDLE_CORES_MIN: f64 = 1.0;
-/// Names of the facts with which devices report their number of threads.
+/// Names of the facts that report a device's number of threads.
 const THREAD_FACTS: [&str; 3] = ["lanes", "workers", "threads"];
 
 /// The figure stops rising though cores are idle, and nothing but the device is known to be the
 /// limit.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SilentCap {
-    /// The number at which the figure stops rising.
+    /// The number past which the figure stops rising.
     pub from_n: u32,
     /// The largest measured number.
     pub at_n: u32,

@@ -2,14 +2,14 @@
 //!
 //! The throughput of n is `X(n) = λ n / (1 + α (n − 1) + β n (n − 1))`: λ is the throughput of one,
 //! α the serial share (contention), β the cost of coherence per pair (crosstalk). Amdahl's law has
-//! β = 0; Gunther's Universal Scalability Law has both, and a peak where β > 0.
+//! β = 0; Gunther's Universal Scalability Law has both, and a peak if β > 0.
 //!
 //! `n / X` is linear in 1/λ, α/λ and β/λ, so that least squares need no start values. Errors are
 //! *relative*, the parameters are never negative, and outliers count less (Huber's weights), since
 //! one bad point among few would bend the whole curve.
 //!
-//! What it deliberately does not do: it does not extrapolate, and gives no intervals of parameters;
-//! with so few points the residuals say more.
+//! The fit deliberately does not extrapolate, and gives no intervals of parameters: with few points
+//! the residuals say more.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -48,7 +48,7 @@ pub struct Fit {
     pub alpha: f64,
     /// Crosstalk, from 0; 0 by Amdahl's law.
     pub beta: f64,
-    /// Number at which the curve is highest; `null` if it always rises.
+    /// Number with the curve's maximum; `null` if it always rises.
     pub peak_n: Option<f64>,
     /// Maximum of the curve, in the unit of the series; `null` if it is unbounded.
     pub limit: Option<f64>,

@@ -47,7 +47,7 @@ impl ScalingAxis {
         }
     }
 
-    /// Whether twice as many could carry twice as much. Not so for tunnels, which only add cost.
+    /// Whether twice the number could carry twice the load. Tunnels only add cost.
     #[must_use]
     pub const fn adds(self) -> bool {
         !matches!(self, Self::Tunnels)
@@ -72,7 +72,7 @@ pub struct ScalingPoint {
     pub dut_cores: Option<f64>,
     /// Idle cores of the machine.
     pub idle_cores: Option<f64>,
-    /// The limit of the figure if it is not the device: `tester`, `link`, or `machine` where
-    /// stations and device share cores or a station had no idle time.
+    /// The limit of the figure if it is not the device: `tester`, `link`, or `machine` if stations
+    /// and device share cores or a station had no idle time.
     pub limited_by: Option<String>,
 }

@@ -17,7 +17,7 @@ pub(super) struct Series<'a> {
     pub(super) places: Vec<(u32, usize)>,
 }
 
-/// What the devices of a series share.
+/// The settings that the devices of a series share.
 #[derive(PartialEq)]
 enum Key<'a> {
     /// One device.
@@ -118,7 +118,7 @@ impl<'a> Series<'a> {
         self.names.push(name);
     }
 
-    /// The common part of its devices' names; the first name if there is none.
+    /// The common part of its devices' names; the first name without a common part.
     pub(super) fn dut(&self) -> String {
         let in_all = |word: &&str| {
             self.names

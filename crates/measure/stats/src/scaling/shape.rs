@@ -1,9 +1,9 @@
-//! Where a curve stops rising, and where it falls.
+//! The end of a curve's rise, and the start of its decline.
 
 use crate::estimate::Estimate;
 use crate::significance::{Level, Ratio, p_differ};
 
-/// Smaller gains, in per cent of a figure, do not count, even where they are sure.
+/// Smaller gains, in per cent of a figure, do not count, even if they are sure.
 pub const GAIN_MIN_PERCENT: f64 = 2.0;
 /// A curve is flat, or holds, only if its repeats exclude a larger change, in per cent.
 pub const FLAT_MAX_PERCENT: f64 = 10.0;
@@ -26,7 +26,8 @@ pub(crate) struct Shape {
     /// The smallest number that no larger one surely exceeds; `None` when that is the largest of
     /// all.
     pub(crate) top: Option<Top>,
-    /// The smallest number from which on all are surely worse than the peak; past the peak.
+    /// The start of the decline, past the peak: from this number on, all are surely worse than the
+    /// peak.
     pub(crate) falls_from: Option<u32>,
     /// Of the numbers past the peak, the largest loss that the repeats leave possible, in per cent;
     /// infinite for single repeats.
@@ -48,8 +49,8 @@ impl Top {
         self.open_gain_percent <= FLAT_MAX_PERCENT
     }
 
-    /// `stops scaling at 14 workers`, or how much more the repeats leave possible. `number` is the
-    /// number of this point with what it counts.
+    /// `stops scaling at 14 workers`, or the gain that the repeats leave possible. `number` is the
+    /// number of this point with its unit.
     pub(crate) fn in_words(&self, number: &str) -> String {
         match self.is_shown() {
             true => format!("stops scaling at {number}"),
@@ -61,8 +62,8 @@ impl Top {
     }
 }
 
-/// `up to 12 %`; where the repeats exclude nothing, any amount: of single repeats, and of two or
-/// three that differ, whose interval has no meaning as a number.
+/// `up to 12 %`, or any amount if the repeats exclude nothing: single repeats, and two or three
+/// that differ, since the number would have no meaning.
 pub(super) fn up_to(open_percent: f64) -> String {
     if open_percent <= OPEN_MAX_PERCENT {
         format!("up to {open_percent:.0} %")
@@ -77,7 +78,7 @@ pub(crate) fn is_above(own: &Estimate, other: &Estimate, level: Level) -> bool {
     own.mean - other.mean > gain && level.is_above(own, other, 1.0)
 }
 
-/// Of each pair of points, the p-value of a difference.
+/// p-value of a difference, for each pair of points.
 pub(crate) fn p_values<'p>(points: &'p [Point<'p>]) -> impl Iterator<Item = Option<f64>> + 'p {
     let with_later = points.iter().enumerate();
     with_later.flat_map(|(at, point)| {
@@ -102,7 +103,7 @@ impl Shape {
             let high = ratio(later, &points[stop]).and_then(|found| found.high);
             high.map_or(f64::INFINITY, |high| 100.0 * (high - 1.0))
         };
-        // Of equal means the first, which needs the least.
+        // The first of equal means, which needs the least.
         let mut peak = 0;
         for (at, point) in points.iter().enumerate() {
             if point.figure.mean > points[peak].figure.mean {
@@ -127,7 +128,7 @@ impl Shape {
         })
     }
 
-    /// The number at which the figure stops rising, where the repeats show it.
+    /// The number past which the figure stops rising, if the repeats show it.
     pub(crate) fn stop(&self) -> Option<u32> {
         self.top.filter(Top::is_shown).map(|top| top.n)
     }

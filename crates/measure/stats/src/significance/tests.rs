@@ -41,7 +41,7 @@ fn a_question_of_one_comparison_has_the_whole_level() {
     assert_eq!(Level::of([]), Level::default());
     assert_eq!(Level::of([0.2]), Level(ALPHA));
     assert_eq!(Level::of([0.2, 0.3]), Level(ALPHA / 2.0));
-    // The first is decided: what is left is for the other.
+    // The first is decided, so the other gets the whole level.
     assert_eq!(Level::of([0.001, 0.3]), Level(ALPHA));
     let questions = Questions::of([("a", Some(0.04)), ("b", Some(0.04)), ("b", Some(0.04))]);
     assert_eq!(questions.answer(&"a", Some(0.04)), Some(true));
@@ -185,7 +185,7 @@ fn fifty_equal_cells_have_no_difference_in_nineteen_runs_of_twenty() {
     for n in [2, 3, 5] {
         let wrong = (0..RUNS).filter(|_| {
             let mut draw = || estimate((0..n).map(|_| 100.0 * (0.03 * random.normal()).exp()));
-            // All against one baseline, whose noise they share.
+            // All against one baseline, so that they share its noise.
             let baseline = draw();
             let cells: Vec<Option<f64>> = (0..50).map(|_| p_differ(&draw(), &baseline)).collect();
             let level = Level::of(cells.iter().copied().flatten());

@@ -123,7 +123,7 @@ fn the_interval_of_one_quantity_covers_what_it_says() {
                 "normal, {n}, {spread}: {found}"
             );
         }
-        // The median of a log-normal quantity, up to one whose upper quartile is twice the lower.
+        // The median of a log-normal quantity, with an upper quartile of up to twice the lower.
         for spread in [0.05, 0.2, 0.5] {
             let found = coverage(n, 100.0, 2, |random| {
                 100.0 * (spread * random.normal()).exp()

@@ -29,7 +29,7 @@ enum CaseRig {
     Known(Estimate),
 }
 
-/// A rig whose repeats are all within a tenth of a per cent.
+/// A rig with all repeats within a tenth of a per cent.
 fn rig(figure: f64) -> CaseRig {
     CaseRig::Known(estimate(&[0.999, 1.001, 1.0].map(|share| share * figure)))
 }
@@ -236,7 +236,7 @@ fn a_station_without_idle_time_may_be_the_limit() {
         &["station A, the generator, had no idle time: 0.98 of 1 cores busy"],
     );
     assert_eq!(full().judge().shared_cores_wanted, None);
-    // At the tester's own limit it is the tester.
+    // At the tester's limit it is the tester.
     Case {
         rig: rig(410e3),
         ..full()
@@ -433,6 +433,6 @@ fn a_station_that_may_be_slower_than_the_rig_may_be_the_limit() {
             "400 kpps",
         ],
     );
-    // What the rig does not do either is no doubt.
+    // A rate that the rig does not reach either raises no doubt.
     beside(405e3).assert(Limit::TesterLimited, &[]);
 }

@@ -1,4 +1,4 @@
-//! Warnings about captures: what they cost, what they miss, and keys that lie beside them.
+//! Warnings about captures: their cost, missing packets, and keys stored next to them.
 
 use super::{Warning, WarningKind, counted, warning};
 use crate::captures::TrialCapture;

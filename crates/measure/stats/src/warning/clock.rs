@@ -8,7 +8,7 @@ use units::human::duration_ns;
 /// Cells that the warning describes one by one.
 const DESCRIBED: usize = 3;
 
-/// The clock was set during trials that count, whatever their outcome.
+/// The clock was set during trials that count, with any outcome.
 pub(super) fn stepped(journal: &Journal) -> Option<Warning> {
     let latest = journal.latest_trials().into_values();
     let mut steps: BTreeMap<&str, (i64, u32)> = BTreeMap::new();

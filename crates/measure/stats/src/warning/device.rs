@@ -8,7 +8,8 @@ use crate::device::{
 };
 use journal::record::Proof;
 
-/// A part of the measured time that lies farther than this from the mean of all parts, in per cent.
+/// A part of the measured time is unsteady if it is farther than this from the mean of all parts,
+/// in per cent.
 const UNSTEADY_PERCENT: f64 = 25.0;
 
 /// Warnings that only crypto devices give.
@@ -125,8 +126,8 @@ fn fatigue_failures(cells: &[CellResult]) -> Option<Warning> {
     about(WarningKind::DeviceFailed, found, text, advice)
 }
 
-/// Neither counter nor CPU time shows that a device did the work, or its figures are those of the
-/// CPU everywhere.
+/// Neither counter nor CPU time shows that a device did the work, or its figures equal the CPU's
+/// everywhere.
 fn equals_cpu(cells: &[CellResult], series: &[DeviceSeries]) -> Option<Warning> {
     let flagged =
         |cell: &&CellResult| speed(cell).is_some_and(|found| found.proof == Some(Proof::EqualsCpu));
@@ -144,7 +145,7 @@ fn equals_cpu(cells: &[CellResult], series: &[DeviceSeries]) -> Option<Warning> 
     ids.dedup();
     let found: Vec<&CellResult> = cells
         .iter()
-        // Operations that the device counted are its own work, at any speed of the CPU.
+        // Operations that the device counted are proven to be its work, even at the CPU's speed.
         .filter(|cell| speed(cell).is_some_and(|found| found.proof != Some(Proof::Counted)))
         .filter(|cell| ids.binary_search(&cell.id.as_str()).is_ok())
         .collect();

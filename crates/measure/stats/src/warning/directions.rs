@@ -5,8 +5,8 @@ use crate::cell::CellResult;
 use crate::frames::DirectionLoss;
 use crate::significance::{Level, p_differ};
 
-/// Distance of two counts of lost frames, in standard deviations of counting, from which it is no
-/// chance: repeats that lost a frame or two each may agree by chance.
+/// Minimum distance of two counts of lost frames that is no chance, in standard deviations of
+/// counting: repeats that lost a frame or two each may agree by chance.
 const COUNTING_DEVIATIONS: u128 = 3;
 
 /// Of two loaded directions, one surely lost more than the other.

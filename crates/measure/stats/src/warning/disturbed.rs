@@ -7,8 +7,7 @@ use journal::Journal;
 use journal::record::Outcome;
 use std::collections::BTreeMap;
 
-/// Minimum share of the configured hostile packets: below it the attack was weaker than the tables
-/// say.
+/// Minimum share of the configured hostile packets: below it, the attack was weaker than reported.
 const HOSTILE_SHORTFALL_RATIO: f64 = 0.95;
 
 fn of(cell: &CellResult) -> Option<&DisturbanceResult> {
@@ -36,7 +35,7 @@ fn delivered(journal: &Journal) -> BTreeMap<&str, u64> {
     found
 }
 
-/// The worst that a tunnel can do.
+/// Forged or replayed frames came out: the worst failure of a tunnel.
 pub(super) fn hostile_delivered(journal: &Journal, cells: &[CellResult]) -> Option<Warning> {
     let delivered = delivered(journal);
     let frames = |cell: &CellResult| delivered.get(cell.id.as_str()).copied().unwrap_or(0);
@@ -129,7 +128,7 @@ pub(super) fn not_recovered(cells: &[CellResult]) -> Option<Warning> {
     )
 }
 
-/// Loss without a disturbance is not caused by one.
+/// Loss in the control is not caused by the disturbance.
 pub(super) fn quiet_loss(cells: &[CellResult]) -> Option<Warning> {
     let lost = |found: &DisturbanceResult| {
         let quiet = found.quiet.as_ref();

@@ -61,7 +61,7 @@ pub(super) fn highest_load_meets(cells: &[CellResult]) -> Option<Warning> {
     )
 }
 
-/// Cells of the plan with a search of which this holds.
+/// Cells of the plan with a search that meets the condition.
 fn searching(journal: &Journal, is: impl Fn(&ThroughputSearch) -> bool) -> Vec<String> {
     let cells = journal.header.plan.cells.iter();
     let found = cells.filter(|cell| match &cell.measurement {
@@ -71,7 +71,8 @@ fn searching(journal: &Journal, is: impl Fn(&ThroughputSearch) -> bool) -> Vec<S
     found.map(|cell| cell.id.clone()).collect()
 }
 
-/// Bounds closer than the loss that a goal allows differ by less than what it does not count.
+/// If bounds are closer than the loss that a goal allows, they differ by less than the uncounted
+/// loss.
 pub(super) fn narrow_goals(journal: &Journal) -> Option<Warning> {
     let narrow = searching(journal, |search| {
         let mut goals = search.goals.iter();
@@ -112,7 +113,7 @@ pub(super) fn unequal_goals(journal: &Journal) -> Option<Warning> {
     )
 }
 
-/// What a queue holds when the load ends was not carried at that load.
+/// Frames that a queue holds when the load ends were not carried at that load.
 pub(super) fn carried_by_queue(cells: &[CellResult]) -> Option<Warning> {
     let queued = with(cells, |frames| {
         let load = frames.loads().first();
@@ -225,8 +226,8 @@ pub(super) fn offered_shortfall(cells: &[CellResult]) -> Option<Warning> {
     )
 }
 
-/// The trial with the samples lost more than the goal allows. Where trials after it outweighed it,
-/// the figure stands; else there is none (`throughput-confirmed`).
+/// The trial with the samples lost more than the goal allows. If later trials outweighed it, the
+/// figure is valid; otherwise it is missing (`throughput-confirmed`).
 pub(super) fn lossy_evidence(cells: &[CellResult]) -> Option<Warning> {
     let lossy = with(cells, |frames| {
         let goal = frames
@@ -259,7 +260,7 @@ pub(super) fn lossy_evidence(cells: &[CellResult]) -> Option<Warning> {
 }
 
 /// Frames that came out damaged or more than once, in any frame trial, valid or not: the elements
-/// of a path do neither. Under hostile packets both are what the trial measures.
+/// of a path do neither. Under hostile packets, the trial measures both, so it is left out.
 pub(super) fn damaged(journal: &Journal) -> Option<Warning> {
     let cells = journal.header.plan.cells.iter();
     let cells = cells.filter(|cell| !is_attacked(&cell.measurement));

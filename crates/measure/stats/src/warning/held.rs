@@ -33,7 +33,7 @@ pub(super) fn held_shortly(journal: &Journal, cells: &[CellResult]) -> Option<Wa
     )
 }
 
-/// Longest time for which a cell's rate was held without a pause; `None` without a rate.
+/// Longest time that a cell's rate was held without a pause; `None` without a rate.
 fn held_ns(journal: &Journal, cell: &CellResult) -> Option<u64> {
     let frames = cell.frames()?;
     let mut planned = journal.header.plan.cells.iter();

@@ -8,15 +8,15 @@ use plan::Measurement;
 use std::collections::BTreeSet;
 use units::human::{bit_rate, duration_ns};
 
-/// Segments of a super-packet of 64 KiB at an MTU of 1500 B: what one dropped packet may have
-/// carried where offloads are on.
+/// Segments of a super-packet of 64 KiB at an MTU of 1500 B: one dropped packet may have carried
+/// this number of segments with offloads on.
 const SEGMENTS_PER_SUPER_PACKET: u64 = 46;
 /// Segments sent again that are too few to mean anything, and the share of all segments.
 const RETRANSMITTED_LEAST: u64 = 20;
 const RETRANSMITTED_ONE_IN: u64 = 1000;
 /// Packets lost in one direction that are too few to compare the directions.
 const LOST_LEAST: u64 = 3;
-/// One direction loses this many times as much as the other.
+/// Minimum ratio of the loss of one direction to the other's.
 const LOST_RATIO: u64 = 3;
 
 /// The latest trial of each cell and repeat that was measured, without objections.
@@ -42,7 +42,7 @@ fn of_cells(found: &[(&TrialRecord, impl Sized)]) -> String {
     format!("{trials} of {}", counted(cells(found).len(), "cell"))
 }
 
-/// The intervals of one trial lie on two levels.
+/// The intervals of one trial have two levels.
 pub(super) fn intervals_apart(journal: &Journal) -> Option<Warning> {
     let levels = |measured: &Measured| TwoLevels::of(&measured.transfer()?.intervals);
     let found: Vec<(&TrialRecord, TwoLevels)> = measured(journal)
@@ -81,7 +81,7 @@ struct Retransmitted {
 }
 
 impl Retransmitted {
-    /// `None` where the kernels' counters were not read, or where they explain them.
+    /// `None` if the kernels' counters were not read, or explain the retransmissions.
     fn of(evidence: &Evidence, offloads: bool) -> Option<Self> {
         let settings = evidence.settings.as_ref()?;
         let tcp = |name: &str| settings.counted("a", name);
@@ -101,7 +101,7 @@ impl Retransmitted {
         } else {
             1
         };
-        // What the receiver had already, and probes for a lost tail: no segment was lost.
+        // Segments that the receiver had already, and probes for a lost tail: no segment was lost.
         let needless = tcp("TCPDSACKRecv") + tcp("TCPLossProbes");
         let found = Self {
             segments: tcp("RetransSegs"),
@@ -166,7 +166,7 @@ struct LostEchoes {
 }
 
 impl LostEchoes {
-    /// `None` where both directions are alike, or a station has several interfaces.
+    /// `None` if both directions are alike, or a station has several interfaces.
     fn of(evidence: &Evidence) -> Option<Self> {
         let only = |station: &str| -> Option<InterfaceCounters> {
             let mut of = evidence

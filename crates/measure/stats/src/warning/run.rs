@@ -108,7 +108,7 @@ pub(super) fn made_again(journal: &Journal) -> Option<Warning> {
     )
 }
 
-/// Repeats that were measured at another time than those of the baseline or of rivals.
+/// Repeats that were measured at another time than the repeats of the baseline or of rivals.
 pub(super) fn sittings_apart(cells: &[CellResult]) -> Option<Warning> {
     let late = || cells.iter().filter(|cell| !cell.late_repeats.is_empty());
     let named = late().take(LATE_NAMED).map(|cell| {

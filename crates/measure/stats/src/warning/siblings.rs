@@ -1,12 +1,12 @@
-//! A warning about cells for which the machine has CPUs enough, but not cores.
+//! A warning about cells that have enough CPUs on the machine, but not enough cores.
 
 use super::{Warning, WarningKind, counted, warning};
 use crate::cores::cores_wanted;
 use journal::Journal;
 use plan::Cell;
 
-/// Cells whose stations and DUT have a CPU each, but not a core each: two of them are threads of
-/// one core, and slow one another down. Too few CPUs are another warning.
+/// Cells with a CPU for each of stations and DUT, but not a core each: two of them share a core
+/// (SMT) and slow each other down. Too few CPUs are another warning.
 pub(super) fn sibling_cores(journal: &Journal) -> Option<Warning> {
     let environment = &journal.header.environment;
     let (cores, cpus) = (environment.cores(), environment.cpus);

@@ -1,7 +1,7 @@
-//! Warnings about the tester itself: what it read of the machine, its sender and the path during
-//! the trials.
+//! Warnings about the tester itself, from its readings of the machine, its sender and the path
+//! during the trials.
 //!
-//! Each covers every trial that counts, also one that is invalid for another reason.
+//! Each covers every trial that counts, including trials that are invalid for another reason.
 
 use super::{Warning, WarningKind, counted, warning};
 use journal::Journal;
@@ -14,14 +14,14 @@ use units::human::{duration_ns, frame_rate};
 
 /// Cells that a warning describes one by one.
 const DESCRIBED: usize = 3;
-/// What a device may count as put out beyond what arrived or was dropped behind it: one frame in
-/// this many, and these frames more. Counters are not read at one instant.
+/// Tolerated excess of a device's output counter over the frames that arrived or were dropped
+/// behind it: one in `COUNTED_ONE_IN`, plus `COUNTED_FRAMES`. Counters are not read at one instant.
 const COUNTED_ONE_IN: u64 = 100;
 const COUNTED_FRAMES: u64 = 64;
 /// Ethernet header and FCS.
 const AROUND_IP_BYTES: u64 = 14 + 4;
 
-/// The trials that count, with what was read in them, in the order made.
+/// The trials that count, each with its measurement, in the order they were made.
 fn readings(journal: &Journal) -> Vec<(&TrialRecord, &Measured)> {
     let latest = journal.latest_trials();
     let counts = |trial: &&TrialRecord| {
@@ -82,7 +82,7 @@ struct Taken {
 }
 
 impl Taken {
-    /// While tools ran, or a trial whose samples were taken.
+    /// From the CPU times while tools ran, or during a sampled trial.
     fn of(cpu: &Cpu) -> Option<Self> {
         let (_, cpu) = cpu.most_taken();
         Some(Self {
@@ -94,7 +94,7 @@ impl Taken {
         })
     }
 
-    /// In a frame trial; `None` in one that was too short to say.
+    /// From the readings of a frame trial; `None` if it was too short.
     fn in_trial(trial: &FrameTrial) -> Option<Self> {
         let readings = trial.readings.as_deref()?;
         let most = readings.most_taken();
@@ -201,8 +201,8 @@ pub(super) fn counters_disagree(journal: &Journal) -> Option<Warning> {
     warning(WarningKind::CountersDisagree, cells, text, advice)
 }
 
-/// Bytes of a frame's headers that the device of a frame test counts, at least and at most: of one
-/// that carries whole frames, those of Ethernet, with a VLAN tag or without.
+/// Least and most header bytes per frame that the device of a frame test counts. A device that
+/// carries whole frames counts the Ethernet header, without and with a VLAN tag.
 fn header_bytes(journal: &Journal, record: &TrialRecord) -> Option<[u64; 2]> {
     let mut cells = journal.header.plan.cells.iter();
     let cell = cells.find(|cell| cell.id == record.cell)?;
@@ -216,20 +216,20 @@ const fn clear_bytes(bytes: u64, frames: u64, header_bytes: u64) -> u64 {
     ip_bytes.saturating_add(frames.saturating_mul(header_bytes))
 }
 
-/// Frames that were lost outside the device's gateways by its own counters, as frames of mean size;
-/// each only where it is more than two readings may differ by and than queues there counted as
-/// dropped.
+/// Frames of mean size that were lost outside the gateways, according to the device's counters. A
+/// loss is 0 unless it exceeds the drops that queues there counted and the possible difference of
+/// two readings.
 struct LostOutside {
-    /// Between the generator and what the device took in.
+    /// Between the generator and the device's input counter.
     before: u64,
     /// Between its gateways.
     between: u64,
-    /// Between what the device put out and the analyser.
+    /// Between the device's output counter and the analyser.
     behind: u64,
 }
 
 impl LostOutside {
-    /// `None` without counters of our own gateways.
+    /// `None` without counters of our gateways.
     fn of(trial: &FrameTrial, [least, most]: [u64; 2]) -> Option<Self> {
         let readings = trial.readings.as_deref()?;
         let (work, drops) = (readings.dut?, &readings.drops);
@@ -258,7 +258,7 @@ impl LostOutside {
     }
 }
 
-/// Bytes of packets in clear that the far gateway counts as put out, and what became of them.
+/// Cleartext bytes that the far gateway counts as put out, and how many of them arrived.
 #[derive(Default)]
 struct PutOut {
     counted_bytes: u64,
@@ -269,7 +269,7 @@ struct PutOut {
 }
 
 impl PutOut {
-    /// `None` where no gateway puts out, or none of ours.
+    /// `None` unless a gateway of ours counts its output.
     fn of(trial: &FrameTrial, header_bytes: u64) -> Option<Self> {
         let readings = trial.readings.as_ref()?;
         let drops = &readings.drops;
@@ -295,8 +295,8 @@ impl PutOut {
     }
 }
 
-/// The trials that a figure rests on: of a search those at its bounds, and of what follows a search
-/// those at the loads that were timed; of others all but the one that found the highest load.
+/// The trials that a figure rests on: a search's trials at its bounds, and after a search the
+/// trials at the timed loads; for other procedures all but the trial that found the highest load.
 fn bearing(found: &FrameResult) -> impl Iterator<Item = &FrameTrial> {
     let bounds = found.throughput.iter().flat_map(|search| &search.goals);
     let mut loads: Vec<u64> = bounds
@@ -313,16 +313,15 @@ fn bearing(found: &FrameResult) -> impl Iterator<Item = &FrameTrial> {
         .map(|(_, trial)| trial)
 }
 
-/// The paced trials whose load the device is said to carry: those that a figure rests on, but for
-/// loads above a search's figure, of which each is lost somewhere.
+/// The paced trials at loads that the device is reported to carry: the trials that a figure rests
+/// on, without loads above a search's figure, which are lost somewhere by definition.
 fn supporting(found: &FrameResult) -> impl Iterator<Item = &FrameTrial> {
     let bounds = found.throughput.iter().flat_map(|search| &search.goals);
     let too_high: Vec<u64> = bounds.filter_map(|goal| goal.upper).collect();
     bearing(found).filter(move |trial| trial.load > 0 && !too_high.contains(&trial.load))
 }
 
-/// The trials that a figure rests on in which a station stood still; of each record the one in
-/// which it did so the longest, by `ns`.
+/// The longest stall of a station in each record, by `ns`, among the trials that a figure rests on.
 fn stalls(
     journal: &Journal,
     is_stalled: fn(&FrameTrial) -> bool,
@@ -346,7 +345,7 @@ fn stalls(
     found.collect()
 }
 
-/// How long it stood still, in what, at what load. It may stand still beyond the planned end.
+/// The stall's length, the trial's duration and its load. A stall may last beyond the planned end.
 fn still(ns: u64, trial: &FrameTrial) -> String {
     let [shown, of_ns] = [ns, trial.duration_ns].map(|ns| duration_ns(ns as f64));
     let load = rate(trial.load);
@@ -357,7 +356,7 @@ fn still(ns: u64, trial: &FrameTrial) -> String {
     }
 }
 
-/// A sender stood still, and its frames came in bursts afterwards.
+/// A sender stalled, and its frames came in bursts afterwards.
 pub(super) fn sender_stalled(journal: &Journal) -> Option<Warning> {
     let words = |trial: &FrameTrial| {
         let still = still(trial.late_ns_max, trial);
@@ -383,7 +382,7 @@ pub(super) fn sender_stalled(journal: &Journal) -> Option<Warning> {
     warning(WarningKind::SenderStalled, cells, text, advice)
 }
 
-/// A receiver stood still, and frames waited for it.
+/// A receiver stalled, and frames waited for it.
 pub(super) fn receiver_stalled(journal: &Journal) -> Option<Warning> {
     let stood_ns = |trial: &FrameTrial| trial.receiver_stood_ns_max;
     let words = |trial: &FrameTrial| still(trial.receiver_stood_ns_max, trial);
@@ -409,8 +408,8 @@ fn rate(load: u64) -> String {
     }
 }
 
-/// Counters tell where packets were lost: those of the whole path in the trial whose evidence was
-/// read, and of the device's own in every frame trial that a figure rests on.
+/// Counters locate lost packets: counters of the whole path in the trial with recorded evidence,
+/// and the device's counters in every frame trial that a figure rests on.
 pub(super) fn lost_at(journal: &Journal) -> Option<Warning> {
     let found = readings(journal).into_iter().filter_map(|(record, read)| {
         let lost = &read.evidence.lost_at;

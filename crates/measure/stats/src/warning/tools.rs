@@ -3,7 +3,7 @@
 use super::{Warning, WarningKind, warning};
 use crate::tools::{ToolCheck, ToolFigure};
 
-/// Transfers for which two tools disagree.
+/// Transfers with two tools that disagree.
 pub(crate) fn disagree(checks: &[ToolCheck]) -> Option<Warning> {
     let apart: Vec<_> = checks.iter().filter(|check| !check.agree).collect();
     if apart.is_empty() {

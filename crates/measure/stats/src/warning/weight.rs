@@ -1,20 +1,20 @@
-//! What a warning means for whoever prints a figure.
+//! The weight of a warning for a printed figure.
 
 use super::WarningKind;
 
-/// What a condition means for a figure that is printed elsewhere: in a data sheet, or a decision.
+/// The effect of a condition on a figure that is printed elsewhere: in a data sheet, or a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
-    /// The figure is not what it seems to be: it should be measured again, or not printed.
+    /// The figure is misleading: it should be measured again, or not printed.
     Spoils,
-    /// The figure is true under this condition only, which belongs beside it.
+    /// The figure is true under this condition only, which must be printed next to it.
     Qualifies,
     /// It is good to know, and changes no figure.
     Informs,
 }
 
 impl WarningKind {
-    /// What the condition means for a printed figure.
+    /// Returns the effect of the condition on a printed figure.
     #[must_use]
     pub const fn weight(self) -> Weight {
         self.in_print().0

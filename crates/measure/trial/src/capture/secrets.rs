@@ -1,5 +1,4 @@
-//! Keys of our own tunnels as a table that Wireshark reads (`esp_sa`), so that people can open a
-//! capture.
+//! Keys of our tunnels as a table for Wireshark (`esp_sa`), so that people can open a capture.
 
 use ::capture::EspFlow;
 use keying::Side;
@@ -23,7 +22,7 @@ pub(super) fn esp_ports(dut: &RunningDut) -> Vec<u16> {
 /// The table with the keys of these SAs, one a line.
 ///
 /// # Errors
-/// Why there is none: only the device has the keys, or Wireshark lacks the suite.
+/// The reason for its lack: only the device has the keys, or Wireshark lacks the suite.
 pub(super) fn table(dut: &RunningDut, flows: &[EspFlow]) -> Result<String, String> {
     let keys = dut
         .tunnel_keys

@@ -15,7 +15,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 pub(crate) const SUB_COMMAND: &str = "http";
 /// TCP port of the server.
 const PORT: u16 = 8080;
-/// Time limit of a transaction. Less than what a trial allows its tools to end.
+/// Time limit of a transaction: shorter than a trial allows its tools to end.
 const TIMEOUT_NS: u64 = 5_000_000_000;
 
 pub(super) fn commands(

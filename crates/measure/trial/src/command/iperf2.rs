@@ -50,7 +50,7 @@ impl Share<'_> {
             // Unlike `-d`, which opens a connection from B to A, it needs no way for that.
             TransferDirection::Duplex => " --full-duplex",
         };
-        // Each end sets the congestion control of what it sends.
+        // Each end sets the congestion control of its sent data.
         let congestion = self
             .congestion
             .map_or(String::new(), |name| format!(" -Z {name}"));

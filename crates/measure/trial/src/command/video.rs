@@ -14,7 +14,7 @@ use video::{Prepare, RTP_MARKER, Receive, Serve, Spec, datagram_bytes};
 
 /// Name of the subcommand that plays a part.
 pub(crate) const SUB_COMMAND: &str = "video";
-/// Where clips are: in the file system that each station has for itself.
+/// Folder of the clips, in each station's private file system.
 const FOLDER: &str = "/run/cipherbench-video";
 /// TCP port of the server, of streams and of files.
 const PORT: u16 = 8554;
@@ -47,7 +47,7 @@ pub(super) fn commands(
     });
     let (marker, datagram_bytes) = match test.transport {
         VideoTransport::Rtp => (RTP_MARKER.to_vec(), Some(datagram_bytes.into())),
-        // Of a compressed video in TCP no bytes are known.
+        // No bytes of a compressed video in TCP are known.
         VideoTransport::Http => (Vec::new(), None),
     };
     Ok(Commands {

@@ -9,7 +9,7 @@
 //!    after it has lost too much time (module `patience`).
 //! 4. The trial is over when every worker has ended.
 //!
-//! Workers themselves restart a device whose process survives, and report it.
+//! A worker restarts a device itself if its process survives, and reports it.
 
 use super::lifetimes::{End, add_point, add_process};
 use super::patience::Patience;
@@ -126,7 +126,7 @@ struct Run<'a> {
     segment: FatigueSegment,
 }
 
-/// What happens to a device that fails.
+/// The consequences of a device's failure.
 #[derive(Clone, Copy)]
 struct AfterFailure {
     /// Since the trial began.
@@ -196,8 +196,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Waits until every device is open and ready. Returns why not, where one offers none of the
-    /// operations.
+    /// Waits until every device is open and ready. Returns the reason if a device offers none of
+    /// the operations.
     fn open(&mut self) -> Result<Option<String>, TrialError> {
         while let Some(waiting) = self.members.iter().find(|it| it.phase == Phase::Starting) {
             let Some((worker, message)) = self.pool.receive(READY_LIMIT)? else {
@@ -285,7 +285,7 @@ impl Run<'_> {
         }
     }
 
-    /// Restarts workers whose pause is over, and kills those that make no progress.
+    /// Restarts workers after their pause, and kills workers that make no progress.
     fn supervise(&mut self) {
         for index in 0..self.members.len() {
             let member = &self.members[index];
@@ -430,7 +430,7 @@ impl<'a> Member<'a> {
         add_process(&mut self.ended, from_ns, elapsed_ns, &last, end);
     }
 
-    /// Whether it has not yet lost so much time that it is given up. It is not under load now.
+    /// Whether its lost time is within the patience. It is not under load now.
     fn is_waited_for(&self, after: AfterFailure) -> bool {
         let under_load = Duration::from_nanos(self.ended.elapsed_ns);
         after.patience.allows(after.now, under_load)
@@ -489,8 +489,7 @@ fn rounds(of: &DeviceFatigue, test: &Test) -> u64 {
     of.rounds.unwrap_or(operations / each.max(1))
 }
 
-/// Counts that change when a worker makes progress: operations, whatever their outcome, and
-/// restarts.
+/// Counts that change when a worker makes progress: operations with any outcome, and restarts.
 const fn progress(of: &Fatigue) -> [u64; 2] {
     let tried = of.right + of.wrong + of.failed + of.refused + of.passed_invalid;
     [tried, of.restarts]

@@ -14,7 +14,7 @@ use std::time::Duration;
 const SILENCE: Duration = Duration::from_secs(120);
 /// Deaths of its process after which a device is not tried any further.
 const DEATHS_MAX: usize = 50;
-/// The same for processes that hung, of which each costs [`SILENCE`].
+/// The same for processes that hung: each costs [`SILENCE`].
 const HANGS_MAX: usize = 3;
 
 /// How a worker ended early.
@@ -140,7 +140,7 @@ impl Context<'_> {
             };
             match message {
                 WorkerMessage::Died(how) => return Ok(Some(Death::of(how))),
-                // A failure after opening, such as the death of the worker's own child.
+                // A failure after opening, such as the death of the worker's child.
                 WorkerMessage::Line(Line::Failed(text)) if is_open => {
                     return Ok(Some(Death::of(text)));
                 }

@@ -1,10 +1,9 @@
 //! How long a fatigue trial waits for a device that hangs or does not start again.
 //!
-//! A device without progress for [`Patience::silence`] has failed. All the time that it was not
-//! under load may together be three times that, and as long again as it was under load
-//! ([`Patience::allows`]). So a trial of the duration *D*, 10 s to 60 s of silence *S*, ends
-//! 2 *D* + 4 *S* after its beginning, and the few seconds that killing a process takes, whatever
-//! its devices do.
+//! A device without progress for [`Patience::silence`] has failed. Its whole time without load may
+//! be three times that, plus its time under load ([`Patience::allows`]). So a trial of the duration
+//! *D*, with a silence *S* of 10 s to 60 s, ends at most 2 *D* + 4 *S* after its beginning, plus
+//! the few seconds that killing a process takes, for any behaviour of its devices.
 
 use std::time::Duration;
 

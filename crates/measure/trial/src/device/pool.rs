@@ -54,7 +54,7 @@ struct Worker {
     is_reaped: bool,
 }
 
-/// The workers of one trial, numbered in the order in which they were started.
+/// The workers of one trial, numbered in starting order.
 pub(super) struct WorkerPool<'a> {
     context: &'a Context<'a>,
     workers: Vec<Worker>,
@@ -62,7 +62,7 @@ pub(super) struct WorkerPool<'a> {
     receiver: Receiver<(usize, Option<Line>)>,
     /// Standard error of all workers.
     stderr: File,
-    /// The process group of all workers where they share one: that of the first.
+    /// The process group of all workers if they share one: the first worker's.
     group: Option<Pid>,
     is_one_group: bool,
 }
@@ -128,7 +128,7 @@ impl<'a> WorkerPool<'a> {
         let spec = serde_json::to_string(spec).expect("a spec can be written as JSON");
         self.send(number, &spec);
         if let Some(output) = output {
-            // A worker whose output is not read is useless.
+            // A worker is useless if its output is not read.
             self.listen(number, output).map_err(|error| {
                 self.kill(number);
                 refused(error)
@@ -141,7 +141,7 @@ impl<'a> WorkerPool<'a> {
         let sender = self.sender.clone();
         let listen = move || {
             for line in Lines::new(BufReader::new(output), LINE_BYTES_MAX).map_while(Result::ok) {
-                // Drivers may print lines of their own.
+                // Drivers may print other lines.
                 let Ok(line) = serde_json::from_str(&line.text) else {
                     continue;
                 };
@@ -252,8 +252,8 @@ impl<'a> WorkerPool<'a> {
         self.reap_ended();
     }
 
-    /// Reaps ended workers, which would keep their PIDs; not those of one group, whose group ID
-    /// would become invalid.
+    /// Reaps ended workers, which would keep their PIDs; not the workers of one group, since the
+    /// group ID would become invalid.
     fn reap_ended(&mut self) {
         if self.is_one_group {
             return;
@@ -338,13 +338,14 @@ impl<'a> WorkerPool<'a> {
 }
 
 impl Worker {
-    /// Its PID, which is also the ID of its process group where it has its own.
+    /// Its PID, which is also the ID of its process group, unless it shares one.
     fn pid(&self) -> Pid {
-        // The kernel numbers processes by such integers.
+        // The kernel numbers processes by signed integers.
         Pid::from_raw(self.child.id().cast_signed())
     }
 
-    /// Returns how it ended; `None` while it runs. It is not reaped, so that its PID stays its own.
+    /// Returns how it ended; `None` while it runs. It is not reaped, so that no other process gets
+    /// its PID.
     fn exit(&self) -> Option<String> {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         match waitid(Id::Pid(self.pid()), flags) {

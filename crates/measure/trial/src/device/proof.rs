@@ -9,19 +9,18 @@ use plan::DeviceSpeed as Test;
 /// The counts of a device and of its workers may differ by the operations in flight at both ends,
 /// and by one in this many.
 const COUNT_TOLERANCE: u64 = 100;
-/// Minimum share of the time from the first worker's beginning to the last one's end in which all
-/// work, in per cent.
+/// Minimum time during which all workers work, in per cent of the time from the first one's
+/// beginning to the last one's end.
 const TOGETHER_PERCENT: u64 = 50;
 
-/// Returns the proof that a device takes work off the CPU, where it is said to.
+/// Returns the proof that a device takes work off the CPU, or the lack of it.
 pub(super) fn proof(trial: &SpeedTrial, test: &Test) -> Proof {
     let counts = counted(trial);
     match counts {
         Some((counted, requested)) if counted > 0 && agree(counted, requested, test) => {
             return Proof::Counted;
         }
-        // By its own counter it did nothing. If CPU time fell nevertheless, this device was not
-        // the reason.
+        // Its counter shows no work. If CPU time fell nevertheless, this device was not the reason.
         Some((0, requested)) if requested > 0 => return Proof::EqualsCpu,
         _ => {}
     }
@@ -44,7 +43,7 @@ pub(super) fn proof(trial: &SpeedTrial, test: &Test) -> Proof {
     }
 }
 
-/// Returns the devices' own counts and the requested operations; `None` where one does not count.
+/// Returns the devices' counts and the requested operations; `None` if a device does not count.
 fn counted(trial: &SpeedTrial) -> Option<(u64, u64)> {
     let devices = trial.devices.iter();
     let counted = devices.clone().map(|device| device.device_operations);
@@ -52,8 +51,8 @@ fn counted(trial: &SpeedTrial) -> Option<(u64, u64)> {
     Some((counted.sum::<Option<u64>>()?, requested.sum()))
 }
 
-/// Describes the invalid inputs that were offered, and what they find; empty where the operation
-/// gives no verdict.
+/// Describes the invalid inputs that were offered, and what they find; empty if the operation gives
+/// no verdict.
 fn invalid_inputs(trial: &SpeedTrial) -> String {
     let sum =
         |of: fn(&DeviceSpeed) -> Option<u64>| -> Option<u64> { trial.devices.iter().map(of).sum() };
@@ -297,10 +296,10 @@ mod tests {
     fn a_device_did_the_work_if_it_counted_it_or_cpu_time_fell() {
         let proof = |trial: &SpeedTrial| proof(trial, &TEST);
         assert_eq!(proof(&trial(1_000, 100_000, Some(1_005))), Proof::Counted);
-        // 49 ns and 51 ns, where our own engines need 100 ns.
+        // 49 ns and 51 ns; our engines need 100 ns.
         assert_eq!(proof(&trial(1_000, 49_000, None)), Proof::CpuFell);
         assert_eq!(proof(&trial(1_000, 51_000, None)), Proof::EqualsCpu);
-        // Its counter did not move: it is no offload, whatever the CPU time.
+        // Its counter did not move: it is no offload at any CPU time.
         assert_eq!(proof(&trial(1_000, 1, Some(0))), Proof::EqualsCpu);
         let unknown = SpeedTrial {
             reference: None,

@@ -22,7 +22,7 @@ const READY_LIMIT_EACH: Duration = Duration::from_millis(200);
 /// From the end of the measured time until results are verified: workers do so within 70 s, and
 /// the others of a thousand on a few cores wait meanwhile.
 const CHECK_LIMIT: Duration = Duration::from_secs(120);
-/// Duration of the reference measurement of our own engines, before a device that offloads the CPU.
+/// Duration of the reference measurement of our engines, before a device that offloads the CPU.
 const REFERENCE: Duration = Duration::from_millis(200);
 const REFERENCE_SLICES: u32 = 4;
 
@@ -71,7 +71,7 @@ impl Context<'_> {
         Ok(judge(measured, None, None))
     }
 
-    /// Measures the same work by our own engines, on one thread; `None` where they do not offer it.
+    /// Measures the same work by our engines, on one thread; `None` if they do not offer it.
     fn reference(&self, test: &Test) -> Result<Option<CpuReference>, TrialError> {
         let cpu = [Device {
             name: "our own engines".to_owned(),
@@ -279,7 +279,7 @@ fn device_speed(own: &[&Speed], gives_verdict: bool) -> DeviceSpeed {
         wrong: sum(|speed| speed.wrong),
         invalid: gives_verdict.then_some(invalid),
         accepted: gives_verdict.then(|| sum(|speed| speed.accepted)),
-        // A sample of what the device would accept if it were asked more often.
+        // The offered inputs are a sample of an unlimited number.
         acceptance_power_ppm: gives_verdict.then(|| power_ppm(invalid, u64::MAX)),
         latency_ns_p50: median(|speed| speed.latency_ns[0]),
         latency_ns_p99: median(|speed| speed.latency_ns[1]),

@@ -1,4 +1,4 @@
-//! Checks that the encryptor ran as configured, by its own facts.
+//! Checks that the encryptor ran as configured, by the facts that it reports.
 
 use super::check;
 use super::failure::{first_of, then_repeat_or};
@@ -7,16 +7,17 @@ use journal::record::{Check, Explanation, FrameTrial};
 use plan::{Adapter, Cell, Direction, Encryptor, Measurement, NO_SUITE};
 use std::collections::BTreeMap;
 
-/// Counter of SAs whose engine failed and was replaced; the engine's name follows behind a dot.
+/// Counter of SAs with an engine that failed and was replaced; the engine's name follows behind a
+/// dot.
 pub(crate) const REPLACED_SAS: &str = "engine_replaced_sas";
 
 /// From this frame rate on, with this mean size or less, some frames arrive together.
 const SHARING_FRAMES_PER_S: u64 = 200_000;
 const SHARING_BYTES: f64 = 512.0;
 
-/// Every loaded gateway reported the settings of the plan; an encryptor of ours, besides, that its
-/// engine was not replaced, and where packets were to share ESP packets, they did. `trial` is the
-/// frame trial whose evidence is read, if there is one.
+/// Checks that every loaded gateway reported the settings of the plan; for our encryptor also that
+/// its engine was not replaced, and that packets shared ESP packets if they were to. `trial` is the
+/// frame trial with the evidence, if there is one.
 pub(crate) fn dut_as_asked(
     cell: &Cell,
     facts: &BTreeMap<String, String>,
@@ -90,7 +91,7 @@ fn loaded(cell: &Cell) -> &'static [&'static str] {
     }
 }
 
-/// What is wrong with the engine that a gateway reported. `auto` may choose any engine except the
+/// Describes a wrong engine that a gateway reported. `auto` may choose any engine except the
 /// control.
 fn other_engine(
     encryptor: &Encryptor,
@@ -110,7 +111,7 @@ fn other_engine(
     (!fits).then(|| format!("engine of {gateway} is {found}, and {asked} was asked for"))
 }
 
-/// Engines that failed, and whether the figure may stand: where a model was to fail, it may.
+/// Describes engines that failed, and whether the figure is valid: only if a model was to fail.
 fn replaced(adapter: &Adapter, counters: &BTreeMap<String, u64>) -> Option<(bool, String)> {
     let encryptor = adapter.encryptor()?;
     let replaced = counters.iter().filter(|(name, sas)| {
@@ -133,9 +134,9 @@ fn replaced(adapter: &Adapter, counters: &BTreeMap<String, u64>) -> Option<(bool
     })
 }
 
-/// How many packets shared ESP packets where they were asked to, and whether that can be: small
-/// frames at a high load do not all come alone. Of several tunnels, neighbours go to different
-/// ones.
+/// Describes how many packets shared ESP packets if they were to, and whether that is plausible:
+/// small frames at a high load do not all come alone. With several tunnels, neighbouring packets go
+/// to different ones.
 fn shared(
     cell: &Cell,
     counters: &BTreeMap<String, u64>,

@@ -1,13 +1,13 @@
-//! How many bytes an interface must and may have carried for what the tools counted.
+//! Bounds the bytes that an interface must and may have carried for the tools' counts.
 //!
-//! The least is the payload in the fullest packets that the MTU allows, each with its smallest
-//! headers; the most is the payload in emptier ones, each with its largest. With offloads on, a
-//! virtual link counts a super-packet of 64 KB with one header; but what it carries sealed was
-//! sealed packet by packet.
+//! The lower bound is the payload in the fullest packets that the MTU allows, each with its
+//! smallest headers; the upper bound is the payload in emptier packets, each with its largest
+//! headers. With offloads on, a virtual link counts a super-packet of 64 KB with one header, but
+//! sealed packets were sealed one by one.
 //!
-//! Of our own encryptor every byte is known. What others add is known from the form of their
-//! packets, and bounded: the least is without padding, the most with all of it, and with what they
-//! say to one another.
+//! The overhead of our encryptor is known to the byte. The overhead of other devices is bounded by
+//! the form of their packets: the least has no padding, the most has all of it, and the gateways'
+//! traffic to one another.
 
 use super::{Load, ToolObserved};
 use crate::transfer::Totals;
@@ -20,32 +20,33 @@ const ETHERNET_HEADER_BYTES: u64 = 14;
 const TCP_HEADER_BYTES: u64 = 32;
 /// Without: a station's kernel may not use it.
 const TCP_HEADER_BYTES_LEAST: u64 = 20;
-/// Selective acknowledgements beside timestamps take the rest of the 40 bytes of options
-/// (RFC 2018 section 3).
+/// Selective acknowledgements next to timestamps use the rest of the 40 bytes of options (RFC 2018
+/// section 3).
 const ACK_OPTIONS_BYTES: u64 = 28;
-/// IPv4 packets and with them super-packets are no longer (RFC 791 §3.1).
+/// Maximum length of an IPv4 packet, and so of a super-packet (RFC 791 §3.1).
 const SUPER_PACKET_BYTES: u64 = 65_535;
 /// ICMP echo header (RFC 792).
 const ICMP_HEADER_BYTES: u64 = 8;
-/// What else may cross a link in a trial: each tool's control connection with its results, ARP,
-/// pure acknowledgements of that connection.
+/// Other traffic that may cross a link in a trial: each tool's control connection with its results,
+/// ARP, pure acknowledgements of that connection.
 const CONTROL_BYTES_PER_TOOL: u64 = 64 << 10;
 /// As above when the only tool is `ping`, which has no control connection.
 const CONTROL_BYTES_OF_PING: u64 = 4 << 10;
-/// What a transaction may add to its payload, or to that of its object where the client counts no
-/// more: the head of a response, packets without payload, and those that open and close a
+/// Bytes that a transaction may add to its payload, or to its object's payload if the client counts
+/// only that: the response's header, packets without payload, and packets that open and close a
 /// connection, TLS included.
 const HTTP_BYTES_PER_TRANSACTION: u64 = 8 << 10;
-/// Of this many bytes of HTTP one may be sent again: no client reports it.
+/// One in this many bytes of HTTP may be sent again: no client reports it.
 const HTTP_AGAIN_ONE_IN: u64 = 10;
 /// A TCP stream is not all full segments: its packets may be half full on average, and no emptier.
 const TCP_PACKETS_PER_FULL_ONE: u64 = 2;
 /// AGGFRAG adds its header to a packet that is alone in its ESP packet (RFC 9347 §6.1).
 const AGGREGATE_BYTES_MAX: u64 = 4;
-/// What others' gateways may say to one another in a second: keepalives, and now and then new keys.
+/// Bytes per second that others' gateways may send to one another: keepalives, and now and then new
+/// keys.
 const TUNNEL_BYTES_PER_S: u64 = 1 << 10;
-/// The most that one of our own gateways may say while a tunnel agrees on keys: certificates and
-/// key shares of more than a kilobyte, for the peer and for a KME, and several times as much.
+/// Bytes that one of our gateways may send while a tunnel agrees on keys: several times the size of
+/// certificates and key shares of more than a kilobyte, for the peer and for a KME.
 const HANDSHAKE_BYTES: u64 = 32 << 10;
 /// The longest multiple that packets are padded to. This many consecutive lengths contain every
 /// amount of padding.
@@ -133,7 +134,7 @@ impl Packets {
             .saturating_mul(self.count)
     }
 
-    /// The length that every packet has, where all have one.
+    /// The packet length, if all packets have the same.
     const fn packet_bytes(self) -> Option<u64> {
         // TCP cuts segments as it likes, and a last fragment is shorter.
         if self.slack == 1 && self.count == 1 {
@@ -172,7 +173,7 @@ fn path_mtus(observed: &ToolObserved<'_>) -> (u16, u16) {
     let links = observed.path.links;
     let adapter = &observed.path.cell.dut.adapter;
     let known = adapter.profile().clear_mtu(links.cipher_mtu).unwrap_or(0);
-    // Others may fragment what they sealed.
+    // Other devices may fragment sealed packets.
     let most = match adapter.encryptor() {
         Some(_) => known,
         None => links.cipher_mtu.into(),
@@ -195,7 +196,7 @@ fn encapsulation_bytes(adapter: &Adapter) -> u64 {
     most.unwrap_or(0) + aggregate
 }
 
-/// The payload of the tools and what rides along with it.
+/// The payload of the tools, and the traffic that comes with that payload.
 struct Payload {
     sent: u64,
     uncounted: u64,
@@ -248,7 +249,7 @@ impl Payload {
     }
 }
 
-/// Where on the path of the payload an interface is, for what it must have carried.
+/// The position of an interface on the payload's path, which selects its bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// The sender's interface: all that was sent left there.
@@ -270,7 +271,7 @@ pub(super) fn bounds(observed: &ToolObserved<'_>, place: Place) -> Bounds {
         Place::Source | Place::Sink => 0,
     };
     let least = match place {
-        // Of TCP, part of what was sent may still have been in the socket buffers at the end.
+        // With TCP, some sent bytes may still have been in the socket buffers at the end.
         Place::Source if udp => payload.sent.saturating_sub(payload.uncounted),
         _ => payload.received,
     };
@@ -306,7 +307,7 @@ pub(super) fn bounds(observed: &ToolObserved<'_>, place: Place) -> Bounds {
     }
 }
 
-/// The most that a DUT's gateways themselves say to one another in a time.
+/// The most bytes that a DUT's gateways send to one another in a time.
 pub(super) fn gateway_bytes(adapter: &Adapter, elapsed_ns: u64) -> u64 {
     let seconds = elapsed_ns.div_ceil(1_000_000_000);
     let profile = adapter.profile();
@@ -315,7 +316,7 @@ pub(super) fn gateway_bytes(adapter: &Adapter, elapsed_ns: u64) -> u64 {
         GatewayTraffic::None => 0,
         GatewayTraffic::Keepalives => pinged,
         GatewayTraffic::Rekeys(every_ns) => {
-            // Of each tunnel: one that was under way, and those that came due.
+            // Per tunnel: one that was under way, and the ones that came due.
             let handshakes = 1 + elapsed_ns.div_ceil(every_ns.max(1));
             handshakes
                 .saturating_mul(HANDSHAKE_BYTES)
@@ -354,7 +355,7 @@ fn least_bytes(
         };
         return ip_bytes.saturating_add(count.saturating_mul(added + outer_bytes));
     }
-    // The stations cut UDP themselves; but an encryptor may join what it opened.
+    // The stations cut UDP themselves, but an encryptor may join opened packets.
     let tcp = packets.slack > 1;
     if merged && (tcp || (place == Place::Sink && is_tunnel)) {
         let header_bytes = ETHERNET_HEADER_BYTES + packets.ip_header_bytes_least;
@@ -364,8 +365,8 @@ fn least_bytes(
     ip_bytes.saturating_add(count.saturating_mul(ETHERNET_HEADER_BYTES))
 }
 
-/// The least bytes of IP packets that the payload received makes: what both ends of a tunnel must
-/// have carried.
+/// The least bytes of IP packets with the received payload: both ends of a tunnel must have carried
+/// them.
 pub(super) fn received_ip_bytes(observed: &ToolObserved<'_>) -> u64 {
     let (_, mtu_most) = path_mtus(observed);
     let packets = Packets::of(observed, mtu_most);

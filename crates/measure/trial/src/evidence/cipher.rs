@@ -1,4 +1,4 @@
-//! Checks of what was seen between the gateways.
+//! Checks of the frames seen between the gateways.
 
 use super::check;
 use super::failure::{count, nothing_seen, then_repeat, then_repeat_or};
@@ -7,41 +7,40 @@ use journal::record::{
 };
 use plan::{Adapter, Encryptor, Form, LinkForm};
 
-/// Sampled frames of the DUT's form that are enough, however much traffic there was.
+/// Enough sampled frames of the DUT's form, for any amount of traffic.
 const FRAMES_ENOUGH: u64 = 10;
-/// Control frames that are no objection however few frames were sampled: an ARP exchange begun by
-/// each end.
+/// Allowed control frames for any number of sampled frames: an ARP exchange begun by each end.
 const CONTROL_FRAMES: u64 = 4;
 
-/// The check that says that no sampled packet could be opened, for a reason that is no fault of the
-/// device: what then is not proven.
+/// The check that reports a lack of proof: no sampled packet could be opened, for a reason that is
+/// not the device's fault.
 const NOT_OPENED: &str = "samples-not-opened";
 
-/// What was seen between the gateways in one trial.
+/// The frames seen between the gateways in one trial.
 #[derive(Debug, Clone, Copy)]
 pub struct CipherSeen<'a> {
-    /// What was sampled.
+    /// The samples.
     pub link: &'a CipherLink,
-    /// What did not belong there, of all frames.
+    /// The foreign ones of all frames.
     pub watch: &'a CipherWatch,
     /// Byte strings that must not be seen in clear; may be none.
     pub markers: &'a [Vec<u8>],
-    /// Counter differences of the interface that was looked at.
+    /// Counter differences of the sampled interface.
     pub counters: InterfaceCounters,
-    /// Longest time that the samples may have looked, together.
+    /// Maximum duration of all samples together.
     pub sampling_ns: u64,
 }
 
 impl CipherSeen<'_> {
-    /// Without an encryptor the watch must see the stations' data: the proof that it would see them
-    /// with one.
+    /// Checks that without an encryptor the watch sees the stations' data, which proves that it
+    /// would see them behind one.
     pub(super) fn clear_text_visible(&self, adapter: &Adapter) -> Option<Check> {
         if self.markers.is_empty() {
             return None;
         }
         let link = self.link;
         let (esp, name) = match adapter.form() {
-            // What was sampled of its form is no ESP.
+            // Frames of its form are not ESP.
             Some(form) => (0, form.name()),
             None => (link.esp_frames, "ESP"),
         };
@@ -67,8 +66,8 @@ impl CipherSeen<'_> {
         check("clear-text-visible", failure, detail)
     }
 
-    /// All that was sampled between the gateways, control traffic apart, has the DUT's form; the
-    /// counters are differences over `elapsed_ns`.
+    /// Checks that all sampled frames between the gateways have the DUT's form, apart from control
+    /// traffic; the counters are differences over `elapsed_ns`.
     pub(super) fn in_form(&self, adapter: &Adapter, elapsed_ns: u64) -> Option<Check> {
         let form = adapter.form()?;
         let link = self.link;
@@ -132,16 +131,16 @@ impl CipherSeen<'_> {
         check(name, failure, detail)
     }
 
-    /// Says that sampled packets are not opened where the path flips bits of some.
+    /// Reports that sampled packets are not opened because the path flips bits in some of them.
     pub(super) fn samples_damaged(adapter: &Adapter) -> Option<Check> {
         has_known_keys(adapter.encryptor()?).then_some(())?;
         let detail = "sampled packets were not opened: the impaired path damages some of them";
         check(NOT_OPENED, None, detail.to_owned())
     }
 
-    /// Where the lab created our encryptor's keys, what was sampled is opened with them, beside the
-    /// gateways. Nothing else distinguishes sealed packets from noise, or from other data that only
-    /// has their form.
+    /// Checks that sampled packets open with the keys that the lab created for our encryptor,
+    /// outside the gateways. Nothing else distinguishes sealed packets from noise, or from other
+    /// data of the same form. `None` without known keys.
     pub(super) fn samples_opened(&self, adapter: &Adapter) -> Option<Check> {
         if !has_known_keys(adapter.encryptor()?) {
             return None;
@@ -206,8 +205,8 @@ impl CipherSeen<'_> {
         check(name, failure, detail)
     }
 
-    /// A quarter of the frames that the samples met on average, or enough; where keys are agreed on
-    /// beside, less by what that took of the samples.
+    /// A quarter of the frames that the samples met on average, at most `FRAMES_ENOUGH`; reduced by
+    /// the share of the samples that key agreement took.
     fn frames_wanted(&self, elapsed_ns: u64) -> u64 {
         let counters = self.counters;
         let packets = u128::from(counters.rx_packets.saturating_add(counters.tx_packets));
@@ -220,9 +219,9 @@ impl CipherSeen<'_> {
         (wanted.saturating_mul(beside_channel) / link.frames.max(1)).max(1)
     }
 
-    /// No frame sampled between the gateways shows the stations' marker. Where the DUT is not to
-    /// encrypt, some frame must: else the marker would not be seen behind an encryptor that fails
-    /// to encrypt, either.
+    /// Checks that no frame sampled between the gateways shows the stations' marker. If the DUT is
+    /// not to encrypt, some frame must show it: otherwise the marker would also stay unseen behind
+    /// an encryptor that fails to encrypt.
     pub(super) fn no_clear_text(&self, adapter: &Adapter) -> Option<Check> {
         if self.markers.is_empty() {
             return None;
@@ -255,7 +254,7 @@ impl CipherSeen<'_> {
 
     /// How many of the frames sampled show the marker.
     fn marker_shown(&self) -> String {
-        // Text where it is a tool's pattern, addresses where the frames are ours.
+        // A tool's pattern is text; our frames are marked by addresses.
         let words = |marker: &Vec<u8>| match std::str::from_utf8(marker) {
             Ok(text) if text.chars().all(|c| c.is_ascii_graphic()) => format!("{text:?}"),
             _ => marker.iter().map(|byte| format!("{byte:02x}")).collect(),
@@ -287,7 +286,7 @@ impl CipherSeen<'_> {
         check("foreign-frames-visible", failure, detail)
     }
 
-    /// Of all frames between the gateways, none but what the DUT sealed and control traffic.
+    /// Checks that all frames between the gateways were sealed by the DUT or are control traffic.
     pub(super) fn no_foreign_frames(&self, adapter: &Adapter) -> Option<Check> {
         let form = adapter.form()?;
         let name = form.name();
@@ -376,12 +375,12 @@ fn unseen(difference: String) -> Explanation {
     )
 }
 
-/// Where nobody can look between the gateways, it is said that nothing was proven there. No
-/// objection: the figure is what it is, of a device of which its owner says that it encrypts.
+/// Reports that encryption was not proven if nobody can look between the gateways. Not a failure:
+/// the figure is valid for a device that encrypts according to its owner.
 pub(super) fn encryption_not_proven(adapter: &Adapter) -> Option<Check> {
     let external = adapter.external()?;
     let suite = external.sealed_with()?;
-    // Of one gateway alone the station is the peer.
+    // The station is the peer of a single gateway.
     if external.gateway.is_some() {
         return None;
     }
@@ -396,8 +395,8 @@ pub(super) fn encryption_not_proven(adapter: &Adapter) -> Option<Check> {
     check("encryption-not-proven", None, detail)
 }
 
-/// What names the keys or sessions of packets, if something does: [`CipherLink::spis`] has them
-/// all.
+/// The name of the identifiers of packets' keys or sessions, if there are any: [`CipherLink::spis`]
+/// has them all.
 const fn ids(form: LinkForm) -> Option<&'static str> {
     match form {
         LinkForm::Sealed(Form::Esp) => Some("SPIs"),
@@ -409,8 +408,7 @@ const fn ids(form: LinkForm) -> Option<&'static str> {
     }
 }
 
-/// What a DUT's gateways say to one another over TCP connections of their own, where they agree on
-/// keys so.
+/// The TCP connections over which a DUT's gateways agree on keys, in words; `None` without them.
 fn own_channel(adapter: &Adapter) -> Option<&'static str> {
     let keys = adapter.encryptor()?.keys;
     match (keys.is_agreed(), keys.has_qkd()) {
@@ -420,12 +418,12 @@ fn own_channel(adapter: &Adapter) -> Option<&'static str> {
     }
 }
 
-/// Whether the lab creates the keys with which our encryptor seals, and so can open its packets.
+/// Whether the lab creates the keys of our encryptor, and so can open its packets.
 fn has_known_keys(encryptor: &Encryptor) -> bool {
     encryptor.mode.has_esp() && !encryptor.is_null() && !encryptor.keys.is_agreed()
 }
 
-/// What must be said where sealed packets are recognised by their form only.
+/// The limitation to report if sealed packets are recognised by their form only.
 fn not_opened(adapter: &Adapter) -> String {
     if adapter.encryptor().is_some_and(|its| its.keys.is_agreed()) {
         return "; none was opened, since only the gateways have the keys that they agree on"
@@ -441,7 +439,8 @@ fn not_opened(adapter: &Adapter) -> String {
     }
 }
 
-/// What may stand beside a DUT's own packets. Ours agrees on keys over channels of its own.
+/// Traffic allowed in addition to a DUT's sealed packets. Ours agrees on keys over separate
+/// channels.
 fn control_traffic(adapter: &Adapter) -> &'static str {
     match adapter.form() {
         _ if adapter.encryptor().is_some() => "ARP or ND",

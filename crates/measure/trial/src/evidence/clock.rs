@@ -7,19 +7,19 @@ use impair::Profile;
 use journal::record::{Check, Explanation};
 use units::human::{bit_rate, duration_ns};
 
-/// Share of the measured time by which a process may end early or late, in percent.
+/// Allowed difference of a process's end from the measured time, in percent of it.
 const OFF_PERCENT: u64 = 5;
 /// The least that is allowed: starting a process and exchanging results takes part of it.
 const OFF_NS_LEAST: u64 = 250_000_000;
-/// How much longer than planned an interval may last. A tool that stands still for 300 ms lengthens
-/// an interval of up to 200 ms by 100 ms at least; a sender of a set rate makes up for it at once,
-/// so that nothing else shows it.
+/// How much longer than planned an interval may last. A tool that stalls for 300 ms lengthens an
+/// interval of up to 200 ms by 100 ms at least; a sender of a set rate catches up immediately, so
+/// that nothing else shows it.
 const STILL_NS: u64 = 80_000_000;
 /// How long a new connection waits before it sends a lost segment again (RFC 6298 section 2).
 const RESEND_NS: u64 = 1_000_000_000;
 
-/// Each tool ran for the time that it was asked to, by its own clock and by the tester's, and stood
-/// still for none of it: a process that was stopped reports the rate of the time it ran.
+/// Checks that each tool ran for the requested time, by its clock and by the tester's, and did not
+/// stall: a process that was stopped reports the rate of the time it ran.
 pub(super) fn tools_kept_time(observed: &ToolObserved<'_>) -> Option<Check> {
     let Load::Transfer { transfer, totals } = &observed.load else {
         return None;
@@ -28,7 +28,7 @@ pub(super) fn tools_kept_time(observed: &ToolObserved<'_>) -> Option<Check> {
     let slack_ns = (timing.measured_ns() / 100 * OFF_PERCENT).max(OFF_NS_LEAST);
     let profile = observed.path.cell.impair.as_ref();
     let measured_ns = timing.measured_ns();
-    // The tool's ends agree by connections of their own.
+    // The tool's ends agree over separate connections.
     let end_slack_ns = slack_ns.saturating_add(apart_ns(profile));
     let slack_ns = slack_ns.saturating_add(profile.map_or(0, agreeing_ns));
     let ms = |ns: u64| ns / 1_000_000;
@@ -66,7 +66,7 @@ pub(super) fn tools_kept_time(observed: &ToolObserved<'_>) -> Option<Check> {
         )),
         _ => None,
     };
-    // A queue explains no more than the time for which it drained.
+    // A queue explains at most the time for which it drained.
     let is_queue = |drain: &UnsteadyDrain| {
         let most_ns = timing.run_ns + drain.time_ns + end_slack_ns;
         still_ns <= STILL_NS
@@ -138,8 +138,8 @@ pub(crate) fn apart_ns(profile: Option<&Profile>) -> u64 {
     profile.map_or(0, agreeing_ns).saturating_add(resend_ns)
 }
 
-/// What an impaired path adds to the time in which the tool's ends agree, before and after they
-/// send: some ten round trips, of which two meet full queues.
+/// Time that an impaired path adds to the agreement of the tool's ends, before and after they send:
+/// about ten round trips, two of them through full queues.
 fn agreeing_ns(profile: &Profile) -> u64 {
     let round_trips_ns = profile.round_trip_ns().saturating_mul(10);
     round_trips_ns.saturating_add(profile.full_queues_ns().saturating_mul(2))

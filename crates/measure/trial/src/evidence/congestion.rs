@@ -5,7 +5,7 @@ use super::{Load, ToolObserved, check};
 use journal::record::{Check, Explanation};
 use plan::Measurement;
 
-/// The sender's kernel used the congestion control that the cell asks for.
+/// Checks that the sender's kernel used the congestion control that the cell asks for.
 pub(super) fn congestion_as_asked(observed: &ToolObserved<'_>) -> Option<Check> {
     let Measurement::Tcp {
         congestion: Some(asked),

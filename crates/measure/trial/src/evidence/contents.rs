@@ -1,12 +1,12 @@
-//! Whether what was sampled of sealed packets looks random, as the output of a cipher does.
+//! Checks that sampled sealed packets look random, as the output of a cipher does.
 //!
-//! Two tests, which no cipher known to be good fails but by chance:
+//! Two tests, which no cipher known to be good fails except by chance:
 //!
-//! - Pearson's chi-square over the counts of the 256 values of a byte. Of random bytes it has 255
+//! - Pearson's chi-square over the counts of the 256 values of a byte. For random bytes it has 255
 //!   degrees of freedom, and exceeds [`CHI_SQUARE_MOST_MILLI`] in one of 10^9 trials. Text that is
-//!   hidden by a constant (XOR, a fixed table) exceeds it when it is over
-//!   sqrt(12 / bytes) of them: 2.7 % of [`BYTES_LEAST`], 0.8 % of what three full samples have.
-//! - Blocks of 16 bytes that are there twice: of random ones in 192 KiB two are equal once in
+//!   hidden by a constant (XOR, a fixed table) exceeds it if it makes up more than sqrt(12 / bytes)
+//!   of them: 2.7 % of [`BYTES_LEAST`], 0.8 % of three full samples.
+//! - Blocks of 16 bytes that occur twice: in 192 KiB of random bytes two blocks are equal once in
 //!   10^30 trials. Equal text that is sealed block by block (ECB), or under a key stream that
 //!   repeats, has equal blocks.
 
@@ -17,14 +17,14 @@ use journal::record::{Check, Explanation, SealedContents};
 use lab::protocol::Contents;
 use plan::{Adapter, LinkForm};
 
-/// Bytes from which on their counts are judged: 64 of each value.
+/// Minimum number of bytes for a test of their counts: 64 of each value.
 const BYTES_LEAST: u64 = 16 << 10;
 /// The chi-square of 255 degrees of freedom that random bytes exceed once in 10^9 times, in
 /// thousandths.
 const CHI_SQUARE_MOST_MILLI: u64 = 415_000;
 
-/// Whether a DUT's sealed packets must look random: it encrypts, where its cipher text begins is
-/// known, and it was not asked for a mode in which equal blocks stay equal.
+/// Whether a DUT's sealed packets must look random: it encrypts, the start of its cipher text is
+/// known, and it was not asked for a mode that keeps equal blocks equal.
 pub(crate) fn must_look_random(adapter: &Adapter) -> bool {
     let is_known = adapter.form().is_some_and(|form| form != LinkForm::Opaque);
     let profile = adapter.profile();
@@ -43,7 +43,7 @@ pub(crate) fn add_contents(sum: &mut Contents, more: &Contents) {
     }
 }
 
-/// What is recorded of contents; `not_whole` frames had none that could be read.
+/// The record of contents; `not_whole` frames had no readable ones.
 pub(crate) fn recorded(found: &Contents, not_whole: u64) -> SealedContents {
     let bytes: u64 = found.byte_counts.iter().sum();
     let squares = found.byte_counts.iter();
@@ -61,7 +61,7 @@ pub(crate) fn recorded(found: &Contents, not_whole: u64) -> SealedContents {
 }
 
 impl CipherSeen<'_> {
-    /// What was sampled of sealed packets looks random.
+    /// Checks that the sampled sealed packets look random.
     pub(super) fn looks_random(&self, adapter: &Adapter) -> Option<Check> {
         let contents = self.link.contents.filter(|_| must_look_random(adapter))?;
         let SealedContents {

@@ -10,19 +10,19 @@ const CONTROL_PACKETS: u64 = 64;
 /// Two counts that are read one after the other may differ by one in this many.
 const COUNTED_ONE_IN: u64 = 1000;
 
-/// What one direction carried.
+/// The packets of one direction.
 struct Crossed {
     from: &'static str,
     to: &'static str,
     sent: u64,
     received: u64,
-    /// The most that may have been received of what was sent.
+    /// The most packets that may have been received.
     most: u64,
 }
 
-/// No more came out of the path than went in: duplicates are in no figure of iperf3's for TCP, and
-/// pass for reordering with UDP; and what others send to a station takes its time. What is less is
-/// stated for each direction.
+/// Checks that no more came out of the path than went in: iperf3 reports no duplicates for TCP, and
+/// counts them as reordering with UDP; and packets that others send to a station take its time.
+/// Fewer packets are reported for each direction.
 pub(super) fn packets_cross_once(observed: &ToolObserved<'_>) -> Option<Check> {
     let ways = [way(observed, "a", "b")?, way(observed, "b", "a")?];
     let words: Vec<String> = ways.iter().map(Crossed::words).collect();
@@ -37,7 +37,7 @@ pub(super) fn packets_cross_once(observed: &ToolObserved<'_>) -> Option<Check> {
     check("packets-cross-once", failure.or_else(empty), detail)
 }
 
-/// `None` where the kernels' counters were not read.
+/// `None` if the kernels' counters were not read.
 fn way(observed: &ToolObserved<'_>, from: &'static str, to: &'static str) -> Option<Crossed> {
     let settings = observed.path.settings?;
     let sent = settings.ip_packets_sent(from)?;
@@ -59,7 +59,7 @@ fn way(observed: &ToolObserved<'_>, from: &'static str, to: &'static str) -> Opt
     })
 }
 
-/// The most packets that one sent packet may become on the way: a device whose tunnel is narrower
+/// The most packets that one sent packet may become on the way: a device with a tunnel narrower
 /// than the links cuts it.
 pub(super) fn fragments_most(path: &ObservedPath<'_>) -> u64 {
     let links = path.links;

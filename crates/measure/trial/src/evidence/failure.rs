@@ -1,4 +1,4 @@
-//! Words of failed checks: the size of a difference, and what to do.
+//! Words of failed checks: the size of a difference, and the remedy.
 
 use journal::record::Explanation;
 use units::human;
@@ -36,12 +36,12 @@ pub(crate) fn then_repeat(advice: &str) -> String {
     format!("{advice}, then `cipherbench resume RUN --invalid`")
 }
 
-/// As [`then_repeat`], with what to do if the check fails again.
+/// As [`then_repeat`], with a remedy if the check fails again.
 pub(crate) fn then_repeat_or(advice: &str, otherwise: &str) -> String {
     format!("{}; if it recurs, {otherwise}", then_repeat(advice))
 }
 
-/// The failure of a check that saw none of what it is about: it proves nothing then. `what` is a
+/// The failure of a check that saw nothing of its subject, and so proves nothing. `what` is a
 /// sentence behind "no": `frame was sent`.
 pub(crate) fn nothing_seen(seen: u64, what: &str) -> Option<Explanation> {
     (seen == 0).then(|| {
@@ -53,7 +53,7 @@ pub(crate) fn nothing_seen(seen: u64, what: &str) -> Option<Explanation> {
     })
 }
 
-/// The first of several differences, and how many there are beside it.
+/// The first of several differences, and the number of the others.
 pub(crate) fn first_of(differences: &[String]) -> String {
     match differences {
         [] => String::new(),

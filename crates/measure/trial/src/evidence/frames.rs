@@ -1,5 +1,5 @@
 //! Checks of frame tests: of every frame trial of a procedure, and of the links and the DUT during
-//! the one whose evidence is read.
+//! the trial with the evidence.
 
 mod clocks;
 mod confirmed;
@@ -24,25 +24,25 @@ const COUNTED_ONE_IN: u64 = 1000;
 /// The receiving station may lose one of this many frames.
 const STATION_LOST_ONE_IN: u64 = 1000;
 
-/// What was read in a frame test.
+/// The readings of a frame test.
 #[derive(Debug, Clone)]
 pub struct FrameObserved<'a> {
-    /// What was asked for.
+    /// The requested test.
     pub test: &'a FrameTest,
-    /// What was found, the trial with the evidence included.
+    /// The result, including the trial with the evidence.
     pub result: &'a FrameResult,
-    /// What came beside the frames, over all trials.
+    /// Frames that do not belong to their trial, over all trials.
     pub strays: &'a Strays,
-    /// The path during the trial with the evidence; `None` where there are no links.
+    /// The path during the trial with the evidence; `None` without links.
     pub seen: Option<FramesSeen<'a>>,
 }
 
-/// What was read during the trial with the evidence.
+/// The readings of the trial with the evidence.
 #[derive(Debug, Clone)]
 pub struct FramesSeen<'a> {
     /// Links and DUT.
     pub path: ObservedPath<'a>,
-    /// Where frames went in and came out.
+    /// The ends that sent and received the frames.
     pub ends: &'a FramePath,
     /// Cores of the stations.
     pub cores: &'a Cores,
@@ -72,8 +72,8 @@ pub fn frame_checks(observed: &FrameObserved<'_>) -> Vec<Check> {
 }
 
 /// Returns the trials that a figure is read from directly. A search counts a load that was not
-/// offered as not carried, and a loss curve reports what was sent and what the receiver lost at
-/// each load.
+/// offered as not carried, and a loss curve reports the frames sent and the receiver's loss at each
+/// load.
 fn figures<'a>(observed: &FrameObserved<'a>) -> Vec<&'a FrameTrial> {
     let result = observed.result;
     let end = result.evidence_trial.unwrap_or(result.trials.len());
@@ -84,7 +84,7 @@ fn figures<'a>(observed: &FrameObserved<'a>) -> Vec<&'a FrameTrial> {
             .collect()
     };
     match &observed.test.procedure {
-        // Also the one whose frames were reflected for their times.
+        // Includes the trial that reflected frames for their times.
         Procedure::Load(_) => last(trials.len()),
         Procedure::Latency(_) => last(result.latency.len()),
         Procedure::Recovery(_) if result.recovery().is_some() => last(1),
@@ -184,10 +184,10 @@ fn load(trial: &FrameTrial) -> String {
     }
 }
 
-/// What to say of a load whose frames left in bursts. A disturbance of the device is judged by its
-/// own bound, and an overload is meant to be more than can be carried. In memory generator, device
-/// and analyser are threads that take turns where cores are few, so all that they exchange comes in
-/// bursts: the report warns of it.
+/// Describes a load whose frames left in bursts. A disturbance of the device has a separate bound,
+/// and an overload is meant to exceed the capacity. In memory, generator, device and analyser are
+/// threads that take turns if cores are few, so all their traffic comes in bursts: the report warns
+/// of it.
 fn in_bursts(observed: &FrameObserved<'_>, figures: &[&FrameTrial]) -> Option<Objection> {
     let has_own_bound = matches!(
         observed.test.procedure,
@@ -230,8 +230,8 @@ fn offered(trial: &FrameTrial) -> String {
     )
 }
 
-/// In the trial whose evidence is read some frames came through, each loaded way: what is not there
-/// shows nothing, neither that it was sealed nor that it was not.
+/// Checks that some frames arrived in each loaded direction of the trial with the evidence: missing
+/// frames show nothing, neither that they were sealed nor that they were not.
 fn frames_arrived(observed: &FrameObserved<'_>) -> Option<Check> {
     let result = observed.result;
     let trial = result.trials.get(result.evidence_trial?)?;
@@ -247,7 +247,7 @@ fn frames_arrived(observed: &FrameObserved<'_>) -> Option<Check> {
     check("frames-arrived", nothing_seen(least, &what), detail)
 }
 
-/// What the receiving station lost itself is not the DUT's loss.
+/// Checks the receiving station's loss, which is not the DUT's.
 fn receiver_kept_up(observed: &FrameObserved<'_>) -> Option<Check> {
     let result = observed.result;
     // An overload is meant to be more than can be carried.
@@ -310,8 +310,8 @@ fn receiver_kept_up(observed: &FrameObserved<'_>) -> Option<Check> {
     check("receiver-kept-up", failure, detail)
 }
 
-/// Without a device no frame was damaged. What a device damages, doubles or lets be overtaken is a
-/// fact of it.
+/// Checks that no frame was damaged without a device. Frames that a device damages, duplicates or
+/// reorders are a property of that device.
 fn frames_intact(observed: &FrameObserved<'_>) -> Option<Check> {
     let sum = |of: fn(&FrameTrial) -> u64| observed.result.trials.iter().map(of).sum::<u64>();
     let (received, corrupted) = (sum(|trial| trial.received), sum(|trial| trial.corrupted));
@@ -338,8 +338,8 @@ fn frames_intact(observed: &FrameObserved<'_>) -> Option<Check> {
     check("frames-intact", failure, detail)
 }
 
-/// The receiver saw next to nothing but the frames of its trial, and could open what it had to
-/// open.
+/// Checks that the receiver saw next to nothing but the frames of its trial, and could open the
+/// sealed ones.
 fn only_test_frames(observed: &FrameObserved<'_>) -> Option<Check> {
     let strays = observed.strays;
     let trials = &observed.result.trials;
@@ -352,7 +352,7 @@ fn only_test_frames(observed: &FrameObserved<'_>) -> Option<Check> {
     let ways = [impaired.a_to_b, impaired.b_to_a];
     let corrupted: u64 = ways.iter().map(|way| way.corrupted).sum();
     let duplicated: u64 = ways.iter().map(|way| way.duplicated).sum();
-    // A flipped bit may be in what identifies a test frame; no copy of a sealed packet is opened.
+    // A flipped bit may hide a test frame's mark; no copy of a sealed packet is opened.
     let foreign_most = CONTROL_FRAMES * trials.len() as u64 + sent / COUNTED_ONE_IN + corrupted;
     let refused_most = sent / COUNTED_ONE_IN + corrupted + duplicated;
     let refused: u64 = strays.refused.values().sum();

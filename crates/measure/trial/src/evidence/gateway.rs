@@ -1,4 +1,4 @@
-//! A DUT's own counters, gateway by gateway.
+//! Checks of a DUT's counters, gateway by gateway.
 
 use super::failure::{count, first_of, then_repeat, then_repeat_or};
 use super::{ObservedPath, REPLACED_SAS};
@@ -7,13 +7,13 @@ use lab::Counted;
 use plan::{Measurement, Procedure};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A DUT's counters are read until they stand still; what arrives just then may be counted on one
-/// side only.
+/// A DUT's counters are read until they stop changing; packets that arrive at that moment may be
+/// counted on one side only.
 pub(crate) const IN_FLIGHT_PACKETS: u64 = 64;
 
-/// What a DUT counted from `before` to `after`, by `gateway/counter`. Engines that were replaced
-/// count from its start, which is the trial's own: the load that the figure stands on may be long
-/// over when evidence is read.
+/// Returns the DUT's counts from `before` to `after`, by `gateway/counter`. Counters of replaced
+/// engines start with the trial, so they count in full: the load behind the figure may be long over
+/// when evidence is read.
 pub(crate) fn counted_since(
     after: &BTreeMap<String, u64>,
     before: &BTreeMap<String, u64>,
@@ -39,8 +39,8 @@ pub(crate) fn resets(after: &BTreeMap<String, u64>, before: &BTreeMap<String, u6
     both.collect()
 }
 
-/// The counters of boxes outside of the lab rose, as counters do: what one that was reset had
-/// counted before is unknown. In a trial that disturbs the boxes they may.
+/// Checks that the counters of boxes outside the lab only rose: a reset hides the count before it.
+/// In a trial that disturbs the boxes they may be reset.
 pub(super) fn counters_rose(path: &ObservedPath<'_>) -> Option<Check> {
     path.cell.dut.adapter.external()?;
     let is_disturbed = match &path.cell.measurement {
@@ -68,7 +68,7 @@ pub(super) fn counters_rose(path: &ObservedPath<'_>) -> Option<Check> {
     Some(Check::new("dut-counters-rose", failure, detail))
 }
 
-/// Every packet into each gateway is a packet out or a drop; nothing where there are no counters.
+/// Checks that every packet into each gateway is a packet out or a drop; `None` without counters.
 pub(crate) fn gateways_balance(counters: &BTreeMap<String, u64>) -> Option<Check> {
     let names = counters.keys().filter_map(|key| key.split_once('/'));
     let names: BTreeSet<&str> = names.map(|(gateway, _)| gateway).collect();
@@ -132,7 +132,7 @@ impl<'a> Gateway<'a> {
             .map_or(0, |&(_, value)| value)
     }
 
-    /// What is wrong where not every packet in is a packet out or a drop.
+    /// Describes the imbalance if some packets in are neither packets out nor drops.
     pub(super) fn imbalance(&self) -> Option<String> {
         let unaccounted = self.unaccounted();
         (unaccounted > IN_FLIGHT_PACKETS).then(|| {
@@ -144,9 +144,9 @@ impl<'a> Gateway<'a> {
         })
     }
 
-    /// The numbers of packets in, out and dropped. Where packets share ESP packets (RFC 9347),
-    /// those that joined one before them, and came out of one behind another, count too, and so do
-    /// ESP packets that go on with a divided one.
+    /// The numbers of packets in, out and dropped. If packets share ESP packets (RFC 9347), also
+    /// the packets that joined others or came out with others, and the ESP packets that continue
+    /// others or hold no whole packet.
     pub(super) fn balance(&self) -> String {
         let (into, out) = (self.packets("rx"), self.packets("tx"));
         let [joined, continued, split, absorbed] = self.shared();
@@ -161,7 +161,7 @@ impl<'a> Gateway<'a> {
         numbers
     }
 
-    /// Difference of the packets in and those that went out, were dropped or shared an ESP packet.
+    /// The difference between packets in and packets out, dropped or sharing an ESP packet.
     pub(crate) fn unaccounted(&self) -> u64 {
         let [joined, continued, split, absorbed] = self.shared();
         let gone = self.packets("tx") + self.dropped() + joined + absorbed;

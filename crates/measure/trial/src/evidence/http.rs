@@ -1,16 +1,16 @@
-//! Checks of what a client of HTTP says.
+//! Checks of the report of an HTTP client.
 
 use super::failure::{count, then_repeat, then_repeat_or};
 use super::{Load, ToolObserved, check};
 use journal::record::{Check, Explanation, HttpFailure, HttpResult};
 
-/// Of this many transactions less than one may fail (RFC 9411 §7.1.3.3: 0.001 %).
+/// Fewer than one in this many transactions may fail (RFC 9411 §7.1.3.3: 0.001 %).
 const FAILED_ONE_IN: u64 = 100_000;
-/// Of this many transactions of a schedule one may be left out.
+/// One in this many transactions of a schedule may be left out.
 const UNSENT_ONE_IN: u64 = 1000;
 
-/// Every transaction brought the object that it asked for, each byte of it, but for the share that
-/// RFC 9411 allows.
+/// Checks that every transaction brought each byte of its object, except for the share that RFC
+/// 9411 allows to fail.
 pub(super) fn transactions_succeeded(observed: &ToolObserved<'_>) -> Option<Check> {
     let Load::Http(http) = observed.load else {
         return None;
@@ -88,7 +88,7 @@ fn explained(difference: String, http: &HttpResult) -> Explanation {
     )
 }
 
-/// An open-loop client began all transactions that its schedule planned.
+/// Checks that an open-loop client began all transactions of its schedule.
 pub(super) fn schedule_kept(observed: &ToolObserved<'_>) -> Option<Check> {
     let Load::Http(http) = observed.load else {
         return None;

@@ -9,16 +9,16 @@ use units::human::duration_ns;
 
 /// Delay beyond the model's that 99 of 100 frames may always have, in nanoseconds.
 const ADDED_NS_MAX: u64 = 50_000;
-/// The same in per cent of what the model's delays add to a round trip; the larger one applies.
+/// The same in per cent of the model's delays of a round trip; the larger one applies.
 const ADDED_PERCENT_MAX: u64 = 1;
 
-/// What applies of the checks of the impaired path.
+/// The applicable checks of the impaired path.
 pub(super) fn checks(path: &ObservedPath<'_>) -> Vec<Option<Check>> {
     vec![kept_up(path), lets_through(path)]
 }
 
-/// The path did to frames what the model decides, and nothing beyond: it lost none itself, and sent
-/// each when it was due.
+/// Checks that the path applied the model's decisions to frames, and nothing beyond: it lost none
+/// itself, and sent each when it was due.
 fn kept_up(path: &ObservedPath<'_>) -> Option<Check> {
     let impaired = path.impaired?;
     let ways = [("A to B", impaired.a_to_b), ("B to A", impaired.b_to_a)];

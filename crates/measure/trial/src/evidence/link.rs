@@ -1,4 +1,4 @@
-//! Checks of what the links and the DUT carried.
+//! Checks of the traffic on the links and through the DUT.
 
 use super::bounds::{Bounds, Place, bounds, received_ip_bytes};
 use super::failure::{nothing_seen, size, then_repeat};
@@ -16,8 +16,8 @@ pub(super) fn offloads_as_asked(observed: &ToolObserved<'_>) -> Option<Check> {
     observed.path.offloads_as_asked(&ends)
 }
 
-/// What the sender's interface sent and the receiver's received fits what the tools say they sent
-/// and received.
+/// Checks that the bytes sent by the sender's interface and received by the receiver's fit the
+/// tools' counts.
 pub(super) fn station_interfaces_agree(observed: &ToolObserved<'_>) -> Option<Check> {
     let [source, sink] = observed.ends();
     let source = carried(observed, source, Place::Source, "sent", |found| {
@@ -38,8 +38,8 @@ pub(super) fn station_interfaces_agree(observed: &ToolObserved<'_>) -> Option<Ch
     check("station-interfaces-agree", failure, detail)
 }
 
-/// What the sealing gateway sent to the cipher link fits what the tools carried, encapsulation
-/// included.
+/// Checks that the bytes sent by the sealing gateway to the cipher link fit the tools' counts,
+/// encapsulation included.
 pub(super) fn cipher_link_amount(observed: &ToolObserved<'_>) -> Option<Check> {
     let name = observed.sealing_end()?;
     let link = carried(observed, name, Place::Cipher, "sent", |found| {
@@ -52,7 +52,7 @@ pub(super) fn cipher_link_amount(observed: &ToolObserved<'_>) -> Option<Check> {
     )
 }
 
-/// What an interface carried, beside what it had to.
+/// The traffic of an interface, compared with its bounds.
 struct Carried {
     failure: Option<Explanation>,
     detail: String,
@@ -156,9 +156,9 @@ fn payload(observed: &ToolObserved<'_>) -> String {
     }
 }
 
-/// The DUT's own counters say that it sealed and opened what the tools carried, and every packet in
-/// is a packet out or a drop. Only ours counts what it takes in and puts out in clear, and names
-/// every drop: of other devices' counters nothing is claimed here.
+/// Checks that the DUT's counters show the tools' traffic as sealed and opened, and every packet in
+/// as a packet out or a drop. Only our encryptor counts clear traffic in and out, and names every
+/// drop: other devices' counters are not checked here.
 pub(super) fn dut_counters(observed: &ToolObserved<'_>) -> Option<Check> {
     observed.path.cell.dut.adapter.encryptor()?;
     let carried = received_ip_bytes(observed);

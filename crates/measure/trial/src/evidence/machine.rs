@@ -5,13 +5,13 @@ use super::failure::then_repeat;
 use journal::record::{Check, Cpu, Explanation};
 use units::human::duration_ns;
 
-/// What else kept the machine busy. It is a fact where the path could have had other cores: where
-/// cores were idle for less time than others took, the path had to wait for them.
+/// Reports other load on the machine. It is a fact if the path could have had other cores. If cores
+/// were idle for less time than others took, the path had to wait.
 ///
-/// User time only: the kernel's work for the path cannot be distinguished from other work. Our own
-/// program's and the stations' few milliseconds are in it.
+/// User time only: the kernel's work for the path cannot be distinguished from other work. It
+/// includes a few milliseconds of our program and the stations.
 ///
-/// Of two machines it is judged by the one of which others took more.
+/// With two machines, the one with more time taken by others counts.
 pub(super) fn machine_was_ours(cpu: &Cpu) -> Option<Check> {
     let (host, cpu) = cpu.most_taken();
     let percent = cpu.taken_percent()?;

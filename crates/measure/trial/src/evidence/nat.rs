@@ -6,8 +6,8 @@ use journal::record::{Check, Explanation};
 use plan::Adapter;
 use std::collections::BTreeMap;
 
-/// Every packet of a tunnel that left a NAT towards gw2 had the NAT's address. In clear the flows
-/// that B began keep their addresses.
+/// Checks that every packet of a tunnel that left a NAT towards gw2 had the NAT's address. In clear
+/// the flows that B began keep their addresses.
 pub(super) fn addresses_translated(path: &ObservedPath<'_>) -> Option<Check> {
     let of = |counter: &str| -> BTreeMap<&str, u64> {
         let counted = path.dut_counters.iter();

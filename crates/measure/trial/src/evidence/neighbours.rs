@@ -1,14 +1,14 @@
-//! Frames by which hosts look one another up, ARP and IPv6 neighbour discovery: how many there may
-//! be on the links, and the check that there were no more in a trial by tools.
+//! Frames of ARP and IPv6 neighbour discovery: their allowed number on the links, and the check of
+//! their number in a trial by tools.
 
 use super::failure::{count, then_repeat_or};
 use super::{ToolObserved, check};
 use journal::record::{Check, Explanation};
 
-/// Frames of ARP and ND, and a gateway's own, that others may send on a link in a trial.
+/// Frames of ARP and ND, and a gateway's control frames, that others may send on a link in a trial.
 pub(super) const CONTROL_FRAMES: u64 = 64;
-/// Frames that neighbours may send on a link in each second beside: keepalives, announcements. A
-/// Linux host looks a neighbour up once a second at most.
+/// Additional frames that neighbours may send on a link in each second: keepalives, announcements.
+/// A Linux host looks a neighbour up once a second at most.
 const NEIGHBOURS_PER_S: u64 = 20;
 
 /// Frames that neighbours may send on a link in that time.
@@ -17,8 +17,8 @@ pub(super) const fn most_in(elapsed_ns: u64) -> u64 {
     CONTROL_FRAMES.saturating_add(seconds.saturating_mul(NEIGHBOURS_PER_S))
 }
 
-/// No node of the path received more frames of ARP and ND than hosts send that look one another up:
-/// they are no IP packets, and few bytes beside those of the tools.
+/// Checks that no node of the path received more frames of ARP and ND than look-ups explain: they
+/// are no IP packets, and few bytes compared with the tools'.
 pub(super) fn links_not_flooded(observed: &ToolObserved<'_>) -> Option<Check> {
     let path = &observed.path;
     let counted = &path.settings?.neighbour_frames;

@@ -1,5 +1,5 @@
-//! The check of the number of frames between boxes with a format of their own: nothing but number
-//! and length shows there that each of the stations' frames crossed.
+//! The check of the number of frames between boxes with a proprietary format: only number and
+//! length show that each of the stations' frames crossed.
 
 use super::bounds::Bounds;
 use super::crossing::fragments_most;
@@ -8,7 +8,7 @@ use super::{ObservedPath, ToolObserved, check};
 use journal::record::{Check, Explanation};
 use plan::LinkForm;
 
-/// Keepalives and the like that boxes may send in a second, both directions together.
+/// Keepalives and similar frames that boxes may send in a second, both directions together.
 const KEEPALIVES_PER_S: u64 = 20;
 /// Other frames that may cross in a trial: ARP, a key exchange.
 const CONTROL_FRAMES: u64 = 64;
@@ -26,8 +26,8 @@ pub(super) fn applies(path: &ObservedPath<'_>) -> bool {
 }
 
 /// Number of frames that may have crossed the link in `elapsed_ns` for the frames that the stations
-/// `sent` and `received`: one for each, more only where one does not fit, fewer only where several
-/// may share one.
+/// `sent` and `received`: one for each, more only if one does not fit, fewer only if several may
+/// share one.
 pub(super) fn expected(
     path: &ObservedPath<'_>,
     (sent, received): (u64, u64),
@@ -49,7 +49,7 @@ pub(super) fn expected(
     }
 }
 
-/// Explains a number of frames outside of its bounds; `place` says where.
+/// Explains a number of frames outside of its bounds; `place` is the location.
 pub(super) fn differs(place: &str, crossed: u64, Bounds { least, most }: Bounds) -> Explanation {
     if crossed > most {
         return Explanation::new(
@@ -77,8 +77,8 @@ pub(super) fn differs(place: &str, crossed: u64, Bounds { least, most }: Bounds)
     )
 }
 
-/// In each direction as many frames crossed the link as the kernels of the stations sent and
-/// received IP packets.
+/// Checks that in each direction one frame crossed the link for each IP packet that the kernels of
+/// the stations sent and received.
 pub(super) fn cipher_link_frames(observed: &ToolObserved<'_>) -> Option<Check> {
     let path = &observed.path;
     let interfaces = observed.interfaces.cipher.as_ref()?;

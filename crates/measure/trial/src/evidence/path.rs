@@ -1,5 +1,5 @@
-//! What was read of links and DUT while traffic crossed them, and the checks that trials by tools
-//! and frame tests make of it alike.
+//! The readings of links and DUT while traffic crossed them, and the checks common to trials by
+//! tools and frame tests.
 
 use super::check;
 use super::cipher::{CipherSeen, encryption_not_proven};
@@ -17,11 +17,11 @@ pub(super) const FEATURES: [&str; 4] = [
     "tx-udp-segmentation",
     "generic-receive-offload",
 ];
-/// Of those, the ones that must be on when offloads are on. GRO is left out: a virtual interface
+/// The ones of these that must be on when offloads are on. GRO is left out: a virtual interface
 /// makes super-packets without it, and turning it on there turns on NAPI, which is another test.
 const FEATURES_ON: [&str; 3] = [FEATURES[0], FEATURES[1], FEATURES[2]];
 
-/// What was read of links and DUT in a trial.
+/// The readings of links and DUT in a trial.
 #[derive(Debug, Clone)]
 pub struct ObservedPath<'a> {
     /// The cell measured.
@@ -32,7 +32,7 @@ pub struct ObservedPath<'a> {
     pub link_ends: &'a [String],
     /// Counter differences over the trial, by `node/interface`.
     pub counters: &'a BTreeMap<String, InterfaceCounters>,
-    /// What drivers of network cards counted over the trial, by `node/interface`.
+    /// Counts of network cards' drivers over the trial, by `node/interface`.
     pub drivers: &'a BTreeMap<String, BTreeMap<String, u64>>,
     /// Offloads in force, by `node/interface`.
     pub offloads: &'a BTreeMap<String, BTreeMap<String, String>>,
@@ -40,21 +40,21 @@ pub struct ObservedPath<'a> {
     pub dut_counters: &'a BTreeMap<String, u64>,
     /// The DUT's counters that were reset in the trial, in words.
     pub resets: Vec<String>,
-    /// What the DUT reported of itself, by `gateway/key`.
+    /// The DUT's facts about itself, by `gateway/key`.
     pub dut_facts: &'a BTreeMap<String, String>,
-    /// What was seen between the gateways; `None` where nothing looked there.
+    /// The frames seen between the gateways; `None` if nothing looked there.
     pub cipher: Option<CipherSeen<'a>>,
     /// From reading the counters before to reading them after.
     pub elapsed_ns: u64,
     /// CPU time by role.
     pub cpu: &'a Cpu,
-    /// What changed of the path's settings; `None` where it was not watched.
+    /// Changes of the path's settings; `None` if they were not watched.
     pub settings: Option<&'a PathSettings>,
-    /// What the impaired path did; `None` where there is none.
+    /// The impaired path's counts; `None` without one.
     pub impaired: Option<&'a Impaired>,
 }
 
-/// Words in the names of drivers' counters of what is lost, damaged or held up.
+/// Words in the names of drivers' counters for lost, damaged or delayed frames.
 const HARMFUL: [&str; 8] = [
     "drop", "discard", "miss", "err", "pause", "fifo", "no_buf", "nobuf",
 ];
@@ -129,7 +129,7 @@ impl ObservedPath<'_> {
                 .is_some_and(|(_, end)| is_end(end))
     }
 
-    /// What the drivers of network cards counted of losses, errors and pauses: a fact, since their
+    /// Reports drivers' counters of losses, errors and pauses of network cards: a fact, since their
     /// names have no common meaning. Frames that a card had no room for are among the drops of its
     /// interface, too.
     pub(super) fn driver_counters(&self) -> Option<Check> {
@@ -155,7 +155,7 @@ impl ObservedPath<'_> {
         check("driver-counters", None, detail)
     }
 
-    /// What applies of the checks of the link between the gateways.
+    /// The applicable checks of the link between the gateways.
     pub(super) fn between_the_gateways(&self) -> Vec<Option<Check>> {
         let adapter = &self.cell.dut.adapter;
         let elapsed_ns = self.elapsed_ns;

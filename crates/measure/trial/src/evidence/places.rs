@@ -1,16 +1,16 @@
-//! Where packets were lost: the counters along the path, one after the other.
+//! Locates packet loss by the counters along the path, one after the other.
 //!
 //! ```text
-//!  generator | a0 > a1 | clear_rx (gw1) cipher_tx | w0 > w1 | cipher_rx (gw2) clear_tx | b1 > b0 | analyser
-//!            ^ link A  ^          gw1             ^ cipher  ^           gw2            ^ link B  ^ B
+//! generator|a0 > a1|clear_rx (gw1) cipher_tx|w0 > w1|cipher_rx (gw2) clear_tx|b1 > b0|analyser
+//!          ^ link A^           gw1          ^ cipher^           gw2          ^ link B^ B
 //! ```
 //!
-//! In a trial by tools the kernels of the stations stand in the places of generator and analyser:
-//! they count the IP packets that they sent and received, super-packets by their segments.
+//! In a trial by tools, the stations' kernels take the places of generator and analyser: they count
+//! the IP packets that they sent and received, super-packets by their segments.
 //!
-//! A counter is used where it counts the same packets as its neighbours: an interface does not
-//! where super-packets cross it or fragments do, and an encryptor's two sides do not where packets
-//! share ESP packets. Of a device without counters of ours its interfaces tell what it lost.
+//! A counter is used if it counts the same packets as its neighbours. An interface does not if
+//! super-packets or fragments cross it, and an encryptor's two sides do not if packets share ESP
+//! packets. For a device without our counters, its interfaces show its loss.
 
 use super::failure::{count, then_repeat};
 use super::{Interfaces, ObservedPath, check};
@@ -18,8 +18,8 @@ use journal::record::{
     Check, Explanation, FrameTrial, InterfaceCounters, LostAt, PathCount, PathPlace, PathSettings,
 };
 
-/// [`LostAt::APART_PACKETS`] where gateways also talk to one another: keepalives, and agreeing on
-/// keys.
+/// [`LostAt::APART_PACKETS`] for gateways that also talk to one another: keepalives and key
+/// agreement.
 const APART_PACKETS_TALKING: u64 = 64;
 
 /// Counters along the path in one direction, generator and analyser included.
@@ -40,14 +40,14 @@ const PLACES: [PathPlace; GATES - 1] = [
 ];
 /// The places of the path's six interfaces among the counters.
 const INTERFACES: [usize; 6] = [1, 2, 5, 6, 9, 10];
-/// Of these, the ends of the sending station's link: test frames are never super-packets there.
+/// The ends of the sending station's link: test frames are never super-packets there.
 const FIRST_LINK: [usize; 2] = [1, 2];
-/// Those of the cipher link, where packets may be fragments.
+/// The ends of the cipher link, where packets may be fragments.
 const CIPHER_LINK: [usize; 2] = [5, 6];
 /// The places of the first gateway's two counters, and of the second's.
 const GATEWAYS: [[usize; 2]; 2] = [[3, 4], [7, 8]];
 
-/// What stands at the ends of the path.
+/// The traffic ends of the path.
 #[derive(Debug)]
 pub(crate) enum Ends<'a> {
     /// Tools on these interfaces of the stations.
@@ -56,20 +56,20 @@ pub(crate) enum Ends<'a> {
     Frames(FrameEnds<'a>),
 }
 
-/// What the stations of a frame test add to the path's counters.
+/// The stations of a frame test and their counts.
 #[derive(Debug)]
 pub(crate) struct FrameEnds<'a> {
     /// The sending interface, as `node/interface`.
     pub(super) source: String,
     /// The receiving one.
     pub(super) sink: String,
-    /// The trial during which the counters were read; `None` if there is none.
+    /// The trial during which the counters were read; `None` without one.
     pub(super) trial: Option<&'a FrameTrial>,
     /// Whether both directions are loaded: then the trial's counts are sums.
     pub(super) duplex: bool,
 }
 
-/// The counters along the path in one direction, in order; `None` where there is none to use.
+/// The counters along the path in one direction, in order; `None` for an unusable counter.
 struct Line {
     gates: Vec<Option<PathCount>>,
     /// Packets that the interface at this place counted as dropped.
@@ -81,7 +81,7 @@ struct Line {
 }
 
 impl ObservedPath<'_> {
-    /// Where packets were lost, as far as counters show.
+    /// Returns where packets were lost, as far as counters show.
     pub(crate) fn lost_at(&self, ends: &Ends<'_>) -> Vec<LostAt> {
         let [source, sink] = lab::direct_interfaces();
         if let Ends::Frames(ends) = ends
@@ -229,7 +229,7 @@ impl Line {
         });
     }
 
-    /// Leaves out the interfaces beyond a station that stands in a gateway's place: no frame gets
+    /// Leaves out the interfaces beyond a station that takes a gateway's place: no frame gets
     /// there.
     fn end_at_stations(&mut self, ends: &FrameEnds<'_>, names: &[String]) {
         let place = |end: &String| names.iter().position(|name| name == end);
@@ -244,8 +244,8 @@ impl Line {
         }
     }
 
-    /// Adds generator and analyser, where they stand at the ends of the path and their counts are
-    /// of this direction alone.
+    /// Adds generator and analyser if they are at the ends of the path and count this direction
+    /// only.
     fn stations(&mut self, ends: &FrameEnds<'_>, names: &[String]) {
         let Some(trial) = ends.trial.filter(|_| !ends.duplex) else {
             return;
@@ -266,7 +266,7 @@ impl Line {
         }
     }
 
-    /// Adds what the kernels of the stations sent and received, where the tools used the path's own
+    /// Adds the packets sent and received by the stations' kernels, if the tools used the path's
     /// interfaces.
     fn kernels(&mut self, settings: Option<&PathSettings>, tools: &Interfaces, names: &[String]) {
         let ends = (names.first(), names.last());
@@ -285,8 +285,8 @@ impl Line {
         self.gates[last] = count(to, settings.ip_packets_received(to));
     }
 
-    /// Each pair of neighbouring counters of which the second counted clearly fewer packets. The
-    /// two ends of the path alone do not show where that was.
+    /// Returns each pair of neighbouring counters with a clear drop from the first to the second. A
+    /// pair of just the two path ends is left out: it does not show where packets were lost.
     fn lost(&self, apart: u64) -> Vec<LostAt> {
         let known: Vec<(usize, &PathCount)> = self
             .gates
@@ -327,9 +327,9 @@ const fn mirrored(place: PathPlace) -> PathPlace {
     }
 }
 
-/// A link of the lab that has no rate loses nothing but what an interface's queue had no room for,
-/// and that it counts. What vanished on it beyond that, no device lost. What was lost elsewhere is
-/// said.
+/// Checks that links without a shaped rate lost nothing. They drop packets only for lack of room in
+/// an interface's queue, and the interface counts these drops; no device lost the packets that
+/// vanished beyond that. The detail reports loss elsewhere.
 pub(super) fn links_lossless(path: &ObservedPath<'_>, lost_at: &[LostAt]) -> Option<Check> {
     let vanished = |lost: &&LostAt| match lost.places[..] {
         [place] => {

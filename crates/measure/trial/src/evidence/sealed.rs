@@ -1,6 +1,6 @@
-//! The check that sealed packets arrived as they were sent: what one of our gateways received is
-//! what the other one sent, and none was refused as damaged, made up or doubled. What a link
-//! damages or adds is no loss of the device.
+//! Checks that sealed packets arrived as they were sent: one of our gateways received the packets
+//! that the other one sent, and refused none as damaged, made up or doubled. Damage and packets
+//! that a link adds are not the device's loss.
 
 use super::failure::{count, first_of, then_repeat};
 use super::gateway::Gateway;
@@ -11,15 +11,15 @@ use std::collections::BTreeMap;
 /// Name of the check.
 pub(super) const NAME: &str = "sealed-as-sent";
 
-/// Reasons for which a gateway refuses what the other one did not send, or not so: what was
-/// damaged or made up, and copies.
+/// Reasons for a gateway to refuse packets that the other one did not send, or sent differently:
+/// damaged or made up packets, and copies.
 const MADE_UP: [&str; 2] = ["integrity_failed", "runt"];
 const COPIED: [&str; 1] = ["replayed"];
 
-/// Packets beyond what was sent that are allowed for.
+/// Allowed numbers of packets beyond the packets sent.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Allowed {
-    /// Damaged ones, or made up ones.
+    /// Damaged or made up packets.
     pub(super) made_up: u64,
     /// Copies.
     pub(super) copies: u64,
@@ -27,7 +27,7 @@ pub(super) struct Allowed {
     pub(super) under_way: u64,
 }
 
-/// What went from one gateway to the other.
+/// The packets from one gateway to the other.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Way {
     from: &'static str,
@@ -40,7 +40,7 @@ pub(super) struct Way {
 }
 
 impl Way {
-    /// Both ways by the gateways' counters; none where one of them has none.
+    /// Both ways by the gateways' counters; empty if a gateway has no counters.
     pub(super) fn both(counters: &BTreeMap<String, u64>) -> Vec<Self> {
         let [Some(gw1), Some(gw2)] = ["gw1", "gw2"].map(|name| Gateway::of(counters, name)) else {
             return Vec::new();
@@ -67,7 +67,7 @@ impl Way {
         ]
     }
 
-    /// The sending gateway and what it counts as sent.
+    /// The sending gateway and its count of packets sent.
     pub(super) const fn sent(&self) -> (&'static str, u64) {
         (self.from, self.sent)
     }
@@ -77,7 +77,7 @@ impl Way {
         self.sent.saturating_sub(self.arrived)
     }
 
-    /// What is wrong, in words.
+    /// Describes the differences beyond the allowed packets.
     pub(super) fn differences(&self, allowed: Allowed) -> Vec<String> {
         let Self { from, to, .. } = self;
         let mut found = Vec::new();
@@ -112,7 +112,7 @@ impl Way {
     }
 }
 
-/// Explains sealed packets that did not arrive as they were sent; `place` says where.
+/// Explains sealed packets that did not arrive as they were sent; `place` is the location.
 pub(super) fn differs(place: &str, differences: &[String]) -> Explanation {
     Explanation::new(
         format!("{place}{}", first_of(differences)),
@@ -124,8 +124,7 @@ pub(super) fn differs(place: &str, differences: &[String]) -> Explanation {
     )
 }
 
-/// As the description of this module says, of a trial by tools. Nothing where the gateways have no
-/// counters of ours.
+/// The check of a trial by tools; `None` if the gateways do not have our counters.
 pub(super) fn arrived_as_sent(path: &ObservedPath<'_>) -> Option<Check> {
     path.cell.dut.adapter.encryptor()?;
     let ways = Way::both(path.dut_counters);
@@ -177,7 +176,7 @@ mod tests {
             ["gw2 received 89 sealed packets (0.3 %) more than gw1 sent"]
         );
         let forged = ("gw2/dropped_packets.integrity_failed", 89);
-        // Of as many as were sent, some lost and others made up.
+        // The numbers match, but some packets were lost and others made up.
         let refused = found(&[SENT, arrived(32_000), forged], none);
         assert_eq!(
             refused,

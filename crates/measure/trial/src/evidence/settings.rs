@@ -1,4 +1,4 @@
-//! The check that the path stayed what it was at the start of the trial.
+//! The check that the path did not change during the trial.
 
 use super::check;
 use super::failure::{first_of, then_repeat};
@@ -7,8 +7,8 @@ use journal::record::{Check, Explanation, PathSettings, SettingChange};
 /// Changes that are listed.
 const LISTED_MAX: usize = 6;
 
-/// No link, address, route, rule, queue, policy, kernel parameter or offload changed during the
-/// trial: a figure is that of one path.
+/// Checks that no link, address, route, rule, queue, policy, kernel parameter or offload changed
+/// during the trial: a figure belongs to one path.
 pub(super) fn path_unchanged(settings: Option<&PathSettings>) -> Option<Check> {
     let changes = &settings?.changes;
     let detail = match changes.len() {

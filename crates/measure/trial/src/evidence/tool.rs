@@ -1,4 +1,4 @@
-//! Checks of the stations and of what their tools say.
+//! Checks of the stations and of their tools' reports.
 
 use super::failure::{count, nothing_seen, percent, size, then_repeat, then_repeat_or};
 use super::{Load, ToolObserved, check};
@@ -7,17 +7,18 @@ use journal::record::{Check, Explanation};
 use std::collections::BTreeSet;
 use units::human::{self, duration_ns};
 
-/// Share by which offered and intended load may differ, in percent.
+/// Allowed difference of offered and intended load, in percent.
 const OFFERED_PERCENT: u64 = 2;
-/// Share by which a tool's intervals and its summary may differ, in percent.
+/// Allowed difference of a tool's intervals and its summary, in percent.
 const SUMMARY_PERCENT: u64 = 1;
 /// Station B may drop one of this many datagrams.
 const STATION_LOST_ONE_IN: u64 = 1000;
-/// Share of the measured time by which processes may end apart, and early or late, in percent.
+/// Allowed time between the ends of processes, and between an end and the plan, in percent of the
+/// measured time.
 const SKEW_PERCENT: u64 = 5;
 
-/// On which cores the stations' tools ran. A fact rather than a test: sharing cores biases, it does
-/// not falsify.
+/// Reports the cores of the stations' tools. A fact rather than a test: shared cores bias a figure,
+/// they do not falsify it.
 pub(super) fn cores(observed: &ToolObserved<'_>) -> Option<Check> {
     let used = |programs: &[lab::protocol::Program]| -> Vec<u16> {
         let cores = programs.iter().flat_map(|program| &program.cores);
@@ -41,7 +42,7 @@ pub(super) fn cores(observed: &ToolObserved<'_>) -> Option<Check> {
     check("cores-of-stations", None, detail)
 }
 
-/// Several processes count as one load only when they send at one time. All send for the
+/// Checks that several processes sent at one time: only then are they one load. All send for the
 /// same time, so their ends are compared; a started process may wait long before it sends.
 pub(super) fn processes_in_step(observed: &ToolObserved<'_>) -> Option<Check> {
     let processes = observed.commands.clients.len();
@@ -98,8 +99,8 @@ pub(super) fn processes_in_step(observed: &ToolObserved<'_>) -> Option<Check> {
     check("processes-in-step", failure, detail)
 }
 
-/// The intervals add up to the tool's own summary, and no more arrived than was sent: but for a
-/// block of each stream, which newer versions of iperf3 may send and not count.
+/// Checks that the intervals add up to the tool's summary, and no more arrived than was sent:
+/// except for a block of each stream, which newer versions of iperf3 may send and not count.
 pub(super) fn tool_agrees_with_itself(observed: &ToolObserved<'_>) -> Option<Check> {
     let Load::Transfer { totals, .. } = &observed.load else {
         return None;
@@ -206,7 +207,7 @@ pub(super) fn offered_as_intended(observed: &ToolObserved<'_>) -> Option<Check> 
                     "ask for less, give the stations more cores or streams, or leave the rate open, in a new run",
                 ),
             ),
-            // iperf3 sends later what it was kept from sending in time.
+            // iperf3 catches up on data that it could not send in time.
             false => Explanation::new(
                 format!(
                     "the station offered {} ({off} more) of {} intended",
@@ -225,7 +226,7 @@ pub(super) fn offered_as_intended(observed: &ToolObserved<'_>) -> Option<Check> 
     check("offered-as-intended", failure, detail)
 }
 
-/// What the receiver's own sockets dropped is not the DUT's loss. At a set rate that spoils the
+/// Checks the receiver's socket drops, which are not the DUT's loss. At a set rate they spoil the
 /// figure of loss; a flood is expected to overrun a buffer, and the record shows which.
 pub(super) fn station_kept_up(observed: &ToolObserved<'_>) -> Option<Check> {
     let Load::Transfer { totals, .. } = &observed.load else {

@@ -1,10 +1,10 @@
-//! Checks of what stations sent, received and showed of video.
+//! Checks of the video that stations sent, received and showed.
 
 use super::failure::{count, then_repeat, then_repeat_or};
 use super::{Load, ToolObserved, check};
 use journal::record::{Check, Explanation, VideoResult, VideoStream};
 
-/// Of this many packets one may leave station B late.
+/// One in this many packets may leave station B late.
 const SENT_LATE_ONE_IN: u64 = 100;
 
 /// The video of an observed trial.
@@ -15,7 +15,7 @@ const fn video<'a>(observed: &ToolObserved<'a>) -> Option<&'a VideoResult> {
     }
 }
 
-/// Station B sent every packet of every stream, and at the time at which the clip has it.
+/// Checks that station B sent every packet of every stream, at the clip's times.
 pub(super) fn streams_sent_in_time(observed: &ToolObserved<'_>) -> Option<Check> {
     let video = video(observed)?;
     let sent = video.sum(|stream| stream.rtp.map_or(0, |rtp| rtp.sent));
@@ -56,8 +56,8 @@ pub(super) fn streams_sent_in_time(observed: &ToolObserved<'_>) -> Option<Check>
     check("offered-as-intended", failure, detail)
 }
 
-/// Each player showed the video, and no frame differs or is missing that the packets do not
-/// explain.
+/// Checks that each player showed some of the video. The detail reports frames with another picture
+/// than the clip's.
 pub(super) fn video_decoded(observed: &ToolObserved<'_>) -> Option<Check> {
     let video = video(observed)?;
     let mut streams = (1_u32..).zip(&video.streams);
@@ -103,8 +103,8 @@ fn never_shown(number: u32, stream: &VideoStream) -> Explanation {
     )
 }
 
-/// The players lost nothing of what arrived: no socket was full, and without a lost, late or
-/// reordered packet every frame was shown as it is in the clip.
+/// Checks that the players lost no received packets: no socket was full, and without a lost, late
+/// or reordered packet every frame was shown as it is in the clip.
 pub(super) fn players_kept_up(observed: &ToolObserved<'_>) -> Option<Check> {
     let video = video(observed)?;
     let dropped = observed.station_lost;

@@ -4,11 +4,11 @@
 //!    connections are closed.
 //! 2. Carry out the procedure, trial by trial. A kernel filter sees every frame of the cipher link,
 //!    and after each trial counters of links, queues, device and machine are read. Every node's
-//!    settings are watched until the end, except where the procedure changes them itself.
+//!    settings are watched until the end, unless the procedure changes them itself.
 //! 3. Make one more trial at the load of its figures, with samples of the cipher link and CPU time
-//!    by role. It confirms the figure; where it does not, the search goes on, or further trials
-//!    decide ([`super::confirm`]).
-//! 4. Of a device outside of the lab, see whether it still carries frames.
+//!    by role. If it does not confirm the figure, the search goes on, or further trials decide
+//!    ([`super::confirm`]).
+//! 4. Check whether a device outside of the lab still carries frames.
 //! 5. Stop the DUT and make every check.
 
 use super::carry_out;
@@ -44,7 +44,7 @@ pub(crate) fn attempt(
     expect_addresses(&test.traffic)?;
     bench.configure(trial.links)?;
     expect_ip(bench, trial, test.traffic.ip)?;
-    // Read before the DUT adds its own interfaces.
+    // Read before the DUT adds interfaces.
     let link_ends: Vec<String> = offloads(bench)?.into_keys().collect();
     let cores = Cores::assign(stations.cores, machines(bench)?)?;
     with_dut(bench, trial, test.traffic.direction, |bench, dut| {
@@ -107,7 +107,7 @@ fn ends(mut link_ends: Vec<String>, path: &FramePath) -> Vec<String> {
     link_ends
 }
 
-/// A frame test whose path is up.
+/// A frame test on a running path.
 struct Attempt<'a> {
     bench: &'a dyn Bench,
     trial: &'a Trial<'a>,
@@ -241,7 +241,7 @@ impl Attempt<'_> {
         Ok((measured, found.objection))
     }
 
-    /// Each thread of a receiver by AF_XDP has a queue of its own: cards must use these and no
+    /// Gives each thread of a receiver by AF_XDP a receive queue: cards must use these and no
     /// others, until the result is dropped.
     fn divide_receive_queues(&self) -> Result<Vec<(&'static str, ReceiveQueues<'_>)>, LabError> {
         if self.test.traffic.ports.rx != Some(PortKind::Xdp) {
@@ -264,7 +264,7 @@ impl Attempt<'_> {
             .collect()
     }
 
-    /// A disturbance and a soak set what this program does beside what the stations see.
+    /// A disturbance and a soak relate times of this program to times of the stations.
     fn expect_one_clock_where_needed(&self, has_two: bool) -> Result<(), TrialError> {
         let compares_times = matches!(
             self.test.procedure,
@@ -289,9 +289,9 @@ impl Attempt<'_> {
         way.markers()
     }
 
-    /// Returns the gateway whose end of the cipher link is watched: where the DUT's kernel sends or
-    /// receives. Frames of a station in a gateway's place bypass its kernel and are not visible
-    /// there.
+    /// Returns the gateway at the watched end of the cipher link, the end at which the DUT's kernel
+    /// sends or receives. Frames of a station in a gateway's place bypass its kernel and are not
+    /// visible there.
     fn watched_gateway(&self) -> Option<NodeId> {
         let role = self.trial.cell.dut.adapter.profile().role;
         match (role, self.path.source.node) {

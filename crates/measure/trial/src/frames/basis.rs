@@ -34,8 +34,8 @@ pub(super) fn search(
     Ok(Basis::on(lower.unwrap_or(lowest), plan.drain_ns))
 }
 
-/// Searches for the throughput of which loads are shares. Returns it, or the basis with the reason
-/// why there is none.
+/// Searches for the throughput that loads are shares of. Returns it, or the basis with the reason
+/// for its lack.
 pub(super) fn searched(
     trials: &mut Trials<'_>,
     plan: &ThroughputSearch,

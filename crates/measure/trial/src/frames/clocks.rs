@@ -1,10 +1,10 @@
-//! The clocks of two hosts: compared before the first trial and after each, so that a receiver can
-//! count times by the sender's clock, and it is known how wrong they may be.
+//! Compares the clocks of two hosts before the first trial and after each, so that a receiver can
+//! count times by the sender's clock with a known error.
 //!
-//! 1. [`compare`] bounds the difference by the probes of one moment, whatever their delays.
+//! 1. [`compare`] bounds the difference by the probes of one moment, for any delays.
 //! 2. [`HostClocks`] predicts it for the next trial by the drift between comparisons.
 //! 3. After the trial they are compared again. The difference from the prediction and the bounds of
-//!    both comparisons are how wrong times across the hosts may be.
+//!    both comparisons bound the error of times across the hosts.
 
 use crate::error::TrialError;
 use crate::measurer::hello;
@@ -23,11 +23,11 @@ const PROBES: u32 = 64;
 /// Comparisons to try: a clock may be set in one, and a link may lose probes.
 const TRIES: u32 = 3;
 /// How much faster one clock can be than the other by itself, in parts of 10^9: an oscillator is
-/// wrong by up to 100 ppm. What the kernel corrects of each comes on top.
+/// wrong by up to 100 ppm. The kernels' corrections come on top.
 const FASTER_PPB: u64 = 200_000;
 /// The drift during the first trial is known from two comparisons that are this far apart.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Time from the request to the common start of several senders, in which their programs start.
+/// Time from the request to the common start of several senders, for their programs to start.
 const LEAD: Duration = Duration::from_millis(250);
 const SECOND_NS: i64 = 1_000_000_000;
 
@@ -115,9 +115,9 @@ impl Course {
         self.last.ahead_ns.saturating_add(gained_ns as i64)
     }
 
-    /// How wrong times were that rested on this course until the next comparison. Where a kernel
-    /// changed a rate once meanwhile, the difference left the straight line between both by a
-    /// quarter at most of what the change makes over all of the time.
+    /// Returns the error of times that rested on this course until the next comparison. If a kernel
+    /// changed a rate once in between, the difference deviated from the straight line between both
+    /// comparisons by at most a quarter of the change summed up over all of the time.
     fn agreement(&self, next: Comparison) -> ClockAgreement {
         let off_ns = next.ahead_ns.abs_diff(self.ahead_ns(next.at_ns));
         let passed_ns = u128::from(next.at_ns.abs_diff(self.last.at_ns));
@@ -132,7 +132,7 @@ impl Course {
         }
     }
 
-    /// Where the clocks could not be compared after a trial.
+    /// The result if the clocks could not be compared after a trial.
     const fn unknown(&self) -> ClockAgreement {
         ClockAgreement {
             ahead_ns: self.last.ahead_ns,
@@ -141,17 +141,19 @@ impl Course {
         }
     }
 
-    /// What a receiver on the answering host needs to count by the asking host's clock.
+    /// Converts times of the answering host's clock to the asking host's, for a receiver on the
+    /// former.
     fn asking_for_answering(&self) -> SenderClock {
         SenderClock {
             at_ns: self.last.at_ns.saturating_add(self.last.ahead_ns),
             ahead_ns: -self.last.ahead_ns,
-            // By the answering host's seconds, which are not quite as long.
+            // Per second of the answering host, which is not quite as long.
             faster_ppb: -self.faster_ppb * SECOND_NS / (SECOND_NS + self.faster_ppb),
         }
     }
 
-    /// What a receiver on the asking host needs to count by the answering host's clock.
+    /// Converts times of the asking host's clock to the answering host's, for a receiver on the
+    /// former.
     const fn answering_for_asking(&self) -> SenderClock {
         SenderClock {
             at_ns: self.last.at_ns,
@@ -161,19 +163,19 @@ impl Course {
     }
 }
 
-/// The way of the probes.
+/// The path of the probes.
 struct ProbePath<'a> {
     asking: ClockEnd<'a>,
     answering: ClockEnd<'a>,
-    /// Where the first frame goes: to the answering end, or to a box.
+    /// The destination of the first frame: the answering end, or a box.
     next_hop: [u8; 6],
     /// Source and target of probes over UDP; `None` on a link.
     udp: Option<[Ipv4Addr; 2]>,
 }
 
 impl<'a> ProbePath<'a> {
-    /// The link between the hosts, or where there is none, the path of the test frames, with their
-    /// addresses: what passes those passes the probes.
+    /// Uses the link between the hosts or, without one, the path of the test frames, with their
+    /// addresses: a device that passes them passes the probes.
     fn of(bench: &'a dyn Bench, path: &'a FramePath) -> Self {
         if let Some([a, b]) = bench.clock_ends() {
             // The first way's sender is on the asking host.
@@ -244,7 +246,7 @@ impl<'a> HostClocks<'a> {
         })
     }
 
-    /// By what the probes are stamped at both ends: a fact.
+    /// Names the clocks that stamp the probes at both ends.
     pub(super) fn stamps_in_words(&self) -> Result<String, LabError> {
         let ends = [&self.path.asking, &self.path.answering];
         let ends = ends.into_iter().zip(self.course.last.by_cards);
@@ -282,7 +284,7 @@ impl<'a> HostClocks<'a> {
         }
     }
 
-    /// An instant shortly from now, and what the clock of each way's sender shows then.
+    /// An instant shortly from now, and the time of each way's sender's clock at that instant.
     pub(super) fn start(&self) -> (Instant, [u64; 2]) {
         let start = Instant::now() + LEAD;
         let passed = start.saturating_duration_since(self.compared);
@@ -366,7 +368,7 @@ fn compare_now(
                 compare(&exchanges).map_err(|why| TrialError::frames(why.describe()))
             }
             Ok(other) => return Err(node.unexpected(&other).into()),
-            // Its reason: a clock was set meanwhile, or there is no such interface.
+            // The node's reason: a clock was set meanwhile, or the interface does not exist.
             Err(error @ LabError::Node { .. }) => Err(error.into()),
             Err(error) => return Err(error.into()),
         };

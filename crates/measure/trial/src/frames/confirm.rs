@@ -1,11 +1,12 @@
-//! Confirms a throughput by trials at its load: what contradicts a figure may not stand beside it.
+//! Confirms a throughput by trials at its load, so that no trial of the evidence contradicts the
+//! figure.
 //!
-//! After a search a trial runs at the lower bound of the first goal. When it does not meet the
-//! goal, trials follow that are as long as that one, or as the goal's where those are longer, until
+//! After a search a trial runs at the lower bound of the first goal. If it does not meet the goal,
+//! more trials follow, as long as the first one or as the goal's trials if these are longer, until
 //! the share of time that did not meet it is within the goal's exceed ratio (RFC 9971), or the time
-//! is up: shorter ones could be carried by what a device saved between them. The search itself
-//! makes them, and goes on with those that contradict it; what follows other trials after a search
-//! can only be refused.
+//! is up: a device could carry shorter ones with capacity that it saved between them. The search
+//! itself makes these trials, and goes on with the ones that contradict it; trials that follow
+//! other trials after a search can only refuse the figure.
 
 use super::{Found, Rig, RigLoad};
 use crate::error::TrialError;
@@ -13,8 +14,8 @@ use journal::record::{FrameResult, FrameTrial};
 use lab::Interrupt;
 use plan::{FrameTest, Goal, Procedure};
 
-/// Time of confirming trials, as a multiple of that of the first, or one trial of the goal if that
-/// is longer.
+/// Time of confirming trials, as a multiple of the first one's, or one trial of the goal if that is
+/// longer.
 const CONFIRMING_TIMES: u64 = 3;
 
 /// How trials at the load of a throughput agree with its goal.
@@ -27,9 +28,8 @@ pub(crate) struct Confirmation<'a> {
 }
 
 impl<'a> Confirmation<'a> {
-    /// Returns how a result is confirmed; `None` without a throughput whose load was tried again.
-    /// Of a soak it is the load that was held for hours that counts: where it is not carried, that
-    /// is the finding.
+    /// Returns how a result is confirmed; `None` without a throughput whose load was tried again,
+    /// and for a soak: it holds the load for hours, and failing to carry that load is its finding.
     pub(crate) fn of(test: &'a FrameTest, result: &'a FrameResult) -> Option<Self> {
         if matches!(test.procedure, Procedure::Soak(_)) {
             return None;
@@ -40,7 +40,7 @@ impl<'a> Confirmation<'a> {
         (trials.first()?.load == lower).then_some(Self { goal, trials })
     }
 
-    /// Time of all trials and of those that do not meet the goal.
+    /// Time of all trials, and time of the trials that do not meet the goal.
     fn times_ns(&self) -> (u64, u64) {
         let time = |trials: &mut dyn Iterator<Item = &FrameTrial>| {
             trials.map(|trial| trial.duration_ns).sum::<u64>()
@@ -74,8 +74,8 @@ impl<'a> Confirmation<'a> {
     }
 }
 
-/// Makes the trial whose evidence is read, unless the search ended with it, and further ones until
-/// they decide about the throughput.
+/// Makes the trial with the evidence, unless the search ended with it, and further ones until they
+/// decide about the throughput.
 ///
 /// # Errors
 /// When a frame trial cannot be made, or the run is interrupted.

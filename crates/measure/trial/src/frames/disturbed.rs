@@ -17,8 +17,8 @@ use plan::{
 const LEAD_NS: u64 = estimate::LEAD_RUN.as_nanos() as u64;
 /// Time for a set-up, as a multiple of its time without a load.
 const SETUP_TIMES: u64 = 3;
-/// Load of the trial whose evidence is read, in per cent of the others' load: low for a DUT that
-/// has recovered.
+/// Load of the trial with the evidence, in per cent of the others' load: low for a DUT that has
+/// recovered.
 const QUIET_PERCENT: u64 = 50;
 
 /// Carries out one of these procedures.
@@ -97,7 +97,7 @@ pub(super) fn disturbed(trials: &mut Trials<'_>, plan: &Disturbed) -> Result<Bas
     Ok(Basis::on(share(load, QUIET_PERCENT), drain_ns))
 }
 
-/// Returns the load in frames/s, or the basis with the reason why there is none.
+/// Returns the load in frames/s, or the basis with the reason for its lack.
 pub(super) fn base_load(
     trials: &mut Trials<'_>,
     load: &BaseLoad,
@@ -137,7 +137,7 @@ fn search_with_rekeys(
     Ok(())
 }
 
-/// Plans rekeys except at the very beginning and end, where their effect would not be visible.
+/// Plans rekeys except at the very beginning and end: their effect would not be visible there.
 fn rekeys(every_ns: u64, duration_ns: u64) -> PlannedDisturbance {
     let times = (1..).map(|number| number * every_ns);
     let times = times.take_while(|at_ns| *at_ns < duration_ns);
@@ -173,7 +173,7 @@ fn desyncs(cause: Desync, times: u32, watch_ns: u64) -> (PlannedDisturbance, u64
     rounds(times, watch_ns, [(0, DutAction::Desync(cause))])
 }
 
-/// Plans to take all tunnels down and set them up at once.
+/// Plans to take all tunnels down and set them up immediately.
 fn set_ups(times: u32, once_ns: u64, watch_ns: u64) -> (PlannedDisturbance, u64) {
     let round_ns = once_ns.saturating_mul(SETUP_TIMES).saturating_add(watch_ns);
     let actions = [(0, DutAction::TakeDown), (0, DutAction::SetUp)];

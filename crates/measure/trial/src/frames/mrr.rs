@@ -1,4 +1,4 @@
-//! The maximum receive rate: what arrives when the highest load is offered.
+//! The maximum receive rate: frames that arrive when the highest load is offered.
 
 use super::RigLoad;
 use super::basis::Basis;

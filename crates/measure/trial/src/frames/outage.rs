@@ -116,7 +116,7 @@ impl Bins {
         }
     }
 
-    /// Returns the effect of each action, in the order in which they were carried out.
+    /// Returns the effect of each action, in the order carried out.
     #[must_use]
     pub fn events(&self, done: &[ExecutedAction]) -> Vec<DutEvent> {
         let mut begins = Vec::with_capacity(done.len());
@@ -142,7 +142,7 @@ impl Bins {
         whole.map_or(own, |index| index + 1)
     }
 
-    /// Returns the number of bins before an event whose frames may be lost by it.
+    /// Returns the number of bins before an event with frames that it may lose.
     pub(super) fn in_flight(&self) -> usize {
         let shortly_ns = IN_FLIGHT_NS.saturating_add(self.late_ns);
         let shortly = usize::try_from(shortly_ns.div_ceil(self.width_ns.max(1)));
@@ -156,7 +156,7 @@ impl Bins {
         index.min(self.bins.len())
     }
 
-    /// Evaluates an event over its bins. They include the bin in which it began, unless the next
+    /// Evaluates an event over its bins. They include the bin of its beginning, unless the next
     /// event began there too.
     fn event(&self, done: &ExecutedAction, own: Range<usize>) -> DutEvent {
         let begin = own.start;
@@ -172,7 +172,7 @@ impl Bins {
             let is_after = (self.first + (begin + index) as u64) * self.width_ns >= done.at_ns;
             is_after && bin.received > 0
         };
-        // From the bin in which it began: earlier bins count for lost frames only.
+        // From the bin of its beginning: earlier bins count for lost frames only.
         let over_ns = done.at_ns + done.took_ns.saturating_add(DutEvent::AFTER_NS);
         let is_about = |(index, bin): &(usize, &TimeBin)| {
             let number = self.first + (begin + index) as u64;
@@ -224,7 +224,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
     const WIDTH: u64 = 10 * MS;
-    /// Bins before an event's own whose frames may have been in flight, if none was late.
+    /// Bins before an event's bin with frames that may have been in flight, if none was late.
     const SHORTLY: u64 = 2;
 
     /// Bins of single frames: each one's intended time, and whether it was received.
@@ -404,7 +404,7 @@ mod tests {
         }
     }
 
-    /// Evaluates events at these times under one frame per 5 ms, of which those in `lost` are lost.
+    /// Evaluates events at these times under one frame per 5 ms; the frames in `lost` are lost.
     /// Returns each event's lost frames, first frame and outage, all times in milliseconds.
     fn evaluate(lost: &[RangeInclusive<u64>], at: &[u64]) -> Vec<(u64, Option<u64>, Option<u64>)> {
         let came = |at: u64| !lost.iter().any(|lost| lost.contains(&at));
@@ -436,7 +436,7 @@ mod tests {
         assert_eq!(up, &(3, Some(2), Some(12)));
         assert_eq!(down, &(6, None, None));
         assert_eq!(up_again, &(4, Some(12), Some(12)));
-        // So are those of the first event.
+        // The same for the first event.
         assert_eq!(evaluate(&[111..=119], &[121]), [(1, Some(9), Some(0))]);
     }
 

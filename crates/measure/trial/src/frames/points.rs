@@ -19,7 +19,7 @@ const BIN_NS: u64 = 1_000_000;
 /// Maximum number of bins in a segment.
 const BINS_MAX: u64 = 60_000;
 
-/// A reading of a device's totals since its start. `None` where it does not report one.
+/// A reading of a device's totals since its start. `None` if it does not report one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct DeviceReading {
     /// On CLOCK_MONOTONIC.
@@ -174,7 +174,7 @@ fn points(
 
 /// Returns the device's resources in a point: between the readings nearest to its ends.
 fn device(readings: &[DeviceReading], number: u64, point_ns: u64) -> Option<DevicePoint> {
-    // The number of the point whose end is nearest to a reading.
+    // The number of the point that ends nearest to a reading.
     let end = |reading: &DeviceReading| (reading.at_ns + point_ns / 2) / point_ns;
     let before = readings.iter().rfind(|reading| end(reading) <= number);
     let before = before.or(readings.first())?;
@@ -191,8 +191,8 @@ fn device(readings: &[DeviceReading], number: u64, point_ns: u64) -> Option<Devi
     })
 }
 
-/// Returns the number of key changes by the device's own counters, named `gateway/counter`: the
-/// highest of any gateway.
+/// Returns the number of key changes by the device's counters, named `gateway/counter`: the highest
+/// of any gateway.
 pub(crate) fn rekeys(counters: &BTreeMap<String, u64>) -> Option<u64> {
     let sums = by_gateway(counters, "epochs_established");
     let sums = match sums.is_empty() {

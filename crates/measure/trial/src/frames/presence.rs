@@ -1,19 +1,20 @@
-//! Whether a device outside of the lab still carries frames when its trials are over. Nothing
-//! else shows its end: no process of the lab dies with it, and lost frames are a figure.
+//! Checks that a device outside of the lab still carries frames when its trials are over. Nothing
+//! else shows its end: no process of the lab ends at the same time, and lost frames are a figure.
 
 use super::{Rig, RigLoad};
 use crate::error::TrialError;
 use lab::Interrupt;
 use std::time::{Duration, Instant};
 
-/// Frames that are offered at once.
+/// Frames of one offer.
 const FRAMES: u64 = 10;
-/// The most of them in a second: far from what a device carries.
+/// Their maximum rate per second: far below a device's capacity.
 const FRAMES_PER_S: u64 = 1000;
 /// For how long they are offered again: a device may renew its keys just then.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Offers a few frames until some arrive in each loaded direction. `load` is that of the figures.
+/// Offers a few frames until some arrive in each loaded direction. `load` is the load of the
+/// figures.
 ///
 /// # Errors
 /// When none arrives within [`LIMIT`], and as [`Rig::run`].

@@ -7,15 +7,17 @@
 //! | mrr | several at the highest load ([`super::mrr`]) | CSIT |
 //! | service | steps up to a service's rates and above ([`super::service`]) | ITU-T Y.1564 |
 //! | loss-curve | falling loads until two in a row lose nothing | RFC 2544 §26.3 |
-//! | back-to-back | bursts, halving the distance, then repeats of the longest without loss | RFC 9004 |
-//! | latency | a search, then some at each share of what it found, one way or there and back | RFC 2544 §26.2, RFC 8219 §7.2, §7.3, RFC 8762 |
-//! | recovery | a search, then an overload and what follows it in one | RFC 2544 §26.5 |
-//! | rekey, failover, reset, setup, desync, hostile | a load with disturbances of the device ([`super::disturbed`]) | |
+//! | back-to-back | bursts by bisection, then repeats of the longest lossless one | RFC 9004 |
+//! | latency | a search, then shares of it | RFC 2544 §26.2, RFC 8219 §7.2, §7.3, RFC 8762 |
+//! | recovery | a search, then an overload and relief in one trial | RFC 2544 §26.5 |
+//! | rekey, failover, reset, setup, desync, hostile | a [disturbed](super::disturbed) load | |
 //! | soak | one load for hours, in segments ([`super::soak`]) | |
 //!
-//! Each returns the load of its figures, for the trial in which samples and CPU time are taken.
-//! That trial follows the procedure; of a search for throughput it is the last one, which confirms
-//! what was found.
+//! Latency is timed one way, or there and back.
+//!
+//! Each procedure returns the load of its figures, for the trial with samples and CPU time. That
+//! trial follows the procedure; in a search for throughput it is the last one, which confirms the
+//! result.
 
 use super::basis::{Basis, search, searched, share};
 use super::disturbed::disturbed;
@@ -36,9 +38,9 @@ use plan::{BackToBack, FrameTest, LatencyPath, LatencyTest, Load, LossCurve, Pro
 use search::{BurstStep, Step};
 use traffic::spec::Then;
 
-/// Load of that trial, in per cent of the highest load, where a procedure finds no load: bursts.
+/// Load of that trial, in per cent of the highest load, if a procedure finds no load: bursts.
 const EVIDENCE_PERCENT_OF_MAX: u64 = 10;
-/// Last part of the time after an overload in which no frame may be lost, in per cent.
+/// Last part of the time after an overload, which must be free of loss, in per cent.
 const RECOVERED_PERCENT: u64 = 10;
 
 /// Carries out the procedure of a frame test, on a path that is up. A soak resumes after the
@@ -142,7 +144,7 @@ fn back_to_back(trials: &mut Trials<'_>, plan: &BackToBack) -> Result<Basis, Tri
 }
 
 /// Times one way, if that is asked for and the clocks of the stations agree well enough; otherwise
-/// round trips, also where they do not any more in the middle.
+/// round trips, also if the clocks stop agreeing in the middle.
 fn latency(trials: &mut Trials<'_>, plan: &LatencyTest) -> Result<Basis, TrialError> {
     trials.reflected = plan.path == LatencyPath::RoundTrip || is_inexact_one_way(trials, plan)?;
     loop {
@@ -197,7 +199,7 @@ fn recovery(trials: &mut Trials<'_>, plan: &Recovery) -> Result<Basis, TrialErro
         Ok(throughput) => throughput,
         Err(basis) => return Ok(basis),
     };
-    // RFC 2544 §26.5: or the line's rate, whichever is lower.
+    // RFC 2544 §26.5: at most the line's rate.
     let overload = share(throughput, plan.overload_percent.into());
     let overload = trials
         .rig

@@ -1,12 +1,12 @@
-//! Restarts of a DUT under a load: the time without frames, by their arrival, and what shows that
+//! Restarts of a DUT under a load: the time without frames, by their arrival, and the proof that
 //! each restart took place.
 
 use super::outage::{Bins, ExecutedAction};
 use journal::record::{DutEvent, ResetFound};
 
 impl Bins {
-    /// Adds to the records of resets what only resets have. `identities` are those before each
-    /// reset and after the last, where resets were carried out; otherwise there are none.
+    /// Completes the records of resets. `identities` has the identity before each reset and after
+    /// the last; empty if no resets were carried out.
     pub(super) fn complete_resets(
         &self,
         events: &mut [DutEvent],
@@ -29,12 +29,12 @@ impl Bins {
     fn silent_ns(&self, at_ns: u64, until_ns: Option<u64>) -> Option<u64> {
         let end = until_ns.map_or(self.bins.len(), |until_ns| self.index(until_ns));
         let start = self.index(at_ns).saturating_sub(self.in_flight()).min(end);
-        // The last frame before it, which may be long before where frames are few.
+        // The last frame before it, which may be long before at a low rate.
         let before = self.bins[..start].iter().rposition(|bin| bin.received > 0);
         let from = before.unwrap_or(start);
         let begins_ns = |index: usize| (self.first + index as u64) * self.width_ns;
         let bins = || (from..end).map(|index| (begins_ns(index), self.bins[index]));
-        // By arrival: the slowest of a bin, since those of a bin arrive in order.
+        // By arrival: the slowest of a bin, since frames of a bin arrive in order.
         let arrived = bins().filter(|(_, bin)| bin.received > 0);
         let mut arrived: Vec<u64> = arrived
             .map(|(begins_ns, bin)| begins_ns.saturating_add(bin.latency_ns_max))
@@ -119,7 +119,7 @@ mod tests {
             silences(&bins(500, &[101..=149, 301..=499])),
             [Some(50 * MS), None]
         );
-        // What was in flight when the second began is no silence after the first.
+        // Frames in flight when the second began are no silence after the first.
         assert_eq!(silences(&bins(500, &[298..=339]))[0], Some(MS));
     }
 

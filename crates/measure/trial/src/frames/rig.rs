@@ -98,10 +98,10 @@ pub struct RigLoad {
     pub frames_per_s: Option<u64>,
     /// Duration in nanoseconds.
     pub duration_ns: u64,
-    /// Time after the last frame in which stragglers still count.
+    /// Time after the last frame during which stragglers still count.
     pub drain_ns: u64,
-    /// Whether a sender that stalled sends what it has missed as fast as it can: for a load that
-    /// is to show what the sender can do. Others keep their rate, and take longer.
+    /// Whether a sender that stalled sends its backlog as fast as it can: for a load that shows the
+    /// sender's capacity. Others keep their rate, and take longer.
     pub catches_up: bool,
     /// A second part that follows without a pause.
     pub then: Option<Then>,
@@ -145,7 +145,7 @@ impl RigLoad {
         self
     }
 
-    /// The same load, of which delay variation is measured.
+    /// The same load, with delay variation measured.
     pub(crate) const fn with_variation(mut self) -> Self {
         self.variation = true;
         self
@@ -154,7 +154,7 @@ impl RigLoad {
     /// A burst of exactly `frames` frames; `frames_per_s` is at least 1.
     #[must_use]
     pub fn burst(frames: u64, frames_per_s: u64, drain_ns: u64) -> Self {
-        // The shortest time in which the schedule has all of them.
+        // The shortest time with all of them in the schedule.
         let ns = (u128::from(frames) * u128::from(NS_PER_S)).div_ceil(frames_per_s.max(1).into());
         let duration_ns = u64::try_from(ns).unwrap_or(u64::MAX);
         Self::new(Some(frames_per_s), duration_ns, drain_ns)
@@ -196,8 +196,8 @@ fn frames(frames_per_s: u64, ns: u64) -> u64 {
     u64::try_from(frames).unwrap_or(u64::MAX)
 }
 
-/// The result of a frame trial: the sum of both directions if both are loaded, as they are where
-/// frames were reflected.
+/// The result of a frame trial: the sum of both directions if both are loaded, as with reflected
+/// frames.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FrameRun {
     /// Counts.
@@ -249,7 +249,7 @@ pub struct Strays {
 }
 
 impl Strays {
-    /// Adds those of another receiver or trial.
+    /// Adds the strays of another receiver or trial.
     pub fn add(&mut self, other: &Self) {
         self.stale += other.stale;
         self.foreign += other.foreign;

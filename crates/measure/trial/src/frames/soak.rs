@@ -1,6 +1,6 @@
 //! A load for minutes to hours, in segments that are reported as they end. Before each of them and
 //! after the last one a short overload probes the capacity: a constant load without loss does not
-//! show whether the device still carries as much as it did.
+//! show a loss of capacity.
 
 use super::RigLoad;
 use super::basis::Basis;
@@ -55,8 +55,8 @@ pub(super) fn soak(trials: &mut Trials<'_>, plan: &Soak) -> Result<Basis, TrialE
 }
 
 /// Probes the capacity, if that is planned: at the line rate, or as fast as the generator can (RFC
-/// 2285 §3.6.2: forwarding rate at maximum offered load). It is no trial of the soak, whose counts
-/// and checks are of its load only.
+/// 2285 §3.6.2: forwarding rate at maximum offered load). It is no trial of the soak, which counts
+/// and checks only its load.
 fn probe(trials: &mut Trials<'_>, plan: &Soak) -> Result<Option<SoakProbe>, TrialError> {
     let Some(probe_ns) = plan.probe_ns else {
         return Ok(None);

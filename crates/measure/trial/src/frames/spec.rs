@@ -47,7 +47,7 @@ impl Way<'_> {
             duration_ns: load.duration_ns,
             burst_ns: BURST_NS,
             peer: self.peer(source),
-            // Bins count by the time at which frames were to leave when the trial began.
+            // Bins count by the times planned for frames when the trial began.
             keep_rate: !load.catches_up && load.bins.is_none(),
             then: load.then,
             start_ns,
@@ -62,7 +62,7 @@ impl Way<'_> {
         tag: u16,
         sender_clock: Option<SenderClock>,
     ) -> Spec {
-        // What was reflected comes back to its sender.
+        // Reflected frames come back to their sender.
         let sink = match load.reflected {
             false => &self.path.sink,
             true => &self.path.source,
@@ -167,8 +167,8 @@ impl Way<'_> {
             (_, IpAddr::V6(target)) => target.octets()[..IPV6_PREFIX_BYTES].to_vec(),
             (IpAddr::V4(source), IpAddr::V4(target)) if self.traffic.frames.tunnels == 1 => {
                 let profile = self.cell.dut.adapter.profile();
-                // A NAT in the path is before gw2's end of the cipher link, where frames from gw1
-                // itself are sampled.
+                // A NAT in the path is before gw2's end of the cipher link. Frames from gw1 itself
+                // are sampled there.
                 let is_behind_nat =
                     profile.carrier.is_none() && self.path.source.node == NodeId::Gw1;
                 match profile.translates_addresses || is_behind_nat {
@@ -293,7 +293,7 @@ impl FrameRun {
             (Some(one), Some(other)) => Some(one.or_worse(other)),
             (one, other) => one.or(other),
         };
-        // Each direction has its own.
+        // Each direction has a separate reserve.
         sum.reserve = None;
         if self.reflection.is_none() && other.reflection.is_none() {
             self.latency_each = [self.each_latency(), other.each_latency()].concat();
@@ -359,7 +359,7 @@ fn trial(
         directions: Vec::new(),
         readings: None,
     };
-    // What the sender left out the device did not lose.
+    // Frames that the sender left out are not the device's loss.
     let is_whole = trial.sent == trial.intended && !trial.took_too_long();
     let least_ns = received.latency.iter().find(|(_, frames)| *frames > 0);
     let least_ns = least_ns.and_then(|(upto_ns, _)| i64::try_from(*upto_ns).ok());

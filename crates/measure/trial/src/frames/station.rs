@@ -9,7 +9,7 @@
 //!    there the next trial waits.
 //!
 //! With both directions loaded, each step is made for both in parallel. After each trial the path
-//! is read ([`readings`]); during one whose load asks for it, samples are taken ([`sampled`]).
+//! is read ([`readings`]); if its load asks for samples, they are taken meanwhile ([`sampled`]).
 
 mod disturb;
 mod readings;
@@ -70,14 +70,14 @@ pub(crate) struct StationRig<'a> {
     /// Whether receivers of the next trial can start before those have ended.
     shares_ports: bool,
     reader: PathReader<'a>,
-    /// Where the ends of the path have two clocks.
+    /// Present if the ends of the path have two clocks.
     clocks: Option<HostClocks<'a>>,
     look: Option<WatchPoint<'a>>,
     log: &'a TrafficLog,
-    /// What was read during the last trial with samples.
+    /// The readings of the last trial with samples.
     pub(super) sampled: Option<Sampled>,
-    /// Foreign frames of the cipher link over all trials but those with a way past the DUT; `None`
-    /// where nothing looks there.
+    /// Foreign frames of the cipher link over all trials except the ones with a way past the DUT;
+    /// `None` if nothing looks there.
     pub(super) watched: Option<CipherWatch>,
 }
 
@@ -148,8 +148,8 @@ impl<'a> StationRig<'a> {
         self.ways.iter().zip([self.tag, self.tag + 1])
     }
 
-    /// The receivers of the ways, in their order; of a reflected load the reflector, and the
-    /// receiver of what comes back.
+    /// The receivers of the ways, in their order; for a reflected load the reflector, and the
+    /// receiver of the reflected frames.
     fn receivers(&self, load: &RigLoad) -> Vec<(NodeId, Program)> {
         if load.reflected {
             let way = &self.ways[0];
@@ -171,7 +171,7 @@ impl<'a> StationRig<'a> {
         self.tagged().map(program).collect()
     }
 
-    /// `starts_ns` are those of the ways; `None`: at once.
+    /// `starts_ns` has each way's start; `None`: immediately.
     fn senders(&self, load: &RigLoad, starts_ns: [Option<u64>; 2]) -> Vec<(NodeId, Program)> {
         let program = |((way, tag), start_ns): ((&Way<'a>, u16), Option<u64>)| {
             let node = way.path.source.node;

@@ -8,12 +8,12 @@ use journal::record::{FrameTrial, GoalBounds, SearchEnd, ThroughputFound};
 use plan::{Profile, ThroughputSearch};
 use search::{Limits, Method, Searcher, Step, Trial};
 
-/// How the trials are made that confirm what a search found.
+/// How to make the trials that confirm a search's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Confirm {
-    /// Like those of the search.
+    /// Like the trials of the search.
     Plain,
-    /// With samples: the first that confirms is the trial whose evidence is read.
+    /// With samples: the first one that confirms provides the evidence.
     Sampled,
 }
 
@@ -32,9 +32,8 @@ pub(super) fn throughput(
 
 /// Searches with trials that `make` makes.
 ///
-/// At the end the load of the first goal is tried again. A trial that speaks against it is one of
-/// the search like the others, which goes on with it: evidence that contradicts a figure takes the
-/// figure's place.
+/// At the end the load of the first goal is tried again. A trial that contradicts it counts as
+/// another trial of the search, which goes on: evidence that contradicts a figure replaces it.
 pub(super) fn throughput_by(
     trials: &mut Trials<'_>,
     plan: &ThroughputSearch,
@@ -43,12 +42,12 @@ pub(super) fn throughput_by(
 ) -> Result<ThroughputFound, TrialError> {
     let (max_load, max_load_by) = trials.highest_load(plan.max_load)?;
     let goals: Vec<_> = plan.goals.iter().map(|goal| goal.criteria).collect();
-    // A device or generator that is slower than the lowest load is measured at its own maximum.
+    // A device or generator that is slower than the lowest load is measured at its maximum.
     let min_load = plan.min_load.min(max_load);
     let limits = Limits::time(plan.timeout_ns);
     let mut search = method(plan.profile).start(&goals, min_load, max_load, limits)?;
-    // It counts for nothing, but no other trial finds a shaper's bucket so full. At the generator's
-    // own rate it shows no reserve.
+    // The flood trial is no result, but no other trial finds a shaper's bucket this full. At the
+    // generator's maximum rate it shows no reserve.
     if let Some(flood) = trials.result.flood_trial {
         learn(&mut *search, &trials.result.trials[flood]);
     }
@@ -92,7 +91,7 @@ fn record(
     trials.bounds = bounds(search, plan);
 }
 
-/// Tells the search of the reserves that a trial shows, in each direction.
+/// Passes the reserves that a trial shows, in each direction, to the search.
 fn learn(search: &mut dyn Searcher, made: &FrameTrial) {
     let trial = Trial {
         load: made.load,
@@ -107,8 +106,8 @@ fn learn(search: &mut dyn Searcher, made: &FrameTrial) {
 /// Whether trials at the lower bound of the first goal agree with it, or there is no such bound;
 /// otherwise the search goes on.
 ///
-/// They decide among themselves, and all of them are as long as the first, which is longer than
-/// those of a quick search: none is outvoted by shorter ones.
+/// Only these trials decide, and each is at least as long as the first, which is longer than the
+/// trials of a quick search: shorter trials cannot outvote them.
 fn agrees(
     trials: &mut Trials<'_>,
     plan: &ThroughputSearch,
@@ -155,10 +154,10 @@ fn agrees(
 /// Most trials at one load, the first included, while the tester itself may be the cause.
 const TRIES: u32 = 3;
 
-/// Makes a trial, and repeats it while it says nothing of the device: the generator was late, or
-/// frames found a queue of the machine full that belongs to no interface of the path. The last one
-/// counts, since a generator that is always late does not offer that load; its time includes those
-/// before.
+/// Makes a trial, and repeats it while it proves nothing about the device: the generator was late,
+/// or frames found a queue of the machine full that belongs to no interface of the path. The last
+/// one counts, since a generator that is always late does not offer that load; its time includes
+/// the earlier trials.
 fn undisturbed(
     trials: &mut Trials<'_>,
     load: &RigLoad,

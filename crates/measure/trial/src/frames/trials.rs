@@ -14,7 +14,7 @@ use plan::estimate;
 
 /// Duration of the trial that warms the device up and finds the generator's highest load.
 const FLOOD_NS: u64 = estimate::FLOOD_RUN.as_nanos() as u64;
-/// Duration of the trial whose evidence is read, and of the first one that confirms a search.
+/// Duration of the trial with the evidence, and of the first one that confirms a search.
 pub(super) const EVIDENCE_NS: u64 = estimate::EVIDENCE_RUN.as_nanos() as u64;
 /// Time for stragglers in procedures without a setting for it.
 pub(super) const DRAIN_NS: u64 = 100_000_000;
@@ -158,13 +158,13 @@ impl Trials<'_> {
         self.strays.add(&run.strays);
     }
 
-    /// Returns the highest load to try and what bounds it, as in
+    /// Returns the highest load to try and its bound, as in
     /// [`journal::record::ThroughputFound::max_load_by`]. Without a given load, it is the load that
-    /// the generator reaches when it offers the line rate or as much as it can.
+    /// the generator reaches when it offers the line rate, or its maximum.
     ///
-    /// Its trial at the highest load is in no figure: each trial starts the device anew, and what a
-    /// fresh device does at first (it resolves addresses, fills caches, raises its clock) is not
-    /// its throughput.
+    /// The trial at the highest load is in no figure: each trial starts the device anew, and a
+    /// fresh device's first work (it resolves addresses, fills caches, raises its clock) is not its
+    /// throughput.
     pub(super) fn highest_load(
         &mut self,
         given: Option<u64>,

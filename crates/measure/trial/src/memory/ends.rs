@@ -18,7 +18,7 @@ const OUTER_BYTES: usize = ETHERNET_HEADER_BYTES + IPV4_HEADER_BYTES + UDP_HEADE
 /// Datagrams per batch.
 const BATCH: usize = 32;
 
-/// The end at which a station's frames enter.
+/// The entry of a station's frames.
 ///
 /// A device takes frames at the sender's pace: frames without room are lost, as at a full queue.
 /// Without a device, the sender waits for room in the analyser's ring instead, and is late: every
@@ -141,8 +141,8 @@ fn destination_port(frame: &[u8]) -> u16 {
     be16(frame, ETHERNET_HEADER_BYTES + IPV4_HEADER_BYTES + 2)
 }
 
-/// The end at which a station's frames leave, by lane. Several lanes have no common descriptor to
-/// wait for: they are polled in turn.
+/// The exit of a station's frames, by lane. Several lanes have no common descriptor to wait for:
+/// they are polled in turn.
 pub(super) enum Exit {
     Frames(Vec<MemoryFrameReceiver>),
     Cipher(Vec<CipherExit>),
@@ -157,7 +157,7 @@ pub(super) struct CipherExit {
 }
 
 impl Exit {
-    /// `udp_port` is that of the first lane.
+    /// `udp_port` is the first lane's.
     pub(super) fn cipher(lanes: Vec<MemoryCipherPort>, udp_port: u16) -> Self {
         let exits = (udp_port..).zip(lanes).map(|(udp_port, port)| CipherExit {
             port,

@@ -62,9 +62,9 @@ const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
 pub(super) struct Gateways {
     pub(super) entrance: Entrance,
     pub(super) exit: Exit,
-    /// What a source in gw1's place needs.
+    /// The peer for a source in gw1's place.
     pub(super) source_peer: Option<StationPeer>,
-    /// What a sink in gw2's place needs.
+    /// The peer for a sink in gw2's place.
     pub(super) sink_peer: Option<StationPeer>,
     /// The device's facts, by `gateway/key`.
     pub(super) facts: BTreeMap<String, String>,
@@ -157,7 +157,7 @@ impl Gateways {
     }
 }
 
-/// A device that failed to start, or whose measurement failed, leaves no thread and no key file.
+/// No thread and no key file remains after a failed start or a failed measurement.
 impl Drop for Gateways {
     fn drop(&mut self) {
         self.join();
@@ -178,7 +178,7 @@ impl Builder<'_> {
         let (near, far) = memory_frame_pair(RING_FRAMES);
         let mut gateways = self.gateways(Entrance::straight(near), Exit::Frames(vec![far]));
         if self.direction != Direction::Both {
-            // The calibration includes the stations' own sealing and opening.
+            // The calibration includes the stations' sealing and opening.
             let (keys, alone) = (self.keys()?, Encryptor::new(suite));
             gateways.source_peer = Some(keys.station_peer(0, &alone));
             gateways.sink_peer = Some(keys.station_peer(1, &alone));
@@ -391,7 +391,7 @@ struct Keys {
 impl Keys {
     fn make() -> Result<Self, Box<dyn std::error::Error>> {
         let keys = Self {
-            // For this user alone, whatever the umask allows.
+            // For this user alone, with any umask.
             folder: tempfile::Builder::new()
                 .prefix("cipherbench-")
                 .permissions(Permissions::from_mode(0o700))
@@ -405,7 +405,7 @@ impl Keys {
         self.folder.path().join(["gw1.key", "gw2.key"][side])
     }
 
-    /// Returns what a station in a gateway's place needs.
+    /// Returns the peer for a station in a gateway's place.
     fn station_peer(&self, side: usize, encryptor: &Encryptor) -> StationPeer {
         let hosts = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)];
         StationPeer {

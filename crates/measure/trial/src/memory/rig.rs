@@ -31,11 +31,11 @@ pub(super) struct MemoryRig<'a> {
     tag: u16,
     /// CPU time of the sender and of the receiver in the last trial.
     stations_cpu_ns: (u64, u64),
-    /// What was read during the last trial with samples.
+    /// The readings of the last trial with samples.
     pub(super) sampled: Option<Sampled>,
 }
 
-/// What was read during a trial: this lab has no link of which samples could be taken.
+/// The readings of a trial: this lab has no link to sample.
 pub(super) struct Sampled {
     pub(super) cpu: Cpu,
     pub(super) dut_counters: BTreeMap<String, u64>,
@@ -191,7 +191,8 @@ impl MemoryRig<'_> {
 /// CPU times of the machine and of this process.
 type Times = Option<(CpuTime, CpuTime)>;
 
-/// What the hypervisor and other programs took between two readings, as far as the kernel tells.
+/// CPU time that the hypervisor and other programs took between two readings, as far as the kernel
+/// reports it.
 fn taken(before: Times, after: Times) -> Cpu {
     let (Some((machine_before, own_before)), Some((machine, own))) = (before, after) else {
         return Cpu::default();

@@ -1,4 +1,4 @@
-//! Threads whose CPU time can be read.
+//! Threads with readable CPU time.
 
 use std::fs;
 use std::io;

@@ -1,9 +1,9 @@
 //! A queue that drains after the sender of datagrams ended.
 //!
 //! A device that is slower than the sender and never refuses a packet (a tunnel in user space, say)
-//! holds what it has not carried yet, and delivers it after the sender has ended. Then the receiver
-//! receives for longer than planned, at the device's rate. A receiver that stood still looks
-//! different: nothing arrives for a while, or all at once.
+//! queues packets, and delivers them after the sender has ended. Then the receiver receives for
+//! longer than planned, at the device's rate. A receiver that stalled looks different: nothing
+//! arrives for a while, or everything in one interval.
 //!
 //! A device that shares cores with the sender carries more as soon as the sender has ended. Its
 //! queue is recognised too, but there is no one rate that is the device's.
@@ -12,12 +12,12 @@ use super::{Asked, UnsteadyDrain, Window};
 use crate::iperf3::Step;
 use journal::record::Drain;
 
-/// Share by which a step's rate after the sender's end may differ from that before, in percent.
+/// Allowed difference of a step's rate after the sender's end from the rate before, in percent.
 const STEADY_PERCENT: u128 = 25;
-/// A queue that drains for less is none: the ends of a tool do not begin at the same moment.
+/// Minimum time for which a queue drains: the ends of a tool do not begin at the same moment.
 const DRAIN_NS_LEAST: u64 = 100_000_000;
-/// Whole steps for which a queue drains at another rate than before. What a socket holds is read at
-/// once.
+/// Whole steps for which a queue drains at another rate than before. A socket's buffer is read
+/// within one step.
 const UNSTEADY_STEPS_LEAST: usize = 3;
 
 /// The steps of a receiver around the end of its sender.
@@ -29,7 +29,7 @@ struct Around<'s> {
 }
 
 impl<'s> Around<'s> {
-    /// `None` where the receiver ended with its sender.
+    /// `None` if the receiver ended with its sender.
     fn of(sent: &Window<'_>, received: &Window<'s>, asked: &Asked<'_>) -> Option<Self> {
         let end_ns = sent.steps.last()?.end_ns;
         let begins_after = |step: &Step| step.start_ns + asked.timing.step_ns / 2 >= end_ns;
@@ -72,7 +72,7 @@ pub(super) fn of(sent: &Window<'_>, received: &Window<'_>, asked: &Asked<'_>) ->
 }
 
 /// The queue that drained at another rate than before the sender of a pair had ended, if one did:
-/// without a gap, and not at once.
+/// without a gap, and not in one step.
 pub(super) fn unsteady(
     sent: &Window<'_>,
     received: &Window<'_>,
@@ -124,7 +124,7 @@ mod tests {
         run_ns: 1000 * MS,
     };
 
-    /// Steps of 100 ms with these bytes; the last is shorter where it says so.
+    /// Steps of 100 ms with these bytes; the last one takes `last_ms`.
     fn steps(bytes: &[u64], last_ms: u64) -> Vec<Step> {
         let each = bytes.iter().zip(0_u64..);
         let mut steps: Vec<Step> = each
@@ -142,7 +142,8 @@ mod tests {
         steps
     }
 
-    /// What a receiver shows whose steps have these bytes in all, after a sender of a second.
+    /// The drain of a receiver with these bytes per step after its sender, which sends for a
+    /// second.
     fn drain(after: &[u64], last_ms: u64) -> Option<Drain> {
         found(after, last_ms, of)
     }
@@ -196,10 +197,10 @@ mod tests {
         // Nothing came, or nothing for a while.
         assert_eq!(drain(&[0, 0, 0], 100), None);
         assert_eq!(drain(&[100, 0, 100, 100], 100), None);
-        // All that came meanwhile, at once.
+        // Everything sent meanwhile, in one step.
         assert_eq!(drain(&[100, 400], 100), None);
         assert_eq!(drain(&[300, 100], 100), None);
-        // The end of the tool's own time.
+        // The last moments of the tool.
         assert_eq!(drain(&[], 100), None);
         assert_eq!(drain(&[10], 10), None);
     }
@@ -218,7 +219,7 @@ mod tests {
         assert_eq!(of_unsteady(&after, 50), Some(expected));
         // As slow as a tunnel that the receiver's work delays.
         assert!(of_unsteady(&[40, 30, 40, 20], 50).is_some());
-        // A socket that is read at once, a gap, and the end of the tool's own time.
+        // A socket that is read in one step, a gap, and the last moments of the tool.
         assert_eq!(of_unsteady(&[4000, 100, 100, 100], 100), None);
         assert_eq!(of_unsteady(&[100, 0, 300, 300, 200], 100), None);
         assert_eq!(of_unsteady(&[150, 150], 100), None);

@@ -1,10 +1,10 @@
-//! Refuses what one end reports where the other end, the clock or the link contradicts it.
+//! Refuses reports of one end that the other end, the clock or the link contradicts.
 //!
 //! The receiver knows of a datagram by its sequence number only. So a stray or damaged one raises
 //! the highest number as if all between had been sent: no receiver can know of more datagrams than
-//! the sender had sent by then. The ends' clocks begin apart by less than one interval, where no
-//! impaired path delays their agreement. A datagram
-//! that raises no number came out of order, which the tool counts.
+//! the sender had sent by then. The ends' clocks begin apart by less than one interval, unless an
+//! impaired path delays their agreement. A datagram that raises no number came out of order, which
+//! the tool counts.
 
 use super::{Asked, END_LIMIT_NS, Pair, RACE_DATAGRAMS, TransferError};
 use crate::iperf3::{Session, Step};
@@ -49,7 +49,7 @@ pub(super) fn check(pair: &Pair, asked: &Asked<'_>) -> Result<(), TransferError>
     explained_by_number(&pair.receiver, u64::from(size).max(1), asked)
 }
 
-/// Times are no longer than the trial and what its tools have to end.
+/// Times are no longer than the trial and the time for its tools to end.
 fn within_the_trial(session: &Session, asked: &Asked<'_>) -> Result<(), String> {
     let limit_ns = asked.timing.run_ns.saturating_add(END_LIMIT_NS);
     let end_ns = session.steps.iter().map(|step| step.end_ns).max();
@@ -75,7 +75,7 @@ fn carried_by_the_link(pair: &Pair, asked: &Asked<'_>, rate_bps: u64) -> Result<
     let mut bytes = 0_u128;
     for step in &pair.receiver.steps {
         bytes += u128::from(step.bytes);
-        // What the path held back, or a stalled reader, comes at once.
+        // Data held back by the path, or by a stalled reader, comes in one step.
         let time_ns = step.end_ns.saturating_add(asked.timing.step_ns);
         let time_ns = u128::from(time_ns.saturating_add(asked.apart_ns));
         let most = u128::from(rate_bps) * LINK_PERCENT * time_ns / 100 / 8_000_000_000;

@@ -10,7 +10,7 @@ fn test() -> VideoTest {
     }
 }
 
-/// The whole clip shown in time.
+/// The whole clip, each frame on time.
 fn whole() -> Vec<Placed> {
     let frames = usize::try_from(test().frames_in_all()).unwrap();
     let placed = (0..frames).map(|number| Placed {
@@ -54,7 +54,7 @@ fn missing_and_damaged_frames_are_counted_and_a_long_gap_is_a_freeze() {
     assert_eq!((seen.shown, seen.damaged), (21, 2));
     assert_eq!(seen.psnr_least_millidb, Some(25_500));
     assert_eq!(seen.psnr_mean_millidb, Some(27_750));
-    // 200 ms are more than 190.
+    // 200 ms are more than the 190 ms of a freeze.
     assert_eq!((seen.freezes, seen.frozen_ns), (1, 4 * FRAME_NS));
     placed.retain(|one| one.number != 66);
     assert_eq!(counted(&placed).freezes, 1);

@@ -1,4 +1,4 @@
-//! What cannot be in trials of crypto devices.
+//! Contradictions of trials of crypto devices.
 
 use super::{Contradictions, sum};
 use crate::record::{

@@ -1,4 +1,4 @@
-//! What cannot be in frame tests.
+//! Contradictions of frame tests.
 
 use super::{Contradictions, sum};
 use crate::record::{
@@ -7,8 +7,8 @@ use crate::record::{
 use plan::{Cell, Measurement};
 use std::ops::RangeInclusive;
 
-/// Inverse share by which a percentile may exceed the maximum: percentiles of a soak's points are
-/// the highest values of buckets, which are 3 % wide.
+/// A percentile may exceed the maximum by one part in this many: percentiles of a soak's points are
+/// the upper bounds of buckets, which are 3 % wide.
 const BUCKET: u64 = 25;
 
 pub(super) fn of_result(result: &FrameResult, cell: Option<&Cell>, found: &mut Contradictions) {
@@ -181,7 +181,7 @@ pub(super) fn of_throughput(throughput: &ThroughputFound, found: &mut Contradict
             });
         }
         let rate = goal.conditional_throughput;
-        // Frames that were received, of the load at the lower bound: no more.
+        // The received frames of the load at the lower bound cannot exceed that load.
         let highest = goal.lower.unwrap_or(0) as f64;
         found.unless(
             (0.0..=highest.mul_add(1.000_001, 1.0)).contains(&rate),
@@ -216,7 +216,7 @@ fn of_latency(latency: &LatencyTrial, found: &mut Contradictions) {
     }
 }
 
-/// Returns the frames of a histogram, whose buckets rise.
+/// Returns the number of frames of a histogram, and checks that its buckets rise.
 fn of_histogram(histogram: &[LatencyBucket], found: &mut Contradictions) -> u64 {
     found.rising(
         "latencies in ns",

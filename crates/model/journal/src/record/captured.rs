@@ -1,28 +1,28 @@
-//! A capture of a trial: where its file is, and what is in it.
+//! A capture of a trial: its file and its contents.
 
 use plan::CapturePoint;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One capture of a trial. It ran beside the trial and cost the machine time: figures with and
-/// without a capture are not comparable.
+/// One capture of a trial. It ran during the trial and used the machine's CPU time: figures with
+/// and without a capture are not comparable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Captured {
-    /// Where.
+    /// The capture point.
     #[schemars(with = "String")]
     pub at: CapturePoint,
     /// The interface, by `node/interface`.
     pub interface: String,
-    /// The file, from the run's folder; `None` if there is none.
+    /// The file, from the run's folder; `None` if absent.
     pub file: Option<String>,
-    /// Table of the tunnel's keys beside it, for Wireshark, from the run's folder; absent where
-    /// none was asked for, or none is known.
+    /// Table of the tunnel's keys for Wireshark, next to the file, from the run's folder; absent if
+    /// not requested, or if no keys are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets: Option<String>,
-    /// Why file or keys are missing; absent where they are not.
+    /// Why file or keys are missing; absent if they are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// What was captured; the default if nothing was.
+    /// Counts of the captured frames; the default without frames.
     pub contents: CaptureContents,
 }
 
@@ -35,10 +35,10 @@ pub struct CaptureContents {
     pub bytes: u64,
     /// Frames that crossed the interface while the capture took some and that it selected.
     pub selected: u64,
-    /// Of those, frames that the kernel did not copy for want of room.
+    /// Of those, frames that the kernel did not copy because its buffer was full.
     pub dropped: u64,
-    /// One frame in this many was selected, at random; of a sample that did not fit more than was
-    /// asked for.
+    /// One frame in this many was selected, at random; more than requested if the sample did not
+    /// fit.
     pub one_in: u32,
     /// When the first frame in the file passed, and the last one, in nanoseconds since 1970; 0
     /// without frames.

@@ -1,4 +1,4 @@
-//! Checks of the evidence, and what a failed one says to people.
+//! Checks of the evidence, and explanations of failed ones.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub struct Check {
     pub passed: bool,
     /// A sentence with the numbers.
     pub detail: String,
-    /// Explanation of a failed check; absent where it passed, and in older journals.
+    /// Explanation of a failed check; absent if it passed, and in older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explanation>,
 }
@@ -22,11 +22,11 @@ pub struct Check {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ExplanationInfo")]
 pub struct Explanation {
-    /// What differs from the expected, in a clause, with its size.
+    /// The difference from the expected value, in a clause, with its size.
     pub difference: String,
     /// Its likely cause.
     pub cause: String,
-    /// What to do.
+    /// The recommended action.
     pub advice: String,
 }
 
@@ -46,8 +46,8 @@ impl Explanation {
 }
 
 impl Check {
-    /// This check and the same one of another part: it passed if both did. The explanation is that
-    /// of the first that failed.
+    /// Combines this check with the same check of another part: it passed if both did. The
+    /// explanation is the one of the first failure.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {

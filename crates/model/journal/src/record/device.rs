@@ -2,8 +2,7 @@
 //! offloading, and times without failure.
 //!
 //! Counts and times are integers, as everywhere in a journal. In a trial on several devices in
-//! parallel each has its own entry, in the order of the plan
-//! ([`plan::Devices::members`]).
+//! parallel each has an entry, in the order of the plan ([`plan::Devices::members`]).
 
 pub use operation::device::{Facts, KatOutcome, KatRow};
 
@@ -89,7 +88,7 @@ impl DeviceResult {
     }
 }
 
-/// The form in journals: a key for each kind, of which one has a value.
+/// The form in journals: a key for each kind, only one with a value.
 #[derive(Serialize, Deserialize)]
 struct Wire<'a> {
     devices: Cow<'a, [DeviceFacts]>,
@@ -148,15 +147,15 @@ pub struct DeviceFacts {
 /// One operation, repeated by all threads and processes in parallel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpeedTrial {
-    /// From the first process's beginning to the last one's end. Rates are counts over this, so
-    /// that processes that worked alone for a while do not raise them.
+    /// From the first process's beginning to the last one's end. Rates are counts over this time,
+    /// so that processes that worked alone for a while do not raise them.
     pub span_ns: u64,
-    /// Of that, the time in which all processes worked.
+    /// Time with all processes at work, as part of `span_ns`.
     pub together_ns: u64,
     /// Each device that had work.
     pub devices: Vec<DeviceSpeed>,
-    /// Our own engines with the same operation and size on one thread, measured just before, for a
-    /// device that should take work off the CPU.
+    /// Cipherbench's engines with the same operation and size on one thread, measured just before,
+    /// for a device that should take work off the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<CpuReference>,
     /// Proof of offloading, for a device that should take work off the CPU.
@@ -183,8 +182,8 @@ pub struct DeviceSpeed {
     pub slices: Vec<u64>,
     /// Failed operations; in no other count.
     pub failed: u64,
-    /// Results checked against the CPU: selected at random, from the measured time and, where that
-    /// gave too few, from right after it. In older journals some last ones only.
+    /// Results checked against the CPU: selected at random from the measured time and, if those are
+    /// too few, from right after it. In older journals only some of the last ones.
     pub checked: u64,
     /// Of those, results of the measured time; `None` in older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -195,8 +194,7 @@ pub struct DeviceSpeed {
     pub power_ppm: Option<u32>,
     /// Of those, wrong.
     pub wrong: u64,
-    /// Verdicts on invalid inputs; `None` where the operation gives no verdict, and in older
-    /// journals.
+    /// Verdicts on invalid inputs; `None` if the operation gives no verdict, and in older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invalid: Option<u64>,
     /// Of those, inputs that were accepted.
@@ -216,12 +214,12 @@ pub struct DeviceSpeed {
     pub operations_min: u64,
     /// Most operations of a process.
     pub operations_max: u64,
-    /// Operations in that time by the device's own counter; `None` where it has none.
+    /// Operations in that time by the device's counter; `None` if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_operations: Option<u64>,
 }
 
-/// The cost of the same work by our own engines on the CPU.
+/// The cost of the same work by Cipherbench's engines on the CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuReference {
     /// Completed operations.
@@ -232,26 +230,27 @@ pub struct CpuReference {
     pub elapsed_ns: u64,
 }
 
-/// Evidence for which hardware did the work of a device that should take it off the CPU; the worst
-/// of several is the last of these.
+/// Evidence of the hardware that did the work of a device that should take it off the CPU, in order
+/// from best to worst.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[schemars(rename = "ProofResult")]
 #[serde(rename_all = "kebab-case")]
 pub enum Proof {
-    /// The device did it: it counted as many operations as were requested.
+    /// The device did it: its counter matches the number of requested operations.
     Counted,
-    /// The device did it: an operation costs less than half of the CPU time of our own engines.
+    /// The device did it: an operation costs less than half of the CPU time of Cipherbench's
+    /// engines.
     CpuFell,
-    /// Not proven: the device does not count, and our own engines do not offer the operation.
+    /// Not proven: the device does not count, and Cipherbench's engines do not offer the operation.
     Unknown,
     /// Not proven: neither of these. Flagged, since the card equals the CPU.
     EqualsCpu,
 }
 
 impl Proof {
-    /// For people: who did the work, and how it is known.
+    /// In words: the hardware that did the work, and the evidence for it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -264,7 +263,7 @@ impl Proof {
 }
 
 /// A snapshot of a fatigue trial in progress, which an interrupted run keeps. A later one with the
-/// same [`FatigueSegment::start`] replaces it; the trial's own record includes it at the end.
+/// same [`FatigueSegment::start`] replaces it; the trial's record includes it at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FatigueProgress {
     /// [`plan::Cell::id`].

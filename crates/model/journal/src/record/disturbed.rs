@@ -17,8 +17,8 @@ pub struct Disturbance {
     pub timeline: Timeline,
     /// Frames by latency from the intended send time, in rising order.
     pub histogram: Vec<LatencyBucket>,
-    /// The device's own counters over the trial, by `gateway/counter`, for comparison with the
-    /// measurement: for `desync`.
+    /// Counters that the device reported over the trial, by `gateway/counter`, for comparison with
+    /// the measurement: for `desync`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dut_counters: BTreeMap<String, u64>,
 }
@@ -61,14 +61,14 @@ pub struct ResetFound {
     pub silent_ns: Option<u64>,
     /// Width of a bin: `silent_ns` is exact to one at either end.
     pub bin_ns: u64,
-    /// What identified each process that was reset, or the box, before.
+    /// Identity of each process that was reset, or of the box, before.
     pub before: Vec<String>,
     /// The same afterwards.
     pub after: Vec<String>,
 }
 
 impl ResetFound {
-    /// Whether everything that was reset is another one now.
+    /// Whether everything that was reset has a new identity.
     #[must_use]
     pub fn is_proven(&self) -> bool {
         let is_new = |it: &String| !self.before.contains(it);

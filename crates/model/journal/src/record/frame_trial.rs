@@ -8,8 +8,8 @@ use search::Counts;
 pub use search::{DelayTrend, Outcome as GoalOutcome, Reserve};
 use serde::{Deserialize, Serialize};
 
-/// One load for one time, in one direction, or the sum of both: with `duplex`, and where station B
-/// reflected the frames.
+/// One load for one time, in one direction, or the sum of both directions with `duplex` or if
+/// station B reflected the frames.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameTrial {
     /// Intended load; 0: as fast as the generator can.
@@ -51,26 +51,26 @@ pub struct FrameTrial {
     pub late_ns_max: u64,
     /// Frames that left more than a millisecond late.
     pub late_frames: u64,
-    /// The longest time for which the receiver did not look at its port, in nanoseconds; 0 in older
+    /// The longest time between two polls of the receiver's port, in nanoseconds; 0 in older
     /// journals.
     #[serde(default)]
     pub receiver_stood_ns_max: u64,
-    /// Trend of one-way delay over the load's time; of two directions, that with more growth.
-    /// `None` for a load without a rate, for one in two parts, when hardly a frame arrived, and in
-    /// older journals.
+    /// Trend of one-way delay over the load's time; for two directions, the trend with more growth.
+    /// `None` for a load without a rate or in two parts, if hardly a frame arrived, and in older
+    /// journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<DelayTrend>,
-    /// What the device took in beyond the rate that it held to the end of the trial, where it shows
-    /// that: by tokens that a shaper saved, and a queue. `None` of both directions together, where
-    /// no such thing showed, and in older journals.
+    /// Frames that the device accepted above the rate that it held to the end of the trial, by
+    /// tokens that a shaper saved and by a queue. `None` for both directions together, if no
+    /// reserve showed, and in older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserve: Option<Reserve>,
-    /// The same of each direction where both are loaded: from A to B, then from B to A. Counts and
-    /// times only; what station B was to reflect is its intended frames. Empty where one direction
-    /// is loaded, and in older journals.
+    /// The same for each direction if both are loaded: from A to B, then from B to A. Counts and
+    /// times only; the frames that station B was to reflect are its intended frames. Empty if one
+    /// direction is loaded, and in older journals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub directions: Vec<Self>,
-    /// What links, queues, the device and the machine counted around the trial; `None` in a lab
+    /// Counts by links, queues, the device and the machine around the trial; `None` in a lab
     /// without links, and in older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub readings: Option<Box<TrialReadings>>,
@@ -83,14 +83,14 @@ impl FrameTrial {
         self.sent.saturating_sub(self.received)
     }
 
-    /// Whether both directions were loaded, and counted each by itself.
+    /// Whether both directions were loaded and counted separately.
     #[must_use]
     pub const fn loads_both(&self) -> bool {
         self.directions.len() == 2
     }
 
-    /// The loaded directions, each with its own counts. A single one where one direction is loaded,
-    /// and the sum of both in older journals.
+    /// The loaded directions with separate counts. A single element if one direction is loaded, and
+    /// the sum of both in older journals.
     #[must_use]
     pub fn each_direction(&self) -> &[Self] {
         match self.directions.as_slice() {
@@ -114,9 +114,8 @@ impl FrameTrial {
         })
     }
 
-    /// Frames that were received and were not carried in the load's time, but by a queue that grew
-    /// until its end, in all loaded directions; 0 where delay did not grow. They count as lost in a
-    /// search.
+    /// Frames that were received only because a queue grew until the end of the load's time, in all
+    /// loaded directions; 0 if delay did not grow. They count as lost in a search.
     #[must_use]
     pub fn queued(&self) -> u64 {
         let queued = |own: &Self| {
@@ -129,8 +128,8 @@ impl FrameTrial {
         self.each_direction().iter().map(queued).sum()
     }
 
-    /// As [`counts`](Self::counts), with the frames that a queue carried: for a burst, which is to
-    /// fill a queue.
+    /// As [`counts`](Self::counts), including the frames that a queue carried: for a burst, which
+    /// should fill a queue.
     #[must_use]
     pub fn counts_at_last(&self) -> Counts {
         self.of_worse_direction(Self::own_counts_at_last)
@@ -166,9 +165,9 @@ impl FrameTrial {
         }
     }
 
-    /// Whether sending in any direction took so long that a set load was not offered: over 2 % and
-    /// 1 ms more, with a tenth of the frames more than 1 ms late; a stall just before the end
-    /// delays only a few. Over 2 % and 20 ms more is too long in any case.
+    /// Whether sending in any direction took too long to offer a set load: over 2 % and 1 ms more
+    /// than intended, with a tenth of the frames more than 1 ms late, since a stall just before the
+    /// end delays only a few; or over 2 % and 20 ms more in any case.
     #[must_use]
     pub fn took_too_long(&self) -> bool {
         self.each_direction().iter().any(Self::own_took_too_long)
@@ -182,8 +181,8 @@ impl FrameTrial {
         self.load > 0 && (very_long || long && late)
     }
 
-    /// Whether the load was offered in time, and no larger share of it was lost than that, counted
-    /// as a search counts.
+    /// Whether the load was offered in time with at most this share of it lost, counted as in a
+    /// search.
     #[must_use]
     pub fn meets(&self, loss_ratio_ppm: u32) -> bool {
         !self.took_too_long() && !self.counts().is_high_loss(loss_ratio_ppm)
@@ -197,8 +196,8 @@ impl FrameTrial {
         self.receiver_dropped.saturating_add(before)
     }
 
-    /// Frames that found a queue of the machine full while this trial lost frames, when it is
-    /// unknown whose they were: up to this many of the lost frames may be the tester's own loss.
+    /// Frames that a full queue of the machine dropped while this trial lost frames, if their owner
+    /// is unknown: at most this number of the lost frames may be the tester's loss.
     #[must_use]
     pub fn unattributed_loss(&self) -> u64 {
         let drops = self.readings.as_ref().map_or(0, |it| it.drops.unattributed);
@@ -275,36 +274,36 @@ pub struct LatencyTrial {
     pub frames: u64,
     /// Frames by latency from the intended send time, in rising order.
     pub histogram: Vec<LatencyBucket>,
-    /// The same of each direction, from A to B, then from B to A; empty where one is loaded, for
+    /// The same for each direction, from A to B, then from B to A; empty if one is loaded, for
     /// round trips, and in older journals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub directions: Vec<Vec<LatencyBucket>>,
-    /// Delay variation of each loaded direction; empty where it was not measured.
+    /// Delay variation of each loaded direction; empty if it was not measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variation: Vec<DelayVariation>,
-    /// How the clocks of the stations' hosts agreed meanwhile; `None` on one host.
+    /// Agreement of the clocks of the stations' hosts; `None` on one host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clocks: Option<ClockAgreement>,
-    /// Set where the times are round-trip times (RFC 2681), by reflection at station B and the
-    /// clock of station A alone; `None` where they are one-way latencies.
+    /// Set for round-trip times (RFC 2681), by reflection at station B and the clock of station A
+    /// alone; `None` for one-way latencies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip: Option<Reflection>,
 }
 
-/// The reflector's part in round-trip times: they include it.
+/// The reflector's residence time, which round-trip times include.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reflection {
     /// Frames by their time at the reflector and by its clock, from arrival until they were handed
     /// over for sending (RFC 8762 §4.3: T3 less T2), in rising order.
     pub residence: Vec<LatencyBucket>,
-    /// Whether it counts from the kernel's note of the arrival; otherwise a wait in the reflector's
-    /// port comes on top.
+    /// Whether it starts at the kernel's timestamp of the arrival; otherwise a wait in the
+    /// reflector's port is not included.
     pub from_arrival: bool,
 }
 
 impl LatencyTrial {
-    /// Whether the clocks of two hosts agreed too little for these latencies: for the smallest one,
-    /// so for none of them.
+    /// Whether the clocks of two hosts agreed too little for the smallest of these latencies, which
+    /// makes all of them inexact.
     #[must_use]
     pub fn is_inexact(&self) -> bool {
         let buckets = self.histogram.iter().filter(|bucket| bucket.frames > 0);
@@ -347,9 +346,9 @@ pub struct RecoveryTrial {
 pub struct FramePort {
     /// The kind; `None` if no trial opened a port.
     pub kind: Option<PortKind>,
-    /// How a port of AF_XDP worked: where the receiver's program was attached (`native`: in the
-    /// driver, `generic`: behind it), and whether the driver used the port's memory (`zero-copy`)
-    /// or the kernel copied each frame (`copy`).
+    /// Mode of an AF_XDP port: the attachment of the receiver's program (`native`: in the driver,
+    /// `generic`: after it), and whether the driver used the port's memory (`zero-copy`) or the
+    /// kernel copied each frame (`copy`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub xdp_mode: Option<String>,
     /// Why faster kinds, or more threads, were not used, one sentence each.

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 /// The result of a frame test.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FrameResult {
-    /// Every frame trial in the order made, including those of a search.
+    /// Every frame trial in the order made, including the trials of a search.
     pub trials: Vec<FrameTrial>,
     /// The result of the search, if there was one.
     pub throughput: Option<ThroughputFound>,
@@ -25,10 +25,10 @@ pub struct FrameResult {
     pub sender: FramePort,
     /// The receiving port in use.
     pub receiver: FramePort,
-    /// Index in `trials` of the one whose CPU time and evidence are recorded.
+    /// Index in `trials` of the trial with the recorded CPU time and evidence.
     pub evidence_trial: Option<usize>,
-    /// Index in `trials` of the one that warms the device up and, where the plan gives none, finds
-    /// the highest load; it is in no figure.
+    /// Index in `trials` of the trial that warms the device up and, if the plan sets no highest
+    /// load, finds it; it is in no figure.
     pub flood_trial: Option<usize>,
 }
 
@@ -56,20 +56,20 @@ pub enum FrameFound {
 pub struct DisturbedTrials {
     /// In the order made: first the control, if there is one.
     pub disturbances: Vec<Disturbance>,
-    /// The result of a search with keys renewed in each trial, for a `rekey` that asks for it.
+    /// The result of a search with keys renewed in each trial, for a `rekey` that requests it.
     pub rekeyed_throughput: Option<ThroughputFound>,
 }
 
 impl FrameResult {
-    /// The trials over the path of the figures. Where latencies could not be timed one way, those
-    /// before are left out: the loads were searched again there and back.
+    /// The trials over the path of the figures. If latencies could not be timed one way, earlier
+    /// trials are omitted: the loads were searched again for round trips.
     pub fn trials_on_path(&self) -> impl Iterator<Item = &FrameTrial> {
         let is_reflected = self.is_reflected();
         let all = self.trials.iter();
         all.filter(move |trial| !is_reflected || trial.loads_both())
     }
 
-    /// Whether the search and the loads of a `latency` procedure are there and back.
+    /// Whether the search and the loads of a `latency` procedure are round trips.
     #[must_use]
     pub fn is_reflected(&self) -> bool {
         let mut timed = self.latency.iter();

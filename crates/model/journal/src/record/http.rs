@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a client counted over HTTP, with the terms of RFC 9411.
+/// Counts of an HTTP client, with the terms of RFC 9411.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HttpResult {
     /// The sustain phase in nanoseconds; of wget2 the time that it ran in it.
@@ -23,15 +23,15 @@ pub struct HttpResult {
     pub attempted: u64,
     /// Of these, failed transactions by reason.
     pub failed: BTreeMap<HttpFailure, u64>,
-    /// Bytes received from connections in the whole run, heads and TLS included; where the client
-    /// does not report them, those of the objects.
+    /// Bytes received from connections in the whole run, heads and TLS included; the objects' bytes
+    /// if the client does not report them.
     pub received_bytes: u64,
     /// Connections established in the whole run, as far as the client reports them.
     pub connections_in_all: u64,
-    /// Times of transactions by size of their objects, those that should begin in the sustain
+    /// Times of transactions by size of their objects, for transactions due to begin in the sustain
     /// phase; empty: the client does not report them.
     pub objects: Vec<HttpTimes>,
-    /// What storing the files took; `None`: the client stores none.
+    /// The cost of storing the files; `None`: the client stores none.
     pub stored: Option<HttpStored>,
 }
 
@@ -45,8 +45,8 @@ impl HttpResult {
     }
 }
 
-/// Times of the transactions with objects of one size. Both count from the moment at which the
-/// transaction should begin: opening a connection is part of its first one.
+/// Times of the transactions with objects of one size. Both times count from the intended start of
+/// the transaction: opening a connection is part of its first one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HttpTimes {
     /// Size of the objects in bytes.
@@ -66,13 +66,13 @@ pub struct TimeBucket {
     pub count: u64,
 }
 
-/// What storing files took.
+/// The cost of storing files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HttpStored {
     /// CPU time of the client in [`HttpResult::duration_ns`].
     pub client_cpu_ns: u64,
-    /// Rate at which the client's store took files of the same sizes, written directly by one
-    /// writer right after the transfer, in bytes/s.
+    /// Rate of the client's store for files of the same sizes, written directly by one writer right
+    /// after the transfer, in bytes/s.
     pub direct_bytes_per_s: u64,
 }
 

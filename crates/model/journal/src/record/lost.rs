@@ -1,18 +1,18 @@
-//! Where packets were lost: two counters of the path that differ.
+//! Places of packet loss: two counters of the path that differ.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Packets that one place of the path counted and the next counter behind it did not, in one
-/// direction, over the trial whose evidence is read.
+/// Packets that one counter of the path counted and the next one after it did not, in one
+/// direction, over the trial with the evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostAt {
     /// The parts of the path between the two counters, in the direction of the packets: one, or
-    /// several where no counter lies between them.
+    /// several without a counter between them.
     pub places: Vec<PathPlace>,
-    /// Before.
+    /// The counter before the loss.
     pub before: PathCount,
-    /// Behind.
+    /// The counter after the loss.
     pub behind: PathCount,
     /// Packets that interfaces between the two counted as dropped.
     pub dropped: u64,
@@ -21,7 +21,7 @@ pub struct LostAt {
 /// Packets that a place of the path counted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathCount {
-    /// Whose counter: `gw1/w0 sent`, `gw1/cipher_tx_packets`, `the generator`.
+    /// The counter: `gw1/w0 sent`, `gw1/cipher_tx_packets`, `the generator`.
     pub at: String,
     /// Its difference over the trial.
     pub packets: u64,
@@ -78,15 +78,15 @@ impl PathPlace {
 }
 
 impl LostAt {
-    /// Packets that two neighbouring counters may differ by besides one in
-    /// [`Self::COUNTED_ONE_IN`]: they are not read at one instant, and a link carries neighbour
+    /// Packets that two neighbouring counters may differ by in addition to one in
+    /// [`Self::COUNTED_ONE_IN`]: they are not read at the same time, and a link carries neighbour
     /// discovery.
     pub const APART_PACKETS: u64 = 16;
     /// Two counters may differ by one packet in this many.
     pub const COUNTED_ONE_IN: u64 = 1000;
 
-    /// Whether a difference is more than two counts of the same packets may show. `apart`:
-    /// [`Self::APART_PACKETS`], or more where more is known to be between the two.
+    /// Whether a difference is larger than two counts of the same packets may show. `apart`:
+    /// [`Self::APART_PACKETS`], or more if other packets are known between the two.
     #[must_use]
     pub const fn is_clear(lost: u64, of: u64, apart: u64) -> bool {
         lost > apart + of / Self::COUNTED_ONE_IN

@@ -12,15 +12,15 @@ use std::borrow::Cow;
 pub struct Measured {
     /// The figures.
     pub figures: Figures,
-    /// CPU time by role, over the measured time. For a frame test with several trials: over the one
-    /// with this evidence.
+    /// CPU time by role, over the measured time. For a frame test with several trials: over the
+    /// trial with this evidence.
     pub cpu: Cpu,
     /// Evidence that the figures are valid.
     pub evidence: Evidence,
-    /// What was read of devices and machines at an interval; empty where nothing was, and in older
+    /// Values read from devices and machines at an interval; empty without readings, and in older
     /// journals.
     pub monitored: Monitored,
-    /// Captures that ran beside the trial; empty where none did, and in older journals.
+    /// Captures during the trial; empty without captures, and in older journals.
     pub captures: Vec<Captured>,
 }
 
@@ -100,7 +100,7 @@ impl Measured {
     }
 }
 
-/// The form in journals: a key for each kind, of which one has a value.
+/// The form in journals: a key for each kind, only one with a value.
 #[derive(Serialize, Deserialize)]
 struct Wire<'a> {
     transfer: Option<Cow<'a, Transfer>>,

@@ -3,21 +3,21 @@
 use plan::ReadingKind;
 use serde::{Deserialize, Serialize};
 
-/// What was read at an interval while a trial ran. Times are from the start of the readings.
+/// Values read at an interval while a trial ran. Times are from the start of the readings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Monitored {
-    /// When traffic was to flow, in order; at most [`Monitored::WINDOWS_MAX`].
+    /// Planned times of traffic, in order; at most [`Monitored::WINDOWS_MAX`].
     pub windows: Vec<TrafficWindow>,
     /// Boxes, and machines with energy counters.
     pub devices: Vec<MonitoredDevice>,
 }
 
 impl Monitored {
-    /// Most times of traffic in a record: those after them are only in [`Series::loads`].
+    /// Most times of traffic in a record: later ones are only in [`Series::loads`].
     pub const WINDOWS_MAX: usize = 600;
 }
 
-/// A time in which traffic was to flow.
+/// A planned time of traffic.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrafficWindow {
     /// Frames per second in one direction; 0: as fast as the generator can. `None` for other
@@ -49,19 +49,19 @@ pub struct MonitoredDevice {
 pub struct Series {
     /// `cpu`, `temperature`, `power`, or the name that the campaign gave it.
     pub name: String,
-    /// What it is.
+    /// Kind of the value.
     pub kind: ReadingKind,
-    /// Unit: of a counter, of its rate.
+    /// Unit; for a counter, the unit of its rate.
     pub unit: String,
-    /// Time that one point stands for: the interval, or a power of two times it.
+    /// Time of one point: the interval, or a power of two times it.
     pub point_ns: u64,
     /// At most [`Series::POINTS_MAX`].
     pub points: Vec<SeriesPoint>,
-    /// What is missing and why; at most [`Series::GAPS_MAX`].
+    /// Missing readings with the reason; at most [`Series::GAPS_MAX`].
     pub gaps: Vec<SeriesGap>,
     /// Readings that failed or were not made in time, those beyond `gaps` included.
     pub missed: u64,
-    /// What was read while traffic flowed, by load, from all readings.
+    /// The readings during traffic, by load, from all rounds.
     pub loads: Vec<LoadReading>,
 }
 
@@ -79,32 +79,32 @@ pub struct SeriesPoint {
     pub at_ns: u64,
     /// Their mean in thousandths of the unit.
     pub mean_milli: i64,
-    /// The highest, likewise.
+    /// The highest reading, in the same unit.
     pub max_milli: i64,
-    /// How many they are.
+    /// Number of readings.
     pub readings: u64,
 }
 
-/// Readings one after the other that failed for one reason.
+/// Consecutive readings that failed for one reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeriesGap {
     /// The first one's time.
     pub at_ns: u64,
-    /// How many they are.
+    /// Number of readings.
     pub readings: u64,
-    /// Why, in words.
+    /// The reason, in words.
     pub reason: String,
 }
 
-/// The readings under one load: those that began and ended while it lasted.
+/// The readings that began and ended during one load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadReading {
     /// As [`TrafficWindow::load`].
     pub load: Option<u64>,
     /// Their mean in thousandths of the unit.
     pub mean_milli: i64,
-    /// The highest, likewise.
+    /// The highest reading, in the same unit.
     pub max_milli: i64,
-    /// How many they are.
+    /// Number of readings.
     pub readings: u64,
 }

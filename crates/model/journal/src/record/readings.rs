@@ -1,4 +1,4 @@
-//! Readings around one frame trial: what links, queues, the device and the machine counted.
+//! Readings around one frame trial: counts by links, queues, the device and the machine.
 
 use super::CipherWatch;
 use serde::{Deserialize, Serialize};
@@ -10,33 +10,32 @@ use std::collections::BTreeMap;
 pub struct TrialReadings {
     /// Time between the two readings.
     pub wall_ns: u64,
-    /// What passed the watched end of the cipher link in the loaded directions; `None` where
-    /// nothing looks at that link.
+    /// Traffic at the watched end of the cipher link in the loaded directions; `None` if the link
+    /// is not watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cipher: Option<LinkTraffic>,
-    /// The kernel filter's verdict on every frame of the cipher link; `None` where nothing looks
-    /// there.
+    /// The kernel filter's verdict on every frame of the cipher link; `None` if it is not watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<CipherWatch>,
-    /// The device's own counters; `None` where it has none that are checked, or was restarted in
-    /// the trial.
+    /// Counters that the device reported; `None` if it has no checked ones, or was restarted in the
+    /// trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dut: Option<DutWork>,
-    /// Packets that the device's gateways sent and received sealed, and those that they dropped, by
-    /// `gateway/counter`, without drops of 0; empty where [`Self::dut`] is `None`, and in older
+    /// Packets that the device's gateways sent and received sealed, and dropped packets, by
+    /// `gateway/counter`, without drops of 0; empty if [`Self::dut`] is `None`, and in older
     /// journals.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dut_packets: BTreeMap<String, u64>,
     /// Packets at the interfaces of the path, by `node/interface`; empty in older journals.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub links: BTreeMap<String, EndTraffic>,
-    /// Frames that found a queue full.
+    /// Frames dropped at full queues.
     #[serde(default)]
     pub drops: QueueDrops,
-    /// What others took of the machine.
+    /// CPU time that others used on the machine.
     #[serde(default)]
     pub machine: MachineTime,
-    /// The same of B's host, where that is another machine: `machine` is A's then.
+    /// The same for B's host, if that is another machine: `machine` is A's then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_b: Option<MachineTime>,
     /// How the clocks of the stations' hosts agreed; `None` on one host.
@@ -47,25 +46,26 @@ pub struct TrialReadings {
 /// How the clocks of two hosts agreed over a trial: compared before it and after it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockAgreement {
-    /// By how much the clock of B's host was ahead of that of A's after the trial (CLOCK_MONOTONIC
-    /// of each).
+    /// Lead of the clock of B's host over the clock of A's host after the trial (CLOCK_MONOTONIC of
+    /// each).
     pub ahead_ns: i64,
-    /// How much faster it was, in parts of 10^9, as receivers reckoned in the trial.
+    /// Its rate minus the rate of A's clock, in parts of 10^9, as receivers estimated it in the
+    /// trial.
     pub faster_ppb: i64,
-    /// By how much a time may be wrong, either way, that a receiver converted to the sender's
-    /// clock, as long as neither clock's rate changed and changed back within the trial;
-    /// [`Self::UNKNOWN_NS`] where they could not be compared after it.
+    /// Largest error, either way, of a time that a receiver converted to the sender's clock, if
+    /// neither clock's rate changed and changed back within the trial; [`Self::UNKNOWN_NS`] if they
+    /// could not be compared after it.
     pub within_ns: u64,
 }
 
 impl ClockAgreement {
-    /// What times between two hosts may be wrong by whatever they are, in nanoseconds.
+    /// Error of a time between two hosts that is acceptable for any latency, in nanoseconds.
     const EXACT_NS: u64 = 1000;
-    /// Nothing is known of how they agree.
+    /// The agreement of the clocks is unknown.
     pub const UNKNOWN_NS: u64 = u64::MAX;
 
-    /// Whether a latency between the hosts can be stated: it is wrong by a tenth of it at most, or
-    /// by a microsecond.
+    /// Whether a latency between the hosts can be stated: its error is at most a tenth of it, or a
+    /// microsecond.
     #[must_use]
     pub const fn is_exact_for(&self, latency_ns: u64) -> bool {
         self.within_ns <= Self::EXACT_NS || self.within_ns <= latency_ns / 10
@@ -90,7 +90,7 @@ pub struct EndTraffic {
     pub sent: u64,
 }
 
-/// What the gateways in the path counted themselves.
+/// Counts by the gateways in the path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DutWork {
     /// Bytes of IP packets in clear taken in to be sealed; `None` without a gateway that seals. Of
@@ -108,7 +108,7 @@ pub struct DutWork {
     pub unaccounted_packets: u64,
 }
 
-/// Frames that found a queue full, by the side that the queue belongs to.
+/// Frames dropped at full queues, by the side that the queue belongs to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueDrops {
     /// At the receiving station's interface, before its port: softirq backlog, ring of the virtual
@@ -116,26 +116,26 @@ pub struct QueueDrops {
     pub station: u64,
     /// At interfaces of the device or of elements of the path.
     pub device: u64,
-    /// At softirq backlogs of the machines, of no interface of the path: whose loss it was is
-    /// unknown.
+    /// At softirq backlogs of the machines, not of an interface of the path: the owner of the
+    /// frames is unknown.
     pub unattributed: u64,
-    /// Datagrams that found the buffer of a socket full in a station's network namespace.
+    /// Datagrams dropped at a full socket buffer in a station's network namespace.
     pub station_sockets: u64,
-    /// Datagrams that found the buffer of a socket full in the device's network namespaces.
+    /// Datagrams dropped at a full socket buffer in the device's network namespaces.
     pub device_sockets: u64,
 }
 
-/// What others took of the machine, over all cores.
+/// CPU time that others used on the machine, over all cores.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineTime {
     /// Time that the hypervisor gave to others while a core had work to do. Resolution: 10 ms.
     pub steal_ns: u64,
-    /// User time of programs unrelated to the run; `None` when programs of the run ended in the
-    /// trial, whose time is then unknown. Resolution: 10 ms.
+    /// User time of programs unrelated to the run; `None` if programs of the run ended in the
+    /// trial, since their time is then unknown. Resolution: 10 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign_ns: Option<u64>,
-    /// Time in which some task waited for a core (`/proc/pressure/cpu`), the run's own tasks
-    /// included; `None` if the kernel does not count it.
+    /// Time that some task waited for a core (`/proc/pressure/cpu`), tasks of the run included;
+    /// `None` if the kernel does not count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pressure_ns: Option<u64>,
 }
@@ -159,7 +159,7 @@ impl DutWork {
 }
 
 impl TrialReadings {
-    /// What others took of that machine of the path of which they took more.
+    /// CPU time used by others, on the machine of the path with the larger amount.
     #[must_use]
     pub fn most_taken(&self) -> MachineTime {
         let both = [Some(self.machine), self.machine_b].into_iter().flatten();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A step of a `service` procedure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceTrial {
-    /// The step; its load is that of the trial.
+    /// The step; the trial has its load.
     pub step: ServiceStep,
     /// Index in [`FrameResult::trials`](super::FrameResult::trials).
     pub trial: usize,

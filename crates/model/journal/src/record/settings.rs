@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What the kernels of the path reported of their settings and queues over a trial.
+/// Settings and queue counters that the kernels of the path reported over a trial.
 ///
 /// Settings are read before and after: links with their MTU, state, queue disciplines and numbers
 /// of queues, addresses, routes, routing rules, forwarding, IPsec policies, and offloads. Between
-/// the two, the kernel reports every change (rtnetlink(7)), one that is undone at once too.
-/// Neighbours are left out.
+/// the two, the kernel reports every change (rtnetlink(7)), even if it is undone immediately.
+/// Neighbours are omitted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathSettings {
     /// Changes in the order of the nodes, and of time on each. A node lists up to 64.
@@ -18,8 +18,8 @@ pub struct PathSettings {
     #[serde(default)]
     pub queue_drops: BTreeMap<String, u64>,
     /// Counters of the kernels' IP, ICMP, UDP and TCP, by `node/counter` with the names of
-    /// `/proc/net/snmp` and `/proc/net/netstat`, and `LoopbackPackets`, those of the loopback
-    /// interface, as differences over the trial; without zeros.
+    /// `/proc/net/snmp` and `/proc/net/netstat`, and `LoopbackPackets` of the loopback interface,
+    /// as differences over the trial; without zeros.
     #[serde(default)]
     pub stack: BTreeMap<String, u64>,
     /// Frames of ARP and IPv6 neighbour discovery that each node received on any interface over the
@@ -29,15 +29,15 @@ pub struct PathSettings {
 }
 
 impl PathSettings {
-    /// The [counter](Self::stack) of packets between programs of one node, which the others have as
-    /// sent and as received.
+    /// The [counter](Self::stack) of packets between programs of one node, which the other counters
+    /// include as sent and as received.
     const LOOPBACK: &str = "LoopbackPackets";
 
-    /// IP packets that a node's own programs sent by ICMP, UDP and TCP, its fragments and the
-    /// segments of super-packets counted one by one; `None` where there is no count.
+    /// IP packets that a node's programs sent by ICMP, UDP and TCP, with fragments and the segments
+    /// of super-packets counted one by one; `None` without a count.
     #[must_use]
     pub fn ip_packets_sent(&self, node: &str) -> Option<u64> {
-        // `OutSegs` counts what is sent for the first time.
+        // `OutSegs` excludes retransmissions.
         let whole = ["OutSegs", "RetransSegs", "OutDatagrams", "OutMsgs"];
         let whole: u64 = whole.iter().map(|name| self.counted(node, name)).sum();
         let fragments = self.counted(node, "FragCreates");
@@ -46,8 +46,8 @@ impl PathSettings {
         (packets > 0).then_some(packets)
     }
 
-    /// IPv4 packets that reached a node's IP, segments of super-packets counted one by one; `None`
-    /// where there is no count.
+    /// IPv4 packets that reached a node's IP, with the segments of super-packets counted one by
+    /// one; `None` without a count.
     #[must_use]
     pub fn ip_packets_received(&self, node: &str) -> Option<u64> {
         // Each packet is in one of these, by its ECN field.
@@ -57,7 +57,7 @@ impl PathSettings {
         (packets > 0).then_some(packets)
     }
 
-    /// One of the [counters](Self::stack); 0 where it did not grow.
+    /// One of the [counters](Self::stack); 0 if it did not grow.
     #[must_use]
     pub fn counted(&self, node: &str, counter: &str) -> u64 {
         let found = self.stack.get(&format!("{node}/{counter}"));
@@ -73,10 +73,10 @@ const LOST_TUNNEL: &str = "has no SA any more for ";
 pub struct SettingChange {
     /// The node: `gw1`.
     pub node: String,
-    /// When the kernel reported it, from the first reading on; `None` where only the readings
-    /// before and after differ.
+    /// Time of the kernel's report, from the first reading on; `None` if only the readings before
+    /// and after differ.
     pub at_ns: Option<u64>,
-    /// What changed, and to what: `link w0: mtu 1000, was 1500`.
+    /// The change and the new value: `link w0: mtu 1000, was 1500`.
     pub what: String,
 }
 
@@ -97,7 +97,7 @@ impl SettingChange {
         self.what.starts_with(LOST_TUNNEL)
     }
 
-    /// The report of a kernel that an interface's offloads changed, without saying which.
+    /// The report of a kernel that an interface's offloads changed, without their names.
     #[must_use]
     pub fn offloads(link: &str) -> String {
         format!("{link}: offloads")

@@ -3,8 +3,8 @@
 use super::{FrameTrial, LatencyBucket, ThroughputFound};
 use serde::{Deserialize, Serialize};
 
-/// A segment of a soak in progress, which an interrupted run keeps. The trial's own record includes
-/// it at the end.
+/// A segment of a soak in progress, which an interrupted run keeps. The trial's record includes it
+/// at the end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SoakProgress {
     /// [`plan::Cell::id`].
@@ -13,12 +13,12 @@ pub struct SoakProgress {
     pub repeat: u32,
     /// Load of the whole soak, in frames/s per direction.
     pub load: u64,
-    /// The search of whose throughput the load is a share, if it is.
+    /// The search for the throughput that the load is a share of, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<ThroughputFound>,
     /// Its counts.
     pub trial: FrameTrial,
-    /// The segment, whose `trial` is not valid here.
+    /// The segment; its `trial` is not valid here.
     pub segment: SoakSegment,
 }
 
@@ -86,9 +86,9 @@ pub struct DevicePoint {
     pub cpu_ns: Option<u64>,
     /// Resident memory of its processes at the second reading.
     pub resident_bytes: Option<u64>,
-    /// Key changes between the readings by its own counters: the highest of any gateway.
+    /// Key changes between the readings by the device's counters: the highest of any gateway.
     pub rekeys: Option<u64>,
-    /// Times between the readings that it found its keys out of step, by its own counters over all
-    /// gateways.
+    /// Times that it found its keys out of step between the readings, by the device's counters over
+    /// all gateways.
     pub desyncs: Option<u64>,
 }

@@ -1,21 +1,21 @@
-//! Bounds from which a tester's disturbance is worth a word, and from which it spoils a figure. The
-//! evidence and the report judge by the same.
+//! Bounds of a tester's disturbance for warnings and for invalid figures. The evidence and the
+//! report use the same ones.
 
 use super::{Cpu, FrameTrial};
 use plan::HostName;
 
 impl Cpu {
-    /// Shorter spans say nothing of the machine, whose time is counted in steps of 10 ms; in
-    /// nanoseconds.
+    /// Shortest span for a statement about the machine, in nanoseconds: its time is counted in
+    /// steps of 10 ms.
     pub const MACHINE_FROM_NS: u64 = 500_000_000;
-    /// Share of one core from which on what others take is worth a warning, in per cent.
+    /// CPU time used by others that is worth a warning if exceeded, in per cent of one core.
     pub const TAKEN_PERCENT: u64 = 10;
-    /// Share of one core from which on it spoils the figure where the machine had no more idle time
-    /// than others took, in per cent.
+    /// CPU time used by others that spoils the figure if exceeded, in per cent of one core, unless
+    /// the machine was idle for at least that time.
     pub const TAKEN_PERCENT_MOST: u64 = 50;
 
-    /// The times of that machine of the path of which others took more, and from its path first,
-    /// with the name of its host where there are two.
+    /// Returns the times of the machine of the path with more CPU time used by others, preferring a
+    /// machine that the path had to wait for, with the name of its host if there are two.
     #[must_use]
     pub fn most_taken(self) -> (Option<HostName>, Self) {
         let Some(b) = self.machine_b else {
@@ -54,8 +54,8 @@ impl Cpu {
         Some(self.taken_ns().saturating_mul(100) / self.wall_ns)
     }
 
-    /// Whether the path waited for what others took: more than a figure bears, while the cores were
-    /// idle for less time than that.
+    /// Whether the path waited for CPU time that others used: more than a figure tolerates, and
+    /// more than the cores were idle.
     #[must_use]
     pub fn was_taken_from_path(&self) -> bool {
         let percent = self.taken_percent().unwrap_or(0);
@@ -65,17 +65,17 @@ impl Cpu {
 }
 
 impl FrameTrial {
-    /// A burst that leaves so late is a sender that stood still; a receiver that does not look at
-    /// its port for so long stood still too. In nanoseconds.
+    /// A burst that leaves this late means that the sender stalled; a receiver that does not poll
+    /// its port for this long has stalled. In nanoseconds.
     pub const STALL_NS: u64 = 20_000_000;
     /// A frame that left later than this after its intended time is late, in nanoseconds.
     pub const LATE_NS: u64 = 1_000_000;
-    /// Share of frames over 1 ms late from which on it is worth a warning, in per cent.
+    /// Share of frames over 1 ms late that is worth a warning if exceeded, in per cent.
     pub const LATE_PERCENT: u64 = 5;
-    /// Share of frames over 1 ms late from which on the load was another one, in per cent.
+    /// Share of frames over 1 ms late that means another load if exceeded, in per cent.
     pub const LATE_PERCENT_MOST: u64 = 10;
 
-    /// Whether the sender of a paced load stood still, or sent late so often that its frames came
+    /// Whether the sender of a paced load stalled, or sent late often enough that its frames came
     /// in bursts.
     #[must_use]
     pub fn sender_stalled(&self) -> bool {
@@ -83,14 +83,14 @@ impl FrameTrial {
             && (self.late_ns_max >= Self::STALL_NS || self.is_late_beyond(Self::LATE_PERCENT))
     }
 
-    /// Whether the receiver stood still, so that frames waited for it.
+    /// Whether the receiver stalled, so that frames waited for it.
     #[must_use]
     pub const fn receiver_stalled(&self) -> bool {
         self.receiver_stood_ns_max >= Self::STALL_NS
     }
 
-    /// Whether so many frames of a paced load left late, in any direction, that the load was not
-    /// the one set.
+    /// Whether too many frames of a paced load left late, in any direction, for the load to be the
+    /// one set.
     #[must_use]
     pub fn came_in_bursts(&self) -> bool {
         self.load > 0 && self.is_late_beyond(Self::LATE_PERCENT_MOST)

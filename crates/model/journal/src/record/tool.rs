@@ -1,12 +1,12 @@
-//! What tools measured: bulk transfers, round trips, and the path as IP sees it.
+//! Results of tools: bulk transfers, round trips, and the path at the IP layer.
 
 use super::ToolParameters;
 use plan::TransferDirection;
 use serde::{Deserialize, Serialize};
 
-/// A bulk transfer one way, by the receiving station: from A to B, or from B to A where the cell's
-/// [direction](plan::TransferDirection) is that. Of a duplex transfer from A to B, with
-/// the other way in [`reverse`](Self::reverse).
+/// A bulk transfer one way, measured by the receiving station: from A to B, or from B to A if the
+/// cell has that [direction](plan::TransferDirection). A duplex transfer has A to B here, and the
+/// other way in [`reverse`](Self::reverse).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
     /// Parameters in force.
@@ -23,8 +23,8 @@ pub struct Transfer {
     pub datagrams: Option<Datagrams>,
     /// The timeline: the receiver's if the tool reports it, else the sender's.
     pub intervals: Vec<Interval>,
-    /// TCP: what the figures of RFC 6349 need; `None` for UDP, where the tool does not report it,
-    /// and in older journals.
+    /// TCP: data for the figures of RFC 6349; `None` for UDP, if the tool does not report it, and
+    /// in older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpFacts>,
     /// The other way of a duplex transfer, from B to A, in the same time; `None` of one way.
@@ -44,7 +44,7 @@ impl Transfer {
         self.datagrams?.drain
     }
 
-    /// Payload bytes that the sender offered, and the time in which it did.
+    /// Payload bytes that the sender offered, and the time that it took.
     #[must_use]
     pub fn offered(&self) -> (u64, u64) {
         match (self.drain(), self.parameters.datagram_bytes) {
@@ -84,25 +84,25 @@ pub struct Datagrams {
     pub station_lost: u64,
     /// Received out of order.
     pub out_of_order: u64,
-    /// Copies that the impaired path made and the receiver counted, by what came out of order; they
-    /// are in no other figure.
+    /// Copies that the impaired path made and the receiver counted, by the packets out of order;
+    /// they are in no other figure.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub copies: u64,
     /// Interarrival jitter by RFC 3550 §6.4.1, as iperf computes it, in nanoseconds: mean over its
     /// streams.
     pub jitter_ns: u64,
-    /// The queue that drained after the sender had ended; `None` where none did, and in older
+    /// The queue that drained after the sender had ended; `None` if none did, and in older
     /// journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<Drain>,
 }
 
-/// A queue that drained: datagrams came for longer than they were sent, at a steady rate, since the
-/// path was slower than the sender and held what it could not carry yet. Then the duration of the
-/// transfer is the receiver's, and the sender offered its load in less.
+/// A queue that drained: datagrams arrived for longer than they were sent, at a steady rate, since
+/// the path was slower than the sender and queued the excess. The duration of the transfer is then
+/// the receiver's, and the sender offered its load in less time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drain {
-    /// From the sender's end to the receiver's, by their own clocks.
+    /// From the sender's end to the receiver's, by the clock of each.
     pub time_ns: u64,
     /// Datagrams that were sent in the measured time, by the sender's clock.
     pub offered: u64,
@@ -130,10 +130,10 @@ pub struct Latency {
     pub received: u64,
     /// Each reply's round-trip time in the order of the requests, in nanoseconds.
     pub round_trips_ns: Vec<u64>,
-    /// The same requests under TCP loads, in the order made; empty where they were not asked for.
+    /// The same requests under TCP loads, in the order made; empty if not requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loaded: Vec<LoadedLatency>,
-    /// Hops and MTU of the path; `None` where they were not asked for.
+    /// Hops and MTU of the path; `None` if not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<Route>,
 }
@@ -152,32 +152,32 @@ pub struct LoadedLatency {
     /// Time of the requests.
     pub duration_ns: u64,
     /// Bytes of frames that went from A's side to B's and back in that time: between the gateways,
-    /// or on the stations' links where that is not observed.
+    /// or on the stations' links if the link between the gateways is not observed.
     pub link_bytes: [u64; 2],
 }
 
-/// The path from station A to B as IP sees it.
+/// The path from station A to B at the IP layer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
-    /// Hops by traceroute, the last of which is the target where it answered.
+    /// Hops by traceroute; the last one is the target if it answered.
     pub hops: Vec<Hop>,
     /// IP MTU of the stations' links.
     pub link_mtu_bytes: u16,
     /// Largest IP packet with DF set that was answered, found by search (RFC 8899 section 5.3);
-    /// `None` where not even the smallest one was.
+    /// `None` if not even the smallest one was.
     pub path_mtu_bytes: Option<u16>,
     /// MTU that a router on the path reported for a packet as long as the links' MTU (RFC 1191
-    /// section 4); `None` where none did.
+    /// section 4); `None` without a report.
     pub reported_mtu_bytes: Option<u16>,
 }
 
 /// One hop.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hop {
-    /// Address of the first answer; `None` where there was none.
+    /// Address of the first answer; `None` without an answer.
     pub address: Option<String>,
-    /// What else traceroute says of it: further addresses that answered, labels of MPLS, and what
-    /// an answer refused (`!H`).
+    /// Other output of traceroute: further addresses that answered, labels of MPLS, and the refusal
+    /// in an answer (`!H`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<String>,
     /// Round-trip times of the probes that were answered, in nanoseconds.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What was received and shown of each stream.
+/// Received and shown data of each stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VideoResult {
     /// The measured part of the clip in nanoseconds.
@@ -35,21 +35,21 @@ impl VideoResult {
 /// One stream with its player.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VideoStream {
-    /// Bytes that station B sent in the whole run: UDP payload of RTP packets. Over HTTP those
-    /// received: TCP delivers what it sends.
+    /// Bytes that station B sent in the whole run: UDP payload of RTP packets. Over HTTP the
+    /// received bytes: TCP delivers everything that it sends.
     pub sent_bytes: u64,
     /// Bytes that station A received in the whole run: UDP payload of RTP packets, or all that the
     /// server of HTTP sent.
     pub received_bytes: u64,
-    /// Packets that station B lost itself before it sent them.
+    /// Packets that station B lost before sending.
     pub sender_lost: u64,
-    /// Packets that station B sent late already.
+    /// Packets that station B sent late.
     pub sender_late: u64,
     /// Packets, for RTP.
     pub rtp: Option<RtpCounts>,
-    /// What the player showed.
+    /// The frames that the player showed.
     pub frames: FramesSeen,
-    /// The end of what the player printed, where it showed nothing.
+    /// The end of the player's output, if it showed nothing.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub player_words: String,
 }
@@ -63,8 +63,8 @@ pub struct RtpCounts {
     pub received: u64,
     /// Of those sent, never received.
     pub lost: u64,
-    /// Received packets whose transit took more than 100 ms longer than the shortest one of the
-    /// stream, by their time stamps.
+    /// Received packets with a transit over 100 ms longer than the shortest one of the stream, by
+    /// their time stamps.
     pub late: u64,
     /// Received after one that was sent later.
     pub out_of_order: u64,
@@ -88,10 +88,10 @@ pub struct FramesSeen {
     pub psnr_least_millidb: Option<u64>,
     /// Mean of these ratios.
     pub psnr_mean_millidb: Option<u64>,
-    /// Gaps between two new frames of 150 ms more than a frame should last, and three times as long
+    /// Gaps between two new frames of at least three frame times, and at least 150 ms more than one
     /// (W3C webrtc-stats, `freezeCount`).
     pub freezes: u64,
-    /// Their time beyond that of one frame, in nanoseconds.
+    /// Total time of these gaps without one frame's time each, in nanoseconds.
     pub frozen_ns: u64,
     /// Longest time from one new frame to the next, in nanoseconds.
     pub longest_gap_ns: u64,

@@ -7,12 +7,12 @@ use wire::overhead::{
     WIREGUARD_PAD_TO_BYTES, inner_mtu, outer_bytes,
 };
 
-/// What carries the packets of a DUT that encrypts.
+/// Encapsulation and suite of a DUT that encrypts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Carrier {
-    /// How they look between the gateways.
+    /// Form of the packets between the gateways.
     pub form: Form,
-    /// What seals them.
+    /// Suite that seals them.
     pub suite: Suite,
     /// Whether they are in UDP; of the forms, ESP alone may be bare.
     pub udp: bool,
@@ -30,13 +30,13 @@ pub enum Form {
     /// OpenVPN's data channel, in UDP.
     #[serde(rename = "openvpn")]
     OpenVpn,
-    /// MACsec (IEEE 802.1AE): Ethernet frames whose payload is sealed.
+    /// MACsec (IEEE 802.1AE): Ethernet frames with a sealed payload.
     #[serde(rename = "macsec")]
     MacSec,
 }
 
 impl Form {
-    /// For people.
+    /// Name in messages and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl Form {
     }
 }
 
-/// What frames between the gateways must look like.
+/// Required form of frames between the gateways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkForm {
@@ -64,7 +64,7 @@ pub enum LinkForm {
 }
 
 impl LinkForm {
-    /// For people, also as an attribute: `12 GRE frames`.
+    /// Name in messages, also as an attribute: `12 GRE frames`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -75,7 +75,7 @@ impl LinkForm {
         }
     }
 
-    /// Whether such frames hide what they carry.
+    /// Whether these frames hide their payload.
     #[must_use]
     pub const fn encrypts(self) -> bool {
         match self {
@@ -89,7 +89,7 @@ impl LinkForm {
 const PAD_TO_BYTES_MAX: usize = 16;
 
 impl Carrier {
-    /// Form and suite, for people: `ESP (aes-256-gcm)`.
+    /// Form and suite in words: `ESP (aes-256-gcm)`.
     #[must_use]
     pub fn in_words(self) -> String {
         format!("{} ({})", self.form.name(), self.suite)
@@ -128,8 +128,8 @@ impl Carrier {
         }
     }
 
-    /// Least bytes that it adds to a packet behind the outer headers. The padding of ESP is exact
-    /// where the packet's length is known.
+    /// Least bytes that it adds to a packet after the outer headers. The padding of ESP is exact if
+    /// the packet's length is known.
     #[must_use]
     pub(super) fn added_bytes_least(self, packet_bytes: Option<usize>) -> usize {
         let outer = self.outer_header_bytes();

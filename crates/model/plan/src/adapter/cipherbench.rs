@@ -1,4 +1,4 @@
-//! Our own encryptor.
+//! Cipherbench's encryptor.
 
 mod settings;
 
@@ -11,7 +11,7 @@ use units::human::counted;
 use units::time::print;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
 
-/// The only key exchange there is.
+/// The only supported key exchange.
 const KEY_EXCHANGE: &str = "X25519MLKEM768";
 /// Suite and engine that an encryptor without ESP reports.
 pub const NO_SUITE: &str = "none";
@@ -34,10 +34,10 @@ pub(super) fn profile(encryptor: &Encryptor) -> DutProfile {
         abilities.extend([Ability::Rekey, Ability::Attack]);
     }
     if keys.is_agreed() {
-        // Static keys are those of a file: nothing could repair them.
+        // Static keys come from a file: nothing could repair them.
         abilities.push(Ability::Desync);
     }
-    // The station in place of a gateway knows IP packets, one in each ESP packet, and has no key
+    // The station that replaces a gateway handles IP packets, one per ESP packet, and has no key
     // exchange.
     let both_only = mode.bridges() || encryptor.aggregate || keys.is_agreed();
     let needs_kernel = if mode.bridges() {
@@ -92,7 +92,7 @@ pub(super) fn profile(encryptor: &Encryptor) -> DutProfile {
     }
 }
 
-/// Settings that a gateway must report, the engine apart.
+/// Settings that a gateway must report, except the engine.
 fn reported(encryptor: &Encryptor) -> Vec<(&'static str, String)> {
     let on = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
     let suite = match encryptor.mode.has_esp() {
@@ -168,7 +168,7 @@ fn in_words(encryptor: &Encryptor) -> String {
             words.push(word.to_owned());
         }
     }
-    // Static ones are what is left unsaid: without ESP there are none.
+    // Static keys are not mentioned: without ESP the encryptor has no keys.
     if keys.is_agreed() {
         words.push(keys.in_words().to_owned());
     }

@@ -49,7 +49,7 @@ const L2TPV3_BYTES: (usize, usize) = (
 
 pub(super) fn profile(external: &External) -> DutProfile {
     let mut abilities = match external.gateway {
-        // Its link is the station's own.
+        // Without a second gateway the cipher link is the station's.
         Some(_) => Vec::new(),
         None => vec![Ability::Cut],
     };
@@ -65,9 +65,9 @@ pub(super) fn profile(external: &External) -> DutProfile {
                 _ => carrier.outer_header_bytes(),
             },
             gateway_traffic: GatewayTraffic::Keepalives,
-            // Boxes report in their own words.
+            // Boxes do not report settings in a common format.
             reported: Vec::new(),
-            // It has cores of its own.
+            // Boxes use none of this machine's cores.
             gateway_cores: 0,
             ..DutProfile::tunnel(carrier, words)
         },
@@ -83,7 +83,7 @@ pub(super) fn profile(external: &External) -> DutProfile {
             }),
         ) => DutProfile {
             other_form: Some(LinkForm::Opaque),
-            // Of a maker's format only the most is stated.
+            // For a maker's format only the maximum is configured.
             frame_bytes: (0, expands_bytes.into()),
             aggregates: aggregate,
             gateway_traffic: GatewayTraffic::Keepalives,

@@ -45,8 +45,8 @@ impl L2tpEncapsulation {
 }
 
 impl L2tpv3 {
-    /// Length of cookies, the longest possible: it costs the most, and our own encryptor uses it
-    /// too.
+    /// Length of cookies, the longest possible: it costs the most, and Cipherbench's encryptor also
+    /// uses it.
     pub const COOKIE_BYTES: usize = 8;
 
     /// Bytes between IP on the cipher link and a station's IP packet: without and with a VLAN tag.

@@ -14,14 +14,14 @@ pub struct DutProfile {
     pub role: Role,
     /// The settings in one line for people; of an insecure DUT with the reason.
     pub settings: String,
-    /// How its sealed packets look between the gateways; `None` where nothing encrypts, and where
-    /// [`Self::other_form`] has it.
+    /// Encapsulation and suite between the gateways; `None` if nothing encrypts, or
+    /// [`Self::other_form`] describes the frames.
     pub carrier: Option<Carrier>,
-    /// What its frames between the gateways must look like where no carrier describes them; `None`
-    /// beside a carrier, and where they may have any form.
+    /// Required form of frames between the gateways that no carrier describes; `None` with a
+    /// carrier, or if any form is allowed.
     pub other_form: Option<LinkForm>,
-    /// Least and most bytes that it puts around a station's IP packet before it seals the packet:
-    /// the most leaves room for a VLAN tag.
+    /// Least and most bytes that it adds around a station's IP packet before sealing: the maximum
+    /// includes a VLAN tag.
     pub frame_bytes: (usize, usize),
     /// Least bytes of the IP and UDP headers that its packets have on the cipher link.
     pub outer_bytes: usize,
@@ -35,13 +35,13 @@ pub struct DutProfile {
     pub gateway_traffic: GatewayTraffic,
     /// Settings that each gateway must report, with the configured values.
     pub reported: Vec<(&'static str, String)>,
-    /// Longest IP packet that it takes, where its links take longer ones.
+    /// Longest IP packet that it takes, if shorter than its links allow.
     pub packet_limit: Option<PacketLimit>,
-    /// What it carries packets in, for messages: `ESP (aes-256-gcm)`.
+    /// Encapsulation in words, for messages: `ESP (aes-256-gcm)`.
     pub carried_in: Option<String>,
-    /// Why it protects badly or not at all; `None` where it protects, or does not claim to.
+    /// Why it protects badly or not at all; `None` if it protects, or does not claim to.
     pub insecure: Option<&'static str>,
-    /// Whether sealed packets can be read all the same: a suite without a cipher, or the null
+    /// Whether its packets are readable on the cipher link: a suite without a cipher, or the null
     /// engine.
     pub is_readable: bool,
     /// Tunnels that traffic can be spread over.
@@ -50,13 +50,13 @@ pub struct DutProfile {
     pub gateway_cores: u32,
     /// Actions on it while it is up.
     pub abilities: Vec<Ability>,
-    /// The directions in which it can be loaded.
+    /// The directions that can be loaded.
     pub directions: &'static [Direction],
-    /// Why it cannot run in a lab in memory, continuing its name; `None` where it can.
+    /// Why it cannot run in a lab in memory, continuing its name; `None` if it can.
     pub needs_kernel: Option<String>,
-    /// Time to set its tunnels up, beyond the first tunnel of a DUT without a key exchange.
+    /// Time to set up the tunnels that [`Self::beside`] does not cover.
     pub set_up: Duration,
-    /// Time per trial for programs and queries beside it.
+    /// Time per trial to start programs, and to run the queries and commands of boxes.
     pub beside: Duration,
 }
 
@@ -75,10 +75,10 @@ pub enum Role {
     Device,
 }
 
-/// Traffic of the gateways themselves on the cipher link, beside what they carry.
+/// Traffic of the gateways themselves on the cipher link, in addition to the carried packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GatewayTraffic {
-    /// None that evidence must allow for.
+    /// None that evidence must account for.
     None,
     /// Keepalives and an occasional rekey.
     Keepalives,
@@ -91,7 +91,7 @@ pub enum GatewayTraffic {
 pub struct PacketLimit {
     /// In bytes.
     pub bytes: u16,
-    /// What sets the limit.
+    /// The component that sets the limit.
     pub by: &'static str,
     /// Setting without the limit.
     pub help: &'static str,
@@ -104,7 +104,7 @@ pub enum Ability {
     Rekey,
     /// Kill or stop its processes, and start them again.
     Crash,
-    /// Restart it by its own command.
+    /// Restart it by the campaign's command.
     Reset,
     /// Cut the link between the gateways.
     Cut,
@@ -190,7 +190,7 @@ impl DutProfile {
         }
     }
 
-    /// What frames between the gateways must look like; `None` where they may have any form.
+    /// Required form of frames between the gateways; `None` if any form is allowed.
     #[must_use]
     pub fn form(&self) -> Option<LinkForm> {
         let sealed = self.carrier.map(|carrier| LinkForm::Sealed(carrier.form));
@@ -216,8 +216,8 @@ impl DutProfile {
         matches!(self.role, Role::Baseline | Role::Rig | Role::Forwarder)
     }
 
-    /// Least bytes that it adds to a station's IP packet, outer headers apart. The padding of ESP
-    /// is exact where the packet's length is known.
+    /// Least bytes that it adds to a station's IP packet, without the outer headers. The padding of
+    /// ESP is exact if the packet's length is known.
     #[must_use]
     pub fn added_bytes_least(&self, packet_bytes: Option<usize>) -> usize {
         let (frame, _) = self.frame_bytes;
@@ -254,8 +254,8 @@ impl DutProfile {
         }
     }
 
-    /// Longest IP packet of a station that a cipher link of that MTU carries whole, whatever the
-    /// frame around it holds.
+    /// Longest IP packet of a station that a cipher link of that MTU carries whole, with the
+    /// largest frame around it.
     #[must_use]
     pub fn clear_mtu(&self, cipher_mtu: u16) -> Option<usize> {
         let carried = match self.carrier {
@@ -266,7 +266,7 @@ impl DutProfile {
     }
 }
 
-/// `: insecure, ` and the reason, where there is one.
+/// `: insecure, ` and the reason; empty without a reason.
 pub(crate) fn insecure_in_words(why: Option<&str>) -> String {
     why.map_or_else(String::new, |why| format!(": insecure, {why}"))
 }

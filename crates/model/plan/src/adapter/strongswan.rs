@@ -18,10 +18,9 @@ pub struct StrongSwan {
     pub auth: IkeAuth,
     /// Whether a pre-shared key is mixed in against quantum computers (RFC 8784).
     pub ppk: bool,
-    /// Whether ML-KEM-768 is added to the key exchange (RFC 9370), for which strongSwan 6 is
-    /// needed.
+    /// Whether ML-KEM-768 is added to the key exchange (RFC 9370); needs strongSwan 6.
     pub ml_kem: bool,
-    /// Tunnels, each with its own SAs under one IKE SA; 1 to [`TUNNELS_MAX`](Self::TUNNELS_MAX).
+    /// Tunnels, each with separate SAs under one IKE SA; 1 to [`TUNNELS_MAX`](Self::TUNNELS_MAX).
     #[serde(default = "one")]
     pub tunnels: u16,
 }
@@ -69,7 +68,7 @@ impl DataPath {
 pub enum IkeAuth {
     /// A pre-shared key.
     Psk,
-    /// Certificates of an authority of their own, ECDSA P-256.
+    /// Certificates of a private CA, ECDSA P-256.
     Certificates,
 }
 
@@ -92,7 +91,8 @@ pub const IKE_UP: Duration = Duration::from_millis(400);
 /// Time for one more tunnel with a key exchange: SAs agreed on, looked at and taken down.
 pub const TUNNEL_SET_UP: Duration = Duration::from_millis(5);
 impl StrongSwan {
-    /// Longest packet that `kernel-libipsec` takes: the length of its TUN buffer, whatever its MTU.
+    /// Longest packet that `kernel-libipsec` takes: its TUN buffer's length, independent of the
+    /// MTU.
     pub const LIBIPSEC_PACKET_BYTES_MAX: u16 = 1400;
 
     /// Most tunnels between two gateways.

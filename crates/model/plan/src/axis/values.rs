@@ -9,7 +9,7 @@ use std::time::Duration;
 use units::{BitRate, Bytes, Layer};
 
 impl Axis {
-    /// All, in the order in which texts and tables have them.
+    /// Every axis, in the order of texts and tables.
     pub fn all() -> impl Iterator<Item = Self> {
         DECLARATIONS.iter().map(|declared| declared.axis)
     }
@@ -28,9 +28,9 @@ impl Axis {
         (self.declared().value)(conditions)
     }
 
-    /// The axis in a sentence about the traffic of cells with these values, for example `64 flows`,
-    /// or `1 to 1000 tunnels` where they differ in a number; `None` without a value, and where
-    /// sentences leave the axis out.
+    /// Describes cells with these values in a sentence about traffic, for example `64 flows`, or `1
+    /// to 1000 tunnels` if their numbers differ; `None` without a value, and for axes that
+    /// sentences leave out.
     pub fn phrase(self, values: impl Iterator<Item = Value>) -> Option<String> {
         let in_words = self.declared().phrase?;
         let values: Vec<Value> = values.collect();
@@ -41,19 +41,19 @@ impl Axis {
         })
     }
 
-    /// Whether a value is left out beside a figure.
+    /// Whether a figure is printed without this value.
     #[must_use]
     pub fn is_usual(self, value: &Value) -> bool {
         (self.declared().is_usual)(value)
     }
 
-    /// Its column in `results.csv`, where it has one.
+    /// Its column in `results.csv`, if any.
     #[must_use]
     pub fn column(self) -> Option<Column> {
         self.declared().column
     }
 
-    /// Whether every id of trials of this kind has it, even when no other value is measured.
+    /// Whether every id of trials of this kind contains it, even if no other value is measured.
     #[must_use]
     pub fn is_always_named(self, measurement: &Measurement) -> bool {
         match self.declared().named {
@@ -71,7 +71,7 @@ impl Axis {
         Coordinate { axis: self, value }
     }
 
-    /// A value as people read it: `1500 B`.
+    /// The value with its unit: `1500 B`.
     #[must_use]
     pub fn in_words(self, value: &Value) -> String {
         let unit = match (self.declared().unit, value) {

@@ -31,7 +31,7 @@ pub(super) fn time(test: &DeviceTest) -> Duration {
                 Duration::from_nanos(operations.saturating_mul(OPERATION.as_nanos() as u64))
             });
             let given = fatigue.duration_ns.map(Duration::from_nanos);
-            // Whichever comes first ends it.
+            // The trial ends at the lower of the two limits.
             let work = [loops, given].into_iter().flatten().min();
             PROCESS + THREAD * fatigue.threads + work.unwrap_or_default()
         }

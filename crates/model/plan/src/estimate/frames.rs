@@ -1,21 +1,21 @@
 //! Time of frame tests.
 //!
-//! How many trials a search needs depends on the DUT and the machine: a steady one needs less than
-//! half of what is counted here, a noisy one up to [`NOISY_SEARCHES`] times as many.
-//! `tests/estimates.rs` holds the figures against simulated DUTs. Bursts are counted as if the
+//! The number of trials of a search depends on the DUT and the machine: steady ones need less than
+//! half of the number used here, noisy ones up to [`NOISY_SEARCHES`] times that number.
+//! `tests/estimates.rs` checks the figures against simulated DUTs. Bursts are counted as if the
 //! longest passed; a DUT that does not carry the highest load takes less.
 
 use crate::{Disturbed, Event, Procedure, Soak, ThroughputSearch};
 use std::time::Duration;
 
-/// Around each trial of frames, beside its drain: stations made ready, results read.
+/// Around each trial of frames, without its drain: stations prepared, results read.
 pub const FRAMES_AROUND: Duration = Duration::from_millis(50);
-/// The trial after the procedure whose evidence is read.
+/// The trial after the procedure that supplies the evidence.
 pub const EVIDENCE_RUN: Duration = Duration::from_secs(1);
 /// The trial at the highest load that warms the device up, and finds that load if the campaign does
 /// not set it.
 pub const FLOOD_RUN: Duration = Duration::from_millis(250);
-/// How many times as long as counted searches take together on a noisy machine.
+/// Ratio of actual to estimated time of all searches together on a noisy machine.
 pub const NOISY_SEARCHES: u32 = 3;
 /// Load before the first event, to record the normal state.
 pub const LEAD_RUN: Duration = Duration::from_secs(1);
@@ -32,8 +32,8 @@ const FULL_LOADS: u32 = 2;
 /// one frame.
 const BURST_HALVINGS: u32 = 20;
 
-/// Time that a procedure takes with the trials before and after it, drains included, where a search
-/// takes `searches` times as long as it usually does.
+/// Time of a procedure with the trials before and after it, drains included, if a search takes
+/// `searches` times its usual time.
 pub(super) fn time(procedure: &Procedure, searches: u32) -> Duration {
     let nanos = Duration::from_nanos;
     let search = |test: &ThroughputSearch| search(test, searches);

@@ -14,13 +14,13 @@
 //! | recovery: overload, relief | 2 s, 2 s | 60 s, 60 s | 60 s, 60 s |
 //!
 //! `rfc2544` and `tst009` are the goals that RFC 9971 gives for the two documents: one trial of 60
-//! s without loss, and TST 009's loss verification, where a lossy trial is repeated (an exceed
-//! ratio of one half over a sum of two trials is just that). Bounds rest on trials of full length
-//! alone, so `rfc2544` may look for them with shorter ones; TST 009's bisection has one length.
-//! `fast` has the usual two loss ratios and that verification, with trials a hundredth as long: on
-//! a machine that is shared, one lost frame is often the machine's, and a goal without verification
-//! would measure that. Its width bounds the error below the capacity by 3 %; above it, a queue is
-//! noticed when it grows by 1 % of the time (`search::DelayTrend`), and not sooner.
+//! s without loss, and TST 009's loss verification, which repeats a lossy trial (an exceed ratio of
+//! one half over a sum of two trials expresses this). Only trials of full length set bounds, so
+//! `rfc2544` may search with shorter ones; TST 009's bisection has one length. `fast` has the usual
+//! two loss ratios and that verification, with trials of a hundredth of the length: on a shared
+//! machine, often the machine itself loses a frame, and a goal without verification would measure
+//! that loss. Its width bounds the error below the capacity by 3 %; above it, a queue is detected
+//! only when it grows by 1 % of the time (`search::DelayTrend`).
 
 use super::{Criteria, Goal, Profile};
 use crate::words::nanos;
@@ -34,7 +34,7 @@ const PDR_LOSS: Ratio = Ratio::from_ppm(5_000);
 /// Settings of a profile besides its goals.
 #[derive(Debug, Clone, Copy)]
 pub struct ProfileTimes {
-    /// Time after the last frame was sent in which stragglers still count.
+    /// Time to wait for late frames after the last frame is sent.
     pub drain: Duration,
     /// Longest time for a whole search.
     pub timeout: Duration,
@@ -45,7 +45,7 @@ pub struct ProfileTimes {
 }
 
 impl Profile {
-    /// Its goals; those that a campaign spells out take what they leave open from `fast`.
+    /// Its goals; for a custom profile, the NDR goal of `fast`.
     #[must_use]
     pub fn goals(self) -> Vec<Goal> {
         let ndr = match self {
@@ -90,8 +90,8 @@ impl Profile {
         }
     }
 
-    /// What goals that a campaign spells out take for the keys that they leave open: those of
-    /// `fast`, without loss.
+    /// Defaults of the keys that a campaign's custom goals omit: the criteria of `fast`, without
+    /// loss.
     #[must_use]
     pub fn unless_spelled_out() -> Criteria {
         fast(Ratio::from_ppm(0))

@@ -26,7 +26,7 @@ pub(super) fn in_words(test: &FrameTest, group: &[Cell]) -> String {
     parts.join(", ")
 }
 
-/// What does not fit in that line of a group: the mix, its line rate, what is done.
+/// Further lines about a group: the mix, its line rate, the procedure.
 pub(super) fn details(test: &FrameTest, group: &[Cell], lab: &LabPlan) -> Vec<String> {
     let mut lines = Vec::new();
     let mix = &test.traffic.frames.mix;
@@ -43,7 +43,7 @@ pub(super) fn details(test: &FrameTest, group: &[Cell], lab: &LabPlan) -> Vec<St
     lines
 }
 
-/// The line rate in clear, then those where the station seals.
+/// The line rates of a group's cells, with the encapsulation if the station seals.
 fn line_rates(test: &FrameTest, group: &[Cell], lab: &LabPlan) -> Vec<String> {
     let mut lines = Vec::new();
     for cell in group {

@@ -15,8 +15,8 @@ use super::target::targets;
 use crate::results::{Relevant, Results};
 use crate::{Goal, Outcome, Trial, width};
 
-/// Growth of a step outwards after one that missed. Two is usual; four takes fewer trials where the
-/// limit is far off, and as many where it is near (simulated).
+/// Growth of a step outwards after one that missed. Two is usual; four takes fewer trials if the
+/// limit is far off, and the same number if it is near (simulated).
 const GROWTH: f64 = 4.0;
 
 /// The range of loads.
@@ -47,14 +47,14 @@ impl Range {
 pub(super) struct Selector {
     targets: Vec<Goal>,
     current: usize,
-    /// The initial interval: that of the previous target, or of the first trials.
+    /// The initial interval, from the previous target or the first trials.
     hint: Relevant,
     /// Length of the next step outwards, on the logarithmic scale.
     step: f64,
     /// The last step outwards, while its load is undecided.
     extension: Option<Extension>,
-    /// Whether a forwarding rate has moved this target's interval. It may do so once: a device
-    /// whose loss grows gradually would otherwise move it for ever.
+    /// Whether a forwarding rate has moved this target's interval. It may do so once: a device with
+    /// gradually growing loss would otherwise move it for ever.
     moved: bool,
 }
 
@@ -127,7 +127,7 @@ impl Selector {
         }
     }
 
-    /// A load strictly between the bounds, one of which may be missing.
+    /// Returns a load strictly between the bounds. One bound may be missing.
     fn choose(
         &mut self,
         relevant: Relevant,

@@ -4,8 +4,8 @@ use super::parts::table;
 use maud::{Markup, html};
 use units::human::counted;
 
-/// Height of the shown rows of all lists together, in pixels at 400 px of width. With what is
-/// around them the page is lower than two screens of 800 px.
+/// Height of the shown rows of all lists together, in pixels at 400 px of width. The whole page is
+/// then lower than two screens of 800 px.
 pub(super) const ROOM: u32 = 960;
 /// Characters in a line of a row there.
 const LINE_CHARS: usize = 42;
@@ -15,16 +15,16 @@ const ROW: u32 = 14;
 
 /// A list of the page.
 pub(super) struct List {
-    /// Of its section; that of its folded part ends with `-others`.
+    /// Id of its section; the id of its folded part ends with `-others`.
     pub(super) id: &'static str,
     pub(super) title: String,
-    /// What a row is about.
+    /// Noun for a row.
     pub(super) noun: &'static str,
-    /// What an empty list says; without it there is no section.
+    /// Text of an empty list; without it the section is omitted.
     pub(super) none: Option<&'static str>,
     pub(super) heads: &'static [&'static str],
     pub(super) rows: Vec<ListRow>,
-    /// What follows the rows.
+    /// Text after the rows.
     pub(super) note: Option<String>,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn chars(text: &str) -> usize {
     text.chars().count()
 }
 
-/// All lists, whose shown rows are together no higher than `room`.
+/// Renders all lists; together, their shown rows are at most `room` high.
 pub(super) fn lists(lists: &[List], room: u32) -> Markup {
     let heights = lists
         .iter()
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn lists_take_turns_until_the_room_is_used() {
         assert_eq!(shares(&[vec![10; 9], vec![10; 9]], 50), [3, 2]);
-        // What a short list leaves is for the others.
+        // Room that a short list leaves goes to the others.
         assert_eq!(shares(&[vec![10; 9], vec![10; 1], vec![]], 50), [4, 1, 0]);
         // One that does not fit ends its list only.
         assert_eq!(shares(&[vec![10, 90, 10], vec![10; 9]], 50), [1, 4]);

@@ -1,4 +1,4 @@
-//! What the pages show.
+//! Content of the pages.
 
 use super::super::labels;
 use super::super::status::idle;
@@ -25,7 +25,7 @@ const ENDED: usize = 20;
 const FIGURES: usize = 2;
 /// Pixels of the section with unreadable entries, at 400 px of width.
 const TROUBLE: u32 = 250;
-/// Of a cell's name beside a figure.
+/// Most bytes of a cell's name next to a figure.
 const NAME_BYTES: usize = 50;
 
 /// A page.
@@ -39,7 +39,7 @@ pub(super) enum Page {
     Cell(String),
 }
 
-/// What is around a page's content and does not change.
+/// The constant part of a page, around its content.
 pub(super) struct Shell {
     title: String,
     provenance: String,
@@ -59,7 +59,7 @@ impl Page {
         }
     }
 
-    /// What changes.
+    /// The changing content.
     pub(super) async fn content(&self, fleet: &Fleet, overview: &Overview) -> Markup {
         if let Some(reason) = overview.away() {
             return trouble(&reason);
@@ -137,7 +137,7 @@ fn trouble(reason: &str) -> Markup {
     }
 }
 
-/// What runs and what waits come first.
+/// Running and waiting jobs come first.
 fn all(seen: &Seen) -> Markup {
     let rows = &seen.listing.rows;
     let (open, ended): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| !row.state.is_final());
@@ -274,7 +274,7 @@ fn under_way(running: &[&Row], seen: &Seen) -> List {
     }
 }
 
-/// The last trial's cell has its name, where an earlier run is in the archive.
+/// Describes the progress. The last trial's cell has its name if an earlier run is in the archive.
 fn how_far(progress: &Progress, names: &BTreeMap<String, String>) -> String {
     let last = progress.last.as_ref().map_or_else(String::new, |last| {
         let name = names.get(&last.cell).map(|name| beginning(name));
@@ -442,7 +442,7 @@ fn ends(ended: &[&Row], headlines: &BTreeMap<String, Vec<Headline>>, left_out: u
     }
 }
 
-/// A figure by which a run is known, with its course.
+/// A headline figure of a run, with a link to its course.
 fn headline(one: &Headline) -> Markup {
     let Figure {
         key, value, spread, ..
@@ -471,7 +471,7 @@ fn beginning(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// What the exit code of a run with figures says.
+/// Describes the exit code of a run with figures.
 fn how_it_ended(exit: i32) -> &'static str {
     match exit {
         0 => "every trial measured",

@@ -1,4 +1,4 @@
-//! What several pages consist of.
+//! Elements of several pages.
 
 use journal::time::utc;
 use maud::{Markup, html};
@@ -14,7 +14,7 @@ pub(super) fn list(id: &str, title: &str, heads: &[&str], rows: &[Markup]) -> Ma
     html! { section id=(id) { h2 { (title) } (table(heads, &rows)) } }
 }
 
-/// A table whose rows are paragraphs on a narrow screen.
+/// A table that shows its rows as paragraphs on a narrow screen.
 pub(super) fn table(heads: &[&str], rows: &[&Markup]) -> Markup {
     html! {
         div."table list" {
@@ -26,10 +26,10 @@ pub(super) fn table(heads: &[&str], rows: &[&Markup]) -> Markup {
     }
 }
 
-/// Characters of a text that are shown at once.
+/// Characters of a text that are shown without unfolding it.
 pub(super) const SHORT: usize = 84;
 
-/// A text of which only the beginning is shown, if it is long or has several lines.
+/// A text that is folded to its beginning if it is long or has several lines.
 pub(super) fn shortened(id: &str, text: &str) -> Markup {
     if text.chars().count() <= SHORT && !text.contains('\n') {
         return html! { (text) };

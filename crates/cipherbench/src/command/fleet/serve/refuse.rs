@@ -1,4 +1,4 @@
-//! Which requests the page does not answer: those that a page of another site makes a browser send.
+//! Refusal of requests that a page of another site makes a browser send.
 
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
@@ -7,10 +7,10 @@ use std::net::IpAddr;
 
 /// Why a request is not answered; `None` if it is.
 ///
-/// 1. Nothing is changed here, so that only GET and HEAD are answered.
-/// 2. The browser asks for an address, `localhost` or a name of this site (`Host`): a page from
-///    elsewhere, the name of which was turned to this machine (DNS rebinding), asks for its own.
-///    A target that is a whole URL, as a proxy gets it, names the same host.
+/// 1. Nothing is changed here, so only GET and HEAD are answered.
+/// 2. The browser asks for an address, `localhost` or a name of this site (`Host`): a foreign page
+///    with a name that was redirected to this machine (DNS rebinding) sends that name. A target
+///    that is a whole URL, as a proxy gets it, names the same host.
 /// 3. No script of another site asks (`Origin`, `Sec-Fetch-Site`), and no other site shows a part
 ///    of this one; a link from there is followed.
 pub(super) fn refusal(
@@ -22,7 +22,7 @@ pub(super) fn refusal(
     if method != Method::GET && method != Method::HEAD {
         return Some((StatusCode::METHOD_NOT_ALLOWED, "this page only reads\n"));
     }
-    // Several are of a client that means to deceive somebody in between.
+    // Several hosts come from a client that tries to deceive a proxy.
     let mut hosts = headers.get_all(HOST).iter();
     let (host, another) = (hosts.next(), hosts.next());
     let host = host.and_then(|host| host.to_str().ok());

@@ -42,7 +42,7 @@ pub(super) fn text(
         }
     }
     put(&format!("metrics: 127.0.0.1:{METRICS_PORT}"));
-    // The gateway that opens what A's side sends.
+    // The gateway that opens packets from A's side.
     let fault = encryptor.fault.filter(|_| id == NodeId::Gw2);
     if let Some(fault) = fault {
         put(&format!("faults: {}", fault.name()));

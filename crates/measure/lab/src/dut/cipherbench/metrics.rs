@@ -5,10 +5,10 @@ use crate::dut::{Daemon, prometheus};
 use crate::protocol::{Request, Response};
 use std::collections::BTreeMap;
 
-/// Where it serves its metrics.
+/// The port of its metrics.
 pub(super) const METRICS_PORT: u16 = 9464;
 
-/// Returns an encryptor's counters by its own names.
+/// Returns an encryptor's counters under the names that it exports.
 pub(super) fn read_counters(daemon: &Daemon<'_>) -> Result<BTreeMap<String, u64>> {
     Ok(prometheus::counters(&metrics(daemon)?))
 }

@@ -1,5 +1,5 @@
-//! Secrets of the gateways: made for one start, never on this machine's disk, and in each gateway's
-//! own file system readable by the owner only.
+//! Secrets of the gateways: made for one start, never on this machine's disk, and readable by the
+//! owner only in each gateway's file system.
 
 use crate::dut::keys::{fresh_pair, write_file, write_keys};
 use crate::{LabError, Node, NodeId, Result};
@@ -13,13 +13,13 @@ use zeroize::Zeroizing;
 /// Validity of certificates in days: longer than a campaign.
 const DAYS: u32 = 31;
 
-/// The KMEs, each beside one gateway: both run on gw1.
+/// The KMEs, one per gateway; both run on gw1.
 const KMES: [&str; 2] = ["kme-a", "kme-b"];
 
 /// TCP ports of gw1's KME and of gw2's.
 pub(super) const KME_PORTS: [u16; 2] = [8443, 8444];
 
-/// Where faults of the KMEs are set, on gw1.
+/// Address on gw1 for setting faults of the KMEs.
 const KME_FAULTS: &str = "127.0.0.1:9480";
 
 /// Secrets of both gateways.
@@ -42,7 +42,7 @@ pub(super) struct Agreed {
 
 /// Credentials of two KMEs and their SAEs. The SAEs have the names of their gateways.
 struct Qkd {
-    /// Where each gateway reaches its KME; both serve at the first address.
+    /// The address of each gateway's KME; both serve at the first one.
     addresses: [Ipv4Addr; 2],
     authority: String,
     kmes: [Texts; 2],
@@ -58,8 +58,8 @@ pub(super) struct KeyConfig {
 }
 
 impl Secrets {
-    /// Creates fresh secrets; `kmes` are the addresses at which the gateways reach their KMEs. Both
-    /// serve at the first one.
+    /// Creates fresh secrets; `kmes` are the addresses of the gateways' KMEs. Both serve at the
+    /// first one.
     pub(super) fn make(
         dut: &str,
         keys: KeySource,

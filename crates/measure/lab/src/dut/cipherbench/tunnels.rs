@@ -58,8 +58,8 @@ pub(super) fn await_established(
     Ok(facts)
 }
 
-/// Renews the keys of all tunnels and waits until both gateways seal with them. Only the first is
-/// signalled: a gateway asks its peer if the peer is the one that connects.
+/// Renews the keys of all tunnels and waits until both gateways seal with the new keys. Only the
+/// first gateway is signalled: if its peer is the connecting side, it asks the peer.
 pub(super) fn rekey(daemons: &[Daemon<'_>], tunnels: u16) -> Result<()> {
     let before = daemons.iter().map(epochs).collect::<Result<Vec<_>, _>>()?;
     if let Some(first) = daemons.first() {

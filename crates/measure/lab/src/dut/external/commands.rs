@@ -158,7 +158,7 @@ impl<'a> CommandRunner<'a> {
     }
 }
 
-/// Whether a command failed as where no shell takes it apart: there is no program of that name.
+/// Whether a command failed because no shell split it into words: no program has that name.
 fn is_unshelled(via: &[String], code: Option<i32>) -> bool {
     let has_shell = via.last().is_none_or(|word| word == "-c") || is_ssh(&via[0]);
     !has_shell && matches!(code, Some(126 | 127))

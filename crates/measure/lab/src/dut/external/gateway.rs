@@ -16,7 +16,7 @@ use wire::Suite;
 /// The station's keys for WireGuard's handshake.
 const WIREGUARD_FILE: &str = "station.conf";
 
-/// What the station has, to be the gateway's peer.
+/// The station as the gateway's peer.
 pub(super) enum PeerStation {
     /// A daemon that agrees on keys.
     Ike(Box<IkeStation>),
@@ -90,7 +90,7 @@ impl PeerStation {
     }
 
     /// # Errors
-    /// When its daemon is not as it has to be.
+    /// When its daemon has died, or has sealed packets with the generator's keys.
     pub(super) fn check(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
         match self {
             Self::Ike(station) => station.check(site, node),

@@ -1,4 +1,4 @@
-//! What is read of boxes by SNMP or from pages, and what is read at an interval.
+//! Values of boxes read by SNMP or from pages, and periodic readings.
 
 use super::{External, answers};
 use crate::dut::Site;
@@ -13,7 +13,7 @@ pub(super) struct QueriedCounters {
     gateway: NodeId,
     names: Vec<String>,
     queries: Queries,
-    /// Counters of 32 bits are followed over their end.
+    /// Counts of 32-bit counters continue past a wrap.
     counts: Vec<Count>,
 }
 
@@ -44,7 +44,7 @@ impl QueriedCounters {
         };
         for (number, answer) in self.queries.all().map_err(failed)? {
             let counted = answer.count().map(|(count, range)| {
-                // One that was reset counts anew, as one that a command prints.
+                // A counter that was reset starts again, as with counters that a command prints.
                 let _ = self.counts[number].advance(count, range);
                 self.counts[number].total()
             });
@@ -55,7 +55,7 @@ impl QueriedCounters {
     }
 }
 
-/// Reads a box's model and software where no command prints it.
+/// Reads a box's model and software if no command prints them.
 pub(super) fn version(site: &Site<'_>, gateway: NodeId, source: &Source) -> Result<String> {
     let failed = |why: String| cannot_read(site, gateway, &why);
     let queries = Queries::prepare([(0, source, false)].into_iter()).map_err(failed)?;

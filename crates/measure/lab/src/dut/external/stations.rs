@@ -34,7 +34,7 @@ struct AtCable<'a> {
     interface: &'a str,
     /// Its address there.
     own: Ipv4Addr,
-    /// Where it sends everything: the box's address, or the other station's.
+    /// Next hop of all its traffic: the box's address, or the other station's.
     next_hop: Ipv4Addr,
     mac: [u8; 6],
     mtu: u16,
@@ -78,8 +78,8 @@ impl<'a> Cabling<'a> {
         }
     }
 
-    /// Routes everything of each station over its cable. Its own link keeps its address and its
-    /// neighbours.
+    /// Routes all traffic of each station over its cable. The station's lab link keeps its address
+    /// and its neighbours.
     pub(super) fn attach(&self, site: &Site<'_>) -> Result<()> {
         all(on_each(&site.stations, |station| {
             let AtCable {
@@ -118,7 +118,7 @@ impl<'a> Cabling<'a> {
         }))
     }
 
-    /// The path of test frames, with the neighbours' own addresses.
+    /// The path of test frames, with the MAC addresses of the neighbours.
     pub(super) fn frame_path(&self, site: &Site<'_>, limit: Duration) -> Result<FramePath> {
         let mut ends = Vec::new();
         for end in on_each(&site.stations, |station| {
@@ -162,7 +162,7 @@ impl<'a> Cabling<'a> {
     /// Looks whether each station's cable is up, and whether a device answers there within a time.
     ///
     /// # Errors
-    /// With what is missing.
+    /// The error names the missing sign.
     pub(super) fn expect_answers(&self, site: &Site<'_>, limit: Duration) -> Result<()> {
         all(on_each(&site.stations, |station| {
             let at = self.at_cable(site, station.id());
@@ -177,7 +177,7 @@ impl<'a> Cabling<'a> {
                 );
                 return Err(site.error(reason));
             }
-            // What answered before is asked again.
+            // Forget neighbours that answered before, to ask again.
             ip(station, format!("neigh flush dev {interface}\n"))?;
             if self.neighbour(station, &at, limit)?.is_some() {
                 return Ok(());
@@ -191,7 +191,7 @@ impl<'a> Cabling<'a> {
         }))
     }
 
-    /// Returns the MAC address that answers for the next hop's address, by the kernel's own
+    /// Returns the MAC address that answers for the next hop's address, by the kernel's neighbour
     /// discovery; retries until one answers, or until the limit.
     fn neighbour(
         &self,

@@ -1,9 +1,8 @@
-//! Parser of `swanctl --pretty`: sections, values and lists of a message, each on a line of its
-//! own.
+//! Parser of `swanctl --pretty`: sections, values and lists of a message, one per line.
 
 use std::collections::BTreeMap;
 
-/// Values by path, from below the message's own section: `t/child-sas/c0-1/encr-alg`. A list's
+/// Values by path, starting below the message's section: `t/child-sas/c0-1/encr-alg`. A list's
 /// items are joined by spaces.
 pub(super) type Answer = BTreeMap<String, String>;
 

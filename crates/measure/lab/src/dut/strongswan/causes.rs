@@ -1,11 +1,11 @@
-//! Why a tunnel did not come up: the cause of what a daemon wrote in its log, where IKE's
-//! notification names only what the peer did (RFC 7296 §3.10.1).
+//! Why a tunnel did not come up, from a daemon's log. IKE's notifications report only the peer's
+//! view (RFC 7296 §3.10.1).
 
-/// What a line of the log says.
+/// The meaning of a line of the log.
 struct Known {
     /// Parts that the line has, in any order.
     parts: &'static [&'static str],
-    /// What the device does, as the rest of a sentence.
+    /// The device's behaviour, as the rest of a sentence.
     what: &'static str,
     /// What to do.
     help: &'static str,
@@ -25,7 +25,7 @@ const GROUP: &str = "write a group that the device has in `ike`, as in `aes256-s
 const PROPOSAL: &str = "write what the device accepts as `ike`; a device that knows no peer of the station's address \
                         answers so too";
 
-/// All of them: what this side found itself before what the peer answered, which says less.
+/// All known causes: this side's findings come before the peer's answers, which say less.
 const KNOWN: &[Known] = &[
     row(
         &["no shared key found for"],
@@ -193,14 +193,14 @@ const KNOWN: &[Known] = &[
 /// Why a tunnel did not come up.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Cause {
-    /// What the device did, as the rest of a sentence.
+    /// The device's behaviour, as the rest of a sentence.
     pub(super) what: String,
     /// What to do.
     pub(super) help: &'static str,
 }
 
-/// Finds the cause in the lines of a log that begins with the first attempt; where there is none,
-/// how far the two sides came.
+/// Finds the cause in the lines of a log that begins with the first attempt; without a known cause,
+/// describes how far the two sides came.
 pub(super) fn cause(log: &str) -> Cause {
     known(log).unwrap_or_else(|| silence(log))
 }
@@ -224,7 +224,7 @@ pub(super) fn known(log: &str) -> Option<Cause> {
     })
 }
 
-/// How far two sides came of which none refused the other.
+/// Describes how far the two sides came without a refusal.
 fn silence(log: &str) -> Cause {
     let has = |part: &str| log.lines().any(|line| line.contains(part));
     let (asked, answered) = (has("sending packet: "), has("received packet: "));
@@ -253,7 +253,7 @@ fn silence(log: &str) -> Cause {
     }
 }
 
-/// The notification of an error that a line is about.
+/// Returns the error notification that a line reports.
 fn refusal(line: &str) -> Option<&str> {
     let (_, rest) = line.split_once("received ")?;
     let (notify, rest) = rest.split_once(" notify")?;
@@ -265,7 +265,7 @@ fn refusal(line: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    /// Of strongSwan 5.9.8 as the station, up to where the device's answers differ.
+    /// Log of strongSwan 5.9.8 as the station, up to the first difference in the device's answers.
     const ASKED: &str = "\
         01[IKE] initiating IKE_SA t[1] to 192.0.2.1\n\
         01[NET] sending packet: from 192.0.2.2[500] to 192.0.2.1[500] (464 bytes)\n";
@@ -409,7 +409,7 @@ mod tests {
         }
     }
 
-    /// A retry that led on is no cause.
+    /// A retry that succeeded is no cause.
     #[test]
     fn what_was_agreed_on_at_last_is_no_cause() {
         let retried = "15[IKE] peer didn't accept DH group CURVE_25519, it requested MODP_2048\n";

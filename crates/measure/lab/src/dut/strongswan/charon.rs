@@ -40,7 +40,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Writes a node's files. `swanctl` reads certificates and keys from folders beside its file.
+    /// Writes a node's files. `swanctl` reads certificates and keys from folders next to its file.
     pub(super) fn write(
         site: &Site<'_>,
         node: &dyn Node,
@@ -75,7 +75,7 @@ impl Place {
         Ok(place)
     }
 
-    /// Returns the node whose files these are, with its half of the configuration.
+    /// Returns the gateway for these files: a node with its half of the configuration.
     pub(super) fn gateway<'a>(
         &'a self,
         site: &Site<'a>,
@@ -93,7 +93,7 @@ impl Place {
 }
 
 /// Returns the path of the daemon on a node, after checking the requirements that can be checked
-/// before it runs. `without_esp` says what to do where the kernel has no ESP.
+/// before it runs. `without_esp` is the help for a kernel without ESP.
 pub(super) fn program_on(
     site: &Site<'_>,
     plan: &StrongSwan,
@@ -183,7 +183,7 @@ impl Gateway<'_> {
         }
         let words = Words::of(plan.suite);
         let algorithms = self.ask(&["--list-algs"])?;
-        // The kernel has its own algorithms.
+        // In the kernel's data path, plugins do not seal.
         if plan.data_path == DataPath::Libipsec
             && let Some(missing) = words.missing(&algorithms)
         {
@@ -220,7 +220,7 @@ impl Gateway<'_> {
         Ok(facts)
     }
 
-    /// Loads the daemon's configuration and compares what the daemon lists.
+    /// Loads the daemon's configuration and compares it with the daemon's list.
     pub(super) fn load(&self) -> Result<()> {
         let name = self.node.name();
         let file = self.configuration();
@@ -238,8 +238,8 @@ impl Gateway<'_> {
         Ok(())
     }
 
-    /// How a station seals and opens what its daemon has agreed on keys for, between its own
-    /// address and the device's.
+    /// Returns how a station seals and opens with the keys that its daemon has agreed on, between
+    /// the station's address and the device's.
     pub(super) fn as_peer(&self, [local, remote]: [Ipv4Addr; 2]) -> StationPeer {
         let Self { folder, half, .. } = self;
         StationPeer {

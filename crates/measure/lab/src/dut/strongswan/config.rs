@@ -21,15 +21,14 @@ pub(super) const CONNECTION: &str = "t";
 pub(super) const INITIATOR: NodeId = NodeId::Gw2;
 
 /// Seconds without a packet from the peer after which a gateway checks its liveness (RFC 7296
-/// §2.4), as in strongSwan's own examples. It retries for 165 s, `charon`'s default, before it
-/// declares the peer dead.
+/// §2.4), as in strongSwan's examples. It retries for 165 s, `charon`'s default, before it declares
+/// the peer dead.
 const DPD_DELAY_S: u32 = 30;
 
 /// When a station renews its SAs: 2^32 packets last 11 minutes at 6 M frames/s.
 const STATION_REKEY_TIME: &str = "rekey_time = 10m\n        rand_time = 0";
 
-/// SAs of a station in its kernel, which must open nothing: they are for packets with a mark that
-/// none has.
+/// Restricts a station's SAs in its kernel, which must open nothing, to a mark that no packet has.
 const STATION_MARK: &str = "        mark_in = 1\n        mark_in_sa = yes\n";
 
 /// Traffic selector of all addresses.
@@ -52,19 +51,19 @@ pub(super) struct Half<'a> {
     pub(super) initiates: bool,
     /// Whether it is a station in a gateway's place.
     pub(super) is_station: bool,
-    /// How long its first tunnel may take; `None`: the usual.
+    /// How long its first tunnel may take; `None`: the default.
     pub(super) ready: Option<Duration>,
     /// Proposal of the IKE SA.
     proposal: String,
     ppk_id: &'a str,
     /// Name of the authority that issued the peer's certificate, if it is known.
     authority: Option<&'static str>,
-    /// The network in which an interface of the gateway has an address.
+    /// The network that contains an address of the gateway's interface.
     own_network: String,
     /// One for each pair of SAs.
     children: Vec<Child>,
-    /// Test addresses of its own side that it has where a child is for all addresses: the peer may
-    /// narrow that to a network that holds them.
+    /// Test addresses of its side, set if a child covers all addresses: the peer may narrow the
+    /// child to a network that holds them.
     narrowed: Vec<String>,
 }
 
@@ -124,8 +123,8 @@ impl<'a> Half<'a> {
         }
     }
 
-    /// The half of a station that is the peer of a gateway outside; tunnels may take `ready`. They
-    /// are for test frames only.
+    /// Returns the half of a station that is the peer of an external gateway; tunnels may take
+    /// `ready`. They are for test frames only.
     pub(super) fn beside_box(
         plan: &'a StrongSwan,
         peer: &'a IkePeer,
@@ -136,7 +135,7 @@ impl<'a> Half<'a> {
         let networks = [Side::A, Side::B].map(|side| site.map.station_network(side));
         for child in &mut half.children {
             for list in [&mut child.own, &mut child.peer] {
-                // Boxes outside are measured with IPv4 only.
+                // External boxes are measured with IPv4 only.
                 list.retain(|network| !networks.contains(network) && !network.contains(':'));
             }
         }
@@ -169,8 +168,8 @@ impl<'a> Half<'a> {
         }
     }
 
-    /// Returns an address in each of its networks in which no interface has one. The daemon sets a
-    /// route to the peer's network only if it finds a source address in its own.
+    /// Returns an address in each of its networks in which no interface has an address. The daemon
+    /// sets a route to the peer's network only if it finds a source address in the local one.
     pub(super) fn addresses(&self) -> Vec<String> {
         let own = self.children.iter().flat_map(|child| &child.own);
         if self.plan.tunnels > 1 {
@@ -198,7 +197,7 @@ impl<'a> Half<'a> {
         (0..self.sas()).map(|n| format!("c{n}")).collect()
     }
 
-    /// The networks of each child, its own first.
+    /// The networks of each child, the local ones first.
     pub(super) fn networks(&self) -> Vec<String> {
         let words =
             |Child { own, peer }: &Child| format!("{} === {}", own.join(","), peer.join(","));
@@ -286,7 +285,7 @@ impl<'a> Half<'a> {
         )
     }
 
-    /// Returns what the daemon must list of the connection.
+    /// Returns the connection as the daemon must list it.
     pub(super) fn expected(&self) -> Answer {
         let class = match self.plan.auth {
             IkeAuth::Psk => "pre-shared key",
@@ -302,7 +301,7 @@ impl<'a> Half<'a> {
             ("local-1/class".to_owned(), class),
             ("remote-1/class".to_owned(), class),
         ];
-        // The daemon prints a distinguished name in words of its own.
+        // The daemon prints distinguished names in another form.
         let ids = [("local-1/id", id), ("remote-1/id", peer_id)];
         let as_written = ids.into_iter().filter(|(_, id)| !id.contains('='));
         expected.extend(as_written.map(|(key, id)| (key.to_owned(), id.as_str())));
@@ -343,7 +342,7 @@ fn proposal(ml_kem: bool) -> String {
     format!("aes256gcm16-prfsha384-{exchange}")
 }
 
-/// Returns the daemon's name of the ML-KEM in a proposal, or in what the daemon lists.
+/// Returns the daemon's name of the ML-KEM in a proposal, or in the daemon's list.
 pub(super) fn ml_kem_of(text: &str) -> Option<&'static str> {
     let word = text.to_ascii_lowercase().replace('_', "");
     let names = ["ML_KEM_512", "ML_KEM_768", "ML_KEM_1024"];
@@ -363,9 +362,9 @@ pub(super) fn plugins(plan: &StrongSwan) -> Vec<&'static str> {
         .collect()
 }
 
-/// `strongswan.conf`: the plugins above, a socket of its own, routes in the main table (which go
-/// with the TUN device and need no rule), and an unbuffered log; of a station's daemon also a log
-/// with the keys of its SAs, and routes in a table of its own.
+/// `strongswan.conf`: the plugins above, a separate socket, routes in the main table (which go with
+/// the TUN device and need no rule), and an unbuffered log; for a station's daemon also a log with
+/// the keys of its SAs, and routes in a separate table.
 pub(super) fn daemon(plan: &StrongSwan, socket: &str, keys_log: Option<&str>) -> String {
     let (table, rule) = match keys_log {
         Some(_) => {

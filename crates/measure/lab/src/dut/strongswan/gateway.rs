@@ -17,13 +17,13 @@ const COMMAND_CHARS: usize = 200;
 /// Most lines of a log that an error quotes.
 const LOG_LINES: usize = 4;
 
-/// The last lines of a log, in one.
+/// Joins the last lines of a log to one.
 fn last_lines(log: &str) -> String {
     let lines: Vec<&str> = log.lines().collect();
     lines[lines.len().saturating_sub(LOG_LINES)..].join("; ")
 }
 
-/// The same as the end of an error.
+/// Returns the last lines of a log as the end of an error.
 fn words_of(log: &str) -> String {
     match last_lines(log) {
         nothing if nothing.is_empty() => nothing,
@@ -98,7 +98,7 @@ impl Gateway<'_> {
         Err(self.error(format!("failed on {name}: `{what}` ({how}): {said}")))
     }
 
-    /// The log of a station's daemon, without keys; empty where it cannot be read.
+    /// The log of a station's daemon, without keys; empty if it cannot be read.
     pub(super) fn log(&self) -> String {
         let script = "grep -aE '^[0-9]+\\[(IKE|NET|CFG|KNL)\\]' \"$1\" | tail -n 1000";
         let log = format!("{}/{KEYS_LOG}", self.folder);
@@ -106,12 +106,12 @@ impl Gateway<'_> {
         said.unwrap_or_default()
     }
 
-    /// What a station's daemon wrote last, as the end of an error.
+    /// Returns the last log lines of a station's daemon as the end of an error.
     pub(super) fn last_words(&self) -> String {
         words_of(&self.log())
     }
 
-    /// How many packets of its peer's a station's daemon has received.
+    /// Returns the number of packets that a station's daemon has received from its peer.
     pub(super) fn heard(&self) -> Result<usize> {
         let script = "grep -ac '\\[NET\\] received packet: ' \"$1\" || true";
         let log = format!("{}/{KEYS_LOG}", self.folder);
@@ -119,8 +119,8 @@ impl Gateway<'_> {
         Ok(count.trim().parse().unwrap_or(0))
     }
 
-    /// Why tunnels did not come up, by what a daemon logged meanwhile: the cause and what to do,
-    /// then `result`, then the daemon's last words.
+    /// The error for tunnels that did not come up, by a daemon's log of the attempt: the cause,
+    /// `result`, the help, and the daemon's last words.
     pub(super) fn explain(&self, result: &str, log: &str) -> LabError {
         let Cause { what, help } = cause(log);
         let said = words_of(log);

@@ -10,14 +10,14 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;
 
-/// How long a peer may take to renew keys, until what is then there is looked at.
+/// How long a peer may take to renew keys; after that its SAs are checked as they are.
 const SETTLE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Polling interval of the SAs meanwhile.
 const SETTLE_STEP: Duration = Duration::from_millis(20);
 
-/// Counters summed over its SAs: strongSwan's name, and the reported one. Bytes are those of the
-/// inner packets, as its data path counts them.
+/// Counters summed over its SAs: strongSwan's name, and the reported one. Bytes count the inner
+/// packets, as its data path does.
 const COUNTERS: [(&str, &str); 4] = [
     ("bytes-in", "sa_in_bytes"),
     ("packets-in", "sa_in_packets"),
@@ -104,7 +104,8 @@ pub(super) fn look(gateway: &Gateway<'_>) -> Result<Vec<(&'static str, String)>>
     Ok(vec![("suite", plan.suite.name().to_owned()), ("ike", ike)])
 }
 
-/// The SAs while none is renewed: of a gateway outside, the station does not know when that is.
+/// Returns the SAs once none is being renewed: the station does not know when an external gateway
+/// renews them.
 fn settled(gateway: &Gateway<'_>) -> Result<Answer> {
     let deadline = Deadline::after(SETTLE_LIMIT);
     loop {
@@ -134,7 +135,7 @@ fn is_over(sas: &Answer, child: &str) -> bool {
 pub(super) struct Standing {
     /// SPIs of inbound SAs that are in use.
     pub(super) spis: BTreeSet<String>,
-    /// Configured children that they are of.
+    /// The configured children with these SAs.
     pub(super) children: BTreeSet<String>,
     /// Pairs of SAs that are being set up, replaced or taken down.
     pub(super) in_between: usize,
@@ -169,8 +170,8 @@ impl Standing {
         self.spis.len() == pairs && self.in_between == 0
     }
 
-    /// Whether all of a half's tunnels are up, and none is being replaced. A gateway outside may
-    /// have several pairs of SAs for a tunnel of its peer, a station: it sets them up as it likes.
+    /// Whether all of a half's tunnels are up, and none is being replaced. An external gateway may
+    /// set up several pairs of SAs for a tunnel of its peer, a station.
     pub(super) fn is_up(&self, half: &Half<'_>) -> bool {
         match half.is_station {
             true => self.in_between == 0 && self.lost(half).is_empty(),

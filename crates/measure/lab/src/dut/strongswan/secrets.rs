@@ -1,5 +1,5 @@
-//! Secrets of one start: random keys, or an authority, whose key is discarded at once, with a
-//! certificate for each gateway.
+//! Secrets of one start: random keys, or a certificate for each gateway by an authority that
+//! discards its key immediately.
 
 use crate::dut::Site;
 use crate::dut::keys::random_hex;
@@ -86,7 +86,7 @@ impl Secrets {
         })
     }
 
-    /// The user's own, of a gateway outside, for the station that is its peer.
+    /// Reads the user's secrets for the station that is the peer of an external gateway.
     pub(super) fn of_files(dut: &str, peer: &IkePeer) -> Result<Self> {
         let hex = |file: &Path| {
             let line = secret_file::first_line(file);
@@ -119,7 +119,7 @@ impl Secrets {
         Ok(secrets)
     }
 
-    /// Returns a gateway's files: the authority's certificate, its own key and its own certificate;
+    /// Returns a gateway's files: the authority's certificate, the gateway's key and certificate;
     /// empty without certificates.
     pub(super) fn files(&self, id: NodeId) -> Vec<(&'static str, &str)> {
         let Some([key, certificate]) = self.own.get(&id) else {

@@ -1,4 +1,4 @@
-//! A daemon on a station that is the peer of a gateway outside.
+//! A daemon on a station that is the peer of an external gateway.
 
 use super::charon::{self, Place, program_on};
 use super::config::{Half, ml_kem_of};
@@ -12,20 +12,19 @@ use crate::{Node, NodeId, Result, StationPeer};
 use plan::{Carrier, DataPath, IkeAuth, IkePeer, IkeSecrets, StrongSwan};
 use std::time::{Duration, Instant};
 
-/// How long a gateway may take to answer a request: longer than until it is sent again, which is
-/// after 4 s.
+/// How long a gateway may take to answer a request: longer than the retransmission timeout, 4 s.
 const ANSWER_LIMIT: Duration = Duration::from_secs(6);
 
 /// Polling interval of the daemon meanwhile.
 const ANSWER_STEP: Duration = Duration::from_millis(50);
 
-/// What to do with a gateway that sets several tunnels up anew as one: the station, which is asked
-/// for the networks of all, agrees to those of one tunnel.
+/// Help for a gateway that re-establishes several tunnels as one: the station, asked for the
+/// networks of all, agrees to the networks of one tunnel.
 const SELECTORS_HELP: &str = "give the device a pair of traffic selectors for each tunnel, or measure with one tunnel, or \
                               let it authenticate itself anew less often than a trial lasts";
 
-/// Networks of the tunnels that a station has no SA for, within [`ANSWER_LIMIT`]: its gateway may
-/// set them up anew just then.
+/// Returns the networks of the tunnels without an SA for [`ANSWER_LIMIT`]: the gateway may be
+/// re-establishing them.
 fn lost(gateway: &Gateway<'_>) -> Result<Vec<String>> {
     let is_up = || proof::standing(gateway).map(|now| now.is_up(&gateway.half));
     match await_true(ANSWER_LIMIT, ANSWER_STEP, is_up)? {
@@ -34,8 +33,8 @@ fn lost(gateway: &Gateway<'_>) -> Result<Vec<String>> {
     }
 }
 
-/// Where a station's daemon installs its SAs, though no packet passes them there. kernel-libipsec
-/// needs no ESP in the station's kernel, but makes every peer use ESP in UDP.
+/// The data path of a station's daemon: it installs its SAs there, though no packet passes.
+/// kernel-libipsec needs no ESP in the station's kernel, but makes every peer use ESP in UDP.
 pub(super) const fn data_path(udp: bool) -> DataPath {
     match udp {
         true => DataPath::Libipsec,
@@ -43,7 +42,7 @@ pub(super) const fn data_path(udp: bool) -> DataPath {
     }
 }
 
-/// The station's daemon, whose keys its generator or analyser uses.
+/// The station's daemon; its generator or analyser uses the keys.
 pub(in crate::dut) struct IkeStation {
     plan: StrongSwan,
     peer: IkePeer,
@@ -111,7 +110,7 @@ impl IkeStation {
         Ok(facts.into_iter().chain(more).collect())
     }
 
-    /// How the station seals and opens.
+    /// Returns how the station seals and opens.
     pub(in crate::dut) fn as_peer(&self, site: &Site<'_>, node: &dyn Node) -> Result<StationPeer> {
         let ends = [Side::B, Side::A].map(|side| site.map.cipher_end(side));
         Ok(self.gateway(site, node)?.as_peer(ends))

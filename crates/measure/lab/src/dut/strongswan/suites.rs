@@ -1,16 +1,16 @@
-//! Suites in strongSwan's words: in proposals and in the list of SAs.
+//! Suites by strongSwan's names: in proposals and in the list of SAs.
 
 use super::answers::Answer;
 use wire::{Cipher, Hmac, Suite};
 
-/// A suite in strongSwan's words.
+/// A suite by strongSwan's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Words {
     /// In `esp_proposals`: the cipher, and the integrity algorithm if any.
     ask: (&'static str, Option<&'static str>),
     /// `encr-alg` of an SA.
     pub(super) cipher: &'static str,
-    /// `encr-keysize` where the cipher has several.
+    /// `encr-keysize` if the cipher has several key lengths.
     key_bits: Option<&'static str>,
     /// `integ-alg` of an SA.
     pub(super) integrity: Option<&'static str>,

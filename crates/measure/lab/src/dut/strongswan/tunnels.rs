@@ -91,7 +91,7 @@ fn pass_on(script: &str, site: &Site<'_>, node: &dyn Node) -> Result<()> {
     let (own, _) = cipher_ends(node.id());
     let networks = site.map.networks_behind(Side::of(own), site.links);
     let of = |is_ipv6: bool| {
-        // The first is the station's own network.
+        // The first is the station's network.
         let mut test = networks.iter().skip(1);
         test.find(|network| network.contains(':') == is_ipv6)
             .map_or("", String::as_str)

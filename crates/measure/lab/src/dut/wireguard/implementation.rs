@@ -24,7 +24,7 @@ struct Userspace {
 }
 
 impl Userspace {
-    /// Its path on a node, or its name, which the error has then.
+    /// Returns its path on a node; its name if it is missing, for the error.
     fn command(&self, node: &dyn Node) -> Result<String> {
         let path = node.locate(self.name)?;
         Ok(path.unwrap_or_else(|| self.name.to_owned()))
@@ -82,7 +82,7 @@ impl Implementation {
             .collect())
     }
 
-    /// Names what is missing and how to install it, if that is why it did not start.
+    /// Names the missing requirement and how to install it, if that is why it did not start.
     pub(super) fn explain(&self, dut: &str, error: LabError) -> LabError {
         error.into_dut(dut, |node, reason| match &self.userspace {
             Some(Userspace { name, .. }) if reason.contains(programs::MISSING) => format!(

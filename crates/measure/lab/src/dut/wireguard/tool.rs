@@ -7,7 +7,7 @@ use std::time::Duration;
 /// How long `wg` may take, and a program to print its version.
 pub(super) const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
-/// Runs `wg`, which must succeed; returns what it printed.
+/// Runs `wg`, which must succeed; returns its output.
 pub(super) fn wg(dut: &str, node: &dyn Node, words: &[&str]) -> Result<String> {
     wg_with(dut, node, words, String::new())
 }

@@ -1,4 +1,4 @@
-//! Suites in the kernel's words: as `ip xfrm` accepts and prints them.
+//! Suites by the kernel's names, as `ip xfrm` accepts and prints them.
 
 use wire::{Cipher, Hmac, Suite};
 
@@ -8,7 +8,7 @@ const SALT_BYTES: usize = 4;
 /// A suite's algorithms.
 pub(super) struct Algorithms {
     pub(super) suite: Suite,
-    /// In the order in which `ip` prints them.
+    /// In `ip`'s output order.
     list: Vec<Algorithm>,
 }
 

@@ -10,7 +10,7 @@ pub(super) struct SaState {
     pub(super) mode: String,
     /// Whether extended sequence numbers are on.
     pub(super) esn: bool,
-    /// Kind, name, key length in bits, and ICV length in bits where the kernel prints it.
+    /// Kind, name, key length in bits, and ICV length in bits if the kernel prints it.
     pub(super) algorithms: Vec<String>,
     /// Bytes and packets since the SA was installed, and packets it rejected.
     pub(super) counters: Vec<(&'static str, u64)>,

@@ -7,11 +7,11 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Begins the name of a parameter that is an interface's ring.
+/// Prefix of the name of a parameter that is an interface's ring.
 const PREFIX: &str = "receive ring of ";
 
-/// The ring of an interface as a parameter, raised to the longest that its driver offers; to 0
-/// where it offers none.
+/// The ring of an interface as a parameter, raised to the longest length that its driver offers; to
+/// 0 if it offers none.
 pub(super) fn wanted(ethtool: &Path, interface: &str) -> Wanted {
     let most = lengths(ethtool, interface).map_or(0, |[_, most]| most);
     Wanted {
@@ -21,12 +21,12 @@ pub(super) fn wanted(ethtool: &Path, interface: &str) -> Wanted {
     }
 }
 
-/// The interface whose ring a parameter is.
+/// The interface of a ring parameter.
 pub(super) fn interface(name: &str) -> Option<&str> {
     name.strip_prefix(PREFIX)
 }
 
-/// Its length now; `None` where the driver has none.
+/// Its current length; `None` if the driver has none.
 pub(super) fn read(ethtool: &Path, interface: &str) -> Option<String> {
     lengths(ethtool, interface).map(|[now, _]| now.to_string())
 }

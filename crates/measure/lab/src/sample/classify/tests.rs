@@ -23,8 +23,7 @@ fn tcp_of_the_devices_own_is_known_by_both_addresses_and_the_listeners_port() {
         expect(&segment([gw1, gw2], (40_000, 4500), payload), Kind::Channel);
         expect(&segment([gw2, gw1], (4500, 40_000), payload), Kind::Channel);
     }
-    // Neither side's other ports, nor the port of whom it does not listen at, nor others'
-    // traffic.
+    // Neither side's other ports, nor that port at the connecting side, nor other hosts' traffic.
     expect(&segment([gw1, gw2], (4500, 5201), data), Kind::Other);
     expect(&segment([gw2, gw1], (40_000, 4500), data), Kind::Other);
     let [a, b] = [[10, 1, 0, 2], [10, 2, 0, 2]];
@@ -38,7 +37,7 @@ fn tcp_of_the_devices_own_is_known_by_both_addresses_and_the_listeners_port() {
             Kind::Other,
         );
     }
-    // Not whole.
+    // Truncated segments.
     let whole = segment([gw1, gw2], (40_000, 4500), &[]);
     for length in 0..whole.len() {
         expect(&whole[..length], Kind::Other);
@@ -48,7 +47,7 @@ fn tcp_of_the_devices_own_is_known_by_both_addresses_and_the_listeners_port() {
     }
     assert_eq!(kind_on(&[], &whole), Kind::Other);
     assert!(is_foreign_on(&[], &whole));
-    // UDP of the same numbers is no TCP.
+    // UDP with the same port numbers is not TCP.
     let mut datagram = udp(40_000, 4500, &[1; 40]);
     datagram[26..34].copy_from_slice(&[gw1, gw2].concat());
     expect(&datagram, Kind::Other);
@@ -97,7 +96,7 @@ fn on_the_port_of_esp_alone_only_keepalives_are_control() {
     assert_eq!(kind(&udp(4500, 4500, &marker)), Kind::Other);
     assert_eq!(kind(&udp(4500, 4500, &[0xff])), Kind::Control);
     assert_eq!(kind(&udp(4500, 4500, &[1])), Kind::Other);
-    // A short frame is filled up to the 60 bytes of an Ethernet frame.
+    // A short frame is padded to the 60 bytes of an Ethernet frame.
     let mut filled = udp(4500, 4500, &[0xff]);
     filled.resize(60, 0);
     assert_eq!(kind(&filled), Kind::Control);
@@ -127,7 +126,7 @@ fn arp_and_neighbour_discovery_are_control_and_pings_are_not() {
     assert_eq!(kind(&frame), Kind::Other);
     frame[14..22].copy_from_slice(&[0, 1, 8, 0, 6, 4, 0, 1]);
     assert_eq!(kind(&frame), Kind::Control);
-    // It has room for text in frames of the stations' own lengths.
+    // It has room for text in frames of the stations' lengths.
     for (length, expected) in [(41, Kind::Other), (42, Kind::Control), (128, Kind::Other)] {
         let mut frame = frame.clone();
         frame.resize(length, 0);
@@ -154,7 +153,7 @@ fn arp_and_neighbour_discovery_are_control_and_pings_are_not() {
         body[0] = kind_of;
         assert_eq!(kind(&icmpv6(ICMPV6, &body)), expected, "{kind_of} {bytes}");
     }
-    // A group report stands behind a hop-by-hop header.
+    // A group report follows a hop-by-hop header.
     assert_eq!(
         kind(&icmpv6(HOP_BY_HOP, &[ICMPV6, 0, 5, 2, 0, 0, 1, 0, 143, 0])),
         Kind::Control

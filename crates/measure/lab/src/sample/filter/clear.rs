@@ -1,18 +1,18 @@
-//! The part of the filter that looks for the stations' data inside sealed packets, where it is when
-//! the device "encrypts" with NULL (RFC 2410) or not at all.
+//! The part of the filter that looks for the stations' data inside sealed packets, at the offsets
+//! it has if the device "encrypts" with NULL (RFC 2410) or not at all.
 //!
-//! A sealed packet has a header of 8 bytes (ESP: SPI and sequence number), then an initialisation
-//! vector of 0, 8 or 16 bytes, then in clear the inner packet; behind WireGuard's header of 16
-//! bytes and OpenVPN's of 24 the same offsets hold it. Two kinds of markers are known:
+//! A sealed packet has a header of 8 bytes (ESP: SPI and sequence number), an initialisation vector
+//! of 0, 8 or 16 bytes, and then the cleartext inner packet; the same offsets cover WireGuard's
+//! header of 16 bytes and OpenVPN's of 24. There are two kinds of markers:
 //!
-//! - Digits, of which the payload of every tool consists. Their phase differs from packet to packet
-//!   of a stream, so 16 bytes that are all digits are the sign: a ciphertext has one in 2^64.
-//!   The last bytes of a packet are looked at in the same way, wherever it ends.
-//! - What headers of test frames have in common. The inner header must be one of IPv4 or IPv6 with
-//!   UDP at one of the offsets, on its own or behind an Ethernet header, and show the marker in its
-//!   addresses or behind it: a ciphertext has that in one of 2^44 at most.
+//! - Digits, the payload of every tool. Their phase differs between the packets of a stream, so the
+//!   sign is 16 bytes that are all digits: one ciphertext in 2^64 has them. The last bytes of a
+//!   packet are tested in the same way, at any packet length.
+//! - The common part of test frames' headers. The inner header must be IPv4 or IPv6 with UDP at one
+//!   of the offsets, alone or after an Ethernet header, and have the marker in its addresses or
+//!   after them: at most one ciphertext in 2^44 does.
 //!
-//! Of a train of packets that crosses a virtual link as one frame, the first is looked at.
+//! If a train of packets crosses a virtual link as one frame, only the first packet is tested.
 
 use super::{Assembler, FOREIGN, UDP};
 use libc::{
@@ -27,11 +27,11 @@ const VECTOR_BYTES: [u32; 3] = [0, 8, 16];
 /// Header of an inner Ethernet frame.
 const INNER_ETHERNET_BYTES: [u32; 2] = [0, 14];
 
-/// Where all payloads from 56 bytes (`ping`) and 64 bytes (datagrams) on have digits, whatever the
-/// initialisation vector, and where full segments of TCP have them behind the longest headers.
+/// Offsets at which all payloads from 56 bytes (`ping`) and 64 bytes (datagrams) on have digits,
+/// with any initialisation vector, as do full TCP segments behind the longest headers.
 const DIGITS_AT: [u32; 2] = [64, 128];
 const DIGITS_BYTES: u32 = 16;
-/// From the end of a packet on, where digits may stand behind what is sealed.
+/// Number of bytes before a packet's end that are searched for digits, as a tag may follow them.
 const TAIL_BYTES: u32 = 64;
 /// A word of digits: 0x30 to 0x39, and six more characters.
 pub(super) const DIGITS_MASK: u32 = 0xf0f0_f0f0;
@@ -51,8 +51,8 @@ const IPV6_TARGET_AT: u32 = 24;
 const IPV4_BEGIN: u32 = 0x45;
 const IPV6_BEGIN: u32 = 0x60;
 
-/// The part that ends as foreign when a sealed packet shows the marker, and falls through when not.
-/// `sealed_at` is the offset of its header, to which X is added; may be empty.
+/// Returns the part that ends as foreign if a sealed packet shows the marker, and falls through if
+/// not. `sealed_at` is the offset of the packet's header, relative to X. The part may be empty.
 pub(super) fn unless_sealed(marker: &[u8], sealed_at: u32) -> Assembler {
     let mut program = Assembler::default();
     let body_at = sealed_at + SEALED_HEADER_BYTES;
@@ -82,15 +82,15 @@ pub(super) fn unless_sealed(marker: &[u8], sealed_at: u32) -> Assembler {
     program
 }
 
-/// A word that is looked for.
+/// A word to search for.
 struct Word {
-    /// Offset, to which X is added.
+    /// Offset relative to X.
     at: u32,
     mask: u32,
     value: u32,
 }
 
-/// The words of a marker at an offset, whole ones only.
+/// Returns the words of a marker at an offset, without an incomplete last word.
 fn words_of(marker: &[u8], at: u32) -> Vec<Word> {
     let chunks = marker.chunks_exact(4).zip(0..);
     chunks
@@ -105,8 +105,8 @@ fn words_of(marker: &[u8], at: u32) -> Vec<Word> {
 }
 
 impl Assembler {
-    /// Ends as foreign where all these words match; goes on where one does not, or the frame is
-    /// shorter. In rising order.
+    /// Ends as foreign if all these words match; continues if one does not, or the frame is
+    /// shorter. The words must be in ascending order.
     fn foreign_where(&mut self, words: &[Word]) {
         let Some(last) = words.last() else {
             return;
@@ -120,7 +120,7 @@ impl Assembler {
             tests.jump(BPF_JMP | BPF_JEQ | BPF_K, word.value, 0, 0);
         }
         tests.push(BPF_RET | BPF_K, FOREIGN);
-        // Every test that fails leads behind the verdict.
+        // Every failed test jumps behind the verdict.
         let end = tests.0.len();
         for (index, one) in tests.0.iter_mut().enumerate() {
             if u32::from(one.code) == BPF_JMP | BPF_JEQ | BPF_K {
@@ -131,8 +131,8 @@ impl Assembler {
         self.skip_unless(BPF_JGE, last.at + 4, &tests);
     }
 
-    /// Ends as foreign where 16 bytes of the last [`TAIL_BYTES`] are all digits, counted from the
-    /// end; goes on where the frame is shorter than `bytes_least` beyond X. Overwrites X.
+    /// Ends as foreign if 16 bytes among the last [`TAIL_BYTES`], counted from the end, are all
+    /// digits. Continues if fewer than `bytes_least` bytes follow X. Overwrites X.
     fn foreign_with_tail(&mut self, bytes_least: u32) {
         let mut tail = Self::default();
         tail.push(BPF_LD | BPF_W | BPF_LEN, 0);
@@ -154,7 +154,7 @@ impl Assembler {
         self.skip_unless(BPF_JGE, bytes_least, &tail);
     }
 
-    /// As [`Self::foreign_where`], for a marker in or behind an inner header at this offset.
+    /// Like [`Self::foreign_where`], for a marker in or after an inner header at this offset.
     fn foreign_with_header(&mut self, at: u32, marker: &[u8]) {
         let mut ipv4 = Self::default();
         let of_udp = |next_at: u32, markers_at: &[u32]| {
@@ -176,7 +176,7 @@ impl Assembler {
         versions.push(BPF_LD | BPF_B | BPF_IND, at);
         versions.skip_unless(BPF_JEQ, IPV4_BEGIN, &ipv4);
         if marker.len() >= 8 {
-            // Loads the first byte again: the part before may have loaded others.
+            // Reload the first byte: the part before may have overwritten A.
             versions.push(BPF_LD | BPF_B | BPF_IND, at);
             versions.skip_unless(
                 BPF_JEQ,
@@ -233,7 +233,7 @@ mod tests {
             .collect()
     }
 
-    /// An inner packet: its headers, of which only what the filter reads is right.
+    /// An inner packet with headers that are right only in the fields that the filter reads.
     fn inner(version: u8, protocol: u8, transport_bytes: usize, payload: &[u8]) -> Vec<u8> {
         let mut packet = match version {
             4 => vec![0; 20],
@@ -256,7 +256,7 @@ mod tests {
         packet
     }
 
-    /// A packet in the form of ESP that seals nothing.
+    /// A packet in the form of ESP with NULL encryption.
     fn null(vector: usize, packet: &[u8]) -> Vec<u8> {
         let mut sealed = vec![0, 0, 1, 2, 0, 0, 0, 1];
         sealed.extend(noise(vector));
@@ -283,7 +283,7 @@ mod tests {
                     let frame = ipv4(50, &sealed);
                     assert!(is_foreign(None, DIGITS, &frame), "{vector} {phase}");
                     assert!(is_foreign(Some(port), DIGITS, &udp(9, 4500, &sealed)));
-                    // Nothing is said of data that is not known.
+                    // Without a marker there is nothing to find.
                     assert!(!is_foreign(None, b"", &frame));
                 }
             }
@@ -303,7 +303,7 @@ mod tests {
                 );
             }
         }
-        // Digits that are too few to be no chance.
+        // Too few digits to exclude chance.
         let mut sealed = null(0, &noise(400));
         sealed[8 + 64..8 + 76].fill(b'5');
         assert!(!is_foreign(None, DIGITS, &ipv4(50, &sealed)));
@@ -316,7 +316,7 @@ mod tests {
         let port = SealedPort::esp(4500);
         for bytes in [80, 100, 333, 1400] {
             for phase in 0..10 {
-                // With a tag behind them, and without.
+                // With and without a tag after the digits.
                 for behind in [0, 12, 16, 32] {
                     let mut sealed = null(8, &noise(bytes));
                     sealed.extend(digits(phase, 31));

@@ -1,16 +1,14 @@
-//! The filter for frames of a format that only their maker knows: foreign are those that show the
-//! stations' data.
+//! The filter for frames of a proprietary format: frames that show the stations' data are foreign.
 //!
-//! Classic BPF has no loops, and kernels before 6.7 give a socket's filter 20 KB, each load being
-//! several instructions of theirs. So markers are looked for at every offset up to
-//! [`MARKERS_UNTIL`], where addresses and the first data of a frame are that is passed on in clear,
-//! also behind a header of an encryptor; and digits, of which the payload of a tool consists
-//! throughout, in windows up to [`WINDOWS_UNTIL`].
+//! Classic BPF has no loops, and kernels before 6.7 limit a socket's filter to 20 KB, with several
+//! internal instructions per load. So markers are searched at every offset up to [`MARKERS_UNTIL`],
+//! which covers the addresses and the first data of a frame passed on in clear, even behind an
+//! encryptor's header. Digits, which fill a tool's whole payload, are searched in windows up to
+//! [`WINDOWS_UNTIL`].
 //!
-//! A load beyond a frame's end ends the filter: the frame is expected then, since offsets rise.
+//! A load beyond a frame's end ends the filter: the frame is then expected, since offsets rise.
 //!
-//! Not searched: what is farther behind, for which samples are, and data of which no marker is
-//! known.
+//! Not searched: data farther behind, which samples cover, and data without a known marker.
 
 use super::clear::{DIGITS, DIGITS_MASK};
 use super::{Assembler, EXPECTED, FOREIGN};
@@ -20,12 +18,12 @@ use libc::{
 };
 use wire::headers::be32;
 
-/// Most markers that the filter looks for; more are for samples alone.
+/// Most markers that the filter looks for; only samples look for more.
 const MARKERS_MAX: usize = 4;
-/// No marker that begins here or later is found.
+/// A marker that begins here or later is not found.
 const MARKERS_UNTIL: u32 = 96;
-/// Windows of 12 digits begin this far apart up to `NEAR_UNTIL`, so that each run of 27 digits
-/// contains one, and beyond farther.
+/// Windows of 12 digits begin at this distance up to `NEAR_UNTIL`, so that each run of 27 digits
+/// contains one, and at the distance `FAR` beyond.
 const NEAR: u32 = 16;
 const NEAR_UNTIL: u32 = 256;
 const FAR: u32 = 64;
@@ -34,7 +32,7 @@ const WINDOWS_UNTIL: u32 = 1536;
 /// A marker as two words: by chance a frame shows them once in 2^57.
 type Words = [u32; 2];
 
-/// The filter that passes only frames which show one of these markers.
+/// Returns the filter that passes only frames with one of these markers.
 pub(super) fn unless_hidden(markers: &[Vec<u8>]) -> Assembler {
     let is_digits = |marker: &&Vec<u8>| !marker.is_empty() && marker.iter().all(u8::is_ascii_digit);
     let has_digits = markers.iter().any(|marker| is_digits(&marker));
@@ -43,8 +41,8 @@ pub(super) fn unless_hidden(markers: &[Vec<u8>]) -> Assembler {
     let words = |begin: &[u8; 8]| [be32(begin, 0), be32(begin, 4)];
     let others: Vec<Words> = others.map(words).take(MARKERS_MAX).collect();
     let mut program = Assembler::default();
-    // Where the first word was found, the second one is looked for in one place for all: a frame
-    // that has only the first, by chance one in 2^23, is searched no further.
+    // All matches of a first word jump to one shared test of the second word. A frame with only the
+    // first word, by chance one in 2^23, is searched no further.
     let (mut to_markers, mut to_digits) = (Vec::new(), Vec::new());
     for at in 0..WINDOWS_UNTIL {
         let looks = at < MARKERS_UNTIL && !others.is_empty();
@@ -85,14 +83,14 @@ pub(super) fn unless_hidden(markers: &[Vec<u8>]) -> Assembler {
 }
 
 impl Assembler {
-    /// Sets X to `at` and jumps to where [`Self::arrive`] says; returns the jump's place.
+    /// Sets X to `at` and jumps to the target set by [`Self::arrive`]; returns the jump's index.
     fn leave(&mut self, at: u32) -> usize {
         self.push(BPF_LDX | BPF_IMM, at);
         self.push(BPF_JMP | BPF_JA, 0);
         self.0.len() - 1
     }
 
-    /// Lets these jumps lead to the next instruction.
+    /// Sets the target of these jumps to the next instruction.
     fn arrive(&mut self, jumps: &[usize]) {
         let target = self.0.len();
         for &jump in jumps {
@@ -145,7 +143,7 @@ mod tests {
         Classifier::new(expected(markers)).kind(frame)
     }
 
-    /// A frame of an EtherType that no rule knows.
+    /// A frame with an unknown EtherType.
     fn frame(payload: &[u8]) -> Vec<u8> {
         [&[2; 12][..], &[0x99, 0x99], payload].concat()
     }
@@ -175,7 +173,7 @@ mod tests {
             shown[14 + at..][..marker.len()].copy_from_slice(marker);
             prop_assert_eq!(kind(&markers, &shown), Kind::Other);
             prop_assert_eq!(is_foreign(&markers, &shown), 14 + at < 96);
-            // Half of it is none.
+            // Half of the marker does not count.
             shown[14 + at..][..4].fill(0xa5);
             prop_assert!(!is_foreign(&markers, &shown));
         }

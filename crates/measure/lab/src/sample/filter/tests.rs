@@ -52,7 +52,7 @@ fn a_header_with_options_moves_the_ports_and_the_spi() {
     let with_options = |frame: Vec<u8>| {
         let mut longer = frame[..34].to_vec();
         longer[14] = 0x46;
-        // What would be ports of ESP and an SPI in a header without options.
+        // Bytes that would be ESP's ports and an SPI after a header without options.
         longer.extend_from_slice(&[0x11, 0x94, 0x11, 0x94]);
         longer.extend_from_slice(&frame[34..]);
         longer
@@ -86,7 +86,7 @@ fn arp_and_neighbour_discovery_are_expected_and_other_protocols_are_not() {
         frame[12..14].copy_from_slice(&ethertype.to_be_bytes());
         frame
     };
-    // Nothing is hidden behind it, nor is something else sent as one.
+    // Nothing may be hidden behind ARP, or sent in its place.
     let arp = |length: usize| {
         let mut frame = frame(0x0806, length);
         frame[14..22].copy_from_slice(&[0, 1, 8, 0, 6, 4, 0, 2]);
@@ -162,7 +162,7 @@ fn a_hundred_ports_of_each_form_fit_a_program() {
     }
 }
 
-/// What the socket for probes gets: both forms, and nothing else of these lengths.
+/// The probe socket gets both forms, and no other frames of their lengths.
 #[test]
 fn probes_pass_in_both_forms_and_other_frames_do_not() {
     let filter = probes();

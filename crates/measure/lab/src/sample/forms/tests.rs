@@ -16,14 +16,14 @@ const fn sealed(id: u32) -> Kind {
     Kind::Sealed { id: Some(id) }
 }
 
-/// `length` bytes that begin so.
+/// `length` bytes with this beginning.
 fn bytes(begin: &[u8], length: usize) -> Vec<u8> {
     let mut bytes = begin.to_vec();
     bytes.resize(length, 0x5a);
     bytes
 }
 
-/// An IKE message of `length` bytes with its header, whose length field is `said`.
+/// An IKE message of `length` bytes with its header, and the value `said` in its length field.
 fn ike(version: u8, length: usize, said: u32) -> Vec<u8> {
     let mut message = bytes(&[], length);
     message[17] = version;
@@ -35,7 +35,7 @@ fn behind_marker(message: &[u8]) -> Vec<u8> {
     [&[0; 4], message].concat()
 }
 
-/// Both who judge frames take what is on the port for `kind`.
+/// Classifier and filter agree that the port's payload is `kind`.
 fn expect(port: SealedPort, payload: &[u8], kind: Kind) {
     for frame in [udp(port.port, 9, payload), udp(9, port.port, payload)] {
         assert_eq!(kind_on(&[port], &frame), kind, "{port:?} {payload:02x?}");
@@ -44,8 +44,8 @@ fn expect(port: SealedPort, payload: &[u8], kind: Kind) {
     }
 }
 
-/// It is `kind`, whole or longer; a byte less in the datagram, or in the frame, and it is
-/// nothing.
+/// The payload is `kind` at this length and longer; without one byte in the datagram, or in the
+/// frame, it is foreign.
 fn expect_from(port: SealedPort, begin: &[u8], bytes_least: usize, kind: Kind) {
     expect(port, &bytes(begin, bytes_least), kind);
     expect(port, &bytes(begin, bytes_least + 1400), kind);
@@ -58,7 +58,7 @@ fn expect_from(port: SealedPort, begin: &[u8], bytes_least: usize, kind: Kind) {
     }
 }
 
-/// As [`expect_from`] where a key exchange may be seen, and nothing elsewhere.
+/// Like [`expect_from`] if a key exchange is allowed on the port; foreign otherwise.
 fn expect_control_from(port: SealedPort, begin: &[u8], bytes_least: usize) {
     expect_from(port, begin, bytes_least, Control);
     let without = SealedPort {
@@ -87,7 +87,7 @@ fn ike_stands_behind_four_zero_bytes_where_a_key_exchange_shares_the_port() {
     expect(port(4500, Form::Esp, false), &whole, Other);
     expect(with, &behind_marker(&ike(0x20, 28, 28)), Control);
     expect(with, &behind_marker(&ike(0x20, 28, 28))[..31], Other);
-    // IKEv1, and lengths that no header has and that no datagram of this length holds.
+    // IKEv1, and length values that are below the header's or above the datagram's.
     expect(with, &behind_marker(&ike(0x10, 200, 200)), Other);
     for said in [0, 27, 201, u32::MAX] {
         expect(with, &behind_marker(&ike(0x20, 200, said)), Other);
@@ -99,7 +99,7 @@ fn ike_stands_behind_four_zero_bytes_where_a_key_exchange_shares_the_port() {
 #[test]
 fn on_port_500_every_ike_message_is_control_and_nothing_is_esp() {
     let with = port(500, Form::Esp, true);
-    // A cookie of an initiator that happens to begin like a marker is one.
+    // An initiator's cookie may begin like a non-ESP marker.
     let mut zeros_first = ike(0x20, 200, 200);
     zeros_first[..4].fill(0);
     for message in [&ike(0x20, 200, 200), &ike(0x22, 28, 28), &zeros_first] {
@@ -152,7 +152,7 @@ fn openvpn_is_named_by_key_and_peer() {
         let v2 = |key: u8| [9 << 3 | key, 0x11, 0x22, 0x33];
         expect_from(port, &v2(0), 24, sealed(0x11_2233));
         expect_from(port, &v2(5), 24, sealed(0x0511_2233));
-        // Behind the first byte is the packet's number, which names no key.
+        // The packet's number, which identifies no key, follows the first byte.
         expect_from(
             port,
             &[6 << 3 | 3, 0x11, 0x22, 0x33],
@@ -212,7 +212,7 @@ const L2TPV3: SealedPort = SealedPort {
     control: true,
 };
 
-/// Both who judge frames take what is directly in IP for `kind`.
+/// Classifier and filter agree that the packet directly in IP is `kind`.
 fn expect_bare(port: SealedPort, protocol: u8, packet: &[u8], kind: Kind) {
     let frame = ipv4(protocol, packet);
     assert_eq!(kind_on(&[port], &frame), kind, "{port:?} {packet:02x?}");
@@ -273,7 +273,7 @@ fn l2tpv3_is_named_by_its_session_in_udp_and_in_ip() {
     expect_bare(silent, 115, &[0; 16], Other);
 }
 
-/// Classifier and filter read one table; here they agree on packets that were made without it.
+/// Classifier and filter read one table; here they agree on packets made without it.
 #[test]
 fn both_judges_agree_on_packets_of_any_bytes() {
     let ports = [

@@ -1,4 +1,4 @@
-//! A batch of devices by time without failure: a bar for each class, failed devices in red.
+//! A batch of devices by time without failure: one bar per class, failed devices in red.
 
 use crate::chart::scale::{Axis, Linear};
 use crate::chart::{Anchor, Area, Key, Spot, Svg, plot, shortened};
@@ -10,10 +10,10 @@ use stats::FatigueBatch;
 
 const HEIGHT: f64 = 260.0;
 const PLOT: Area = plot(HEIGHT, [26.0, 8.0, 26.0, 46.0]);
-/// No bar is wider.
+/// Maximum width of a bar.
 const BAR_MAX: f64 = 90.0;
 
-/// The chart of a batch; `None` of a single device, which is no distribution.
+/// The chart of a batch; `None` for a single device, which has no distribution.
 pub(crate) fn draw(run: &Run<'_>, found: &FatigueBatch, id: &str) -> Option<Markup> {
     if found.survival.lives < 2 {
         return None;

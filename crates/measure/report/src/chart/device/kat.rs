@@ -1,4 +1,4 @@
-//! The functional trial: how many algorithms of each device pass.
+//! The functional trial: the number of passed algorithms per device.
 
 use crate::chart::bars::{Bar, Bars, Lying};
 use crate::format::Scale;

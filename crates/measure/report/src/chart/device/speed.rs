@@ -1,5 +1,5 @@
 //! Speed of devices over sizes, concurrency or queue depths: measured points with whiskers, and
-//! marks where a device overtakes the CPU and where scaling stops.
+//! marks for the overtaking of a CPU and the end of scaling.
 
 use super::colors;
 use crate::chart::curves::{Curves, Numbers, extent};
@@ -12,10 +12,10 @@ use stats::{DeviceAxis, DeviceCurve, DeviceSeries, Estimate};
 
 const HEIGHT: f64 = 380.0;
 const PLOT: Area = plot(HEIGHT, [34.0, 24.0, 46.0, 62.0]);
-/// Fewer figures make no curve.
+/// Minimum number of figures for a curve.
 const FIGURES_MIN: usize = 2;
 
-/// The chart of a series; `None` when no device has two figures.
+/// The chart of a series; `None` if no device has two figures.
 pub(crate) fn draw(run: &Run<'_>, series: &DeviceSeries, id: &str) -> Option<Markup> {
     let enough = |curve: &&DeviceCurve| figures(curve).count() >= FIGURES_MIN;
     let drawn: Vec<&DeviceCurve> = series.curves.iter().filter(enough).collect();
@@ -25,7 +25,7 @@ pub(crate) fn draw(run: &Run<'_>, series: &DeviceSeries, id: &str) -> Option<Mar
     let mut chart = Curves {
         svg: Svg::new(id),
         plot: PLOT,
-        // A little air at both ends.
+        // Leave some room at both ends.
         numbers: Numbers::Log(Log::between(least / 1.15, most * 1.15)),
         axis: Values::spanning((lowest, 1.1 * highest), 5.0, scale(series.unit, highest)),
     };
@@ -82,7 +82,7 @@ fn words(series: &DeviceSeries, curve: &DeviceCurve) -> String {
     format!("{}: {}; {}", curve.dut, values.join(", "), curve.verdict)
 }
 
-/// Where a curve crosses that of a CPU, and where it saturates.
+/// Marks at the crossing with a CPU's curve and at saturation.
 fn marks(series: &DeviceSeries, curve: &DeviceCurve) -> Vec<(f64, String)> {
     let comparisons = series.comparisons.iter();
     let own = comparisons.filter(|found| found.dut == curve.dut);
@@ -93,7 +93,7 @@ fn marks(series: &DeviceSeries, curve: &DeviceCurve) -> Vec<(f64, String)> {
     });
     let saturated = curve
         .saturates_at_n
-        // Where one alone is as good as many, there is nothing to mark.
+        // If the first point already saturates, there is nothing to mark.
         .filter(|n| curve.points.first().is_some_and(|first| first.n != *n))
         .map(|n| (f64::from(n), format!("{}: stops scaling at {n}", curve.dut)));
     crossed.chain(saturated).collect()

@@ -1,5 +1,5 @@
-//! Survival curves: the share of devices that works for longer, with its interval, and ticks where
-//! devices stopped being watched.
+//! Survival curves: the share of devices that works for longer, with its interval, and ticks at the
+//! ends of observation without failure.
 
 use super::colors;
 use crate::chart::scale::Linear;
@@ -15,7 +15,7 @@ use units::human::duration_ns;
 const HEIGHT: f64 = 330.0;
 const PLOT: Area = plot(HEIGHT, [26.0, 24.0, 34.0, 56.0]);
 
-/// The curves of all fatigue trials until the first failure; `None` when there is none.
+/// The curves of all fatigue trials until the first failure; `None` without any.
 pub(crate) fn draw(run: &Run<'_>, id: &str) -> Option<Markup> {
     let drawn: Vec<(&CellResult, &FatigueResult)> = run
         .device_cells(DeviceKind::Fatigue)

@@ -1,4 +1,4 @@
-//! A load over time, with marks at events: a panel for each device.
+//! A load over time, with marks at events: one panel per device.
 
 use super::Mix;
 use crate::chart::scale::Linear;
@@ -13,16 +13,16 @@ use maud::Markup;
 use stats::CellResult;
 
 const LEFT: f64 = 56.0;
-/// Above a panel: its name, and below that two lines of the events' names.
+/// Height above a panel: its name, and below that two lines of the events' names.
 const ABOVE: f64 = 52.0;
 const NAME_LINES: [f64; 2] = [10.0, 22.0];
 const BELOW: f64 = 30.0;
 const RATE_HEIGHT: f64 = 110.0;
 const LATENCY_HEIGHT: f64 = 80.0;
 const GAP: f64 = 28.0;
-/// Steps of one line; longer timelines are merged.
+/// Maximum steps of a line; longer timelines are merged.
 const MAX_STEPS: usize = 450;
-/// More events than this are ticks without a name.
+/// Above this number, events are ticks without names.
 const MAX_NAMED: usize = 12;
 
 /// One trial of a device.
@@ -30,13 +30,13 @@ struct Panel<'a> {
     cell: &'a CellResult,
     repeat: u32,
     disturbance: &'a Disturbance,
-    /// The trial with nothing happening.
+    /// The trial without events.
     quiet: Option<&'a Disturbance>,
     steps: Vec<Step>,
     directions: f64,
 }
 
-/// Frames intended between two moments, by second and direction.
+/// Intended and received frames between two moments, per second and direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Step {
     start_s: f64,
@@ -46,8 +46,8 @@ struct Step {
     latency_ns: u64,
 }
 
-/// The chart of one mix; `None` when no trial has a timeline, and under attack, where nothing is
-/// done to the device.
+/// The chart of one mix; `None` if no trial has a timeline, or under attack, since nothing is done
+/// to the device then.
 pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     if mix.set.kind == FrameKind::Hostile {
         return None;
@@ -95,8 +95,8 @@ pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
 }
 
 impl<'a> Panel<'a> {
-    /// The first repeat in which the device did not recover, else the first that has a figure; and
-    /// in it the first trial in which something was done.
+    /// Chooses the first repeat in which the device did not recover, else the first one with a
+    /// figure; in it, the first trial with an event.
     fn of(run: &Run<'a>, cell: &'a CellResult, directions: f64) -> Option<Self> {
         let figures = cell.frames()?.disturbance()?;
         let worst = figures.not_recovered().first().map(|event| event.repeat);
@@ -139,7 +139,7 @@ impl<'a> Panel<'a> {
         plot.received_and_lost(svg, device, received, Some(intended));
     }
 
-    /// The slowest frame of each step, and of the quiet trial's.
+    /// Draws the slowest frame of each step, and that of the trial without events.
     fn latency(&self, svg: &mut Svg, run: &Run<'_>, plot: Area, times: &Times) {
         let quiet = self
             .quiet
@@ -158,7 +158,7 @@ impl<'a> Panel<'a> {
         }
     }
 
-    /// A line at each event; what lasted is named with its time.
+    /// Draws a line at each event; an event that lasted is named with its duration.
     fn marks(&self, svg: &mut Svg, plot: Area, times: &Times) {
         let events = &self.disturbance.events;
         let place = |event: &DutEvent| plot.x_at(times.share(event.at_ns as f64 / 1e9));
@@ -173,7 +173,7 @@ impl<'a> Panel<'a> {
             let x = place(event);
             svg.line("mark", (x, plot.y - 5.0), (x, plot.bottom()));
         }
-        // A name that would cover another goes to the next line, or is left out; its mark stays.
+        // A name that would cover another moves to the next line or is left out; its mark stays.
         for event in events {
             let x = place(event);
             let spots = NAME_LINES.into_iter().flat_map(|above| {
@@ -196,7 +196,7 @@ impl<'a> Panel<'a> {
     }
 }
 
-/// `restart, 1.20 s`: what was done, and how long frames were lost from then on.
+/// `restart, 1.20 s`: the event, and for how long frames were lost after it.
 fn words(event: &DutEvent) -> String {
     match event.outage_ns {
         Some(0) | None => event.name.clone(),
@@ -204,7 +204,7 @@ fn words(event: &DutEvent) -> String {
     }
 }
 
-/// Rates of the bins, merged where there are too many to draw.
+/// Rates of the bins, merged if there are too many to draw.
 fn steps(timeline: &Timeline, directions: f64) -> Vec<Step> {
     let merge = timeline.bins.len().div_ceil(MAX_STEPS).max(1);
     let second = |bins: usize| (bins as u64 * timeline.bin_ns) as f64 / 1e9;

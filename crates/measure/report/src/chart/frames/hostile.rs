@@ -1,4 +1,4 @@
-//! How much of a load is forwarded, by the share of hostile packets beside it.
+//! The forwarded part of a load, by the share of hostile packets added to it.
 
 use super::{Dot, Mix, curve, legend};
 use crate::chart::scale::{Axis, Linear};
@@ -11,10 +11,10 @@ use stats::{CellResult, DisturbanceResult};
 const HEIGHT: f64 = 350.0;
 const PLOT: Area = plot(HEIGHT, [30.0, 24.0, 48.0, 56.0]);
 
-/// A share, and what became of the load beside it.
+/// A share of hostile packets, and the result for the load.
 struct Share {
     percent: u16,
-    /// In per cent of the frames sent.
+    /// Forwarded frames, in per cent of the frames sent.
     forwarded: f64,
     lossless: bool,
     came_through: u64,
@@ -22,13 +22,13 @@ struct Share {
     figure: String,
 }
 
-/// The chart of one mix; `None` when no device was attacked.
+/// The chart of one mix; `None` if no device was attacked.
 pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     let curves = mix.found(|cell| dots(cell.frames()?.disturbance()?));
     let all = || curves.iter().flat_map(|(_, dots)| dots);
     let most = all().map(|dot| dot.percent).max()?;
     let x_axis = Linear::new(f64::from(most), 8.0, Scale::plain());
-    // An axis of losses: a loss of 1 % would not be visible on an axis that begins at 0.
+    // The axis shows losses: on one from 0, a loss of 1 % would not be visible.
     let lost = all().map(|dot| 100.0 - dot.forwarded).fold(1.0, f64::max);
     let y_axis = Linear::new(lost, 5.0, Scale::plain());
     let mut svg = Svg::new(id);
@@ -45,7 +45,7 @@ pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     Some(mix.finish(svg, title, words))
 }
 
-/// The control first, where there is one.
+/// The points of a device, the control first, if present.
 fn dots(found: &DisturbanceResult) -> Option<Vec<Share>> {
     let hostile = found.hostile()?;
     let scale = |divisor, unit: &str| Scale {
@@ -73,7 +73,7 @@ fn dots(found: &DisturbanceResult) -> Option<Vec<Share>> {
     Some(quiet.into_iter().chain(shares).collect())
 }
 
-/// From 100 % at the top down to what was forwarded at least.
+/// From 100 % at the top down to the least forwarded share.
 fn forwarded_axis(svg: &mut Svg, lost: &Linear) {
     for (value, label) in lost.ticks() {
         let y = height(lost, value);

@@ -1,4 +1,4 @@
-//! Latency by load: for each load and device from the median to the slowest frame.
+//! Latency by load: for each load and device, from the median to the slowest frame.
 
 use super::{Mix, band_name, legend};
 use crate::chart::percentiles::{self, Curve};
@@ -12,11 +12,11 @@ use stats::{CellResult, Distribution, LoadLatency};
 
 const HEIGHT: f64 = 390.0;
 const PLOT: Area = plot(HEIGHT, [12.0, 0.0, 48.0, 60.0]);
-/// Between devices of one load.
+/// Largest distance between devices of one load.
 const MAX_STEP: f64 = 62.0;
 const BAR: f64 = 14.0;
 
-/// The cells of a mix with their latencies over a path.
+/// The cells of a mix with latencies over a path.
 fn timed<'r>(mix: Mix<'r>, path: LatencyPath) -> Vec<(&'r CellResult, Vec<&'r LoadLatency>)> {
     mix.found(|cell| {
         let all = cell.frames()?.latency.iter();
@@ -25,7 +25,7 @@ fn timed<'r>(mix: Mix<'r>, path: LatencyPath) -> Vec<(&'r CellResult, Vec<&'r Lo
     })
 }
 
-/// What a chart of a path shows.
+/// The title of a path's charts.
 const fn what(path: LatencyPath) -> &'static str {
     match path {
         LatencyPath::OneWay => "Latency",
@@ -33,7 +33,7 @@ const fn what(path: LatencyPath) -> &'static str {
     }
 }
 
-/// The chart of one mix; `None` when no cell has latencies over the path.
+/// The chart of one mix; `None` if no cell has latencies over the path.
 pub(crate) fn draw(mix: Mix<'_>, path: LatencyPath, id: &str) -> Option<Markup> {
     let cells = timed(mix, path);
     let all = || cells.iter().flat_map(|(_, loads)| loads.iter());
@@ -78,7 +78,7 @@ fn place(axis: &Log, value_ns: f64) -> f64 {
     PLOT.y_at(axis.share(value_ns.max(1.0)))
 }
 
-/// A bar from the median to the 99th percentile, a line on to the slowest frame, a mark at 99.9.
+/// Draws a bar from the median to p99, a mark at p99.9, and a line to the slowest frame.
 fn one(svg: &mut Svg, axis: &Log, load: &LoadLatency, color: usize, x: f64, tooltip: &str) {
     let at = |value: u64| place(axis, value as f64);
     let (median, slowest) = (at(load.p50_ns), at(load.max_ns));
@@ -111,7 +111,7 @@ fn tooltip(mix: Mix<'_>, cell: &CellResult, load: &LoadLatency) -> String {
     )
 }
 
-/// The times of all devices by percentile, at the highest share of their throughput; `None` when no
+/// The times of all devices by percentile, at the highest share of their throughput; `None` if no
 /// cell has latencies by share.
 pub(crate) fn by_percentile(mix: Mix<'_>, path: LatencyPath, id: &str) -> Option<Markup> {
     let cells = timed(mix, path);
@@ -136,7 +136,7 @@ pub(crate) fn by_percentile(mix: Mix<'_>, path: LatencyPath, id: &str) -> Option
     ))
 }
 
-/// The highest share of the throughput at which a device of a mix was measured.
+/// The highest share of the throughput with a measured device of the mix.
 pub(crate) fn highest_share(mix: Mix<'_>, path: LatencyPath) -> Option<u8> {
     let found = timed(mix, path);
     let loads = found.iter().flat_map(|(_, loads)| loads.iter());

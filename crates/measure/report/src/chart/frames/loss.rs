@@ -1,4 +1,4 @@
-//! Loss by load: where it begins, and how fast it grows.
+//! Loss by load: the onset of loss, and its growth.
 
 use super::{Dot, Mix, curve, legend};
 use crate::chart::scale::{Axis, Linear};
@@ -12,7 +12,7 @@ const HEIGHT: f64 = 340.0;
 const PLOT: Area = plot(HEIGHT, [30.0, 24.0, 48.0, 56.0]);
 const PPM_PER_PERCENT: f64 = 1e4;
 
-/// The chart of one mix; `None` when no cell has two loads.
+/// The chart of one mix; `None` if no cell has two loads.
 pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     let curves = mix.found(|cell| {
         let loads = cell.frames()?.loads();

@@ -1,4 +1,4 @@
-//! How long events last: a row for each device, a dot for each event.
+//! Durations of events: one row per device, one dot per event.
 
 use super::Mix;
 use crate::chart::scale::{Log, short_time};
@@ -9,20 +9,20 @@ use stats::{CellResult, EventResult, EventTimes};
 
 const ROW_HEIGHT: f64 = 46.0;
 const LEFT: f64 = 190.0;
-/// Room for what has no end.
+/// Room for events without an end.
 const RIGHT: f64 = 130.0;
 const TOP: f64 = 8.0;
 
 /// A row of the chart.
 struct Row<'a> {
     cell: &'a CellResult,
-    /// The events' times, and those of the first frames or by another method.
+    /// The events' times; and the times of the first frames, or of the other method.
     times: (&'a EventTimes, &'a EventTimes),
-    /// What the second are.
+    /// Name of the second times.
     second: &'static str,
 }
 
-/// The chart of one mix; `None` for other procedures, and when no event ended.
+/// The chart of one mix; `None` for other procedures, or if no event ended.
 pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     let rows: Vec<Row<'_>> = mix.cells().filter_map(Row::of).collect();
     let all = || rows.iter().flat_map(|row| [row.times.0, row.times.1]);
@@ -71,7 +71,7 @@ impl<'a> Row<'a> {
             EventResult::Failover(found) => (&found.outage_ns, &found.first_frame_ns),
             EventResult::Reset(found) => (&found.frame_loss_ns, &found.timestamp_ns),
             EventResult::Setup(found) => (&found.all_carry_ns, &found.first_frame_ns),
-            // The time of the first frame means nothing here: frames may come all the time.
+            // The time of the first frame is meaningless here: frames may arrive throughout.
             EventResult::Desync(found) => (&found.outage_ns, &found.outage_ns),
             EventResult::Rekey(_) | EventResult::Hostile(_) => return None,
         };
@@ -86,7 +86,7 @@ impl<'a> Row<'a> {
         })
     }
 
-    /// `area.y` is the row's middle.
+    /// Draws a row; `area.y` is its middle.
     fn draw(&self, svg: &mut Svg, mix: Mix<'_>, axis: &Log, area: Area) {
         let color = mix.run.color(&self.cell.dut);
         let (times, first) = self.times;

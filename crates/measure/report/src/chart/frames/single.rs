@@ -1,4 +1,4 @@
-//! Figures of frame tests that are one number for each device and frame size.
+//! Figures of frame tests with one number per device and frame size.
 
 use crate::chart::bars::{Bar, Bars, Lying};
 use crate::format::{self, Scale, percent};
@@ -8,7 +8,7 @@ use crate::tables::frames::mean_rate;
 use maud::Markup;
 use stats::{CellResult, LoadResult};
 
-/// What arrived of what was offered, for `mrr` and `load`; `None` without a figure.
+/// The received part of the offered load, for `mrr` and `load`; `None` without a figure.
 pub(crate) fn loads(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Markup> {
     let bars = bars(run, set, |cell| match cell.frames()?.loads() {
         [only] => Some(lying(only)),
@@ -34,7 +34,7 @@ pub(crate) fn bursts(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Mark
     drawn(run, title, "frames in a burst", bars, id, "")
 }
 
-/// The times of recovery; `None` without a figure.
+/// The recovery times; `None` without a figure.
 pub(crate) fn recovery(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Markup> {
     let bars = bars(run, set, |cell| {
         let found = cell.frames()?.recovery()?.recovery_ns.as_ref()?;
@@ -49,7 +49,7 @@ pub(crate) fn recovery(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Ma
     bars.draw(run, id, Scale::time)
 }
 
-/// What arrived in each step of a service test; `None` without a figure.
+/// The frames received in each step of a service test; `None` without a figure.
 pub(crate) fn service(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Markup> {
     let mut steps: Vec<&str> = Vec::new();
     for (_, cell) in set.rows() {

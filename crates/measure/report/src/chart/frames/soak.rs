@@ -1,5 +1,5 @@
-//! A soak over time: rate and loss, latency, memory and CPU time of the device, with ticks at
-//! changes of keys. A block of panels for each device.
+//! A soak over time: rate and loss, latency, memory and CPU time of the device, with ticks at key
+//! changes. One block of panels per device.
 
 use super::Mix;
 use crate::chart::scale::Linear;
@@ -13,16 +13,16 @@ use maud::Markup;
 use stats::{CellResult, SoakVerdict};
 
 const LEFT: f64 = 56.0;
-/// Above a block: its name, and the ticks of rekeys.
+/// Height above a block: its name, and the ticks of rekeys.
 const ABOVE: f64 = 44.0;
 const BELOW: f64 = 30.0;
 const RATE_HEIGHT: f64 = 90.0;
 const SMALL_HEIGHT: f64 = 62.0;
 const GAP: f64 = 28.0;
-/// Steps of one line; longer timelines are merged.
+/// Maximum steps of a line; longer timelines are merged.
 const MAX_STEPS: usize = 480;
 
-/// What up to three lines show of a step.
+/// Values of a step for up to three lines.
 type Values = fn(&Step) -> [Option<f64>; 3];
 
 /// One repeat of a device.
@@ -30,18 +30,18 @@ struct Block<'a> {
     cell: &'a CellResult,
     repeat: u32,
     verdict: SoakVerdict,
-    /// Parts without a pause between them.
+    /// Parts without pauses, with a pause between each two.
     parts: Vec<Vec<Step>>,
 }
 
-/// Points of a timeline, merged where there are too many to draw.
+/// Points of a timeline, merged if there are too many to draw.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Step {
     start_s: f64,
     end_s: f64,
     intended: u64,
     received: u64,
-    /// Rate of what was intended, by second and direction.
+    /// Intended rate, per second and direction.
     rate: f64,
     p50_ns: Option<u64>,
     p99_ns: Option<u64>,
@@ -52,14 +52,14 @@ struct Step {
     desyncs: u64,
 }
 
-/// A panel below the rate: its name, its values of a step, and their unit.
+/// A panel below the rate: its name, a step's values, and their unit.
 type Lines = (
     &'static str,
     fn(&Step) -> [Option<f64>; 3],
     fn(f64) -> Scale,
 );
 
-/// One unit below another, the device's own last; each where any step has a value.
+/// One panel per unit, the device's last; drawn if any step has a value.
 static PANELS: [Lines; 3] = [
     (
         "latency: p50, p99, max",
@@ -89,7 +89,7 @@ static PANELS: [Lines; 3] = [
     ),
 ];
 
-/// The chart of one mix; `None` when no trial has a timeline.
+/// The chart of one mix; `None` if no trial has a timeline.
 pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     let block = |cell| Block::of(mix.run, cell);
     let blocks: Vec<Block<'_>> = mix.cells().filter_map(block).collect();
@@ -118,7 +118,7 @@ pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
 }
 
 impl<'a> Block<'a> {
-    /// The first of the repeats with the worst verdict.
+    /// Chooses the first repeat with the worst verdict.
     fn of(run: &Run<'a>, cell: &'a CellResult) -> Option<Self> {
         let runs = &cell.frames()?.soak()?.runs;
         let worst = runs.iter().map(|one| one.verdict).max()?;
@@ -146,7 +146,7 @@ impl<'a> Block<'a> {
         self.parts.iter().flatten()
     }
 
-    /// The panels in which there is something to draw.
+    /// The panels with something to draw.
     fn panels(&self) -> impl Iterator<Item = &'static Lines> {
         PANELS.iter().filter(|(_, values, _)| {
             self.steps()
@@ -198,7 +198,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Up to three lines of one unit.
+    /// Draws up to three lines of one unit.
     fn lines(
         &self,
         svg: &mut Svg,
@@ -211,7 +211,7 @@ impl<'a> Block<'a> {
         let axis = Linear::new(1.05 * highest, 3.0, scale(highest));
         svg.y_axis(plot, &axis, axis.unit());
         let color = format!("trace stroke-{}", run.color(&self.cell.dut));
-        // Of latency the median is the grey one.
+        // For latency, the median is the grey line.
         let classes = match self.steps().any(|step| values(step)[1].is_some()) {
             true => ["trace stroke-0", &color, "breach-thin"],
             false => [&*color, &color, &color],
@@ -229,7 +229,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// A tick for each step in which keys changed, a long one where they fell out of step.
+    /// Draws a tick for each step with key changes; a long one if the keys fell out of step.
     fn marks(&self, svg: &mut Svg, plot: Area, times: &Times) {
         for step in self.steps() {
             let x = plot.x_at(times.share(f64::midpoint(step.start_s, step.end_s)));
@@ -260,7 +260,7 @@ impl Step {
         self.rate * self.received as f64 / self.intended.max(1) as f64
     }
 
-    /// Points of one segment that lie `since_s` after the first one's beginning.
+    /// Merges points of one segment that began `since_s` after the first segment.
     fn of(points: &[SoakPoint], end_ns: u64, since_s: f64, directions: f64) -> Option<Self> {
         let first = points.first()?;
         let (start_s, end_s) = (first.at_ns as f64 / 1e9, end_ns as f64 / 1e9);
@@ -287,8 +287,8 @@ impl Step {
     }
 }
 
-/// The steps of each segment. A segment's last point, and its first, are cut off by its ends: where
-/// a point ends is known from the next, and of the last from its frames.
+/// Returns the steps of each segment. A point ends at the next one. A segment's last point may be
+/// cut off, so its end is estimated from its frames.
 fn parts(segments: &[SoakSegment], directions: f64) -> Vec<Vec<Step>> {
     let points: usize = segments.iter().map(|segment| segment.points.len()).sum();
     let merge = points.div_ceil(MAX_STEPS).max(1);

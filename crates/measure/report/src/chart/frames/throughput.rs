@@ -1,5 +1,5 @@
-//! Throughput by frame size: bars to the lower bound, a mark at the upper one, and above them what
-//! the tester and the line could do.
+//! Throughput by frame size: bars to the lower bound, a mark at the upper bound, and lines at the
+//! limits of the tester and the link.
 
 use super::{band_name, devices, legend};
 use crate::chart::scale::{Axis, Linear};
@@ -14,16 +14,16 @@ use stats::{CellResult, GoalResult, Limit};
 const HEIGHT: f64 = 402.0;
 const PLOT: Area = plot(HEIGHT, [42.0, 0.0, 32.0, 56.0]);
 const MAX_BAR: f64 = 58.0;
-/// Share of a size's width that its bars take.
+/// Share of a size's width taken by its bars.
 const BARS: f64 = 0.8;
 /// Radius of the marks below the bars.
 const MARK: f64 = 4.0;
-/// Why there is no bar where trials were measured.
+/// Label for a missing bar although trials were measured.
 const UNBOUNDED: &str = "no lower bound";
-/// A line rate this far above everything else is not drawn: it would press the bars flat.
+/// A line rate this far above everything else is not drawn: it would flatten the bars.
 const LINE_RATE_REACH: f64 = 1.25;
 
-/// The chart of a set; `None` when no device has a figure.
+/// The chart of a set; `None` if no device has a figure.
 pub(crate) fn draw<'r>(run: &Run<'_>, set: &'r FrameSet<'r>, id: &str) -> Option<Markup> {
     let shown = devices(set);
     let shown = if shown.is_empty() {
@@ -95,7 +95,7 @@ fn words(point: &FramePoint<'_>, cell: &CellResult) -> String {
     format!("{}, {}: {figure}", point.name(), cell.dut)
 }
 
-/// Legend of the lines that are drawn.
+/// Adds the drawn lines to the legend.
 fn marks(svg: &mut Svg, has_rig: bool, has_line: bool) {
     let lines = [
         (has_rig, "ceiling", "the tester alone"),
@@ -105,7 +105,7 @@ fn marks(svg: &mut Svg, has_rig: bool, has_line: bool) {
     svg.legend(drawn.map(|(_, class, name)| (Key::Line(class), name)));
 }
 
-/// What limits a figure that the device does not.
+/// The limit of a figure, if that is not the device.
 fn limit_word(cell: &CellResult) -> &'static str {
     match cell.verdict().map(|verdict| verdict.limit) {
         Some(Limit::TesterLimited) => "tester",

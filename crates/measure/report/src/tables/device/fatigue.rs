@@ -1,4 +1,4 @@
-//! The fatigue trial: time without a failure and operations of each device, and the batch.
+//! The fatigue trial: failure-free time and operations of each device, and the batch.
 
 use super::{not_offered, without_figure};
 use crate::format::{Scale, counted, percent};
@@ -12,13 +12,13 @@ use stats::{FatigueBatch, FatigueClass, FatigueDevice, FatigueResult, Survival};
 use std::time::Duration;
 use units::human::duration_ns;
 
-/// Steps of a survival curve that are printed; of more, some evenly, and the table says how many.
+/// Maximum steps of a survival curve; longer curves print evenly spaced steps, and their number.
 const STEPS_PRINTED: usize = 40;
 
-/// Rows of a batch that the end of a run prints; of more, those that failed.
+/// Maximum rows of a batch at the end of a run; larger batches print only failed devices.
 const BATCH_PRINTED: usize = 12;
 
-/// Result of each device, the batch, and the failures; unless `short`, the curves' steps.
+/// Result of each device, the batch, and the failures; unless `short`, also the curves' steps.
 pub(crate) fn fatigue(run: &Run<'_>, short: bool) -> Vec<Table> {
     if run.device_cells(DeviceKind::Fatigue).next().is_none() {
         return Vec::new();
@@ -77,7 +77,7 @@ fn time(ns: u64) -> String {
     duration_ns(ns as f64)
 }
 
-/// A row for each device of each repeat; in `short` of a large batch only those that failed.
+/// One row per device and repeat; with `short`, a large batch lists only failed devices.
 fn devices(run: &Run<'_>, short: bool) -> Table {
     let cells = run.device_cells(DeviceKind::Fatigue);
     let all = cells.filter_map(|(cell, _)| Some(figures(cell)?.devices.len()));
@@ -188,7 +188,7 @@ fn batch(run: &Run<'_>, found: &FatigueBatch) -> Table {
     table
 }
 
-/// A system, and its per cents of devices by the names of their classes.
+/// A system, with the per cent of its devices by class.
 type Shares<'r> = (&'r str, Vec<(&'r str, f64)>);
 
 /// Published shares of devices by time without failure.
@@ -198,8 +198,7 @@ fn published<'r>(run: &'r Run<'_>, batch: &FatigueBatch) -> Vec<Shares<'r>> {
     grouped(own.map(|one| (one.system.as_str(), (one.what.as_str(), one.published))))
 }
 
-/// The curve of each device, and of its starts where there were more than one; `None` where nothing
-/// failed.
+/// The curve of each device, and of its starts if there were several; `None` if nothing failed.
 fn survival(run: &Run<'_>) -> Option<Table> {
     let note = "Kaplan-Meier estimate of the share that works for longer, with Greenwood's 95 % interval; first failure: each \
                 device of each repeat once; each start: restarts as well; n of m times: of the times of failures, n \
@@ -255,7 +254,7 @@ fn each_start(found: &FatigueResult) -> String {
     }
 }
 
-/// Steps evenly from the first to the last.
+/// Evenly spaced steps, the last one included.
 fn printed(curve: &Survival) -> Vec<stats::SurvivalStep> {
     let all = &curve.steps;
     let every = all.len().div_ceil(STEPS_PRINTED).max(1);
@@ -316,7 +315,7 @@ mod tests {
         }
     }
 
-    /// Before, 9 of 17 without a word.
+    /// Earlier output: 9 of 17 steps, without a note.
     #[test]
     fn every_failure_is_printed_or_the_number_left_out_is_said() {
         assert_eq!(printed(&curve(17)).len(), 17);

@@ -1,4 +1,4 @@
-//! The functional trial: a table as people make it by hand, and what did not pass.
+//! The functional trial: a table as one would write it by hand, and the failed cases.
 
 use super::{not_offered, not_offered_cell, without_figure};
 use crate::format::counted;
@@ -12,14 +12,14 @@ const NOTE: &str = "pass: every input of every case and repeat gave the right re
                     byte; error: the device reported a failure, or the result is unknown; no vectors: \
                     none are published, so it was tried against the CPU alone";
 
-/// A column: a device, the cell it is in, and its algorithms.
+/// A column: a device, its cell, and its algorithms.
 struct Column<'r> {
     name: String,
     cell: &'r CellResult,
     found: Vec<&'r KatAlgorithm>,
 }
 
-/// For each group a table of algorithms by devices and what did not pass, then what is not offered.
+/// For each group: algorithms by devices, and the failed cases; then the operations not offered.
 pub(crate) fn kat(run: &Run<'_>) -> Vec<Table> {
     let mut tables = Vec::new();
     for columns in groups(run) {
@@ -30,7 +30,7 @@ pub(crate) fn kat(run: &Run<'_>) -> Vec<Table> {
     tables
 }
 
-/// Every case that was tried, of each group.
+/// Every tried case of each group.
 pub(crate) fn kat_cases(run: &Run<'_>) -> Vec<Table> {
     groups(run).map(|columns| cases(&columns)).collect()
 }
@@ -67,11 +67,11 @@ fn columns<'r>(run: &Run<'_>, cell: &'r CellResult, info: &'r DeviceTestInfo) ->
     info.members.iter().map(column).collect()
 }
 
-/// Names of all algorithms in their order, each once.
+/// The names of all algorithms in order, without duplicates.
 fn names<'r>(columns: &[Column<'r>]) -> Vec<&'r str> {
     let found = columns.iter().flat_map(|column| &column.found);
     let mut names = unique(found.map(|one| one.algorithm.as_str()));
-    // Algorithms of a family are adjacent; families are in the order of their first algorithm.
+    // Algorithms of a family are adjacent; families are ordered by their first algorithm.
     let families = unique(names.iter().map(|name| family(name)));
     names.sort_by_key(|name| families.iter().position(|known| *known == family(name)));
     names
@@ -127,7 +127,7 @@ fn verdict(found: &KatAlgorithm) -> Cell {
     }
 }
 
-/// What did not pass; `None` where all did.
+/// The failed cases; `None` if all passed.
 fn failures(columns: &[Column<'_>]) -> Option<Table> {
     let mut table = Table::new(
         "Functional trial: what did not pass",
@@ -155,7 +155,7 @@ fn failures(columns: &[Column<'_>]) -> Option<Table> {
     table.with_rows()
 }
 
-/// Every case with how many inputs it tried.
+/// Every case, with the number of inputs tried.
 fn cases(columns: &[Column<'_>]) -> Table {
     let mut table = Table::new(
         "Functional trial: what was tried",

@@ -1,23 +1,23 @@
-//! Why devices do not offer operations, as they say it.
+//! The devices' reasons for operations that they do not offer.
 
 use crate::layout::Run;
 use crate::layout::device::DeviceKind;
 use crate::table::{Cell, Table};
 use stats::{CellResult, DeviceTestInfo, KatVerdict};
 
-/// A device, the reason, and what it does not offer for that reason.
+/// A device, a reason, and the operations not offered for it.
 struct Reason {
     device: String,
     why: String,
     what: Vec<String>,
 }
 
-/// What devices do not offer in the trials of a kind, with their reasons: equal ones in one row;
-/// `None` where they offer everything.
+/// The operations that devices do not offer in the trials of a kind, one row per reason; `None` if
+/// they offer everything.
 pub(crate) fn not_offered(run: &Run<'_>, kind: DeviceKind) -> Option<Table> {
     let mut reasons: Vec<Reason> = Vec::new();
     let mut add = |device: String, why: &str, algorithm: &str, what: String| {
-        // Reasons that differ only in the algorithm are equal.
+        // Reasons that differ only in the algorithm count as equal.
         let why = if algorithm.is_empty() {
             why.to_owned()
         } else {

@@ -1,4 +1,4 @@
-//! The speed trial: by size as `openssl speed` prints it, by concurrency, findings, and CPU time.
+//! The speed trial: by size like `openssl speed`, by concurrency, findings, and CPU time.
 
 use super::without_figure;
 use crate::format::{Scale, percent, ratio_number, time_ns};
@@ -13,7 +13,7 @@ use stats::{
     DeviceStanding, DeviceTestInfo, DeviceUnit, Estimate, FOUND_MIN,
 };
 
-/// The figure that a speed cell is there for.
+/// The main figure of a speed cell.
 pub(super) fn figure(found: &DeviceSpeedResult) -> String {
     let unit = match found.bytes_per_s {
         Some(_) => DeviceUnit::BytesPerS,
@@ -30,7 +30,7 @@ pub(crate) fn scale(unit: DeviceUnit, value: f64) -> Scale {
     }
 }
 
-/// Name of a series: `rsa-2048 sign, by threads at once`.
+/// Name of a series: `rsa-2048 sign, by operations in parallel`.
 pub(crate) fn series_name(series: &DeviceSeries) -> String {
     let by = match series.axis {
         DeviceAxis::Bytes => "by size of input",
@@ -49,8 +49,8 @@ fn in_series(run: &Run<'_>, cell: &CellResult) -> bool {
     points.any(|point| point.cell == cell.id)
 }
 
-/// Where each curve ends, where devices overtake the CPU, and what several bring; `None` without a
-/// series.
+/// The end of each curve, the crossings with the CPU, and the gain of several devices; `None`
+/// without a series.
 pub(crate) fn findings(run: &Run<'_>) -> Option<Table> {
     let note = "faster, slower: surely, and by more than 2 % (Student's t on logarithms of paired repeats, 5 % over \
                 all comparisons of this kind over one axis, Holm); about: interpolated between the numbers \
@@ -84,8 +84,7 @@ pub(crate) fn findings(run: &Run<'_>) -> Option<Table> {
     table.with_rows()
 }
 
-/// One table for all operations that were measured at the same conditions: a row for each device, a
-/// column for each size.
+/// One table per set of conditions for all operations: one row per device, one column per size.
 pub(crate) fn sizes(run: &Run<'_>) -> Vec<Table> {
     let all = run.results.device_series.iter();
     let by_bytes = all.filter(|series| series.axis == DeviceAxis::Bytes);
@@ -127,12 +126,12 @@ fn by_size(run: &Run<'_>, common: &str, all: &[&DeviceSeries]) -> Table {
     table
 }
 
-/// The numbers at which any of the curves was measured.
+/// The numbers measured on any of the curves.
 fn numbers<'c>(curves: impl Iterator<Item = &'c DeviceCurve>) -> Vec<u32> {
     sorted(curves.flat_map(|curve| curve.points.iter().map(|point| point.n)))
 }
 
-/// Published figures of the same operation by size: each system, and its figures.
+/// Published figures of the same operation by size: each system with its figures.
 fn published<'r>(run: &'r Run<'_>, series: &DeviceSeries) -> Vec<(&'r str, Vec<(u32, String)>)> {
     let points = || series.curves.iter().flat_map(|curve| &curve.points);
     let mut systems: Vec<(&str, Vec<(u32, String)>)> = Vec::new();
@@ -142,7 +141,7 @@ fn published<'r>(run: &'r Run<'_>, series: &DeviceSeries) -> Vec<(&'r str, Vec<(
         };
         let text = published_scale(one).value(one.published);
         match systems.iter_mut().find(|(system, _)| *system == one.system) {
-            // Each device here has the same figure beside it.
+            // All devices here share the published figure.
             Some((_, figures)) if figures.iter().any(|(n, _)| *n == point.n) => {}
             Some((_, figures)) => figures.push((point.n, text)),
             None => systems.push((&one.system, vec![(point.n, text)])),
@@ -180,10 +179,10 @@ fn point_cell(run: &Run<'_>, unit: DeviceUnit, point: &DevicePointResult) -> Cel
     }
 }
 
-/// What ratios a series has: their heading, and the ratio at a number.
+/// A ratio of a series: its heading, and its values by number.
 type Ratio<'s> = (String, &'s [stats::CrossoverPoint]);
 
-/// The ratios of a series, devices by CPU first.
+/// The ratios of a series, starting with devices relative to the CPU.
 fn standings(series: &DeviceSeries) -> Vec<Ratio<'_>> {
     let comparisons = series.comparisons.iter();
     let by_cpu = comparisons.map(|found| {
@@ -197,8 +196,7 @@ fn standings(series: &DeviceSeries) -> Vec<Ratio<'_>> {
     by_cpu.chain(gains).collect()
 }
 
-/// A series by how many at once or by depth: a row for each number, a column for each device and
-/// each ratio.
+/// A series by concurrency or queue depth: one row per number, one column per device and per ratio.
 pub(crate) fn curves(run: &Run<'_>, series: &DeviceSeries) -> Table {
     let title = match series.axis {
         DeviceAxis::AtOnce => "At once",
@@ -234,12 +232,12 @@ pub(crate) fn curves(run: &Run<'_>, series: &DeviceSeries) -> Table {
     table
 }
 
-/// Every speed cell with its CPU time and the proof of who did the work; `None` without any.
+/// Every speed cell, with CPU time and the proof of which unit worked; `None` without any.
 pub(crate) fn cells(run: &Run<'_>) -> Option<Table> {
     some_cells(run, |_| true)
 }
 
-/// The measurements that are in no series, and so in no other table of the short form.
+/// The measurements outside all series, which no other table of the short form contains.
 pub(crate) fn cells_outside_series(run: &Run<'_>) -> Option<Table> {
     some_cells(run, |cell| !in_series(run, cell))
 }
@@ -311,7 +309,7 @@ fn cost(cell: &CellResult, found: &DeviceSpeedResult) -> [Cell; 7] {
     ]
 }
 
-/// `4603`, `4603 + 4700 invalid`, with wrong and accepted ones, or the probability to find any.
+/// `4603`, `4603 + 4700 invalid`, with wrong and accepted ones, or the probability of finding any.
 fn checked(found: &DeviceSpeedResult) -> Cell {
     let accepted = found.invalid_accepted.unwrap_or(0);
     let wrong = found.wrong - accepted;

@@ -6,7 +6,7 @@ use crate::layout::Run;
 use crate::table::{Cell, Table};
 use stats::Calibration;
 
-/// The tester's own limits by group; `None` when no cell measures them.
+/// The tester's limits by group; `None` if no cell measures them.
 pub(crate) fn calibration(run: &Run<'_>) -> Option<Table> {
     let found = &run.results.calibrations;
     found.first()?;

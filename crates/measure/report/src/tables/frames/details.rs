@@ -9,7 +9,7 @@ use journal::record::GoalOutcome;
 use stats::{CellResult, GoalResult, ThroughputResult};
 use units::human::duration_ns;
 
-/// Both bounds of every goal, with the trials and the time of the search.
+/// Both bounds of every goal, with the trials and the duration of the search.
 pub(crate) fn bounds(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; frames/s of one direction; lower: mean ± largest distance from it (per cent of the \
@@ -41,7 +41,7 @@ pub(crate) fn bounds(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
             let mut cells = labels(run, set, point, cell);
             cells.push(Cell::label(&goal.goal));
             cells.extend(bound_cells(goal));
-            // All goals are searched for at once.
+            // All goals are searched together.
             cells.push(match index {
                 0 => Cell::plain(time_ns(throughput.search_ns.mean)),
                 _ => Cell::plain(""),
@@ -75,7 +75,7 @@ fn bound_cells(goal: &GoalResult) -> [Cell; 6] {
     ]
 }
 
-/// What the frames of the upper bound's trials failed by, as shares of those intended.
+/// The failures of the frames in the upper bound's trials, as shares of the intended frames.
 fn failed_by(goal: &GoalResult) -> Cell {
     let Some(account) = goal.upper_account else {
         return Cell::missing();
@@ -116,7 +116,7 @@ fn result(goal: &GoalResult) -> Cell {
     ))
 }
 
-/// One rate at each layer, side by side, of the first goal's lower bound.
+/// The first goal's lower bound as a rate at each layer, side by side.
 pub(crate) fn layers(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; relevant lower bound of the first goal; L1: with preamble and gap; L2: frames with \
@@ -206,7 +206,7 @@ fn bounded_by(by: &str) -> &str {
     }
 }
 
-/// Every verdict with its sentence; `None` when there is none.
+/// Every verdict with its sentence; `None` without any.
 pub(crate) fn verdicts(run: &Run<'_>) -> Option<Table> {
     let judged = || {
         let cells = run.results.cells.iter();

@@ -1,4 +1,4 @@
-//! Loss and latency of each direction where both are loaded.
+//! Loss and latency of each direction, for loads in both.
 
 use super::share;
 use super::timing::load_name;
@@ -7,7 +7,7 @@ use crate::layout::Run;
 use crate::table::{Cell, Table};
 use stats::{DirectionLoss, LoadLatency};
 
-/// A row for each cell that loads both directions; `None` without any.
+/// One row per cell that loads both directions; `None` without any.
 pub(crate) fn directions(run: &Run<'_>) -> Option<Table> {
     let note = "cells that load both directions at once; over every frame trial but the one that \
                 found the highest load, overloads of a search included; lost: of the frames that left \
@@ -36,7 +36,7 @@ fn figures(found: &DirectionLoss) -> [Cell; 2] {
     ]
 }
 
-/// Rows for each cell and load whose latency was measured in both directions; `None` without any.
+/// Rows for each cell and load with latency in both directions; `None` without any.
 pub(crate) fn latency_directions(run: &Run<'_>) -> Option<Table> {
     let note = "cells that load both directions at once; of all repeats pooled, from the intended send time; a percentile is \
                 missing where less than one frame would lie beyond it";

@@ -1,7 +1,7 @@
-//! Loads under which something happens to a device.
+//! Loads with events at a device.
 //!
-//! Figures of an event (an outage, the frames that a rekey cost) are taken over the events of all
-//! repeats; figures of a trial (rates, latency) over the repeats.
+//! Figures of an event (an outage, the frames lost by a rekey) cover the events of all repeats;
+//! figures of a trial (rates, latency) cover the repeats.
 
 mod desync;
 mod events;
@@ -21,8 +21,8 @@ use crate::tables::percentiles::{self, TITLES};
 use plan::{Event, Procedure};
 use stats::{CellResult, DisturbanceResult, DisturbedLoad, Estimate, EventResult, EventTimes};
 
-/// The tables of a set, the one to read first in front, as many for each set of one kind; none for
-/// other procedures.
+/// The tables of a set, the most important first; all sets of one kind have the same number of
+/// tables. Empty for other procedures.
 pub(crate) fn disturbed(run: &Run<'_>, set: &FrameSet<'_>) -> Vec<Table> {
     match set.kind {
         FrameKind::Rekey => vec![
@@ -50,7 +50,7 @@ pub(crate) fn exceptions(run: &Run<'_>, set: &FrameSet<'_>) -> impl Iterator<Ite
     differing.chain(events::not_recovered(run, set))
 }
 
-/// The main figure of such a cell, in a few words.
+/// The main figure of a cell, in a few words.
 pub(super) fn figure(found: &DisturbanceResult) -> Option<String> {
     Some(match found.event.as_ref()? {
         EventResult::Rekey(rekey) => {
@@ -100,7 +100,7 @@ fn of(cell: &CellResult) -> Option<&DisturbanceResult> {
     cell.frames()?.disturbance()
 }
 
-/// A row for each device: its figures, or why it has none.
+/// Adds one row per device: its figures, or the reason for their absence.
 fn fill<const FIGURES: usize>(
     table: Table,
     run: &Run<'_>,
@@ -110,7 +110,7 @@ fn fill<const FIGURES: usize>(
     super::fill(table, run, set, |cell| figures(of(cell)?))
 }
 
-/// `1.20 s`; `no end` where half of the events or more have none.
+/// `1.20 s`; `no end` if at least half of the events have none.
 fn median_text(times: &EventTimes) -> Option<String> {
     if times.events == 0 {
         return None;
@@ -134,8 +134,7 @@ fn or_endless(times: &EventTimes, value: Option<f64>) -> Cell {
     }
 }
 
-/// The interval over events that ended; of too few, how many there are: these tables
-/// are wide.
+/// The interval over events that ended, or only their number if too few: these tables are wide.
 fn interval(times: &EventTimes) -> Cell {
     let Some(found) = &times.ended_ns else {
         return Cell::missing();
@@ -158,7 +157,7 @@ fn most(estimate: Option<&Estimate>) -> Cell {
     Cell::or_missing(estimate.map(|found| format!("{:.0}", found.max)))
 }
 
-/// `99.87 %` of a load: two decimals, and 100 % only where nothing is missing.
+/// `99.87 %` of a load, with two decimals; 100 % only if nothing is missing.
 fn kept(ratio: &Estimate) -> String {
     let percent = 100.0 * ratio.mean;
     match percent {
@@ -182,7 +181,7 @@ fn load_cells(found: &DisturbedLoad) -> Vec<Cell> {
     figures.into_iter().chain(times).collect()
 }
 
-/// The device's name in tables that have a row per event.
+/// The device's name in tables with one row per event.
 fn device(run: &Run<'_>, cell: &CellResult) -> String {
     Device::of(cell).label(run)
 }

@@ -7,7 +7,7 @@ use crate::order::sorted;
 use crate::table::{Cell, Table};
 use stats::LoadResult;
 
-/// What is lost at each load of a loss curve, devices down and loads across; `None` for one load.
+/// The loss at each load of a curve, devices as rows, loads as columns; `None` for one load.
 pub(crate) fn by_load(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
     let loads = set
         .rows()
@@ -43,7 +43,7 @@ pub(crate) fn by_load(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
     Some(table)
 }
 
-/// Every load of a loss curve, or the one of a `load` test.
+/// Every load of a loss curve, or the single load of a `load` test.
 pub(crate) fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; frames/s of one direction; lost, reordered, duplicated, corrupted: of the frames that \

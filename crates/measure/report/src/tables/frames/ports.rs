@@ -10,7 +10,7 @@ use crate::tables::cpu::{role_cell, roles};
 use crate::tables::cycles as per_packet;
 use stats::PortUsed;
 
-/// How the stations sent and received, a row per different way; `None` without frame tests.
+/// How the stations sent and received, one row per path; `None` without frame tests.
 pub(crate) fn ports(run: &Run<'_>) -> Option<Table> {
     let note = "the fastest that works is taken unless the campaign says otherwise";
     let mut table = Table::new("Ports of the tester", note)
@@ -51,7 +51,7 @@ fn sender(found: &stats::FrameFigures) -> &PortUsed {
     &found.sender
 }
 
-/// Composition of each mix; `None` when every test uses a fixed frame size.
+/// Composition of each mix; `None` if every test uses a fixed frame size.
 pub(crate) fn mixes(run: &Run<'_>) -> Option<Table> {
     let note = "sizes include the FCS; numbers are of frames";
     let mut table = Table::new("Mixes of frame sizes", note)
@@ -70,7 +70,7 @@ pub(crate) fn mixes(run: &Run<'_>) -> Option<Table> {
     table.with_rows()
 }
 
-/// Cores kept busy, by role, in the trials whose evidence is recorded.
+/// Busy cores by role, in the trials with recorded evidence.
 pub(crate) fn cpu(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let cores = run
         .cpus()

@@ -7,7 +7,7 @@ use crate::layout::frames::FrameSet;
 use crate::table::{Cell, Table};
 use stats::{ServiceResult, ServiceStepResult};
 
-/// Each step against the service's limits.
+/// Each step, compared with the service's limits.
 pub(crate) fn service(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; frames/s of one direction; up to the CIR, loss, mean delay and delay variation (99.9th \

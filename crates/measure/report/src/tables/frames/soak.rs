@@ -1,4 +1,4 @@
-//! Soaks: the verdict and its figures, drifts, and why a soak is not stable.
+//! Soaks: the verdict with its figures, drifts, and reasons for instability.
 
 use super::{Table, caption, head, labels, mean_rate, share, without_figure};
 use crate::format::{Scale, percent, time_ns};
@@ -9,7 +9,7 @@ use crate::tables::percentiles::{self, TITLES};
 use stats::{CellResult, Drift, DriftJudgement, SoakResult, SoakRun, SoakVerdict};
 use units::human::duration_ns;
 
-/// The tables of a set, the one to read first in front; none for other procedures.
+/// The tables of a set, the most important first; empty for other procedures.
 pub(crate) fn soak(run: &Run<'_>, set: &FrameSet<'_>, short: bool) -> Vec<Table> {
     let mut found = vec![verdicts(run, set)];
     if !short {
@@ -20,7 +20,7 @@ pub(crate) fn soak(run: &Run<'_>, set: &FrameSet<'_>, short: bool) -> Vec<Table>
     found
 }
 
-/// The main figure of such a cell, in a few words.
+/// The main figure of a soak cell, in a few words.
 pub(super) fn figure(found: &SoakResult) -> String {
     format!(
         "{}, {}",
@@ -48,7 +48,7 @@ fn runs<'s>(
     })
 }
 
-/// A row for each repeat of each device.
+/// Adds one row per repeat of each device.
 fn fill<const FIGURES: usize>(
     mut table: Table,
     run: &Run<'_>,
@@ -210,7 +210,7 @@ fn device(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     table
 }
 
-/// Why soaks are not stable; `None` when all are.
+/// Reasons for instability; `None` if all soaks are stable.
 fn reasons(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
     let note = "violated conditions, and those that could not be shown";
     let mut table = head(set, Table::new(caption(set, "Soak: why not stable"), note))
@@ -225,7 +225,7 @@ fn reasons(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
     table.with_rows()
 }
 
-/// `410 kpps, 402 kpps`; `≥ 2.1 Mpps` where the tester could not send more.
+/// `410 kpps, 402 kpps`; `≥ 2.1 Mpps` if the tester could not send more.
 fn capacity(found: &SoakRun) -> Option<String> {
     let (first, last) = (found.capacity.first()?, found.capacity.last()?);
     let (first, last) = (rate(first.frames_per_s), rate(last.frames_per_s));

@@ -16,7 +16,7 @@ fn timed(cell: &CellResult, path: LatencyPath) -> impl Iterator<Item = &LoadLate
     all.iter().filter(move |latency| latency.path() == path)
 }
 
-/// What is timed over a path, and what it is called.
+/// How times over a path are measured, and their name.
 const fn words(path: LatencyPath) -> (&'static str, &'static str) {
     match path {
         LatencyPath::OneWay => ("one way, from the intended send time", "Latency"),
@@ -27,7 +27,7 @@ const fn words(path: LatencyPath) -> (&'static str, &'static str) {
     }
 }
 
-/// Median and 99th percentile, devices down and loads across; `None` for one load.
+/// Median and 99th percentile, devices as rows and loads as columns; `None` for one load.
 pub(crate) fn latency_by_load(
     run: &Run<'_>,
     set: &FrameSet<'_>,
@@ -70,8 +70,7 @@ pub(crate) fn latency_by_load(
     Some(table)
 }
 
-/// Whether a cell is in the tables of a path: that over which it was timed; without times, the
-/// configured one.
+/// Whether a cell is in the tables of a path: the timed path, or without times the configured one.
 fn belongs(set: &FrameSet<'_>, cell: &CellResult, path: LatencyPath) -> bool {
     let was_timed = cell.frames().is_some_and(|found| !found.latency.is_empty());
     match was_timed {
@@ -80,8 +79,8 @@ fn belongs(set: &FrameSet<'_>, cell: &CellResult, path: LatencyPath) -> bool {
     }
 }
 
-/// How exact times over a path are, as the end of a note: between two hosts by how much latencies
-/// may be wrong; what the reflector took of round trips.
+/// The accuracy of times over a path, as the end of a note: for latencies between two hosts, their
+/// possible error; for round trips, the reflector's share.
 fn how_exact(set: &FrameSet<'_>, path: LatencyPath) -> String {
     if path == LatencyPath::OneWay {
         return across_hosts(set);
@@ -109,7 +108,7 @@ fn how_exact(set: &FrameSet<'_>, path: LatencyPath) -> String {
     note
 }
 
-/// How wrong latencies between two hosts may be, as the end of a note; empty on one host.
+/// The possible error of latencies between two hosts, as the end of a note; empty on one host.
 pub(super) fn across_hosts(set: &FrameSet<'_>) -> String {
     let latencies = set
         .rows()
@@ -162,7 +161,7 @@ pub(crate) fn latency(run: &Run<'_>, set: &FrameSet<'_>, path: LatencyPath) -> T
     table
 }
 
-/// The load, and that it is one of round trips.
+/// The load, marked if its times are round trips.
 pub(super) fn load_name(latency: &LoadLatency) -> String {
     let rate = mean_rate(&latency.load_frames_per_s);
     let load = match latency.percent {
@@ -184,7 +183,7 @@ fn latency_cells(latency: &LoadLatency) -> Vec<Cell> {
         .collect()
 }
 
-/// Longest bursts without loss, and the buffer that they imply.
+/// Longest bursts without loss, and the buffer size that they imply.
 pub(crate) fn back_to_back(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; longest burst at the highest load without loss; buffer time: the burst by its rate, \
@@ -216,7 +215,7 @@ fn burst_cells(cell: &CellResult, found: &BackToBackResult) -> [Cell; 6] {
         Cell::plain(format!("{least}{burst}")),
         Cell::or_missing(rate.map(|rate| Scale::si(rate, "pps").value(rate))),
         Cell::or_missing(implied.map(|time| format!("{least}{}", time_ns(time)))),
-        // A burst that ended with the trial gives no bound on what was forwarded meanwhile.
+        // A burst that ended with the trial does not bound the frames forwarded meanwhile.
         Cell::or_missing(corrected.map(time_ns)),
         Cell::plain(format!(
             "{} of {}",

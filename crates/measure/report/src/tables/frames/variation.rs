@@ -8,7 +8,7 @@ use crate::layout::frames::FrameSet;
 use crate::table::{Cell, Table};
 use stats::{LatencyByTrial, TrialSpread};
 
-/// Medians over the trials; `None` where no cell has delay variation.
+/// Medians over the trials; `None` if no cell has delay variation.
 pub(crate) fn variation(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
     let note = format!(
         "{}; each trial is one value: median of the trials (1st to 99th percentile of the trials, by \
@@ -65,7 +65,7 @@ fn figures(found: &LatencyByTrial) -> [Cell; 10] {
     ]
 }
 
-/// `12 µs (11 µs–15 µs)`; of one trial, its value.
+/// `12 µs (11 µs–15 µs)`; for a single trial, its value.
 fn in_words(spread: &TrialSpread, trials: u32) -> String {
     match trials {
         1 => signed(spread.median),

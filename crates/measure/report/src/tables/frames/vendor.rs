@@ -1,4 +1,4 @@
-//! Throughput as vendors print it: devices down, frame sizes across, and the mean frame rates.
+//! Throughput in the vendors' form: devices as rows, frame sizes as columns; and mean frame rates.
 
 use super::{caption, limit_mark, reason_cell};
 use crate::format;
@@ -81,7 +81,7 @@ pub(crate) fn vendor(run: &Run<'_>, set: &FrameSet<'_>, quantity: Quantity) -> T
     table
 }
 
-/// Each device's frame rate by that of the baseline; `None` where no cell has a ratio.
+/// Each device's frame rate relative to the baseline; `None` if no cell has a ratio.
 pub(crate) fn ratios(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
     let found = |cell: &CellResult| run.comparison(cell, Metric::FrameRate);
     let all = || {
@@ -117,7 +117,7 @@ pub(crate) fn ratios(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
     Some(table)
 }
 
-/// Means of the set's devices; only beside frame rates, which they are.
+/// Means of the set's devices, which are frame rates, so only the table of frame rates shows them.
 fn means<'r>(
     run: &'r Run<'_>,
     set: &FrameSet<'r>,
@@ -146,7 +146,7 @@ fn means<'r>(
     set.devices.iter().filter_map(of).collect()
 }
 
-/// Which frame sizes the means leave out.
+/// The frame sizes that the means leave out.
 fn left_out(means: &[(Device<'_>, &MeanFrameRate)]) -> String {
     if means.is_empty() {
         return String::new();
@@ -178,7 +178,7 @@ fn left_out(means: &[(Device<'_>, &MeanFrameRate)]) -> String {
 
 fn figure(cell: &CellResult, quantity: Quantity) -> Cell {
     let Some(throughput) = cell.frames().and_then(|found| found.throughput.as_ref()) else {
-        // The sentence has its place in the tables with a row per cell.
+        // The tables with one row per cell contain the sentence.
         return match cell.status {
             Status::Invalid => Cell::word("invalid"),
             Status::Failed => Cell::word("failed"),
@@ -207,7 +207,7 @@ fn number(value: f64) -> String {
     format!("{value:.*}", decimals(value))
 }
 
-/// One unit for the whole table, so that columns compare: three digits or so.
+/// One unit for the whole table, to make columns comparable: about three digits.
 fn decimals(value: f64) -> usize {
     match value {
         value if value < 9.995 => 2,

@@ -95,18 +95,18 @@ pub(crate) fn all(journal: &Journal, cells: &[CellResult]) -> Vec<DeviceSeries> 
         .collect()
 }
 
-/// Kinds of findings, each a question of its own per axis.
+/// Kinds of findings; each kind is one question per axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Finding {
-    /// Where a curve ends.
+    /// The end of a curve's rise.
     Shape,
-    /// Where devices are faster than a CPU.
+    /// The range over which a device is faster than a CPU.
     Crossover,
-    /// What several devices gain over fewer.
+    /// The gain of several devices over fewer.
     Gain,
 }
 
-/// A series whose curves are not compared yet.
+/// A series before the comparison of its curves.
 struct Draft<'a> {
     key: &'a Key,
     members: &'a [Member<'a>],
@@ -190,7 +190,7 @@ impl<'a> Draft<'a> {
         for (curve, _) in &mut curves {
             curve.judge(key.axis, unit, level(Finding::Shape));
         }
-        // Operations that a device counted are its own work, at any speed of the CPU.
+        // Operations that a device counted are proven to be its work, even at the CPU's speed.
         let unproven = |name: &str| {
             let proof = |place: usize| cells[place].device()?.speed()?.proof;
             own(cells, members, name)
@@ -245,7 +245,7 @@ impl DeviceSeries {
 }
 
 impl DeviceCurve {
-    /// A curve whose shape is not judged yet.
+    /// A curve before the analysis of its shape.
     fn of(cells: &[CellResult], own: &[Member<'_>]) -> Self {
         let points: Vec<DevicePointResult> = own
             .iter()
@@ -335,7 +335,7 @@ impl DevicePointResult {
     }
 }
 
-/// Each device beside each CPU; where there are several CPUs, the others beside the first.
+/// Pairs each device with each CPU, and the other CPUs with the first.
 fn beside_cpus<'c>(
     curves: &'c [(DeviceCurve, &[Device])],
 ) -> Vec<(&'c DeviceCurve, &'c DeviceCurve)> {
@@ -356,7 +356,7 @@ fn beside_cpus<'c>(
     found
 }
 
-/// Several devices beside fewer of the same kind.
+/// Pairs several devices with fewer of the same kind.
 fn more_and_fewer<'c>(
     curves: &'c [(DeviceCurve, &[Device])],
 ) -> Vec<(&'c DeviceCurve, &'c DeviceCurve)> {

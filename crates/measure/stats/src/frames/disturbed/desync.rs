@@ -20,14 +20,14 @@ pub struct DesyncResult {
     pub lost_frames: Option<Estimate>,
     /// Events after which frames were still being lost at the next event, or the end.
     pub not_recovered: Vec<EventPlace>,
-    /// The device's own counters; `null` if it has none.
+    /// The device's counters; `null` if it has none.
     #[serde(rename = "told")]
     pub reported: Option<DesyncReport>,
     /// The load of the whole trials.
     pub disturbed: DisturbedLoad,
 }
 
-/// A device's own counters, over both gateways and all repeats.
+/// A device's counters, over both gateways and all repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "DesyncTold")]
 pub struct DesyncReport {
@@ -35,7 +35,7 @@ pub struct DesyncReport {
     pub desyncs: u64,
     /// Packets that could not be opened until the keys were in step again; `null` if not reported.
     pub lost_packets: Option<u64>,
-    /// Total time from the first such packet to the next that could be opened; `null` if not
+    /// Total time from the first of these packets to the next that could be opened; `null` if not
     /// reported.
     pub outage_ns: Option<u64>,
 }

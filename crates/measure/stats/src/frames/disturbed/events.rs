@@ -9,7 +9,7 @@ use plan::Failure;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Durations of events, some of which may have no end.
+/// Durations of events. Some events may have no end.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct EventTimes {
     /// Events, over all repeats.
@@ -60,7 +60,7 @@ pub struct FailoverResult {
     /// Failures after which frames were still being lost at the next failure, or the end.
     pub not_recovered: Vec<EventPlace>,
     /// Frames of the stations between the gateways in clear, over all failures: 0 of an encryptor
-    /// that fails closed. Only with `bypass`; `null` where no filter saw every frame.
+    /// that fails closed. Only with `bypass`; `null` if no filter saw every frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clear_frames: Option<u64>,
     /// The load of the whole trials.
@@ -78,8 +78,8 @@ pub struct SetupResult {
     pub first_frame_ns: EventTimes,
     /// From the command to the last loss, after which all tunnels carry frames; over the set-ups.
     pub all_carry_ns: EventTimes,
-    /// Tunnels by that time, or by the time the device reports if that is later, since it may hold
-    /// frames back without losing them; over the set-ups that completed.
+    /// Tunnels divided by that time, or by the reported time below if it is longer, since the
+    /// device may hold frames back without losing them; over the set-ups that completed.
     pub tunnels_per_s: Option<Estimate>,
     /// From the command until the device reports that all are up; over the set-ups.
     pub ready_ns: Option<Estimate>,
@@ -216,7 +216,7 @@ fn over_breaches(
     Estimate::of(breaches.iter().filter_map(sample).collect())
 }
 
-/// Those whose loss continued.
+/// Returns the events with loss that continued.
 fn not_recovered(breaches: &[Breach<'_>], name: &str) -> Vec<EventPlace> {
     let lost = breaches.iter().filter(|one| one.outage_ns().is_none());
     lost.map(|one| one.place(name)).collect()
@@ -246,8 +246,8 @@ impl FailoverResult {
         })
     }
 
-    /// Whether no frame was in clear when the encryptor was dead, with another way open; `None`
-    /// where this was not tested.
+    /// Whether no frame was in clear when the encryptor was dead, with another way open; `None` if
+    /// this was not tested.
     #[must_use]
     pub fn fails_closed(&self) -> Option<bool> {
         (self.failures > 0).then_some(())?;
@@ -255,8 +255,8 @@ impl FailoverResult {
     }
 }
 
-/// Frames of the stations in clear; `None` where a trial was not watched. Frames without the
-/// stations' marker, of another program, are not among them.
+/// Frames of the stations in clear; `None` if a trial was not watched. Frames without the stations'
+/// marker, of another program, are not among them.
 fn clear_frames(trials: &[Trial<'_>]) -> Option<u64> {
     let of_trial = |trial: &Trial<'_>| {
         let watch = trial.trial.readings.as_ref()?.watch.as_ref()?;

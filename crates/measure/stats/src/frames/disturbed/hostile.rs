@@ -20,8 +20,8 @@ pub struct HostileResult {
     pub attack: String,
     /// One entry for each share of the load, rising.
     pub shares: Vec<HostileShare>,
-    /// Lowest share at which more than 0.1 % of the load was lost, over all repeats; `null` if
-    /// there is none, or if that much was lost without hostile packets.
+    /// Lowest share with a loss of more than 0.1 % of the load, over all repeats; `null` if no
+    /// share has this loss, or if the load without hostile packets has it.
     pub suffers_from_percent: Option<u16>,
     /// Forged or replayed frames that the device forwarded, over all shares and repeats; must be 0.
     pub delivered: u64,
@@ -38,7 +38,7 @@ pub struct HostileShare {
     pub intended_packets_per_s: Option<Estimate>,
     /// Sent rate; over the repeats; `null` when a repeat sent fewer than two packets.
     pub packets_per_s: Option<Estimate>,
-    /// Frames of the load received by those sent; over the repeats.
+    /// Received frames of the load, divided by sent frames; over the repeats.
     pub forwarded_ratio: Estimate,
     /// Frames received again, damaged, or so late that they may be duplicates, over all repeats:
     /// the device let these through.
@@ -105,7 +105,7 @@ impl HostileShare {
 }
 
 /// A copy far behind its flow cannot be distinguished from a late frame; it is counted here, since
-/// in such a trial it is the likelier of the two.
+/// in these trials it is the likelier of the two.
 const fn delivered(trial: &FrameTrial) -> u64 {
     trial.duplicated + trial.corrupted + trial.too_late
 }

@@ -15,10 +15,10 @@ use serde::Serialize;
 pub struct RekeyResult {
     /// Rekeys done, over all repeats.
     pub rekeys: u64,
-    /// What the campaign asks for.
+    /// The configured rate.
     pub asked_per_s: f64,
-    /// Achieved rate, from the beginning of the first rekey of a trial to that of its last; over
-    /// the repeats; `null` when a repeat has fewer than two.
+    /// Achieved rate, from the beginning of a trial's first rekey to the beginning of its last;
+    /// over the repeats; `null` when a repeat has fewer than two.
     pub reached_per_s: Option<Estimate>,
     /// From the command until the device reports completion; over the rekeys.
     pub took_ns: Option<Estimate>,
@@ -27,14 +27,14 @@ pub struct RekeyResult {
     /// Rekeys that lost a frame.
     pub with_loss: u64,
     /// From the beginning of a rekey to its last loss, 0 when it lost none; over the rekeys.
-    /// Without an end: those that still lost frames when the next began.
+    /// Without an end: rekeys that still lost frames when the next began.
     pub outage_ns: EventTimes,
     /// Last rekeys of a trial after which frames were still being lost at its end.
     pub not_recovered: Vec<EventPlace>,
-    /// Forwarding rate with rekeys by that without, over the repeats that have both.
+    /// Ratio of the forwarding rates with and without rekeys, over the repeats that have both.
     pub kept_ratio: Option<Estimate>,
-    /// Throughput found with continuous rekeys by that found without, of the first goal; over the
-    /// repeats that have both; `null` if the campaign does not search it.
+    /// Ratio of the throughput with continuous rekeys to the throughput without, of the first goal;
+    /// over the repeats that have both; `null` if the campaign does not search it.
     pub throughput_ratio: Option<Estimate>,
     /// Median latency with rekeys less that without; over the repeats that have both.
     pub added_p50_ns: Option<Estimate>,
@@ -47,15 +47,15 @@ pub struct RekeyResult {
     /// The same less the slowest frame of the same times of the same load without rekeys; over the
     /// rekeys of repeats that have both.
     pub added_slowest_ns: Option<Estimate>,
-    /// Those of the repeats in which the same load without rekeys lost no frame.
+    /// Rekeys of the repeats with a lossless control, which is the same load without rekeys.
     pub clean: CleanRekeys,
     /// The load with rekeys.
     pub disturbed: DisturbedLoad,
 }
 
-/// Rekeys of the repeats in which the same load without rekeys lost no frame. In the other repeats
-/// the load exceeded what the device carried at that time, so losses may have another cause than
-/// the rekeys.
+/// Rekeys of the repeats with a lossless control, which is the same load without rekeys. In the
+/// other repeats the load exceeded the device's capacity at that time, so losses may have another
+/// cause than the rekeys.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CleanRekeys {
     /// Repeats without loss in the control.

@@ -11,23 +11,23 @@ use serde::Serialize;
 
 /// The two methods agree within this share of the longer time.
 const AGREE_RATIO: f64 = 0.05;
-/// Bins, and frames of the load, by which times of both methods may differ by rounding: one at
-/// either end.
+/// Tolerance for rounding between the times of both methods, in bins and in frames of the load: one
+/// at either end.
 const ROUNDED: f64 = 2.0;
 
 /// The cost of a restart.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ResetResult {
-    /// What is done: `process`, `orderly` or `command`.
+    /// Kind of restart: `process`, `orderly` or `command`.
     pub kind: String,
     /// Resets, over all repeats.
     pub resets: u32,
     /// Reset time by the frame-loss method of RFC 6201: frames lost from a reset to the next, or to
-    /// the end, divided by the offered rate; without an end where frames were still being lost
-    /// then. Over the resets.
+    /// the end, divided by the offered rate; without an end if frames were still being lost then.
+    /// Over the resets.
     pub frame_loss_ns: EventTimes,
     /// Reset time by its timestamp method: from the arrival of the last frame before the outage to
-    /// that of the first after it. Over the resets.
+    /// the arrival of the first after it. Over the resets.
     pub timestamp_ns: EventTimes,
     /// From the reset to the last loss; over the resets.
     pub outage_ns: EventTimes,
@@ -36,8 +36,8 @@ pub struct ResetResult {
     pub ready_ns: Option<Estimate>,
     /// Frames lost from a reset to the next, or to the end; over the resets.
     pub lost_frames: Option<Estimate>,
-    /// Resets whose two times differ by more than 5 % of the longer, and by more than two bins and
-    /// two frames.
+    /// Resets with two times that differ by more than 5 % of the longer, and by more than two bins
+    /// and two frames.
     pub differing: Vec<DifferingReset>,
     /// Resets after which frames were still being lost at the next reset, or the end.
     pub not_recovered: Vec<EventPlace>,
@@ -64,7 +64,7 @@ struct Timed<'a> {
     event: &'a DutEvent,
     frame_loss_ns: Option<u64>,
     timestamp_ns: Option<u64>,
-    /// By which the two may differ by rounding.
+    /// Tolerance for rounding between the two.
     rounding_ns: f64,
 }
 

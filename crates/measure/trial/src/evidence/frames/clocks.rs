@@ -5,7 +5,8 @@ use crate::evidence::{check, then_repeat};
 use journal::record::{Check, ClockAgreement, Explanation};
 use units::human::duration_ns;
 
-/// Latencies across two hosts rest on their clocks, which were compared around every trial.
+/// Checks latencies across two hosts: they rest on the hosts' clocks, which were compared around
+/// every trial.
 pub(super) fn clocks_compared(observed: &FrameObserved<'_>) -> Option<Check> {
     let agreements: Vec<_> = every::read(observed)
         .filter_map(|read| read.2.clocks)

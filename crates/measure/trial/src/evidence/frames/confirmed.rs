@@ -7,7 +7,8 @@ use crate::frames::Confirmation;
 use journal::record::{Check, Explanation, FrameTrial};
 use units::human::{duration_ns, frame_rate};
 
-/// The load that a search found is carried again, as its goal asks: else there is no such figure.
+/// Checks that the load that a search found is carried again, as its goal asks: otherwise the
+/// figure is wrong.
 pub(super) fn throughput_confirmed(observed: &FrameObserved<'_>) -> Option<Check> {
     let found = Confirmation::of(observed.test, observed.result)?;
     let met = found.trials.iter().filter(|trial| found.is_met_by(trial));

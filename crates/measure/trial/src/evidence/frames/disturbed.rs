@@ -1,4 +1,4 @@
-//! Checks of what was done to a DUT under a load, and of how it came out of it.
+//! Checks of the actions on a DUT under a load, and of its recovery.
 
 use super::{FrameObserved, Objection, load};
 use crate::evidence::failure::count;
@@ -10,15 +10,15 @@ use units::human::duration_ns;
 /// A recovered DUT loses at most one of this many frames at half the load: a tunnel of a hundred
 /// that stayed down would lose ten times that.
 const QUIET_LOST_ONE_IN: u64 = 1000;
-/// Share of the configured hostile packets that must have been sent, in per cent: with fewer it is
-/// another trial.
+/// Share of the configured hostile packets that must have been sent, in per cent; with fewer the
+/// trial is a different one.
 const HOSTILE_SENT_PERCENT: u64 = 50;
 
-/// The largest part of a failure, one in this many, for which a sender may stand still: it sends
-/// afterwards what nobody was there to lose, so that an outage seems shorter by as much.
+/// The longest stall of a sender, as a part of a failure, one in this many: it sends frames of the
+/// stall after the failure, so that an outage seems shorter by that time.
 const STALLED_ONE_IN: u64 = 4;
 
-/// What to say of a sender that may have missed a failure.
+/// Describes a sender that may have missed a failure.
 pub(super) fn stalled(observed: &FrameObserved<'_>, figures: &[&FrameTrial]) -> Option<Objection> {
     let Procedure::Disturbed(test) = &observed.test.procedure else {
         return None;
@@ -77,7 +77,7 @@ pub(super) fn checks(observed: &FrameObserved<'_>) -> Vec<Option<Check>> {
     let Procedure::Disturbed(test) = &observed.test.procedure else {
         return Vec::new();
     };
-    // A search that found nothing leaves no load to do it under.
+    // Without a load from the search there were no disturbances.
     if observed.result.disturbances().is_empty() {
         return Vec::new();
     }
@@ -89,7 +89,7 @@ pub(super) fn checks(observed: &FrameObserved<'_>) -> Vec<Option<Check>> {
             ..
         } => {
             let planned = duration_ns.saturating_sub(1) / (*every_ns).max(1);
-            // How many there were is the figure, so that fewer are no fault.
+            // The number of rekeys is the figure, so that fewer are no fault.
             checks.push(carried_out(observed, planned, 1));
         }
         Event::Failover { times, .. } | Event::Setup { times, .. } => {
@@ -105,13 +105,13 @@ pub(super) fn checks(observed: &FrameObserved<'_>) -> Vec<Option<Check>> {
             let planned = u64::from(*times);
             checks.push(carried_out(observed, planned, planned));
         }
-        // What came through of them is the figure, and nothing that makes a trial another one.
+        // The hostile packets that came through are the figure, and do not invalidate the trial.
         Event::Hostile { percents, .. } => checks.push(hostile_sent(observed, percents.len())),
     }
     checks
 }
 
-/// After all of it, the DUT carries half the load as it did before.
+/// Checks that afterwards the DUT carries half the load as it did before.
 fn carries_afterwards(observed: &FrameObserved<'_>) -> Option<Check> {
     let result = observed.result;
     let trial = result.trials.get(result.evidence_trial?)?;
@@ -146,7 +146,7 @@ fn carries_afterwards(observed: &FrameObserved<'_>) -> Option<Check> {
     check("carries-afterwards", failure, detail)
 }
 
-/// What was planned was done.
+/// Checks that the planned actions were done.
 fn carried_out(observed: &FrameObserved<'_>, planned: u64, least: u64) -> Option<Check> {
     let disturbances = observed.result.disturbances().iter();
     let events = || disturbances.clone().flat_map(|trial| &trial.events);
@@ -172,7 +172,7 @@ fn carried_out(observed: &FrameObserved<'_>, planned: u64, least: u64) -> Option
     check("events-carried-out", failure, detail)
 }
 
-/// Each reset has replaced what it was to restart.
+/// Checks that each reset has replaced the processes that it was to restart.
 fn restarted(observed: &FrameObserved<'_>) -> Option<Check> {
     let all: Vec<&ResetFound> = resets(observed).collect();
     let proven = all.iter().filter(|reset| reset.is_proven()).count();

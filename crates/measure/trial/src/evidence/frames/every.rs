@@ -1,6 +1,5 @@
-//! Checks over the readings of every frame trial: what crossed the cipher link, what the kernel
-//! filter on it saw, what the device counted, and queues that were full. A check that fails names
-//! the trials.
+//! Checks over the readings of every frame trial: traffic on the cipher link, frames seen by its
+//! kernel filter, device counters, and full queues. A check that fails names the trials.
 
 use super::disturbed::{link_was_cut, was_exposed};
 use super::{CONTROL_FRAMES, FrameObserved, FramesSeen, figures, load};
@@ -18,7 +17,7 @@ use units::human;
 const ETHERNET_BYTES: u64 = 14;
 /// Longest frame of control traffic.
 const CONTROL_FRAME_BYTES: u64 = 1518;
-/// Headers that a fragment has of its own: Ethernet and IPv4.
+/// Ethernet and IPv4 headers that each fragment adds.
 const FRAGMENT_HEADER_BYTES: u64 = 14 + 20;
 /// Padding may depend on the length: this many consecutive lengths contain every amount of it.
 const PAD_TO_BYTES_MAX: usize = 16;
@@ -64,7 +63,7 @@ pub(super) fn place((number, trial, _): Read<'_>) -> String {
     format!("frame trial {number} ({})", load(trial))
 }
 
-/// What a check says of the trials that fail, the first ones by name.
+/// Describes the trials that fail a check, the first ones by name.
 pub(super) fn failed(failures: &[String]) -> String {
     let named = failures.iter().take(NAMED_MAX);
     let mut text: String = named.map(|failure| format!("; {failure}")).collect();
@@ -74,7 +73,7 @@ pub(super) fn failed(failures: &[String]) -> String {
     text
 }
 
-/// How many trials were covered, and what to say if not all were.
+/// The number of trials covered in words, and an explanation if not all were.
 pub(super) fn coverage(
     observed: &FrameObserved<'_>,
     covered: &[Read<'_>],
@@ -102,8 +101,8 @@ pub(super) fn coverage(
     (failure, words)
 }
 
-/// In every trial the bytes on the cipher link are those of the frames received, at least, and of
-/// the frames sent, at most.
+/// Checks that in every trial the cipher link carried at least the bytes of the frames received,
+/// and at most the bytes of the frames sent.
 fn cipher_link_amount(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
     let mut covered = Vec::new();
     let mut first = None;
@@ -147,7 +146,7 @@ fn cipher_link_amount(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Op
     check("cipher-link-amount", failure, detail)
 }
 
-/// Explains an amount on the cipher link that is not that of the frames.
+/// Explains bytes on the cipher link that do not match the frames.
 fn amount_differs(
     read: Read<'_>,
     excess: bool,
@@ -185,7 +184,7 @@ fn bounds(
     let profile = adapter.profile();
     let received = ip_bytes(trial.received_bytes, trial.received);
     let is_tunnel = profile.role == Role::Tunnel;
-    // The lengths are known, and with them the padding of ESP: that of the least padded one counts.
+    // The lengths are known, and so is the ESP padding: the least padded length counts.
     let added = packets(observed).map(|bytes| profile.added_bytes_least(Some(bytes)));
     let added = added.min().unwrap_or(0);
     let per_packet = match (profile.aggregates, seen.path.links.offloads) {
@@ -214,8 +213,8 @@ fn bounds(
     (least, most)
 }
 
-/// What the link's counters have of a packet's Ethernet header. A virtual link whose receiver has
-/// an XDP program counts packets at both ends once the header was taken off (`veth_xdp_rcv`).
+/// The bytes of a packet's Ethernet header in the link's counters. If the receiver of a virtual
+/// link has an XDP program, both ends count packets after the header was removed (`veth_xdp_rcv`).
 fn ethernet_bytes_counted(observed: &FrameObserved<'_>) -> u64 {
     let ends_on_the_link = observed.test.traffic.direction == Direction::Encrypt;
     match ends_on_the_link && observed.result.receiver.kind == Some(PortKind::Xdp) {
@@ -229,8 +228,8 @@ const fn ip_bytes(bytes: u64, frames: u64) -> u64 {
     bytes.saturating_sub(frames * ETHERNET_AND_FCS_BYTES)
 }
 
-/// Packets that may have left the sender in a trial, and their IP bytes: what it did not count as
-/// sent may have left it all the same.
+/// Packets that may have left the sender in a trial, and their IP bytes: packets that the sender
+/// counts as dropped may still have left.
 pub(super) fn sent_most(trial: &FrameTrial) -> (u64, u64) {
     let mean = trial.sent_bytes.div_ceil(trial.sent.max(1));
     let bytes = ip_bytes(trial.sent_bytes, trial.sent);
@@ -348,7 +347,7 @@ fn trials_watched(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option
     check("trials-watched", first.or(uncovered).or_else(empty), detail)
 }
 
-/// What frames of that form are.
+/// The word for frames of that form.
 const fn wanted(form: LinkForm) -> &'static str {
     match form.encrypts() {
         true => "sealed",
@@ -387,13 +386,13 @@ fn foreign_seen(read: Read<'_>, form: LinkForm, watch: &CipherWatch) -> Explanat
     )
 }
 
-/// In every trial our encryptor's own counters say that it sealed and opened what was received, and
-/// not more than was sent. A trial in which it was restarted has no such counts.
+/// Checks that in every trial our encryptor counted at least the received packets as sealed and
+/// opened, and no more than were sent. A trial in which it was restarted has no counts.
 fn trials_sealed(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
     let mut covered = Vec::new();
     let mut first = None;
     let mut failures = Vec::new();
-    // What was sent so far and not counted yet: a deep queue may hold frames until the next trial.
+    // Sent but not counted yet: a deep queue may hold frames until the next trial.
     let mut uncounted = [0_u64; 2];
     for read in read(observed) {
         let Some(work) = read.2.dut else {
@@ -488,8 +487,8 @@ fn counted_most(
         .saturating_add(CONTROL_FRAMES * CONTROL_FRAME_BYTES)
 }
 
-/// No figure rests on loss of which it is unknown whether it was the device's: a queue of the
-/// machine was full, of no interface of the path.
+/// Checks that no figure rests on loss that may not be the device's: a queue of the machine was
+/// full that belongs to no interface of the path.
 fn losses_attributed(observed: &FrameObserved<'_>) -> Option<Check> {
     let trials = &observed.result.trials;
     read(observed).next()?;
@@ -514,7 +513,7 @@ fn losses_attributed(observed: &FrameObserved<'_>) -> Option<Check> {
         .collect();
     let bears = |trial: &FrameTrial| {
         let rests = figures.iter().any(|figure| std::ptr::eq(*figure, trial));
-        // The search repeats such a trial; the last one at a load counts.
+        // The search repeats a trial with this loss; the last one at a load counts.
         let at_bound = bounds.contains(&trial.load) && is_last_at_its_load(trials, trial);
         rests || at_bound
     };
@@ -560,8 +559,8 @@ const fn percent(part_ns: u64, whole_ns: u64) -> u64 {
     }
 }
 
-/// What others took of the machine in the trials, of two machines the one of which they took more:
-/// a fact, with the worst trial.
+/// Reports the time that others took of the machine in the trials, with the worst trial: of two
+/// machines, the one that lost more. Never fails.
 fn machine_in_trials(observed: &FrameObserved<'_>) -> Option<Check> {
     let readings: Vec<&TrialReadings> = read(observed).map(|(_, _, it)| it).collect();
     let wall_ns: u64 = readings.iter().map(|it| it.wall_ns).sum();

@@ -1,5 +1,5 @@
-//! Checks of the number of packets on the links in every frame trial, in both directions: what the
-//! load explains and no more, and of sealed packets those that the gateways sent.
+//! Checks packet counts on the links in every frame trial, in both directions: they must match the
+//! load, and sealed packets must match the gateways' counters.
 
 use super::disturbed::was_acted_on;
 use super::every::{Read, failed, hostile_sent, longest_packet, name, place, read, sent_most};
@@ -16,13 +16,13 @@ use journal::record::{Check, EndTraffic, Explanation, LostAt, TrialReadings};
 use plan::Adapter;
 use std::collections::BTreeMap;
 
-/// Frames of ARP and ND on the cipher link in a second: whatever else comes there is foreign.
+/// Frames of ARP and ND on the cipher link in a second: any other frame there is foreign.
 const LOOK_UPS_PER_S: u64 = 4;
 /// Probes of the clocks of two hosts between two readings, either way.
 const CLOCK_PROBES: u64 = 512;
-/// The shortest packet of what gateways say to one another.
+/// The shortest packet that gateways send to one another.
 const TALK_BYTES_LEAST: u64 = 64;
-/// The two interfaces of the cipher link among those of a path from station to station.
+/// The two interfaces of the cipher link on a path from station to station.
 const CIPHER_LINK: [&str; 2] = ["gw1/w0", "gw2/w1"];
 
 /// Packets that may cross an interface one way.
@@ -33,9 +33,9 @@ struct Expected {
     sent: Option<u64>,
 }
 
-/// In every frame trial each interface of the path carried, in the direction of the load, no fewer
-/// packets than were received and no more than were sent; and in the other direction next to
-/// nothing.
+/// Checks that in every frame trial each interface of the path carried, in the direction of the
+/// load, no fewer packets than were received and no more than were sent, and next to nothing in the
+/// other direction.
 pub(super) fn links_carried_the_load(
     observed: &FrameObserved<'_>,
     seen: &FramesSeen<'_>,
@@ -43,7 +43,7 @@ pub(super) fn links_carried_the_load(
     let names = interfaces_between(seen.ends);
     let (mut first, mut failures) = (None, Vec::new());
     let (mut trials, mut against_most) = (0, 0);
-    // What was sent in the trial before and did not cross: a queue may hold it until this one.
+    // Packets of the previous trial that did not cross: a queue may hold them until this one.
     let mut held = BTreeMap::<(usize, bool), u64>::new();
     for read in read(observed).filter(|read| !read.2.links.is_empty()) {
         trials += 1;
@@ -93,21 +93,21 @@ pub(super) fn links_carried_the_load(
     check("links-carried-the-load", first, detail)
 }
 
-/// What an interface at this place of the path counted of packets that went the path's way, or
-/// back.
+/// Returns an interface's count, at this place of the path, of packets in the path's direction or
+/// in the opposite one.
 const fn crossed(
     EndTraffic { received, sent }: EndTraffic,
     place: usize,
     forward: bool,
 ) -> (&'static str, u64) {
-    // Of each link the first end sends.
+    // The first end of each link sends.
     match place.is_multiple_of(2) == forward {
         true => ("sent", sent),
         false => ("received", received),
     }
 }
 
-/// The packets that may go one way at one place of the path; `None` where nothing is known.
+/// Returns the packets that may go one way at one place of the path; `None` if unknown.
 fn expected(
     observed: &FrameObserved<'_>,
     seen: &FramesSeen<'_>,
@@ -125,7 +125,7 @@ fn expected(
     }
     let own = match (forward, trial.each_direction()) {
         (true, [own, ..]) | (false, [_, own]) => own,
-        // What the device says when it is acted on is not known.
+        // A device that is acted on may send anything.
         _ if acted_on => return None,
         _ => {
             return Some(Expected {
@@ -136,7 +136,7 @@ fn expected(
         }
     };
     let (sent, _) = sent_most(own);
-    // What an impaired path and the device copied comes, too.
+    // Copies made by an impaired path and by the device arrive, too.
     let impaired = path.impaired.copied().unwrap_or_default();
     let copied = impaired.a_to_b.duplicated + impaired.b_to_a.duplicated;
     let copied = copied + own.duplicated + own.too_late;
@@ -173,13 +173,13 @@ fn talk_most(adapter: &Adapter, readings: &TrialReadings) -> u64 {
     gateway_bytes(adapter, readings.wall_ns) / TALK_BYTES_LEAST
 }
 
-/// Probes by which clocks were compared, at most.
+/// Maximum number of probes that compare clocks.
 fn probes(readings: &TrialReadings) -> u64 {
     readings.clocks.map_or(0, |_| CLOCK_PROBES)
 }
 
-/// Explains a number of packets that the load does not. `end`: of which interface, and whether it
-/// sent or received them; whether against the load; and how many.
+/// Explains a packet count that the load does not. The tuple has the interface and whether it sent
+/// or received the packets, whether they went against the load, and their number.
 fn differs(
     read: Read<'_>,
     (end, against, found): &(String, &str, u64),
@@ -206,9 +206,9 @@ fn differs(
     )
 }
 
-/// In every frame trial sealed packets arrived as they were sent ([`sealed`]), the links between
-/// our gateways carried those that they sent, and control traffic, and the gateway that sends
-/// against the load sealed next to nothing.
+/// Checks that in every frame trial sealed packets arrived as they were sent ([`sealed`]), the
+/// links between our gateways carried the gateways' packets and control traffic, and the gateway
+/// that sends against the load sealed next to nothing.
 pub(super) fn sealed_as_sent(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
     let path = &seen.path;
     let adapter = &path.cell.dut.adapter;
@@ -286,8 +286,8 @@ pub(super) fn sealed_as_sent(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>
     check(sealed::NAME, first, detail)
 }
 
-/// What the gateway that sends against the load sealed, if that is more than gateways and
-/// neighbours send.
+/// Describes the packets sealed by the gateway that sends against the load, if they are more than
+/// gateways and neighbours send.
 fn sealed_against(
     observed: &FrameObserved<'_>,
     seen: &FramesSeen<'_>,

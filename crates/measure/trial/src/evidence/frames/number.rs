@@ -5,8 +5,8 @@ use super::{FrameObserved, FramesSeen};
 use crate::evidence::{check, number};
 use journal::record::Check;
 
-/// In every trial as many frames crossed the cipher link as were received, at least, and as were
-/// sent, at most.
+/// Checks that in every trial at least the number of frames received, and at most the number sent,
+/// crossed the cipher link.
 pub(super) fn cipher_link_frames(
     observed: &FrameObserved<'_>,
     seen: &FramesSeen<'_>,

@@ -1,4 +1,4 @@
-//! Checks of the links and the DUT during the frame trial whose evidence is read.
+//! Checks of the links and the DUT during the frame trial with the evidence.
 
 use super::{CONTROL_FRAMES, COUNTED_ONE_IN, FrameObserved, FramesSeen};
 use crate::evidence::failure::{count, nothing_seen, size};
@@ -39,8 +39,8 @@ pub(super) fn checks(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Vec
     checks
 }
 
-/// Nothing looks between one gateway alone and the station that is its peer. The proof is that the
-/// station opened what the gateway sent, or that the gateway opened what it sealed.
+/// Nothing looks between a single gateway and the station that is its peer. The proof is that the
+/// station opened the gateway's packets, or the gateway the station's.
 fn sealed_by_station(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
     seen.path.cell.dut.adapter.external()?.gateway.as_ref()?;
     let result = observed.result;
@@ -52,7 +52,7 @@ fn sealed_by_station(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Opt
     };
     let frames = if opens { trial.received } else { trial.sent };
     let (failure, detail) = match engine {
-        // What it sealed is opened by the device, which shows in what arrives.
+        // Arriving frames also show that the device opened the station's packets.
         Some(engine) => (
             nothing_seen(
                 trial.received,
@@ -81,7 +81,7 @@ fn sealed_by_station(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Opt
     check("station-is-peer", failure, detail)
 }
 
-/// On which cores the stations' programs ran: a fact.
+/// Reports the cores of the stations' programs: a fact.
 fn cores(seen: &FramesSeen<'_>) -> Option<Check> {
     let cores = seen.cores;
     let [a, b] = cores.in_words(&cores.a, &cores.b);
@@ -98,8 +98,8 @@ fn cores(seen: &FramesSeen<'_>) -> Option<Check> {
     check("cores-of-stations", None, detail)
 }
 
-/// What the stations' interfaces carried is what the generator says it sent, and the analyser that
-/// it got.
+/// Checks that the stations' interfaces carried the frames that the generator counts as sent and
+/// the analyser as received.
 fn interfaces_agree(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
     let trial = evidence_trial(observed)?;
     let ends = [&seen.ends.source, &seen.ends.sink];
@@ -141,7 +141,7 @@ fn interfaces_agree(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Opti
             frames.saturating_sub(slack)
         }
     };
-    // Frames that found the sink's queue full were counted there, but seen by nobody.
+    // Frames that found the sink's queue full were counted there, but no program saw them.
     let full = sum(sink.rx_dropped, source.rx_dropped);
     let within = |counted: u64, frames: u64, more: u64| {
         (least(frames)..=frames + more + slack).contains(&counted)
@@ -203,8 +203,8 @@ fn dropped_on_the_way(seen: &FramesSeen<'_>) -> String {
     dropped.collect()
 }
 
-/// The DUT's own counters say that it sealed and opened what was received, and every packet in is a
-/// packet out or a drop. As for tools, of ours only.
+/// Checks that the DUT's counters show the received frames as sealed and opened, and every packet
+/// in as a packet out or a drop. As for tools, only our encryptor is checked.
 fn dut_counters(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
     seen.path.cell.dut.adapter.encryptor()?;
     let trial = evidence_trial(observed)?;
@@ -215,7 +215,7 @@ fn dut_counters(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<C
     let mut said = Vec::new();
     let (mut into, mut out) = (None::<u64>, None::<u64>);
     for end in [&seen.ends.source, &seen.ends.sink] {
-        // Where the station seals and opens by itself, there is no gateway beside it.
+        // A station that seals and opens by itself has no gateway.
         let Some(name) = end.gateway_beside() else {
             continue;
         };
@@ -264,7 +264,7 @@ fn dut_counters(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<C
 }
 
 impl FrameObserved<'_> {
-    /// Where frames of the trial with the evidence were lost, as far as counters tell.
+    /// Returns where frames of the trial with the evidence were lost, as far as counters show.
     pub(crate) fn lost_at(&self) -> Vec<LostAt> {
         let Some(seen) = &self.seen else {
             return Vec::new();

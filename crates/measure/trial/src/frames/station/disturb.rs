@@ -31,7 +31,7 @@ impl StationRig<'_> {
             bins: Some(bins),
             ..*load
         };
-        // The device's own counters are compared with the measurement.
+        // The device's counters are compared with the measurement.
         let is_counted = |planned: &PlannedAction| matches!(planned.action, DutAction::Desync(_));
         let is_counted = planned.actions.iter().any(is_counted);
         let before = is_counted.then(|| self.bench.dut_counters(self.dut));
@@ -42,7 +42,7 @@ impl StationRig<'_> {
         let (done, mut identities) = self.carry_out(&running, &planned.actions, interrupt)?;
         let reports = self.collect(&mut running, interrupt)?;
         if !identities.is_empty() {
-            // That of what the last reset has started.
+            // The identity of the processes that the last reset has started.
             identities.push(self.bench.dut_identity(self.dut, NodeId::Gw2)?);
         }
         let attack = match (planned.hostile, running.attacker) {
@@ -78,8 +78,8 @@ impl StationRig<'_> {
     }
 
     /// Carries out the planned actions, each at its time or, if that has passed, immediately; none
-    /// begins after the load. Returns also the identity of what each reset was to restart, as it
-    /// was just before.
+    /// begins after the load. Returns also the identity, just before each reset, of the processes
+    /// that it was to restart.
     fn carry_out(
         &mut self,
         running: &Running<'_>,
@@ -187,7 +187,7 @@ impl StationRig<'_> {
 /// Time for an attacker beyond the load's end: it began with the first packet that the DUT sealed.
 const ATTACKER_LIMIT: Duration = Duration::from_millis(500);
 
-/// Whether an action stops or starts processes of the device, whose counters then begin anew.
+/// Whether an action stops or starts processes of the device, which then count from zero.
 const fn restarts(action: DutAction) -> bool {
     match action {
         DutAction::Kill(_)

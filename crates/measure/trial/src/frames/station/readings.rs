@@ -1,9 +1,9 @@
 //! Readings around every frame trial: the cipher link's counters and the kernel filter on it, the
-//! device's counters, queues that were full, and what others took of the machine.
+//! device's counters, queues that were full, and CPU time that others took.
 //!
 //! The reading after a trial is the one before the next: no frame between two trials is left out,
 //! and a trial costs one round trip per node, one for the filter, and one per gateway of a device
-//! whose counters are checked.
+//! with checked counters.
 
 use crate::error::TrialError;
 use crate::evidence::{ETHERNET_AND_FCS_BYTES, Gateway, IN_FLIGHT_PACKETS, counted_since};
@@ -47,9 +47,9 @@ struct State {
     nodes: BTreeMap<NodeId, NodeReading>,
     /// CPU time of tools and device by node and handle.
     processes: BTreeMap<(NodeId, u64), CpuTime>,
-    /// The device's own processes among them.
+    /// The device's processes among them.
     dut_processes: Vec<(NodeId, u64)>,
-    /// The device's counters; `None` where they are not checked, or began anew.
+    /// The device's counters; `None` if they are not checked, or began anew.
     dut: Option<BTreeMap<String, u64>>,
 }
 
@@ -85,7 +85,7 @@ impl<'a> PathReader<'a> {
         })
     }
 
-    /// Prepares for a trial: a device that was started anew counts from here.
+    /// Prepares for a trial: a restarted device counts from here.
     pub(super) fn before(&mut self, dut: &RunningDut) -> Result<(), LabError> {
         if self.counts_work && self.last.dut.is_none() {
             self.last.dut = Some(steady(|| self.bench.dut_counters(dut))?);
@@ -93,7 +93,7 @@ impl<'a> PathReader<'a> {
         Ok(())
     }
 
-    /// Forgets the device's counters: it was stopped or started anew.
+    /// Forgets the device's counters: it was stopped or restarted.
     pub(super) fn forget_dut(&mut self) {
         self.last.dut = None;
     }
@@ -119,7 +119,7 @@ impl<'a> PathReader<'a> {
         Ok(self.since(&last, trial.loads_both(), watch))
     }
 
-    /// Returns the device's counters, read until they account for what was received.
+    /// Returns the device's counters, read until they account for the received frames.
     fn counters(
         &self,
         dut: &RunningDut,
@@ -160,7 +160,7 @@ impl<'a> PathReader<'a> {
         }
     }
 
-    /// What an interface counted since `before`; `None` if it is not there.
+    /// Returns an interface's counts since `before`; `None` if it does not exist.
     fn interface(&self, before: &State, (node, name): (NodeId, &str)) -> Option<InterfaceCounters> {
         let of = |state: &State| state.nodes.get(&node)?.interfaces.get(name).copied();
         let after = of(&self.last)?;
@@ -182,7 +182,7 @@ impl<'a> PathReader<'a> {
         self.on_path.iter().filter_map(counted).collect()
     }
 
-    /// What passed the watched end of the cipher link in the loaded directions.
+    /// The traffic at the watched end of the cipher link in the loaded directions.
     fn cipher(&self, before: &State, duplex: bool, look: WatchPoint<'_>) -> Option<LinkTraffic> {
         let counters = self.interface(before, (look.gateway, look.interface))?;
         let sends = [counters.tx_packets, counters.tx_bytes];
@@ -195,14 +195,14 @@ impl<'a> PathReader<'a> {
         Some(LinkTraffic { packets, bytes })
     }
 
-    /// What the gateways in the path did, by the difference of their counters.
+    /// The work of the gateways in the path, by the difference of their counters.
     fn work(&self, counted: &BTreeMap<String, u64>, duplex: bool) -> Option<DutWork> {
         let (mut into, mut out) = (None::<u64>, None::<u64>);
         let (mut gateways, mut unaccounted_packets) = (0, 0);
         let mut ends = Vec::new();
         let FramePath { source, sink } = &self.path;
         for (end, is_source) in [(source, true), (sink, false)] {
-            // Where the station seals and opens by itself, there is no gateway beside it.
+            // A station that seals and opens by itself has no gateway.
             let Some(name) = end.gateway_beside() else {
                 continue;
             };
@@ -301,7 +301,7 @@ impl<'a> PathReader<'a> {
     }
 }
 
-/// Of a device's counters: sealed packets, and drops with their reasons.
+/// Keeps a device's counters of sealed packets, and its drops with their reasons.
 fn sealed_and_dropped(mut counted: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     counted.retain(|name, count| match name.split_once('/') {
         Some((_, "cipher_rx_packets" | "cipher_tx_packets")) => true,
@@ -347,7 +347,7 @@ fn read_nodes(
     Ok((readings, processes))
 }
 
-/// What others took of the machine of these nodes between two states.
+/// CPU time that others took on the machine of these nodes between two states.
 fn machine(before: &State, now: &State, on_it: &[NodeId]) -> MachineTime {
     // Any of them can read it.
     let of = |state: &State| state.nodes.get(&on_it[0]).cloned().unwrap_or_default();
@@ -359,7 +359,7 @@ fn machine(before: &State, now: &State, on_it: &[NodeId]) -> MachineTime {
         time.user_ns.saturating_sub(earlier.user_ns)
     });
     let own: u64 = own.sum();
-    // A process of the device that is gone took its time with it.
+    // The time of a device's process that has ended is lost.
     let mut dut = before.dut_processes.iter();
     let gone = dut.any(|it| on_it.contains(&it.0) && !now.dut_processes.contains(it));
     let user = later

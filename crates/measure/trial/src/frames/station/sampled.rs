@@ -8,7 +8,7 @@ use crate::timing::Timing;
 use crate::watch::{Sample, WatchResult, Watcher};
 use lab::Interrupt;
 
-/// What was read before, during and after a trial.
+/// Readings before, during and after a trial.
 pub(in crate::frames) struct Sampled {
     pub(in crate::frames) before: Counters,
     pub(in crate::frames) after: Counters,

@@ -1,4 +1,4 @@
-//! Settings of our own encryptor as a device under test.
+//! Settings of Cipherbench's encryptor as a device under test.
 
 use crate::keys::KeySource;
 use choice::Choice;
@@ -11,22 +11,22 @@ use wire::overhead::IPV4_HEADER_BYTES;
 const ETHERNET_HEADER_BYTES: usize = 14;
 /// IEEE 802.1Q.
 const VLAN_TAG_BYTES: usize = 4;
-/// L2TPv3 at its shortest and longest: a session; with all that a header can have, and with an IPv4
-/// header of its own where it goes in ESP (RFC 3931 §4.1).
+/// Shortest and longest L2TPv3 header: the session alone, and every optional field plus the IPv4
+/// header that L2TPv3 needs inside ESP (RFC 3931 §4.1).
 const L2TPV3_BYTES: (usize, usize) = (4, IPV4_HEADER_BYTES + l2tp::HEADER_BYTES_MAX);
 
 /// One process per gateway, and its configuration. A field that an older journal lacks has the
 /// value that was in force then.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Encryptor {
-    /// ESP suite; unused where [`mode`](Self::mode) has no ESP.
+    /// ESP suite; unused if [`mode`](Self::mode) has no ESP.
     pub suite: Suite,
     /// Worker threads (lanes) per gateway; at least 1.
     pub workers: u16,
     /// Engine that seals and opens.
     #[serde(serialize_with = "engine")]
     pub engine: Choice,
-    /// Tunnels (peers), each with networks of its own; at least 1.
+    /// Tunnels (peers), each with separate networks; at least 1.
     #[serde(default = "one")]
     pub tunnels: u16,
     /// Payload and encapsulation.
@@ -38,7 +38,7 @@ pub struct Encryptor {
     /// Workers poll for packets instead of waiting for them.
     #[serde(default)]
     pub busy_poll: bool,
-    /// Where its keys come from.
+    /// Source of its keys.
     #[serde(default)]
     pub keys: KeySource,
     /// Lifetime of agreed keys, in nanoseconds; `None` for static keys.
@@ -112,7 +112,7 @@ impl Encryptor {
     /// Most tunnels times workers: keys have room for that many SAs a direction.
     pub const SAS_MAX: u32 = 4096;
 
-    /// One tunnel of IP packets by one worker, the engine chosen by itself, the keys static.
+    /// One tunnel of IP packets by one worker, with automatic choice of the engine and static keys.
     #[must_use]
     pub fn new(suite: Suite) -> Self {
         Self {
@@ -166,7 +166,8 @@ impl Encryptor {
     }
 }
 
-/// A name as it is, though YAML has the control's in quotes; anything else as configuration has it.
+/// Serializes a name without the quotes that YAML needs for the control; anything else as in the
+/// configuration.
 fn engine<S: Serializer>(choice: &Choice, serializer: S) -> Result<S::Ok, S::Error> {
     match choice {
         Choice::Named(name) => serializer.serialize_str(name),
@@ -178,7 +179,7 @@ const fn one() -> u16 {
     1
 }
 
-/// How keys come out of step.
+/// How keys get out of step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Desync {

@@ -1,11 +1,12 @@
-//! What boxes have this machine run, read and send, and whether a campaign could say so.
+//! Commands, files and addresses that boxes need from this machine, and the check that a campaign
+//! could contain them.
 
 use super::BOXES_MAX;
 use super::settings::{External, ExternalBox, is_command};
 
 impl ExternalBox {
-    /// What it has this machine run and send, each with its key: commands, whom it asks, and the
-    /// secrets for that.
+    /// The commands that this machine runs for the box, the agents and pages that it queries, and
+    /// the secrets for them, each with its key.
     fn demands(&self) -> Vec<(&'static str, String)> {
         let mut demands = Vec::new();
         if !self.via.is_empty() {
@@ -34,8 +35,8 @@ impl ExternalBox {
         demands
     }
 
-    /// The same without `via`, which is in front of each command instead: what may run on a box may
-    /// not run on this machine.
+    /// The same without `via`, which precedes each command instead: permission to run a command on
+    /// a box does not extend to this machine.
     fn permissions(&self) -> impl Iterator<Item = (&'static str, String)> {
         let with_via = |what: String| {
             let is_command = self.all_commands().any(|command| command == what);
@@ -49,7 +50,7 @@ impl ExternalBox {
         others.map(move |(key, what)| (key, with_via(what)))
     }
 
-    /// Every command of it.
+    /// Every command of the box.
     fn all_commands(&self) -> impl Iterator<Item = &str> {
         let resets = self.reset.iter().chain(&self.started).map(String::as_str);
         self.commands().chain(resets)
@@ -57,12 +58,13 @@ impl ExternalBox {
 }
 
 impl External {
-    /// What it has this machine run, read and send, each with its key.
+    /// The commands that this machine runs, the addresses that it queries and the files that it
+    /// reads, each with its key.
     pub(crate) fn demands(&self) -> Vec<(String, String)> {
         self.keyed(|its| its.demands())
     }
 
-    /// The same with the way to the box in front of each command, as it is allowed.
+    /// The same with `via` in front of each command, as in a file of permissions.
     pub(crate) fn permissions(&self) -> Vec<(String, String)> {
         self.keyed(|its| its.permissions().collect())
     }
@@ -76,7 +78,7 @@ impl External {
             let of_box = of_box(its).into_iter();
             demands.extend(of_box.map(|(key, what)| (format!("box {number}, {key}"), what)));
         }
-        // It becomes a part of commands.
+        // It becomes part of commands.
         let word = self.suite_word.iter();
         demands.extend(word.map(|word| ("{suite_word}".to_owned(), word.clone())));
         let files = self.gateway.iter().flat_map(|peer| peer.files());
@@ -84,7 +86,7 @@ impl External {
         demands
     }
 
-    /// What no campaign file could have given it, as a sentence.
+    /// Returns the first setting that no campaign file can contain, as a sentence.
     pub(crate) fn mistake(&self) -> Option<String> {
         if !(1..=BOXES_MAX).contains(&self.boxes.len()) {
             return Some(format!("{} boxes", self.boxes.len()));

@@ -1,10 +1,10 @@
-//! One gateway alone: what the station in its peer's place needs to agree on keys with it.
+//! One gateway alone: the settings that the station in its peer's place needs for the key exchange.
 
 use crate::adapter::profile::Direction;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// Directions in which one gateway can be loaded.
+/// Directions that load a single gateway.
 pub(super) const DIRECTIONS: &[Direction] = &[Direction::Encrypt, Direction::Decrypt];
 
 /// Longest identity, and longest proposal, in characters.
@@ -35,7 +35,7 @@ pub struct IkePeer {
     pub own_id: Option<String>,
     /// The gateway's identity; `None`: its address.
     pub box_id: Option<String>,
-    /// Proposal of the IKE SA, in strongSwan's words; `None`: that of the DUT `strongswan`.
+    /// Proposal of the IKE SA in strongSwan's syntax; `None`: the default of the DUT `strongswan`.
     pub proposal: Option<String>,
     /// Whether ML-KEM-768 is added to the key exchange (RFC 9370).
     pub ml_kem: bool,
@@ -74,7 +74,7 @@ pub struct WireGuardPeer {
 }
 
 impl GatewayPeer {
-    /// Files of this machine whose secrets the station uses, each with its key.
+    /// Files on this machine with secrets that the station uses, each with its key.
     pub(super) fn files(&self) -> Vec<(&'static str, &Path)> {
         let mut files: Vec<(_, &Path)> = Vec::new();
         match self {
@@ -105,7 +105,7 @@ impl GatewayPeer {
         files
     }
 
-    /// The words that no configuration file could have, each with its key.
+    /// The words that no configuration file can contain, each with its key.
     pub(super) fn wrong_words(&self) -> Vec<(&'static str, &str)> {
         let mut words: Vec<(_, &str)> = Vec::new();
         match self {
@@ -132,7 +132,7 @@ impl GatewayPeer {
         words
     }
 
-    /// For people, continuing `keys`.
+    /// Words that follow `keys`.
     pub(super) const fn in_words(&self) -> &'static str {
         match self {
             Self::Ike(_) => "agreed on by IKEv2 with the station",
@@ -141,7 +141,7 @@ impl GatewayPeer {
     }
 }
 
-/// Whether strongSwan reads this between quotes as it is.
+/// Whether strongSwan reads this text unchanged between quotes.
 #[must_use]
 pub fn is_word(word: &str) -> bool {
     let fits = |c: char| !c.is_control() && c != '"' && c != '\\';

@@ -1,19 +1,19 @@
-//! What is read of a box beside its commands: by SNMP, from a page of Prometheus, and at an
+//! Readings of a box other than by its commands: by SNMP, from a Prometheus page, and at an
 //! interval while traffic flows.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What is read of a box: once, before and after a trial, and at an interval.
+/// Values read from a box: once, before and after a trial, and at an interval.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observed {
     /// The box's model and software.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Source>,
-    /// Counters by name, read before and after a trial as those of commands are.
+    /// Counters by name, read before and after a trial, like the counters of commands.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, Source>,
-    /// What is read while traffic flows.
+    /// Values read at an interval while traffic flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub monitor: Option<Monitor>,
 }
@@ -23,7 +23,7 @@ pub struct Observed {
 pub struct Monitor {
     /// From one round of readings to the next, in nanoseconds.
     pub interval_ns: u64,
-    /// The readings, in the order in which they are made.
+    /// The readings, in the order of each round.
     pub readings: Vec<Reading>,
 }
 
@@ -32,13 +32,13 @@ pub struct Monitor {
 pub struct Reading {
     /// `cpu`, `temperature`, `power`, or the name that the campaign gives it.
     pub name: String,
-    /// What it is.
+    /// Kind of the value.
     pub kind: ReadingKind,
-    /// Unit of the value times `scale_ppm`; of a counter, whose rate is reported, per second.
+    /// Unit of the value times `scale_ppm`; for a counter, which is reported as a rate, per second.
     pub unit: String,
-    /// What the value is multiplied with, in millionths.
+    /// Factor for the value, in millionths.
     pub scale_ppm: u64,
-    /// Where it is read.
+    /// Source of the value.
     pub source: Source,
 }
 
@@ -72,12 +72,12 @@ impl ReadingKind {
     }
 }
 
-/// Where a value is read.
+/// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// A command with [`Placeholder`](super::Placeholder)s, run as all of the box: the first number
-    /// that it prints.
+    /// A command with [`Placeholder`](super::Placeholder)s, run like the box's other commands: the
+    /// first number that it prints.
     Command(String),
     /// An object of an SNMP agent.
     Snmp {
@@ -94,7 +94,7 @@ pub enum Source {
         metric: String,
         /// Labels that it must have; it may have more.
         labels: BTreeMap<String, String>,
-        /// The label whose value is read instead of the metric's; only of a version.
+        /// The label to read instead of the metric's value; only for a version.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         label: Option<String>,
     },
@@ -109,7 +109,8 @@ pub struct SnmpAgent {
     pub login: SnmpLogin,
 }
 
-/// Version and credentials for an SNMP agent. The secrets themselves are in none of our files.
+/// Version and credentials for an SNMP agent. The secrets themselves are in none of Cipherbench's
+/// files.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SnmpLogin {
@@ -160,15 +161,15 @@ pub enum SnmpPrivacy {
     /// CFB128-AES-128 (RFC 3826).
     #[serde(rename = "aes-128")]
     Aes128,
-    /// AES-256 in CFB, with the localized key extended as Blumenthal's draft has it.
+    /// AES-256 in CFB, with the localized key extended as in Blumenthal's draft.
     #[serde(rename = "aes-256")]
     Aes256,
-    /// AES-256 in CFB, with the localized key extended as Reeder's draft has it: Cisco's.
+    /// AES-256 in CFB, with the localized key extended as in Reeder's draft: Cisco's.
     #[serde(rename = "aes-256-cisco")]
     Aes256Cisco,
 }
 
-/// Where a secret is.
+/// Location of a secret.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Secret {
@@ -188,7 +189,7 @@ impl Secret {
 }
 
 impl Source {
-    /// What is run, or who is asked with which secrets.
+    /// The command, the page, or the agent and the places of its secrets.
     fn demand(&self) -> String {
         match self {
             Self::Command(command) => command.clone(),
@@ -217,7 +218,7 @@ impl Observed {
         *self == Self::default()
     }
 
-    /// What is run and asked, each with its key: commands, agents with the secrets for them, pages.
+    /// The commands, the agents with their secrets, and the pages, each with its key.
     pub(super) fn demands(&self) -> impl Iterator<Item = (&'static str, String)> {
         let version = self.version.iter().map(|source| ("version", source));
         let counters = self.counters.values().map(|source| ("counters", source));
@@ -227,7 +228,7 @@ impl Observed {
         all.map(|(key, source)| (key, source.demand()))
     }
 
-    /// The commands among what is read at an interval.
+    /// The commands that are run at an interval.
     pub(super) fn commands(&self) -> impl Iterator<Item = &String> {
         let readings = self.monitor.iter().flat_map(|monitor| &monitor.readings);
         readings.filter_map(|reading| match &reading.source {
@@ -236,8 +237,8 @@ impl Observed {
         })
     }
 
-    /// How many values are read otherwise than by a command, once each: the version, and the first
-    /// of each reading. Counters are not among them.
+    /// Number of values read once by SNMP or from a page: the version, and the first value of each
+    /// reading, without counters.
     pub(super) fn queries(&self) -> usize {
         let readings = self
             .monitor

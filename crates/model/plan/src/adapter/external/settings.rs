@@ -9,7 +9,7 @@ use wire::Suite;
 
 /// Third-party boxes between the lab's [`Cables`](crate::Cables).
 ///
-/// All of it is in the journal: nothing secret belongs here.
+/// All of this is written to the journal: it must not contain secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct External {
     /// The box at A's cable and the one at B's; of two that are managed in one place, only the
@@ -18,25 +18,24 @@ pub struct External {
     /// Format and suite that their sealed packets must have; `None` if they do not encrypt, or with
     /// a [`BoxFormat`].
     pub carrier: Option<Carrier>,
-    /// Another format of their frames; `None` beside a carrier, and if they forward in clear.
+    /// Another format of their frames; `None` if they have a carrier, or forward in clear.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<BoxFormat>,
-    /// UDP ports of what they seal and of their key exchange; beside ESP's, bare ESP is expected
-    /// too.
+    /// UDP ports of the sealed packets and of the key exchange; for ESP, bare ESP is also expected.
     pub ports: Vec<u16>,
     /// Whether they pass Ethernet frames on between the stations, which are in one network then
     /// (bumps in the wire), or route packets.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bump: bool,
-    /// Set where one gateway is measured alone: how the station at B's cable, the other end of its
-    /// tunnels, agrees on keys with it.
+    /// Set to measure one gateway alone: how the station at B's cable, the other end of its
+    /// tunnels, agrees on keys with the gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<Box<GatewayPeer>>,
     /// Tunnels: 1, or one for each pair of the first test addresses.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub tunnels: u16,
-    /// The boxes' name of the suite, if it differs; of [`BoxFormat::Opaque`] what seals the frames,
-    /// in the maker's words: a claim that nothing here proves.
+    /// The boxes' name of the suite, if it differs; for [`BoxFormat::Opaque`] the cipher in the
+    /// maker's words, a claim that nothing here proves.
     pub suite_word: Option<String>,
     /// Timeout of one command, in nanoseconds.
     pub limit_ns: u64,
@@ -65,7 +64,7 @@ pub enum BoxFormat {
     /// L2TPv3 (RFC 3931), which does not encrypt.
     #[serde(rename = "l2tpv3")]
     L2tpv3,
-    /// A sealed format of the maker's own, of which nothing is known but what its owner says.
+    /// The maker's proprietary sealed format; only its owner's description is known.
     Opaque {
         /// The most that it adds to a frame, in bytes.
         expands_bytes: u16,
@@ -75,7 +74,7 @@ pub enum BoxFormat {
 }
 
 impl BoxFormat {
-    /// What their frames must look like.
+    /// Required form of the boxes' frames.
     #[must_use]
     pub const fn form(self) -> LinkForm {
         match self {
@@ -102,22 +101,22 @@ pub struct ExternalBox {
     pub suite_told: Option<String>,
     /// Commands by counter name: the first number that one prints is the count.
     pub counters: BTreeMap<String, String>,
-    /// Commands whose lines are `name number`.
+    /// Commands that print lines of `name number`.
     pub counter_lines: Vec<String>,
     /// Restarts the box, or a part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset: Option<String>,
-    /// Prints what differs after each restart of what `reset` restarts: a process id, a boot id, a
-    /// start time. Set where `reset` is.
+    /// Prints a value that changes with each restart by `reset`: a process id, a boot id, a start
+    /// time. Set if `reset` is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<String>,
-    /// What is read by SNMP or from a page, and what is read while traffic flows.
+    /// Values read by SNMP or from a page, and values read while traffic flows.
     #[serde(default, skip_serializing_if = "Observed::is_empty")]
     pub observed: Observed,
 }
 
 impl ExternalBox {
-    /// Every command that a trial runs; without those of resets.
+    /// Every command that a trial runs, except the commands for resets.
     pub fn commands(&self) -> impl Iterator<Item = &str> {
         let lists = [&self.up, &self.down, &self.counter_lines];
         let lists = lists.into_iter().flatten();
@@ -129,20 +128,20 @@ impl ExternalBox {
 }
 
 impl External {
-    /// The boxes' name of the suite; ours unless configured.
+    /// The boxes' name of the suite; by default Cipherbench's name.
     #[must_use]
     pub fn suite_word(&self) -> &str {
         let configured = self.suite_word.as_deref();
         configured.or(self.sealed_with()).unwrap_or("none")
     }
 
-    /// The suite that they seal with, if it is one that campaigns know.
+    /// The suite that they seal with, if campaigns know it.
     #[must_use]
     pub fn suite(&self) -> Option<Suite> {
         self.carrier.map(|carrier| carrier.suite)
     }
 
-    /// What they seal with, if they do: the name of a suite, or the maker's words.
+    /// The suite's name, or the cipher in the maker's words; `None` if the boxes do not encrypt.
     #[must_use]
     pub fn sealed_with(&self) -> Option<&str> {
         match (&self.carrier, &self.format) {
@@ -152,7 +151,7 @@ impl External {
         }
     }
 
-    /// What their frames must look like; `None` if they forward in clear.
+    /// Required form of their frames; `None` if they forward in clear.
     #[must_use]
     pub fn form(&self) -> Option<LinkForm> {
         let sealed = self.carrier.map(|carrier| LinkForm::Sealed(carrier.form));
@@ -163,10 +162,9 @@ impl External {
 /// A word in braces in a box's command that is replaced: `{mtu}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placeholder {
-    /// The suite, as campaigns call it, or in the maker's words; `none` of boxes that do not
-    /// encrypt.
+    /// The suite's name in campaigns, or the maker's words; `none` if the boxes do not encrypt.
     Suite,
-    /// The suite, as the boxes call it.
+    /// The boxes' name of the suite.
     SuiteWord,
     /// IP MTU of the stations' cables in bytes.
     Mtu,
@@ -186,9 +184,9 @@ pub enum Placeholder {
     NetworkA,
     /// The network at B's cable.
     NetworkB,
-    /// Where test frames come from on A's side.
+    /// Network of the test frames on A's side.
     TestNetworkA,
-    /// On B's.
+    /// Network of the test frames on B's side.
     TestNetworkB,
     /// The first box's address between the boxes.
     CipherA,
@@ -239,13 +237,13 @@ impl Placeholder {
     }
 }
 
-/// A command with its placeholders replaced by what `value` gives.
+/// A command with its placeholders replaced by the results of `value`.
 ///
-/// A word of small letters and `_` in braces is a placeholder, unless `$` is in front of it: a
-/// shell's own `${variable}`, `{print $1}` and `{a,b}` stay as they are.
+/// A word of small letters and `_` in braces is a placeholder, unless `$` precedes it: the shell's
+/// `${variable}`, `{print $1}` and `{a,b}` stay unchanged.
 ///
 /// # Errors
-/// The first word in braces that is no placeholder's.
+/// The first word in braces that names no placeholder.
 pub fn fill_in(
     command: &str,
     mut value: impl FnMut(Placeholder) -> String,
@@ -280,13 +278,13 @@ pub fn fill_in(
 /// Longest command, in characters.
 pub const COMMAND_CHARS_MAX: usize = 4000;
 
-/// Whether a command is not empty, and short enough.
+/// Whether a command is not empty and short enough.
 #[must_use]
 pub fn command_fits(command: &str) -> bool {
     !command.trim().is_empty() && command.chars().count() <= COMMAND_CHARS_MAX
 }
 
-/// Whether a campaign can have this command.
+/// Whether a campaign can contain this command.
 #[must_use]
 pub fn is_command(command: &str) -> bool {
     command_fits(command) && fill_in(command, |_| String::new()).is_ok()

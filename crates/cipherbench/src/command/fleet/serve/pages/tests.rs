@@ -1,4 +1,4 @@
-//! What the pages show.
+//! Content of the pages.
 
 use super::*;
 use fleet::{Held, LabOffer, LastTrial, Listing, Progress, Selector};

@@ -1,4 +1,4 @@
-//! Keys put out of step.
+//! Desynchronised keys.
 
 use super::{Table, caption, fill, head, interval, longest, mean_count, median, most};
 use crate::format::time_ns;
@@ -7,7 +7,7 @@ use crate::layout::frames::FrameSet;
 use crate::table::Cell;
 use stats::DesyncResult;
 
-/// How long frames are lost until the device resynchronizes by itself, and its own counters.
+/// The loss of frames until the device resynchronises without help, and the device's counters.
 pub(super) fn desyncs(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; outage: from the moment at which keys were put out of step to the last loss; lost: frames until the next; \

@@ -9,7 +9,7 @@ use crate::layout::frames::{FramePoint, FrameSet};
 use crate::table::Cell;
 use stats::{CellResult, EventPlace, EventTimes, FailoverResult, SetupResult};
 
-/// How long frames are lost.
+/// The duration of frame loss.
 pub(super) fn failover(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; outage: from the failure to the last loss, the time down included; first frame, last loss: from \
@@ -40,7 +40,7 @@ fn failover_cells(found: &FailoverResult) -> [Cell; 9] {
     ]
 }
 
-/// Whether an encryptor that dies lets packets pass in clear.
+/// Whether packets pass in clear while an encryptor is dead.
 pub(super) fn bypass(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; a default route of gw1 leads past the encryptor, over the link between the gateways, to a router that \
@@ -68,7 +68,7 @@ fn bypass_cells(found: &FailoverResult) -> [Cell; 5] {
     ]
 }
 
-/// How soon tunnels carry.
+/// The time until tunnels carry traffic.
 pub(super) fn setup(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; all times from the order to set all tunnels up; first frame: intended time of the \
@@ -105,7 +105,7 @@ pub(super) fn without(times: &EventTimes) -> Cell {
     }
 }
 
-/// Each event after which loss went on; `None` when there is none.
+/// Each event with continued loss; `None` without any.
 pub(super) fn not_recovered(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
     let note = "frames were still being lost when the next event came, or the trial's end; times from the trial's \
                 first frame on";
@@ -121,8 +121,7 @@ pub(super) fn not_recovered(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> 
     table.with_rows()
 }
 
-/// The first cells of a row for one event: the frame where there are several, device, event,
-/// repeat, time.
+/// The first cells of an event's row: frames (if several mixes), device, event, repeat, time.
 pub(super) fn place_cells(
     run: &Run<'_>,
     set: &FrameSet<'_>,

@@ -1,4 +1,4 @@
-//! Hostile packets beside a load.
+//! Hostile packets added to a load.
 
 use super::{Table, caption, head, kept, labels, load_cells, load_titles, of, without_figure};
 use crate::layout::Run;
@@ -12,7 +12,7 @@ pub(crate) fn percent_name(percent: u16) -> String {
     format!("{percent} %")
 }
 
-/// The share of the load that is forwarded: devices down, shares of hostile packets across.
+/// The forwarded share of the load: devices as rows, shares of hostile packets as columns.
 pub(super) fn forwarded(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; columns: hostile packets in per cent of the load; figures: frames of the load received by those sent, \
@@ -62,7 +62,7 @@ fn forwarded_text(found: &DisturbedLoad) -> Option<String> {
     })
 }
 
-/// Shares of any cell of the set, rising.
+/// The shares of all cells of the set, ascending.
 pub(crate) fn percents(set: &FrameSet<'_>) -> Vec<u16> {
     let shares = set.rows().filter_map(|(_, cell)| {
         let hostile = of(cell)?.hostile()?;
@@ -82,7 +82,7 @@ fn suffers(quiet: Option<&DisturbedLoad>, found: &HostileResult) -> Cell {
     }
 }
 
-/// Every share: what was sent, and what became of the load.
+/// Every share: the hostile packets sent, and the result for the load.
 pub(super) fn shares(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; hostile: packets/s actually sent; came through: of those that came again, came damaged, or came so late \

@@ -48,7 +48,7 @@ fn cells(found: &RekeyResult) -> [Cell; 11] {
     ]
 }
 
-/// What rekeys add to the latency, and take from the throughput.
+/// The latency added by rekeys, and the throughput lost.
 pub(super) fn added(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = "latency with rekeys less that without: of the whole trials, over the repeats; around a rekey: its slowest frame, \
                 until 100 ms after it was done, less the slowest of the same time without rekeys, over the rekeys; \
@@ -83,7 +83,7 @@ fn signed(ns: f64) -> String {
     format!("{sign}{}", time_ns(ns.abs()))
 }
 
-/// The load with rekeys, and without.
+/// The load with and without rekeys.
 pub(super) fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; the same load for the same time, first without rekeys; latency one way, from the intended \

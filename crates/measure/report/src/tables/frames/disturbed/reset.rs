@@ -45,7 +45,7 @@ fn cells(found: &ResetResult) -> [Cell; 11] {
     ]
 }
 
-/// Each reset whose two times differ; `None` when there is none.
+/// Each reset for which the two methods disagree; `None` without any.
 pub(super) fn differing(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
     let note = "by timestamps longer: frames were held back and arrived late, so that they are not lost; by lost frames \
                 longer: a part of the frames was lost before or after nothing arrived";
