@@ -29,7 +29,7 @@ pub struct ClockOffset {
 }
 
 impl ClockOffset {
-    /// Reads both clocks, again where the reading was interrupted.
+    /// Reads both clocks, and again if the reading was interrupted.
     #[must_use]
     pub fn read() -> Self {
         tightest(read)

@@ -43,7 +43,7 @@ pub(crate) const LOAD_64: u8 = 0x18;
 pub(crate) const LOAD_U32: u8 = 0x61;
 pub(crate) const LOAD_U16: u8 = 0x69;
 pub(crate) const LOAD_U8: u8 = 0x71;
-/// Loads from the packet into r0, in native byte order; the program ends with 0 where the packet is
+/// Loads from the packet into r0, in native byte order; the program ends with 0 if the packet is
 /// too short. Takes the context in r6, and clobbers r1 to r5.
 pub(crate) const PACKET_U32: u8 = 0x20;
 pub(crate) const PACKET_U16: u8 = 0x28;

@@ -1,7 +1,8 @@
-//! The clock of a network card (PTP hardware clock), by which the card stamps frames.
+//! The clock of a network card (PTP hardware clock), which stamps the card's frames.
 //!
-//! The kernel reads it between two readings of its own clock (`PTP_SYS_OFFSET_EXTENDED` of
-//! linux/ptp_clock.h), so what a stamp is by CLOCK_REALTIME is known within the time that takes.
+//! The kernel reads it between two readings of its system clock (`PTP_SYS_OFFSET_EXTENDED` of
+//! linux/ptp_clock.h), so a stamp's time by CLOCK_REALTIME is known to within the time between
+//! these readings.
 
 use crate::kernel::{check, request_for, socket};
 use std::fs::File;
@@ -9,7 +10,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr;
 
-/// Readings of which the tightest counts: any of them may be interrupted.
+/// Number of readings, for the tightest to count: any of them may be interrupted.
 const READINGS: usize = 5;
 /// How much faster than CLOCK_REALTIME a card's clock may be, in parts of 10^6: oscillators are
 /// wrong by 100, the kernel corrects by 500, and a program that follows another clock by a little
@@ -51,12 +52,12 @@ pub struct CardReading {
 
 impl CardClock {
     /// Opens the clock of an interface of this network namespace; `None` unless its card stamps all
-    /// frames that it receives and all that it is asked to when it sends them. That setting is
-    /// another program's (`hwstamp_ctl -i eth2 -t 1 -r 1`), and is not changed here: some drivers
-    /// take the link down for it, and one that follows PTP has its own.
+    /// frames that it receives and, on request, those that it sends. That setting is another
+    /// program's (`hwstamp_ctl -i eth2 -t 1 -r 1`), and is not changed here: some drivers take the
+    /// link down for it, and a program that follows PTP sets it itself.
     ///
     /// # Errors
-    /// When there is no such interface, or `/dev/ptp…` cannot be opened.
+    /// When the interface does not exist, or `/dev/ptp…` cannot be opened.
     pub fn of(interface: &str) -> io::Result<Option<Self>> {
         let socket = socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
         let mut request = request_for(interface)?;
@@ -116,8 +117,7 @@ impl CardClock {
 }
 
 impl CardReading {
-    /// The times by CLOCK_REALTIME, earliest and latest, at which the card's clock may have shown
-    /// this.
+    /// The earliest and latest time by CLOCK_REALTIME when the card's clock may have shown this.
     #[must_use]
     pub fn real_ns(&self, card_ns: i64) -> [i64; 2] {
         let since_ns = card_ns.saturating_sub(self.card_ns);
@@ -140,7 +140,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever the card's clock shows, how fast it is and how long its reading takes.
+        /// For any value and speed of the card's clock and any duration of its reading.
         #[test]
         fn the_range_holds_the_true_time(
             read_at_ns in 0_i64..1 << 60,

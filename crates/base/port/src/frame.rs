@@ -1,8 +1,8 @@
 //! Ports for Ethernet frames: the entry and exit of test traffic at a station.
 //!
 //! A frame is Ethernet header to the end of the payload, without FCS. Both directions work on slots
-//! that the port owns, in batches, without allocation: the sender writes each frame where the
-//! kernel (or the ring) reads it, the receiver reads it where it was written.
+//! that the port owns, in batches, without allocation: the sender writes each frame directly into
+//! memory that the kernel (or the ring) reads, and the receiver reads it in place.
 
 mod bpf;
 mod clear;
@@ -70,15 +70,14 @@ pub struct FramePortStats {
     pub sent: u64,
     /// Frames that the kernel refused or lost on this station, before the wire.
     pub send_failed: u64,
-    /// Frames that reached this station and were lost for want of a free slot.
+    /// Frames that reached this station and were lost because no slot was free.
     pub receive_dropped: u64,
 }
 
 /// Sends frames.
 pub trait FrameSender: Send {
-    /// Sends up to `count` frames. `fill` is called once for each frame that there is room for, in
-    /// order, with a slot of [`FRAME_SLOT_BYTES`] (of undefined content), and returns the frame's
-    /// length.
+    /// Sends up to `count` frames. `fill` is called once for each frame that fits, in order, with a
+    /// slot of [`FRAME_SLOT_BYTES`] (of undefined content), and returns the frame's length.
     ///
     /// Returns the number of slots filled: 0 when there is no room now. Each of these has been
     /// sent, is counted in [`FramePortStats::send_failed`], or waits for room and precedes all
@@ -88,8 +87,8 @@ pub trait FrameSender: Send {
     /// When the interface is gone or down.
     fn send(&mut self, count: usize, fill: impl FnMut(&mut [u8]) -> usize) -> io::Result<usize>;
 
-    /// Waits until everything has been sent; counts the frames that could not be. Does nothing
-    /// where [`send`](Self::send) leaves no frame waiting.
+    /// Waits until everything has been sent; counts the frames that could not be. Does nothing if
+    /// [`send`](Self::send) leaves no frame waiting.
     ///
     /// # Errors
     /// When the interface is gone or down.
@@ -107,7 +106,7 @@ pub trait FrameReceiver: Send {
     /// place. Returns their number.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] when there is none; anything else when the interface is gone.
+    /// [`io::ErrorKind::WouldBlock`] if no frame waits; anything else when the interface is gone.
     fn recv(&mut self, read: impl FnMut(&mut [u8])) -> io::Result<usize>;
 
     /// As [`recv`](Self::recv), with each frame's arrival time at this station, by CLOCK_MONOTONIC

@@ -34,7 +34,8 @@ struct EthtoolChannels {
 /// `ETHTOOL_GCHANNELS`.
 const GET_CHANNELS: u32 = 0x3c;
 
-/// Most entries of a table by which a device selects a received frame's queue: more than any has.
+/// Maximum number of entries of a device's table that maps hashes of received frames to queues:
+/// more than any has.
 const INDIRECTIONS_MAX: usize = 4096;
 
 /// `struct ethtool_rxfh_indir` of linux/ethtool.h.
@@ -59,7 +60,7 @@ impl Interface {
         if index == 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: SIOCGIFMTU takes an ifreq and writes `ifru_mtu`, for which any bytes are valid.
+        // SAFETY: SIOCGIFMTU takes an ifreq and writes `ifru_mtu`; any bytes are valid for it.
         let mtu = unsafe {
             check(libc::ioctl(
                 socket.as_raw_fd(),
@@ -101,7 +102,7 @@ impl Interface {
     }
 
     /// Number of the first receive queues among which the device divides frames by their hash;
-    /// `None` where it does not report that.
+    /// `None` if it does not report that.
     pub(crate) fn hashed_over(&self) -> Option<u32> {
         let socket = socket(libc::AF_INET, libc::SOCK_DGRAM, 0).ok()?;
         let mut request = request_for(&self.name).ok()?;
@@ -113,8 +114,8 @@ impl Interface {
         let mut ask = |entries| {
             table.entries = entries;
             request.ifr_ifru.ifru_data = ptr::from_mut(&mut table).cast();
-            // SAFETY: SIOCETHTOOL takes an ifreq that points to the structure of its command, which
-            // has room for as many entries as it says.
+            // SAFETY: SIOCETHTOOL takes an ifreq that points to the structure of its command; that
+            // has room for the stated number of entries.
             check(unsafe {
                 libc::ioctl(
                     socket.as_raw_fd(),
@@ -170,7 +171,7 @@ pub(crate) fn socket(
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Binds a socket to an address of its own family.
+/// Binds a socket to an address of its family.
 pub(crate) fn bind<A: Plain>(socket: &impl AsRawFd, address: &A) -> io::Result<()> {
     let (bytes, length) = (ptr::from_ref(address).cast(), size_of::<A>());
     // SAFETY: the address outlives the call, and its length is given.

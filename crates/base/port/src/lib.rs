@@ -1,10 +1,10 @@
 //! Ports: packet input and output.
 //!
 //! A [`ClearPort`] carries IP packets and super-packets, each behind a `virtio_net_hdr`; a
-//! [`CipherPort`] carries datagrams, in trains of equal size where the kernel supports those. Both
-//! work on the caller's buffers, or lend their own, and allocate nothing. Test traffic uses a
-//! [`FrameSender`] and a [`FrameReceiver`], which carry whole Ethernet frames in their own buffers.
-//! Non-blocking: a caller that finds nothing waits with [`wait_readable`].
+//! [`CipherPort`] carries datagrams, in trains of equal size if the kernel supports those. Both
+//! work on the caller's buffers, or lend buffers of the port, and allocate nothing. Test traffic
+//! uses a [`FrameSender`] and a [`FrameReceiver`], which carry whole Ethernet frames in the port's
+//! buffers. Non-blocking: a caller that finds nothing waits with [`wait_readable`].
 //!
 //! The only crate with I/O `unsafe`.
 //!
@@ -68,12 +68,12 @@ pub const CLEAR_ROOM_BYTES: usize = 24;
 /// Source and destination of clear packets: IP packets, or Ethernet frames for a port on a link.
 pub trait ClearPort: Send {
     /// Receives one packet: virtio header, then the packet. Returns the slice and the length of
-    /// both. They are at the start of the slice, which is `buffer` or memory of the port's own, and
-    /// has at least [`CLEAR_ROOM_BYTES`] behind them. `buffer` has [`CLEAR_BUFFER_BYTES`] and that
+    /// both. They are at the start of the slice, which is `buffer` or memory of the port, and has
+    /// at least [`CLEAR_ROOM_BYTES`] behind them. `buffer` has [`CLEAR_BUFFER_BYTES`] and that
     /// room.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] when there is none.
+    /// [`io::ErrorKind::WouldBlock`] if no packet waits.
     fn recv<'a>(&'a mut self, buffer: &'a mut [u8]) -> io::Result<(&'a mut [u8], usize)>;
 
     /// Sends one packet or super-packet from its pieces.
@@ -92,9 +92,9 @@ pub trait ClearPort: Send {
         Ok(0)
     }
 
-    /// Packets lost for want of room before `recv`, as far as the port knows. It only grows, and
-    /// costs nothing to read. 0 for a port without this information; a TUN device's losses are in
-    /// its interface's counters.
+    /// Packets lost before `recv` because no room was left, as far as the port knows. It only
+    /// grows, and costs nothing to read. 0 for a port without this information; a TUN device's
+    /// losses are in its interface's counters.
     fn missed(&self) -> u64 {
         0
     }
@@ -207,8 +207,8 @@ pub trait CipherPort: Send {
     /// [`io::ErrorKind::WouldBlock`] when there is nothing.
     fn recv(&mut self, batch: &mut Batch) -> io::Result<()>;
 
-    /// The best length of a batch's buffer for [`recv`](Self::recv): room for as many of the
-    /// longest trains as one call returns.
+    /// The best length of a batch's buffer for [`recv`](Self::recv): room for the maximum number of
+    /// longest trains per call.
     fn batch_bytes(&self) -> usize {
         32 * TRAIN_BYTES_MAX
     }

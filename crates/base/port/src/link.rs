@@ -1,14 +1,14 @@
 //! A clear port on a link: whole Ethernet frames, for an encryptor that is a bump in the wire.
 //!
 //! AF_PACKET with a `virtio_net_hdr` in front of each frame, so that super-packets of up to 64 KB
-//! pass whole. The port receives what others send on the link, for any destination, but not what
-//! this host sends. VLAN tags removed by the kernel or the card are restored. Frames have no FCS.
+//! pass whole. The port receives frames of other senders on the link, for any destination, but not
+//! this host's. VLAN tags removed by the kernel or the card are restored. Frames have no FCS.
 //!
-//! Frames arrive in a ring of slots shared with the kernel, from which `recv` lends them in place;
-//! longer ones arrive by the socket. `send` gathers small frames until [`flush`](ClearPort::flush),
-//! or until 64 wait.
+//! Frames arrive in a ring of slots shared with the kernel, and `recv` lends them in place; longer
+//! ones arrive by the socket. `send` gathers small frames until [`flush`](ClearPort::flush), or
+//! until 64 wait.
 //!
-//! While a port is open, the host's own stack sees nothing of the link if a program may be loaded
+//! While a port is open, the host's stack sees nothing of the link if a program may be loaded
 //! (CAP_BPF): it would process every frame, and answer some. Otherwise [`LinkPort::host_is_deaf`]
 //! returns false.
 //!
@@ -35,7 +35,7 @@ use std::sync::Arc;
 use wire::coalesce::Joinable;
 use wire::vnet::{Gso, VnetHeader};
 
-/// Ethernet header, in front of what the MTU counts: the shortest frame.
+/// Ethernet header, which the MTU does not include: the shortest frame.
 const ETHERNET_BYTES: usize = 14;
 /// Buffers requested from the kernel, in bytes: some milliseconds of a fast link.
 const SOCKET_BUFFER_BYTES: libc::c_int = 16 << 20;
@@ -82,7 +82,7 @@ pub struct LinkPort {
 impl LinkPort {
     /// Opens an interface, which must be up, with this many queues, among which the kernel divides
     /// flows by a hash of their addresses and ports. The interface is promiscuous while one of them
-    /// is open. Those of the `wanted` offloads are enabled that a real write proves.
+    /// is open. Enables the `wanted` offloads that a real write proves.
     ///
     /// # Errors
     /// [`LinkError`] with the kernel's error and advice.
@@ -134,7 +134,7 @@ impl LinkPort {
         Ok(ports)
     }
 
-    /// Whether the host's own stack sees nothing of the link.
+    /// Whether the host's stack sees nothing of the link.
     #[must_use]
     pub const fn host_is_deaf(&self) -> bool {
         self.deafness.is_some()
@@ -152,8 +152,8 @@ impl LinkPort {
         self.receiver.keep_times();
     }
 
-    /// As [`recv`](ClearPort::recv), with the time at which the frame arrived at this machine, by
-    /// CLOCK_MONOTONIC in nanoseconds; `None` where times are not [kept](Self::keep_times).
+    /// As [`recv`](ClearPort::recv), with the frame's arrival time at this machine, by
+    /// CLOCK_MONOTONIC in nanoseconds; `None` if times are not [kept](Self::keep_times).
     ///
     /// # Errors
     /// As `recv`.
@@ -183,7 +183,7 @@ impl LinkPort {
 }
 
 impl ClearPort for LinkPort {
-    /// Lends a frame of the port's own memory.
+    /// Lends a frame in the port's memory.
     #[inline]
     fn recv<'a>(&'a mut self, _: &'a mut [u8]) -> io::Result<(&'a mut [u8], usize)> {
         let (frame, bytes, _) = self.recv_timed()?;

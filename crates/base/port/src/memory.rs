@@ -29,7 +29,7 @@ pub(crate) struct Receiving<B> {
     bell: Arc<Bell>,
 }
 
-/// A direction in which up to `capacity` buffers move.
+/// The ends of one direction, for up to `capacity` buffers.
 pub(crate) fn direction<B>(capacity: usize) -> (Sending<B>, Receiving<B>) {
     let (full, full_out) = RingBuffer::new(capacity);
     let (free_in, free) = RingBuffer::new(capacity);

@@ -7,12 +7,11 @@ use std::io;
 /// lowest priority (sched(7)). Threads that it starts afterwards are ordinary.
 ///
 /// Of each second it has 950 ms (`sched_rt_runtime_us`): a kernel with groups of real-time threads
-/// then stops it until the second ends. A thread that can work for so long without sleeping has to
-/// be [ordinary](run_in_front) now and then.
+/// then stops it until the second ends. A thread that can work that long without sleeping has to be
+/// [ordinary](run_in_front) now and then.
 ///
 /// # Errors
-/// The kernel's error: EPERM without CAP_SYS_NICE, or where its control group has no real-time
-/// budget.
+/// The kernel's error: EPERM without CAP_SYS_NICE, or if its control group has no real-time budget.
 pub fn run_in_real_time() -> io::Result<()> {
     schedule(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1)
 }

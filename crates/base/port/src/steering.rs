@@ -2,7 +2,7 @@
 //!
 //! [`flow_hash`] and the kernel program compute the same value: each endpoint (address, and port if
 //! it has one) is mixed by itself, and the two are added, which is independent of their order. With
-//! the kernel's own choice of queue, the two directions of a flow could use different lanes.
+//! the kernel's default choice of queue, the two directions of a flow could use different lanes.
 
 use crate::bpf::{
     self, ADD_REGISTER, AND, Assembly, COPY, EXIT, IF_EQUAL, IF_NOT_EQUAL, JUMP, MULTIPLY_REGISTER,
@@ -16,9 +16,9 @@ const PROG_TYPE_SOCKET_FILTER: u32 = 1;
 /// 2⁶⁴ divided by the golden ratio, odd.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The hash of an IP packet's addresses, and of its ports where they are available: TCP and UDP,
-/// but not in fragments or behind IPv6 extension headers. Equal for both directions of a flow. 0
-/// for anything but an IP packet.
+/// The hash of an IP packet's addresses, and of its ports if they are available: TCP and UDP, but
+/// not in fragments or behind IPv6 extension headers. Equal for both directions of a flow. 0 for
+/// anything but an IP packet.
 #[inline]
 #[must_use]
 pub fn flow_hash(packet: &[u8]) -> u32 {

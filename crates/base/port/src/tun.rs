@@ -139,8 +139,8 @@ impl Tun {
     ///
     /// # Errors
     /// The kernel's error (EPERM without CAP_BPF, as in a user namespace; EINVAL before Linux
-    /// 4.16). The kernel's own choice of queues then remains, which works, but may separate the two
-    /// directions of a flow.
+    /// 4.16). The kernel's default choice of queues then remains, which works, but may separate the
+    /// two directions of a flow.
     pub fn steer_flows(&self) -> io::Result<()> {
         let program = steering::program()?;
         let mut fd = program.as_raw_fd();
@@ -149,7 +149,7 @@ impl Tun {
         unsafe { ioctl(&self.file, SET_STEERING, &mut fd) }
     }
 
-    /// Enables those of the `wanted` offloads that a real write proves; the interface must be up.
+    /// Enables the `wanted` offloads that a real write proves; the interface must be up.
     ///
     /// The setting belongs to the device, the permitted writes to the queue: so it is called for
     /// each queue.

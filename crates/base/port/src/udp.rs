@@ -85,7 +85,7 @@ struct Peer {
 enum Way {
     Whole,
     Singly,
-    /// There is no such peer.
+    /// To no known peer.
     Nowhere,
 }
 
@@ -99,7 +99,7 @@ impl UdpLane {
     }
 
     /// Binds `local` for these peers; [`Train::peer`] is the index in the list. `wanted` offloads
-    /// are used where they work. A `local` of `[::]` reaches IPv4 peers, too.
+    /// are used if they work. A `local` of `[::]` reaches IPv4 peers, too.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for no peer, more than 65,536, or one that `local` cannot
@@ -147,7 +147,7 @@ impl UdpLane {
     /// setting). They are sent singly, not in trains.
     ///
     /// # Errors
-    /// The kernel's error: none is known.
+    /// The kernel's error; no case is known.
     pub fn set_fragment(&mut self, fragment: bool) -> io::Result<()> {
         let mixed = self.local.is_ipv6() && self.peers.iter().any(|peer| peer.address.is_ipv4());
         options::set_path_mtu_mode(&self.socket, self.local, mixed, fragment)?;
@@ -170,10 +170,10 @@ impl UdpLane {
     }
 
     /// The MTU of the route to a peer, in bytes: the longest outer IP packet that can be sent. It
-    /// is that of the interface and the route, without what ICMP messages have taught the kernel.
+    /// comes from the interface and the route, without the kernel's knowledge from ICMP messages.
     ///
     /// # Errors
-    /// When the kernel has no route, or there is no such peer.
+    /// When the kernel has no route, or the peer does not exist.
     pub fn path_mtu(&self, peer: u16) -> io::Result<usize> {
         let address = self.peers.get(usize::from(peer));
         let address = address

@@ -1,6 +1,7 @@
 //! Rules of the project that the compiler does not check.
 
 mod circles;
+mod english;
 mod vectors;
 
 use std::collections::BTreeSet;

@@ -24,7 +24,7 @@ enum Expected {
     Output(Vec<u8>),
     /// Bytes that begin with these: standards truncate MACs.
     Beginning(Vec<u8>),
-    /// Bytes from which the inverse operation restores the input: it decrypts the ciphertext or
+    /// Any bytes that the inverse operation accepts: it decrypts the ciphertext to the input or
     /// verifies the signature.
     Inverse,
     /// A ciphertext and a secret: the inverse operation on the ciphertext must give that secret.
@@ -32,8 +32,8 @@ enum Expected {
         /// Length of the ciphertext.
         ciphertext_bytes: usize,
     },
-    /// A refusal; or, where the standard specifies implicit rejection and the forbidden result is
-    /// known, other bytes than these.
+    /// A refusal; or, if the standard specifies implicit rejection and the forbidden result is
+    /// known, any other bytes.
     Refusal(Option<Vec<u8>>),
 }
 
@@ -41,15 +41,15 @@ enum Expected {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub struct Wrong {
-    /// Offset of the first differing byte; `None` where the length or the verdict is wrong.
+    /// Offset of the first differing byte; `None` if the length or the verdict is wrong.
     pub first_differing: Option<u32>,
     /// Expected and actual result, in words or truncated hexadecimal.
     pub detail: String,
 }
 
 impl Case {
-    /// Makes a valid input of about `bytes` bytes: rounded up to whole blocks, limited to what RSA
-    /// accepts. Inputs of one length differ by `variant`.
+    /// Makes a valid input of about `bytes` bytes: rounded up to whole blocks, limited to the
+    /// lengths that RSA accepts. Inputs of one length differ by `variant`.
     ///
     /// # Errors
     /// [`DeviceError`] of the CPU, if it makes the input.
@@ -110,7 +110,7 @@ impl Case {
     /// Makes an input that is not authentic or not well-formed and must be refused: a changed byte
     /// in a signature, in the signed message (odd variants) or in a ciphertext, wrong padding, a
     /// length that is not a multiple of the block.
-    /// `None` where every input is valid: hashes, MACs, stream modes.
+    /// `None` if every input is valid: hashes, MACs, stream modes.
     ///
     /// # Errors
     /// As for [`Self::valid`].
@@ -161,7 +161,7 @@ impl Case {
         Self::new(operation, input, Expected::Output(output))
     }
 
-    /// A case of which the beginning of the result is known.
+    /// A case with a known beginning of the result.
     pub(crate) const fn begins(operation: Operation, input: Vec<u8>, beginning: Vec<u8>) -> Self {
         Self::new(operation, input, Expected::Beginning(beginning))
     }
@@ -305,7 +305,7 @@ pub(crate) const fn kem_ciphertext_bytes(operation: Operation) -> Option<usize> 
     }
 }
 
-/// Longest plaintext; `None` where no trial can reach a limit.
+/// Longest plaintext; `None` if no trial can reach a limit.
 pub(crate) const fn plaintext_bytes_max(operation: Operation) -> Option<usize> {
     match (operation.algorithm.family(), operation.action) {
         (Family::Rsa(bits, padding), Action::Encrypt | Action::Decrypt) => {
@@ -330,7 +330,7 @@ const fn has_invalid_inputs(operation: Operation) -> bool {
     }
 }
 
-/// Encrypts a block whose padding violates PKCS#1 v1.5 (RFC 8017 §7.2.1), for three of four
+/// Encrypts a block with padding that violates PKCS#1 v1.5 (RFC 8017 §7.2.1), for three of four
 /// variants: a device that only looks for the zero between padding and message returns the message.
 fn badly_padded(operation: Operation, bytes: usize, variant: u64, keys: &Keys) -> Option<Case> {
     /// The padding may not be shorter than 8 bytes.

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A thread's counts. Aligned to its own cache lines, so that threads do not contend.
+/// A thread's counts. Aligned so that threads share no cache line and do not contend.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Tally {
@@ -23,8 +23,8 @@ impl Tally {
     }
 }
 
-/// The only writer of a `Tally`. It keeps both counts itself, so that it never reads what it
-/// writes.
+/// The only writer of a `Tally`. It keeps a copy of both counts, so that it never reads the shared
+/// ones.
 pub struct Count<'a> {
     tally: &'a Tally,
     done: u64,

@@ -1,8 +1,8 @@
-//! Our own engines as a device: the reference for the speed and the results of others.
+//! Our engines as a device: the reference for the speed and the results of others.
 //!
-//! AWS-LC computes most algorithms, RustCrypto MD5, DES, Streebog and AES in ECB, and our own crate
-//! GOST. None of them has all of RSA: OpenSSL does keys of 1024 bits and signatures with SHA-1
-//! ([`Cpu::is_openssl`]).
+//! AWS-LC computes most algorithms, RustCrypto MD5, DES, Streebog and AES in ECB, and the crate
+//! `gost` GOST. None of them has all of RSA: OpenSSL does keys of 1024 bits and signatures with
+//! SHA-1 ([`Cpu::is_openssl`]).
 
 mod aws;
 mod gost;
@@ -30,7 +30,7 @@ pub(crate) struct Cpu {
 /// Opens our engines. `kernel` is the name of the GOST kernel; the fastest if `None`.
 ///
 /// # Errors
-/// [`DeviceError::Unusable`]: the machine has no such kernel.
+/// [`DeviceError::Unusable`]: the machine has no kernel of that name.
 pub(crate) fn open(kernel: Option<&str>) -> Result<Cpu, DeviceError> {
     let kernel = match kernel {
         None => Kernel::detect(),
@@ -58,8 +58,8 @@ impl Cpu {
     /// Its name in [`Facts`].
     pub(crate) const NAME: &str = "CPU";
 
-    /// Whether OpenSSL's own provider does the operation here: then a comparison with that provider
-    /// proves nothing.
+    /// Whether OpenSSL's default provider does the operation here: a comparison with that provider
+    /// then proves nothing.
     pub(crate) const fn is_openssl(operation: Operation) -> bool {
         match operation.algorithm.family() {
             Family::Rsa(1024, _) => true,

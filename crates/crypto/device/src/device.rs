@@ -17,7 +17,7 @@ pub enum DeviceError {
     /// wrong ones.
     #[error("{0}")]
     PinRefused(String),
-    /// Its result cannot be right, whatever its bytes: it announced more of them than its buffer
+    /// Its result is wrong, regardless of the bytes: it announced more of them than its buffer
     /// holds.
     #[error("{0}")]
     Wrong(String),
@@ -43,13 +43,13 @@ pub trait Device: Send + Sync {
     /// [`DeviceError`], for example when it has no session left.
     fn session(&self) -> Result<Box<dyn Session + '_>, DeviceError>;
 
-    /// Returns the number of operations by the device's own counter; `None` where it has none.
+    /// Returns the number of operations by the device's counter; `None` if it has none.
     fn operations_done(&self) -> Option<u64> {
         None
     }
 
     /// Checks that the device is still present. Called periodically besides the operations: a token
-    /// whose keys are in its library's memory may go on computing after it was unplugged.
+    /// with keys in its library's memory may go on computing after it was unplugged.
     ///
     /// # Errors
     /// [`DeviceError::Failed`] when it is gone.
@@ -70,7 +70,7 @@ pub trait Session {
     /// A session may have several jobs, which its thread runs one after the other.
     ///
     /// # Errors
-    /// [`DeviceError::NotOffered`] where the device does not offer the operation.
+    /// [`DeviceError::NotOffered`] if the device does not offer the operation.
     fn job(&self, operation: Operation, keys: &Keys) -> Result<Box<dyn Job + '_>, DeviceError>;
 }
 
@@ -80,7 +80,7 @@ pub trait Job {
     /// [`Operation`] specifies; `output` is overwritten with the result (for verifying and opening:
     /// empty if the input is not authentic).
     ///
-    /// Returns whether the input was authentic; `true` where there is nothing to verify.
+    /// Returns whether the input was authentic; `true` if the operation verifies nothing.
     ///
     /// # Errors
     /// [`DeviceError::Failed`].
@@ -103,7 +103,7 @@ pub trait Job {
         }
     }
 
-    /// Returns the queue for several operations in flight, where the device supports that.
+    /// Returns the queue for several operations in flight, if the device supports that.
     fn queue(&mut self) -> Option<&mut dyn Queue> {
         None
     }
@@ -111,21 +111,21 @@ pub trait Job {
 
 /// A job's operations in flight. Results are returned in submission order.
 pub trait Queue {
-    /// Submits an operation; waits only while the device's own queue is full.
+    /// Submits an operation; waits only while the device's queue is full.
     ///
     /// # Errors
     /// [`DeviceError::Failed`]: the device rejected it.
     fn submit(&mut self, input: &[u8]) -> Result<(), DeviceError>;
 
     /// Waits for the oldest operation in flight, with the result and errors of [`Job::run`]. An
-    /// error if there is none.
+    /// error if no operation is in flight.
     ///
     /// # Errors
     /// [`DeviceError::Failed`].
     fn complete(&mut self, output: &mut Vec<u8>) -> Result<bool, DeviceError>;
 }
 
-/// The error for a result of which the device announced more bytes than its buffer holds.
+/// The error for a result announced with more bytes than its buffer holds.
 #[cold]
 pub(crate) fn overlong(announced: usize, room: usize) -> DeviceError {
     DeviceError::Wrong(format!(

@@ -55,7 +55,7 @@ pub(crate) struct Against<'a> {
 struct Inputs {
     operation: Operation,
     valid: Vec<Case>,
-    /// Empty where every input is valid.
+    /// Empty if every input is valid.
     invalid: Vec<Case>,
 }
 
@@ -64,9 +64,9 @@ struct Inputs {
 /// second, and once at the end, before the device is closed.
 ///
 /// # Errors
-/// [`DeviceError`] where the trial cannot begin: the device offers none of the operations, or
-/// supports fewer threads. After the last report, [`DeviceError::PinRefused`] where reopening the
-/// device failed for that reason.
+/// [`DeviceError`] if the trial cannot begin: the device offers none of the operations, or supports
+/// fewer threads. After the last report, [`DeviceError::PinRefused`] if reopening the device failed
+/// for that reason.
 pub(crate) fn run(
     device: Box<dyn Device>,
     open: &dyn Fn() -> Result<Box<dyn Device>, DeviceError>,
@@ -99,8 +99,8 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Closes the device after its life. What it did is reported first: a driver may crash while it
-/// closes, and that would lose the counts.
+/// Closes the device after its life. The counts are reported first: a driver may crash while it
+/// closes, and the counts would be lost.
 fn close(device: Box<dyn Device>, end: End, tallies: &Tallies, report: &mut dyn FnMut(Fatigue)) {
     // Lives may be shorter than the interval of progress reports.
     if end == End::Over || (end == End::Failed && tallies.due_in().is_zero()) {

@@ -1,4 +1,4 @@
-//! Faulty devices for tests: our own engines with altered results.
+//! Faulty devices for tests: our engines with altered results.
 
 use crate::cpu::{self, Cpu};
 use crate::{Device, DeviceError, Facts, Job, Keys, Operation, Session};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The fault of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum How {
-    /// Reports a failure where an input is invalid.
+    /// Reports a failure if an input is invalid.
     RefusesByErrors,
     /// Fails at everything from the first invalid input on.
     DiesOfInvalid,
@@ -17,7 +17,7 @@ pub(crate) enum How {
     NotOfferedAbove(usize),
 }
 
-/// Our own engines with a fault.
+/// Our engines with a fault.
 pub(crate) struct Faulty {
     cpu: Cpu,
     how: How,

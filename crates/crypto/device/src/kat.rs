@@ -1,6 +1,6 @@
 //! The functional trial: known-answer tests and comparisons with the CPU.
 //!
-//! Each algorithm has those of these rows that apply to it:
+//! Each algorithm has the applicable rows of these:
 //!
 //! - *vectors*: official known answers, with forgeries that must be refused; or a note that none
 //!   are published;
@@ -11,13 +11,13 @@
 //!   CPU verifies* and the other way round;
 //! - *invalid*: inputs that must be refused.
 //!
-//! Our own engines are compared with OpenSSL, and with themselves where OpenSSL does not offer the
-//! operation.
+//! Our engines are compared with OpenSSL, and with themselves for operations that OpenSSL does not
+//! offer.
 //!
 //! A row ends at its first wrong result, which it reports. An operation that a device does not
 //! offer is not a failure; one that it stops offering in the middle of a row is. Progress is
 //! reported before each row and about every second in it: it shows that the device works and, if
-//! the worker dies, at what.
+//! the worker dies, the row at fault.
 
 use crate::case::{Case, plaintext_bytes_max};
 use crate::cpu::{Cpu, Peer};
@@ -111,7 +111,7 @@ pub(crate) fn run(
 struct Trial<'a> {
     device: &'a dyn Session,
     cpu: &'a dyn Session,
-    /// Whether our own engines are the device.
+    /// Whether our engines are the device.
     is_cpu: bool,
     keys: &'a Keys,
     algorithm: Algorithm,
@@ -285,8 +285,8 @@ impl Trial<'_> {
         let mut row = Row::of(KatOutcome::Pass);
         let mut done: Option<usize> = None;
         for (variant, &size) in (0..).zip(sizes) {
-            // Inputs without a length are repeated as often; lengths above the maximum are tested
-            // once, as the maximum.
+            // Inputs without a length are repeated for each size; lengths above the maximum are
+            // tested once, as the maximum.
             let size = match max {
                 Some(0) => 0,
                 Some(max) if size > max => max,

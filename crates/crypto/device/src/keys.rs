@@ -2,7 +2,7 @@
 //!
 //! Secret keys and IVs are derived from the seed. Key pairs are built in, one per algorithm, since
 //! generating RSA keys takes long and test programs of cards do the same. They protect nothing.
-//! Vectors have their own keys.
+//! Vectors bring keys with their records.
 
 mod der;
 
@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 /// Keys of one trial, or of one vector.
 pub struct Keys {
-    /// Seed from which secrets are derived.
+    /// Seed for deriving the secrets.
     pub seed: u64,
     given: Option<Given>,
 }
@@ -34,7 +34,7 @@ enum Given {
 pub struct Secret {
     /// The key.
     pub key: Zeroizing<Vec<u8>>,
-    /// Nonce, IV or first counter block, at the beginning of each message. Empty where the mode has
+    /// Nonce, IV or first counter block, at the beginning of each message. Empty if the mode has
     /// none.
     pub nonce: Vec<u8>,
     /// Additional data of an AEAD. Empty in secrets derived from a seed.
@@ -47,9 +47,9 @@ pub struct Secret {
 /// key as in FIPS 204. ML-KEM: decapsulation and encapsulation key as in FIPS 203.
 #[derive(Clone, Copy)]
 pub struct KeyPair<'a> {
-    /// The private key. Empty where a vector has none.
+    /// The private key. Empty if a vector has none.
     pub private: &'a [u8],
-    /// The public key. Empty where a vector has none.
+    /// The public key. Empty if a vector has none.
     pub public: &'a [u8],
 }
 
@@ -167,8 +167,8 @@ impl<'a> KeyPair<'a> {
         der::public_bytes(self.public).unwrap_or(self.public)
     }
 
-    /// Returns the private key without DER: of ECDSA the scalar, as long as the order, of Ed25519
-    /// the seed, of others unchanged.
+    /// Returns the private key without DER: for ECDSA the scalar, padded to the length of the
+    /// order, for Ed25519 the seed, for others unchanged.
     #[must_use]
     pub fn private_bytes(self) -> &'a [u8] {
         der::private_bytes(self.private).unwrap_or(self.private)
@@ -225,8 +225,8 @@ const fn secret_lengths(algorithm: Algorithm) -> (usize, usize) {
     }
 }
 
-/// The built-in pair. Those of RSA, ECDSA and Ed25519 were made by `openssl genpkey`; those of
-/// ML-DSA and ML-KEM are the first of Project Wycheproof.
+/// The built-in pair. The pairs for RSA, ECDSA and Ed25519 were made by `openssl genpkey`; the
+/// pairs for ML-DSA and ML-KEM are the first of Project Wycheproof.
 fn built_in(family: Family) -> Option<KeyPair<'static>> {
     macro_rules! pair {
         ($private:literal, $public:literal) => {

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! A [`Device`] is our engines, a provider or engine of OpenSSL, a PKCS#11 token, or a model of a
-//! coprocessor. It runs in its own process (`cipherbench device`), so that a crash of its driver is
-//! a counted failure and does not end the run.
+//! coprocessor. It runs in a separate process (`cipherbench device`), so that a crash of its driver
+//! is a counted failure and does not end the run.
 
 mod case;
 mod count;

@@ -12,7 +12,7 @@
 //!
 //! Limit: the kernel wakes threads some tens of microseconds late, so that a single operation takes
 //! that much longer than modelled. Rates with enough operations in flight are exact, since the
-//! device's own times do not depend on when threads wake up.
+//! device's times do not depend on when threads wake up.
 
 mod schedule;
 
@@ -83,10 +83,10 @@ struct Computed {
 }
 
 impl Modelled {
-    /// Opens the device; `inside` computes. Each opened device has its own sequence of faults.
+    /// Opens the device; `inside` computes. Each opened device has a separate sequence of faults.
     ///
     /// # Errors
-    /// [`DeviceError::Unusable`] where a parameter of the model is out of range.
+    /// [`DeviceError::Unusable`] if a parameter of the model is out of range.
     pub(crate) fn open(model: &DeviceModel, inside: Box<dyn Device>) -> Result<Self, DeviceError> {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let mut seed =
@@ -202,7 +202,7 @@ impl Device for Modelled {
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>, DeviceError> {
-        // By default the kernel may wake threads 50 us late. Where this call fails, threads wake
+        // By default the kernel may wake threads 50 us late. If this call fails, threads wake
         // later.
         let _ = nix::sys::prctl::set_timerslack(1);
         Ok(Box::new(OnModel {

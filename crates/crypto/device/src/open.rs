@@ -8,8 +8,8 @@ use crate::{Device, DeviceError, cpu, openssl, pkcs11};
 ///
 /// # Errors
 /// [`DeviceError::Unusable`], with what to do: the module, token, engine or kernel is missing, or a
-/// parameter of a model is out of range; also for [`DeviceKind::SoftHsm`], whose token must be
-/// created first (see [`crate::SoftHsm`]). [`DeviceError::PinRefused`]: a wrong PIN.
+/// parameter of a model is out of range; also for [`DeviceKind::SoftHsm`], because its token must
+/// be created first (see [`crate::SoftHsm`]). [`DeviceError::PinRefused`]: a wrong PIN.
 pub fn open(spec: &DeviceKind) -> Result<Box<dyn Device>, DeviceError> {
     Ok(match spec {
         DeviceKind::Engine { kernel } => Box::new(cpu::open(kernel.as_deref())?),

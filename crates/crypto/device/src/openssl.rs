@@ -1,7 +1,7 @@
 //! OpenSSL as a device: a provider (PROVIDER(7)) or an engine of libcrypto, by name and path.
 //!
-//! An operation that the provider or engine lacks is not offered, even where OpenSSL's own code
-//! could replace it: the named device computes every result. Two exceptions come from libcrypto
+//! An operation that the provider or engine lacks is not offered, even if OpenSSL's default
+//! provider has it: the named device computes every result. Two exceptions come from libcrypto
 //! itself: the hash of a message that RSA or ECDSA signs, which these trials do not measure, and
 //! with engines HMAC around an engine's hash.
 //!
@@ -19,13 +19,13 @@ use std::path::Path;
 /// A loaded provider or engine.
 pub(crate) struct OpenSsl {
     library: Library,
-    /// OpenSSL's own provider, for the hash of what is signed.
+    /// OpenSSL's default provider, for the hash of signed messages.
     own: Library,
     is_engine: bool,
     module: Option<String>,
 }
 
-/// Loads the provider or the engine of this name, or OpenSSL's own provider `default` if both are
+/// Loads the provider or the engine of this name, or OpenSSL's provider `default` if both are
 /// `None`.
 ///
 /// # Errors

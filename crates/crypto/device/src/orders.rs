@@ -44,8 +44,8 @@ impl Orders {
         orders
     }
 
-    /// Waits for `go`. `false`: the order is to stop. If both were received, the trial begins and
-    /// ends at once.
+    /// Waits for `go`. `false` means stop. If both were received, the trial begins and ends
+    /// immediately.
     pub(crate) fn begin(&self) -> bool {
         let waits = |received: &mut Received| !received.go && !received.stop;
         let received = self.changed.wait_while(lock(&self.received), waits);
@@ -108,7 +108,7 @@ mod tests {
         assert!(!begins("stop\n"));
         assert!(!begins("what\ngo\n"));
         assert!(begins("go\nstop\n"));
-        // The end of the input follows at once; either may take effect first.
+        // The end of the input follows immediately; either may take effect first.
         let both = Orders::listen(&b"\n go \n"[..]);
         assert!(!both.pause(LONG));
         assert!(both.stopped());

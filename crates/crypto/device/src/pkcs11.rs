@@ -3,15 +3,14 @@
 //!
 //! 1. [`open`] loads the module, finds the token, logs in with the PIN in a file, and reads its
 //!    list of mechanisms.
-//! 2. A job has its key in the token: imported as an object of the device's own session, so that
-//!    nothing is left on the token, shared by all jobs with the same key, and destroyed with the
-//!    last of them.
+//! 2. A job has its key in the token: imported as a session object, so that nothing is left on the
+//!    token, shared by all jobs with the same key, and destroyed with the last of them.
 //! 3. An operation is one single-part call: `C_EncryptInit` and `C_Encrypt`. Before the latter the
 //!    binding queries the length of the output, as most programs do. The shared secret of ML-KEM is
 //!    a key in the token, which is read and destroyed.
 //!
-//! Not supported: generated keys, which the CPU could not use for comparison; MD5, whose mechanism
-//! the binding lacks. A token that does not accept imported keys offers digests only.
+//! Not supported: generated keys, which the CPU could not use for comparison; MD5, because the
+//! binding lacks its mechanism. A token that does not accept imported keys offers digests only.
 
 mod key;
 mod mechanism;

@@ -2,8 +2,8 @@
 //!
 //! Its input: on standard input first the [`Spec`](crate::spec::Spec), then, for speed and fatigue,
 //! a line `go`. A line `stop`, or the end of standard input, ends a fatigue trial early: threads
-//! finish their operation, and the result is reported as usual. It ends any other trial at once,
-//! without [`Line::End`].
+//! finish their operation, and the result is reported as usual. It ends any other trial
+//! immediately, without [`Line::End`].
 
 use operation::device::{Facts, KatRow};
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub enum Line {
     /// fatigue), so that processes begin together.
     Ready,
     /// Progress of the functional trial: an algorithm, or an algorithm and a case with the inputs
-    /// tried so far. It shows that the worker is alive and, if it dies, at what.
+    /// tried so far. It shows that the worker is alive and, if it dies, where in the trial.
     Trying(String),
     /// One row of the functional trial.
     Kat(KatRow),
@@ -77,7 +77,8 @@ pub struct Speed {
     pub checked_measured: u64,
     /// Wrong results among these.
     pub wrong: u64,
-    /// Verdicts on invalid inputs, where the operation gives one; in no other count of results.
+    /// Verdicts on invalid inputs, if the operation gives verdicts; not in any other count of
+    /// results.
     #[serde(default)]
     pub invalid: u64,
     /// Of those, inputs that were accepted.
@@ -85,7 +86,7 @@ pub struct Speed {
     pub accepted: u64,
     /// Latency of single operations in nanoseconds: 50th, 99th percentile and largest, of a sample.
     pub latency_ns: [u64; 3],
-    /// Operations in that duration by the device's own counter; `None` where it has none.
+    /// Operations in that duration by the device's counter; `None` if it has none.
     pub device_operations: Option<u64>,
 }
 

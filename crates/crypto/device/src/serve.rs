@@ -53,7 +53,7 @@ struct LineWriter<W> {
 
 impl<W: Write> LineWriter<W> {
     fn write(&mut self, line: &Line) {
-        // JSON cannot represent maps whose keys are not strings; lines have no such maps.
+        // JSON cannot represent maps with keys other than strings; lines have no such maps.
         let mut text = serde_json::to_string(line).expect("a line can be written as JSON");
         text.push('\n');
         self.write_bytes(text.as_bytes());

@@ -10,10 +10,10 @@ pub struct Spec {
     /// The device.
     pub device: DeviceKind,
     /// The test, with this process's share of it: a speed trial's concurrency is the number of
-    /// threads in this process, whatever its kind of workers.
+    /// threads in this process, for either kind of workers.
     pub test: DeviceTest,
     /// Processes that share a speed trial on the device, this one included: together they verify
-    /// as many results as are needed.
+    /// the needed number of results.
     #[serde(default = "one")]
     pub processes: u32,
     /// Seed of keys and inputs, which are the same in every process and run.

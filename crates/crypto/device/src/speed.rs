@@ -3,12 +3,12 @@
 //! 1. Each thread opens its session, prepares its job, runs the operation once, and waits for the
 //!    order to begin.
 //! 2. Once all have run it again, the first reading is taken: each thread's count, the CPU time,
-//!    the device's own count. More readings follow at the end of each slice, by a thread that
-//!    sleeps in between.
+//!    the device's operation counter. More readings follow at the end of each slice, by a thread
+//!    that sleeps in between.
 //! 3. Some operations are timed individually, for the latency, and their results are verified
 //!    (module `sample`). If these are too few after the last reading, threads continue, and the
 //!    results of all operations are verified until they are enough.
-//! 4. Threads are stopped. Results that could not be compared at once are verified.
+//! 4. Threads are stopped. Results that could not be compared immediately are verified.
 //!
 //! Operations that give a verdict ([`Operation::gives_verdict`]) have invalid inputs among the
 //! examined ones. A refusal of these is a completed operation.
@@ -38,12 +38,12 @@ use sample::{Kept, Plan, Sampler, Verified};
 const SAMPLES_MAX: usize = 1024;
 const SLICES_MAX: u32 = 10_000;
 /// Longest time after the measurement in which operations continue until enough results are
-/// examined. A device that was fast enough to need it takes about as long as the measurement.
+/// examined. A device fast enough to need it takes about as long as the measurement.
 const CONTINUED_MAX: Duration = Duration::from_secs(10);
 /// The slowest thread may take this fraction of the measurement to begin.
 const SETTLING_PART: u32 = 10;
 
-/// What all threads do.
+/// The phases of a trial, common to all threads.
 mod phase {
     pub(super) const MEASURED: u8 = 0;
     /// The measurement is over, but not enough results have been examined.
@@ -61,7 +61,7 @@ struct ThreadResult {
 /// How a process examines results.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Examination {
-    /// Results that it verifies at least, where it has that many.
+    /// Minimum number of results to verify, if there are enough.
     pub(crate) needed: u64,
     /// Selects the results.
     pub(crate) seed: u64,
@@ -356,7 +356,7 @@ impl Trial<'_> {
                 // One valid input and, with the same probability as in the other loop, an invalid
                 // one after it.
                 next_invalid = sampler.invalid(is_measured);
-                // Operations overlap: what each costs is the time since the one before it.
+                // Operations overlap, so each one's cost is the time since the previous completion.
                 let took = (completed - before).as_nanos() as u64;
                 unexamined = sampler.gap(took, is_measured);
             } else {
@@ -365,9 +365,8 @@ impl Trial<'_> {
         }
     }
 
-    /// Lets the threads continue after the measurement until enough results are examined: as many
-    /// as the plan needs, or all that were measured if these are fewer. `false`: the order is to
-    /// stop.
+    /// Lets the threads continue after the measurement until enough results are examined: the
+    /// number in the plan, or all measured results if these are fewer. `false` means stop.
     fn continue_until_examined(&self, readings: &[(SystemTime, Reading)], orders: &Orders) -> bool {
         let [(_, first), .., (_, last)] = readings else {
             return true;

@@ -7,8 +7,8 @@
 use crate::keys::RsaNumbers;
 use num_bigint::BigUint;
 
-/// Returns the block to the power of the public exponent, as long as the modulus. `None`: the block
-/// is longer than the modulus or not below it.
+/// Returns the block to the power of the public exponent, padded to the length of the modulus.
+/// `None`: the block is longer than the modulus or not below it.
 pub(crate) fn encrypt(block: &[u8], key: &RsaNumbers<'_>) -> Option<Vec<u8>> {
     let [base, exponent, modulus] = [block, key.e, key.n].map(BigUint::from_bytes_be);
     if block.len() > key.n.len() || base >= modulus {

@@ -12,14 +12,14 @@ use crate::DeviceError;
 
 /// Limit of threads in one process. With every operation prepared in every thread, this many took
 /// 0.67 GB with our engines (152 operations), 0.17 GB with SoftHSM2 (98), and 0.31 GB with OpenSSL
-/// (107, before they began): jobs hold their own keys and need not share them.
+/// (107, before they began): each job holds a copy of its keys.
 pub(crate) const THREADS_MAX: u32 = 1000;
 
-/// Enough for the largest signatures, whose code keeps its matrices on the stack. Only touched
-/// pages take memory.
+/// Enough for the largest signatures, since their code keeps its matrices on the stack. Only
+/// touched pages take memory.
 const STACK_BYTES: usize = 512 << 10;
 
-/// A barrier at which threads wait until they may begin or must return.
+/// A barrier: threads wait until they may begin or must return.
 #[derive(Default)]
 pub(crate) struct Gate {
     open: Mutex<Option<bool>>,
@@ -50,13 +50,13 @@ impl Gate {
     }
 }
 
-/// Locks a mutex whose content a panic cannot leave half changed.
+/// Locks a mutex, even a poisoned one: a panic cannot leave the content half changed.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a thread for each item and waits until each has sent what it prepared, or why it cannot
-/// work. Returns the threads that were started, and the first error in place of what they sent.
+/// Starts a thread for each item and waits until each has sent its preparation or an error. Returns
+/// the started threads, and all preparations or the first error.
 pub(crate) fn start<'scope, I, P, T>(
     scope: &'scope Scope<'scope, '_>,
     items: impl IntoIterator<Item = I>,
@@ -86,7 +86,7 @@ where
 /// Starts a thread.
 ///
 /// # Errors
-/// [`DeviceError::Unusable`] where the system has no more threads.
+/// [`DeviceError::Unusable`] if the system has no more threads.
 fn spawn<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,

@@ -103,7 +103,7 @@ fn parse(text: &str) -> Result<Vec<Vector>, String> {
 }
 
 /// Returns the name of the algorithm of a record in `gost-modes.txt`, which has cipher and mode in
-/// separate fields. `None`: its parameters are those of no algorithm here.
+/// separate fields. `None`: no algorithm here has its parameters.
 fn gost(fields: &BTreeMap<&str, String>) -> Option<String> {
     // The examples have short sections, and CryptoPro's S-boxes for GOST 28147-89.
     if fields.contains_key("section") || fields.contains_key("sbox") {

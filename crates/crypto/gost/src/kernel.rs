@@ -64,8 +64,8 @@ impl Kernel {
     }
 
     /// Runs `work` on that many bytes, compiled for this kernel's instructions as far as it is
-    /// inlined: loops over bytes become loops over vectors as wide as the cipher's. For code beside
-    /// the fastest modes that touches every byte of a text.
+    /// inlined: loops over bytes become loops over vectors as wide as the cipher's. For code that
+    /// touches every byte of a text next to the fastest modes.
     #[inline]
     pub(crate) fn widened<R>(self, bytes: usize, work: impl FnOnce() -> R) -> R {
         // For fewer bytes, switching instruction sets costs more than it saves.
@@ -73,7 +73,7 @@ impl Kernel {
             return work();
         }
         match self.0 {
-            // SAFETY: a `Kernel` of this set exists only where its instructions were detected.
+            // SAFETY: a `Kernel` of this set exists only if its instructions were detected.
             #[cfg(target_arch = "x86_64")]
             Set::Avx2 => unsafe { in_avx2(work) },
             // SAFETY: as above.

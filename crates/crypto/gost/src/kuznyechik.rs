@@ -34,7 +34,7 @@ struct RoundKeys([Block; ROUNDS + 1]);
 pub struct Kuznyechik {
     kernel: Kernel,
     keys: RoundKeys,
-    /// The same in the representation in which AVX-512 does few blocks; zeros for other kernels.
+    /// The same in AVX-512's representation for few blocks; zeros for other kernels.
     #[cfg(target_arch = "x86_64")]
     mapped: RoundKeys,
 }
@@ -45,10 +45,10 @@ impl Kuznyechik {
         assert!(rest.is_empty(), "whole blocks of 16 bytes");
         match self.kernel.set() {
             Set::Portable => portable::crypt(direction, &self.keys, blocks),
-            // SAFETY: a kernel of this set exists only where AVX2 does.
+            // SAFETY: a kernel of this set exists only if AVX2 does.
             #[cfg(target_arch = "x86_64")]
             Set::Avx2 => unsafe { avx2::crypt(direction, &self.keys, blocks) },
-            // SAFETY: a kernel of this set exists only where AVX-512 (F, BW, VBMI) and GFNI do.
+            // SAFETY: a kernel of this set exists only if AVX-512 (F, BW, VBMI) and GFNI do.
             #[cfg(target_arch = "x86_64")]
             Set::Avx512 => unsafe { avx512::crypt(direction, &self.keys, &self.mapped, blocks) },
             #[cfg(not(target_arch = "x86_64"))]
@@ -96,8 +96,8 @@ impl fmt::Debug for Kuznyechik {
 }
 
 impl RoundKeys {
-    /// The key schedule: a Feistel network of 32 steps, whose halves are taken as two keys before
-    /// it and after each eight.
+    /// The key schedule: a Feistel network of 32 steps. Its halves are taken as two keys before the
+    /// network and after every eight steps.
     fn new(key: &[u8; KEY_BYTES], kernel: Kernel) -> Self {
         let (halves, _) = key.as_chunks::<16>();
         let mut pair = [halves[0], halves[1]].map(u128::from_le_bytes);
@@ -122,10 +122,10 @@ impl RoundKeys {
 /// S, then L, of one block.
 fn substitute_and_mix(block: u128, kernel: Kernel) -> u128 {
     match kernel.set() {
-        // SAFETY: a kernel of this set exists only where AVX2 does.
+        // SAFETY: a kernel of this set exists only if AVX2 does.
         #[cfg(target_arch = "x86_64")]
         Set::Avx2 => unsafe { avx2::substitute_and_mix(block) },
-        // SAFETY: a kernel of this set exists only where AVX-512 (F, BW, VBMI) and GFNI do.
+        // SAFETY: a kernel of this set exists only if AVX-512 (F, BW, VBMI) and GFNI do.
         #[cfg(target_arch = "x86_64")]
         Set::Avx512 => unsafe { avx512::substitute_and_mix(block) },
         _ => portable::substitute_and_mix(block),

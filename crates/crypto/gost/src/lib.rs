@@ -5,12 +5,12 @@
 //! ```
 //!
 //! A [`BlockCipher`] processes independent blocks, any number per call; only that uses SIMD. Modes
-//! collect the blocks of all messages of a batch for it, so that many short messages cost as much
+//! collect the blocks of all messages of a batch for it, so that many short messages cost the same
 //! as a long one. One key, many messages.
 //!
 //! No kernel looks up a table at an address that depends on a secret.
 //!
-//! The other crate with SIMD `unsafe`, beside `engine`. It does not process packets.
+//! With `engine`, the only crate with SIMD `unsafe`. It does not process packets.
 
 mod cipher;
 mod kernel;

@@ -58,7 +58,7 @@ impl Gost89 {
     /// If the length is no multiple of a block's.
     pub(crate) fn half_rounds(&self, blocks: &mut [u8]) {
         self.0.run(&self.0.encrypt, ROUNDS / 2, blocks);
-        // Only after the 32nd round do the halves stay where they are.
+        // `run` ends without a swap, as after the 32nd round; the 16th has one.
         for block in blocks.as_chunks_mut::<BLOCK_BYTES>().0 {
             block.rotate_left(BLOCK_BYTES / 2);
         }
@@ -130,8 +130,8 @@ struct Core<const BIG_ENDIAN: bool> {
 #[derive(Zeroize, ZeroizeOnDrop)]
 struct Rounds {
     words: [u32; ROUNDS],
-    /// Each byte of each word, the lowest first, with its highest bit flipped, four times: what the
-    /// planes of AVX2 add. Empty for other kernels.
+    /// Each byte of each word, the lowest first, with its highest bit flipped, four times: the
+    /// addends of AVX2's planes. Empty for other kernels.
     planes: [[u32; 4]; ROUNDS],
 }
 
@@ -173,7 +173,7 @@ impl<const BIG_ENDIAN: bool> Core<BIG_ENDIAN> {
         assert!(rest.is_empty(), "whole blocks of {BLOCK_BYTES} bytes");
         let (words, tables) = (&keys.words[..rounds], self.tables);
         match self.kernel.set() {
-            // SAFETY: a `Kernel` of this set exists only where its instructions were detected.
+            // SAFETY: a `Kernel` of this set exists only if its instructions were detected.
             #[cfg(target_arch = "x86_64")]
             Set::Avx2 => unsafe {
                 avx2::run::<BIG_ENDIAN>(words, &keys.planes[..rounds], tables, blocks);

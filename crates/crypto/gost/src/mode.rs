@@ -4,17 +4,16 @@
 //! callers need no list. Messages are changed in place. The cipher gets blocks of many messages per
 //! call:
 //!
-//! - Where blocks are independent ([`Ecb`], [`Ctr`], [`CtrAcpkm`], [`Cnt`], [`Mgm`], decryption in
-//!   [`Cbc`]), they are collected in a scratch of 4 KiB, message after message; a short message
-//!   costs its share.
-//! - Where each depends on the one before it ([`Cbc`] encryption, [`Omac`], [`Imito`]), 64 messages
-//!   are interleaved.
+//! - Independent blocks ([`Ecb`], [`Ctr`], [`CtrAcpkm`], [`Cnt`], [`Mgm`], decryption in [`Cbc`])
+//!   are collected in a scratch of 4 KiB, message after message; a short message costs its share.
+//! - If each block depends on the previous one ([`Cbc`] encryption, [`Omac`], [`Imito`]), 64
+//!   messages are interleaved.
 //!
 //! Nothing is allocated per call. Scratch, which held keystream and text, is wiped when the mode is
 //! dropped, like its cipher.
 //!
-//! No mode pads except where its standard requires it ([`Omac`], [`Imito`], [`Mgm`]), none tracks
-//! nonces, and none takes a message in parts.
+//! No mode pads unless its standard requires it ([`Omac`], [`Imito`], [`Mgm`]), none tracks nonces,
+//! and none takes a message in parts.
 
 mod acpkm;
 mod batch;

@@ -26,8 +26,8 @@ const FRAMES_PER_CLOCK: usize = 32;
 /// Empty polls before a receiver waits: frames that arrive within about a microsecond are cheaper
 /// to poll for. Each poll yields the core, which a DUT may share.
 const POLLS: u32 = 8;
-/// A receiver looks at its port at least this often, so that a longer pause is its own, in
-/// nanoseconds.
+/// Maximum interval between a receiver's looks at its port, in nanoseconds: a longer pause is the
+/// receiver's fault.
 const LOOK_NS: u64 = 5_000_000;
 /// Sleep between polls of a port that does not support waiting.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -58,7 +58,7 @@ pub struct Analyser<'k> {
 }
 
 impl<'k> Analyser<'k> {
-    /// An analyser without counts. `keys` are those of `receive.peer`, if set.
+    /// An analyser without counts. `keys` belong to `receive.peer`, if set.
     ///
     /// # Errors
     /// [`TrafficError::Flows`].
@@ -93,7 +93,7 @@ impl<'k> Analyser<'k> {
         })
     }
 
-    /// The number of frames of its flow by which a frame may be late and still be distinguished
+    /// How far a frame may be behind the latest of its flow, in frames, and still be distinguished
     /// from a duplicate.
     #[must_use]
     pub const fn window(&self) -> u64 {
@@ -319,7 +319,7 @@ impl Goal {
         while !self.end.is_raised() && !stop.is_raised() {
             let now_ns = clock.now_ns();
             if let Some(looked_ns) = looked {
-                // A wait is part of it only as far as it was longer than asked for.
+                // Only the part of a wait beyond the requested time counts.
                 let waited_ns = if idle > POLLS { LOOK_NS } else { 0 };
                 let stood_ns = now_ns.saturating_sub(looked_ns + waited_ns);
                 let most_ns = &mut analyser.tally.counts.stood_still_ns_max;
@@ -353,8 +353,8 @@ impl Goal {
     }
 }
 
-/// Processes frames after the last expected one, mostly copies, until none of the trial has arrived
-/// for a while. Foreign frames may continue for ever.
+/// Processes frames after the last expected one, mostly copies, until no frame of the trial has
+/// arrived for a while. Foreign frames may continue for ever.
 fn count_copies(
     analyser: &mut Analyser<'_>,
     port: &mut impl FrameReceiver,
@@ -380,8 +380,8 @@ fn count_copies(
 }
 
 /// Counts the frames that had reached the port when the stop flag was seen, then counts later ones
-/// separately until the port is quiet. Where the port has no timestamps, the first group is what it
-/// returns until it is empty.
+/// separately until the port is quiet. Without timestamps, the first group is every frame that the
+/// port returns before it is empty.
 fn count_waiting(
     analyser: &mut Analyser<'_>,
     port: &mut impl FrameReceiver,

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// Hostile packets per call of the port.
 const BATCH: usize = 64;
-/// Interval whose packets leave together.
+/// Interval over which packets are gathered and sent together.
 const BURST_NS: u64 = 50_000;
 /// Interval between looks at the capture: the packets that hostile ones are derived from are no
 /// older.
@@ -58,7 +58,7 @@ impl Kept {
         self.next = place + 1;
     }
 
-    /// Writes one of the frames to `slot`, chosen in turn. `None` when there are none.
+    /// Writes one of the frames to `slot`, chosen in turn. `None` if there are no frames.
     fn write(&self, turn: usize, slot: &mut [u8]) -> Option<(&Sealed, usize)> {
         let count = self.found.iter().flatten().count();
         let place = turn.checked_rem(count)?;

@@ -13,8 +13,8 @@ pub(crate) struct Bins {
     width_ns: u64,
     /// Bin number of `slots[0]`; set by the first frame.
     first: u64,
-    /// Twice as many as a trial has: the first frame to arrive may be any of the trial, so there is
-    /// room for the whole trial on either side. Untouched memory costs nothing.
+    /// Twice the trial's number of bins: the first frame to arrive may be any of the trial, so
+    /// there is room for the whole trial on either side. Untouched memory costs nothing.
     slots: Vec<TimeBin>,
     is_begun: bool,
 }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     proptest! {
-        /// Independent of the order of arrival and of which of two receivers gets a frame.
+        /// Independent of the order of arrival and of the distribution over two receivers.
         #[test]
         fn every_frame_is_in_the_bin_of_its_time(
             width_ns in 1u64..50,

@@ -5,9 +5,9 @@
 //!                 └─► held back ─┘
 //! ```
 //!
-//! One thread, no allocation per frame. A frame that leaves at once is sent from the memory that it
-//! arrived in; others wait in slots of one buffer. The model keeps the order of all but the frames
-//! that it holds back, so those alone need a heap.
+//! One thread, no allocation per frame. A frame that leaves immediately is sent from the memory
+//! that it arrived in; others wait in slots of one buffer. The model keeps the order of all frames
+//! except those held back, so only these need a heap.
 //!
 //! A frame's time is when the kernel noted its arrival, so that waiting for this program counts as
 //! added delay.
@@ -40,11 +40,12 @@ const BATCH_FRAMES: usize = 64;
 
 /// A port of the bridge.
 pub trait BridgePort: ClearPort {
-    /// Lends one frame behind its virtio header, with the length of both, and when it arrived by
-    /// the bridge's clock in nanoseconds; `None` where nothing noted it: then it arrived now.
+    /// Lends one frame behind its virtio header, with the length of both, and its arrival time by
+    /// the bridge's clock in nanoseconds. `None` without a timestamp: the frame counts as arriving
+    /// now.
     ///
     /// # Errors
-    /// [`ErrorKind::WouldBlock`] when there is none; anything else when the interface is gone.
+    /// [`ErrorKind::WouldBlock`] if no frame waits; anything else when the interface is gone.
     fn recv_timed(&mut self) -> io::Result<(&mut [u8], usize, Option<u64>)>;
 }
 
@@ -100,7 +101,7 @@ impl<P: BridgePort, C: Clock> Bridge<P, C> {
     }
 
     /// Carries frames until `stop` is raised, and returns the counts. The calling thread runs in
-    /// real time, where it may.
+    /// real time, if permitted.
     ///
     /// # Errors
     /// When an interface is gone or down.
@@ -115,7 +116,7 @@ impl<P: BridgePort, C: Clock> Bridge<P, C> {
         Ok(self.end())
     }
 
-    /// Takes a batch from each port and sends what is due; returns whether there was anything.
+    /// Takes a batch from each port and sends the due frames; returns whether there were any.
     ///
     /// # Errors
     /// When an interface is gone or down.
@@ -135,7 +136,7 @@ impl<P: BridgePort, C: Clock> Bridge<P, C> {
         Ok(worked)
     }
 
-    /// The counts. Frames that are still delayed do not leave any more.
+    /// The counts. Frames that are still delayed are discarded.
     pub fn end(self) -> Impaired {
         let [there, back] = self.ways;
         let [from_a, from_b] = self.ports;
@@ -160,8 +161,8 @@ impl<P: BridgePort, C: Clock> Bridge<P, C> {
 }
 
 impl Way {
-    /// Takes a batch from one port, and sends what is due to the other. Returns whether there was
-    /// anything.
+    /// Takes a batch from one port, and sends the due frames to the other. Returns whether there
+    /// were any.
     fn carry<P: BridgePort>(
         &mut self,
         from: &mut P,

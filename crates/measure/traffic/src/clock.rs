@@ -51,8 +51,8 @@ pub struct Monotonic {
 }
 
 impl Monotonic {
-    /// The clock, for the calling thread and those that it starts, which from now on wake up from
-    /// sleep without timer slack.
+    /// The clock. From now on the calling thread and the threads that it starts wake up without
+    /// timer slack.
     #[must_use]
     pub fn new() -> Self {
         // If the kernel refuses, wake-ups are later, which the generator measures and reports.
@@ -86,7 +86,7 @@ impl Clock for Monotonic {
             if left == 0 {
                 return;
             } else if left > INTERRUPTIBLE_NS {
-                // Ends early. Only the clock decides, whatever the call returns.
+                // Ends early. Only the clock decides, not the call's result.
                 let limit = Duration::from_nanos(left - INTERRUPTIBLE_NS / 2);
                 let _ = wait_readable(&[stop.as_fd()], Some(limit));
             } else if left > spin_ns {

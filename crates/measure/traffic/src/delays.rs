@@ -3,7 +3,7 @@
 //! A part is a range of the schedule's frames, not of a clock: clocks may step, and a frame's place
 //! in a steady schedule is its time.
 
-/// Parts of a trial: the searches judge by thirds, each of five.
+/// Parts of a trial: the searches compare thirds, with five parts each.
 pub const DELAY_SLICES: usize = 15;
 
 /// Sums of a receiver, all allocated before the first frame arrives.
@@ -22,7 +22,7 @@ pub(crate) struct Delays {
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     frames: u64,
-    /// Of the delays in nanoseconds, any of which may be negative where clocks disagree.
+    /// Sum of the delays in nanoseconds; a delay is negative if the clocks disagree.
     delay_ns: i128,
 }
 
@@ -93,7 +93,7 @@ mod tests {
     }
 
     proptest! {
-        /// Independent of the order of arrival and of which of two receivers gets a frame.
+        /// Independent of the order of arrival and of the distribution over two receivers.
         #[test]
         fn every_frame_is_in_the_slice_of_its_place(
             expected in prop_oneof![1_u64..40, 1_u64..1 << 40],

@@ -55,9 +55,9 @@ pub enum TrafficError {
         "{source_address} and {target_address} are of different IP versions\nhelp: give both as IPv4 or both as IPv6"
     )]
     MixedVersions {
-        /// Where packets come from.
+        /// Source address of the packets.
         source_address: IpAddr,
-        /// Where they go.
+        /// Target address of the packets.
         target_address: IpAddr,
     },
     /// The caller's mistake.
@@ -104,9 +104,9 @@ pub enum TrafficError {
          help: the networks of their SAs (traffic selectors) must contain both addresses: see which the device proposes"
     )]
     NoSa {
-        /// Where packets come from.
+        /// Source address of the packets.
         source_address: IpAddr,
-        /// Where they go.
+        /// Target address of the packets.
         target_address: IpAddr,
     },
     /// The keys of an SA have another length than its suite's.
@@ -119,7 +119,7 @@ pub enum TrafficError {
         suite: wire::Suite,
         /// Its keying material, in bytes.
         expected: usize,
-        /// That of the SA, in bytes.
+        /// Length of the SA's keys in bytes.
         bytes: usize,
     },
     /// The caller's mistake.
@@ -133,7 +133,7 @@ pub enum TrafficError {
     Handshake {
         /// The device.
         remote: IpAddr,
-        /// What failed.
+        /// The step that failed.
         reason: String,
     },
     /// The caller's mistake: a second generator for one WireGuard session.
@@ -165,7 +165,7 @@ pub enum TrafficError {
 }
 
 impl TrafficError {
-    /// The error of a thread that sends or receives: its own, or that of its port.
+    /// The error of a thread that sends or receives: a `TrafficError`, or the port's.
     pub(crate) fn of_work(error: io::Error) -> Self {
         error.downcast().unwrap_or_else(Self::PortGone)
     }

@@ -213,8 +213,8 @@ fn front<const BYTES: usize>(slot: &mut [u8]) -> &mut [u8; BYTES] {
         .expect("a slot has room for the largest frame")
 }
 
-/// Ports, length and checksum, then the stamp. `sum` is that of the addresses and of what follows
-/// the stamp.
+/// Ports, length and checksum, then the stamp. `sum` covers the addresses and the bytes behind the
+/// stamp.
 #[inline(always)]
 fn write_udp(out: &mut [u8], size: &FrameSize, place: Place, stamp: Stamp, sum: u64) {
     let out = front::<{ UDP_HEADER_BYTES + STAMP_BYTES }>(out);
@@ -235,7 +235,7 @@ fn write_udp(out: &mut [u8], size: &FrameSize, place: Place, stamp: Stamp, sum: 
     udp[6..].copy_from_slice(&udp_checksum(sum));
 }
 
-/// The UDP checksum field, in which 0 means "none" (RFC 768).
+/// The UDP checksum field: 0 means "none" (RFC 768), so a sum of 0 is sent as 0xffff.
 #[inline]
 pub(crate) fn udp_checksum(sum: u64) -> [u8; 2] {
     match finish(sum) {

@@ -58,7 +58,7 @@ pub struct Generator {
     sent: Sent,
 }
 
-/// What becomes of frames that could not leave in time.
+/// The treatment of frames that could not leave in time.
 #[derive(Debug, Clone, Copy)]
 struct Lateness {
     /// [`spec::Send::keep_rate`].
@@ -80,7 +80,7 @@ impl Lateness {
 
 impl Generator {
     /// A generator that begins at time 0, unless [`begin_at`](Self::begin_at) sets another. `keys`
-    /// are those of `send.peer`, if set.
+    /// belong to `send.peer`, if set.
     ///
     /// # Errors
     /// [`TrafficError`] when `send` requests impossible frames.
@@ -154,7 +154,7 @@ impl Generator {
         }
     }
 
-    /// Hands the port what is due at `now_ns`, up to one batch.
+    /// Hands the port the frames due at `now_ns`, up to one batch.
     ///
     /// # Errors
     /// When the port is gone, or keys are used up.
@@ -178,7 +178,7 @@ impl Generator {
                     let step = send_due(due, &mut self.frames, &mut self.sent, port, now_ns)?;
                     if step == Step::Sent {
                         self.sent.late_ns_max = self.sent.late_ns_max.max(late_ns);
-                        // Those that follow keep to the schedule that has moved.
+                        // Later frames keep to the moved schedule.
                         self.lateness.moved_ns = 0;
                     }
                     Ok(step)
@@ -202,7 +202,7 @@ impl Generator {
         self.step(port, now_ns)
     }
 
-    /// Sends as much as possible at once.
+    /// Sends one batch immediately, or as much as fits.
     #[inline]
     fn send_batch(&mut self, port: &mut impl FrameSender, now_ns: u64) -> io::Result<Step> {
         let mut frame_bytes = 0;
@@ -362,7 +362,7 @@ pub(crate) fn drive(
     stop: &Stop,
 ) -> io::Result<Sent> {
     let sent = send_all_of(&mut generator, port, clock, stop);
-    // Which sequence numbers are used is known, whatever has failed.
+    // Even after an error the used sequence numbers are known.
     let given_back = match &generator.frames.sealer {
         Some(sealer) => sealer.give_back().map_err(io::Error::other),
         None => Ok(()),
@@ -380,7 +380,7 @@ fn send_all_of(
     while !stop.is_raised() {
         match generator.step(port, clock.now_ns())? {
             Step::Sent => {}
-            // The schedule continues, or moves where the rate is to be kept.
+            // The schedule continues, or moves if the rate is to be kept.
             Step::Full => yield_now(),
             Step::Early(time_ns) => clock.wait_until(time_ns, stop),
             Step::Done => break,

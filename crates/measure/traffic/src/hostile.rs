@@ -42,7 +42,7 @@ pub struct Sealed {
 
 impl Sealed {
     /// Finds the sealed packet in a frame: of this form, in UDP from or to one of `ports`, or bare
-    /// ESP when there are none. `None` for anything else: key exchanges, fragments, truncated
+    /// ESP if `ports` is empty. `None` for anything else: key exchanges, fragments, truncated
     /// packets.
     #[must_use]
     pub fn find(frame: &[u8], form: SealedForm, ports: &[u16]) -> Option<Self> {

@@ -29,18 +29,18 @@ enum Source {
     WireGuard(Arc<WireGuardKeys>),
 }
 
-/// What a station does with keys.
+/// A station's use of its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyUse {
-    /// It seals what it sends.
+    /// Seal the packets it sends.
     Seal,
-    /// It opens what it receives.
+    /// Open the packets it receives.
     Open,
 }
 
 impl Keys {
-    /// Selects the engine, then locks the key file and draws an epoch, or reads what an IKE daemon
-    /// has agreed on, or makes a WireGuard handshake.
+    /// Selects the engine, then locks the key file and draws an epoch, or reads the SAs from an IKE
+    /// daemon's log, or makes a WireGuard handshake.
     ///
     /// # Errors
     /// [`TrafficError`] when any of that fails, or `peer` is invalid.
@@ -164,7 +164,7 @@ impl Keys {
     }
 }
 
-/// The keys of a peer that a station stands for, if it does.
+/// The keys of the peer that a station replaces, if any.
 pub(crate) fn open_keys(
     peer: Option<&Peer>,
     key_use: KeyUse,

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! [`serve`] does all of that for a program. A caller that has ports uses [`send`] and [`receive`],
-//! or with several threads [`send_all`] and [`receive_all`]; a caller with its own loop steps a
+//! or with several threads [`send_all`] and [`receive_all`]; a caller with an event loop steps a
 //! [`Generator`] and polls an [`Analyser`].
 //!
 //! [`Witness`] opens frames that were sampled on a link, with the keys of both its ends.

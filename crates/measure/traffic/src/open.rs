@@ -12,13 +12,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use wire::headers::{IPV4_IN_IP, IPV6_IN_IP, NO_NEXT_HEADER};
 
-/// Maximum number of forged packets with unknown SPIs for which keys are derived or searched per
-/// batch: a flood of them must not delay the rest.
+/// Maximum number of forged packets with unknown SPIs per batch for which keys are derived or
+/// searched: a flood of them must not delay the rest.
 const FORGERIES_PER_BATCH: u32 = 2;
 /// The one-byte payload of a NAT keepalive (RFC 3948 §2.3).
 const KEEPALIVE: &[u8] = &[0xff];
 
-/// Why there is no inner packet. The names are those of the encryptor's drop reasons.
+/// The reason that a packet has no inner packet. The names match the encryptor's drop reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// Shorter than the shortest ESP packet, or cut off.
@@ -27,7 +27,7 @@ pub enum Refusal {
     Keepalive,
     /// A message of the key exchange that shares the port.
     KeyExchange,
-    /// The SPI is none of the tunnels', or not of those between these addresses and ports.
+    /// No tunnel has this SPI, or the one that has it uses other addresses or ports.
     NoSa,
     /// Received before.
     Replayed,
@@ -110,7 +110,7 @@ impl Refused {
 /// The inbound SAs of all tunnels, created when packets need them.
 pub(crate) struct Opener<'k> {
     keys: &'k Keys,
-    /// That of lane 0; `None`: ESP is bare.
+    /// The port of lane 0; `None`: ESP is bare.
     port: Option<u16>,
     lanes: u16,
     sas: Sas,
@@ -156,8 +156,8 @@ impl<'k> Opener<'k> {
         self.forgeries_left = FORGERIES_PER_BATCH;
     }
 
-    /// The lane of an IP packet, and where its sealed part is, which is empty when lengths
-    /// contradict each other; `None` when it is not the tunnels'.
+    /// The lane of an IP packet and the range of its sealed part, which is empty if lengths
+    /// contradict each other; `None` for a packet outside the tunnels.
     #[inline]
     pub(crate) fn find(&self, packet: &[u8]) -> Option<(u16, Range<usize>)> {
         let (lane, sealed) = match self.port {
@@ -183,7 +183,7 @@ impl<'k> Opener<'k> {
         let spi = spi(packet)?;
         let slot = lane_of(spi);
         let opened = match sas.get_mut(usize::from(slot)) {
-            // Each lane of a tunnel has its own UDP port.
+            // Each lane of a tunnel has a separate UDP port.
             Some(_) if slot % self.lanes != lane => return Err(Refusal::NoSa),
             Some(Some(sa)) if sa.spi() == spi => sa.open(packet)?,
             Some(_) if epoch_of(spi) < self.proven_epoch => return Err(Refusal::NoSa),
@@ -251,7 +251,7 @@ impl<'k> Opener<'k> {
     }
 }
 
-/// Opens WireGuard's transport data (whitepaper §5.4.6): type, index, counter, what is sealed. A
+/// Opens WireGuard's transport data (whitepaper §5.4.6): type, index, counter, sealed packet. A
 /// repeated counter is not refused: the stamp inside identifies duplicates.
 #[inline]
 fn open_in_session<'p>(

@@ -18,7 +18,7 @@ pub(crate) struct Periods {
     width_ns: u64,
     /// Number of the first period; set by the first frame.
     first: u64,
-    /// [`BUCKETS`] for each of twice as many periods as a trial has: the first frame to arrive may
+    /// [`BUCKETS`] for each of twice the trial's number of periods: the first frame to arrive may
     /// be any of the trial. Untouched memory costs nothing.
     counts: Vec<u64>,
     is_begun: bool,
@@ -157,7 +157,7 @@ mod tests {
     }
 
     proptest! {
-        /// Independent of which of two receivers gets a frame.
+        /// Independent of the distribution over two receivers.
         #[test]
         fn every_frame_is_in_the_period_of_its_time(
             width_ns in 1u64..50,

@@ -1,9 +1,9 @@
-//! The reflector: sends test frames back, so that their sender times round trips by its own clock.
+//! The reflector: sends test frames back, so that their sender times round trips by one clock.
 //!
 //! 1. A batch is received, and the analyser counts it ([`Analyser::take`]).
-//! 2. Of each frame that is intact, of this trial and new, the ends are exchanged in place
-//!    ([`exchange_ends`]), and it is copied into the batch that goes back.
-//! 3. The batch leaves at once. How long each frame was here is counted.
+//! 2. Each frame that is intact, of this trial and new gets its ends exchanged in place
+//!    ([`exchange_ends`]), and is copied into the batch that goes back.
+//! 3. The batch leaves immediately, and the time that each frame spent here is counted.
 //!
 //! Nothing waits for a full batch, and nothing is allocated per frame.
 
@@ -28,12 +28,12 @@ const BATCH: usize = 64;
 /// Length of both MAC addresses, and of both UDP ports.
 const MAC_ADDRESSES_BYTES: usize = 12;
 const UDP_PORTS_BYTES: usize = 4;
-/// Where an IP header has both addresses.
+/// The position of both addresses in an IP header.
 const IPV4_ADDRESSES: Range<usize> = 12..20;
 const IPV6_ADDRESSES: Range<usize> = 8..40;
 
 /// Exchanges the MAC addresses, the IP addresses and the UDP ports of a frame in place. Its
-/// checksums stay right: they are sums, in which the order of words does not matter (RFC 1071).
+/// checksums stay right: they are sums, and the order of words does not matter (RFC 1071).
 ///
 /// Returns whether it did: a frame that is not one whole UDP datagram over IPv4 or IPv6, behind at
 /// most one VLAN tag, is left as it is.
@@ -59,7 +59,7 @@ pub fn exchange_ends(frame: &mut [u8]) -> bool {
 }
 
 impl Reflect {
-    /// What its analyser expects.
+    /// The frames that the reflector's analyser expects.
     pub(crate) fn receive(&self) -> Receive {
         Receive {
             expected: self.expected,
@@ -127,8 +127,8 @@ impl<'p, S: FrameSender> Return<'p, S> {
         }
     }
 
-    /// Counts up to one batch of received frames, and sends back what is to be; returns their
-    /// number.
+    /// Counts up to one batch of received frames, and sends the new intact ones back; returns the
+    /// number of received frames.
     fn poll(
         &mut self,
         analyser: &mut Analyser<'_>,
@@ -197,7 +197,7 @@ impl<'p, S: FrameSender> Return<'p, S> {
 
 /// Runs each analyser on its pair of ports and thread, as [`receive_all`](crate::receive_all) does,
 /// and sends back each intact new frame of the trial ([`Reflect`]). Returns counts without
-/// latencies, and what was sent back.
+/// latencies, and the counts of frames sent back.
 ///
 /// # Errors
 /// [`TrafficError::PortGone`].

@@ -24,7 +24,7 @@ pub struct Report {
     pub threads: u16,
     /// Counts of the port, over all threads.
     pub port_stats: FramePortStats,
-    /// Crypto engine, where the station seals or opens.
+    /// Crypto engine, if the station seals or opens.
     pub engine: Option<String>,
     /// A sender's.
     pub sent: Option<Sent>,
@@ -50,13 +50,13 @@ pub struct Attacked {
     pub elapsed_ns: u64,
 }
 
-/// What a reflector took of the round trips.
+/// The reflector's share of the round trips.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reflected {
     /// Frames by their time at the reflector, in the form of [`Received::latency`]: from the
-    /// kernel's note of the arrival until the frame was handed over for sending, by the reflector's
-    /// clock (RFC 8762 §4.3: T3 less T2). Where its port has no times of arrival, the wait in the
-    /// port is not in it ([`is_from_arrival`](Self::is_from_arrival)).
+    /// kernel's timestamp of the arrival until the frame was handed over for sending, by the
+    /// reflector's clock (RFC 8762 §4.3: T3 less T2). If its port has no arrival times, the wait in
+    /// the port is not included ([`is_from_arrival`](Self::is_from_arrival)).
     pub residence: Vec<(u64, u64)>,
     /// Whether the kernel noted every frame's arrival.
     pub is_from_arrival: bool,
@@ -82,8 +82,8 @@ pub struct Sent {
     pub frame_bytes: u64,
     /// From the first frame's intended time to the end of the last burst, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Largest delay of a burst after its time in the schedule as it was before the delay: where
-    /// the schedule moves ([`crate::spec::Send::keep_rate`]), the longest pause.
+    /// Largest delay of a burst after its time in the schedule before that delay: if the schedule
+    /// moves ([`crate::spec::Send::keep_rate`]), the longest pause.
     pub late_ns_max: u64,
     /// Frames of bursts that left more than a millisecond after that time.
     pub late_frames: u64,
@@ -120,12 +120,12 @@ pub struct Received {
     /// later one until the late one. Exact up to 65536, fewer with many flows (64 at least); beyond
     /// that, a lower bound.
     pub reordering_extent_max: u64,
-    /// Intact frames so late (8128 of their flow, or more where flows are few) that they cannot be
+    /// Intact frames so late (8128 of their flow, or more if flows are few) that they cannot be
     /// distinguished from duplicates. They are not in [`frames`](Self::frames): a frame that may
     /// have been counted before must not hide a loss.
     #[serde(default)]
     pub too_late: u64,
-    /// Frames to the test port whose stamp, checksum or payload was damaged.
+    /// Frames to the test port with a damaged stamp, checksum or payload.
     pub corrupted: u64,
     /// Intact frames of other trials, or of flows that this trial does not have.
     pub stale: u64,
@@ -135,8 +135,8 @@ pub struct Received {
     /// count.
     #[serde(default)]
     pub after_end: u64,
-    /// The longest time, after the first frame, for which the receiver did not look at its port
-    /// although nothing kept it from it, in nanoseconds.
+    /// The longest time between two looks at the port after the first frame, less the requested
+    /// wait, in nanoseconds.
     #[serde(default)]
     pub stood_still_ns_max: u64,
     /// ESP packets that could not be opened, by reason.
@@ -152,7 +152,7 @@ pub struct Received {
     #[serde(default)]
     pub last_intended_ns: u64,
     /// Frames by latency from the intended send time, three significant digits: (highest value of
-    /// the bucket in ns, frames), rising. Valid only where both stations read one clock.
+    /// the bucket in ns, frames), rising. Valid only if both stations read one clock.
     pub latency: Vec<(u64, u64)>,
     /// Delay variation of these frames, if it was requested ([`crate::spec::Receive::variation`])
     /// and there are frames.
@@ -176,7 +176,7 @@ pub struct Received {
     pub periods: Vec<Vec<(u64, u64)>>,
     /// The intact frames of each of [`DELAY_SLICES`](crate::DELAY_SLICES) equal parts of the
     /// schedule and their mean delay from the intended send time, in nanoseconds: (frames, delay).
-    /// A delay is negative where the clocks disagree. Empty for an unpaced load and for one in two
+    /// A delay is negative if the clocks disagree. Empty for an unpaced load and for one in two
     /// parts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delays: Vec<(u64, i64)>,

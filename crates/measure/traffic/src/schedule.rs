@@ -2,8 +2,8 @@
 //!
 //! The k-th burst is due at `start + k × burst / rate`, computed in whole numbers with the
 //! remainder carried on. A late frame leaves as soon as possible and keeps its intended time: a
-//! slow port never slows the schedule. Where the rate is to be kept, the generator moves the whole
-//! rest instead ([`Schedule::delay`]).
+//! slow port never slows the schedule. If the rate is to be kept, the generator instead delays the
+//! rest of the schedule ([`Schedule::delay`]).
 //!
 //! Pure: it reads no clock.
 
@@ -22,7 +22,7 @@ impl Part {
     /// All flows on one thread.
     pub const WHOLE: Self = Self { index: 0, of: 1 };
 
-    /// How many of `flows` belong to this part: those whose number is [`index`](Self::index) modulo
+    /// How many of `flows` belong to this part: flows numbered [`index`](Self::index) modulo
     /// [`of`](Self::of).
     #[must_use]
     pub const fn flows(self, flows: u32) -> u32 {
@@ -47,8 +47,8 @@ pub struct Load {
     pub frames_per_s: u64,
     /// Duration in nanoseconds.
     pub duration_ns: u64,
-    /// Interval whose frames leave together, at its start: up to this much earlier than evenly
-    /// spaced ones would.
+    /// Interval over which frames are gathered and sent together, at its start: up to this much
+    /// earlier than with even spacing.
     pub burst_ns: u64,
     /// Due time of the first burst.
     pub start_ns: u64,
@@ -135,7 +135,7 @@ impl Schedule {
         self.left
     }
 
-    /// Due time of the next frame; `None` when there is none.
+    /// Due time of the next frame; `None` after the last one.
     #[inline]
     #[must_use]
     pub const fn next_ns(&self) -> Option<u64> {

@@ -30,10 +30,10 @@ const OUTER_MAX: usize = IP + IPV6_HEADER_BYTES + UDP_HEADER_BYTES;
 /// Interval at which a sender looks for new keys, in nanoseconds. A device keeps old ones for late
 /// packets, strongSwan for 5 s.
 const LOOK_NS: u64 = 5_000_000;
-/// The interval as a multiple of what the last look took: many SAs take a while to search.
+/// The interval as a multiple of the last look's duration: many SAs take a while to search.
 const LOOK_SHARE: u64 = 20;
 
-/// What seals the packets of a sender, and the headers around them.
+/// Seals the packets of a sender, and writes the headers around them.
 pub(crate) struct Sealer {
     seals: Seals,
     outer: Outer,
@@ -48,12 +48,12 @@ enum Seals {
 
 /// The SAs of a sender's lanes.
 struct Esp {
-    /// By slot; without those of other threads.
+    /// By slot; without the SAs of other threads.
     sas: Vec<Option<OutboundSa>>,
     lanes: u32,
     tunnels: u32,
     next_header: u8,
-    /// Where keys change while frames are sent.
+    /// Set if keys change while frames are sent.
     renewal: Option<Renewal>,
 }
 
@@ -70,7 +70,7 @@ struct Renewal {
     keys: Arc<AgreedKeys>,
     /// [`AgreedKeys::version`] of the SAs in use.
     seen: u64,
-    /// Of each slot's packets, source and target.
+    /// Source and target of each slot's packets.
     addresses: Vec<(IpAddr, IpAddr)>,
     next_look_ns: u64,
     /// Packets that every SA can seal before the next look.
@@ -184,7 +184,7 @@ impl Esp {
             };
             u32::from(number) % part.of == part.index
         };
-        // Before the SAs are read: what is renewed meanwhile is looked for.
+        // Before the SAs are read, so that a renewal in between is noticed.
         let agreed = keys.agreed().map(|keys| (keys, keys.version()));
         let addresses = |slot: u16| {
             let tunnel = slot / peer.lanes;
@@ -261,7 +261,7 @@ impl WireGuard {
         })
     }
 
-    /// Takes the session that has replaced its own.
+    /// Switches to the newest session, if there is a new one.
     #[inline]
     fn renew(&mut self) {
         let made = self.keys.made();
@@ -289,7 +289,7 @@ impl Renewal {
             for (sa, &(source, target)) in sas.iter_mut().zip(&self.addresses) {
                 let Some(sa) = sa else { continue };
                 let spi = self.keys.outbound_spi(source, target);
-                // Without another, the old one shows what the device makes of it.
+                // Without a newer SA, packets of the old one show how the device treats them.
                 if spi.is_none_or(|spi| spi == sa.spi()) {
                     continue;
                 }
@@ -325,7 +325,7 @@ fn nth(first: IpAddr, n: u16) -> IpAddr {
     }
 }
 
-/// Ethernet and IP headers in front of what is sealed, and UDP's unless ESP is bare.
+/// Ethernet and IP headers in front of the sealed packet, and UDP's unless ESP is bare.
 struct Outer {
     head: [u8; OUTER_MAX],
     /// Length up to the end of the IP header.

@@ -2,7 +2,7 @@
 //!
 //! For each flow there is a ring of bits, one for each of the last sequence numbers, and a shorter
 //! ring with their order of arrival. Rings are stored interleaved, the same word of all flows side
-//! by side: flows that take turns then stay on a few cache lines, whatever their number.
+//! by side: flows that take turns then stay on a few cache lines, for any number of flows.
 
 use wire::stamp::infer_sequence;
 
@@ -12,10 +12,10 @@ const RING_MIN: u64 = 8192;
 const RING_MAX: u64 = 1 << 20;
 /// Bits of all rings together, unless the minimum for each is more: 8 MiB.
 const RINGS_BITS: u64 = 1 << 26;
-/// Minimum and maximum number of frames of a flow whose order is kept.
+/// Minimum and maximum number of frames per flow for which the order is kept.
 const ORDER_MIN: u64 = 64;
 const ORDER_MAX: u64 = 1 << 16;
-/// Frames of all flows whose order is kept, unless the minimum for each is more: 2 MiB.
+/// Frames over all flows for which the order is kept, unless the minimum for each is more: 2 MiB.
 const ORDERS: u64 = 1 << 19;
 /// Marks a frame that was the highest of its flow when it arrived.
 const LED: u32 = 1;
@@ -31,7 +31,7 @@ pub(crate) enum Arrival {
     /// New, but a later one of its flow arrived before: reordered (RFC 4737 §3.3).
     Reordered {
         /// Frames of the flow that arrived from the first later one until this (RFC 4737 §4.2.2).
-        /// When that is further back than the ring, those that are kept.
+        /// If the first later one is further back than the ring, only the kept ones count.
         extent: u64,
     },
     /// It has arrived before.
@@ -77,15 +77,14 @@ impl Sequences {
         }
     }
 
-    /// The number of frames of its flow by which a frame may be late and still be distinguished
+    /// How far a frame may be behind the latest of its flow, in frames, and still be distinguished
     /// from a duplicate: 8128 or more.
     pub(crate) const fn window(&self) -> u64 {
         // The word at the top is cleared as a whole.
         (self.ring_words - 1) * WORD_BITS
     }
 
-    /// The number of a frame of `flow` with these low 32 bits; `None` when there is no such flow or
-    /// frame.
+    /// The number of a frame of `flow` from its low 32 bits; `None` for an unknown flow or frame.
     #[inline]
     pub(crate) fn infer(&self, flow: u16, low: u32) -> Option<u64> {
         infer_sequence(self.flows.get(usize::from(flow))?.next, low)

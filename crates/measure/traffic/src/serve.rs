@@ -56,10 +56,10 @@ pub enum ServeError {
     Output(#[source] io::Error),
 }
 
-/// Does what the [`Spec`] in `input` (JSON) specifies: opens the ports, prints [`READY`] on a line
-/// of its own, works, and prints the [`Report`] on one line of JSON. When `stop` is raised it ends
-/// early, and still reports. The report is printed before the ports are closed, which may take the
-/// kernel longer than everything else.
+/// Runs the [`Spec`] in `input` (JSON): opens the ports, prints [`READY`] on one line, works, and
+/// prints the [`Report`] on one line of JSON. When `stop` is raised it ends early, and still
+/// reports. The report is printed before the ports are closed, which may take the kernel longer
+/// than everything else.
 ///
 /// # Errors
 /// [`ServeError`]; nothing has been printed then, or [`READY`] alone.
@@ -290,7 +290,8 @@ pub fn send_all<P: FrameSender>(
     send_all_at(None, generators, ports, stop)
 }
 
-/// As [`send_all`], from a time of the clock on. Where it has passed, the first frames are late.
+/// As [`send_all`], but starts at a given time of the clock. If it has passed, the first frames are
+/// late.
 fn send_all_at<P: FrameSender>(
     start_ns: Option<u64>,
     generators: Vec<Generator>,
@@ -368,7 +369,7 @@ fn slot_bytes(frame_bytes: u16, peer: Option<&Peer>) -> usize {
     }
 }
 
-/// UDP destination ports of the received packets; none of bare ESP.
+/// UDP destination ports of the received packets; empty for bare ESP.
 fn udp_ports(receive: &Receive) -> Vec<u16> {
     match &receive.peer {
         None => expected_ports(receive).collect(),
@@ -376,7 +377,7 @@ fn udp_ports(receive: &Receive) -> Vec<u16> {
     }
 }
 
-/// The packets of a station, sealed if it stands for a peer.
+/// The packets of a station, sealed if it replaces a peer.
 fn packets<'p>(peer: Option<&Peer>, udp_ports: &'p [u16]) -> Packets<'p> {
     peer.map_or(Packets::Udp(udp_ports), |peer| peer.packets(udp_ports))
 }

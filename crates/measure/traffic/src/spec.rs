@@ -9,10 +9,10 @@ use wire::Suite;
 use wire::mix::{Contents, TestFrames};
 use wire::overhead::{Outer, outer_bytes};
 
-/// UDP destination port of test frames with fixed contents, by which the analyser recognises them.
+/// UDP destination port of test frames with fixed contents; the analyser recognises them by it.
 pub const TEST_PORT: u16 = 0xCB0E;
 /// UDP destination ports of test frames with random contents. A receiver's filter compares a range
-/// of consecutive ports as fast as one, and binds each of them where it has no filter.
+/// of consecutive ports as fast as a single one; without a filter it binds each port.
 pub const RANDOM_TEST_PORTS: RangeInclusive<u16> = 0xCB00..=0xCB3F;
 
 /// UDP destination ports of test frames.
@@ -58,16 +58,16 @@ pub enum Role {
 pub struct Send {
     /// The addresses in their headers.
     pub addresses: Addresses,
-    /// What they look like otherwise.
+    /// Flows, sizes and contents of the frames.
     pub frames: TestFrames,
     /// Frames per second over all flows; `None`: as fast as possible.
     pub frames_per_s: Option<u64>,
     /// Duration in nanoseconds. Paced, exactly `frames_per_s × duration` frames are intended.
     pub duration_ns: u64,
-    /// Interval whose frames leave in one burst, at its start: the last of them up to this much
-    /// earlier than evenly spaced ones would. The schedule consists of such bursts, and latency
-    /// counts from it: that of a burst's last frame includes the time to send those before. 0: each
-    /// frame has its own time.
+    /// Interval over which frames are gathered into one burst, sent at its start: the last frame
+    /// leaves up to this much earlier than with even spacing. Latency counts from the burst's time,
+    /// so the last frame's latency includes the time to send the earlier ones. 0: each frame has
+    /// its own time.
     pub burst_ns: u64,
     /// Seal each frame as the DUT's peer would.
     pub peer: Option<Peer>,
@@ -81,7 +81,7 @@ pub struct Send {
     #[serde(default)]
     pub then: Option<Then>,
     /// When to begin, by the sender's clock, so that several senders begin together; `None`:
-    /// at once. Where it has passed, the first frames are late.
+    /// immediately. If this time has passed, the first frames are late.
     #[serde(default)]
     pub start_ns: Option<u64>,
 }
@@ -99,7 +99,7 @@ pub struct Then {
 /// one tunnel differ by source port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Addresses {
-    /// Own MAC address.
+    /// MAC address of the sender.
     pub source_mac: [u8; 6],
     /// The next hop's MAC address.
     pub target_mac: [u8; 6],
@@ -109,11 +109,11 @@ pub struct Addresses {
     pub target: IpAddr,
 }
 
-/// Where a station that stands for the DUT's peer has its keys from.
+/// The key source of a station that replaces the DUT's peer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeySource {
-    /// Static key file of the peer that the station replaces, with its epoch file beside it.
+    /// Static key file of the peer that the station replaces, with its epoch file next to it.
     File(String),
     /// An IKE daemon on the station.
     Ike(IkeKeys),
@@ -132,11 +132,10 @@ pub struct IkeKeys {
     pub sequences: String,
 }
 
-/// The DUT's peer, which a station stands for: it seals ESP, in UDP or bare, or WireGuard's
-/// packets.
+/// The DUT's peer, replaced by a station: it seals ESP, in UDP or bare, or WireGuard's packets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peer {
-    /// Where the keys are from.
+    /// The source of the keys.
     pub keys: KeySource,
     /// Suite.
     pub suite: Suite,
@@ -152,19 +151,19 @@ pub struct Peer {
     /// Number of lanes, of keys from a file in UDP; others have one. Each tunnel's flows are spread
     /// over them: flow i uses lane i mod `lanes`.
     pub lanes: u16,
-    /// Number of tunnels with their own SAs: 1, or that of the flows. Lane l of tunnel t has the
-    /// keys of slot t × `lanes` + l.
+    /// Number of tunnels with separate SAs: 1, or the number of tunnels of the flows. Lane l of
+    /// tunnel t has the keys of slot t × `lanes` + l.
     pub tunnels: u16,
 }
 
 impl Peer {
-    /// UDP ports of its packets; none of bare ESP.
+    /// UDP ports of its packets; empty for bare ESP.
     pub(crate) fn udp_ports(&self) -> Vec<u16> {
         let all = self.port.into_iter().flat_map(|first| first..=u16::MAX);
         all.take(usize::from(self.lanes)).collect()
     }
 
-    /// Its packets, of which `udp_ports` are the ports.
+    /// The form of its packets; `udp_ports` are their ports.
     pub(crate) const fn packets<'p>(&self, udp_ports: &'p [u16]) -> Packets<'p> {
         match (self.port, &self.keys) {
             (None, _) => Packets::BareEsp,
@@ -174,7 +173,7 @@ impl Peer {
         }
     }
 
-    /// Whether `threads` can seal, each with SAs of its own. Flow i is that of thread i modulo
+    /// Whether `threads` can seal without sharing an SA. Flow i belongs to thread i modulo
     /// `threads`, lane i modulo `lanes` and tunnel i modulo `tunnels`.
     #[must_use]
     pub(crate) fn divides_among(&self, threads: u32) -> bool {
@@ -200,24 +199,24 @@ impl Peer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receive {
     /// The sender's frames: the number of flows determines the amount of state. AF_XDP receives
-    /// only frames that fit a page of memory, and is rejected where longer ones may arrive.
+    /// only frames that fit a page of memory, and is rejected if longer ones may arrive.
     pub frames: TestFrames,
     /// Distinct intact frames after which the receiver ends by itself, once no copy has followed
     /// for 10 ms; `None`: it ends when stopped. Frames that reach the station after the stop are
     /// not counted.
     pub expected: Option<u64>,
-    /// Open each packet as the DUT's peer would; what is not sealed is then foreign.
+    /// Open each packet as the DUT's peer would; unsealed packets are then foreign.
     pub peer: Option<Peer>,
     /// Number of frames in the sender's first part, if it has a second one ([`Send::then`]): later
     /// ones are also counted in [`Received::then_frames`](crate::report::Received::then_frames).
-    /// Flows take turns, so frame n is that of flow n mod `flows` with sequence number n / `flows`.
+    /// Flows take turns: frame n has sequence number n / `flows` in flow n mod `flows`.
     #[serde(default)]
     pub first_frames: Option<u64>,
     /// The grid of [`Received::bins`](crate::report::Received::bins); `None`: no bins.
     #[serde(default)]
     pub bins: Option<Bins>,
-    /// The grid of [`Received::periods`](crate::report::Received::periods), each of which costs
-    /// more than a bin; `None`: no periods.
+    /// The grid of [`Received::periods`](crate::report::Received::periods); a period costs more
+    /// than a bin. `None`: no periods.
     #[serde(default)]
     pub periods: Option<Bins>,
     /// Whether [`Received::variation`](crate::report::Received::variation) is determined, which
@@ -235,7 +234,7 @@ pub struct Receive {
 }
 
 impl Receive {
-    /// A receiver of these frames that ends when stopped, and counts nothing more than it must.
+    /// A receiver of these frames that ends when stopped, without any optional counts.
     #[must_use]
     pub const fn new(frames: TestFrames) -> Self {
         Self {
@@ -252,11 +251,11 @@ impl Receive {
     }
 }
 
-/// The frames to send back: those of this trial that are intact and new, each with MAC addresses,
-/// IP addresses and UDP ports exchanged and otherwise unchanged, so that every checksum holds. None
-/// is sent back twice: its addressee on the way back expects other ports, and a copy is not new. As
-/// the reflector of STAMP (RFC 8762 §4.3), but for its time stamps: the smallest frames have no
-/// room for them, and [`Reflected`](crate::report::Reflected) takes their place.
+/// The frames to send back: intact new frames of this trial, with MAC addresses, IP addresses and
+/// UDP ports exchanged and nothing else changed, so that every checksum holds. None is sent back
+/// twice: the addressee on the way back expects other ports, and a copy is not new. This is the
+/// reflector of STAMP (RFC 8762 §4.3) without its time stamps: the smallest frames have no room for
+/// them, and [`Reflected`](crate::report::Reflected) takes their place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reflect {
     /// The sender's frames, as for [`Receive::frames`].
@@ -270,7 +269,7 @@ pub struct Reflect {
 /// How the sender's CLOCK_MONOTONIC differs from the receiver's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SenderClock {
-    /// Time of the receiver's clock at which they were compared.
+    /// Time of the comparison, by the receiver's clock.
     pub at_ns: i64,
     /// By how much the sender's was ahead then.
     pub ahead_ns: i64,
@@ -301,7 +300,8 @@ pub struct Bins {
 }
 
 /// Hostile packets, derived from sealed ones that left by the interface, and sent through it to the
-/// same destination: they bypass its queueing discipline, and so use none of a shaped line's rate.
+/// same destination: they bypass its queueing discipline, and so take no share of a shaped line's
+/// rate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attack {
     /// The kind of hostile packet.

@@ -32,7 +32,7 @@ pub(crate) fn buckets(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
 /// The counts of one receiver.
 #[derive(Debug, Clone)]
 pub(crate) struct Tally {
-    /// What is counted as it is reported; the fields that [`received`](Self::received) sets are
+    /// The counts in their reported form; the fields that [`received`](Self::received) sets are
     /// empty.
     pub(crate) counts: Received,
     pub(crate) refused: Refused,
@@ -41,7 +41,7 @@ pub(crate) struct Tally {
     latency: Histogram<u64>,
     bins: Option<Bins>,
     periods: Option<Periods>,
-    /// Of consecutive frames, where delay variation is requested.
+    /// Between consecutive frames, if delay variation is requested.
     differences: Option<Differences>,
     delays: Option<Delays>,
     /// Frames of a burst often have the same latency: each run of equal values is recorded once.
@@ -55,7 +55,7 @@ struct Run {
 }
 
 impl Tally {
-    /// Counts with bins and periods where requested.
+    /// Empty counts, with bins and periods if requested.
     pub(crate) fn new(receive: &spec::Receive) -> Self {
         Self {
             counts: Received::default(),
@@ -67,7 +67,7 @@ impl Tally {
             differences: receive
                 .variation
                 .then(|| Differences::new(receive.frames.flows)),
-            // A load in two parts has no one rate at which a queue could grow.
+            // A load in two parts has no single rate at which a queue could grow.
             delays: match receive.first_frames {
                 None => receive.expected.and_then(Delays::new),
                 Some(_) => None,
@@ -116,7 +116,7 @@ impl Tally {
         }
     }
 
-    /// Counts the delay of such a frame by its number in the schedule; negative where the clocks of
+    /// Counts the delay of an intact frame by its number in the schedule; negative if the clocks of
     /// two hosts disagree.
     #[inline]
     pub(crate) fn delayed(&mut self, number: u64, delay_ns: i64) {
@@ -173,7 +173,7 @@ impl Tally {
         }
     }
 
-    /// All frames received of this trial, including those that may belong to it.
+    /// All received frames of this trial, including those that may belong to it.
     pub(crate) fn of_this_trial(&self) -> u64 {
         let counts = &self.counts;
         counts.frames + counts.duplicated + counts.too_late + counts.corrupted + self.refused.sum()

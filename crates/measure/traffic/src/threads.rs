@@ -6,7 +6,7 @@ use std::mem::forget;
 use std::panic::resume_unwind;
 use std::thread::{self, ScopedJoinHandle};
 
-/// Runs each task on its own thread; returns all results, or the first error. `cancel` ends the
+/// Runs each task on a separate thread; returns all results, or the first error. `cancel` ends the
 /// others when one fails, panics, or cannot be started.
 pub(crate) fn on_threads<T: Send, R: Send>(
     name: &str,

@@ -26,7 +26,7 @@ pub(crate) struct Differences {
 
 #[derive(Debug, Clone, Copy)]
 struct Latest {
-    /// One more than its sequence number; 0: there is none.
+    /// One more than its sequence number; 0 for no frame yet.
     next: u64,
     delay_ns: u64,
 }
@@ -83,7 +83,7 @@ impl Differences {
         }
     }
 
-    /// Adds those of another receiver of the same trial, which received other flows.
+    /// Adds the counts of another receiver of the same trial, which received other flows.
     pub(crate) fn merge(&mut self, other: &Self) {
         let same = "both histograms have the same bounds";
         self.rising.add(&other.rising).expect(same);
@@ -103,7 +103,7 @@ impl Differences {
             let amount = self.rising.highest_equivalent(bucket.value_iterated_to());
             (amount.cast_signed(), bucket.count_at_value())
         }));
-        // A bucket's value may lie beyond the largest one in it.
+        // A bucket's value may exceed the largest one in it.
         let within = |found: i64| found.clamp(self.min_ns, self.max_ns);
         let at = |per_mille| percentile(&buckets, per_mille).map(within);
         Some(Ipdv {
@@ -134,8 +134,8 @@ impl Differences {
     }
 }
 
-/// Percentile by nearest rank of (value, count), rising; `None` if less than one would lie beyond
-/// it. A single one has a median too.
+/// Percentile by nearest rank of (value, count), rising; `None` if less than one value would be
+/// beyond it. A single value has a median too.
 fn percentile<T: Copy>(buckets: &[(T, u64)], per_mille: u128) -> Option<T> {
     let n = buckets
         .iter()

@@ -1,7 +1,7 @@
-//! Opens frames that were sampled between the gateways of a tunnel with static keys: what either
-//! gateway sent, in any epoch and order.
+//! Opens frames that were sampled between the gateways of a tunnel with static keys, from either
+//! gateway, in any epoch and order.
 //!
-//! It has no replay window, and no keys but those derived from the SPI: each packet is opened for
+//! It has no replay window, and only the keys derived from the SPI: each packet is opened by
 //! itself.
 
 use crate::error::TrafficError;
@@ -29,7 +29,7 @@ const SEQUENCE_HIGHS: u32 = (Limits::PACKETS >> 32) as u32;
 pub struct Tunnels {
     /// Their suite.
     pub suite: Suite,
-    /// Outer addresses of side a and side b: several pairs where a NAT is between.
+    /// Outer addresses of side a and side b: several pairs if a NAT is between.
     pub gateways: Vec<[IpAddr; 2]>,
     /// UDP port of lane 0 on both ends; lane i has the i-th after it.
     pub port: u16,
@@ -37,7 +37,7 @@ pub struct Tunnels {
     pub lanes: u16,
     /// Number of tunnels.
     pub tunnels: u16,
-    /// What their packets contain.
+    /// The content of their packets.
     pub payload: Payload,
 }
 
@@ -51,7 +51,7 @@ pub enum Payload {
     },
     /// Ethernet frames.
     Ethernet,
-    /// Ethernet frames in an L2TPv3 pseudowire, whose sessions side a and side b send in.
+    /// Ethernet frames in an L2TPv3 pseudowire, with the sessions that side a and side b send in.
     Pseudowire([IpSession; 2]),
 }
 
@@ -130,7 +130,7 @@ impl<'k> Witness<'k> {
         let transform = self.selection.transform(&keys.keymat);
         let mut sa = InboundSa::new(keys.spi, transform, WindowSize::DEFAULT);
         match sa.expect(packet) {
-            // Of the low half alone, beside a window at its start.
+            // These errors reflect only the low half of the number, in a window at its start.
             Ok(_) | Err(OpenError::TooOld | OpenError::Replayed) => {}
             Err(error) => return Err(error.into()),
         }

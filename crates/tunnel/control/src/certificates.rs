@@ -59,7 +59,7 @@ pub enum CertificateError {
     Malformed {
         /// File.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
     /// A new file cannot be created.
@@ -157,7 +157,7 @@ impl Authority {
     pub fn generate() -> Result<Self, CertificateError> {
         let key = WipedKey(KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?);
         let mut params = CertificateParams::default();
-        // A distinct name, so that a certificate of another authority is reported as such, not as a
+        // A distinct name, so that a certificate of another authority is not reported as one with a
         // wrong signature.
         let identifier = params.key_identifier(&key);
         let digits = HexDisplay(&identifier[..AUTHORITY_NAME_BYTES]);

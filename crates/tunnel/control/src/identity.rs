@@ -52,7 +52,7 @@ pub enum IdentityError {
     Malformed {
         /// File.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
     /// The key does not match the certificate.
@@ -84,15 +84,15 @@ pub enum IdentityError {
         /// The name in the file.
         now: String,
     },
-    /// TLS cannot be configured with it.
+    /// TLS cannot be configured with the identity.
     #[error("TLS cannot be set up: {0}")]
     Tls(String),
 }
 
 impl Identity {
     /// Reads certificate (intermediates may follow in the same file), key and authority, all PEM.
-    /// Checks what a peer would check: the certificate's validity period, the authority's
-    /// signature, client and server authentication, and that it has exactly one name.
+    /// Makes the checks of a peer: the certificate's validity period, the authority's signature,
+    /// client and server authentication, and that it has exactly one name.
     ///
     /// # Errors
     /// [`IdentityError`], with the file and the remedy.
@@ -100,7 +100,7 @@ impl Identity {
         Self::load_for(certificate, key, ca, &Writers::of_process())
     }
 
-    /// As [`load`](Self::load), where these users may have written the files.
+    /// As [`load`](Self::load), but these users may have written the files.
     ///
     /// # Errors
     /// As there.
@@ -181,7 +181,7 @@ impl Identity {
         Ok(new)
     }
 
-    /// The period in which the certificate, and all intermediates with it, are valid.
+    /// The period in which the certificate and all of its intermediates are valid.
     #[must_use]
     pub fn valid(&self) -> Range<SystemTime> {
         self.valid.clone()

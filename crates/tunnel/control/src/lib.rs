@@ -9,15 +9,15 @@
 //!    read.
 //! 2. A mutually authenticated TLS handshake, within [`OPEN_LIMIT`]. Each address may have
 //!    [`PENDING_PER_ADDRESS_MAX`] connections that have not completed it; a further one evicts the
-//!    oldest, so an address that opens many silent connections evicts only its own.
+//!    oldest, so an address that opens many silent connections evicts only these.
 //! 3. The first message, [`Open`](keying::message::Message::Open), names the tunnel. The name in
-//!    the certificate and the source address must be those of that tunnel's peer. Only then does
-//!    the connection reach the tunnel's `Rollover`.
+//!    the certificate and the source address must belong to that tunnel's peer. Only then does the
+//!    connection reach the tunnel's `Rollover`.
 //!
 //! `docs/security.md` specifies the key derivation, and the guarantees that this does not give.
 //!
-//! What it deliberately does not do: it writes no log (events go to [`Lanes::event`]), checks no
-//! revocation, and handles no packets.
+//! Deliberately left out: it writes no log (events go to [`Lanes::event`]), checks no revocation,
+//! and handles no packets.
 
 #![forbid(unsafe_code)]
 
@@ -83,11 +83,11 @@ pub trait Lanes: Send {
     fn switch_outbound(&mut self, tunnel: usize, secret: &Arc<EpochSecret>);
     /// Stops opening inbound packets of this epoch.
     fn retire_inbound(&mut self, tunnel: usize, epoch: u32);
-    /// Stops sealing outbound packets with this epoch, whose hard lifetime is over.
+    /// Stops sealing outbound packets with this epoch at the end of its hard lifetime.
     fn expire_outbound(&mut self, tunnel: usize, epoch: u32);
     /// Reports an event of a tunnel.
     fn event(&mut self, tunnel: usize, event: &Event);
-    /// Reports an event of this gateway's own certificate.
+    /// Reports an event of this gateway's certificate.
     fn certificate(&mut self, event: &CertificateEvent) {
         let _ = event;
     }
@@ -100,7 +100,7 @@ pub trait Lanes: Send {
 }
 
 /// The running control plane. It ends when this is dropped, which closes all connections, so peers
-/// notice at once.
+/// notice immediately.
 pub struct Control {
     requests: Arc<Requests>,
     thread: Option<JoinHandle<()>>,
@@ -128,8 +128,8 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 /// Starts the control plane on a bound listener.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] if the tunnels contradict each other or the identity, or lack
-/// what QKD needs; other kinds if the thread, its runtime or the listener cannot be set up.
+/// [`io::ErrorKind::InvalidInput`] if the tunnels contradict each other or the identity, or lack a
+/// requirement of QKD; other kinds if the thread, its runtime or the listener cannot be set up.
 pub fn start(
     setup: Setup,
     listener: TcpListener,
@@ -151,7 +151,7 @@ pub fn start(
         .name(THREAD_NAME.to_owned())
         .spawn(move || {
             runtime.block_on(async { Shell::new(setup, lanes).run(listener, &of_shell).await });
-            // Closes all connections, whatever their tasks wait for.
+            // Closes all connections, even if their tasks still wait.
             drop(runtime);
         })?;
     Ok(Control {

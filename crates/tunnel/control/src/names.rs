@@ -29,7 +29,7 @@ pub fn check(name: &str) -> Result<(), BadName> {
     }
 }
 
-/// Returns the only name of a certificate, or a description of what is wrong with it.
+/// Returns the only name of a certificate, or a description of the problem.
 ///
 /// Extracts the name only. TLS verifies that the certificate is valid for it.
 pub(crate) fn of_certificate(certificate: &CertificateDer<'_>) -> Result<String, String> {

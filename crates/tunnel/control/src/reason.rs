@@ -90,7 +90,7 @@ pub(crate) fn of_certificate(error: &Error) -> String {
     }
 }
 
-/// Describes what is wrong with a chain of certificates.
+/// Describes why a chain of certificates is invalid.
 fn of_chain(what: &webpki::Error) -> String {
     match what {
         webpki::Error::CaUsedAsEndEntity => {

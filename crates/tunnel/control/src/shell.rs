@@ -1,8 +1,9 @@
 //! The control thread: one loop that owns all tunnels' state machines, and one task per connection.
 //!
-//! Only the loop drives a state machine, in the order of events, and executes its outputs at once:
-//! messages go to the queues of connection tasks, keys go to the lanes, and slow work (connecting,
-//! calling a KME) becomes a task that reports later. So the loop never waits for a peer.
+//! Only the loop drives a state machine, in the order of events, and executes its outputs
+//! immediately: messages go to the queues of connection tasks, keys go to the lanes, and slow work
+//! (connecting, calling a KME) becomes a task that reports later. So the loop never waits for a
+//! peer.
 
 mod admission;
 mod certificate;
@@ -91,7 +92,7 @@ pub(crate) struct Shell<L> {
     quantum: Option<Quantum>,
     clock: Clock,
     tunnels: Vec<Driven>,
-    /// Tunnels for which this side listens, by their number on the wire.
+    /// Tunnels with this side as listener, by their number on the wire.
     by_number: HashMap<u16, Vec<usize>>,
     /// The addresses of their peers.
     sources: HashSet<IpAddr>,
@@ -574,7 +575,7 @@ impl Driven {
     }
 }
 
-/// Whether an accept error concerns only that connection, so the next can be accepted at once.
+/// Whether an accept error concerns only that connection, so the next can be accepted immediately.
 fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,16 +1,16 @@
-//! Validity periods of certificates (RFC 5280 §4.1.2.5), and the notices about this side's own.
+//! Validity periods of certificates (RFC 5280 §4.1.2.5), and the notices about this side's.
 
 use rustls::pki_types::CertificateDer;
 use std::fmt;
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
-/// The longest time before its end at which a certificate counts as about to expire.
+/// Upper limit of the notice period before a certificate expires.
 const NOTICE_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// The longest time between two looks at the clock, which may be set.
 const LOOK_EVERY: Duration = Duration::from_secs(60 * 60);
 
-/// Returns the period in which all certificates of a chain are valid, or what is wrong with one.
+/// Returns the period in which all certificates of a chain are valid, or the problem of one.
 pub(crate) fn of_chain(chain: &[CertificateDer<'_>]) -> Result<Range<SystemTime>, String> {
     let mut periods = Vec::with_capacity(chain.len());
     for certificate in chain {
@@ -31,12 +31,12 @@ pub(crate) fn of_chain(chain: &[CertificateDer<'_>]) -> Result<Range<SystemTime>
         .ok_or_else(|| "there is no certificate".to_owned())
 }
 
-/// An event of this gateway's own certificate. Displays as the predicate of a sentence.
+/// An event of this gateway's certificate. Displays as the predicate of a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CertificateEvent {
     /// It is used from now on.
     InUse {
-        /// When it, or an intermediate certificate with it, expires.
+        /// When the certificate, or an intermediate certificate of it, expires.
         not_after: SystemTime,
     },
     /// It expires soon: less than a third of its time is left, and less than 30 days.
@@ -117,7 +117,7 @@ impl Watch {
         Some(wait.min(LOOK_EVERY))
     }
 
-    /// The time before the end at which the certificate counts as about to expire.
+    /// How long before its end the certificate counts as about to expire.
     fn notice(&self) -> Duration {
         let whole = self.valid.end.duration_since(self.valid.start);
         (whole.unwrap_or_default() / 3).min(NOTICE_MAX)

@@ -1,8 +1,8 @@
 //! Packets that share ESP packets (AGGFRAG, RFC 9347), on the way out and in.
 //!
-//! A packet waits for others only while its own batch is read: the aggregate is sealed when the
-//! clear port is empty, when the next packet does not fit or belongs to another tunnel, or after
-//! the reads of one turn. On a quiet link a packet does not wait at all.
+//! A packet waits for others only while its batch is read: the aggregate is sealed when the clear
+//! port is empty, when the next packet does not fit or belongs to another tunnel, or after the
+//! reads of one turn. On a quiet link a packet does not wait at all.
 //!
 //! All packets of a tunnel go this way: an SA carries AGGFRAG payloads only (RFC 9347 §2.3). One
 //! that is longer than a payload is divided over several, which are sealed one after the other
@@ -78,7 +78,7 @@ impl Filling {
                 let _whole = filled.aggregator.push(buffer, block);
             }
             Some(_) => self.divide(shared, block, outgoing, cipher, tally),
-            // There is no SA; the outgoing batch knows why.
+            // Without an SA the outgoing batch determines the drop reason.
             None => outgoing.seal(labels, Source::Lying(packet, range), cipher, tally),
         }
     }

@@ -1,11 +1,11 @@
 //! Fails closed: keeps packets of the networks behind the peers off every interface but the
 //! tunnel's, also while no encryptor runs.
 //!
-//! The TUN interface and its routes end with the process. What is installed here stays until
-//! [`remove`]:
+//! The TUN interface and its routes end with the process. The tables and routes installed here stay
+//! until [`remove`]:
 //!
 //! 1. A table of nftables per family with the networks behind the peers. It drops packets to them
-//!    that leave through another interface than the tunnel's, whatever the routes are, and packets
+//!    that leave through another interface than the tunnel's, regardless of the routes, and packets
 //!    from them that arrive there: the inbound policy of RFC 4301 §5.2. One transaction replaces
 //!    both.
 //! 2. For each of these networks an `unreachable` route of a high metric, so that senders get an
@@ -14,10 +14,10 @@
 //! With a layer-2 mode the table keeps the host itself off the interface on the clear side, and
 //! there are no routes.
 //!
-//! Each gateway has a table, and a metric, of its own, named by its interface: several coexist.
-//! While a gateway runs, its [holder](hold()) loads the tables again when another program has
-//! removed or changed them. Frames that a bridge of the host forwards pass neither. Local root can
-//! remove both.
+//! Each gateway has a separate table and metric, named by its interface: several coexist. While a
+//! gateway runs, its [holder](hold()) loads the tables again when another program has removed or
+//! changed them. Frames that a bridge of the host forwards pass neither. Local root can remove
+//! both.
 
 pub(crate) mod hold;
 mod ranges;
@@ -63,7 +63,7 @@ pub enum BarrierError {
         /// Its message.
         said: String,
     },
-    /// The host would lose a network of its own.
+    /// The host would lose a network that it is part of.
     #[error(
         "the interface {interface} has the address {address}, which is in a network behind a peer: its packets would \
          be dropped\nhelp: name this side's networks under `local` of that peer, or write smaller `routes`"
@@ -109,12 +109,12 @@ pub enum BarrierError {
     },
 }
 
-/// Brings what holds packets back into the configured state: installs or renews it, without a
-/// moment in which nothing holds; with `fail_open` removes it.
+/// Brings tables and routes back into the configured state: installs or renews them, without a
+/// moment in which packets can pass; with `fail_open` removes them.
 ///
 /// # Errors
-/// [`BarrierError`], also while the tunnel's interface exists. What was installed before still
-/// holds.
+/// [`BarrierError`], also while the tunnel's interface exists. Tables and routes installed before
+/// remain.
 pub fn apply(config: &Config) -> Result<(), BarrierError> {
     if config.fail_open {
         // Without `nft` no table was ever installed.
@@ -132,7 +132,7 @@ pub fn apply(config: &Config) -> Result<(), BarrierError> {
 }
 
 /// As [`apply`], for a host that may have an encryptor running: its tables are left as they are,
-/// and installed where another program has removed them.
+/// and installed if another program has removed them.
 ///
 /// # Errors
 /// [`BarrierError`].
@@ -147,7 +147,7 @@ pub fn protect(config: &Config) -> Result<(), BarrierError> {
 }
 
 /// Starts the process that keeps the tables in place, once the tunnel's interface exists: `program`
-/// is to call [`hold()`]. `None` where there is nothing to hold.
+/// is to call [`hold()`]. `None` if no tables are needed.
 pub(crate) fn start_holder(
     config: &Config,
     program: Command,
@@ -167,7 +167,7 @@ pub(crate) fn start_holder(
 }
 
 /// Removes all that this configuration has installed: packets to the networks behind the peers then
-/// follow the host's other routes, in clear. Not an error where nothing is installed.
+/// follow the host's other routes, in clear. Not an error if nothing is installed.
 ///
 /// # Errors
 /// [`BarrierError`]: also while an encryptor with this configuration runs.
@@ -199,7 +199,7 @@ fn rules(config: &Config) -> Result<Rules, BarrierError> {
     })
 }
 
-/// The networks of a running encryptor may be others than those of the file.
+/// A running encryptor may have other networks than the file.
 fn refuse_running(config: &Config) -> Result<(), BarrierError> {
     match &config.mode {
         Mode::L3(tunnel) if if_nametoindex(tunnel.name.as_str()).is_ok() => {
@@ -234,7 +234,7 @@ fn table_name(config: &Config) -> Result<String, BarrierError> {
 
 /// Refuses to cut the host off a network that is attached to it.
 fn refuse_own_addresses(tunnel: &str, ranges: &Ranges) -> Result<(), BarrierError> {
-    // Without the list nothing is known to be wrong.
+    // If addresses cannot be listed, no conflict is found.
     let addresses = nix::ifaddrs::getifaddrs().into_iter().flatten();
     for entry in addresses.filter(|entry| entry.interface_name != tunnel) {
         let is_loopback = entry.flags.contains(InterfaceFlags::IFF_LOOPBACK);

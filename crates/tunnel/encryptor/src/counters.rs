@@ -1,7 +1,7 @@
 //! Counters: every packet in is a packet out or exactly one drop reason.
 //!
-//! A worker counts in its own [`Tally`], plain numbers, and publishes it once a batch with relaxed
-//! stores: one writer, any reader, no read-modify-write on the packet path.
+//! A worker counts in a private [`Tally`], plain numbers, and publishes it once a batch with
+//! relaxed stores: one writer, any reader, no read-modify-write on the packet path.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -127,8 +127,8 @@ pub struct Tally {
     pub split: u64,
     /// ESP packets that held only parts of packets, or padding.
     pub absorbed: u64,
-    /// Packets that a peer has split, and of which a part is missing or wrong: a lower bound. Part
-    /// of no balance, because the parts that arrived are counted as received.
+    /// Packets that a peer has split, with a missing or wrong part: a lower bound. Not part of any
+    /// balance, because the parts that arrived are counted as received.
     pub incomplete: u64,
     /// ICMP errors sent for packets that did not fit (RFC 1191, RFC 4443). Counted nowhere else.
     pub icmp_sent: u64,

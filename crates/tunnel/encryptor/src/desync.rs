@@ -5,8 +5,8 @@
 //! arrived for [`SILENCE`], and again only after [`REPORT_AGAIN_AFTER`], across rows; the end of a
 //! reported row is reported with the packets and the time lost.
 //!
-//! An attacker who forges packets can therefore cause reports only for a tunnel that has carried
-//! no authentic packet to this lane for [`SILENCE`]. `renewal::allowance` bounds what they cost.
+//! An attacker who forges packets can therefore cause reports only for a tunnel that has carried no
+//! authentic packet to this lane for [`SILENCE`]. `renewal::allowance` bounds their cost.
 
 use std::time::{Duration, Instant};
 
@@ -40,7 +40,7 @@ pub(crate) struct Watch {
     begun: usize,
 }
 
-/// The row of one tunnel; there is none while `packets` is 0.
+/// The row of one tunnel; no row if `packets` is 0.
 #[derive(Clone, Copy, Default)]
 struct Row {
     packets: u64,
@@ -113,7 +113,7 @@ impl Watch {
 mod tests {
     use super::*;
 
-    /// Fails so many packets of tunnel 1 at one time; returns the reports.
+    /// Fails `packets` packets of tunnel 1 at one time; returns the reports.
     fn fail(watch: &mut Watch, packets: u64, now: Instant) -> Vec<Desync> {
         (0..packets)
             .filter_map(|_| watch.failed_by(1, || now))

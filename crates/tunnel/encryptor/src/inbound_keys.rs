@@ -18,9 +18,9 @@ pub trait InboundKeys: Send {
     /// now on.
     fn confirmed(&mut self, tunnel: u16, spi: u32);
 
-    /// Whether the tunnel's SAs of earlier epochs stay valid beside the newest until a
-    /// [notice](Self::notices) ends them. Then no candidate may be returned for an SPI whose SA has
-    /// not ended: its window would forget what it has seen.
+    /// Whether the tunnel's SAs of earlier epochs stay valid next to the newest until a
+    /// [notice](Self::notices) ends them. Then no candidate may be returned for the SPI of an SA
+    /// that has not ended: a new window would not know the packets already received.
     fn keeps_older(&self, _tunnel: u16) -> bool {
         false
     }

@@ -22,8 +22,8 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Adds an item, and removes those that it `replaces` and the lane has not taken yet, so that
-    /// the mailbox of a lane that is idle for days does not grow.
+    /// Adds an item, and removes untaken items that it `replaces`, so that the mailbox of a lane
+    /// that is idle for days does not grow.
     pub(crate) fn put(&self, thing: T, replaces: impl Fn(&T) -> bool) {
         let mut things = self.lock();
         things.retain(|old| !replaces(old));
@@ -32,11 +32,10 @@ impl<T> Mailbox<T> {
         self.flag.store(true, Ordering::Release);
     }
 
-    /// Whether the lane does nothing any more without the last item that was put: it has taken the
-    /// item, or is idle.
+    /// Whether the lane no longer works without the last item: it has taken the item, or is idle.
     pub(crate) fn is_up_to_date(&self) -> bool {
         // Pairs with the fence in `wake`: either this sees that the lane has woken, or the lane
-        // sees what was put before.
+        // sees all earlier items.
         fence(Ordering::SeqCst);
         self.resting.load(Ordering::Acquire) || self.lock().is_empty()
     }
@@ -52,7 +51,7 @@ impl<T> Mailbox<T> {
         fence(Ordering::SeqCst);
     }
 
-    /// Takes all items, in the order in which they were put. Costs one load if there are none.
+    /// Takes all items, in the order of insertion. Costs one load if the mailbox is empty.
     #[inline]
     pub(crate) fn take(&self) -> Vec<T> {
         if !self.flag.load(Ordering::Acquire) {

@@ -1,5 +1,5 @@
-//! Counters for Prometheus, at `/metrics`: those of each lane, over all its tunnels, and the state
-//! of negotiated keys.
+//! Counters for Prometheus, at `/metrics`: the counts of each lane, over all its tunnels, and the
+//! state of negotiated keys.
 
 mod exposition;
 mod limit;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 pub type Facts = Vec<(&'static str, String)>;
 
 /// The exposition text: <https://prometheus.io/docs/instrumenting/exposition_formats/>.
-/// `replaced_sas` counts SAs for which an engine failed and another took over, `rekeys` renewals of
+/// `replaced_sas` counts SAs that another engine took over after a failure, `rekeys` renewals of
 /// keys on demand, both over all lanes.
 #[must_use]
 pub fn render(
@@ -102,7 +102,7 @@ pub fn render(
     out
 }
 
-/// A flow's name, what was done with its packets, and its counts of a lane.
+/// A flow's name, the treatment of its packets, and its counts of a lane.
 type NamedFlow = (&'static str, &'static str, fn(&Tally) -> Flow);
 
 const FLOWS: [NamedFlow; 4] = [
@@ -171,8 +171,8 @@ pub struct Source {
     pub status: Arc<Status>,
 }
 
-/// Serves the counters on a thread of its own, for as long as the process lives. Connections are
-/// few and short.
+/// Serves the counters on a dedicated thread, for as long as the process lives. Connections are few
+/// and short.
 ///
 /// # Errors
 /// When the thread or its runtime cannot be created.

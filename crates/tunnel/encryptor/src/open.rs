@@ -2,8 +2,8 @@
 //!
 //! 1. The SPI's low bits select the tunnel, and the whole SPI the SA. An SPI without an SA may be a
 //!    new epoch of the peer: its keys are derived, and the SA is kept once a packet has proven it.
-//!    With negotiated keys, SAs of earlier epochs stay valid beside it until both sides have
-//!    switched (`sas`).
+//!    With negotiated keys, SAs of earlier epochs stay valid until both sides have switched
+//!    (`sas`).
 //! 2. Replays are refused; the rest is opened in place, in batches; only then are the sequence
 //!    numbers marked (RFC 4303 §3.4.3).
 //! 3. The inner packet must be of the tunnel's kind, and one that its peer may send (RFC 4301
@@ -38,7 +38,7 @@ const CHUNK_MAX: usize = 128;
 const BUDGET_PER_BATCH: u32 = 16;
 /// Cost of keys derived for a packet that is not authentic.
 const FORGED_COSTS: u32 = 8;
-/// Cost of a packet whose epoch has no keys.
+/// Cost of a packet of an epoch without keys.
 const UNKNOWN_COSTS: u32 = 1;
 /// The one-byte payload of a NAT keepalive (RFC 3948 §2.3).
 const KEEPALIVE: &[u8] = &[0xff];
@@ -240,7 +240,7 @@ impl<K: InboundKeys> Opener<K> {
         }
     }
 
-    /// Decides about a packet whose SPI has no SA.
+    /// Decides about a packet with an SPI that has no SA.
     fn unexpected(&self, tunnel: u16, spi: u32) -> Unexpected {
         // In one slot an earlier epoch has the lower SPI.
         let is_over = self.sas.newest(tunnel).is_some_and(|newest| spi < newest);
@@ -253,7 +253,7 @@ impl<K: InboundKeys> Opener<K> {
         Unexpected::NewEpoch(tunnel)
     }
 
-    /// Why a packet is dropped for whose SPI there are no keys.
+    /// The drop reason for a packet with an SPI that has no keys.
     fn without_sa(&self, tunnel: u16) -> DropReason {
         match self.expired[usize::from(tunnel)] {
             true => DropReason::SaExpired,

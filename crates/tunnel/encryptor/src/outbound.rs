@@ -167,7 +167,7 @@ impl Taker {
         Some(())
     }
 
-    /// Sends the batch, with the ESP packet that is being filled: it lies behind the others.
+    /// Sends the batch, with the ESP packet that is being filled behind the others.
     fn send(&mut self, cipher: &mut impl CipherPort, tally: &mut Tally) {
         self.filling.close(&mut self.outgoing, cipher, tally);
         self.outgoing.flush(cipher, tally);

@@ -1,8 +1,8 @@
 //! The outgoing batch: packets are sealed into it, and leave in trains.
 //!
 //! 1. Long packets are sealed from their buffer straight into the batch, behind the previous one:
-//!    only the cipher copies payload bytes. Short ones, and those of suites whose engines process
-//!    many packets together, are copied into the batch and sealed together.
+//!    only the cipher copies payload bytes. Short ones, and packets of suites with engines that
+//!    process many packets together, are copied into the batch and sealed together.
 //! 2. Datagrams of equal length to one peer form a train; a full train of large ones is sent
 //!    immediately, the rest when the clear port is empty.
 
@@ -18,8 +18,8 @@ use wire::l2tp::Session;
 
 /// Maximum number of packets that wait in the batch to be sealed together.
 const STAGED_MAX: usize = 64;
-/// From this length on a packet of an AEAD suite is sealed from its own buffer: copying it costs
-/// more than sealing it with others gains.
+/// From this length on a packet of an AEAD suite is sealed directly from its buffer: copying it
+/// costs more than sealing it with others gains.
 const DIRECT_BYTES: usize = 512;
 const OUT_BYTES: usize = 4 * TRAIN_BYTES_MAX;
 /// From this length on a batch is worth a system call.
@@ -60,7 +60,7 @@ pub(crate) struct Outgoing {
     expired: Vec<bool>,
     /// Plaintext packets in the batch, with their tunnels.
     staged: ArrayVec<(u16, Packet), STAGED_MAX>,
-    /// Where new SAs come from.
+    /// The source of new SAs.
     pub renewal: Option<RenewalClient>,
 }
 
@@ -96,8 +96,8 @@ impl Outgoing {
         }
     }
 
-    /// Replaces SAs by new ones that have arrived, and removes those that have expired. Must be
-    /// called when nothing is staged.
+    /// Replaces SAs by new ones that have arrived, and removes expired ones. Must be called when
+    /// nothing is staged.
     #[inline]
     pub(crate) fn renew(&mut self) {
         let Some(client) = &mut self.renewal else {
@@ -302,7 +302,7 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Drops the batch, in which a packet could not be sealed.
+    /// Drops the batch after a failure to seal one of its packets.
     #[cold]
     fn give_up(&mut self, tally: &mut Tally) {
         let datagrams = self.batch.trains.iter().map(Train::datagrams).sum();
@@ -348,7 +348,7 @@ struct Next {
     joins: bool,
 }
 
-/// Whether a packet of that length is sealed from its own buffer.
+/// Whether a packet of that length is sealed directly from its buffer.
 #[inline]
 const fn is_direct(suite: Suite, inner_bytes: usize) -> bool {
     !matches!(suite, Suite::EncryptThenMac(..) | Suite::Gost(_)) && inner_bytes >= DIRECT_BYTES

@@ -19,14 +19,14 @@ pub enum Payload {
     Pseudowire {
         /// The peer's session.
         outbound: IpSession,
-        /// Our own.
+        /// This side's session.
         inbound: IpSession,
     },
     /// Ethernet frames, in an L2TPv3 pseudowire in UDP: not protected at all.
     PlainPseudowire {
         /// The peer's session.
         outbound: Session,
-        /// Our own.
+        /// This side's session.
         inbound: Session,
     },
 }
@@ -69,8 +69,8 @@ impl IpRules {
     }
 
     /// Returns the source address of an answer to `packet`: for IPv6 this host's, for IPv4 the
-    /// packet's own destination, since Linux drops received packets whose source is one of its own
-    /// addresses.
+    /// packet's destination, since Linux drops received packets with one of its addresses as
+    /// source.
     pub(crate) fn answer_source(&self, version: u8, packet: &[u8]) -> Option<IpAddr> {
         let own = self.icmp_source[usize::from(version == 6)]?;
         if version == 6 {

@@ -1,20 +1,20 @@
 //! Drops privileges once the ports are open: the process keeps as little as the kernel can enforce.
 //!
 //! 1. The bounding set of capabilities is emptied, while the process may still do that.
-//! 2. The user and group of `user`, where configured, and no supplementary group.
+//! 2. The user and group of `user`, if configured, and no supplementary group.
 //! 3. No core dumps, and no reading of its memory by other processes of the user (keys are in it).
 //! 4. No new privileges through any program that it might execute.
 //! 5. No capabilities: the interface, its routes and all sockets already exist.
-//! 6. Landlock: only files in the folders of the key files, and for reading in those of the
+//! 6. Landlock: only files in the folders of the key files, and for reading in the folders of the
 //!    certificates; new TCP ports or connections only to the control ports of peers and to the KME,
-//!    where keys are negotiated.
+//!    if keys are negotiated.
 //! 7. Seccomp: the system calls of a list (`syscalls`), a shorter one for workers. Others fail with
-//!    EPERM. New threads are possible, but neither processes nor namespaces, in which a process
-//!    would have all capabilities again.
+//!    EPERM. New threads are possible, but neither processes nor namespaces: in a new namespace a
+//!    process would have all capabilities again.
 //!
 //! Pre-shared keys and the files for the KME have been read before and are not read again.
 //!
-//! Each measure applies to the calling thread and to those that it starts later, so this runs
+//! Each measure applies to the calling thread and to threads that it starts later, so this runs
 //! before the first is started. Neither Landlock nor seccomp is in every kernel; the measures in
 //! force are reported, not assumed.
 
@@ -78,12 +78,12 @@ fn refused<E: std::fmt::Display>(measure: &'static str) -> impl Fn(E) -> Privile
     }
 }
 
-/// What a running service still needs once privileges are dropped.
+/// The needs of a running service once privileges are dropped.
 #[derive(Debug, Clone, Default)]
 pub struct Needs {
     /// The user as which it runs; `None`: the present one.
     pub user: Option<User>,
-    /// Key files, in whose folders epoch files are written.
+    /// Key files; epoch files are written in their folders.
     pub key_files: Vec<PathBuf>,
     /// Files that are read again: the certificate, its key, and the authority.
     pub read_again: Vec<PathBuf>,
@@ -166,7 +166,7 @@ impl InForce {
         ]
     }
 
-    /// What is missing although privileges were dropped, as warnings.
+    /// Missing measures after privileges were dropped, as warnings.
     pub fn warnings(self) -> impl Iterator<Item = &'static str> {
         let caps = "a thread that was started before keeps its capabilities";
         let bounding = "the bounding set of capabilities is not empty: that needs CAP_SETPCAP at start, as root has it";
@@ -269,7 +269,7 @@ fn give_up_capabilities() -> Result<(), PrivilegeError> {
 }
 
 /// Whether a set of capabilities, named as in `/proc/PID/status`, is empty in each thread,
-/// including those that were started before.
+/// including threads that were started before.
 fn is_empty_in_all_threads(set: &str) -> bool {
     let Ok(threads) = fs::read_dir("/proc/self/task") else {
         return false;
@@ -316,8 +316,8 @@ fn restrict(needs: &Needs) -> Result<Confinement, PrivilegeError> {
     })
 }
 
-/// The folders in which files are: of the file itself, and of each symbolic link to it, since the
-/// link may be replaced.
+/// The folders of files: of the file itself, and of each symbolic link to it, since the link may be
+/// replaced.
 fn folders(files: &[PathBuf]) -> BTreeSet<PathBuf> {
     files
         .iter()
@@ -332,7 +332,7 @@ fn has_seccomp() -> bool {
     fs::exists("/proc/sys/kernel/seccomp/actions_avail").unwrap_or(false)
 }
 
-/// Builds a filter that allows the listed calls and those that the network needs; others fail.
+/// Builds a filter that allows the listed calls and the network's calls; others fail.
 fn filter(allowed: &[i64], network: Option<&Network>) -> Result<BpfProgram, PrivilegeError> {
     let failed = refused("the filter of system calls");
     let architecture = std::env::consts::ARCH.try_into().map_err(&failed)?;
@@ -351,8 +351,8 @@ fn filter(allowed: &[i64], network: Option<&Network>) -> Result<BpfProgram, Priv
         .map_err(&failed)
 }
 
-/// Builds a filter of calls that fail as on a kernel that lacks them, so that the C library makes
-/// an older one in their place: the arguments of `clone3` are in memory, where no filter sees them.
+/// Builds a filter of calls that fail as on a kernel that lacks them, so that the C library falls
+/// back to an older one: the arguments of `clone3` are in memory, and no filter sees them.
 fn absent_calls() -> Result<BpfProgram, PrivilegeError> {
     let failed = refused("the filter of absent system calls");
     let architecture = std::env::consts::ARCH.try_into().map_err(&failed)?;

@@ -58,7 +58,7 @@ pub struct Rekeyer {
     /// `None` when the renewer is gone.
     asked: Arc<Mutex<Option<mpsc::Sender<Message>>>>,
     rekeys: Arc<AtomicU64>,
-    /// The control channel, where keys are negotiated.
+    /// The control channel, if keys are negotiated.
     control: Option<control::Handle>,
 }
 
@@ -214,14 +214,14 @@ impl Renewer {
         }
     }
 
-    /// Returns the mailbox in which a lane receives changes to its inbound keys.
+    /// Returns the mailbox for changes to a lane's inbound keys.
     pub(crate) fn notices(&self) -> Arc<Mailbox<Notice>> {
         let mailbox = Arc::new(Mailbox::new());
         self.asked.send(Message::Notify(Arc::clone(&mailbox)));
         mailbox
     }
 
-    /// Returns the handle with which a lane reports on received packets.
+    /// Returns the handle for a lane's reports on received packets.
     pub(crate) fn reporter(&self, lane: u16) -> Reporter {
         Reporter {
             asked: self.asked.sender(),

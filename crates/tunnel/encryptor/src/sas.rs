@@ -2,7 +2,7 @@
 //! that are still valid.
 //!
 //! A tunnel with negotiated keys has several while its peer switches from one epoch to the next:
-//! packets of both may arrive in any order. Each SA has its own window and reassembler.
+//! packets of both may arrive in any order. Each SA has a separate window and reassembler.
 
 use esp::InboundSa;
 use wire::aggfrag::Reassembler;
@@ -105,7 +105,7 @@ impl Sas {
         }
     }
 
-    /// Ends the SAs of a tunnel for whose SPIs `goes_on` is false.
+    /// Ends the SAs of a tunnel with SPIs for which `goes_on` is false.
     pub(crate) fn retain(&mut self, tunnel: u16, mut goes_on: impl FnMut(u32) -> bool) {
         let at = usize::from(tunnel);
         self.older[at].retain(|(sa, _)| goes_on(sa.spi()));

@@ -52,20 +52,21 @@ pub struct Program<'a> {
 /// Runs the encryptor until `stop` is raised; `ready` is called once, when it forwards, with the
 /// facts that it found and a handle that renews its keys.
 ///
-/// Unless the configuration has `privileges: keep`, the calling thread and all that it starts drop
-/// their privileges for good; a thread that was started before keeps its capabilities. Start what
-/// the program needs for a clean end, for example a thread that waits for signals, in `ready`.
+/// Unless the configuration has `privileges: keep`, the calling thread and all threads that it
+/// starts drop their privileges permanently; a thread that was started before keeps its
+/// capabilities. In `ready`, start everything that the program needs for a clean end, for example a
+/// thread that waits for signals.
 ///
 /// # Errors
-/// [`ServiceError`]. What keeps packets from passing in clear stays behind, in any case: see
-/// [`barrier`].
+/// [`ServiceError`]. The rules that keep packets from passing in clear stay installed in any case:
+/// see [`barrier`].
 pub fn run(
     config: &Config,
     program: Program<'_>,
     stop: &Stop,
     ready: impl FnOnce(&Facts, Rekeyer),
 ) -> Result<Tally, ServiceError> {
-    // First: whatever fails from here on, nothing passes in clear.
+    // First, so that nothing passes in clear if a later step fails.
     barrier::apply(config)?;
     let user = config.user.as_deref().map(find_user).transpose()?;
     let selection = Dispatch::prepare(&config.engine, config.suite)?;

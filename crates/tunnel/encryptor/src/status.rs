@@ -3,7 +3,7 @@
 //! A tunnel logs its first keys, the loss of its peer, an attempt that fails for another reason
 //! than the last one, and desynchronised keys. Rollovers that succeed are counted, not logged. The
 //! `journal` limits the lines, so that no flood of one event hides another. Connections of
-//! strangers have a limit of their own: they must not hide what happens to tunnels.
+//! strangers have a separate limit: they must not hide the tunnels' events.
 
 mod journal;
 pub(crate) mod lines;
@@ -71,7 +71,7 @@ pub struct Status {
     strangers: Mutex<Lines>,
 }
 
-/// A tunnel whose keys are negotiated.
+/// A tunnel with negotiated keys.
 #[derive(Debug)]
 pub struct Tunnel {
     /// Index among all tunnels of the process.
@@ -149,7 +149,7 @@ impl Tunnel {
 }
 
 impl Status {
-    /// The status of these tunnels, in the order in which the control channel numbers them.
+    /// The status of these tunnels, in the order of their numbers in the control channel.
     #[must_use]
     pub fn new(tunnels: Vec<Tunnel>) -> Self {
         Self {
@@ -387,7 +387,7 @@ impl Status {
         lock(&self.journal).log(Some(tunnel.place), kind, line);
     }
 
-    /// Writes lines for which there was no room; called once a second.
+    /// Writes lines that were held back by a limit; called once a second.
     pub(crate) fn flush(&self) {
         lock(&self.journal).flush();
     }
@@ -407,7 +407,7 @@ fn count(counters: &[AtomicU64], at: Option<usize>) {
     }
 }
 
-/// Sources of keys, without the ids of QKD keys, each of which is used only once.
+/// Sources of keys, without the ids of QKD keys, because each id is used only once.
 fn summary(handshake: bool, sources: &[String]) -> String {
     let mut parts = Vec::new();
     if handshake {

@@ -1,3 +1,3 @@
-//! Synchronisation primitives of the mailbox; its test substitutes those of a model checker.
+//! Synchronisation primitives of the mailbox; its test substitutes a model checker's primitives.
 
 pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError, atomic};

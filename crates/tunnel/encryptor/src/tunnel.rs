@@ -1,7 +1,7 @@
 //! Configures the TUN interface with the system's `ip`: MTU, queue, address, routes.
 //!
 //! Nothing needs to be undone: interface, address and routes disappear when the process ends,
-//! however it ends. What then holds packets back is [`barrier`](crate::barrier).
+//! however it ends. From then on [`barrier`](crate::barrier) holds packets back.
 
 use crate::config::{Peer, Tunnel};
 use std::collections::BTreeMap;
@@ -28,9 +28,9 @@ pub enum TunnelError {
     },
 }
 
-/// Brings the interface up as configured, with the given IP MTU in bytes. `mtus` are those of the
-/// peers' tunnels: routes to narrower tunnels carry their MTU, so the kernel fragments packets that
-/// may be fragmented, and informs the senders of the others.
+/// Brings the interface up as configured, with the given IP MTU in bytes. `mtus` are the MTUs of
+/// the peers' tunnels: routes to narrower tunnels carry their MTU, so the kernel fragments packets
+/// that may be fragmented, and informs the senders of the others.
 ///
 /// # Errors
 /// [`TunnelError`] with the message of `ip`.
@@ -73,7 +73,7 @@ fn commands(tunnel: &Tunnel, peers: &[Peer], mtus: &[u16], mtu: u16) -> String {
         lines,
         "link set dev {name} mtu {mtu} txqueuelen {queue_length} up"
     );
-    // The kernel routes an address's own network by itself.
+    // The kernel adds the route to an address's network by itself.
     let own = address.map(|address| address.network);
     // Tunnels may share a network, which then gets the MTU of the narrowest.
     let mut routes = BTreeMap::new();
@@ -85,7 +85,7 @@ fn commands(tunnel: &Tunnel, peers: &[Peer], mtus: &[u16], mtu: u16) -> String {
     }
     for (route, narrowest) in routes {
         if narrowest < mtu {
-            // This also replaces the route of the address's own network.
+            // This also replaces the kernel's route to the address's network.
             let _ = writeln!(lines, "route replace {route} dev {name} mtu {narrowest}");
         } else if Some(route) != own {
             let _ = writeln!(lines, "route add {route} dev {name}");

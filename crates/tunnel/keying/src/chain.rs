@@ -9,8 +9,8 @@
 //! 3. SA keys, and the confirmations that both sides exchange first, are HKDF-Expand of the last
 //!    link, bound to everything that both sides agreed on.
 //!
-//! `docs/security.md` specifies the derivation byte by byte. [`rollover`](crate::rollover) decides
-//! what is mixed in; this module only ensures that nothing that the policy requires is missing.
+//! `docs/security.md` specifies the derivation byte by byte. [`rollover`](crate::rollover) selects
+//! the keys to mix in; this module only ensures that no key that the policy requires is missing.
 
 mod confirmation;
 
@@ -41,7 +41,7 @@ const HANDSHAKE: &[u8] = b"cipherbench handshake v1";
 const NO_HANDSHAKE: &[u8] = b"cipherbench no handshake v1";
 /// PRF key for the session fingerprint, which is unique per connection and not secret.
 const SESSION: &[u8] = b"cipherbench session v1";
-/// Labels of what the chain's end derives.
+/// Labels of the derivations from the chain's end.
 const SA: &[u8] = b"cipherbench sa v1";
 const CONFIRM: &[u8] = b"cipherbench confirm v1";
 const KEEP: &[u8] = b"cipherbench keep v1";
@@ -201,7 +201,7 @@ pub struct Context {
     pub epoch: u32,
 }
 
-/// The secret of one epoch of one tunnel, from which the SAs of all its lanes derive. Wiped when
+/// The secret of one epoch of one tunnel. The SAs of all its lanes derive from it. Wiped when
 /// dropped.
 pub struct EpochSecret {
     context: Context,
@@ -223,9 +223,9 @@ impl EpochSecret {
     /// or not.
     ///
     /// # Panics
-    /// If the policy requires QKD keys that are not in `links`, or does not permit those that are;
-    /// if the epoch is not in 1 to [`EPOCH_MAX`]. The caller must already have rejected a peer or
-    /// KME that would cause this.
+    /// If the policy requires QKD keys that are not in `links`, or `links` has QKD keys that it
+    /// does not permit; if the epoch is not in 1 to [`EPOCH_MAX`]. The caller must already have
+    /// rejected a peer or KME that would cause this.
     #[must_use]
     pub fn derive(context: Context, exporter: &Secret, links: &[Link]) -> Self {
         assert!(
@@ -261,15 +261,15 @@ impl EpochSecret {
         &self.context
     }
 
-    /// The keys mixed in beside the handshake, in this order: `ppk:alpha`, `qkd:550e8400-…`. An
-    /// absent key has the prefix `-`; `-qkd:none` means that [`Policy::Either`] proceeds without
+    /// The keys mixed in, other than the handshake, in this order: `ppk:alpha`, `qkd:550e8400-…`.
+    /// An absent key has the prefix `-`; `-qkd:none` means that [`Policy::Either`] proceeds without
     /// QKD.
     #[must_use]
     pub fn sources(&self) -> Vec<String> {
         self.sources.clone()
     }
 
-    /// The keys of the SA in which `sender` sends in a slot (a lane of the tunnel).
+    /// The keys of the SA for packets from `sender` in a slot (a lane of the tunnel).
     ///
     /// # Panics
     /// If `slot` is not below [`LANES_MAX`](crate::LANES_MAX).
@@ -281,8 +281,8 @@ impl EpochSecret {
         SaKeys { spi, suite, keymat }
     }
 
-    /// The proof by which one side shows the other that it has the same keys for the same purpose.
-    /// It reveals nothing about them.
+    /// One side's proof to the other that it has the same keys for the same purpose. It reveals
+    /// nothing about them.
     #[must_use]
     pub fn confirmation(&self, of: Side) -> Confirmation {
         let mut bytes = [0; CHAIN_BYTES];
@@ -296,8 +296,8 @@ impl EpochSecret {
         self.confirmation(of).0.ct_eq(&shown.0).to_bool()
     }
 
-    /// The proof, for the connection with this exporter, by which one side shows the other that it
-    /// still has the keys. It reveals nothing about them, and is of no use on another connection.
+    /// One side's proof to the other, for the connection with this exporter, that it still has the
+    /// keys. It reveals nothing about them, and is useless on another connection.
     #[must_use]
     pub fn possession(&self, of: Side, exporter: &Secret) -> Confirmation {
         let session = prf(SESSION, &**exporter);

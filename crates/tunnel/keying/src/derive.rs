@@ -66,7 +66,7 @@ pub(crate) fn sa_keys(
 /// to the same bytes.
 ///
 /// # Panics
-/// When a field is longer than 65535 bytes, whose encoding would be ambiguous.
+/// When a field is longer than 65535 bytes: its encoding would be ambiguous.
 pub(crate) fn framed(fields: &[&[u8]]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(fields.iter().map(|field| 2 + field.len()).sum());
     for field in fields {

@@ -84,7 +84,7 @@ pub enum KeyError {
         path: PathBuf,
         /// Line number, from 1.
         line: usize,
-        /// What is wrong, and what was expected.
+        /// The mistake, and the expected form.
         what: String,
     },
     /// The PPK file cannot be read.

@@ -20,7 +20,7 @@ pub(crate) const KEY_FORBIDDEN: u32 = 0o077;
 pub struct FileTexts {
     /// Content of the key file.
     pub key: Zeroizing<String>,
-    /// Content of the epoch file, whose name is the key file's name followed by `.epoch`.
+    /// Content of the epoch file, named like the key file with `.epoch` appended.
     pub epochs: String,
 }
 
@@ -100,7 +100,7 @@ fn create(path: &Path, content: &[u8], made: &mut Vec<PathBuf>) -> Result<(), Ke
 /// The metadata of a regular file.
 ///
 /// # Errors
-/// Those of the operating system, and when it is no regular file.
+/// The operating system's errors, and when it is no regular file.
 pub fn metadata_of_file(file: &File) -> io::Result<Metadata> {
     let metadata = file.metadata()?;
     if metadata.is_file() {
@@ -120,12 +120,12 @@ pub(crate) fn epoch_path(key_file: &Path) -> PathBuf {
 /// Makes the directory entry of a file durable.
 ///
 /// # Errors
-/// Those of the operating system.
+/// The operating system's errors.
 pub fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(folder_of(path))?.sync_all()
 }
 
-/// The folder in which a file is.
+/// The folder of a file.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -167,7 +167,7 @@ pub(crate) fn refuse_mode(
 /// reallocated.
 ///
 /// # Errors
-/// Those of the operating system, and when the file is longer.
+/// The operating system's errors, and when the file is longer.
 pub fn read_whole(file: &mut File, bytes_max: usize) -> io::Result<Zeroizing<Vec<u8>>> {
     let mut text = Zeroizing::new(Vec::with_capacity(bytes_max + 1));
     file.take(bytes_max as u64 + 1).read_to_end(&mut text)?;

@@ -36,8 +36,8 @@ impl Keys {
         }
     }
 
-    /// The keys for receiving under an SPI; `None` if it contains another slot, or an epoch in
-    /// which the peer must not send (any more).
+    /// The keys for receiving under an SPI; `None` if it contains another slot, or an epoch that
+    /// the peer must not send in (any more).
     ///
     /// The SPI is unauthenticated: a returned key does not imply that the peer sent the packet.
     ///
@@ -64,7 +64,7 @@ impl Keys {
         }
     }
 
-    /// The static keys, if any, whose next epoch this side may [draw](StaticKeys::draw_epoch).
+    /// The static keys, if any; this side may [draw](StaticKeys::draw_epoch) their next epoch.
     pub fn as_static(&mut self) -> Option<&mut StaticKeys> {
         match self {
             Self::Static(keys) => Some(keys),
@@ -72,7 +72,7 @@ impl Keys {
         }
     }
 
-    /// The key ring, if any, in which the control plane installs epochs.
+    /// The key ring, if any, for the control plane to install epochs.
     pub fn as_ring(&mut self) -> Option<&mut KeyRing> {
         match self {
             Self::Static(_) => None,

@@ -9,7 +9,7 @@
 //!   the protocol's messages. TLS and the KME client are in other crates: negotiated keys involve
 //!   no I/O and no clock.
 //!
-//! [`ObserverKeys`] open what both ends of a tunnel with static keys send, for a test bench.
+//! [`ObserverKeys`] open the packets of both ends of a tunnel with static keys, for a test bench.
 //!
 //! `docs/security.md` specifies the derivations, and the guarantees that each source does not give.
 //!
@@ -51,7 +51,7 @@ pub const LANES_MAX: u16 = 1 << LANE_BITS;
 pub const EPOCH_MAX: u32 = (1 << (u32::BITS - LANE_BITS)) - 1;
 
 /// One end of a tunnel. The key file defines it for static keys; otherwise side a is the connector.
-/// For keys the ends differ only in the direction in which they send.
+/// For keys the ends differ only in their direction of sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
     /// Sends from a to b.
@@ -79,7 +79,7 @@ impl Side {
         }
     }
 
-    /// The direction in which this end sends, as an input to derivations.
+    /// This end's direction of sending, as an input to derivations.
     pub(crate) const fn direction(self) -> &'static [u8] {
         match self {
             Self::A => b"a-to-b",

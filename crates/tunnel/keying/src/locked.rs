@@ -1,10 +1,11 @@
 //! A key file in use: locked, with its epochs on the disk.
 //!
 //! Two processes with one secret must not draw the same epoch. So a key file is locked twice: its
-//! inode, and a file next to it whose name is that of the key file followed by `.lock`, which is
-//! never replaced. The second holds when another program puts a copy in the key file's place, as
-//! `mv`, rsync and configuration management do. Each write to the epoch file first verifies that
-//! all three files are those that this process knows, with the content that it wrote last.
+//! inode, and a file next to it, named like the key file with `.lock` appended, which is never
+//! replaced. The second lock still holds when another program puts a copy in the key file's place,
+//! as `mv`, rsync and configuration management do. Each write to the epoch file first verifies that
+//! this process opened or wrote all three files, and that the epoch file has the content that it
+//! wrote last.
 
 use crate::KeyError;
 use crate::files::{
@@ -102,7 +103,7 @@ impl LockedKeyFile {
         Ok(())
     }
 
-    /// Verifies that the files are those that this process has opened and written.
+    /// Verifies that the files are the ones that this process has opened and written.
     fn verify(&self) -> Result<(), KeyError> {
         let epochs = epoch_path(&self.path);
         let is_open = |path: &Path, file: &File| -> io::Result<bool> {
@@ -133,7 +134,7 @@ impl LockedKeyFile {
     }
 }
 
-/// The identity of what is at a path, if there is anything.
+/// The identity of the directory entry at a path, if it exists.
 fn inode_at(path: &Path) -> io::Result<Option<Inode>> {
     match fs::symlink_metadata(path) {
         Ok(found) => Ok(Some(Inode::of(&found))),
@@ -243,7 +244,8 @@ fn write_epochs(path: &Path, epochs: Epochs) -> Result<Inode, KeyError> {
     let replace = || {
         let mut fresh = path.as_os_str().to_owned();
         fresh.push(".new");
-        // What is left of a crash, or laid there by others, is neither written to nor followed.
+        // Leftovers of a crash, or files placed there by others, are neither written to nor
+        // followed.
         match fs::remove_file(&fresh) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}

@@ -21,10 +21,10 @@ pub const VERSION: u16 = 2;
 pub const MESSAGE_BYTES_MAX: usize = 16 * 1024;
 /// Maximum number of PPKs and of QKD keys, each, per epoch.
 pub const LINKS_MAX: usize = 8;
-/// Maximum number of epochs for which one side has keys; a side with more drops the oldest.
+/// Maximum number of epochs with keys on one side; a side with more drops the oldest.
 pub const LIVE_MAX: usize = 64;
 
-/// What one side has and requires. It is in each side's first message.
+/// The keys and requirements of one side. It is in each side's first message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Offer {
@@ -45,7 +45,7 @@ pub struct Offer {
     pub ppks: Vec<OfferedPpk>,
     /// Its latest epoch since it started, in serial-number order; 0 if none.
     pub last_epoch: u32,
-    /// Epochs for which it still has keys; a new epoch must differ from them. At most [`LIVE_MAX`].
+    /// Epochs that it still has keys of; a new epoch must differ from them. At most [`LIVE_MAX`].
     pub live: Vec<u32>,
     /// The epoch that it sends in, if any; its peer keeps the keys of that epoch.
     pub sends_in: Option<u32>,
@@ -86,7 +86,7 @@ pub enum Message {
         qkd: Vec<String>,
     },
     /// Connector, instead of `Keys`: both sides still have the keys of the epoch that both seal
-    /// with, so that there is no new one. This connection becomes the established channel.
+    /// with, so no new epoch follows. This connection becomes the established channel.
     Keep {
         /// [`EpochSecret::possession`](crate::chain::EpochSecret::possession) of side a.
         confirmation: Confirmation,
@@ -112,7 +112,7 @@ pub enum Message {
         /// [`EpochSecret::confirmation`](crate::chain::EpochSecret::confirmation) of side b, hex.
         confirmation: Confirmation,
     },
-    /// Connector: it opens packets of the epoch and seals with it from now on.
+    /// Connector: from now on it opens packets of the epoch, and seals with its keys.
     Switched {
         /// Confirmation of side a.
         confirmation: Confirmation,
@@ -181,7 +181,7 @@ impl Cause {
 pub enum Refusal {
     /// Different versions of the protocol.
     Version,
-    /// No such tunnel between the two gateways.
+    /// No tunnel of that number between the two gateways.
     Tunnel,
     /// Different suites.
     Suite,

@@ -1,4 +1,4 @@
-//! Keys for a test bench that opens what both ends of a tunnel with static keys send.
+//! Keys for a test bench that opens the packets of both ends of a tunnel with static keys.
 
 use crate::derive::{SECRET_BYTES, SaKeys, sa_keys};
 use crate::text::KeyFile;
@@ -9,14 +9,14 @@ use zeroize::Zeroizing;
 
 /// The secret of a pair of key files in memory, for opening only.
 ///
-/// It draws no epoch and locks no file, so it may exist beside the tunnel's ends. Nothing may be
+/// It draws no epoch and locks no file, so it may exist next to the tunnel's ends. Nothing may be
 /// sealed with its keys: that would repeat an end's nonces.
 pub struct ObserverKeys {
     secret: Zeroizing<[u8; SECRET_BYTES]>,
 }
 
 impl ObserverKeys {
-    /// Reads the secret of either key file of a pair; `None` if the text is not that of a key file.
+    /// Reads the secret of either key file of a pair; `None` if the text is no key file's.
     #[must_use]
     pub fn read(texts: &FileTexts) -> Option<Self> {
         let file = KeyFile::parse(texts.key.as_bytes()).ok()?;
@@ -25,8 +25,8 @@ impl ObserverKeys {
         })
     }
 
-    /// The keys of the SA that an SPI identifies, in the direction in which `sender` sends; `None`
-    /// if the SPI contains no epoch.
+    /// The keys of the SA that an SPI identifies, for packets from `sender`; `None` if the SPI
+    /// contains no epoch.
     ///
     /// The SPI is unauthenticated: returned keys do not imply that the sender used this epoch.
     #[must_use]

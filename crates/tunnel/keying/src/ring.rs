@@ -14,7 +14,7 @@ pub struct KeyRing {
     side: Side,
     inbound: BTreeMap<u32, Arc<EpochSecret>>,
     outbound: Option<Arc<EpochSecret>>,
-    /// Slots whose keys of the outbound epoch have been handed out.
+    /// Slots that were given their keys of the outbound epoch.
     slots_taken: BTreeSet<u16>,
     /// Inbound epochs that have been used for sending.
     sent_in: BTreeSet<u32>,

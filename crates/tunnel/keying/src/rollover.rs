@@ -19,21 +19,21 @@
 //!    older inbound: grace
 //! ```
 //!
-//! Neither side seals with keys before the other has proven that it has them and opens with them.
-//! When the channel is lost and both sides still seal with the same epoch, there is no new one:
-//! after the offers they prove to each other, bound to the new connection, that they have its keys
-//! (`Keep`, `Kept`). A new epoch that a network can provoke takes a token from a [`Budget`].
+//! Neither side seals with keys before the other has proven that it has them and opens packets.
+//! When the channel is lost and both sides still seal with the same epoch, they keep it: after the
+//! offers they prove to each other, bound to the new connection, that they have its keys (`Keep`,
+//! `Kept`). A new epoch that a network can provoke takes a token from a [`Budget`].
 //!
 //! If any message is lost, the side that misses it abandons the attempt after a timeout, keeps the
 //! keys that its peer may still seal with, and a new attempt follows. The peer's next offer
 //! contains the epoch that it still seals with. The listener acts on that only after `Keys`, which
-//! responds to its own `Accept`: an `Open` alone may be old and delayed.
+//! responds to the listener's `Accept`: an `Open` alone may be old and delayed.
 //!
 //! Only the connector starts attempts, one at a time, and always another after a failed one. So the
 //! listener only ever waits for a connection; when it wants a new epoch it requests it (`Rekey`).
 //!
-//! What it deliberately does not do: it does not verify the peer's name (TLS does), and it never
-//! proceeds with less than the policy requires.
+//! Deliberately left out: it does not verify the peer's name (TLS does). It never proceeds with
+//! less than the policy requires.
 
 mod attempt;
 mod budget;
@@ -159,14 +159,14 @@ pub enum Input {
     Garbled {
         /// The connection.
         attempt: Attempt,
-        /// What is wrong with it, for messages.
+        /// The mistake in it, for messages.
         detail: String,
     },
     /// The result of [`Output::FetchQkd`].
     Qkd {
         /// The attempt.
         attempt: Attempt,
-        /// The keys as links, or the reason why there are none.
+        /// The keys as links, or the reason for their absence.
         keys: Result<Vec<Link>, String>,
     },
 }
@@ -420,7 +420,7 @@ impl Rollover {
             return;
         }
         let wanted = self.wanted.get_or_insert(cause);
-        // An operator does not wait for what a network has provoked.
+        // A demand of an operator does not wait for the budget of provoked epochs.
         if cause == Cause::Demand && wanted.is_provoked() {
             *wanted = cause;
         }

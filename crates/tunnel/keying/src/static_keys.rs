@@ -24,8 +24,8 @@ pub struct KeyFile {
 }
 
 impl KeyFile {
-    /// Locks and reads a key file and the epoch file beside it. Others than root, this process's
-    /// user and the key file's owner must not be able to replace them.
+    /// Locks and reads a key file and the epoch file next to it. Only root, this process's user and
+    /// the key file's owner may be able to replace them.
     ///
     /// # Errors
     /// [`KeyError`] whenever it is not certain that nonces cannot repeat.
@@ -33,7 +33,7 @@ impl KeyFile {
         Self::of(LockedKeyFile::open(path, None)?)
     }
 
-    /// As [`open`](Self::open), where these users alone may have written the files.
+    /// As [`open`](Self::open), but only these users may have written the files.
     ///
     /// # Errors
     /// As there.
@@ -100,7 +100,7 @@ pub struct StaticKeys {
     file: KeyFile,
     /// The peer's epochs below this have ended; at least those recorded in the file.
     peer_floor: u32,
-    /// Lanes whose outbound keys have been handed out.
+    /// Lanes that were given their outbound keys.
     lanes_taken: BTreeSet<u16>,
 }
 

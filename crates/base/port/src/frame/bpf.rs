@@ -1,11 +1,11 @@
 //! Two kernel programs: one redirects test frames to AF_XDP, one drops them after they are
 //! captured.
 //!
-//! Both recognise a test frame by its UDP target port, beside a key exchange also by the first word
-//! behind it, or as bare ESP by its IP protocol; in IPv4 without options or fragments and in IPv6
-//! without extension headers. Every other frame (ARP, neighbour discovery, control traffic) passes.
-//! A program is attached by a link that the kernel removes when its descriptor closes, however the
-//! process ends.
+//! Both recognise a test frame by its UDP target port (if a key exchange shares the port, also by
+//! the first word behind it), or as bare ESP by its IP protocol; in IPv4 without options or
+//! fragments and in IPv6 without extension headers. Every other frame (ARP, neighbour discovery,
+//! control traffic) passes. A program is attached by a link that the kernel removes when its
+//! descriptor closes, however the process ends.
 
 use super::wanted::{Beside, OpenFrames, Packets};
 use super::xdp::XdpAttach;
@@ -75,8 +75,8 @@ pub(crate) struct DropCaptured {
 }
 
 impl DropCaptured {
-    /// Drops an interface's test frames, for which the stack would look for a socket and, without
-    /// one, reply with ICMP. Needs Linux 6.6.
+    /// Drops an interface's test frames: the stack would look for a socket and, without one, reply
+    /// with ICMP. Needs Linux 6.6.
     pub(super) fn test_frames(interface: u32, wanted: &OpenFrames<'_>) -> io::Result<Self> {
         Self::attach(interface, &drop_program(wanted.packets))
     }
@@ -106,7 +106,7 @@ enum Place {
     Hit,
 }
 
-/// Headers up to the end of UDP's, which the programs read; ESP's is as long.
+/// Headers up to the end of UDP's, which the programs read; ESP's has the same length.
 const IPV4_HEADERS_BYTES: i32 = 14 + 20 + 8;
 const IPV6_HEADERS_BYTES: i32 = 14 + 40 + 8;
 /// From UDP's target port to the end of its header.
@@ -138,8 +138,8 @@ impl Assembly<Place> {
         self.add(LOAD_U32, 8, 2, headers_bytes as i16, 0);
     }
 
-    /// Loads r5 with the UDP target port in headers of that length, and r8 with the word behind
-    /// them where it matters.
+    /// Loads r5 with the UDP target port in headers of that length, and, if `packets` needs it, r8
+    /// with the word behind them.
     fn load_port(&mut self, packets: Packets<'_>, headers_bytes: i32) {
         if matches!(packets, Packets::BareEsp) {
             return;

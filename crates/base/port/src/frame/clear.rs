@@ -51,7 +51,7 @@ impl FrameClearPort {
 }
 
 impl ClearPort for FrameClearPort {
-    /// Skips frames that are not IP and cuts off padding. Lends the frame's own slot: the virtio
+    /// Skips frames that are not IP and cuts off padding. Lends the frame in its slot: the virtio
     /// header replaces the end of the Ethernet header.
     #[inline]
     fn recv<'a>(&'a mut self, buffer: &'a mut [u8]) -> io::Result<(&'a mut [u8], usize)> {

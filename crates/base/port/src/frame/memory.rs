@@ -46,7 +46,8 @@ pub struct MemoryFrameReceiver {
 /// When the process is out of file descriptors.
 #[must_use]
 pub fn memory_frame_pair(capacity: usize) -> (MemoryFrameSender, MemoryFrameReceiver) {
-    // The receiver frees a slot a moment before its place in the full ring: hence the spare places.
+    // The receiver frees a slot a moment before its place in the full ring, which needs spare
+    // places.
     let (sending, receiving) = direction(capacity + BATCH_FRAMES);
     let slot = || Slot {
         bytes: Box::new([0; FRAME_SLOT_BYTES]),

@@ -1,9 +1,9 @@
 //! Opening the fastest frame port that works.
 //!
-//! The order is that of `examples/frames.rs`: 60-byte frames over a veth pair, MTU 1500, one core
-//! sending, one receiving; millions of frames per second received (without a receiver: sent).
-//! Median of five runs of a second, and the best of them, on 2 virtual cores of an Intel Xeon with
-//! Linux 6.18 under other load (load average 3.6):
+//! The order follows measurements by `examples/frames.rs`: 60-byte frames over a veth pair, MTU
+//! 1500, one core sending, one receiving; millions of frames per second received (without a
+//! receiver: sent). Median of five runs of a second, and the best of them, on 2 virtual cores of an
+//! Intel Xeon with Linux 6.18 under other load (load average 3.6):
 //!
 //! | sender | none | AF_PACKET | AF_XDP | UDP socket |
 //! |---|---:|---:|---:|---:|
@@ -163,7 +163,7 @@ pub fn open_receivers(wanted: &OpenFrames<'_>) -> Result<Opened<AnyReceiver>, Fr
     })
 }
 
-/// The same for frames that are answered: each is delivered as it arrives, where the fastest kind
+/// The same for frames that are answered: each is delivered as it arrives, whereas the fastest kind
 /// collects them for up to a millisecond.
 ///
 /// # Errors
@@ -177,7 +177,7 @@ pub fn open_prompt_receivers(
     })
 }
 
-/// Opens receivers, those of AF_PACKET by `open_packet`.
+/// Opens receivers; `open_packet` opens AF_PACKET receivers.
 fn open_receivers_by(
     wanted: &OpenFrames<'_>,
     open_packet: impl Fn(&Interface) -> io::Result<Vec<AnyReceiver>>,
@@ -279,7 +279,7 @@ fn open_xdp_receivers(
         .map(|receivers| receivers.into_iter().map(AnyReceiver::Xdp).collect())
 }
 
-/// Every frame must arrive at one of the first queues, of which each thread has one.
+/// Checks that every frame arrives at one of the first `threads` queues, one per thread.
 fn queue_for_each(interface: &Interface, threads: usize) -> Result<(), String> {
     let (name, queues) = (&interface.name, interface.receive_queues as usize);
     let used = match interface.hashed_over() {

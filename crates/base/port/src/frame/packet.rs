@@ -26,7 +26,7 @@ struct Dropped(Cell<u64>);
 
 impl Dropped {
     fn stats(&self, socket: &OwnedFd) -> FramePortStats {
-        // What a ring of blocks counts in addition is behind these.
+        // The additional counts of a ring of blocks are behind these.
         let stats: io::Result<libc::tpacket_stats> =
             kernel::option(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS);
         // It cannot fail on a packet socket.

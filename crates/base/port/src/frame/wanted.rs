@@ -1,4 +1,4 @@
-//! What a caller wants of frame ports.
+//! A caller's requirements on frame ports.
 
 use super::FramePortKind;
 
@@ -24,8 +24,8 @@ pub enum Packets<'a> {
     Udp(&'a [u16]),
     /// Only the sealed ones of those: the ports are the key exchange's too.
     UdpBeside(&'a [u16], Beside),
-    /// ESP directly in IP (protocol 50, RFC 4303 §2), with any SPI. The kernel may have SAs of its
-    /// own for them, and must not open them.
+    /// ESP directly in IP (protocol 50, RFC 4303 §2), with any SPI. The kernel may have SAs for
+    /// them, and must not open them.
     BareEsp,
 }
 
@@ -33,8 +33,8 @@ pub enum Packets<'a> {
 /// distinguished by their first four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beside {
-    /// IKE, whose messages begin with zeroes there, where ESP has an SPI (RFC 3948 §2.2).
+    /// IKE: its messages begin with zeroes in place of ESP's SPI (RFC 3948 §2.2).
     Ike,
-    /// WireGuard's handshake, whose messages have another type than transport data.
+    /// WireGuard's handshake: its messages have other types than transport data.
     WireGuard,
 }

@@ -1,8 +1,8 @@
 //! AF_XDP: rings shared with the kernel, below the network stack (Linux
 //! `Documentation/networking/af_xdp.rst`).
 //!
-//! Zero-copy where the driver has it, otherwise in copy mode, which every driver supports. A frame
-//! is one descriptor within one page: longer ones need other ports. Needs CAP_NET_RAW; to receive,
+//! Zero-copy if the driver has it, otherwise in copy mode, which every driver supports. A frame is
+//! one descriptor within one page: longer ones need other ports. Needs CAP_NET_RAW; to receive,
 //! CAP_BPF and CAP_NET_ADMIN too.
 
 mod receive;
@@ -26,7 +26,7 @@ pub(super) const SEND_BYTES_MAX: usize = 4096;
 const HEADROOM_BYTES: usize = 256;
 /// The longest frame received.
 pub(super) const RECEIVE_BYTES_MAX: usize = SEND_BYTES_MAX - HEADROOM_BYTES;
-/// Longest wait for the kernel to release what a closed socket had; some milliseconds are usual.
+/// Longest wait for the kernel to release a closed socket's resources; some milliseconds are usual.
 const RELEASE_WAIT: Duration = Duration::from_millis(300);
 
 /// How a port of AF_XDP works on its interface, as `native, copy`.
@@ -34,11 +34,11 @@ const RELEASE_WAIT: Duration = Duration::from_millis(300);
 pub struct XdpMode {
     /// A receiver's; a sender needs no program.
     pub attach: Option<XdpAttach>,
-    /// Whose memory the driver uses.
+    /// The owner of the memory that the driver uses.
     pub memory: XdpMemory,
 }
 
-/// The point in the driver's path at which an XDP program is attached.
+/// The attachment point of an XDP program in the driver's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum XdpAttach {
@@ -48,7 +48,7 @@ pub enum XdpAttach {
     Generic,
 }
 
-/// Whose memory the driver uses for frames.
+/// The owner of the memory that the driver uses for frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum XdpMemory {
@@ -72,7 +72,7 @@ impl fmt::Display for XdpMode {
     }
 }
 
-/// Opens a socket with zero-copy, or where the driver refuses that, with copies. The kernel unlocks
+/// Opens a socket with zero-copy or, if the driver refuses that, with copies. The kernel unlocks
 /// the memory of the refused socket with a delay, which an unprivileged user must wait for.
 fn zero_copy_or_copy<S>(open: impl Fn(XdpMemory) -> io::Result<S>) -> io::Result<S> {
     if let Ok(socket) = open(XdpMemory::ZeroCopy) {
@@ -81,7 +81,7 @@ fn zero_copy_or_copy<S>(open: impl Fn(XdpMemory) -> io::Result<S>) -> io::Result
     retry_on(libc::ENOBUFS, || open(XdpMemory::Copy))
 }
 
-/// Repeats what fails with an error of the kernel that passes.
+/// Repeats an attempt that fails with the transient error `passes`, for up to `RELEASE_WAIT`.
 fn retry_on<T>(passes: libc::c_int, attempt: impl Fn() -> io::Result<T>) -> io::Result<T> {
     let until = Instant::now() + RELEASE_WAIT;
     loop {
@@ -132,7 +132,7 @@ fn bind(
     retry_on(libc::EBUSY, || kernel::bind(socket, &address))
 }
 
-/// Whose memory a bound socket's driver uses, as the kernel reports it.
+/// The owner of the memory that a bound socket's driver uses, as the kernel reports it.
 fn memory_of(socket: &OwnedFd) -> io::Result<XdpMemory> {
     let options: libc::xdp_options = kernel::option(socket, libc::SOL_XDP, libc::XDP_OPTIONS)?;
     Ok(match options.flags & libc::XDP_OPTIONS_ZEROCOPY {

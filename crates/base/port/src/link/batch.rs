@@ -1,11 +1,11 @@
 //! A batch of small frames sent by a program in the kernel.
 //!
 //! By the packet socket each frame costs a message's work, and on a virtual link an interrupt in
-//! software in which the other end receives it. This program finds the batch in memory that it
-//! shares with the port, and passes frame after frame to the interface; then one interrupt receives
-//! all of them. It is executed once for each batch (BPF_PROG_TEST_RUN of bpf(2)) with a frame of
-//! the kernel's own, into which it copies each of ours, to send a clone of it
-//! (bpf_clone_redirect): the same way through qdisc and taps as from the packet socket.
+//! software for the other end. This program finds the batch in memory that it shares with the port,
+//! and passes frame after frame to the interface; then one interrupt receives all of them. It is
+//! executed once for each batch (BPF_PROG_TEST_RUN of bpf(2)) with a frame of the kernel's, into
+//! which it copies each of ours, to send a clone of it (bpf_clone_redirect): the same way through
+//! qdisc and taps as from the packet socket.
 //!
 //! Needs CAP_BPF and CAP_NET_ADMIN, and Linux 5.5 for arrays in shared memory.
 
@@ -30,7 +30,7 @@ const HELPER_SKB_STORE_BYTES: i32 = 9;
 const HELPER_CLONE_REDIRECT: i32 = 13;
 const HELPER_SKB_CHANGE_TAIL: i32 = 38;
 
-/// The kernel's own frame; any that it accepts.
+/// The content of the kernel's frame; any that it accepts.
 const BLANK: [u8; 60] = [0; 60];
 
 /// The program for an interface.

@@ -14,7 +14,7 @@ use wire::vnet::{NEEDS_CSUM, VNET_HEADER_BYTES};
 
 /// Size of the whole ring: thousands of frames of an ordinary link.
 const RING_BYTES: usize = 8 << 20;
-/// Where frames are long, the ring still has this many slots: 10 ms of 200 000 small frames/s.
+/// With long frames the ring still has this many slots: 10 ms of 200 000 small frames/s.
 const SLOTS_MIN: usize = 2048;
 /// But not more memory.
 const RING_BYTES_MAX: usize = 32 << 20;
@@ -37,12 +37,11 @@ pub(super) struct Receiver {
     lent: Option<usize>,
     /// Buffer for frames longer than a slot.
     long: Box<[u8]>,
-    /// Frames lost so far: for want of a free slot, or truncated because the socket's queue was
-    /// full.
+    /// Frames lost so far: no slot was free, or truncated because the socket's queue was full.
     missed: u64,
     /// A slot has reported losses since the kernel's count was last read.
     losing: bool,
-    /// Converts the frames' times of arrival, if they are asked for.
+    /// Converts the frames' arrival times, if requested.
     arrivals: Option<Arrivals>,
     /// Whether the ring was empty since the clocks were last read.
     was_empty: bool,
@@ -115,7 +114,7 @@ impl Receiver {
         }
     }
 
-    /// The next frame; `None` when there is none. The slot lent before returns to the kernel.
+    /// The next frame; `None` if no frame waits. The slot lent before returns to the kernel.
     #[inline]
     pub(super) fn next(&mut self, socket: &OwnedFd) -> io::Result<Option<Received>> {
         loop {

@@ -1,4 +1,4 @@
-//! Frames to the kernel: small ones gathered, large ones sent at once in place.
+//! Frames to the kernel: small ones gathered, large ones sent immediately in place.
 
 use super::ETHERNET_BYTES;
 use super::batch::BatchProgram;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use wire::coalesce::SEGMENTS_MAX;
 use wire::vnet::{Gso, VnetHeader};
 
-/// The program's call costs as much as this many frames by the packet socket.
+/// Number of frames by the packet socket that cost the same as one call of the program.
 const BATCH_FRAMES_MIN: usize = 4;
 /// Longest wait for room in the send buffer before frames count as lost.
 const SEND_WAIT: Duration = Duration::from_millis(2);
@@ -48,7 +48,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Sends a frame, at once or with later ones.
+    /// Sends a frame, immediately or with later ones.
     #[inline]
     pub(super) fn send(
         &mut self,
@@ -67,7 +67,7 @@ impl Sender {
         if self.gathered.is_full() {
             self.push(socket)?;
         }
-        // The program neither completes checksums nor knows what the interface accepts.
+        // The program neither completes checksums nor knows the interface's limits.
         let completes = self.program.is_some();
         let is_complete = self.gathered.put(vnet, headers, payload, completes);
         let is_accepted = (ETHERNET_BYTES..=self.frame_bytes_max).contains(&bytes);
@@ -121,7 +121,7 @@ impl Sender {
         Ok(std::mem::take(&mut self.lost))
     }
 
-    /// Sends waiting frames, and counts those that cannot be sent.
+    /// Sends waiting frames, and counts frames that cannot be sent.
     fn push(&mut self, socket: &OwnedFd) -> io::Result<()> {
         let plain = std::mem::take(&mut self.plain);
         if plain >= BATCH_FRAMES_MIN
@@ -180,8 +180,8 @@ impl Sender {
             message.msg_hdr.msg_iovlen = 1;
             messages.push(message);
         }
-        // SAFETY: each message points to a vector, and that to a slot, all of which outlive the
-        // call; the kernel only reads the slots.
+        // SAFETY: each message points to a vector, and that to a slot; all of them outlive the
+        // call, and the kernel only reads the slots.
         let sent = kernel::check(unsafe {
             libc::sendmmsg(
                 socket.as_raw_fd(),

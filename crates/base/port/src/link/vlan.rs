@@ -7,7 +7,7 @@ pub(crate) const TAG_BYTES: usize = 4;
 /// Target and source address, in front of the tag.
 pub(crate) const ADDRESSES_BYTES: usize = 12;
 
-/// The tag in the kernel's metadata of the frame; `None` if there is none.
+/// The tag in the kernel's metadata of the frame; `None` without a tag.
 #[inline]
 pub(crate) const fn tag(status: u32, tci: u16, tpid: u16) -> Option<[u8; TAG_BYTES]> {
     if status & libc::TP_STATUS_VLAN_VALID == 0 {
@@ -22,7 +22,7 @@ pub(crate) const fn tag(status: u32, tci: u16, tpid: u16) -> Option<[u8; TAG_BYT
     Some([a, b, c, d])
 }
 
-/// Moves virtio header and addresses to the front of `slot`, where room for the tag is free, and
+/// Moves virtio header and addresses to the front of `slot`, into the free room for the tag, and
 /// inserts the tag behind them.
 #[inline]
 pub(super) fn insert(slot: &mut [u8], tag: [u8; TAG_BYTES]) {

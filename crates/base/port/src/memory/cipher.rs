@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const MEMORY_BATCH_BYTES: usize = 4 * TRAIN_BYTES_MAX;
 /// Buffers per direction. They take no memory before their first use, and are reused.
 const BATCHES: usize = 256;
-/// Places in the rings: injected datagrams have buffers of their own.
+/// Places in the rings: injected datagrams have separate buffers.
 const PLACES: usize = 8192;
 /// Maximum number of waiting bytes in one direction.
 const WAITING_BYTES_MAX: u64 = 4 << 20;
@@ -35,7 +35,7 @@ pub struct MemoryCipherPort {
     taken: Arc<AtomicU64>,
 }
 
-/// Two cipher ports; what one sends, the other receives.
+/// Two connected cipher ports: each receives the datagrams that the other sends.
 ///
 /// # Panics
 /// When the process is out of file descriptors.
@@ -123,7 +123,7 @@ impl MemoryCipherPort {
         true
     }
 
-    /// Returns a batch whose bytes have been received.
+    /// Returns a batch after its bytes have been received.
     fn done(&mut self, batch: Batch, bytes: u64) {
         self.rx.give_back(batch);
         self.received_bytes += bytes;
@@ -311,7 +311,7 @@ mod tests {
             sent += result.datagrams;
             failed += result.failed;
         }
-        // Limited by buffers, of which there are fewer than bytes here.
+        // Limited by buffers, which run out before the bytes here.
         assert_eq!(
             (sent, failed),
             (10 * BATCHES as u64, 5000 - 10 * BATCHES as u64)

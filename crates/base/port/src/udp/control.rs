@@ -1,4 +1,4 @@
-//! Control messages beside a datagram (RFC 3542 §20, cmsg(3)): written and read as bytes.
+//! Control messages of a datagram (RFC 3542 §20, cmsg(3)): written and read as bytes.
 //!
 //! A block is a sequence of messages, each a header (length with header, level, type), data, and
 //! padding to the size of a machine word. No pointers are followed, so any bytes can be parsed.

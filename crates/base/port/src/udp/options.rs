@@ -13,7 +13,7 @@ const SEND_BUFFER_BYTES: libc::c_int = 4 << 20;
 
 /// Requests large buffers.
 pub(super) fn grow_buffers(socket: &Socket) {
-    // The plain size is never refused: the kernel grants as much as it may.
+    // The plain size is never refused: the kernel grants it up to its limit.
     let _ = set_receive_buffer(socket, RECEIVE_BUFFER_BYTES);
     let _ = set_send_buffer(socket, SEND_BUFFER_BYTES);
 }

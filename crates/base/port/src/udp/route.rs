@@ -1,9 +1,9 @@
 //! The MTU of a route, from the routing table and the interface (rtnetlink(7)).
 //!
-//! `IP_MTU` of a socket includes what the kernel has learned from ICMP ("fragmentation needed",
-//! "packet too big") for this destination through any socket of the host. Anyone on the path can
-//! forge such a message, and the kernel keeps it for ten minutes. The entry of the routing table
-//! does not include it.
+//! `IP_MTU` of a socket includes the MTU that the kernel has learned from ICMP ("fragmentation
+//! needed", "packet too big") for this destination through any socket of the host. Anyone on the
+//! path can forge such a message, and the kernel keeps it for ten minutes. The entry of the routing
+//! table does not include it.
 
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, Read as _, Write as _};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// More than the kernel puts in one reply.
 const REPLY_BYTES: usize = 32 << 10;
-/// The kernel answers at once.
+/// The kernel answers immediately.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 /// `struct nlmsghdr`, `struct rtmsg`, `struct ifinfomsg`, `struct rtnexthop`.
 const HEADER_BYTES: usize = 16;
@@ -29,7 +29,7 @@ const FIB_MATCH: u32 = 0x2000;
 const METRIC_MTU: u16 = 2;
 
 /// Returns the MTU of the route to `target`, in bytes, as `source` would use it: the interface's,
-/// or the route's where that is smaller. Of several next hops the smallest counts.
+/// or the route's if that is smaller. Of several next hops the smallest counts.
 ///
 /// # Errors
 /// The kernel's error: no route, or `source` is not an address of this host.
@@ -119,7 +119,7 @@ fn link_request(index: u32) -> Vec<u8> {
     body
 }
 
-/// Appends an attribute whose length is a multiple of [`ALIGNMENT`].
+/// Appends an attribute; its length must be a multiple of [`ALIGNMENT`].
 fn put(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
     body.extend(((4 + value.len()) as u16).to_ne_bytes());
     body.extend(kind.to_ne_bytes());

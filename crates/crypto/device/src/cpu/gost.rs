@@ -1,4 +1,4 @@
-//! GOST ciphers and their modes, from our own crate.
+//! GOST ciphers and their modes, from the crate `gost`.
 
 use super::{function, in_place};
 use crate::device::refused;

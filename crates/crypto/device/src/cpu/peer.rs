@@ -1,11 +1,11 @@
-//! The reference for our own engines: OpenSSL, or our engines where OpenSSL does not offer the
-//! operation.
+//! The reference for our engines: OpenSSL, or our engines for operations that OpenSSL does not
+//! offer.
 
 use super::Cpu;
 use crate::openssl::{self, OpenSsl};
 use crate::{Device, DeviceError, Facts, Job, Keys, Operation, Session};
 
-/// OpenSSL's own provider, with our engines as fallback.
+/// OpenSSL's default provider, with our engines as fallback.
 pub(crate) struct Peer {
     openssl: OpenSsl,
     cpu: Cpu,

@@ -113,7 +113,7 @@ fn rsa_decrypt(padding: Padding, pair: KeyPair<'_>) -> JobResult {
     }))
 }
 
-/// A job whose results are `bytes` long.
+/// A job with results of `bytes` bytes.
 fn fixed(
     bytes: usize,
     run: impl Fn(&[u8], &mut [u8]) -> Result<(), Unspecified> + 'static,

@@ -69,7 +69,7 @@ impl Trial<'_> {
     /// Runs all threads until the life ends.
     ///
     /// # Errors
-    /// [`DeviceError`] where threads cannot use the device at all.
+    /// [`DeviceError`] if threads cannot use the device at all.
     pub(super) fn live(
         &self,
         device: &dyn Device,
@@ -287,8 +287,8 @@ impl Life<'_> {
     }
 }
 
-/// Checks that a failure at an invalid input was a refusal: then the device does a valid input
-/// right, and fails at the invalid one again. The error is what contradicts that.
+/// Checks that a failure at an invalid input was a refusal: the device must then do a valid input
+/// right, and fail at the invalid one again. The error describes the contradiction.
 fn refuses(case: &Case, jobs: &mut OperationJobs<'_>, output: &mut Vec<u8>) -> Result<(), String> {
     let valid = &jobs.inputs.valid[0];
     match jobs.job.run(valid.input(), output) {

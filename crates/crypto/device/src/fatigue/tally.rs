@@ -9,8 +9,8 @@ use crate::threads::lock;
 
 /// Longest time between two progress reports.
 const TICK: Duration = Duration::from_secs(1);
-/// Time until the first one. The next ones come after as long again as the trial has run, so that
-/// a process that dies loses half of what it did at most, and not more than a [`TICK`] of it.
+/// Time until the first one. Each later one follows after the run time so far, but after at most a
+/// [`TICK`], so that a process that dies loses at most half of its counts, and at most a [`TICK`].
 const FIRST_TICK: Duration = Duration::from_millis(10);
 const TIMES_MAX: usize = 10_000;
 const REASONS_MAX: usize = 20;
@@ -28,7 +28,7 @@ pub(super) struct Tallies {
     notes: Mutex<Notes>,
 }
 
-/// One thread's counts, continued in its next life. Aligned to its own cache lines.
+/// One thread's counts, continued in its next life. Aligned so that threads share no cache line.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Worker {
@@ -61,7 +61,7 @@ impl Tallies {
         }
     }
 
-    /// Sets the number of operations in a round: those that the device offers.
+    /// Sets the number of operations in a round, which is the number that the device offers.
     pub(super) fn set_round(&self, operations: usize) {
         self.round.store(operations as u64, Ordering::Relaxed);
     }
@@ -158,7 +158,7 @@ fn push_below<T>(list: &mut Vec<T>, item: T, max: usize) {
     }
 }
 
-/// Peak resident memory of this process in bytes; 0 where the kernel does not report it.
+/// Peak resident memory of this process in bytes; 0 if the kernel does not report it.
 fn resident_bytes_max() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -21,7 +21,7 @@ pub struct RsaNumbers<'a> {
     pub q_inverse: &'a [u8],
 }
 
-/// Returns the numbers of a PKCS#8 key, or of a SubjectPublicKeyInfo where that is empty.
+/// Returns the numbers of a PKCS#8 key, or, if it is empty, of a SubjectPublicKeyInfo.
 pub(super) fn rsa<'a>(private: &'a [u8], public: &'a [u8]) -> Option<RsaNumbers<'a>> {
     if private.is_empty() {
         let key = RsaPublicKeyRef::from_der(public_bytes(public)?).ok()?;

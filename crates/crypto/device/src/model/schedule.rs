@@ -1,4 +1,4 @@
-//! The schedule of a modelled coprocessor by its own clock; nothing here waits.
+//! The schedule of a modelled coprocessor in simulated time; nothing here waits.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,9 +8,9 @@ use crate::operation::device::DeviceModel;
 
 /// The units and the queue.
 pub(super) struct Schedule {
-    /// The time at which each unit becomes free.
+    /// When each unit becomes free.
     units: BinaryHeap<Reverse<Ps>>,
-    /// The time at which each operation in the device will be back.
+    /// When the result of each operation in the device will be back.
     back: BinaryHeap<Reverse<Ps>>,
 }
 
@@ -59,8 +59,8 @@ mod tests {
         fault: DeviceFault::Fails,
     };
 
-    /// Returns the operations completed in a second if each thread submits the next one as soon as
-    /// one of its own is back.
+    /// Returns the operations completed in a second if each thread submits the next one when one of
+    /// its operations is back.
     fn pace(model: &DeviceModel, threads: usize, depth: usize, bytes: usize) -> u64 {
         let second = 1_000_000_000 * PS_PER_NS;
         let mut schedule = Schedule::new(model);

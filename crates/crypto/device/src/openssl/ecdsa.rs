@@ -11,8 +11,8 @@ struct Signature<'a> {
     s: UintRef<'a>,
 }
 
-/// Reads r and s into `raw`, each as long as half of it. `false`: `der` is malformed or a number is
-/// too long.
+/// Reads r and s into `raw`, each padded to half its length. `false`: `der` is malformed or a
+/// number is too long.
 pub(super) fn to_raw(der: &[u8], raw: &mut [u8]) -> bool {
     let Ok(signature) = Signature::from_der(der) else {
         return false;

@@ -1,12 +1,11 @@
 //! Safe types around OpenSSL's libcrypto. With `pkcs11/raw`, this is the only `unsafe` code of this
 //! crate.
 //!
-//! Declarations are those of `openssl-sys`; [`raw`] adds the missing ones. A [`Library`] is a
-//! provider or an engine. Values made from it borrow it, since its code is unloaded with it. Values
-//! that are not `Sync` belong to one thread.
+//! Declarations come from `openssl-sys`; [`raw`] adds the missing ones. A [`Library`] is a provider
+//! or an engine. Values made from it borrow it, since dropping it unloads its code. Values that are
+//! not `Sync` belong to one thread.
 //!
-//! Lengths are checked here: no function below reads or writes out of bounds, whatever its caller
-//! passes.
+//! Lengths are checked here: no function below reads or writes out of bounds, for any arguments.
 
 #![allow(unsafe_code, reason = "libcrypto is C")]
 
@@ -54,13 +53,13 @@ fn reasons() -> Option<String> {
 }
 
 /// Takes the oldest error from libcrypto's queue, with its data, such as the missing symbol of a
-/// module or what a card reports.
+/// module or a card's report.
 fn next_error() -> Option<String> {
     const BYTES_MAX: usize = 512;
     let mut data: *const c_char = std::ptr::null();
     let mut flags = 0;
-    // SAFETY: the call stores a pointer to a text that lives until the next error, and flags; each
-    // thread has its own queue.
+    // SAFETY: the call stores a pointer to a text that lives until the next error, and flags;
+    // queues are per thread.
     let code = unsafe {
         raw::ERR_get_error_all(
             std::ptr::null_mut(),
@@ -108,7 +107,7 @@ fn not_offered_because(what: &str) -> DeviceError {
 
 /// Discards expected errors, so that they are not reported as the reason of a later one.
 fn forget_errors() {
-    // SAFETY: no arguments; each thread has its own queue.
+    // SAFETY: no arguments; queues are per thread.
     unsafe { openssl_sys::ERR_clear_error() };
 }
 
@@ -165,7 +164,7 @@ fn too_much(length: usize) -> DeviceError {
 /// whether it succeeded.
 ///
 /// # Errors
-/// [`DeviceError::Wrong`] where it reported more bytes than there was room for.
+/// [`DeviceError::Wrong`] if it reported more bytes than there was room for.
 ///
 /// # Safety
 /// If `write` returns 1, it has initialised the reported number of bytes at its pointer, or of the
@@ -193,7 +192,7 @@ unsafe fn append(
 /// Cuts a result to the length that libcrypto reported. `output` has the length of the buffer.
 ///
 /// # Errors
-/// [`DeviceError::Wrong`] where that is longer than the buffer.
+/// [`DeviceError::Wrong`] if that is longer than the buffer.
 fn cut(output: &mut Vec<u8>, announced: usize) -> Result<(), DeviceError> {
     let room = output.len();
     if announced > room {

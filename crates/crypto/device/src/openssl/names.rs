@@ -1,4 +1,4 @@
-//! libcrypto's names of algorithms. Those of GOST are the names in its GOST engine and provider.
+//! libcrypto's names of algorithms; for GOST, the names in its GOST engine and provider.
 
 use crate::operation::{Cipher, Curve, Hash, MlDsa, MlKem, Mode};
 
@@ -60,7 +60,7 @@ pub(super) const fn mgm(cipher: Cipher) -> &'static str {
     }
 }
 
-/// The MAC of a GOST cipher, which has its own name; `None` for others, whose MAC is CMAC.
+/// The name of a GOST cipher's MAC; `None` for other ciphers, with CMAC as their MAC.
 pub(super) const fn mac(cipher: Cipher) -> Option<&'static str> {
     match cipher {
         Cipher::Magma => Some("magma-mac"),

@@ -104,7 +104,7 @@ impl KeyObject {
     /// Imports the object that `operation` needs.
     ///
     /// # Errors
-    /// [`DeviceError::NotOffered`] where the token does not accept the key.
+    /// [`DeviceError::NotOffered`] if the token does not accept the key.
     pub(super) fn import(
         owner: &Arc<Mutex<Connection>>,
         operation: Operation,

@@ -39,7 +39,7 @@ impl Mechanisms {
 /// A mechanism with its parameters, and the digest computed by the host.
 pub(super) struct Call {
     mechanism: Chosen,
-    /// The digest that the host computes, where the token signs digests only.
+    /// The digest that the host computes, if the token signs digests only.
     host_digest: Option<&'static digest::Algorithm>,
 }
 

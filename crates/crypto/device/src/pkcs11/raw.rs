@@ -1,8 +1,7 @@
-//! Calls of a module whose results have a length that the module announces. The binding cuts a
-//! result to its buffer without a word, and asks for as much memory as a module announces; here
-//! both are faults of the token.
+//! Module calls with results of a length that the module announces. The binding silently cuts a
+//! result to its buffer, and allocates any announced length; here both are faults of the token.
 //!
-//! The functions are those of the module that the binding has loaded and initialised.
+//! The functions come from the module that the binding has loaded and initialised.
 
 #![allow(unsafe_code, reason = "modules are C")]
 
@@ -66,7 +65,7 @@ type KeyedInit =
 /// A module's functions.
 pub(super) struct Functions {
     list: CK_FUNCTION_LIST,
-    /// Those of PKCS #11 v3.2, where the module has them.
+    /// The functions of PKCS #11 v3.2, if the module has them.
     newer: Option<Box<CK_FUNCTION_LIST_3_2>>,
 }
 
@@ -80,7 +79,7 @@ impl Functions {
     /// Finds the functions of a module, which stays in memory until the process ends.
     ///
     /// # Errors
-    /// That of the binding: no module, or one without a list of functions.
+    /// The binding's error: no module, or one without a list of functions.
     pub(super) fn of(module: &Path) -> Result<Self, Error> {
         // SAFETY: the binding has loaded the same module before, so that nothing is initialised.
         let library = unsafe { Pkcs11::new(module) }.map_err(Error::LibraryLoading)?;
@@ -88,7 +87,7 @@ impl Functions {
             return Err(Error::MissingSymbol("C_GetFunctionList"));
         }
         let mut list = std::ptr::null_mut();
-        // SAFETY: the call stores a pointer to its own static list.
+        // SAFETY: the call stores a pointer to the module's static list.
         let returned = unsafe { library.C_GetFunctionList(&raw mut list) };
         Rv::from(returned).into_result(Function::GetFunctionList)?;
         if list.is_null() {
@@ -112,7 +111,7 @@ impl Functions {
         let init = self.list.C_DigestInit.ok_or(Error::NullFunctionPointer)?;
         let call = self.list.C_Digest.ok_or(Error::NullFunctionPointer)?;
         let mut mechanism: CK_MECHANISM = mechanism.into();
-        // SAFETY: a live session, and a mechanism whose parameters outlive the call.
+        // SAFETY: a live session, and a mechanism with parameters that outlive the call.
         let returned = unsafe { init(connection.handle(), &raw mut mechanism) };
         Rv::from(returned).into_result(Function::DigestInit)?;
         single_part(call, Function::Digest, connection, input, output)
@@ -141,7 +140,7 @@ impl Functions {
         };
         let (init, call) = init.zip(call).ok_or(Error::NullFunctionPointer)?;
         let mut mechanism: CK_MECHANISM = mechanism.into();
-        // SAFETY: a live session, and a mechanism whose parameters outlive the call.
+        // SAFETY: a live session, and a mechanism with parameters that outlive the call.
         let returned = unsafe { init(connection.handle(), &raw mut mechanism, key.handle()) };
         Rv::from(returned).into_result(of_init)?;
         single_part(call, of_call, connection, input, output)
@@ -200,7 +199,7 @@ impl Functions {
                 // SAFETY: `bytes` is the address of a number.
                 ulValueLen: unsafe { *bytes },
             };
-            // SAFETY: a live session, and an attribute whose value is null or has that room.
+            // SAFETY: a live session, and an attribute with a null value or a value of that room.
             let returned =
                 unsafe { call(connection.handle(), key.handle(), &raw mut attribute, 1) };
             // SAFETY: as above.
@@ -212,7 +211,7 @@ impl Functions {
     }
 }
 
-/// Returns the functions of PKCS #11 v3.2, where the module has them.
+/// Returns the functions of PKCS #11 v3.2, if the module has them.
 fn newer(library: &Pkcs11) -> Option<Box<CK_FUNCTION_LIST_3_2>> {
     library.C_GetInterface.as_ref().ok()?;
     let mut interface: *mut CK_INTERFACE = std::ptr::null_mut();
@@ -263,7 +262,7 @@ fn single_part(
 /// Calls a function without a buffer, which announces the length of its result, then with one.
 ///
 /// # Errors
-/// [`CallError::Wrong`] where the token announces more than any result has or more than the buffer
+/// [`CallError::Wrong`] if the token announces more than any result has or more than the buffer
 /// holds, or writes behind it.
 fn announced_then_written(
     function: Function,

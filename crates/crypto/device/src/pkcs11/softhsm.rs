@@ -1,4 +1,4 @@
-//! Tokens of SoftHSM2, each in its own temporary directory.
+//! Tokens of SoftHSM2, each in a temporary directory.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::Write;
@@ -36,7 +36,7 @@ const IN_USE: &str = "in-use";
 ///
 /// The library finds it by an environment variable only ([`Self::environment`]), so that processes
 /// that use it must be started with that. Any number of processes may use one token. Creating a
-/// token removes those that killed processes left behind.
+/// token removes the leftovers of killed processes.
 #[derive(Debug)]
 pub struct SoftHsm {
     folder: TempDir,
@@ -60,7 +60,7 @@ impl SoftHsm {
             ))
         };
         sweep(&std::env::temp_dir());
-        // For this user alone, whatever the umask allows.
+        // For this user only, regardless of the umask.
         let folder = tempfile::Builder::new()
             .prefix(&format!("{PREFIX}{}-", std::process::id()))
             .permissions(Permissions::from_mode(0o700))
@@ -155,7 +155,7 @@ impl SoftHsm {
 }
 
 /// Removes the directories of processes that no longer exist, of this process's user only: in a
-/// directory that all users share, others may have made entries with such names.
+/// shared directory, other users may have made entries with these names.
 fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let (name, path) = (entry.file_name(), entry.path());

@@ -1,4 +1,4 @@
-//! A token and the sessions of threads with it.
+//! A token, and each thread's session with the token.
 
 use std::collections::HashMap;
 use std::fs::Permissions;
@@ -131,7 +131,7 @@ fn find(
     let slots = context
         .get_slots_with_token()
         .map_err(unusable_since("the module does not list its slots"))?;
-    // Skips slots whose token does not respond or was never initialised.
+    // Skips slots with a token that does not respond or was never initialised.
     let token = |slot: Slot| Some((slot, context.get_token_info(slot).ok()?));
     let mut there: Vec<_> = slots.into_iter().filter_map(token).collect();
     there.retain(|(_, token)| token.token_initialized());
@@ -280,8 +280,8 @@ fn facts(context: &Pkcs11, module: &Path, slot: Slot, token: &TokenInfo) -> Fact
 }
 
 impl Token {
-    /// Returns the error for a session that the token does not open. The arguments of the call are
-    /// those of the session that it opened first, so that it rejects their number.
+    /// Returns the error for a session that the token does not open. The same arguments opened the
+    /// first session, so even an error about arguments means the number of sessions.
     fn without_session(&self, error: &Error) -> DeviceError {
         match code(error) {
             Some(
@@ -298,7 +298,8 @@ impl Token {
         }
     }
 
-    /// Returns how many sessions the token states, for the error above; empty where it does not.
+    /// Returns the token's session limit, for the error above; empty if the token does not state
+    /// one.
     fn session_limit(&self) -> String {
         let info = self.library.context().get_token_info(self.slot);
         match info.map(|info| info.max_session_count()) {

@@ -5,15 +5,15 @@
 //! numbers of operations between two examined ones follow a geometric distribution, from a seed
 //! that a device cannot know. So no device can spare the examined ones its faults.
 //!
-//! A result that the CPU knows in advance is compared at once, outside of the timed operation. The
-//! comparisons take at most a two-hundredth of the measured time ([`COST_PART`]), and fewer results
-//! are examined then. A result that is different each time (signatures with a random number,
-//! encryption with RSA) is kept, and verified on the CPU after the measurement.
+//! A result that the CPU knows in advance is compared immediately, outside of the timed operation.
+//! The comparisons take at most a two-hundredth of the measured time ([`COST_PART`]), and fewer
+//! results are examined then. A result that is different each time (signatures with a random
+//! number, encryption with RSA) is kept, and verified on the CPU after the measurement.
 //!
-//! Where the result is a verdict on the input ([`Operation::gives_verdict`]), some examined
-//! operations take an invalid input instead, at random: half of them, but at most one in
-//! [`INVALID_PART`] operations of the measured time, since refusing may take another time than
-//! accepting. A device that accepts without work is found by these alone.
+//! If the result is a verdict on the input ([`Operation::gives_verdict`]), some examined operations
+//! take an invalid input instead, at random: half of them, but at most one in [`INVALID_PART`]
+//! operations of the measured time, since refusing may take another time than accepting. Only these
+//! find a device that accepts without work.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
@@ -40,7 +40,7 @@ const GAP_MAX: f64 = 1e6;
 const RING_BYTES: usize = 16 << 10;
 const RING_MIN: usize = 2;
 const RING_MAX: usize = 16;
-/// Longest time in which kept results are verified.
+/// Time limit for verifying kept results.
 const VERIFY_MAX: Duration = Duration::from_secs(60);
 
 /// Returns how many different inputs of this size are used in turn: a power of two.
@@ -52,11 +52,11 @@ pub(super) fn ring_length(input_bytes: usize) -> usize {
 /// The rule by which all threads of a process select results.
 pub(super) struct Plan<'a> {
     pub(super) cases: &'a [Case],
-    /// Inputs that must be refused; empty where the result is no verdict.
+    /// Inputs that must be refused; empty if the result is no verdict.
     pub(super) invalid: &'a [Case],
-    /// Results that this process verifies at least, where it has that many.
+    /// Minimum number of results that this process verifies, if there are enough.
     pub(super) needed: u64,
-    /// Mean time between two examined operations of a thread, where examining costs little.
+    /// Mean time between two examined operations of a thread, if examining costs little.
     interval_ns: u64,
     /// Results that each thread keeps for verification after the measurement.
     kept_max: usize,
@@ -148,7 +148,7 @@ pub(super) struct Kept {
 pub(super) struct Sampler<'a> {
     plan: &'a Plan<'a>,
     random: u64,
-    /// What examining a result costs, smoothed.
+    /// Time to examine a result, smoothed.
     cost_ns: u64,
     /// Mean number of operations between two examined ones.
     mean_gap: f64,
@@ -291,8 +291,8 @@ impl<'a> Sampler<'a> {
     }
 }
 
-/// Verifies kept results on the CPU, on all of its cores: as many as are needed, selected at
-/// random, and at most for [`VERIFY_MAX`]. A device whose results the CPU cannot verify is wrong.
+/// Verifies kept results on the CPU, on all of its cores: the needed number, selected at random,
+/// for at most [`VERIFY_MAX`]. Results that the CPU cannot verify are wrong.
 pub(super) fn verify(
     plan: &Plan<'_>,
     mut kept: Vec<Kept>,

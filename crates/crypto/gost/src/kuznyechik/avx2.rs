@@ -15,7 +15,7 @@ use zeroize::Zeroize;
 /// Blocks of one wide batch.
 const WIDE: usize = 32;
 
-/// Number of blocks from which a wide batch costs no more than separate calls for few blocks.
+/// From this number of blocks on a wide batch costs no more than separate calls for few blocks.
 const WORTH_A_WIDE_BATCH: usize = 7;
 
 /// En- or decrypts blocks in place.
@@ -204,7 +204,7 @@ fn padded<const VECTORS: usize>(blocks: &[Block]) -> [__m256i; VECTORS] {
     vectors
 }
 
-/// Writes as many blocks of the vectors as fit, and wipes the copy.
+/// Writes the vectors' first blocks until `blocks` is full, and wipes the copy.
 ///
 /// # Panics
 /// If there is room for more blocks than there are.

@@ -16,7 +16,7 @@ use std::arch::x86_64::*;
 /// Blocks of one wide batch.
 const WIDE: usize = 64;
 
-/// Number of blocks from which a wide batch costs no more than separate calls for few blocks.
+/// From this number of blocks on a wide batch costs no more than separate calls for few blocks.
 const WORTH_A_WIDE_BATCH: usize = 36;
 
 /// En- or decrypts blocks in place. `mapped` is the result of [`mapped`] for `keys`.
@@ -203,20 +203,18 @@ fn within(length: usize, i: usize) -> u64 {
 fn load<const VECTORS: usize>(bytes: &[u8]) -> [__m512i; VECTORS] {
     std::array::from_fn(|i| {
         let from = bytes.as_ptr().wrapping_add(64 * i);
-        // SAFETY: the mask covers only what is within `bytes`, and masked-out bytes are not
-        // accessed.
+        // SAFETY: the mask covers only bytes within `bytes`, and masked-out bytes are not accessed.
         unsafe { _mm512_maskz_loadu_epi8(within(bytes.len(), i), from.cast()) }
     })
 }
 
-/// Writes as many bytes of the vectors as fit.
+/// Writes the vectors' first bytes until `bytes` is full.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn store<const VECTORS: usize>(vectors: [__m512i; VECTORS], bytes: &mut [u8]) {
     for (i, vector) in vectors.into_iter().enumerate() {
         let to = bytes.as_mut_ptr().wrapping_add(64 * i);
-        // SAFETY: the mask covers only what is within `bytes`, and masked-out bytes are not
-        // accessed.
+        // SAFETY: the mask covers only bytes within `bytes`, and masked-out bytes are not accessed.
         unsafe { _mm512_mask_storeu_epi8(to.cast(), within(bytes.len(), i), vector) };
     }
 }

@@ -14,7 +14,7 @@ use zeroize::Zeroize;
 /// Blocks of one wide batch.
 const WIDE: usize = 64;
 
-/// Number of blocks from which a wide batch costs no more than separate calls for few blocks.
+/// From this number of blocks on a wide batch costs no more than separate calls for few blocks.
 const WORTH_A_WIDE_BATCH: usize = 28;
 
 /// Bit `b` of 64 bytes, in word `b`.
@@ -219,7 +219,7 @@ fn double([a, b, c, d, e, f, g, h]: Planes) -> Planes {
     [h, a ^ h, b, c, d, e, f ^ h, g ^ h]
 }
 
-/// π (`tables::ALPHA` and what follows it).
+/// π (`tables::ALPHA` and the parts after it).
 #[inline]
 fn sbox(x: Planes) -> Planes {
     let [l, r] = halves(linear::<ALPHA>(x));
@@ -279,7 +279,7 @@ fn permute<const FUNCTION: Nibbles>(x: [u64; 4]) -> [u64; 4] {
 
 /// For each product of arguments the bits of the result that it is a term of.
 const fn algebraic_normal_form(function: Nibbles) -> Nibbles {
-    // The Möbius transform: terms without a variable are added to those with it.
+    // The Möbius transform: for each variable, terms without it are added to terms that contain it.
     let form = function ^ (function & 0x0f0f_0f0f_0f0f_0f0f) << 4;
     let form = form ^ (form & 0x00ff_00ff_00ff_00ff) << 8;
     let form = form ^ (form & 0x0000_ffff_0000_ffff) << 16;

@@ -102,8 +102,8 @@ const fn step(block: &mut [u8; 16], k: usize) {
     }
 }
 
-/// L of the block whose last byte is `number`: a constant of the key schedule (RFC 7801 §4.3), as a
-/// little-endian number.
+/// L of a block of zeros with last byte `number`: a constant of the key schedule (RFC 7801 §4.3),
+/// as a little-endian number.
 pub(super) const fn mixed_number(number: u8) -> u128 {
     let (mut block, mut row) = (0, 0);
     while row < 16 {
@@ -116,8 +116,8 @@ pub(super) const fn mixed_number(number: u8) -> u128 {
 /// A function of 4 bits to 4 bits; the value at `x` is in the bits from `4x` up.
 pub(super) type Nibbles = u64;
 
-/// A linear map of 8 bits; bit `b` of the result is the parity of what the argument and byte `b` of
-/// this have in common.
+/// A linear map of 8 bits; bit `b` of the result is the parity of the argument AND byte `b` of the
+/// matrix.
 pub(super) type Matrix = u64;
 
 // The parts of π, with the names of the paper: α maps `x` to `l || r`. `l` becomes ν0(l) if `r` is

@@ -2,7 +2,7 @@
 //! look-ups in one S-box, and a rotation by a byte is a matter of names. The addition is expensive:
 //! its carries go from plane to plane.
 //!
-//! Bytes in planes have their highest bit flipped, so do those of the round keys: only signed
+//! Bytes in planes and bytes of the round keys have their highest bit flipped: only signed
 //! comparisons exist, and the sign of a signed saturating sum shows a carry.
 //!
 //! Up to 8 blocks are processed as words, which is faster for few.
@@ -110,12 +110,12 @@ fn planes<const BIG_ENDIAN: bool>(
 fn round(to: &mut Half, from: &Half, key: &[u32; 4], lookups: &Lookups) {
     let nibbles = _mm256_set1_epi8(0x0f);
     let minus_one = _mm256_set1_epi8(-1);
-    // -1 where the byte below carries over.
+    // -1 for each carry from the byte below.
     let mut carry = _mm256_setzero_si256();
     for p in 0..4 {
         let word = _mm256_set1_epi32(key[p] as i32);
         // Both are 128 too low, so the sum is 256 too low, which is right without its ninth bit. It
-        // carries if it is not negative. Where it saturates, one more does not change its sign.
+        // carries if it is not negative. If it saturates, one more does not change its sign.
         let sum = _mm256_sub_epi8(_mm256_add_epi8(from[p], word), carry);
         let bounded = _mm256_subs_epi8(_mm256_adds_epi8(from[p], word), carry);
         carry = _mm256_cmpgt_epi8(bounded, minus_one);

@@ -12,10 +12,10 @@ const GROUP: usize = 16;
 /// them on one of two ports.
 const GROUPS: usize = 4;
 
-/// The round key of each word, what selects nibbles, and the S-boxes.
+/// The round key of each word, the selectors of nibbles, and the S-boxes.
 struct Round {
     nibbles: __m512i,
-    /// The number of a byte within its word, times 16: where its S-box begins in a table.
+    /// The number of a byte within its word, times 16: the start of its S-box in a table.
     positions: __m512i,
     even: __m512i,
     odd: __m512i,

@@ -3,10 +3,11 @@
 use super::sbox::Tables;
 use zeroize::Zeroize;
 
-/// As many blocks as a word has bits.
+/// One block per bit of a word.
 const SLICED: usize = 64;
 
-/// Number of blocks from which slices, partly empty, are faster than one block after another.
+/// From this number of blocks on slices, even partly empty, are faster than one block after
+/// another.
 const WORTH_SLICING: usize = 24;
 
 pub(super) fn run<const BIG_ENDIAN: bool>(words: &[u32], tables: &Tables, blocks: &mut [[u8; 8]]) {

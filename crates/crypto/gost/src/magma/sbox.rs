@@ -5,8 +5,8 @@
 pub enum Sbox {
     /// `id-tc26-gost-28147-param-Z`, which is Magma's (RFC 7836 appendix C, RFC 8891 §4.1).
     Tc26Z,
-    /// `id-Gost28147-89-TestParamSet` (RFC 4357 §11.2): for tests. RustCrypto's by that name are
-    /// those of GOST R 34.11-94.
+    /// `id-Gost28147-89-TestParamSet` (RFC 4357 §11.2): for tests. RustCrypto's S-boxes by that
+    /// name belong to GOST R 34.11-94.
     Test,
     /// `id-Gost28147-89-CryptoPro-A-ParamSet` (RFC 4357 §11.2).
     CryptoProA,
@@ -14,8 +14,8 @@ pub enum Sbox {
     CryptoProB,
     /// `id-Gost28147-89-CryptoPro-C-ParamSet` (RFC 4357 §11.2).
     CryptoProC,
-    /// `id-Gost28147-89-CryptoPro-D-ParamSet` (RFC 4357 §11.2). RustCrypto's by that name are those
-    /// of GOST R 34.11-94.
+    /// `id-Gost28147-89-CryptoPro-D-ParamSet` (RFC 4357 §11.2). RustCrypto's S-boxes by that name
+    /// belong to GOST R 34.11-94.
     CryptoProD,
 }
 
@@ -131,8 +131,8 @@ pub(super) struct Tables {
     /// For each S-box, as masks: the products of its input bits that sum to each output bit (its
     /// algebraic normal form). Product m has the input bits that are set in m.
     pub(super) products: [[[u64; 4]; 16]; 8],
-    /// Look-ups in a word by nibbles, four even S-boxes and then four odd ones, results where they
-    /// belong in their byte.
+    /// Look-ups in a word by nibbles, four even S-boxes and then four odd ones, with results in
+    /// their position in the byte.
     pub(super) nibbles: [[u8; 16]; 8],
     /// Look-ups in planes of bytes, for each byte of a word: its low nibble, then the parts of its
     /// high nibble that go to the next byte and to the one after. Rotated by 3 bits: a rotation by

@@ -1,4 +1,4 @@
-//! CTR-ACPKM: CTR whose key changes with each section of a message (RFC 8645 §6.2.2, R
+//! CTR-ACPKM: CTR with a new key for each section of a message (RFC 8645 §6.2.2, R
 //! 1323565.1.017-2018).
 
 use super::Message;
@@ -10,9 +10,9 @@ use arrayvec::ArrayVec;
 use std::iter::once;
 use zeroize::Zeroizing;
 
-/// Messages whose sections are processed together.
+/// Number of messages processed together, section by section.
 const TOGETHER: usize = 32;
-/// Most sections whose ciphers are cached: a key schedule costs as much as many blocks.
+/// Maximum number of cached ciphers, one per section: a key schedule costs as much as many blocks.
 const KEPT: usize = 16;
 
 /// CTR-ACPKM. Each message begins under the first key. Sections are whole blocks; the receiver must

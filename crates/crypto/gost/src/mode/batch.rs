@@ -5,8 +5,8 @@ use crate::BlockCipher;
 use arrayvec::ArrayVec;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// Room for the blocks of one call of the cipher: many times any kernel's parallelism, and well
-/// within the first-level cache beside the messages. A multiple of [`STRIDE_BYTES`].
+/// Room for the blocks of one call of the cipher: many times any kernel's parallelism, and small
+/// enough for the first-level cache next to the messages. A multiple of [`STRIDE_BYTES`].
 pub(super) const SCRATCH_BYTES: usize = 4096;
 /// The most bytes that any kernel processes in parallel: multiples of this leave no part of it
 /// idle.
@@ -19,7 +19,7 @@ pub(super) const CHAINS: usize = 64;
 /// The longest block.
 pub(super) const BLOCK_BYTES_MAX: usize = 16;
 
-/// Where blocks are collected. Wiped when dropped.
+/// The buffer for collected blocks. Wiped when dropped.
 #[derive(Zeroize, ZeroizeOnDrop)]
 #[repr(align(64))]
 pub(super) struct Scratch<const N: usize>(pub(super) [u8; N]);
@@ -30,13 +30,12 @@ impl<const N: usize> Scratch<N> {
     }
 }
 
-/// Passes texts through the scratch, as many at a time as fit:
+/// Passes texts through the scratch, filling it with pieces of many texts:
 ///
-/// 1. `fill` makes the blocks for a piece of a text: its counters, or the piece itself. It may note
-///    something.
+/// 1. `fill` makes the blocks for a piece of a text: its counters, or the piece itself. It may
+///    return a note.
 /// 2. `cipher` processes all blocks in the scratch.
-/// 3. `drain` gets what was noted, the piece's blocks and the piece, and changes the piece by the
-///    blocks.
+/// 3. `drain` gets the note, the piece's blocks and the piece, and changes the piece by the blocks.
 ///
 /// All pieces of a text but its last are whole blocks. A text comes with the state of `fill`, which
 /// lasts from one piece to the next.
@@ -98,7 +97,7 @@ pub(super) fn mix_with_keystream<'a, C: BlockCipher>(
     );
 }
 
-/// A message whose blocks depend on one another.
+/// A message with blocks that depend on one another.
 pub(super) trait Chain {
     /// Receives the cipher's output for the last block, or zeros at first, and replaces it with the
     /// next input. Returns whether there is a next input.
@@ -112,7 +111,7 @@ pub(super) fn side_by_side<C: BlockCipher>(
     chains: impl Iterator<Item = impl Chain>,
     cipher: impl FnMut(&mut [u8]),
 ) {
-    // Constant lengths: a turn is a few instructions, which would otherwise be as many calls of
+    // Constant lengths: a turn is a few instructions, and would otherwise be several calls of
     // `memcpy`.
     match C::BLOCK_BYTES {
         8 => side_by_side_in::<8>(scratch, chains, cipher),

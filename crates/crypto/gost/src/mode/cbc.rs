@@ -138,7 +138,7 @@ impl<V: AsRef<[u8]>> Chain for Encryption<'_, V> {
     }
 }
 
-/// The ciphertext before a piece, as much as the IV is long; at first, the IV.
+/// The ciphertext before a piece, of the IV's length; at first, the IV.
 #[derive(Clone, Copy)]
 struct Before {
     ciphertext: [u8; IV_BYTES_MAX],

@@ -8,12 +8,12 @@ pub(super) trait Count {
     fn write(&mut self, blocks: &mut [u8]);
 }
 
-/// A block of which one half, a big-endian number, is incremented modulo 2^(half of the block's
-/// bits). The other half is constant.
+/// A block with one half that is counted: a big-endian number, incremented modulo 2^(half of the
+/// block's bits). The other half is constant.
 ///
-/// The counted half is the right one in CTR (GOST R 34.13-2015 §5.2, where the left half is the IV,
-/// and messages end before the right one is used up) and for the keystream of MGM (`incr_r` of RFC
-/// 9058 §3), the left half for the factors of MGM (`incr_l`).
+/// The counted half is the right one in CTR (GOST R 34.13-2015 §5.2: the left half is the IV, and
+/// messages end before the right one is used up) and for the keystream of MGM (`incr_r` of RFC 9058
+/// §3), the left half for the factors of MGM (`incr_l`).
 ///
 /// In MGM it is an encrypted nonce: wiped when dropped.
 #[derive(Zeroize, ZeroizeOnDrop)]
@@ -26,7 +26,7 @@ pub(super) struct Counter<const LEFT: bool> {
 }
 
 impl<const LEFT: bool> Counter<LEFT> {
-    /// A counter whose first block is `first`.
+    /// A counter with `first` as its first block.
     pub(super) fn new(first: &[u8]) -> Self {
         let word = |at: usize| {
             let word = first.get(at..).and_then(<[u8]>::first_chunk);

@@ -1,8 +1,8 @@
-//! Sums of products in GF(2^64) and GF(2^128), by which MGM authenticates (RFC 9058 §4.1).
+//! Sums of products in GF(2^64) and GF(2^128), for MGM's authentication (RFC 9058 §4.1).
 //!
 //! A block is a polynomial over GF(2); the highest bit of its first byte is the coefficient of the
-//! highest power. The fields are those of RFC 9058 §4: modulo x^64 + x^4 + x^3 + x + 1 and modulo
-//! x^128 + x^7 + x^2 + x + 1.
+//! highest power. The fields follow RFC 9058 §4: modulo x^64 + x^4 + x^3 + x + 1 and modulo x^128 +
+//! x^7 + x^2 + x + 1.
 
 #[cfg(target_arch = "x86_64")]
 mod pclmul;
@@ -16,8 +16,8 @@ use crate::Kernel;
 use crate::kernel::Set;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// The sum of factor ⊗ block over the blocks of one message, in the field whose elements are the
-/// cipher's blocks.
+/// The sum of factor ⊗ block over the blocks of one message, in the field of the cipher's block
+/// size.
 ///
 /// Products are added up unreduced and reduced once, by [`Sum::finish`]. Only lengths affect its
 /// time.
@@ -64,13 +64,13 @@ impl Sum {
         let add = match (self.kernel.set(), self.block_bytes) {
             (Set::Portable, 8) => portable::products_64(factors, data),
             (Set::Portable, _) => portable::products_128(factors, data),
-            // SAFETY: a kernel of this set exists only where AVX2 and PCLMULQDQ do.
+            // SAFETY: a kernel of this set exists only if AVX2 and PCLMULQDQ do.
             #[cfg(target_arch = "x86_64")]
             (Set::Avx2, 8) => unsafe { pclmul::products_64(factors, data) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             (Set::Avx2, _) => unsafe { pclmul::products_128(factors, data) },
-            // SAFETY: a kernel of this set exists only where AVX-512 (F, BW, VL) and VPCLMULQDQ do.
+            // SAFETY: a kernel of this set exists only if AVX-512 (F, BW, VL) and VPCLMULQDQ do.
             #[cfg(target_arch = "x86_64")]
             (Set::Avx512, 8) => unsafe { vpclmul::products_64(factors, data) },
             // SAFETY: as above.
@@ -116,7 +116,7 @@ impl Product {
             let high = u128::from(high);
             high ^ high << 1 ^ high << 3 ^ high << 4
         };
-        // What is folded once reaches 4 bits above; folding those stays below.
+        // Folding once reaches 4 bits above; folding these bits stays below.
         let once = fold(high);
         low ^ once as u64 ^ fold((once >> 64) as u64) as u64
     }
@@ -126,7 +126,7 @@ impl Product {
     fn modulo_128(&self) -> u128 {
         let [a, b, c, d] = self.0.map(u128::from);
         let (low, high) = (a | b << 64, c | d << 64);
-        // Folding the upper half reaches 7 bits above; they are folded with it.
+        // Folding the upper half reaches 7 bits above; they are folded too.
         let above = high >> 127 ^ high >> 126 ^ high >> 121;
         let high = high ^ above;
         low ^ high ^ high << 1 ^ high << 2 ^ high << 7

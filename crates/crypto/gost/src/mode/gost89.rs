@@ -11,7 +11,7 @@ use std::iter::once;
 
 /// Length of a block.
 const BLOCK_BYTES: usize = Gost89::BLOCK_BYTES;
-/// Messages whose IVs are encrypted together.
+/// Number of messages with IVs encrypted together.
 const TOGETHER: usize = 64;
 
 /// The counter mode (RFC 5830 §6). Encryption and decryption are the same. Reusing an IV under a
@@ -74,8 +74,8 @@ impl Cnt {
     }
 }
 
-/// The two numbers that are counted, each with a stride of its own (RFC 5830 §6.1): N3 modulo 2^32,
-/// N4 modulo 2^32 - 1.
+/// The two counted numbers, with separate strides (RFC 5830 §6.1): N3 modulo 2^32, N4 modulo 2^32 -
+/// 1.
 struct Counters {
     n3: u32,
     n4: u32,

@@ -31,13 +31,13 @@ const STAGED_BYTES: usize = 256;
 /// A text with its nonce, additional data and tag.
 #[derive(Debug)]
 pub struct AeadMessage<'a, V, A> {
-    /// The nonce (ICN): a block whose highest bit is zero.
+    /// The nonce (ICN): a block with its highest bit zero.
     pub nonce: V,
     /// Additional data: authenticated and not encrypted.
     pub aad: A,
     /// The text, changed in place.
     pub text: &'a mut [u8],
-    /// Where the tag, or its first bytes, is written to or compared with.
+    /// The buffer for the tag or its first bytes: written by sealing, compared by opening.
     pub tag: &'a mut [u8],
 }
 
@@ -130,7 +130,7 @@ impl<C: BlockCipher> Mgm<C> {
         }
     }
 
-    /// Decrypts texts and reports for each whether it is authentic; zeros those that are not.
+    /// Decrypts texts and reports for each whether it is authentic; zeros unauthentic texts.
     ///
     /// # Panics
     /// If there is not one answer a message, and as [`Self::seal`].

@@ -14,7 +14,7 @@ pub struct MacMessage<'a, T> {
     /// Authenticated after the text but stored elsewhere, as the high half of a sequence number in
     /// ESP; or `[]`.
     pub tail: T,
-    /// Where the MAC, or its first bytes, is written to or compared with.
+    /// The buffer for the MAC or its first bytes: written by computing, compared by verifying.
     pub mac: &'a mut [u8],
 }
 

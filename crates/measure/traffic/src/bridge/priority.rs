@@ -1,16 +1,15 @@
 //! The priority of a bridge that may never sleep.
 //!
 //! In real time it gets a core as soon as it wakes. But the kernel stops a thread that has run in
-//! real time for 950 ms of a second, for what is left of it: 50 ms in which no frame passes. So it
-//! is an ordinary thread for a tenth of the time, in short turns, with the largest share of its
-//! core. Turns follow the clock, which is common to all bridges of a host: together they stay
-//! within the limit too.
+//! real time for 950 ms of a second: no frame passes in the remaining 50 ms. So it is an ordinary
+//! thread for a tenth of the time, in short turns, with the largest share of its core. Turns follow
+//! the host's clock, so they coincide for all of its bridges, which stay within the limit together.
 
 use port::{run_in_front, run_in_real_time};
 
 /// Length of a turn of both kinds, in nanoseconds.
 const TURN_NS: u64 = 20_000_000;
-/// Of which it runs in real time for this long, whenever it does not sleep.
+/// Part of a turn in real time; sleeps are also in real time.
 const REAL_TIME_NS: u64 = 18_000_000;
 
 /// The calling thread's priority.
@@ -22,7 +21,7 @@ pub(super) struct Priority {
 }
 
 impl Priority {
-    /// Real time, where the thread may have it.
+    /// Real time, if the thread is permitted it.
     pub(super) fn new() -> Self {
         let may_change = run_in_real_time().is_ok();
         Self {
@@ -36,7 +35,7 @@ impl Priority {
         self.set(now_ns % TURN_NS < REAL_TIME_NS);
     }
 
-    /// Prepares for a sleep: what wakes it finds it in real time.
+    /// Prepares for a sleep, so that the thread wakes in real time.
     pub(super) fn before_sleep(&mut self) {
         self.set(true);
     }
@@ -63,7 +62,7 @@ mod tests {
     /// Longer than another thread's time slice, shorter than the kernel's stop.
     const PAUSE_NS: u64 = 12_000_000;
 
-    /// The longest time in which a thread that never sleeps for two seconds did not run.
+    /// The longest pause of a thread that never sleeps, over two seconds.
     fn longest_pause_ns(mut keep: impl FnMut(u64)) -> u64 {
         let clock = Monotonic::new();
         let since_ns = clock.now_ns();

@@ -3,19 +3,19 @@
 use std::ops::{Range, RangeInclusive};
 
 /// A sleep ends a tenth before the next frame is due, but within these bounds; the rest is spent
-/// looking at the ports. A sleeping core may need 200 us to wake; frames that come as often as that
+/// looking at the ports. A sleeping core may need 200 us to wake; frames at this interval or less
 /// keep it awake.
 const SPIN_NS: RangeInclusive<u64> = 30_000..=400_000;
-/// Where frames come at shorter distances than this on average, it stays awake for the next,
+/// If frames are closer together than this on average, the bridge stays awake for the next,
 const OFTEN_NS: u64 = 60_000;
-/// for this long: a sender that is stopped for a moment is no reason to sleep.
+/// for this long: a brief pause of the sender is no reason to sleep.
 const LINGER_NS: u64 = 250_000;
 /// Longer distances count as this one, so that a few short ones outweigh any pause.
 const SELDOM_NS: u64 = 500_000;
 /// A new distance counts for one part in this many of the average.
 const AVERAGED: u64 = 8;
 
-/// What a bridge without work does.
+/// The next step of a bridge without work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
     /// Looks at the ports again.
@@ -24,7 +24,7 @@ pub(super) enum Rest {
     Asleep(Option<u64>),
 }
 
-/// What the next rest depends on; times in nanoseconds.
+/// The state that decides the next rest; times in nanoseconds.
 #[derive(Debug)]
 pub(super) struct Rests {
     /// When it stays awake for the frame that is due at the end.
@@ -53,7 +53,7 @@ impl Rests {
         self.came_ns = *times.end();
     }
 
-    /// The next rest, where the next frame leaves at `due_ns` and none has come.
+    /// The next rest, given that no frame has come and the next one leaves at `due_ns`.
     pub(super) fn next(&mut self, now_ns: u64, due_ns: Option<u64>) -> Rest {
         if self.distance_ns <= OFTEN_NS && now_ns <= self.came_ns + LINGER_NS {
             return Rest::Awake;
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(rests.next(MS, due_ns), Asleep(Some(2 * MS - 200_000)));
         assert_eq!(rests.next(3 * MS - 200_000, due_ns), Awake);
         assert_eq!(rests.next(3 * MS - 1, due_ns), Awake);
-        // Woken early by a frame that leaves at once, it goes back to sleep.
+        // Woken early by a frame that leaves immediately, it goes back to sleep.
         assert_eq!(rests.next(2 * MS, due_ns), Asleep(Some(MS - 100_000)));
         // Near and far bounds of the time awake.
         assert_eq!(rests.next(0, Some(100_000)), Asleep(Some(70_000)));

@@ -9,7 +9,7 @@ use port::{LinkOffloads, LinkPort, Stop};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 
-/// What `cipherbench impair` does.
+/// The configuration of `cipherbench impair`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BridgeSpec {
     /// The interfaces towards station A and towards station B.
@@ -37,9 +37,9 @@ impl BridgeSpec {
     }
 }
 
-/// Does what the [`BridgeSpec`] in `input` (JSON) specifies: opens the ports, prints [`READY`] on a
-/// line of its own, carries frames until `stop` is raised, and prints the [`impair::Impaired`] on
-/// one line of JSON. Meanwhile the kernel sees no frame of the interfaces.
+/// Runs the [`BridgeSpec`] in `input` (JSON): opens the ports, prints [`READY`] on one line,
+/// carries frames until `stop` is raised, and prints the [`impair::Impaired`] on one line of JSON.
+/// Meanwhile the kernel sees no frame of the interfaces.
 ///
 /// # Errors
 /// [`ServeError`]; nothing has been printed then, or [`READY`] alone.
@@ -61,7 +61,7 @@ fn open(interface: &str) -> Result<LinkPort, ServeError> {
         return Err(ServeError::KernelListens(interface.to_owned()));
     }
     port.keep_times();
-    // Where it may not, the bridge is slower, and its counts say so.
+    // If this is refused, the bridge is slower, and its counts show it.
     port.send_by_program();
     Ok(port)
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Memory of one direction's slots. The kernel provides what is used.
+/// Memory for one direction's slots. The kernel provides pages as they are used.
 const MEMORY_BYTES: usize = 256 << 20;
 /// More frames than this do not wait: 100 ms of the fastest link that the bridge carries.
 const SLOTS_MAX: usize = 1 << 17;
@@ -45,8 +45,8 @@ impl Waiting {
         }
     }
 
-    /// Keeps a frame until it is due; returns `false` where it does not fit a slot, or none is
-    /// free. Frames that are not held back come in the order in which they are due.
+    /// Keeps a frame until it is due; returns `false` if it does not fit a slot, or no slot is
+    /// free. Frames that are not held back come in the order of their due times.
     pub(super) fn put(&mut self, frame: &[u8], due_ns: u64, is_held_back: bool) -> bool {
         if frame.len() > self.stride {
             return false;
@@ -95,7 +95,7 @@ impl Waiting {
         in_order.into_iter().chain(held_back).min()
     }
 
-    /// Whether no frame waits but those that are held back.
+    /// Whether all waiting frames are held back.
     pub(super) fn is_in_order_empty(&self) -> bool {
         self.in_order.is_empty()
     }

@@ -27,7 +27,7 @@ const SA_LIMIT: Duration = Duration::from_secs(4);
 /// Interval of looking for it.
 const SA_STEP: Duration = Duration::from_millis(5);
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const CHUNK_BYTES: usize = 1 << 14;
 /// Longest line that is read whole; lines with keys have 80.
 const LINE_BYTES_MAX: usize = 1 << 14;
@@ -46,7 +46,7 @@ pub(crate) struct AgreedKeys {
 
 struct State {
     file: File,
-    /// The start of a line whose end is not written yet.
+    /// The start of an incomplete line.
     rest: Zeroizing<Vec<u8>>,
     log: Log,
     /// Reads that found whole lines.
@@ -81,8 +81,9 @@ impl AgreedKeys {
         Ok(keys)
     }
 
-    /// Reads what the daemon has written since; returns the [version](Self::version) then. Several
-    /// threads look, and each compares it with the one it has seen.
+    /// Reads the lines that the daemon has written since the last call; returns the new
+    /// [version](Self::version). Several threads call this, and each compares the version with the
+    /// last one it saw.
     ///
     /// # Errors
     /// [`TrafficError::Log`].
@@ -104,7 +105,7 @@ impl AgreedKeys {
         state.log.sealing(source, target).map(|sa| sa.outbound)
     }
 
-    /// As [`Self::outbound`], and waits for an SA where there is none yet.
+    /// As [`Self::outbound`], but waits for an SA if there is none yet.
     ///
     /// # Errors
     /// [`TrafficError`].
@@ -173,11 +174,11 @@ impl AgreedKeys {
         self.write(&used)
     }
 
-    /// The SA of that inbound SPI, if the daemon has it; reads its log where it is unknown.
+    /// The SA of an inbound SPI, if the daemon has it; reads the log if the SPI is unknown.
     pub(crate) fn inbound(&self, spi: u32) -> Option<InboundSa> {
         let mut state = self.lock();
         if state.log.opening(spi).is_none() {
-            // A log that cannot be read any more shows in what is not opened.
+            // An unreadable log shows in packets that are not opened.
             state.read_more().ok()?;
         }
         let sa = state.log.opening(spi)?;

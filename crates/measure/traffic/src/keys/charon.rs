@@ -15,12 +15,12 @@
 //! 10[CHD]   SPI 0xbc3c123f, src 192.0.2.2 dst 192.0.2.1
 //! ```
 //!
-//! With SAs in the kernel, "adding" stands for "registering" too, and the line of what is added
-//! later is missing; `outbound CHILD_SA c0{3} established …` shows then that the SA is used.
+//! With SAs in the kernel, strongSwan logs "adding" in place of "registering" and no later "adding"
+//! line; `outbound CHILD_SA c0{3} established …` then shows that the SA is used.
 //!
-//! Lines of one thread, whose number comes first, belong together; those of several threads mix.
-//! Only the side that began an exchange logs that it establishes the SA: that line identifies the
-//! initiator's keys.
+//! Each line begins with its thread's number: lines of one thread belong together, and lines of
+//! several threads mix. Only the side that began an exchange logs that it establishes the SA: that
+//! line identifies the initiator's keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -51,10 +51,10 @@ pub(crate) struct ChildSa {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
-    /// The peer may not open yet what is sealed.
+    /// The peer may not be able to open packets yet.
     Registered,
     Sends,
-    /// It is being deleted; the peer opens late packets still.
+    /// It is being deleted; the peer still opens late packets.
     Closing,
 }
 
@@ -66,22 +66,22 @@ impl ChildSa {
     }
 }
 
-/// What a daemon's log has shown so far.
+/// The SAs found in a daemon's log so far.
 #[derive(Default)]
 pub struct Log {
     sas: Vec<ChildSa>,
-    /// SAs whose exchange this side began.
+    /// SAs from exchanges that this side began.
     begun: BTreeSet<(String, u32)>,
     threads: BTreeMap<u32, Thread>,
 }
 
-/// What the lines of one thread have begun.
+/// The unfinished entries in the lines of one thread.
 #[derive(Default)]
 struct Thread {
     draft: Option<Draft>,
-    /// The key whose bytes follow.
+    /// The key to which the next bytes belong.
     key: Option<Key>,
-    /// The SA whose SPI follows.
+    /// The SA to which the next SPI belongs.
     adding: Option<Adding>,
 }
 
@@ -139,7 +139,7 @@ impl Log {
         self.sas.iter().map(bytes)
     }
 
-    /// Reads one line; what is none of the known ones changes nothing.
+    /// Reads one line; an unknown line changes nothing.
     pub fn read_line(&mut self, line: &str) {
         let Some((thread, group, text)) = split(line) else {
             return;
@@ -199,7 +199,7 @@ impl Log {
         match before {
             "" => self.finish(thread, (name, number), rest, false),
             "inbound " => self.finish(thread, (name, number), rest, true),
-            // That the peer opens what is sealed: known before, where this side asked for it.
+            // The peer can open packets. If this side began the exchange, that was known before.
             "outbound " => {
                 self.set_state(State::Sends, |sa| sa.name == name && sa.number == number);
             }
@@ -254,8 +254,8 @@ impl Log {
             return;
         };
         let begun = self.begun.remove(&(draft.name.clone(), number));
-        // A daemon with SAs in the kernel adds the outbound one at once, even if the peer began the
-        // renewal and cannot open yet what is sealed.
+        // A daemon with SAs in the kernel adds the outbound one immediately, even if the peer began
+        // the renewal and cannot open its packets yet.
         let sends = draft.sends && (begun || !renews);
         let is_whole = (draft.keys.values()).all(|(announced, key)| key.len() == *announced);
         let (outbound_keymat, inbound_keymat) = (draft.keymat(begun), draft.keymat(!begun));
@@ -288,7 +288,7 @@ impl Log {
 }
 
 impl Thread {
-    /// Takes the next bytes of a key, as many as its first line has announced.
+    /// Takes the next bytes of a key, up to the number that its first line announced.
     fn take_bytes(&mut self, bytes: &[u8]) {
         let (Some(key), Some(draft)) = (self.key, &mut self.draft) else {
             return;
@@ -301,7 +301,7 @@ impl Thread {
 }
 
 impl Draft {
-    /// The keying material with which the exchange's initiator, or its responder, sends.
+    /// The sending keys of the exchange's initiator, or of its responder.
     fn keymat(&mut self, initiator: bool) -> Zeroizing<Vec<u8>> {
         let mut keymat = Zeroizing::new(Vec::with_capacity(2 * KEY_BYTES_MAX));
         for integrity in [false, true] {
@@ -322,7 +322,7 @@ fn split(line: &str) -> Option<(u32, &str, &str)> {
     Some((thread.parse().ok()?, group, text))
 }
 
-/// Name and number at the start of a text, and what follows: `c0{3} established`.
+/// Name and number at the start of a text, and the rest: `c0{3} established`.
 fn named(text: &str) -> Option<(&str, u32, &str)> {
     let (name, rest) = text.split_once('{')?;
     let (number, rest) = rest.split_once('}')?;

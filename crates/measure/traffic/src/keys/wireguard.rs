@@ -1,6 +1,6 @@
 //! A station as a device's WireGuard peer: it makes the handshakes, and keeps the session alive.
 //!
-//! Every station program makes its own handshake, so its counters begin at 0 and no number can
+//! Every station program makes a new handshake, so its counters begin at 0 and no number can
 //! repeat. It is always the initiator: a device starts no handshake while it receives (whitepaper
 //! §6.5).
 
@@ -25,9 +25,9 @@ use zeroize::Zeroizing;
 
 /// First byte of transport data (§5.4.6), which is followed by three zeroes.
 pub(crate) const TRANSPORT: u8 = 4;
-/// Type, the receiver's index and the counter, in front of what is sealed.
+/// Type, the receiver's index and the counter, in front of the sealed packet.
 pub(crate) const HEADER_BYTES: usize = 16;
-/// What packets are padded to.
+/// Packets are padded to a multiple of this.
 pub(crate) const PAD_TO_BYTES: usize = 16;
 
 /// Length of transport data with an inner packet of that length.
@@ -37,10 +37,10 @@ pub(crate) const fn sealed_bytes(inner: usize) -> usize {
 
 /// How long a handshake may take: less than a station may take until it is ready.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(4);
-/// After this long without a response a new initiation is sent. A device takes no more than one
-/// in 20 ms, and answers at once.
+/// Interval of initiations until a response comes. A device accepts at most one in 20 ms, and
+/// responds immediately.
 const RETRY: Duration = Duration::from_millis(500);
-/// Age at which a session is replaced: a device refuses those of 180 s (§6.1).
+/// Age at which a session is replaced: a device refuses sessions older than 180 s (§6.1).
 const RENEW_AFTER: Duration = Duration::from_secs(100);
 /// A device that sends and hears nothing for 15 s begins a handshake (§6.5).
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
@@ -49,7 +49,7 @@ const BYTES_MAX: usize = 1 << 16;
 /// Sessions that packets may still arrive in.
 const SESSIONS_MAX: usize = 3;
 
-/// Sessions with a device, kept alive by a thread of their own until they are dropped.
+/// Sessions with a device, kept alive by a dedicated thread until they are dropped.
 pub(crate) struct WireGuardKeys {
     shared: Arc<Shared>,
     keeper: Option<JoinHandle<()>>,
@@ -60,8 +60,8 @@ struct Shared {
     identity: Identity,
     socket: UdpSocket,
     remote: IpAddr,
-    /// Whether a generator seals in the sessions: then the keeper seals nothing but the first
-    /// packet of each.
+    /// Whether a generator seals in the sessions: then the keeper seals only the first packet of
+    /// each.
     sends: bool,
     /// Newest last.
     sessions: Mutex<Vec<Session>>,
@@ -70,7 +70,7 @@ struct Shared {
     stop: Stop,
 }
 
-/// What seals in one session.
+/// The sealing half of a session.
 pub(crate) struct Sealing {
     aead: Box<dyn Aead>,
     peer_index: u32,
@@ -129,7 +129,8 @@ impl WireGuardKeys {
         self.shared.made.load(Relaxed)
     }
 
-    /// What seals in the newest session; `None` if it was taken before, or is not a generator's.
+    /// The sealing half of the newest session; `None` if it was taken before, or is not a
+    /// generator's.
     pub(crate) fn sealing(&self) -> Option<Sealing> {
         let mut sessions = self.shared.lock();
         let newest = sessions.last_mut()?;
@@ -141,7 +142,7 @@ impl WireGuardKeys {
         Some(self.shared.sealing(newest, 1))
     }
 
-    /// What opens packets of the session with that index.
+    /// The key to open packets of the session with that index.
     pub(crate) fn opening(&self, own_index: u32) -> Option<Box<dyn Aead>> {
         let sessions = self.shared.lock();
         let session = sessions.iter().find(|it| it.own_index == own_index)?;
@@ -217,8 +218,8 @@ impl Shared {
         }
     }
 
-    /// Makes a handshake and confirms it, so that the device uses the new keys at once; returns
-    /// what seals further keepalives.
+    /// Makes a handshake and confirms it, so that the device uses the new keys immediately; returns
+    /// the sealing half for further keepalives.
     fn shake_hands(&self) -> Result<Sealing, TrafficError> {
         let failed = |reason: String| TrafficError::Handshake {
             remote: self.remote,

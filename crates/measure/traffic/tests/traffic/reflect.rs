@@ -209,9 +209,9 @@ fn a_station_times_round_trips_over_a_veth_pair() {
                 assert_eq!(reflector.port, Some(FramePortKind::Packet));
                 let residence = reflector.reflected.unwrap();
                 assert!(residence.is_from_arrival);
-                // Each round trip includes the frame's time at the reflector: sorted, none is shorter
-                // than the one at its place. A pause of the machine between a batch's sending and
-                // the reading of the clock after it shifts that whole batch.
+                // Each round trip includes the frame's time at the reflector: sorted, no trip is
+                // shorter than the residence at the same place. A pause of the machine between
+                // sending a batch and reading the clock after it shifts that whole batch.
                 let sorted = |buckets: &[(u64, u64)]| -> Vec<u64> {
                     let times = buckets
                         .iter()
@@ -226,8 +226,8 @@ fn a_station_times_round_trips_over_a_veth_pair() {
                     |(trip, stay): &(&u64, &u64)| *trip + slack_ns < *stay - *stay / 1000;
                 trips.iter().zip(&stays).filter(is_shorter).count()
             };
-            // On a busy machine a few batches of the 6000 frames are shifted; by a wrong clock, nearly
-            // all frames would be.
+            // A busy machine shifts a few batches of the 6000 frames; a wrong clock would shift
+            // nearly all frames.
             let mut shorter = Vec::new();
             while shorter.last().is_none_or(|&frames| frames > 600) {
                 assert!(shorter.len() < 10, "{shorter:?} of 6000");

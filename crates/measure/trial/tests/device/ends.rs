@@ -123,8 +123,8 @@ pub(crate) fn a_device_that_crashes_keeps_what_it_reported() {
         assert_eq!((device.crashes, device.restarts), (1, 0), "{device:?}");
         device
     };
-    // It crashes within its first second, most probably, and at times before its first report, which
-    // is after 10 ms where the machine has time for it.
+    // Most likely it crashes within its first second, and sometimes before its first report, which
+    // comes after 10 ms unless the machine is busy.
     let mut device = crash();
     for _ in 0..10 {
         if device.right > 0 {

@@ -3,7 +3,7 @@
 //!
 //! A legitimate peer completes the handshake within a few round trips; a hostile connection stalls.
 //! So at a limit the oldest is evicted: an address that fills the table with silent connections
-//! evicts its own.
+//! evicts only these.
 
 use super::LinkId;
 use std::collections::{HashMap, VecDeque};

@@ -1,4 +1,4 @@
-//! This gateway's own certificate: when it expires, and a new one from the same files.
+//! This gateway's certificate: when it expires, and a new one from the same files.
 
 use super::Shell;
 use crate::Lanes;
@@ -31,7 +31,7 @@ impl<L: Lanes> Shell<L> {
         Some(Instant::now() + wait)
     }
 
-    /// Reads the certificate again, and negotiates new keys with it. The files are small, so
+    /// Reads the certificate again, and negotiates new keys under it. The files are small, so
     /// reading them does not delay the tunnels.
     pub(super) fn reload(&mut self) {
         match self.identity.reload() {

@@ -142,7 +142,7 @@ pub(super) async fn accept(stream: TcpStream, from: SocketAddr, identity: Identi
     }
 }
 
-/// Time until the certificates of a session expire, of which this side's does then.
+/// Time until a certificate of the session expires; this side's expires at `not_after`.
 fn valid_for(session: &Session, not_after: SystemTime) -> Duration {
     let end = session.not_after.min(not_after);
     end.duration_since(SystemTime::now()).unwrap_or_default()
@@ -229,7 +229,7 @@ async fn open(stream: TcpStream, config: Arc<ServerConfig>) -> Result<Opened, St
     }
 }
 
-/// The next complete message, if any; or what is wrong with it.
+/// The next complete message, if any, or why it is invalid.
 fn message(frames: &mut Frames) -> Result<Option<Message>, String> {
     let bytes = frames.take().map_err(|error| error.to_string())?;
     bytes
@@ -315,7 +315,7 @@ async fn refuse(mut stream: server::TlsStream<TcpStream>, detail: String) {
     }
 }
 
-/// Closes such that sent data arrives: with unread bytes of the peer, the operating system would
+/// Closes so that sent data arrives: with unread bytes of the peer, the operating system would
 /// reset the connection and discard it.
 async fn close(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let polite = async {

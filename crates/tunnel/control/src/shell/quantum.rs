@@ -14,14 +14,14 @@ use tokio::sync::mpsc;
 /// Number of QKD keys per epoch.
 const KEYS_PER_EPOCH: usize = 1;
 
-/// The keys that networks may provoke at once, of all tunnels together: at least so many, and two
-/// for each tunnel, since all peers may lose theirs together.
+/// Burst of QKD keys that networks may provoke, for all tunnels together: at least this many, and
+/// two for each tunnel, since all peers may lose theirs together.
 const PROVOKED_BURST_MIN: u32 = 16;
 const PROVOKED_PER_TUNNEL: u32 = 2;
 /// Time for one more.
 const PROVOKED_REFILL: Duration = Duration::from_secs(5);
 
-/// The keys for one attempt, or the reason why there are none.
+/// The keys for one attempt, or the reason for their absence.
 pub(super) struct Reply {
     pub(super) tunnel: usize,
     pub(super) attempt: Attempt,
@@ -37,7 +37,7 @@ pub(super) struct Quantum {
 }
 
 impl Quantum {
-    /// Starts prefetching keys for the given SAEs, which so many tunnels use. Must be called on a
+    /// Starts prefetching keys for the given SAEs, for this number of tunnels. Must be called on a
     /// tokio runtime.
     pub(super) fn new(kme: Kme, slaves: impl IntoIterator<Item = String>, tunnels: u32) -> Self {
         let mut pools = HashMap::new();
@@ -65,7 +65,7 @@ impl Quantum {
         ))
     }
 
-    /// Fetches new keys that the peer's SAE can get too, or those that it got.
+    /// Fetches new keys that the peer's SAE can get too, or the keys that the peer's SAE got.
     pub(super) fn fetch(
         &self,
         tunnel: usize,

@@ -1,6 +1,6 @@
 //! Keeps the tables in place while a gateway runs.
 //!
-//! `nft flush ruleset`, with which a firewall's reload often begins, removes the tables of every
+//! `nft flush ruleset`, often the first command of a firewall's reload, removes the tables of every
 //! program. The gateway itself has given up the privilege to look, and to load them again. So it
 //! starts a process that keeps CAP_NET_ADMIN for this alone: the holder. It reads the tables once
 //! from its standard input and afterwards only the kernel's notices, it exists as long as its
@@ -124,7 +124,7 @@ impl Holder {
     }
 }
 
-/// Reads a line, or until the end of the output. A line is written at once.
+/// Reads a line, or until the end of the output. The writer writes a line in one call.
 fn read_line(output: &mut ChildStdout) -> io::Result<String> {
     let mut line = Vec::new();
     let mut byte = [0];
@@ -135,7 +135,7 @@ fn read_line(output: &mut ChildStdout) -> io::Result<String> {
 }
 
 /// The holder: loads the tables on standard input whenever another program has removed or changed
-/// them, until nobody reads its standard output any more.
+/// them, until the reader of its standard output is gone.
 ///
 /// # Errors
 /// [`BarrierError`]: it holds nothing.
@@ -147,7 +147,7 @@ pub fn hold() -> Result<(), BarrierError> {
     io::stdin().read_to_string(&mut input).map_err(failed)?;
     let (tunnel, text) = input.split_once('\n').unwrap_or_default();
     let rules = Rules::from_text(text.to_owned());
-    // The end of its gateway ends it, not what ends the gateway: until then it holds.
+    // Signals that end the gateway must not end the holder: it stays until the gateway has ended.
     let prepared = SigSet::all().thread_block();
     prepared.map_err(|error| failed(error.into()))?;
     keep_net_admin_only();
@@ -248,7 +248,7 @@ fn subscribe() -> nix::Result<OwnedFd> {
 
 /// Gives up every other capability, for the programs that it runs too.
 fn keep_net_admin_only() {
-    // Those that fail leave more than needed to a process that nobody talks to.
+    // A failed call leaves more privileges than needed, but nobody talks to this process.
     for capability in caps::all() {
         if capability != Capability::CAP_NET_ADMIN {
             let _ = caps::drop(None, CapSet::Bounding, capability);

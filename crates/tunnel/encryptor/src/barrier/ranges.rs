@@ -29,7 +29,7 @@ pub(super) struct Ranges {
 }
 
 impl Ranges {
-    /// The networks behind the peers. A network in a peer's `local` is this side's where it is a
+    /// The networks behind the peers. A network in a peer's `local` belongs to this side if it is a
     /// part of a network behind the same peer: so a branch may route 10.0.0.0/8 to its peer and
     /// have 10.1.0.0/24 itself.
     pub(super) fn of(peers: &[Peer]) -> Self {
@@ -73,7 +73,7 @@ impl Ranges {
         self.v6.iter().map(text).collect()
     }
 
-    /// As networks, of which a range may need several.
+    /// As networks; a range may need several.
     pub(super) fn v4_networks(&self) -> Vec<String> {
         let networks = self.v4.iter().flat_map(|range| networks(*range, 32));
         networks
@@ -89,8 +89,7 @@ impl Ranges {
     }
 }
 
-/// The largest networks that make up a range of addresses of so many bits: first address and
-/// length.
+/// The largest networks that make up a range of addresses of `bits` bits: first address and length.
 fn networks((first, last): Range, bits: u32) -> impl Iterator<Item = (u128, u32)> {
     let mut next = Some(first);
     std::iter::from_fn(move || {

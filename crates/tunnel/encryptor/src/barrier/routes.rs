@@ -12,7 +12,7 @@ const PROTOCOL: &str = "203";
 /// The metrics of all gateways have these upper bits: other routes come first.
 const METRICS: u32 = 0xcb00_0000;
 
-/// The metric by which a gateway finds its routes again, also those of networks that are no longer
+/// The metric that marks a gateway's routes, including routes of networks that are no longer
 /// configured.
 fn metric(tunnel: &str) -> u32 {
     // FNV-1a, folded to 24 bits.
@@ -22,8 +22,8 @@ fn metric(tunnel: &str) -> u32 {
     METRICS | (hash >> 24 ^ hash & 0x00ff_ffff)
 }
 
-/// Installs the routes, or renews them, and removes those of networks that are no longer behind a
-/// peer.
+/// Installs the routes, or renews them, and removes the routes of networks that are no longer
+/// behind a peer.
 pub(super) fn install(tunnel: &str, peers: &[Peer]) -> Result<(), BarrierError> {
     let networks = peers.iter().flat_map(|peer| &peer.selectors.remote);
     let networks: BTreeSet<Prefix> = networks.copied().collect();
@@ -64,10 +64,10 @@ impl Family {
         address.is_ipv4() == matches!(self, Self::V4)
     }
 
-    /// Adds what is missing, then removes what is left over.
+    /// Adds missing routes, then removes obsolete ones.
     fn change(self, tunnel: &str, wanted: &BTreeSet<String>) -> Result<(), BarrierError> {
         let metric = metric(tunnel);
-        // Fails on a host without this family, which has no such routes.
+        // Fails on a host without this family, which has no routes of it.
         let listed = self.ip(&["route", "show", "type", "unreachable"], "");
         let old = found(&listed.unwrap_or_default(), metric);
         let mut lines = String::new();

@@ -4,13 +4,13 @@ use super::ranges::Ranges;
 use super::{BarrierError, run};
 use std::fmt::Write as _;
 
-/// So many networks are compared one after the other, which costs nothing beside the hook itself;
-/// more are in a set.
+/// Up to this many networks are compared one after the other, which costs nothing compared with the
+/// hook itself; more are in a set.
 const COMPARED_MAX: usize = 4;
 /// All families that a gateway may have a table of.
 const FAMILIES: [&str; 3] = ["ip", "ip6", "inet"];
-/// The hooks, and what they compare. The first precedes connection tracking, the second follows all
-/// changes of a packet's destination. Both see a super-packet once.
+/// The hooks, and the fields that they compare. The first precedes connection tracking, the second
+/// follows all changes of a packet's destination. Both see a super-packet once.
 const CHAINS: [Chain; 2] = [
     Chain {
         name: "inbound",
@@ -43,12 +43,12 @@ impl Rules {
         Self(of_networks(table, tunnel, ranges))
     }
 
-    /// Keeps the host's own stack off an interface.
+    /// Keeps the host's stack off an interface.
     pub(super) fn of_interface(table: &str, interface: &str) -> Self {
         Self(of_interface(table, interface))
     }
 
-    /// From what [`Rules::text`] has returned.
+    /// From a result of [`Rules::text`].
     pub(super) const fn from_text(text: String) -> Self {
         Self(text)
     }
@@ -155,7 +155,7 @@ fn of_networks(table: &str, tunnel: &str, ranges: &Ranges) -> String {
     text
 }
 
-/// Keeps the host's own stack off an interface. The encryptor's port is in front of both hooks.
+/// Keeps the host's stack off an interface. The encryptor's port is in front of both hooks.
 fn of_interface(table: &str, interface: &str) -> String {
     let mut text = removal(table);
     // Writing to a string does not fail.

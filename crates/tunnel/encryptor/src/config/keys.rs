@@ -18,7 +18,7 @@ const HARD_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 const GRACE_DEFAULT: Duration = Duration::from_secs(5);
 const GRACE_MIN: Duration = Duration::from_millis(10);
 const GRACE_MAX: Duration = Duration::from_secs(60);
-/// Epochs that may live beside the newest; each has SAs in every lane.
+/// Older epochs that may live next to the newest; each has SAs in every lane.
 const OLDER_EPOCHS_MAX: u32 = 64;
 /// The limit of the KME's client.
 const SAE_CHARS_MAX: usize = 255;
@@ -73,8 +73,7 @@ impl<'d> Sources<'d> {
         })
     }
 
-    /// Refuses keys that would have no effect; `policies` are those of the peers whose keys are
-    /// negotiated.
+    /// Refuses keys that would have no effect; `policies` belong to the peers with negotiated keys.
     pub(super) fn refuse_idle(&self, policies: &[Policy]) -> Result<(), Reported> {
         let negotiated = [
             ("identity", self.identity),
@@ -287,7 +286,7 @@ fn name(node: Node<'_>) -> Result<String, Reported> {
     Ok(name.to_owned())
 }
 
-/// Reads `sae`; it and `qkd` are required where the policy uses QKD.
+/// Reads `sae`; it and `qkd` are required if the policy uses QKD.
 fn read_sae(
     map: &Map<'_>,
     policy: Result<Policy, Reported>,

@@ -37,7 +37,7 @@ pub(super) struct ClearSide<'d> {
     pub(super) routes: Option<Node<'d>>,
 }
 
-/// Reads the keys of the given kind, and refuses those of the others.
+/// Reads the keys of the given kind, and refuses the keys of other kinds.
 pub(super) fn read<'d>(
     map: &Map<'d>,
     kind: Result<Kind, Reported>,

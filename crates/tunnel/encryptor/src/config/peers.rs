@@ -66,7 +66,7 @@ fn read_single<'d>(map: &Map<'d>, context: &Context<'_, 'd>) -> Result<Entry<'d>
     })
 }
 
-/// The keys of the short form are mistakes beside `peers`.
+/// The keys of the short form are mistakes if `peers` is given.
 fn refuse_short_form(map: &Map<'_>, context: &Context<'_, '_>) -> Result<(), Reported> {
     let strays = [
         ("remote", map.optional("remote")),

@@ -25,13 +25,13 @@ pub struct Config {
     /// The peers: at least one, and exactly one in the layer-2 modes. A peer's place in this list
     /// is its tunnel's index in the process.
     pub peers: Vec<Peer>,
-    /// The interface of the clear side, and what is carried from it.
+    /// The interface of the clear side, and the kind of its packets.
     pub mode: Mode,
     /// ESP suite.
     pub suite: Suite,
     /// Whether the user has accepted operation without protection.
     pub insecure: bool,
-    /// Number of lanes, each with its own thread; equal on both sides.
+    /// Number of lanes, with one thread each; equal on both sides.
     pub workers: u16,
     /// Crypto engines, and which packets each processes.
     pub engine: Choice,
@@ -56,9 +56,9 @@ pub struct Config {
     pub privileges: Privileges,
     /// Name of the user as which the service runs once they are; `None`: the user who started it.
     pub user: Option<String>,
-    /// Address at which counters are served to Prometheus.
+    /// Address of the Prometheus endpoint.
     pub metrics: Option<SocketAddr>,
-    /// Offloads to use where they work.
+    /// Offloads to use if they work.
     pub offloads: Offloads,
     /// This gateway's identity in key negotiation; present if any peer negotiates keys.
     pub identity: Option<IdentityFiles>,
@@ -142,7 +142,7 @@ pub struct Ppk {
 /// A certificate, its private key and the authority of the other side, in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdentityFiles {
-    /// Own certificate.
+    /// Certificate of this side.
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
@@ -155,13 +155,13 @@ pub struct IdentityFiles {
 pub struct Qkd {
     /// URL.
     pub kme: String,
-    /// Own SAE id.
+    /// SAE id of this side.
     pub sae: String,
     /// Certificate for the KME, key, and authority of the KME's certificate.
     pub files: IdentityFiles,
 }
 
-/// The interface of the clear side, and what is carried from it.
+/// The interface of the clear side, and the kind of its packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mode {
     /// A TUN interface: IP packets.
@@ -199,15 +199,15 @@ pub struct Tunnel {
     pub address: Option<InterfaceAddress>,
 }
 
-/// A static L2TPv3 session (RFC 3931 §4.1). An identifier or cookie is what its owner expects to
-/// receive.
+/// A static L2TPv3 session (RFC 3931 §4.1). Each side's identifier and cookie are the ones that it
+/// expects in received packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pseudowire {
-    /// Own session ID, in received packets; not 0.
+    /// Session ID of this side, in received packets; not 0.
     pub session: u32,
     /// The peer's session ID, in sent packets; not 0.
     pub peer_session: u32,
-    /// Own cookie: 0, 4 or 8 bytes.
+    /// Cookie of this side: 0, 4 or 8 bytes.
     pub cookie: Vec<u8>,
     /// The peer's cookie: 0, 4 or 8 bytes.
     pub peer_cookie: Vec<u8>,

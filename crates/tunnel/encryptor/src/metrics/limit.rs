@@ -48,7 +48,7 @@ mod tests {
 
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n";
 
-    /// Starts a server on its own thread; it serves one connection at a time.
+    /// Starts a server on a new thread; it serves one connection at a time.
     fn start(lifetime: Duration) -> SocketAddr {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();

@@ -8,7 +8,7 @@ use yaml::Prefix;
 /// All ports.
 pub const ANY_PORT: RangeInclusive<u16> = 0..=u16::MAX;
 
-/// Protocols whose first four bytes are a source and a destination port: TCP, UDP, DCCP, SCTP,
+/// Protocols that begin with a source and a destination port in four bytes: TCP, UDP, DCCP, SCTP,
 /// UDP-Lite.
 const WITH_PORTS: [u8; 5] = [TCP, UDP, 33, 132, 136];
 
@@ -28,7 +28,7 @@ pub fn has_ports(protocol: u8) -> bool {
 /// The traffic selectors of one tunnel, as seen from this side (RFC 4301 §4.4.1.1): all must match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selectors {
-    /// Networks behind the peer: destinations of what is sent, sources of what is received.
+    /// Networks behind the peer: destinations of sent packets, sources of received packets.
     pub remote: Vec<Prefix>,
     /// Networks on this side; empty: any.
     pub local: Vec<Prefix>,

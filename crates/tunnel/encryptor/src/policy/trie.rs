@@ -1,9 +1,9 @@
 //! Longest prefix match, one byte of the address per step.
 //!
-//! Prefixes whose length is not a multiple of 8 are expanded, and what covers a node is pushed down
-//! into its leaves: a lookup reads one word per step, and ends at the first that is not a node. It
-//! takes at most four steps for IPv4, and for IPv6 as many as the longest prefix on the path has
-//! bytes, independent of the number of prefixes. A node takes 1 KB; addresses with common first
+//! Prefixes with a length that is not a multiple of 8 are expanded, and a node's covering value is
+//! pushed down into its leaves: a lookup reads one word per step, and ends at the first that is not
+//! a node. It takes at most four steps for IPv4, and for IPv6 one per byte of the longest prefix on
+//! the path, independent of the number of prefixes. A node takes 1 KB; addresses with common first
 //! bytes share their nodes.
 
 const NODE: u32 = 1 << 31;

@@ -21,7 +21,7 @@ use libc::{
 pub(super) const OF_A_WORKER: &[i64] =
     &joined::<{ WORKER.len() + OLD_POLLS.len() }>(WORKER, OLD_POLLS);
 
-/// The process's calls: a worker's, those of files, and those to start threads, serve metrics, and
+/// The process's calls: a worker's, file access, and the calls to start threads, serve metrics, and
 /// end.
 pub(super) const OF_THE_SERVICE: &[i64] =
     &joined::<{ OF_A_WORKER.len() + OF_FILES.len() + SERVICE.len() }>(
@@ -121,8 +121,8 @@ const SERVICE: &[i64] = &[
 
 /// Starts a thread; filtered by its arguments.
 pub(super) const CLONE: i64 = SYS_clone;
-/// The same with arguments that no filter sees. It is allowed here, and a second filter makes it
-/// fail as on a kernel that lacks it.
+/// The same with arguments in memory, which no filter sees. It is allowed here, and a second filter
+/// makes it fail as on a kernel that lacks it.
 pub(super) const CLONE3: i64 = SYS_clone3;
 
 /// Calls that a control channel needs besides its listener, which exists: to connect to peers, and

@@ -2,7 +2,7 @@
 //!
 //! Anyone who can send to the gateway can forge packets for a tunnel that carries nothing at the
 //! time, and every new epoch costs a handshake and, by policy, a QKD key. So requests are taken
-//! from a token bucket: [`BURST`] at once, [`SPACING`] apart, and then one each [`REFILL_MIN`].
+//! from a token bucket: a burst of [`BURST`], [`SPACING`] apart, and then one each [`REFILL_MIN`].
 //! Whenever the bucket is emptied the time for a token doubles, up to [`REFILL_MAX`]; it is the
 //! shortest again when the bucket is full. Authentic packets have no influence.
 //!
@@ -75,7 +75,7 @@ impl Allowance {
 mod tests {
     use super::*;
 
-    /// Seconds of the requests that pass if one is wanted in each of so many seconds.
+    /// Seconds of the requests that pass if one is wanted in each of `seconds`.
     fn passed(
         allowance: &mut Allowance,
         start: Instant,

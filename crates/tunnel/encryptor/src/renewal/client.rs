@@ -1,4 +1,4 @@
-//! Handles with which lanes and the control channel reach the renewer's thread.
+//! Handles of lanes and the control channel to the renewer's thread.
 
 use super::member::NewSa;
 use super::message::{Message, send};
@@ -58,7 +58,7 @@ impl Reporter {
     }
 }
 
-/// A lane's requests for new outbound SAs, and the mailbox in which they arrive.
+/// A lane's requests for new outbound SAs, and the mailbox that receives the SAs.
 pub(crate) struct RenewalClient {
     pub(super) asked: mpsc::Sender<Message>,
     /// Member number of each tunnel.

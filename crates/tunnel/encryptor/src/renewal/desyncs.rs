@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Tunnels whose peers seem to have other keys.
+/// Tunnels with peers that seem to have other keys.
 pub(super) struct Desyncs {
     open: BTreeMap<u16, Episode>,
     /// Of each tunnel that has had a desync.
@@ -73,7 +73,7 @@ impl Desyncs {
         }
     }
 
-    /// Writes log lines for which there was no room.
+    /// Writes log lines that were held back by a limit.
     pub(super) fn flush_log(&self) {
         self.status.flush();
     }

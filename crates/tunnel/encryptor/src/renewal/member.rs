@@ -23,7 +23,8 @@ pub(crate) struct Renewable {
 /// A registered SA.
 pub(super) struct Member {
     pub number: usize,
-    /// Its epoch is that of the newest SA that the lane has or finds in its mailbox.
+    /// The SA parameters, with the epoch of the newest SA that the lane has or finds in its
+    /// mailbox.
     pub own: Renewable,
     pub selection: Dispatch,
     pub tunnel: u16,
@@ -31,8 +32,8 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// Puts an SA of the keys' outbound epoch into the lane's mailbox, or `None` if there is no
-    /// epoch any more, unless the lane was given it.
+    /// Puts an SA of the keys' outbound epoch into the lane's mailbox, or `None` if no epoch is
+    /// left, unless the lane already has it.
     pub(super) fn renew(&mut self) {
         let mut keys = lock(&self.own.keys);
         let epoch = keys.outbound_epoch().unwrap_or(0);

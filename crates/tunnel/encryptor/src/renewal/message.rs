@@ -16,7 +16,7 @@ pub type Control = Box<dyn Fn(Option<u16>, Cause) + Send>;
 /// A message from a lane, the control channel or a [`Rekeyer`](super::Rekeyer).
 pub(super) enum Message {
     Join(Member),
-    /// A mailbox in which a lane receives notices.
+    /// A lane's mailbox for notices.
     Notify(Arc<Mailbox<Notice>>),
     /// The function that requests new negotiated keys.
     Control(Control),
@@ -30,7 +30,7 @@ pub(super) enum Message {
     Rekey,
     /// A tunnel's ring has a new epoch to seal in. The sender waits until all lanes were given it.
     Switched(u16, mpsc::Sender<()>),
-    /// A tunnel's ring has no epoch to seal in any more.
+    /// A tunnel's ring has no outbound epoch left.
     Expired(u16),
     /// A notice for all lanes.
     Notice(Notice),

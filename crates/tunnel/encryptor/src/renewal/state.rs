@@ -22,12 +22,12 @@ use std::time::Instant;
 /// The thread's state.
 pub(super) struct RenewerState {
     dispatch: Dispatch,
-    /// Engines whose failure was logged.
+    /// Engines with a logged failure.
     logged: Vec<&'static str>,
     members: Vec<Member>,
     notified: Vec<Arc<Mailbox<Notice>>>,
     control: Option<Control>,
-    /// Messages whose handling failed, to be retried.
+    /// Failed messages, to be retried.
     retries: Vec<Message>,
     /// Mailboxes of lanes that may still seal with keys older than a demand for new ones.
     lanes_behind: Vec<Arc<Mailbox<NewSa>>>,
@@ -188,7 +188,7 @@ impl RenewerState {
         Ok(())
     }
 
-    /// Gives SAs of a tunnel's new epoch to all lanes, or takes the SAs away if there is none.
+    /// Gives SAs of a tunnel's new epoch to all lanes, or takes the SAs away if it has no epoch.
     fn renew_tunnel(&mut self, tunnel: u16) {
         let behind = self.tunnels_behind.get(&tunnel).copied();
         let mut is_behind = false;
@@ -270,7 +270,7 @@ impl RenewerState {
     }
 }
 
-/// Adds a lane to those that are behind, once.
+/// Adds a lane to `lanes`, which are behind, unless it is there already.
 fn put_behind(lanes: &mut Vec<Arc<Mailbox<NewSa>>>, lane: &Arc<Mailbox<NewSa>>) {
     if !lanes.iter().any(|it| Arc::ptr_eq(it, lane)) {
         lanes.push(Arc::clone(lane));

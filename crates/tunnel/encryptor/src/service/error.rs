@@ -85,7 +85,7 @@ pub enum ServiceError {
     Lane {
         /// Number of the lane.
         lane: u16,
-        /// Its own address.
+        /// Its local address.
         local: SocketAddr,
         /// The only peer's address, or the number of peers.
         peers: String,

@@ -31,8 +31,8 @@ impl KeyFiles {
             };
             let path = real_path(given);
             match files.entry(path.clone()) {
-                // Under the name that was given: whoever could replace a link on the way to the
-                // file could choose another file.
+                // Under the given name: anyone who could replace a link on the way to the file
+                // could choose another file.
                 Entry::Vacant(new) => {
                     new.insert(KeyFile::open_for(given, writers)?);
                 }

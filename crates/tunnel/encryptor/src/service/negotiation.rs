@@ -22,7 +22,7 @@ const ATTEMPT_LIMIT: Duration = Duration::from_secs(10);
 const RETRY_MIN: Duration = Duration::from_millis(100);
 /// The longest pause: a peer that was away for long is found soon, too.
 const RETRY_MAX: Duration = Duration::from_secs(1);
-/// Interval at which a peer is pinged.
+/// Interval of pings to a peer.
 const PING_EVERY: Duration = Duration::from_secs(5);
 /// Limit of each call to the KME; less than half of an attempt.
 const KME_TIMEOUT: Duration = Duration::from_secs(4);
@@ -45,8 +45,8 @@ struct Ring {
 }
 
 impl Negotiation {
-    /// Reads certificates and PPKs, finds the KME, and binds the control port; `None` where all
-    /// keys are static.
+    /// Reads certificates and PPKs, finds the KME, and binds the control port; `None` if all keys
+    /// are static.
     pub(super) fn open(config: &Config, writers: &Writers) -> Result<Option<Self>, ServiceError> {
         let Some(files) = &config.identity else {
             return Ok(None);

@@ -86,7 +86,7 @@ pub(super) struct InnerMtus {
 }
 
 /// Returns the interface's MTU as configured, or the smallest that the peers' paths allow. A
-/// configured MTU may exceed some paths, whose senders are informed, but not all of them.
+/// configured MTU may exceed some paths, and their senders are informed, but not all of them.
 ///
 /// With aggregation the smallest leaves room for AGGFRAG's header, so that no packet is divided.
 /// Payloads fit the path, and are no longer than the interface's longest packet requires: the MTU
@@ -304,7 +304,7 @@ mod tests {
             (found.interface, &found.tunnels[..]),
             (1338, &[1338, 1338][..])
         );
-        // Larger than one path's MTU, whose senders are informed.
+        // Larger than one path's MTU; senders on that path are informed.
         let found = mtus("1438 B", &[1500, 1400]).unwrap();
         assert_eq!(
             (found.interface, &found.tunnels[..]),

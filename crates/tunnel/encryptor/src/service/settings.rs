@@ -95,8 +95,8 @@ pub(super) fn packets(config: &Config, tunnel: &Tunnel, mtus: &InnerMtus) -> Car
     }
 }
 
-/// Settings for the Ethernet frames of an interface. What does not fit the path is fragmented,
-/// since a sender of frames cannot be asked for smaller ones.
+/// Settings for the Ethernet frames of an interface. Packets that do not fit the path are
+/// fragmented, since a sender of frames cannot be asked for smaller ones.
 pub(super) fn frames(config: &Config) -> Carried {
     let (payload, in_front) = match &config.mode {
         Mode::L2tpv3 { pseudowire, .. } => in_pseudowire(config, pseudowire),
@@ -134,7 +134,7 @@ fn in_pseudowire(config: &Config, pseudowire: &Pseudowire) -> (Payload, usize) {
         id,
         cookie: Cookie::new(cookie).expect("a configuration's cookie has 0, 4 or 8 bytes"),
     };
-    // Identifier and cookie are what the receiver expects.
+    // Each side sends the identifier and cookie that the other expects.
     let outbound = session(pseudowire.peer_session, &pseudowire.peer_cookie);
     let inbound = session(pseudowire.session, &pseudowire.cookie);
     if pseudowire.encapsulation == Encapsulation::Udp {

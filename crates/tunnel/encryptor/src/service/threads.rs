@@ -26,8 +26,8 @@ pub(super) fn check_cpus(pin: &[usize]) -> Result<(), ServiceError> {
     }
 }
 
-/// Runs each worker on its own thread, on the CPUs of `pin` in turn, until the stop flag is raised
-/// or one of them fails.
+/// Runs each worker on a separate thread, on the CPUs of `pin` in turn, until the stop flag is
+/// raised or one of them fails.
 pub(super) fn run<C, P, K>(
     pin: &[usize],
     in_force: InForce,
@@ -43,8 +43,8 @@ where
         let mut threads = Vec::new();
         for (lane, worker) in (0u16..).zip(workers) {
             let work = move || {
-                // The other lanes would carry only their own flows: when one ends, for any reason,
-                // all stop.
+                // The remaining lanes would carry only part of the flows: when one ends, for any
+                // reason, all stop.
                 let _all = RaiseOnDrop(stop);
                 settle(pin, in_force, lane)?;
                 let ended = worker.run(stop);

@@ -12,7 +12,7 @@ use std::time::Duration;
 #[cfg(not(test))]
 use std::time::Instant;
 
-/// A thousand tunnels that lose their peers at once must not log a thousand lines in a second.
+/// If a thousand tunnels lose their peers together, they must not log a thousand lines in a second.
 const OF_KIND: Allowance = Allowance {
     burst: 20,
     refill: Duration::from_millis(50),
@@ -23,7 +23,7 @@ const OF_TUNNEL: Allowance = Allowance {
     refill: Duration::from_secs(5),
 };
 
-/// Kinds of events, none of which can hide another.
+/// Kinds of events. None can hide another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Certificate,
@@ -47,7 +47,8 @@ pub(super) struct Journal {
     began: Instant,
     of_kinds: BTreeMap<Kind, Budget>,
     entries: BTreeMap<Subject, Entry>,
-    /// Where the next flush starts, so that none waits for the others again and again.
+    /// The start of the next flush, which advances so that no subject waits for the others
+    /// repeatedly.
     turn: usize,
     #[cfg(test)]
     skipped: Duration,
@@ -91,7 +92,7 @@ impl Journal {
         self.try_write(subject);
     }
 
-    /// Writes what waits and has room now.
+    /// Writes the waiting lines that the limits permit now.
     pub(super) fn flush(&mut self) {
         let waits =
             |(subject, entry): (&Subject, &Entry)| entry.waiting.is_some().then_some(*subject);

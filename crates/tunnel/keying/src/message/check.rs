@@ -137,7 +137,7 @@ fn check_length(what: &str, length: usize, most: usize) -> Result<(), Garbled> {
     )))
 }
 
-/// The protocol version of an offer with a different version, whose form may differ too.
+/// The protocol version of an offer of a different version, which may have another form.
 pub(super) fn foreign_version(bytes: &[u8]) -> Option<u64> {
     let value: serde_json::Value = serde_json::from_slice(bytes).ok()?;
     let body = value.get("open").or_else(|| value.get("accept"))?;

@@ -312,7 +312,7 @@ impl Rollover {
         out: &mut Vec<Output>,
     ) {
         let epoch = secret.epoch();
-        // Without the last message of its own attempt the connector could not know of it.
+        // If the last message of its attempt was lost, the connector could not know of the epoch.
         let is_in_use = self.epochs.outbound() == Some(epoch);
         if is_in_use && self.established != Some(epoch) {
             return self.establish(now, running, secret, out);
@@ -325,7 +325,7 @@ impl Rollover {
     }
 
     /// Refuses to keep keys with a peer that has sent fewer messages than were received from it: it
-    /// was restored from a snapshot, and repeats nonces with them.
+    /// was restored from a snapshot, and would repeat nonces.
     pub(super) fn refuse_older(&self, said: u64) -> Result<(), Broken> {
         if said >= self.heard {
             return Ok(());
@@ -362,7 +362,7 @@ impl Rollover {
                 self.failures = 0;
             }
             self.pause(now);
-            // Without `Done` the epoch may be in use on both sides all the same.
+            // Even without `Done`, the epoch may be in use on both sides.
             let may_be_shared =
                 matches!(running.stage, Stage::Switched(_)) && self.standing.is_none();
             if !running.may_keep && !may_be_shared {

@@ -3,7 +3,7 @@
 //! Anyone on the path can reset connections, delay messages and forge packets. Each of these once
 //! led to a new epoch, and by policy to a QKD key. So attempts that a network can provoke
 //! ([`Cause::is_provoked`](crate::message::Cause::is_provoked)) take a token from a bucket before
-//! keys are made. What an operator requests, and what the configuration demands, takes none.
+//! keys are made. Requests by an operator and by the configuration take none.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// For the epochs of one tunnel: a peer that restarts a few times is answered at once, and an
-    /// attacker gets two epochs a minute.
+    /// For the epochs of one tunnel: a peer that restarts a few times is answered immediately, and
+    /// an attacker gets two epochs a minute.
     pub const OF_TUNNEL: Self = Self {
         burst: 8,
         refill: Duration::from_secs(30),

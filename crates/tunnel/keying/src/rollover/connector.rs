@@ -9,7 +9,7 @@ use crate::message::{Cause, Message, Offer, Refusal};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Maximum number of doublings of the pause, whatever its limit.
+/// Maximum number of doublings of the pause, independent of its limit.
 const DOUBLINGS_MAX: u32 = 20;
 
 impl Rollover {
@@ -40,7 +40,7 @@ impl Rollover {
 
     /// Delays the next attempt: after a failed one, and after the loss of a channel that has not
     /// lasted. Success does not shorten the pause, since an attacker can let attempts succeed and
-    /// cut what follows.
+    /// cut their channels.
     pub(super) fn pause(&mut self, now: Duration) {
         let doublings = self.failures.min(DOUBLINGS_MAX);
         let pause = self.settings.retry_min.saturating_mul(1 << doublings);
@@ -48,7 +48,7 @@ impl Rollover {
         self.failures = self.failures.saturating_add(1);
     }
 
-    /// A connection is up: that of the running attempt, or one that is no longer wanted.
+    /// A connection is up, either for the running attempt or no longer wanted.
     pub(super) fn connected(
         &mut self,
         now: Duration,

@@ -1,12 +1,12 @@
 //! Every order of events, not a sample of them: two machines, the connections between them, and a
-//! number of faults, explored exhaustively. (`tests/rollover` simulates more faults, at random.)
+//! number of faults, explored exhaustively. (`tests/keying/rollover` simulates more faults, at random.)
 //!
-//! An event is what the environment decides: which message arrives next, which connection comes up
+//! An event is a decision of the environment: which message arrives next, which connection comes up
 //! or is cut and whether a side learns of it, when time passes to the next deadline of either side,
 //! who wants a new epoch, who restarts, who is restored to an earlier copy, and who sleeps.
 //! Messages of one connection keep their order, as TLS ensures; connections overtake each other.
 //!
-//! States are equal if nothing that follows can tell them apart ([`equal`]).
+//! States are equal if no later event can distinguish them ([`equal`]).
 
 mod equal;
 mod world;
@@ -23,7 +23,7 @@ struct Budget {
     demands: u8,
     /// Restarts of either side: it loses its keys.
     restarts: u8,
-    /// Connections that are cut with what is in flight.
+    /// Connections that are cut, with their messages in flight.
     cuts: u8,
     /// Deadlines that pass while something is on its way: messages are late, or lost for good.
     delays: u8,
@@ -151,7 +151,7 @@ impl Budget {
     }
 }
 
-/// Otherwise the exploration would leave out what follows one of them.
+/// Otherwise the exploration would leave out the successors of one of them.
 #[test]
 fn states_that_count_as_equal_have_equal_futures() {
     let model = Everything {
@@ -190,8 +190,8 @@ fn with_one_fault_both_agree_again_whatever_the_order() {
     ]);
 }
 
-/// A restored side repeats its own nonces until it has new keys: nothing can prevent that. But no
-/// side, restored or not, begins to seal with a key that it has sealed with before.
+/// A restored side repeats its nonces until it has new keys: nothing can prevent that. But no side,
+/// restored or not, begins to seal with a key that it has sealed with before.
 #[test]
 fn after_a_snapshot_is_restored_or_a_machine_has_slept_both_agree_again() {
     explore(&[

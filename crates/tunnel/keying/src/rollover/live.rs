@@ -1,5 +1,4 @@
-//! The epochs for which this side has keys: one that it sends in, several that its peer may send
-//! in.
+//! The epochs with keys on this side: one for sending, several for packets of the peer.
 
 use super::Output;
 use crate::chain::EpochSecret;
@@ -19,7 +18,7 @@ pub(super) struct Expired(pub(super) u32);
 pub(super) struct Epochs {
     last: u32,
     outbound: Option<Outbound>,
-    /// In the order in which they were installed.
+    /// In the order of their installation.
     inbound: Vec<Inbound>,
 }
 
@@ -64,7 +63,7 @@ impl Epochs {
         live
     }
 
-    /// Installs the inbound keys of a new epoch, whose hard lifetime ends then, if it has one.
+    /// Installs the inbound keys of a new epoch. `expires` is the end of its hard lifetime, if any.
     pub(super) fn install(
         &mut self,
         secret: &Arc<EpochSecret>,
@@ -111,8 +110,8 @@ impl Epochs {
 
     /// Applies the epoch that the peer seals with. The peer never returns to an older epoch. Epochs
     /// installed before it get a grace period, since their packets may be in flight. Epochs
-    /// installed after it are retired: nothing was ever sealed with them, since attempts are
-    /// sequential. `None`: the peer has no keys, since it has restarted or theirs have expired.
+    /// installed after it are retired: nothing was ever sealed with their keys, since attempts are
+    /// sequential. `None`: the peer has no keys, since it has restarted or its keys have expired.
     pub(super) fn peer_sends_in(
         &mut self,
         epoch: Option<u32>,
@@ -135,7 +134,7 @@ impl Epochs {
         }
     }
 
-    /// Retires epochs whose grace period has ended.
+    /// Retires epochs at the end of their grace period.
     pub(super) fn retire(&mut self, now: Duration, out: &mut Vec<Output>) {
         self.inbound.retain(|inbound| {
             let over = inbound.until.is_some_and(|until| until <= now);
@@ -154,7 +153,7 @@ impl Epochs {
             .map(|inbound| (inbound.epoch, inbound.until))
     }
 
-    /// Ends the epochs whose hard lifetime is over. Returns the one that this side sealed with.
+    /// Ends epochs at the end of their hard lifetime. Returns the one that this side sealed with.
     pub(super) fn expire(&mut self, now: Duration, out: &mut Vec<Output>) -> Option<u32> {
         let is_over = |expires: Option<Duration>| expires.is_some_and(|expires| expires <= now);
         self.inbound.retain(|inbound| {

@@ -1,5 +1,5 @@
 //! Comparison of the two sides' offers: whether they are compatible, which PPKs to mix, and the
-//! number of the new epoch. Each side computes the same result on its own.
+//! number of the new epoch. Each side computes the same result independently.
 
 use super::live::Epochs;
 use super::{Broken, Settings};

@@ -4,7 +4,7 @@ use crate::chain::{Kind, Link, is_id};
 use crate::message::LINKS_MAX;
 use std::collections::VecDeque;
 
-/// Minimum number of QKD key bytes per epoch: what RFC 8784 §1 requires of a PPK.
+/// Minimum number of QKD key bytes per epoch: RFC 8784 §1 requires this of a PPK.
 const KEY_BYTES_MIN: usize = 32;
 /// Maximum length of a key in bytes: the derivation encodes it in two bytes.
 const KEY_BYTES_MAX: usize = 65535;

@@ -86,8 +86,8 @@ impl Rollover {
             }
             Message::Pong { .. } => {}
             Message::Rekey { cause } if self.settings.role == Role::Connector => {
-                // The peer repeats its request until there is a new epoch: a repetition does not
-                // turn what a network provokes into something else.
+                // The peer repeats its request until a new epoch exists: a repetition does not
+                // change the cause of a provoked request.
                 if self.wanted.is_none() {
                     self.want(cause);
                 }

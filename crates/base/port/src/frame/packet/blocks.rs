@@ -15,7 +15,7 @@ pub(super) const BLOCK_BYTES: usize = 128 << 10;
 const BLOCK_AGE_MS: libc::c_uint = 1;
 /// The format requires a nominal frame size, which only sets the maximum number of frames.
 const NOMINAL_FRAME_BYTES: usize = 2048;
-/// Alignment of what follows a frame's header (`TPACKET_ALIGNMENT`).
+/// Alignment of the data behind a frame's header (`TPACKET_ALIGNMENT`).
 const ALIGNMENT: usize = 16;
 
 /// A packet socket with its ring.
@@ -30,7 +30,7 @@ pub(super) struct BlockRing {
     pub(super) socket: OwnedFd,
 }
 
-/// What the kernel notes of a frame.
+/// The kernel's record of a frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Noted {
     /// Arrival by CLOCK_REALTIME, in nanoseconds.
@@ -85,7 +85,7 @@ impl BlockRing {
     /// Passes on the frames of the next block that has some.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] when there is none, or the socket's error.
+    /// [`io::ErrorKind::WouldBlock`] if no block is ready, or the socket's error.
     #[inline]
     pub(super) fn read(&mut self, mut read: impl FnMut(&mut [u8], Noted)) -> io::Result<usize> {
         while self.is_ready() {

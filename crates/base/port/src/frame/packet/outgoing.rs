@@ -21,8 +21,8 @@ const BATCH_FRAMES: usize = 128;
 /// super-packet the first frame, and checksums complete.
 ///
 /// The record is incomplete: between reads only the first few frames are kept. Frames sent by a
-/// [`PacketSender`] or AF_XDP are missing, as both pass theirs to the driver behind the point where
-/// the kernel captures.
+/// [`PacketSender`] or AF_XDP are missing, as both pass theirs to the driver behind the kernel's
+/// capture point.
 ///
 /// [`PacketSender`]: super::PacketSender
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! Receiving each frame as it arrives, by `recvmmsg`.
 //!
-//! A ring of blocks ([`PacketReceiver`]) delivers frames up to a millisecond late. That is no part
-//! of a latency by arrival times, but it would be part of the time after which a frame is answered,
-//! and answers would leave in bursts.
+//! A ring of blocks ([`PacketReceiver`]) delivers frames up to a millisecond late. Latency by
+//! arrival times does not include this delay, but the time until a frame is answered would, and
+//! answers would leave in bursts.
 //!
 //! [`PacketReceiver`]: super::PacketReceiver
 
@@ -22,8 +22,8 @@ const BATCH_FRAMES: usize = 64;
 /// Receive buffer requested from the kernel, in bytes; it may grant less.
 const RECEIVE_BUFFER_BYTES: libc::c_int = 16 << 20;
 
-/// Receives frames by AF_PACKET, all that arrive at the interface and none that leave, without a
-/// delay. The stack sees none of the wanted ones.
+/// Receives frames by AF_PACKET without a delay: all frames that arrive at the interface, and none
+/// that leave. The stack does not see the wanted frames.
 #[derive(Debug)]
 pub struct PromptReceiver {
     socket: OwnedFd,
@@ -112,8 +112,8 @@ impl FrameReceiver for PromptReceiver {
             message.msg_hdr.msg_control = control.bytes.as_mut_ptr().cast();
             message.msg_hdr.msg_controllen = CONTROL_BYTES;
         }
-        // SAFETY: every message points to its own vector and control block, and the vector to its
-        // own slot; all outlive the call.
+        // SAFETY: every message points to a distinct vector and control block, and the vector to a
+        // distinct slot; all outlive the call.
         let count = kernel::check(unsafe {
             libc::recvmmsg(
                 self.socket.as_raw_fd(),

@@ -38,8 +38,8 @@ pub(super) enum End {
 }
 
 impl End {
-    /// A program where the kernel permits one, else sockets, which cost the path through the stack.
-    /// Where the ports are already in use, nothing is answered anyway.
+    /// A program if the kernel permits one, else sockets, which cost the path through the stack. If
+    /// the ports are already in use, nothing is answered anyway.
     pub(super) fn of(interface: &Interface, wanted: &OpenFrames<'_>) -> io::Result<Option<Self>> {
         let dropped = DropCaptured::test_frames(interface.index, wanted);
         let udp_ports = match (dropped, wanted.packets) {
@@ -58,7 +58,7 @@ impl End {
 
 impl PacketReceiver {
     /// Opens the interface for receiving by `threads` receivers, among which flows are divided by a
-    /// hash of their addresses and ports. The stack sees none of the wanted frames until the first
+    /// hash of their addresses and ports. The stack does not see the wanted frames until the first
     /// of them is dropped.
     ///
     /// # Errors

@@ -98,7 +98,7 @@ impl PacketSender {
             message.msg_hdr.msg_iovlen = 1;
         }
         // SAFETY: the first `waiting.len()` messages (at most a batch) each point to a vector, and
-        // that to a frame, all of which outlive the call; the kernel only reads the frames.
+        // that to a frame; all of them outlive the call, and the kernel only reads the frames.
         let sent = kernel::check(unsafe {
             libc::sendmmsg(
                 self.socket.as_raw_fd(),

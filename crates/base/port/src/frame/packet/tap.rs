@@ -9,11 +9,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// Size of the ring. A frame for which it has no room costs its sender almost nothing, since it is
-/// not copied.
+/// Size of the ring. A frame that does not fit costs its sender almost nothing, since it is not
+/// copied.
 const RING_BYTES: usize = 16 << 20;
 
-/// What a [`Tap`] copies.
+/// The selection of frames that a [`Tap`] copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TapSettings<'a> {
     /// Interface name.
@@ -31,13 +31,13 @@ pub struct TapFrame<'a> {
     pub at_unix_ns: u64,
     /// Its first bytes, from the Ethernet header; with the VLAN tag that the kernel removed.
     pub bytes: &'a [u8],
-    /// Its length, without FCS. A super-packet has that of all of its packets.
+    /// Its length, without FCS; for a super-packet, the length of all of its packets.
     pub whole_bytes: u32,
     /// Whether the interface sent it.
     pub is_outgoing: bool,
 }
 
-/// An open tap on an interface: of what it receives and sends, except frames sent past its queue
+/// An open tap on an interface: copies received and sent frames, except frames sent past its queue
 /// (`PACKET_QDISC_BYPASS`, AF_XDP), which the kernel does not show.
 #[derive(Debug)]
 pub struct Tap {
@@ -64,7 +64,7 @@ impl Tap {
         })
     }
 
-    /// Passes on what was copied, waiting for it up to `limit`. Returns the number of frames.
+    /// Passes on copied frames, waiting for them up to `limit`. Returns the number of frames.
     ///
     /// # Errors
     /// ENETDOWN once after the interface went down; the tap continues when it comes up again.
@@ -108,7 +108,7 @@ impl Tap {
         }
     }
 
-    /// Frames that were selected and not copied for want of room, so far.
+    /// Selected frames that were not copied because the ring was full, so far.
     #[must_use]
     pub fn stats(&self) -> FramePortStats {
         self.ring.stats()

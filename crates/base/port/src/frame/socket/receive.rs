@@ -145,8 +145,8 @@ impl Listener {
             header.msg_control = (&raw mut controls[index]).cast();
             header.msg_controllen = size_of::<Control>();
         }
-        // SAFETY: every message points to its own vector, name and control block, and the vector to
-        // its own slot; all outlive the call.
+        // SAFETY: every message points to a distinct vector, name and control block, and the vector
+        // to a distinct slot; all outlive the call.
         let count = kernel::check(unsafe {
             libc::recvmmsg(
                 self.socket.as_raw_fd(),
@@ -184,7 +184,7 @@ fn source(name: &libc::sockaddr_in6) -> SocketAddr {
         let address = Ipv6Addr::from(name.sin6_addr.s6_addr);
         return SocketAddr::new(address.into(), u16::from_be(name.sin6_port));
     }
-    // SAFETY: the family identifies the shorter structure, for which any bytes are a value; both
+    // SAFETY: the family identifies the shorter structure, any bytes are a value of it, and both
     // are aligned to 4.
     let name = unsafe { &*std::ptr::from_ref(name).cast::<libc::sockaddr_in>() };
     let address = Ipv4Addr::from(u32::from_be(name.sin_addr.s_addr));

@@ -148,7 +148,7 @@ fn open(interface: &str, source: SocketAddr) -> io::Result<Socket> {
     )?;
     socket.set_nonblocking(true)?;
     socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
-    // Frames are never fragmented: don't fragment, whatever MTU a router reports.
+    // Frames are never fragmented: don't fragment, for any MTU that a router reports.
     let (level, option, probe) = if source.is_ipv4() {
         (
             libc::IPPROTO_IP,

@@ -87,7 +87,7 @@ impl<T: Plain + Copy> Ring<T> {
         self.own.wrapping_sub(consumer)
     }
 
-    /// The `nth` entry to consume, one of those that [`produced`](Self::produced) counts.
+    /// The `nth` entry to consume, less than the number that [`produced`](Self::produced) returned.
     #[inline]
     pub(super) fn read(&self, nth: u32) -> T {
         // SAFETY: within the ring, aligned, ours until it is released; any bytes are a value.
@@ -102,7 +102,7 @@ impl<T: Plain + Copy> Ring<T> {
         consumer.store(self.own, Ordering::Release);
     }
 
-    /// Writes the `nth` entry to produce, for which there must be room.
+    /// Writes the `nth` entry to produce; the ring must have room for it.
     #[inline]
     pub(super) fn write(&mut self, nth: u32, value: T) {
         // SAFETY: within the ring, aligned, and ours: the caller does not exceed the room.

@@ -54,8 +54,8 @@ impl XdpSender {
     /// Opens one queue of the interface for sending.
     ///
     /// # Errors
-    /// The kernel's error: EPERM, EBUSY when another socket has the queue, EINVAL when there is no
-    /// such queue.
+    /// The kernel's error: EPERM, EBUSY when another socket has the queue, EINVAL for a missing
+    /// queue.
     pub(in crate::frame) fn open(interface: &Interface, queue: u32) -> io::Result<Self> {
         zero_copy_or_copy(|memory| Self::open_with(interface, queue, memory))
     }

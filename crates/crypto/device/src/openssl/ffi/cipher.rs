@@ -173,7 +173,7 @@ impl<'a> CipherContext<'a> {
         check(right == 1, "additional data")
     }
 
-    /// Processes a whole text at once. `output` gets the length of the result.
+    /// Processes a whole text in one call. `output` gets the length of the result.
     #[inline]
     pub(in super::super) fn update(
         &mut self,
@@ -215,8 +215,8 @@ impl<'a> CipherContext<'a> {
         Ok(done)
     }
 
-    /// Seals a whole message at once and appends its tag of `tag_bytes`, in a context that encrypts
-    /// with an AEAD.
+    /// Seals a whole message in one call and appends its tag of `tag_bytes`, in a context that
+    /// encrypts with an AEAD.
     ///
     /// The same calls as in `update` and `finish`, with one reservation of room: their checks
     /// between the calls are 3 % of 64 B of AES-GCM.
@@ -276,7 +276,7 @@ impl<'a> CipherContext<'a> {
     /// Sets the tag against which the message is verified.
     pub(in super::super) fn expect_tag(&mut self, tag: &[u8]) -> Result<(), DeviceError> {
         let length = c_length(tag.len())?;
-        // SAFETY: the length is that of the tag, which is only read.
+        // SAFETY: the length is the tag's length, and the tag is only read.
         let done = unsafe {
             let tag = tag.as_ptr().cast_mut().cast();
             let context = self.context.as_ptr();

@@ -80,7 +80,7 @@ mod available {
                 unsafe { raw::ENGINE_free(engine.as_ptr()) };
                 return Err(error);
             }
-            // Required for MAC keys, whose type only the engine defines. SAFETY: a live engine.
+            // Required for MAC keys: only the engine defines their type. SAFETY: a live engine.
             unsafe { raw::ENGINE_register_pkey_asn1_meths(engine.as_ptr()) };
             forget_errors();
             Ok(Self(engine))
@@ -92,7 +92,7 @@ mod available {
             if name.is_null() {
                 return String::new();
             }
-            // SAFETY: not null, NUL-terminated, lives as long as the engine.
+            // SAFETY: not null, NUL-terminated, valid for the engine's lifetime.
             unsafe { CStr::from_ptr(name) }
                 .to_string_lossy()
                 .into_owned()
@@ -129,7 +129,7 @@ mod available {
         /// Passes a key to the engine. `None`: it does not support keys of this type.
         ///
         /// Engines accept a key in one of two ways: by a method for keys of its type, which is
-        /// selected where the key is used, or, in older ones, by a method in the key itself.
+        /// selected when the key is used, or, in older ones, by a method in the key itself.
         pub(in super::super) fn adopt(
             &self,
             key: NonNull<ssl::EVP_PKEY>,

@@ -15,7 +15,7 @@ use std::ptr::{self, NonNull};
 pub(in super::super) struct Key<'a> {
     key: NonNull<ssl::EVP_PKEY>,
     library: &'a Library,
-    /// The engine, where calls must name it; otherwise null.
+    /// The engine, if calls must name it; otherwise null.
     engine: *mut ssl::ENGINE,
 }
 
@@ -36,7 +36,7 @@ pub(in super::super) enum RsaPadding {
     /// With the hash of the signed message; `None` for encryption.
     Pkcs1(Option<&'static str>),
     Oaep(&'static str),
-    /// With a salt as long as the hash.
+    /// With a salt of the hash's length.
     Pss(&'static str),
 }
 
@@ -63,7 +63,7 @@ impl<'a> Key<'a> {
         ) -> *mut ssl::EVP_PKEY,
     ) -> Result<Self, DeviceError> {
         let (mut bytes, length) = (der.as_ptr(), c_long::from(c_length(der.len())?));
-        // SAFETY: the length is that of the bytes; the result is a new key or null.
+        // SAFETY: pointer and length describe `der`; the result is a new key or null.
         let key = unsafe {
             read(
                 ptr::null_mut(),
@@ -107,7 +107,7 @@ impl<'a> Key<'a> {
         ) -> *mut ssl::EVP_PKEY,
     ) -> Result<Self, DeviceError> {
         let (context, name) = (library.context(), c_string(name)?);
-        // SAFETY: the pointer and the length are those of `bytes`; the result is a new key or null.
+        // SAFETY: pointer and length describe `bytes`; the result is a new key or null.
         let key = unsafe {
             make(
                 context,
@@ -147,7 +147,7 @@ impl<'a> Key<'a> {
     }
 
     fn context(&self) -> Result<NonNull<ssl::EVP_PKEY_CTX>, DeviceError> {
-        // SAFETY: a live key; the context holds its own reference.
+        // SAFETY: a live key; the context holds a reference to it.
         let context = unsafe {
             if self.library.as_engine().is_some() {
                 ssl::EVP_PKEY_CTX_new(self.key.as_ptr(), self.engine)
@@ -227,7 +227,7 @@ impl<'a> KeyContext<'a> {
             RsaPadding::Oaep(hash) => (ssl::RSA_PKCS1_OAEP_PADDING, Some(hash)),
             RsaPadding::Pss(hash) => (ssl::RSA_PKCS1_PSS_PADDING, Some(hash)),
         };
-        // These hashes only identify the algorithm to the key: the provider computes with its own.
+        // These hashes only identify the algorithm to the key: the provider computes them itself.
         let hash = match hash {
             None => ptr::null(),
             Some(hash) => {
@@ -276,7 +276,7 @@ impl<'a> KeyContext<'a> {
             KeyUse::Encrypt => ssl::EVP_PKEY_encrypt,
             _ => ssl::EVP_PKEY_decrypt,
         };
-        // SAFETY: a live context; the lengths are those of the output and the input.
+        // SAFETY: a live context; the lengths match the output and the input.
         let done = unsafe {
             function(
                 self.context.as_ptr(),
@@ -303,7 +303,7 @@ impl<'a> KeyContext<'a> {
         signature: &[u8],
         digest: &[u8],
     ) -> Result<bool, DeviceError> {
-        // SAFETY: a live context; the lengths are those of both inputs.
+        // SAFETY: a live context; the lengths match both inputs.
         let done = unsafe {
             ssl::EVP_PKEY_verify(
                 self.context.as_ptr(),
@@ -324,7 +324,7 @@ impl<'a> KeyContext<'a> {
         let mut secret = [0_u8; 64];
         let (mut secret_bytes, mut length) = (secret.len(), self.result_bytes_max);
         output.resize(length, 0);
-        // SAFETY: a live context; the lengths are those of both outputs.
+        // SAFETY: a live context; the lengths match both outputs.
         let done = unsafe {
             ssl::EVP_PKEY_encapsulate(
                 self.context.as_ptr(),
@@ -352,7 +352,7 @@ impl<'a> KeyContext<'a> {
     ) -> Result<bool, DeviceError> {
         secret.resize(64, 0);
         let mut length = secret.len();
-        // SAFETY: a live context; the lengths are those of the output and the input.
+        // SAFETY: a live context; the lengths match the output and the input.
         let done = unsafe {
             ssl::EVP_PKEY_decapsulate(
                 self.context.as_ptr(),
@@ -429,7 +429,7 @@ impl<'a> SignContext<'a> {
     ) -> Result<(), DeviceError> {
         signature.resize(self.signature_bytes_max, 0);
         let mut length = signature.len();
-        // SAFETY: a live context; the lengths are those of the output and the input.
+        // SAFETY: a live context; the lengths match the output and the input.
         let done = self.begin(true)
             && unsafe {
                 ssl::EVP_DigestSign(
@@ -450,7 +450,7 @@ impl<'a> SignContext<'a> {
         message: &[u8],
     ) -> Result<bool, DeviceError> {
         check(self.begin(false), "verifying")?;
-        // SAFETY: a live context; the lengths are those of both inputs.
+        // SAFETY: a live context; the lengths match both inputs.
         let right = unsafe {
             ssl::EVP_DigestVerify(
                 self.context.as_ptr(),
@@ -496,5 +496,5 @@ impl Drop for SignContext<'_> {
     }
 }
 
-/// RSA_PSS_SALTLEN_DIGEST: a salt as long as the hash.
+/// RSA_PSS_SALTLEN_DIGEST: a salt of the hash's length.
 const SALT_AS_DIGEST: i32 = -1;

@@ -8,7 +8,7 @@ use std::ffi::{CStr, c_char};
 use std::path::Path;
 use std::ptr::{self, NonNull};
 
-/// A provider in its own library context, or an engine.
+/// A provider in a separate library context, or an engine.
 ///
 /// The context has no other provider except OpenSSL's `base`, which reads files and computes
 /// nothing. So the provider computes every result.
@@ -103,7 +103,7 @@ impl Library {
         self.engine.as_ref()
     }
 
-    /// Returns its own name.
+    /// Returns the name of the provider or the engine.
     pub(in super::super) fn name(&self) -> String {
         match &self.engine {
             Some(engine) => engine.name(),
@@ -128,8 +128,8 @@ impl Library {
     fn parameter(&self, key: &CStr) -> Option<String> {
         let provider = self.providers.first()?;
         let mut value: *mut c_char = ptr::null_mut();
-        // SAFETY: the list of parameters is terminated; the provider sets `value` to its own string
-        // or leaves it null.
+        // SAFETY: the list of parameters is terminated; the provider sets `value` to a string that
+        // it owns or leaves it null.
         unsafe {
             let mut parameters = [
                 raw::OSSL_PARAM_construct_utf8_ptr(key.as_ptr(), &raw mut value, 0),
@@ -140,7 +140,7 @@ impl Library {
         if value.is_null() {
             return None;
         }
-        // SAFETY: a NUL-terminated string that lives as long as the provider.
+        // SAFETY: a NUL-terminated string, valid for the provider's lifetime.
         Some(
             unsafe { CStr::from_ptr(value) }
                 .to_string_lossy()

@@ -35,7 +35,7 @@ impl<'a> DigestContext<'a> {
         if digest.is_null() {
             return Err(not_offered(library, name));
         }
-        // SAFETY: a live digest, of which the context holds its own reference. A fetched digest is
+        // SAFETY: a live digest, and the context holds a reference to it. A fetched digest is
         // freed; an engine owns its digests.
         unsafe {
             let context = ssl::EVP_MD_CTX_new();
@@ -128,7 +128,7 @@ impl<'a> MacContext<'a> {
         if method.is_null() {
             return Err(not_offered(library, digest));
         }
-        // SAFETY: the length is that of the key; the engine owns the hash.
+        // SAFETY: the length is the key's length; the engine owns the hash.
         unsafe {
             let Some(context) = NonNull::new(ssl::HMAC_CTX_new()) else {
                 return Err(failed("HMAC"));
@@ -171,8 +171,8 @@ impl<'a> MacContext<'a> {
             return Err(not_offered(library, name));
         }
         let length = c_length(key.len())?;
-        // SAFETY: a live engine with this MAC; the length is that of the key; the context holds its
-        // own reference to the key, and the engine owns the hash.
+        // SAFETY: a live engine with this MAC; the length is the key's length; the context holds a
+        // reference to the key, and the engine owns the hash.
         unsafe {
             let mac_key = ssl::EVP_PKEY_new_mac_key(nid, engine.as_ptr(), key.as_ptr(), length);
             if mac_key.is_null() {
@@ -209,7 +209,7 @@ impl<'a> MacContext<'a> {
     ) -> Result<Self, DeviceError> {
         let what = setting.map_or_else(|| name.to_owned(), |(_, of)| format!("{name} of {of}"));
         let name = c_string(name)?;
-        // SAFETY: a live context and C strings. The context holds its own reference to the MAC.
+        // SAFETY: a live context and C strings. The new context holds a reference to the MAC.
         let context = unsafe {
             let mac = ssl::EVP_MAC_fetch(library.context(), name.as_ptr(), ptr::null());
             if mac.is_null() {
@@ -224,7 +224,7 @@ impl<'a> MacContext<'a> {
         let this = Self::of(MacKind::Mac(context, again));
         let value = c_string(setting.map_or("", |(_, value)| value))?;
         // SAFETY: the list of parameters is terminated, its string outlives the call and is only
-        // read, and the length is that of the key.
+        // read, and the length is the key's length.
         let done = unsafe {
             let end = ssl::OSSL_PARAM_construct_end();
             let parameters = match setting {

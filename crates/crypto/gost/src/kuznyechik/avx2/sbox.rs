@@ -1,9 +1,9 @@
 //! π and its inverse on the bytes of a vector.
 //!
-//! Their structure (`tables::ALPHA` and what follows it) has permutations of 4 bits and
-//! multiplication in GF(16). A shuffle looks up 16 values at once; multiplication is addition of
-//! logarithms. The logarithm of zero is a number whose highest bit stays set after any subtraction;
-//! for such an index a shuffle gives zero.
+//! Their structure (`tables::ALPHA` and the parts after it) has permutations of 4 bits and
+//! multiplication in GF(16). A shuffle looks up 16 values in parallel; multiplication is addition
+//! of logarithms. The logarithm of zero is a number that keeps its highest bit set after any
+//! subtraction; for this kind of index a shuffle gives zero.
 
 use super::super::tables::{
     ALPHA, Matrix, NU_0, NU_1, OMEGA, PHI, SIGMA, apply, inverse_matrix, inverse_nibbles, value,
@@ -91,7 +91,7 @@ fn quotient(a: __m256i, b: __m256i) -> __m256i {
     )
 }
 
-/// Both halves of each byte of `matrix` · `x`, whose products with halves are `low` and `high`.
+/// Both halves of each byte of `matrix` · `x`; `low` and `high` are its products with halves.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn linear(low: __m256i, high: __m256i, x: __m256i) -> [__m256i; 2] {
@@ -131,8 +131,8 @@ macro_rules! substitution {
 }
 
 substitution! {
-    /// π. Of `l` after ν, the difference from ν1(0) is kept, and of `r` after σ that from σ(0), so
-    /// that zero is where a shuffle finds none.
+    /// π. `l` after ν is kept as the difference from ν1(0), and `r` after σ as the difference from
+    /// σ(0), so that the zero from a shuffle with an invalid index is the right value.
     Forward:
     alpha_low(x) = apply(ALPHA, x);
     alpha_high(x) = apply(ALPHA, x << 4);

@@ -1,4 +1,4 @@
-//! Products by VPCLMULQDQ on 64 bytes at once.
+//! Products by VPCLMULQDQ on 64 bytes per step.
 
 use super::Product;
 use std::arch::x86_64::*;

@@ -1,4 +1,4 @@
-//! The messages by which two WireGuard peers agree on the keys of a session (whitepaper §5.4.2 to
+//! The messages with which two WireGuard peers agree on the keys of a session (whitepaper §5.4.2 to
 //! §5.4.4): Noise IKpsk2, each message with an index in front and two MACs behind.
 //!
 //! ```text
@@ -18,9 +18,9 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// Name of the protocol, in the terms of Noise (§5.4).
 const PATTERN: &str = "Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s";
-/// What every transcript begins with (§5.4).
+/// The beginning of every transcript (§5.4).
 const IDENTIFIER: &[u8] = b"WireGuard v1 zx2c4 Jason@zx2c4.com";
-/// What the key of the first MAC is made from, with the receiver's public key (§5.4.4).
+/// The first MAC's key is the hash of this label and the receiver's public key (§5.4.4).
 const LABEL_MAC1: &[u8] = b"mac1----";
 
 const INITIATION: u8 = 1;
@@ -39,13 +39,13 @@ pub(super) type Key = Zeroizing<[u8; 32]>;
 pub(super) struct Identity {
     pub(super) private: Key,
     pub(super) peer_public: [u8; 32],
-    /// Zeroes where there is none.
+    /// Zeroes if there is no PSK.
     pub(super) psk: Key,
 }
 
-/// A session that both peers have the keys of.
+/// A session with keys known to both peers.
 pub(super) struct Session {
-    /// Index by which the peer addresses this side.
+    /// Index with which the peer addresses this side.
     pub(super) own_index: u32,
     pub(super) peer_index: u32,
     pub(super) sealing: Key,
@@ -79,7 +79,7 @@ impl Initiation {
         let this = Self {
             noise,
             own_index,
-            // What arrives is for this side.
+            // For messages that arrive here.
             mac_key: mac_key(&public(&identity.private)),
         };
         Ok((this, message))

@@ -58,7 +58,7 @@ impl Hash for World {
                         // Numbers of pings are for people.
                         Item::Message(Message::Ping { .. }) => "ping".hash(hasher),
                         Item::Message(Message::Pong { .. }) => "pong".hash(hasher),
-                        // That of a secret which is older than the connection.
+                        // The confirmation of a secret that is older than the connection.
                         Item::Message(
                             Message::Keep { confirmation, said }
                             | Message::Kept { confirmation, said },
@@ -66,7 +66,7 @@ impl Hash for World {
                             let seals = self.gateways[sender].outbound;
                             (confirmation.0, self.unheard(sender, seals, *said)).hash(hasher);
                         }
-                        // Any other confirmation is that of the connection's only secret.
+                        // Any other confirmation comes from the connection's only secret.
                         item => format!("{item:?}").hash(hasher),
                     }
                 }
@@ -76,7 +76,7 @@ impl Hash for World {
 }
 
 impl World {
-    /// How many messages a side has sent, relative to those that its peer has received: only that
+    /// How many messages a side has sent, minus the number that its peer has received: only that
     /// decides whether keys are kept.
     fn unheard(&self, side: usize, seals: Option<Key>, said: u64) -> i64 {
         let peer = &self.gateways[1 - side];
@@ -101,15 +101,16 @@ fn hash_gateway<H: Hasher>(gateway: &Gateway, clock: Duration, hasher: &mut H) {
         outbound,
         inbound,
         ahead: _,
-        // The budget decides what follows.
+        // The machine's budget already determines further proposals.
         proposals: _,
     } = gateway;
     (incarnation, taken, outbound, inbound).hash(hasher);
     hash_machine(rollover, clock, hasher);
 }
 
-/// Without what has no effect here: how often it failed (all pauses are equal), when the next epoch
-/// is due and when keys expire (only by a jump of the clock, which exceeds both).
+/// Hashes a machine without the fields that have no effect here: how often it failed (all pauses
+/// are equal), when the next epoch is due and when keys expire (only by a jump of the clock, which
+/// exceeds both).
 fn hash_machine<H: Hasher>(rollover: &Rollover, clock: Duration, hasher: &mut H) {
     let ahead = |time: Duration| time.saturating_sub(clock);
     let ago = |time: Duration| clock.saturating_sub(time);

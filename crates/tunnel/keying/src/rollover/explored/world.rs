@@ -37,9 +37,9 @@ pub(super) struct Gateway {
     pub(super) incarnation: u8,
     /// Connections that it was given a number for.
     pub(super) taken: u64,
-    /// What it seals with.
+    /// The key that it seals with.
     pub(super) outbound: Option<Key>,
-    /// What it opens, by the number of the epoch.
+    /// The keys that it opens with, by the number of the epoch.
     pub(super) inbound: BTreeMap<u32, Key>,
     /// How far its clock is ahead of the world's, in nanoseconds; behind after it was
     /// restored.
@@ -59,7 +59,7 @@ pub(super) enum Item {
 pub(super) struct Connection {
     /// Its number and, repeated, its exported secret.
     pub(super) number: u8,
-    /// Its name on each side, as long as that side keeps it.
+    /// Its name on each side, while that side keeps it.
     pub(super) ends: [Option<Attempt>; 2],
     pub(super) is_up: [bool; 2],
     /// No message passes any more.
@@ -74,20 +74,20 @@ pub(super) struct World {
     pub(super) now: Duration,
     pub(super) gateways: [Gateway; 2],
     pub(super) connections: Vec<Connection>,
-    /// Connections so far, each of which has a secret of its own.
+    /// Connections so far; each has a different secret.
     pub(super) opened: u8,
     pub(super) left: Budget,
     /// Every key that a side ever sealed with.
     pub(super) sealed: [BTreeSet<Key>; 2],
-    /// By which incarnation of each side a key was installed.
+    /// The incarnation of each side that installed a key.
     pub(super) installed: BTreeMap<Key, [Option<u8>; 2]>,
     /// Copies of the sides, to which they may be restored, with the time of each.
     pub(super) snapshots: [Option<(Duration, Gateway)>; 2],
-    /// What a restored side seals with since it was restored, and sealed with before.
+    /// The key that a restored side reuses: it sealed with this key before the restoration too.
     pub(super) repeated: [Option<Key>; 2],
     /// Requests and restarts so far: each may lead to keys that take nothing from the budget.
     pub(super) excuses: u8,
-    /// Nothing but cuts and delays: what is shared is never replaced.
+    /// Nothing but cuts and delays: shared keys are never replaced.
     only_cuts: bool,
     /// The first rule that was broken on the way here.
     pub(super) broken: Option<&'static str>,
@@ -108,7 +108,7 @@ pub(super) enum Happening {
     Snapshot(usize),
     /// A side returns to its copy; whether the other side's connections end visibly.
     Restore(usize, bool),
-    /// A side sleeps, while the other side's clock stands still.
+    /// A side sleeps, while the other side's clock does not advance.
     Suspend(usize),
     /// A side restarts; whether the other side's connections end visibly.
     Restart(usize, bool),
@@ -218,7 +218,7 @@ impl World {
                     connection.queues[side].clear();
                 }
             }
-            // The connector may have closed what the listener is yet to see.
+            // The connector may have closed a connection that the listener has not seen yet.
             let comes = connection.is_up == [true, false] && !connection.is_cut;
             comes || connection.ends.iter().any(Option::is_some)
         });
@@ -269,8 +269,8 @@ impl World {
         }
     }
 
-    /// Whether the peer still has its end of a side's standing channel. One that was restored after
-    /// its last message has not: the side learns of that, and both agree anew.
+    /// Whether the peer still has its end of a side's standing channel. A peer that was restored
+    /// after its last message does not: the side learns of that, and both agree again.
     fn stands_with_peer(&self, side: usize) -> bool {
         let standing = self.gateways[side].rollover.standing.as_ref();
         let at = standing.and_then(|standing| self.named(side, standing.attempt));
@@ -335,7 +335,8 @@ impl World {
         }
     }
 
-    /// Whether each side opens what the other seals now, unless it has restarted since it could.
+    /// Whether each side can open the other's current packets, unless it has restarted since it
+    /// could.
     pub(super) fn is_open(&self) -> bool {
         (0..2).all(|side| {
             let (own, peer) = (&self.gateways[side], &self.gateways[1 - side]);
@@ -477,7 +478,7 @@ impl World {
         }
     }
 
-    /// What can happen to messages and connections without any fault.
+    /// The deliveries and connection events that need no fault.
     pub(super) fn deliveries(&self) -> impl Iterator<Item = Happening> + '_ {
         self.connections.iter().flat_map(|connection| {
             let number = connection.number;

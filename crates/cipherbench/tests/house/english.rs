@@ -1,0 +1,132 @@
+//! Comments and documents are in plain technical English.
+//!
+//! The markers below are words that hide the subject of a sentence. They are not errors: quinn,
+//! smoltcp, rustls and nextest have 19 to 27 per 10,000 words. More than the limit means that
+//! sentences have to be read twice: rewrite them, rather than swap the word.
+
+use crate::{crates, files, read, root, rust_files};
+use std::fmt::Write;
+use std::path::Path;
+
+/// Markers per 10,000 words.
+const LIMIT: usize = 90;
+/// Fewer words are too few to count in.
+const WORDS_MIN: usize = 200;
+
+/// Each marker is a sequence of words, given as the alternatives of each place.
+const MARKERS: &[&[&[&str]]] = &[
+    &[&["tell", "tells", "told", "telling"]],
+    &[&["whoever", "whatever", "wherever", "whichever", "whose"]],
+    &[&["so", "as"], &["many", "much", "often", "long", "few"]],
+    &[&["beside"]],
+    &[&["at"], &["once"]],
+    &[&["where"]],
+    &[&["own"]],
+    &[&["that"], &["there"], &["is", "are"]],
+    &[&["there"], &["is", "are"], &["none"]],
+    &[&["stand", "stands", "stood", "lie", "lies"]],
+    &[&["judge", "judges", "judged", "judgement"]],
+    &[&["hence", "thereby", "thereupon", "vain"]],
+    &[&["what"], WHAT],
+    &[&["those"], &["that", "of"]],
+    &[&["that"], &["of"]],
+    &[&["of", "in", "by", "at", "with", "from", "for"], &["which"]],
+    &[&["with"], &["it", "them"]],
+];
+const WHAT: &[&str] = &[
+    "is", "it", "they", "was", "a", "the", "an", "its", "each", "one", "no",
+];
+
+#[derive(Default)]
+struct Counts {
+    words: usize,
+    markers: usize,
+}
+
+impl Counts {
+    /// Counts a line. `such as` is plain, `such` is not.
+    fn line(&mut self, text: &str) {
+        let text = text.to_lowercase();
+        let is_part = |c: char| c.is_ascii_alphabetic() || c == '\'';
+        let words: Vec<&str> = text
+            .split(|c| !is_part(c))
+            .filter(|word| !word.is_empty())
+            .collect();
+        self.words += words.len();
+        for place in 0..words.len() {
+            let rest = &words[place..];
+            let is_marker = |marker: &&&[&[&str]]| {
+                rest.len() >= marker.len()
+                    && marker.iter().zip(rest).all(|(any, word)| any.contains(word))
+            };
+            self.markers += MARKERS.iter().filter(is_marker).count();
+            self.markers += usize::from(rest[0] == "such" && rest.get(1) != Some(&"as"));
+        }
+    }
+
+    fn comments(&mut self, path: &Path) {
+        for line in read(path).lines() {
+            if let Some(comment) = line.trim_start().strip_prefix("//") {
+                self.line(comment);
+            }
+        }
+    }
+
+    /// The text outside of code.
+    fn prose(&mut self, path: &Path) {
+        let mut is_code = false;
+        for line in read(path).lines() {
+            if line.trim_start().starts_with("```") {
+                is_code = !is_code;
+            } else if !is_code {
+                let parts = line.split('`').step_by(2);
+                self.line(&parts.collect::<Vec<_>>().join("x"));
+            }
+        }
+    }
+
+    /// Appends what exceeds the limit.
+    fn report(&self, name: &str, found: &mut String) {
+        if self.words >= WORDS_MIN && self.markers * 10_000 > LIMIT * self.words {
+            let rate = self.markers * 10_000 / self.words;
+            let _ = writeln!(found, "{rate} {name}");
+        }
+    }
+}
+
+#[test]
+fn comments_and_documents_are_in_plain_english() {
+    let mut found = String::new();
+    let sources = rust_files();
+    for (_, name, folder) in crates() {
+        let mut counts = Counts::default();
+        let folder = folder.strip_prefix(root()).expect("below the root");
+        let sources = sources.iter();
+        for path in sources.filter(|path| path.starts_with(folder.join("src"))) {
+            counts.comments(path);
+        }
+        counts.report(&name, &mut found);
+    }
+    let is_document = |path: &Path| {
+        let is_markdown = path.extension().is_some_and(|end| end == "md");
+        is_markdown && (path.starts_with("docs") || path.components().count() == 1)
+    };
+    for path in files().iter().filter(|path| is_document(path)) {
+        let mut counts = Counts::default();
+        counts.prose(path);
+        counts.report(&path.display().to_string(), &mut found);
+    }
+    assert!(
+        found.is_empty(),
+        "more than {LIMIT} markers of unidiomatic English per 10,000 words:\n{found}"
+    );
+}
+
+#[test]
+fn markers_are_found() {
+    let mut counts = Counts::default();
+    counts.line("What is known of those that stand beside it, such as this, at once.");
+    counts.line("A plain sentence has none of them.");
+    // "what is", "those that", "stand", "beside", "at once".
+    assert_eq!((counts.markers, counts.words), (5, 21));
+}
