@@ -82,7 +82,7 @@ struct Peer {
 
 /// The way to send a train.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum TrainMode {
     Whole,
     Singly,
     /// To no known peer.
@@ -205,16 +205,16 @@ impl UdpLane {
     }
 
     #[inline]
-    fn way(&self, train: &Train) -> Way {
+    fn way(&self, train: &Train) -> TrainMode {
         match self.peers.get(usize::from(train.peer)) {
-            None => Way::Nowhere,
+            None => TrainMode::Nowhere,
             Some(peer)
                 if train.bytes > train.datagram_bytes
                     && (peer.singly || train.datagram_bytes > peer.train_datagram_max) =>
             {
-                Way::Singly
+                TrainMode::Singly
             }
-            Some(_) => Way::Whole,
+            Some(_) => TrainMode::Whole,
         }
     }
 
@@ -228,10 +228,10 @@ impl UdpLane {
         while let Some(first) = trains.first() {
             let whole = trains
                 .iter()
-                .take_while(|train| self.way(train) == Way::Whole);
+                .take_while(|train| self.way(train) == TrainMode::Whole);
             let whole = whole.count();
             if whole == 0 {
-                if self.way(first) == Way::Singly {
+                if self.way(first) == TrainMode::Singly {
                     self.send_singly(buffer, *first, sent);
                 } else {
                     sent.failed += first.datagrams();

@@ -17,14 +17,14 @@ use zeroize::Zeroizing;
 pub struct Keys {
     /// Seed for deriving the secrets.
     pub seed: u64,
-    given: Option<Given>,
+    given: Option<KeyMaterial>,
 }
 
 /// The value of [`Keys::fingerprint`].
 pub(crate) type Fingerprint = [u8; 32];
 
 /// Keys that do not come from the seed.
-enum Given {
+enum KeyMaterial {
     Secret(Secret),
     Pair { private: Vec<u8>, public: Vec<u8> },
 }
@@ -65,7 +65,7 @@ impl Keys {
     pub const fn of_secret(secret: Secret) -> Self {
         Self {
             seed: 0,
-            given: Some(Given::Secret(secret)),
+            given: Some(KeyMaterial::Secret(secret)),
         }
     }
 
@@ -74,14 +74,14 @@ impl Keys {
     pub const fn of_pair(private: Vec<u8>, public: Vec<u8>) -> Self {
         Self {
             seed: 0,
-            given: Some(Given::Pair { private, public }),
+            given: Some(KeyMaterial::Pair { private, public }),
         }
     }
 
     /// Returns the secret for `algorithm`; it is empty for an algorithm without a key.
     #[must_use]
     pub fn secret(&self, algorithm: Algorithm) -> Secret {
-        if let Some(Given::Secret(secret)) = &self.given {
+        if let Some(KeyMaterial::Secret(secret)) = &self.given {
             return secret.clone();
         }
         let (key_bytes, nonce_bytes) = secret_lengths(algorithm);
@@ -113,7 +113,7 @@ impl Keys {
     #[must_use]
     pub fn pair(&self, algorithm: Algorithm) -> KeyPair<'_> {
         match &self.given {
-            Some(Given::Pair { private, public }) => KeyPair { private, public },
+            Some(KeyMaterial::Pair { private, public }) => KeyPair { private, public },
             _ => built_in(algorithm.family()).expect("only a public-key algorithm has a pair"),
         }
     }
@@ -122,8 +122,8 @@ impl Keys {
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         let parts: [&[u8]; 3] = match &self.given {
             None => Default::default(),
-            Some(Given::Secret(Secret { key, nonce, aad })) => [key, nonce, aad],
-            Some(Given::Pair { private, public }) => [private, public, &[]],
+            Some(KeyMaterial::Secret(Secret { key, nonce, aad })) => [key, nonce, aad],
+            Some(KeyMaterial::Pair { private, public }) => [private, public, &[]],
         };
         let mut whole = Context::new(&SHA256);
         whole.update(&self.seed.to_le_bytes());
@@ -178,8 +178,8 @@ impl<'a> KeyPair<'a> {
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let given = self.given.as_ref().map(|given| match given {
-            Given::Secret(_) => "secret",
-            Given::Pair { .. } => "pair",
+            KeyMaterial::Secret(_) => "secret",
+            KeyMaterial::Pair { .. } => "pair",
         });
         f.debug_struct("Keys")
             .field("seed", &self.seed)

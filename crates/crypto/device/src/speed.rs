@@ -32,7 +32,7 @@ use crate::orders::Orders;
 use crate::report::Speed;
 use crate::threads::{Gate, check_threads, panicked, process_cpu_ns, start};
 use crate::{Action, Case, Device, DeviceError, Inputs, Job, Keys, Operation, Queue};
-use sample::{Kept, Plan, Sampler, Verified};
+use sample::{Plan, SampledResult, Sampler, Verified};
 
 /// Maximum number of samples per thread; more are thinned out.
 const SAMPLES_MAX: usize = 1024;
@@ -55,7 +55,7 @@ mod phase {
 struct ThreadResult {
     samples: Samples,
     verified: Verified,
-    kept: Vec<Kept>,
+    kept: Vec<SampledResult>,
 }
 
 /// How a process examines results.
@@ -437,7 +437,7 @@ impl Trial<'_> {
         samples.sort_unstable();
         let samples_max = found.iter().map(|found| found.samples.max).max();
         let verified = Verified::sum(found.iter().map(|found| found.verified));
-        let kept: Vec<Kept> = found.into_iter().flat_map(|found| found.kept).collect();
+        let kept: Vec<SampledResult> = found.into_iter().flat_map(|found| found.kept).collect();
         let later = sample::verify(&self.plan, kept, self.operation, self.cpu, self.keys);
         let verified = Verified::sum([verified, later].into_iter());
         let quantile = |share: usize| {

@@ -30,14 +30,14 @@ const KEPT: usize = 16;
 const OLD_NS: u64 = SECOND_NS;
 
 /// A set of sealed packets: the latest, or the latest of an earlier time.
-struct Kept {
+struct PacketRing {
     frames: Box<[u8]>,
     /// For each slot, the parts of its sealed frame and the frame's length.
     found: [Option<(Sealed, usize)>; KEPT],
     next: usize,
 }
 
-impl Kept {
+impl PacketRing {
     fn new() -> Self {
         Self {
             frames: vec![0; KEPT * FRAME_SLOT_BYTES].into_boxed_slice(),
@@ -79,10 +79,10 @@ struct Attacker<'a> {
     kind: AttackKind,
     form: SealedForm,
     ports: &'a [u16],
-    latest: Kept,
+    latest: PacketRing,
     /// The latest of some time ago, which become the old ones at the next ageing.
-    aging: Kept,
-    old: Kept,
+    aging: PacketRing,
+    old: PacketRing,
     /// Time of the next ageing.
     age_ns: u64,
     turn: usize,
@@ -96,9 +96,9 @@ impl<'a> Attacker<'a> {
             kind: attack.kind,
             form: attack.form,
             ports: &attack.ports,
-            latest: Kept::new(),
-            aging: Kept::new(),
-            old: Kept::new(),
+            latest: PacketRing::new(),
+            aging: PacketRing::new(),
+            old: PacketRing::new(),
             age_ns: now_ns + OLD_NS,
             turn: 0,
             random: Random::new(seed),

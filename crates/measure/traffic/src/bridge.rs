@@ -62,14 +62,14 @@ pub struct Bridge<P, C> {
     /// Towards station A, and towards B.
     ports: [P; 2],
     /// From A to B, and from B to A.
-    ways: [Way; 2],
+    ways: [HalfLink; 2],
     clock: C,
     rests: Rests,
 }
 
 /// One direction.
 #[derive(Debug)]
-struct Way {
+struct HalfLink {
     model: Model,
     waiting: Waiting,
     counts: Counts,
@@ -84,7 +84,7 @@ impl<P: BridgePort, C: Clock> Bridge<P, C> {
     /// A bridge between two ports, that towards station A first, for frames of up to `frame_bytes`
     /// without FCS.
     pub fn new(profile: &Profile, frame_bytes: usize, ports: [P; 2], clock: C) -> Self {
-        let way = |direction| Way {
+        let way = |direction| HalfLink {
             model: Model::new(profile, direction),
             waiting: Waiting::new(VNET_HEADER_BYTES + frame_bytes),
             counts: Counts::default(),
@@ -160,7 +160,7 @@ impl<P: BridgePort, C: Clock> Bridge<P, C> {
     }
 }
 
-impl Way {
+impl HalfLink {
     /// Takes a batch from one port, and sends the due frames to the other. Returns whether there
     /// were any.
     fn carry<P: BridgePort>(

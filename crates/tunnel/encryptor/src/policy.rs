@@ -21,7 +21,7 @@ mod trie;
 
 pub use selectors::{ANY_PORT, Selectors, has_ports};
 
-use selectors::{Match, Shown, Way};
+use selectors::{Match, PacketDirection, Shown};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use trie::Trie;
@@ -109,23 +109,23 @@ impl Policy {
     #[inline]
     #[must_use]
     pub fn outbound(&self, packet: &[u8], view: &IpView) -> Option<u16> {
-        self.lookup(packet, view, Way::Out)
+        self.lookup(packet, view, PacketDirection::Out)
     }
 
     /// Whether a packet may come out of a tunnel.
     #[inline]
     #[must_use]
     pub fn permits_inbound(&self, tunnel: u16, packet: &[u8], view: &IpView) -> bool {
-        self.lookup(packet, view, Way::In) == Some(tunnel)
+        self.lookup(packet, view, PacketDirection::In) == Some(tunnel)
     }
 
     #[inline]
-    fn lookup(&self, packet: &[u8], view: &IpView, way: Way) -> Option<u16> {
+    fn lookup(&self, packet: &[u8], view: &IpView, way: PacketDirection) -> Option<u16> {
         let found = match (view.version, way) {
-            (4, Way::Out) => self.v4.lookup(packet.get(16..20)?),
-            (4, Way::In) => self.v4.lookup(packet.get(12..16)?),
-            (_, Way::Out) => self.v6.lookup(packet.get(24..40)?),
-            (_, Way::In) => self.v6.lookup(packet.get(8..24)?),
+            (4, PacketDirection::Out) => self.v4.lookup(packet.get(16..20)?),
+            (4, PacketDirection::In) => self.v4.lookup(packet.get(12..16)?),
+            (_, PacketDirection::Out) => self.v6.lookup(packet.get(24..40)?),
+            (_, PacketDirection::In) => self.v6.lookup(packet.get(8..24)?),
         }?;
         if found & TUNNEL != 0 {
             return Some(found as u16);
@@ -134,10 +134,10 @@ impl Policy {
     }
 
     /// Compares the selectors of the tunnels in a group, then in the wider groups around it.
-    fn ask(&self, group: u32, packet: &[u8], view: &IpView, way: Way) -> Option<u16> {
+    fn ask(&self, group: u32, packet: &[u8], view: &IpView, way: PacketDirection) -> Option<u16> {
         let local = match way {
-            Way::Out => source_address(packet),
-            Way::In => destination_address(packet),
+            PacketDirection::Out => source_address(packet),
+            PacketDirection::In => destination_address(packet),
         };
         let shown = Shown::of(packet, view, local?, way);
         let mut next = Some(group);

@@ -137,7 +137,7 @@ impl Verified {
 }
 
 /// A result that is verified after the measurement.
-pub(super) struct Kept {
+pub(super) struct SampledResult {
     /// Index of its input in the ring.
     case: usize,
     is_measured: bool,
@@ -153,7 +153,7 @@ pub(super) struct Sampler<'a> {
     /// Mean number of operations between two examined ones.
     mean_gap: f64,
     pub(super) verified: Verified,
-    pub(super) kept: Vec<Kept>,
+    pub(super) kept: Vec<SampledResult>,
     /// Results that could have been kept.
     offered: u64,
 }
@@ -273,7 +273,7 @@ impl<'a> Sampler<'a> {
     fn keep(&mut self, case: usize, is_measured: bool, output: &[u8]) {
         self.offered += 1;
         let place = if self.kept.len() < self.plan.kept_max {
-            self.kept.push(Kept {
+            self.kept.push(SampledResult {
                 case,
                 is_measured,
                 output: Vec::new(),
@@ -295,7 +295,7 @@ impl<'a> Sampler<'a> {
 /// for at most [`VERIFY_MAX`]. Results that the CPU cannot verify are wrong.
 pub(super) fn verify(
     plan: &Plan<'_>,
-    mut kept: Vec<Kept>,
+    mut kept: Vec<SampledResult>,
     operation: Operation,
     cpu: &dyn Device,
     keys: &Keys,

@@ -123,7 +123,7 @@ impl<C: BlockCipher> Mgm<C> {
             if together.is_empty() {
                 return;
             }
-            let tags = self.run(Way::Seal, &mut together);
+            let tags = self.run(Direction::Seal, &mut together);
             for (message, tag) in together.iter_mut().zip(tags.chunks_exact(C::BLOCK_BYTES)) {
                 message.tag.copy_from_slice(&tag[..message.tag.len()]);
             }
@@ -146,7 +146,7 @@ impl<C: BlockCipher> Mgm<C> {
             if together.is_empty() {
                 break;
             }
-            let tags = self.run(Way::Open, &mut together);
+            let tags = self.run(Direction::Open, &mut together);
             for (message, tag) in together.iter_mut().zip(tags.chunks_exact(C::BLOCK_BYTES)) {
                 let answer = answers.next().expect("one answer a message");
                 *answer = tag[..message.tag.len()].ct_eq(&*message.tag).into();
@@ -162,7 +162,7 @@ impl<C: BlockCipher> Mgm<C> {
     /// whole.
     fn run<V: AsRef<[u8]>, A: AsRef<[u8]>>(
         &mut self,
-        way: Way,
+        way: Direction,
         messages: &mut [AeadMessage<'_, V, A>],
     ) -> &[u8] {
         let starts_bytes = messages.len() * C::BLOCK_BYTES;
@@ -234,7 +234,7 @@ const fn are_lengths_allowed(block_bytes: usize, bytes: [usize; 2]) -> bool {
 
 /// Whether the ciphertext is the input or the output.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Direction {
     Seal,
     Open,
 }
@@ -252,7 +252,7 @@ struct Part<'a> {
 /// Parts of messages, and the scratch that they fill.
 struct Parts<'a, 's, C> {
     cipher: &'s C,
-    way: Way,
+    way: Direction,
     blocks: &'s mut [u8; SCRATCH_BYTES],
     used: usize,
     parts: ArrayVec<Part<'a>, PARTS>,
@@ -320,7 +320,7 @@ impl<'a, C: BlockCipher> Parts<'a, '_, C> {
             let ends = part.lengths.map_or(0, |_| C::BLOCK_BYTES);
             let factors = take(aad_bytes + text_bytes + ends);
             let keystream = take(text_bytes);
-            if self.way == Way::Seal {
+            if self.way == Direction::Seal {
                 xor(part.text, keystream);
             }
             if let Some(staged) = staged.get_mut(..factors.len()) {
@@ -342,7 +342,7 @@ impl<'a, C: BlockCipher> Parts<'a, '_, C> {
                     self.sum.accumulate(lengths, &own[..C::BLOCK_BYTES]);
                 }
             }
-            if self.way == Way::Open {
+            if self.way == Direction::Open {
                 xor(part.text, keystream);
             }
             if part.lengths.is_some() {

@@ -125,7 +125,7 @@ impl From<bool> for Match {
 
 /// Direction of a packet, which determines its local end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum PacketDirection {
     Out,
     In,
 }
@@ -145,7 +145,7 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    pub(super) fn of(packet: &[u8], view: &IpView, local: IpAddr, way: Way) -> Self {
+    pub(super) fn of(packet: &[u8], view: &IpView, local: IpAddr, way: PacketDirection) -> Self {
         let transport = if view.version == 4 {
             let fragment = be16(packet, 6) & 0x3fff != 0;
             Some((view.protocol, view.header_bytes, fragment))
@@ -159,8 +159,8 @@ impl Shown {
         });
         let (source, destination) = ports.unzip();
         let (local_port, remote_port) = match way {
-            Way::Out => (source, destination),
-            Way::In => (destination, source),
+            PacketDirection::Out => (source, destination),
+            PacketDirection::In => (destination, source),
         };
         let hides_ports =
             transport.is_none_or(|(protocol, ..)| has_ports(protocol) && ports.is_none());

@@ -1,5 +1,6 @@
 //! Every order of events, not a sample of them: two machines, the connections between them, and a
-//! number of faults, explored exhaustively. (`tests/keying/rollover` simulates more faults, at random.)
+//! number of faults, explored exhaustively. (`tests/keying/rollover` simulates more faults, at
+//! random.)
 //!
 //! An event is a decision of the environment: which message arrives next, which connection comes up
 //! or is cut and whether a side learns of it, when time passes to the next deadline of either side,

@@ -119,7 +119,7 @@ fn read(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
 }
 
 fn read_kmes(list: Node<'_>, folder: &Path) -> Result<Vec<KmeConfig>, Reported> {
-    let mut taken = Taken::default();
+    let mut taken = UniqueValues::default();
     let kmes = list.list(|node| node.map(|map| read_kme(map, folder, &mut taken)))?;
     let saes: usize = kmes.iter().map(|kme| kme.saes.len()).sum();
     match kmes.len() {
@@ -138,13 +138,13 @@ fn read_kmes(list: Node<'_>, folder: &Path) -> Result<Vec<KmeConfig>, Reported> 
 
 /// Values that must be unique among all KMEs.
 #[derive(Default)]
-struct Taken {
+struct UniqueValues {
     names: BTreeSet<String>,
     addresses: BTreeSet<SocketAddr>,
     saes: BTreeSet<String>,
 }
 
-fn read_kme(map: &Map<'_>, folder: &Path, taken: &mut Taken) -> Result<KmeConfig, Reported> {
+fn read_kme(map: &Map<'_>, folder: &Path, taken: &mut UniqueValues) -> Result<KmeConfig, Reported> {
     let name = map.required("name").and_then(|node| {
         let name = node.identifier(1..=32)?;
         match taken.names.insert(name.to_owned()) {
