@@ -57,7 +57,10 @@ impl Counts {
             let rest = &words[place..];
             let is_marker = |marker: &&&[&[&str]]| {
                 rest.len() >= marker.len()
-                    && marker.iter().zip(rest).all(|(any, word)| any.contains(word))
+                    && marker
+                        .iter()
+                        .zip(rest)
+                        .all(|(any, word)| any.contains(word))
             };
             self.markers += MARKERS.iter().filter(is_marker).count();
             self.markers += usize::from(rest[0] == "such" && rest.get(1) != Some(&"as"));

@@ -47,7 +47,7 @@ pub(crate) fn unavailable(failed: EngineFailed) -> EngineError {
 }
 
 /// Engines on this CPU that have a suite and pass; at least one.
-pub(crate) struct Found {
+pub(crate) struct UsableEngines {
     pub(crate) engines: Vec<Selection>,
     pub(crate) passed_over: Vec<PassedOver>,
     /// Whether these are all engines, rather than a named one.
@@ -56,7 +56,7 @@ pub(crate) struct Found {
 
 static NO_CACHE: Cache = Cache::none();
 
-impl Found {
+impl UsableEngines {
     pub(crate) fn of(choice: &CpuChoice, suite: Suite) -> Result<Self, EngineError> {
         let CpuChoice::Auto = choice else {
             return Ok(Self {

@@ -8,7 +8,7 @@ use wire::Suite;
 use wire::overhead::esp_bytes;
 
 use crate::cache::Cache;
-use crate::contender::{Contender, Found, unavailable};
+use crate::contender::{Contender, UsableEngines, unavailable};
 use crate::contest::{self, Cost, Crossover, REPORTED_BATCH};
 use crate::curve::{Direction, EngineCurves, Load};
 use crate::device::{self, Device, OnDevice};
@@ -100,14 +100,14 @@ impl Dispatch {
         suite: Suite,
         cache: &Cache,
     ) -> Result<Self, EngineError> {
-        let found = Found::of(choice, suite)?;
+        let found = UsableEngines::of(choice, suite)?;
         measure::remeasure(suite, &found.engines, found.cache(cache)).map_err(unavailable)?;
         let (contenders, curves, passed_over) = found.compared(suite, &Cache::none())?;
         Ok(Self::soonest(suite, contenders, curves, passed_over))
     }
 
     fn on_cpu(choice: &CpuChoice, suite: Suite, cache: &Cache) -> Result<Self, EngineError> {
-        let found = Found::of(choice, suite)?;
+        let found = UsableEngines::of(choice, suite)?;
         if let [only] = &found.engines[..] {
             let name = only.engine().to_owned();
             let contenders = vec![Contender::of(only.clone())];
@@ -141,7 +141,7 @@ impl Dispatch {
         let Some(otherwise) = otherwise else {
             return Ok(Self::new(suite, vec![contender], Policy::Soonest, name));
         };
-        let found = Found::of(otherwise, suite)?;
+        let found = UsableEngines::of(otherwise, suite)?;
         let (mut contenders, curves, passed_over) = found.compared(suite, cache)?;
         contenders.push(contender);
         Ok(Self::soonest(suite, contenders, curves, passed_over))
@@ -420,7 +420,7 @@ mod tests {
 
     /// Stores implausible curves of all engines in the cache.
     fn kept(cache: &Cache) -> (Identity, Vec<EngineCurves>) {
-        let engines = Found::of(&CpuChoice::Auto, SUITE).unwrap().engines;
+        let engines = UsableEngines::of(&CpuChoice::Auto, SUITE).unwrap().engines;
         let free = || Fit::of(Vec::new());
         let curves = engines.iter().map(|engine| EngineCurves {
             engine: engine.engine().to_owned(),

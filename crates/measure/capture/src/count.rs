@@ -1,7 +1,7 @@
 //! Counts the kept frames by protocol and by length.
 
 use crate::dissect::{EspFlow, dissect};
-use crate::store::Kept;
+use crate::store::StoredFrame;
 use journal::record::{CaptureContents, LengthCount, ProtocolCount};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ const COMMONEST: usize = 5;
 
 /// Counts frames, and lists the SAs of their ESP packets.
 pub(crate) fn count<'k>(
-    frames: impl Iterator<Item = &'k Kept>,
+    frames: impl Iterator<Item = &'k StoredFrame>,
     esp_ports: &[u16],
 ) -> (CaptureContents, BTreeSet<EspFlow>) {
     let mut contents = CaptureContents::default();
@@ -91,7 +91,7 @@ mod tests {
         let frames: Vec<_> = [60, 79, 80, 1514, 1514, 65_226, 1514]
             .into_iter()
             .zip(7..)
-            .map(|(whole_bytes, at_unix_ns)| Kept {
+            .map(|(whole_bytes, at_unix_ns)| StoredFrame {
                 at_unix_ns,
                 bytes: Box::new([0; 14]),
                 whole_bytes,

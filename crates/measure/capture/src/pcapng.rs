@@ -1,7 +1,7 @@
 //! Writes a store as a pcapng file (draft-ietf-opsawg-pcapng): one section, one interface, frames
 //! with time stamps in nanoseconds, and statistics.
 
-use crate::store::Kept;
+use crate::store::StoredFrame;
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
@@ -47,7 +47,7 @@ pub(crate) struct Interface<'a> {
 pub(crate) fn write<'k>(
     path: &Path,
     interface: Interface<'_>,
-    frames: impl Iterator<Item = &'k Kept>,
+    frames: impl Iterator<Item = &'k StoredFrame>,
 ) -> io::Result<()> {
     let file = BufWriter::new(File::create(path)?);
     write_to(file, interface, frames).map_err(|error| {
@@ -63,7 +63,7 @@ pub(crate) fn write<'k>(
 fn write_to<'k>(
     output: impl Write,
     interface: Interface<'_>,
-    frames: impl Iterator<Item = &'k Kept>,
+    frames: impl Iterator<Item = &'k StoredFrame>,
 ) -> Result<(), PcapError> {
     let application = concat!("cipherbench ", env!("CARGO_PKG_VERSION"));
     let section = SectionHeaderBlock {
@@ -118,8 +118,8 @@ mod tests {
         ended_unix_ns: (7 << 32) + 9,
     };
 
-    fn frame() -> Kept {
-        Kept {
+    fn frame() -> StoredFrame {
+        StoredFrame {
             at_unix_ns: 1_700_000_000_123_456_789,
             bytes: Box::new([5; 61]),
             whole_bytes: 1514,

@@ -9,7 +9,7 @@ const AROUND_BYTES: usize = 48;
 
 /// A kept frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct StoredFrame {
     pub(crate) at_unix_ns: u64,
     pub(crate) bytes: Box<[u8]>,
     /// Length before it was cut.
@@ -23,7 +23,7 @@ pub(crate) struct Store {
     keep: Keep,
     bytes_max: usize,
     bytes: usize,
-    frames: VecDeque<Kept>,
+    frames: VecDeque<StoredFrame>,
     /// A sample that outgrew the limit keeps one in this many of the selected frames.
     thinned: u32,
     /// Selected frames since the last one that a thinned sample kept.
@@ -61,7 +61,7 @@ impl Store {
             }
         }
         self.bytes += size;
-        self.frames.push_back(Kept {
+        self.frames.push_back(StoredFrame {
             at_unix_ns: frame.at_unix_ns,
             bytes: frame.bytes.into(),
             whole_bytes: frame.whole_bytes,
@@ -70,7 +70,7 @@ impl Store {
         true
     }
 
-    pub(crate) const fn frames(&self) -> &VecDeque<Kept> {
+    pub(crate) const fn frames(&self) -> &VecDeque<StoredFrame> {
         &self.frames
     }
 

@@ -196,7 +196,7 @@ impl<'a> Sides<'a> {
 }
 
 /// The changes of two runs before their level is known.
-pub(crate) struct Found<'a> {
+pub(crate) struct ChangeSet<'a> {
     changes: Vec<Counted<'a>>,
     pairing: Pairing,
     pub(crate) without: Vec<WithoutChange>,
@@ -215,7 +215,7 @@ struct Counted<'a> {
     invalid: Option<String>,
 }
 
-pub(crate) fn found<'a>(pairs: &Pairs<'a>, sides: Sides<'a>) -> Found<'a> {
+pub(crate) fn found<'a>(pairs: &Pairs<'a>, sides: Sides<'a>) -> ChangeSet<'a> {
     let pairing = pairs.pairing;
     let (mut changes, mut without, mut partly) = (Vec::new(), Vec::new(), Vec::new());
     let mut without_ratio = Vec::new();
@@ -289,7 +289,7 @@ pub(crate) fn found<'a>(pairs: &Pairs<'a>, sides: Sides<'a>) -> Found<'a> {
             }
         }
     }
-    Found {
+    ChangeSet {
         changes,
         pairing,
         without,
@@ -394,7 +394,7 @@ impl WithoutChange {
     }
 }
 
-impl Found<'_> {
+impl ChangeSet<'_> {
     /// Returns the number of intervals that count towards the level of all runs together.
     pub(crate) fn intervals(&self) -> usize {
         let changes = self.changes.iter();

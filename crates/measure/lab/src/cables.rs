@@ -14,10 +14,10 @@ mod free;
 use crate::hosts::Seat;
 use crate::offloads;
 use crate::on_node::{ip, run_tool};
-use crate::protocol::{Lent, Program, Request, Response};
+use crate::protocol::{BorrowedInterface, Program, Request, Response};
 use crate::switch;
 use crate::{Interrupt, LabError, Links, Node, NodeId, Result, Station};
-use free::{Found, free_interface, shown};
+use free::{HostInterface, free_interface, shown};
 use plan::{Cables, HostName};
 use serde::Deserialize;
 use serde_json::Value;
@@ -68,7 +68,7 @@ impl Outside {
         let macs = [mac(0)?, mac(1)?];
         for id in [NodeId::A, NodeId::B, NodeId::Tap] {
             let own = found.iter().filter(|(owner, _)| *owner == id);
-            let own: Vec<&Found> = own.map(|(_, interface)| interface).collect();
+            let own: Vec<&HostInterface> = own.map(|(_, interface)| interface).collect();
             if !own.is_empty() {
                 lend(machine(id), station(id), &own, None)?;
             }
@@ -142,9 +142,9 @@ fn recover(host: &dyn Node, name: &str, renamed: &str) -> Result<()> {
 }
 
 /// Returns its MAC address; `key` names it in messages.
-fn mac_of(key: &str, interface: &Found) -> Result<[u8; 6]> {
+fn mac_of(key: &str, interface: &HostInterface) -> Result<[u8; 6]> {
     parse_mac(&interface.address).ok_or_else(|| {
-        let Found {
+        let HostInterface {
             ifname, address, ..
         } = interface;
         let what = format!("`{ifname}` has no Ethernet address: {address}");
@@ -180,10 +180,15 @@ fn parse<T: for<'de> Deserialize<'de>>(what: &str, text: &str) -> Result<Vec<T>>
 }
 
 /// Moves a station's interfaces to it, once it has recorded their settings.
-fn lend(host: &dyn Node, station: &Seat, found: &[&Found], renamed: Option<&str>) -> Result<()> {
+fn lend(
+    host: &dyn Node,
+    station: &Seat,
+    found: &[&HostInterface],
+    renamed: Option<&str>,
+) -> Result<()> {
     let mut lent = Vec::new();
     for found in found {
-        lent.push(Lent {
+        lent.push(BorrowedInterface {
             interface: found.ifname.clone(),
             renamed: renamed.map(str::to_owned),
             mtu: found.mtu,
@@ -197,7 +202,7 @@ fn lend(host: &dyn Node, station: &Seat, found: &[&Found], renamed: Option<&str>
         Response::Noted => {}
         other => return Err((station as &dyn Node).unexpected(&other)),
     }
-    for Found { ifname, .. } in found {
+    for HostInterface { ifname, .. } in found {
         let pid = station.pid().to_string();
         let argv = ["ip", "link", "set", "dev", ifname, "netns", &pid];
         run_tool(host, Program::new(argv)).map_err(|error| {

@@ -3,7 +3,9 @@
 use crate::kill::kill_tree;
 use crate::own_children::OwnChild;
 use crate::procfs::ProcessStat;
-use crate::protocol::{Call, Lent, PROTOCOL_VERSION, REPLY_BYTES_MAX, Reply, Request, Response};
+use crate::protocol::{
+    BorrowedInterface, Call, PROTOCOL_VERSION, REPLY_BYTES_MAX, Reply, Request, Response,
+};
 use crate::sync::{Deadline, await_true, lock};
 use crate::{Interrupt, LabError, Node, NodeId, Result};
 use guard::Lines;
@@ -55,7 +57,7 @@ pub struct Station {
     last_call: AtomicU64,
     interrupt: Interrupt,
     /// The interfaces that it was last asked to give back at its end.
-    lent: Arc<Mutex<Vec<Lent>>>,
+    lent: Arc<Mutex<Vec<BorrowedInterface>>>,
 }
 
 /// Pending calls by their number.
@@ -187,7 +189,7 @@ impl Station {
     }
 
     /// The interfaces that it is to give back at its end, now and later.
-    pub(crate) fn lent(&self) -> Arc<Mutex<Vec<Lent>>> {
+    pub(crate) fn lent(&self) -> Arc<Mutex<Vec<BorrowedInterface>>> {
         Arc::clone(&self.lent)
     }
 

@@ -10,7 +10,7 @@
 //! multicast addresses are restored; an interface with a queueing discipline or a route is not
 //! taken ([`crate::cables`]).
 
-use crate::protocol::{Lent, Program};
+use crate::protocol::{BorrowedInterface, Program};
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, setns};
 use std::collections::BTreeMap;
@@ -76,8 +76,13 @@ fn set_parameters(interface: &str, wanted: &BTreeMap<String, String>) {
 /// Gives an interface back to the namespace `home`, from `there` or from the namespace of this
 /// process. Does nothing if it is not there (any more). No caller is left to report a failure to;
 /// one does not stop the commands after it.
-pub(crate) fn give_back(lent: &Lent, there: Option<&File>, home: &File, run: &dyn Fn(&Program)) {
-    let Lent {
+pub(crate) fn give_back(
+    lent: &BorrowedInterface,
+    there: Option<&File>,
+    home: &File,
+    run: &dyn Fn(&Program),
+) {
+    let BorrowedInterface {
         interface,
         renamed,
         mtu,

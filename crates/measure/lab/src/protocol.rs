@@ -6,12 +6,12 @@
 //! file it kills every process it started and exits, so nothing remains even if the process that
 //! started it dies.
 
-mod lent;
+mod interface;
 mod load;
 mod ports;
 mod sample;
 
-pub use lent::Lent;
+pub use interface::BorrowedInterface;
 pub use load::{BusyProgram, Load};
 pub use ports::{ControlPort, SealedPort};
 pub use sample::{Contents, Sample};
@@ -327,7 +327,7 @@ pub enum Request {
     /// this kind.
     GiveBack {
         /// The interfaces that will be moved to the station.
-        lent: Vec<Lent>,
+        lent: Vec<BorrowedInterface>,
     },
     /// Run these programs one after another at the station's end, before it returns interfaces,
     /// even if some fail. Replaces an earlier request of this kind.

@@ -4,7 +4,7 @@ use crate::caller::reap;
 use crate::kill::kill_all;
 use crate::lent;
 use crate::own_children::OwnChild;
-use crate::protocol::{Lent, Program};
+use crate::protocol::{BorrowedInterface, Program};
 use crate::sync::lock;
 use crate::{Node, Result, Station, procfs};
 use std::fs::File;
@@ -24,7 +24,7 @@ pub(crate) struct Remains {
     /// Keeps the namespace, with the interfaces in it, and its inode number.
     file: File,
     id: (u64, u64),
-    lent: Arc<Mutex<Vec<Lent>>>,
+    lent: Arc<Mutex<Vec<BorrowedInterface>>>,
     /// The namespace that the interfaces came from.
     home: File,
 }

@@ -8,7 +8,7 @@ use crate::rfc6349::Rfc6349;
 pub(crate) use crate::repeats::{estimate, per_second, ratio};
 
 use journal::record::{Measured, Transfer};
-use plan::{TransferDirection, Way};
+use plan::{FlowDirection, TransferDirection};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -165,7 +165,7 @@ impl Bulk {
 
 impl BulkDirection {
     /// `at`: the way's place among the ways of a transfer.
-    fn of(way: Way, at: usize, transfers: &[(u32, &Transfer)]) -> Option<Self> {
+    fn of(way: FlowDirection, at: usize, transfers: &[(u32, &Transfer)]) -> Option<Self> {
         let ways = transfers.iter();
         let ways: Vec<(u32, &Transfer)> = ways
             .map(|&(repeat, transfer)| Some((repeat, transfer.each_way().nth(at)?)))

@@ -120,20 +120,20 @@ pub(crate) fn claims(
     };
     let claims = &journal.header.plan.claims;
     let all = claims.iter().flat_map(|claim| judge.asked(claim));
-    let all: Vec<Asked<'_>> = all.collect();
-    judge.level = Level::of(all.iter().filter_map(Asked::p));
+    let all: Vec<ClaimedFigure<'_>> = all.collect();
+    judge.level = Level::of(all.iter().filter_map(ClaimedFigure::p));
     all.into_iter().map(|asked| judge.result(asked)).collect()
 }
 
 /// A claim, and a figure that it is about.
-struct Asked<'a> {
+struct ClaimedFigure<'a> {
     claim: &'a Claim,
     /// Place of the figure's cell.
     place: usize,
     figure: Figure,
 }
 
-impl Asked<'_> {
+impl ClaimedFigure<'_> {
     /// p-value of the finding that the figure is on one side of the claim; `None` with too few
     /// repeats.
     fn p(&self) -> Option<f64> {
@@ -146,14 +146,14 @@ impl Asked<'_> {
 }
 
 impl Judge<'_> {
-    fn asked<'c>(&self, claim: &'c Claim) -> Vec<Asked<'c>> {
+    fn asked<'c>(&self, claim: &'c Claim) -> Vec<ClaimedFigure<'c>> {
         let places = claim
             .cells
             .iter()
             .filter_map(|id| self.cells.iter().position(|cell| cell.id == *id));
         let of_cell = |place: usize| {
             let figures = self.figures(claim, place);
-            figures.into_iter().map(move |figure| Asked {
+            figures.into_iter().map(move |figure| ClaimedFigure {
                 claim,
                 place,
                 figure,
@@ -162,8 +162,8 @@ impl Judge<'_> {
         places.flat_map(of_cell).collect()
     }
 
-    fn result(&self, asked: Asked<'_>) -> ClaimResult {
-        let Asked {
+    fn result(&self, asked: ClaimedFigure<'_>) -> ClaimResult {
+        let ClaimedFigure {
             claim,
             place,
             figure,

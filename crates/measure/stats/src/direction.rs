@@ -1,6 +1,6 @@
 //! Directions of traffic between the stations.
 
-use plan::Way;
+use plan::FlowDirection;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -14,11 +14,11 @@ pub enum DirectionName {
     BToA,
 }
 
-impl From<Way> for DirectionName {
-    fn from(way: Way) -> Self {
+impl From<FlowDirection> for DirectionName {
+    fn from(way: FlowDirection) -> Self {
         match way {
-            Way::AToB => Self::AToB,
-            Way::BToA => Self::BToA,
+            FlowDirection::AToB => Self::AToB,
+            FlowDirection::BToA => Self::BToA,
         }
     }
 }

@@ -73,7 +73,7 @@ pub(crate) fn checks(plan: &Plan, cells: &[CellResult]) -> Vec<ToolCheck> {
         }
         alike.push(cell);
     }
-    let mut transfers: Vec<((String, &str), Vec<Found<'_>>)> = Vec::new();
+    let mut transfers: Vec<((String, &str), Vec<CellFigure<'_>>)> = Vec::new();
     for key in order {
         if let Some(found) = questions.get(&key).and_then(|alike| findings(alike, cells)) {
             transfers.push((key, found));
@@ -91,8 +91,8 @@ pub(crate) fn checks(plan: &Plan, cells: &[CellResult]) -> Vec<ToolCheck> {
 }
 
 /// The tools' figures for one transfer; `None` with fewer than two of them, or without a figure.
-fn findings<'c>(alike: &[&'c CellResult], cells: &'c [CellResult]) -> Option<Vec<Found<'c>>> {
-    let mut found: Vec<Found<'c>> = Vec::new();
+fn findings<'c>(alike: &[&'c CellResult], cells: &'c [CellResult]) -> Option<Vec<CellFigure<'c>>> {
+    let mut found: Vec<CellFigure<'c>> = Vec::new();
     for &cell in alike {
         found.push((figure(cell)?, cell));
     }
@@ -107,12 +107,12 @@ fn findings<'c>(alike: &[&'c CellResult], cells: &'c [CellResult]) -> Option<Vec
 }
 
 /// A tool's finding and its cell.
-type Found<'a> = (ToolFigure, &'a CellResult);
+type CellFigure<'a> = (ToolFigure, &'a CellResult);
 
 /// The lowest and the highest of several findings.
-fn ends<'f, 'c>(found: &'f [Found<'c>]) -> Option<(&'f Found<'c>, &'f Found<'c>)> {
-    let mean = |one: &&Found<'_>| one.0.payload_throughput_bps.mean;
-    let by_mean = |a: &&Found<'_>, b: &&Found<'_>| {
+fn ends<'f, 'c>(found: &'f [CellFigure<'c>]) -> Option<(&'f CellFigure<'c>, &'f CellFigure<'c>)> {
+    let mean = |one: &&CellFigure<'_>| one.0.payload_throughput_bps.mean;
+    let by_mean = |a: &&CellFigure<'_>, b: &&CellFigure<'_>| {
         let by_cell = || a.0.cell.cmp(&b.0.cell);
         // Ties must not depend on the plan's order.
         mean(a).total_cmp(&mean(b)).then_with(by_cell)
@@ -125,7 +125,7 @@ fn ends<'f, 'c>(found: &'f [Found<'c>]) -> Option<(&'f Found<'c>, &'f Found<'c>)
 
 /// The p-value of a difference of more than [`ALIKE_PERCENT`] between the lowest and the highest of
 /// several findings, corrected for all pairs that they were chosen from.
-fn p_apart(least: &Found<'_>, most: &Found<'_>, findings: usize) -> Option<f64> {
+fn p_apart(least: &CellFigure<'_>, most: &CellFigure<'_>, findings: usize) -> Option<f64> {
     let (low, high) = (
         &least.0.payload_throughput_bps,
         &most.0.payload_throughput_bps,
@@ -177,7 +177,11 @@ fn by_frames(udp: &CellResult, cell: &CellResult) -> Option<ToolFigure> {
 }
 
 /// `None` if the lowest finding is not above 0.
-fn judge((question, dut): (String, &str), found: &[Found<'_>], level: Level) -> Option<ToolCheck> {
+fn judge(
+    (question, dut): (String, &str),
+    found: &[CellFigure<'_>],
+    level: Level,
+) -> Option<ToolCheck> {
     let (least, most) = ends(found)?;
     let (low, high) = (
         &least.0.payload_throughput_bps,
@@ -203,7 +207,7 @@ fn judge((question, dut): (String, &str), found: &[Found<'_>], level: Level) -> 
 }
 
 /// Returns the first possible reason for the slower result.
-fn reason(slow: &Found<'_>, fast: &Found<'_>) -> Option<String> {
+fn reason(slow: &CellFigure<'_>, fast: &CellFigure<'_>) -> Option<String> {
     let ((slow, at_slow), (fast, at_fast)) = (slow, fast);
     let (tool, other) = (&slow.tool, &fast.tool);
     different_parameters(at_slow, at_fast)

@@ -30,7 +30,7 @@ use stats::Limit;
 use std::env;
 use std::error::Error;
 use std::io;
-use trial::frames::Found;
+use trial::frames::ProcedureResult;
 
 const SEEDS: u64 = 200;
 /// The argument with which this program is the worker of a crypto device.
@@ -244,13 +244,16 @@ fn lies_found(seeds: u64) {
 fn others(seeds: u64) {
     println!("\n| Procedure, device | |");
     println!("| --- | --- |");
-    let row =
-        |what: &str, trial: &str, model: Model, truth: Truth, finding: fn(&Found) -> Finding| {
-            println!(
-                "| {what} | {} |",
-                cell(&plan(trial), model, truth, seeds, finding)
-            );
-        };
+    let row = |what: &str,
+               trial: &str,
+               model: Model,
+               truth: Truth,
+               finding: fn(&ProcedureResult) -> Finding| {
+        println!(
+            "| {what} | {} |",
+            cell(&plan(trial), model, truth, seeds, finding)
+        );
+    };
     let recovers = Model {
         queue_s: 0.01,
         recovers_in_s: 0.3,
@@ -309,7 +312,7 @@ fn cell(
     model: Model,
     truth: Truth,
     seeds: u64,
-    finding: impl Fn(&Found) -> Finding,
+    finding: impl Fn(&ProcedureResult) -> Finding,
 ) -> String {
     let of = |seed| finding(&find(plan, model, Tester::default(), seed));
     let findings: Vec<Finding> = (0..seeds).map(of).collect();

@@ -31,11 +31,11 @@ mod tool;
 mod video;
 
 pub(crate) use asked::{REPLACED_SAS, dut_as_asked};
-pub use cipher::CipherSeen;
+pub use cipher::CipherTraffic;
 pub(crate) use clock::apart_ns;
 pub(crate) use contents::{add_contents, must_look_random, recorded};
 pub(crate) use failure::{count, percent, then_repeat, then_repeat_or};
-pub use frames::{FrameObserved, FramesSeen, frame_checks};
+pub use frames::{FrameObserved, FrameReadings, frame_checks};
 pub(crate) use gateway::{Gateway, IN_FLIGHT_PACKETS, counted_since, gateways_balance, resets};
 pub use path::ObservedPath;
 pub(crate) use places::Ends;
@@ -43,7 +43,7 @@ pub(crate) use places::Ends;
 use crate::command::Commands;
 use crate::transfer::Totals;
 use journal::record::{Check, Explanation, HttpResult, Latency, Transfer, VideoResult};
-use plan::Way;
+use plan::FlowDirection;
 use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES};
 
 /// Bytes of a frame around its IP packet.
@@ -57,7 +57,7 @@ pub struct ToolObserved<'a> {
     /// The programs that ran on the stations.
     pub commands: &'a Commands,
     /// The way of the load; for echo requests, the way of the requests.
-    pub way: Way,
+    pub way: FlowDirection,
     /// The tools' counts.
     pub load: Load<'a>,
     /// In a duplex transfer, the tools' counts of the other way.
@@ -74,15 +74,15 @@ impl ToolObserved<'_> {
     /// The sending station and the receiving one, in words.
     pub(crate) const fn stations(&self) -> [&'static str; 2] {
         match self.way {
-            Way::AToB => ["A", "B"],
-            Way::BToA => ["B", "A"],
+            FlowDirection::AToB => ["A", "B"],
+            FlowDirection::BToA => ["B", "A"],
         }
     }
 
     /// The impaired path's counts of frames of the load; `None` without an impaired path.
     fn impaired(&self) -> Option<&impair::Counts> {
         let impaired = self.path.impaired?;
-        Some(impaired.of(self.way == Way::AToB))
+        Some(impaired.of(self.way == FlowDirection::AToB))
     }
 
     /// For how long a queue drained after the sender had ended, in this way or in the other one:
@@ -111,8 +111,8 @@ impl ToolObserved<'_> {
     const fn ends(&self) -> [&String; 2] {
         let Interfaces { a, b, .. } = &self.interfaces;
         match self.way {
-            Way::AToB => [a, b],
-            Way::BToA => [b, a],
+            FlowDirection::AToB => [a, b],
+            FlowDirection::BToA => [b, a],
         }
     }
 
@@ -120,8 +120,8 @@ impl ToolObserved<'_> {
     fn sealing_end(&self) -> Option<&String> {
         let [of_a, of_b] = self.interfaces.cipher.as_ref()?;
         Some(match self.way {
-            Way::AToB => of_a,
-            Way::BToA => of_b,
+            FlowDirection::AToB => of_a,
+            FlowDirection::BToA => of_b,
         })
     }
 }

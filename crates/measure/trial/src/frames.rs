@@ -36,14 +36,14 @@ pub(crate) use points::{soaked, with_bins};
 pub use procedures::carry_out;
 pub use rig::{FrameRun, Relief, Rig, RigLoad, Soaked, Strays};
 pub use spec::BURST_NS;
-pub(crate) use spec::{Way, peer_engine};
+pub(crate) use spec::{FrameStream, peer_engine};
 pub(crate) use trials::was_offered;
 
 use journal::record::FrameResult;
 
 /// The result of a procedure.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct ProcedureResult {
     /// The result; without the trial with the evidence, unless a search ended with that trial.
     pub result: FrameResult,
     /// Received frames that are not of a trial, over all trials.
@@ -54,7 +54,7 @@ pub struct Found {
     pub objection: Option<String>,
 }
 
-impl Found {
+impl ProcedureResult {
     /// Adds the trial with the evidence.
     pub fn add_evidence(&mut self, run: &FrameRun) {
         // The procedure's latency is preferred: no samples were taken then.

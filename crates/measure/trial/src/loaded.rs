@@ -10,7 +10,7 @@ use crate::tools::{INTERRUPT_STEP, STOP_GRACE, Tools, latency, sleep_until, stat
 use journal::record::LoadedLatency;
 use lab::protocol::{Program, Ready};
 use lab::{Bench, Interrupt, NodeId, RunningDut};
-use plan::{TransferDirection, Way};
+use plan::{FlowDirection, TransferDirection};
 use std::time::{Duration, Instant};
 
 /// Multiple of their planned time that the requests may take: under load `ping` waits for its core.
@@ -129,7 +129,7 @@ impl Load<'_> {
         tools.stop(NodeId::B, server, STOP_GRACE)?;
         let link_bytes = [0, 1].map(|way| after[way].saturating_sub(before[way]));
         for way in self.direction.ways() {
-            let carried = link_bytes[usize::from(*way == Way::BToA)];
+            let carried = link_bytes[usize::from(*way == FlowDirection::BToA)];
             if carried < LOAD_BYTES_LEAST {
                 return Err(failed(format!(
                     "the load {direction} did not load the path: {carried} B crossed it {} during the requests",

@@ -30,14 +30,14 @@ use crate::readings::PathReadings;
 use crate::route;
 use crate::settings::SettingsWatch;
 use crate::tools::{STOP_GRACE, Tools, latency, report_of, sessions};
-use crate::transfer::{self, Asked, END_LIMIT_NS, Pair, Totals, assemble};
+use crate::transfer::{self, END_LIMIT_NS, Pair, Totals, TransferSettings, assemble};
 use crate::watch::{CipherLinkWatch, Sample, WatchPoint, WatchResult, Watcher};
 use crate::way::ends;
 use impair::Impaired;
 use journal::record::{Figures, HttpResult, Latency, Measured, Outcome, Transfer, VideoResult};
 use lab::protocol::{Ended, Program};
 use lab::{Bench, Interrupt, LabError, NodeId, RunningDut, TrafficLog};
-use plan::{Direction, ImpairProfile, Measurement, Tool, TransferDirection, Way};
+use plan::{Direction, FlowDirection, ImpairProfile, Measurement, Tool, TransferDirection};
 use std::time::{Duration, Instant};
 
 /// Time for the tools beyond their running time: connecting, exchanging results, a lost last reply.
@@ -126,7 +126,7 @@ fn congestion_asked(measurement: &Measurement) -> Option<&str> {
 }
 
 /// Returns the ways of the tools' payload; for a ping, the way of its requests.
-fn ways(measurement: &Measurement) -> &'static [Way] {
+fn ways(measurement: &Measurement) -> &'static [FlowDirection] {
     let direction = match measurement {
         // The client on A fetches.
         Measurement::Http(_) | Measurement::Video(_) => TransferDirection::BToA,
@@ -437,7 +437,7 @@ impl Attempt<'_> {
                 .iter()
                 .map(|(client, server)| pair(client, server, way));
             let pairs = pairs.collect::<Result<Vec<_>, _>>()?;
-            let asked = Asked {
+            let asked = TransferSettings {
                 tool: tool.name(),
                 timing: &self.commands.timing,
                 parameters: &self.commands.parameters,
@@ -493,10 +493,10 @@ fn stop_all(
 }
 
 /// Returns the counts of both ends of a pair of processes, one way.
-fn pair(client: &Sessions, server: &Sessions, way: Way) -> Result<Pair, TrialError> {
+fn pair(client: &Sessions, server: &Sessions, way: FlowDirection) -> Result<Pair, TrialError> {
     let (sent, received) = match way {
-        Way::AToB => (&client.sent, &server.received),
-        Way::BToA => (&server.sent, &client.received),
+        FlowDirection::AToB => (&client.sent, &server.received),
+        FlowDirection::BToA => (&server.sent, &client.received),
     };
     let [from, to] = ends(way);
     let one = |session: &Option<Session>, id: NodeId, verb: &str| {
@@ -529,12 +529,12 @@ impl Report {
     }
 
     /// Removes the impaired path's copies from each way's received datagrams.
-    fn leave_out_copies(&mut self, ways: &[Way], impaired: &Impaired) {
+    fn leave_out_copies(&mut self, ways: &[FlowDirection], impaired: &Impaired) {
         let Self::Transfer(transfers) = self else {
             return;
         };
         for ((transfer, totals), way) in transfers.iter_mut().zip(ways) {
-            transfer::leave_out_copies(transfer, totals, impaired.of(*way == Way::AToB));
+            transfer::leave_out_copies(transfer, totals, impaired.of(*way == FlowDirection::AToB));
         }
     }
 

@@ -15,7 +15,7 @@ use crate::command::CommandError;
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::evidence::{FrameObserved, dut_as_asked, frame_checks, gateways_balance};
-use crate::frames::{Found, Way, carry_out, take_evidence};
+use crate::frames::{FrameStream, ProcedureResult, carry_out, take_evidence};
 use crate::measurer::{Measurer, Trial, judge, record};
 use gateways::{Gateways, test_addresses};
 use journal::record::{Evidence, Figures, Measured, Outcome, TrialRecord};
@@ -59,7 +59,7 @@ fn attempt(
         ));
     }
     let gateways = Gateways::start(&cell.dut, traffic.direction, stations.mtu)?;
-    let way = Way {
+    let way = FrameStream {
         cell,
         traffic,
         path: path(&gateways),
@@ -76,7 +76,7 @@ fn attempt(
 /// Makes the trial with the evidence.
 fn with_evidence(
     test: &FrameTest,
-    mut found: Found,
+    mut found: ProcedureResult,
     rig: &mut MemoryRig<'_>,
     interrupt: &Interrupt,
 ) -> Result<(Measured, Option<String>), TrialError> {

@@ -1,6 +1,6 @@
 //! Readings of a path while traffic crosses it, as evidence of the trial.
 
-use crate::evidence::{CipherSeen, ObservedPath};
+use crate::evidence::{CipherTraffic, ObservedPath};
 use crate::measurer::Trial;
 use crate::reading::{Counters, Offloads};
 use crate::watch::{WatchPoint, WatchResult};
@@ -51,7 +51,7 @@ impl PathReadings<'_> {
     ) -> ObservedPath<'e> {
         let cipher = |look: WatchPoint<'e>| {
             let name = format!("{}/{}", look.gateway.name(), look.interface);
-            Some(CipherSeen {
+            Some(CipherTraffic {
                 link: &evidence.cipher_link,
                 watch: evidence.watch.as_ref()?,
                 markers: look.markers,

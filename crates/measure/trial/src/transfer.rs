@@ -22,7 +22,7 @@ use crate::timing::Timing;
 use crate::way::ends;
 use journal::record::{Datagrams, Drain, Interval, TcpFacts, ToolParameters, Transfer};
 use lab::NodeId;
-use plan::Way;
+use plan::FlowDirection;
 
 /// Traffic that may be in flight through a DUT, or in buffers, when the tool ends.
 const UNDECIDED_NS: u64 = 100_000_000;
@@ -38,7 +38,7 @@ pub(crate) const END_LIMIT_NS: u64 = 8_000_000_000;
 
 /// The settings of the tools of one way.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct TransferSettings<'a> {
     /// The tool's name.
     pub tool: &'static str,
     /// Beginning and end of the measured time.
@@ -46,7 +46,7 @@ pub struct Asked<'a> {
     /// Parameters in force.
     pub parameters: &'a ToolParameters,
     /// The way of the payload.
-    pub way: Way,
+    pub way: FlowDirection,
     /// Rate of the links, if known.
     pub link_bps: Option<u64>,
     /// By how much the ends may begin apart, beyond one interval: an end begins when it hears from
@@ -54,7 +54,7 @@ pub struct Asked<'a> {
     pub apart_ns: u64,
 }
 
-impl Asked<'_> {
+impl TransferSettings<'_> {
     /// The sending station and the receiving one.
     fn stations(&self) -> [&'static str; 2] {
         ends(self.way).map(NodeId::name)
@@ -209,7 +209,10 @@ pub enum TransferError {
 /// # Errors
 /// When nothing was measured, the bytes do not match whole datagrams, or the ends contradict each
 /// other, the clock or the link.
-pub fn assemble(pairs: &[Pair], asked: &Asked<'_>) -> Result<(Transfer, Totals), TransferError> {
+pub fn assemble(
+    pairs: &[Pair],
+    asked: &TransferSettings<'_>,
+) -> Result<(Transfer, Totals), TransferError> {
     let (timing, parameters) = (asked.timing, asked.parameters);
     let [from, to] = asked.stations();
     let mut transfer = Transfer {
@@ -305,7 +308,7 @@ fn all_unsteady(drains: Vec<Option<UnsteadyDrain>>) -> Option<UnsteadyDrain> {
 /// Returns the senders' kernels' reports; without the baseline, which is measured before.
 fn tcp_facts(
     pairs: &[Pair],
-    asked: &Asked<'_>,
+    asked: &TransferSettings<'_>,
     from: &'static str,
 ) -> Result<TcpFacts, TransferError> {
     let first = pairs.first();
@@ -360,7 +363,7 @@ fn datagrams(
     pairs: &[Pair],
     (sent, received_bytes): (u64, u64),
     datagram_bytes: u32,
-    asked: &Asked<'_>,
+    asked: &TransferSettings<'_>,
 ) -> Result<Datagrams, TransferError> {
     let [from, to] = asked.stations();
     let size = u64::from(datagram_bytes).max(1);
@@ -435,7 +438,7 @@ struct Window<'a> {
 impl<'a> Window<'a> {
     fn cut(
         session: &'a Session,
-        asked: &Asked<'_>,
+        asked: &TransferSettings<'_>,
         station: &'static str,
     ) -> Result<Self, TransferError> {
         let timing = asked.timing;

@@ -1,20 +1,20 @@
 //! The ends of the path by the way of a transfer's payload.
 
 use lab::NodeId;
-use plan::Way;
+use plan::FlowDirection;
 
 /// Returns the sending station and the receiving one.
-pub(crate) const fn ends(way: Way) -> [NodeId; 2] {
+pub(crate) const fn ends(way: FlowDirection) -> [NodeId; 2] {
     match way {
-        Way::AToB => [NodeId::A, NodeId::B],
-        Way::BToA => [NodeId::B, NodeId::A],
+        FlowDirection::AToB => [NodeId::A, NodeId::B],
+        FlowDirection::BToA => [NodeId::B, NodeId::A],
     }
 }
 
 /// Returns the names of the gateway that seals and of the one that opens.
-pub(crate) const fn gateways(way: Way) -> [&'static str; 2] {
+pub(crate) const fn gateways(way: FlowDirection) -> [&'static str; 2] {
     match way {
-        Way::AToB => ["gw1", "gw2"],
-        Way::BToA => ["gw2", "gw1"],
+        FlowDirection::AToB => ["gw1", "gw2"],
+        FlowDirection::BToA => ["gw2", "gw1"],
     }
 }

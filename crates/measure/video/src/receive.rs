@@ -6,7 +6,7 @@ use crate::player::{self, Playing};
 use crate::relay;
 use crate::rtp::{self, Packet};
 use crate::serve::{Ask, SentStream, read_report};
-use crate::shown::{Seen, watch};
+use crate::shown::{Playback, watch};
 use crate::spec::Receive;
 use journal::record::{VideoResult, VideoStream};
 use plan::VideoTransport;
@@ -32,7 +32,7 @@ const WORDS_CHARS: usize = 300;
 /// One player and the thread that reads its frames.
 struct Screen {
     playing: Playing,
-    seen: JoinHandle<io::Result<Seen>>,
+    seen: JoinHandle<io::Result<Playback>>,
     last_ns: Arc<AtomicU64>,
 }
 

@@ -39,7 +39,7 @@ enum Is {
 }
 
 /// All frames that a player showed, without repetitions.
-pub(crate) struct Seen {
+pub(crate) struct Playback {
     shown: Vec<Shown>,
     /// The damaged frames, one after another.
     damaged: File,
@@ -52,9 +52,9 @@ pub(crate) fn watch(
     reference: &HashMap<u64, usize>,
     started: Instant,
     last_ns: &AtomicU64,
-) -> io::Result<Seen> {
+) -> io::Result<Playback> {
     let mut frames = Frames::new(from);
-    let mut seen = Seen {
+    let mut seen = Playback {
         shown: Vec::new(),
         damaged: tempfile::tempfile()?,
         frame_bytes: 0,
@@ -92,7 +92,7 @@ struct Placed {
     psnr_db: Option<f64>,
 }
 
-impl Seen {
+impl Playback {
     /// Counts the frames of the measured part of the clip.
     pub(crate) fn counts(self, test: &VideoTest, folder: &Path) -> Result<FramesSeen, VideoError> {
         let all = self.shown.len() as u64;

@@ -62,7 +62,7 @@ pub use service::{ServiceStep, ServiceTest};
 pub use soak::{DriftBounds, Soak};
 pub use stations::Stations;
 pub use text::{http_in_words, in_words, to_text, video_in_words};
-pub use tool::{Tool, TransferDirection, Way};
+pub use tool::{FlowDirection, Tool, TransferDirection};
 pub use value::Value;
 pub use video::{Picture, Player, VideoTest, VideoTransport};
 pub use words::{compact, compact_time, nanos, on_off};

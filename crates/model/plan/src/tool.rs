@@ -50,10 +50,10 @@ pub enum TransferDirection {
     Duplex,
 }
 
-/// One way between the stations.
+/// One direction of the traffic between the stations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum FlowDirection {
     /// From station A to station B.
     AToB,
     /// From station B to station A.
@@ -86,16 +86,16 @@ impl TransferDirection {
 
     /// The ways that carry payload.
     #[must_use]
-    pub const fn ways(self) -> &'static [Way] {
+    pub const fn ways(self) -> &'static [FlowDirection] {
         match self {
-            Self::AToB => &[Way::AToB],
-            Self::BToA => &[Way::BToA],
-            Self::Duplex => &[Way::AToB, Way::BToA],
+            Self::AToB => &[FlowDirection::AToB],
+            Self::BToA => &[FlowDirection::BToA],
+            Self::Duplex => &[FlowDirection::AToB, FlowDirection::BToA],
         }
     }
 }
 
-impl Way {
+impl FlowDirection {
     /// Name in tables and machine-readable output.
     #[must_use]
     pub const fn name(self) -> &'static str {

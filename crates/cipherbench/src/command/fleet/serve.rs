@@ -64,14 +64,14 @@ const OPEN_MAX: usize = 100;
 const REPORTS_MAX: usize = 2;
 
 /// A request of a page to the rendering loop.
-type Asked = (Page, oneshot::Sender<String>);
+type PageRequest = (Page, oneshot::Sender<String>);
 
 struct Site {
     access: Access,
     /// Host names that browsers may use, besides addresses and `localhost`.
     names: Vec<String>,
     overview: Arc<Overview>,
-    render: mpsc::Sender<Asked>,
+    render: mpsc::Sender<PageRequest>,
     open: Arc<Semaphore>,
     reports: Semaphore,
 }
@@ -94,7 +94,7 @@ pub(super) fn serve(
         // The service continues if standard output is closed.
         let _ = output::stdout(&format!("ready url=http://{listen}/\n"));
         let overview = Arc::new(Overview::default());
-        let (render, mut asked) = mpsc::channel::<Asked>(OPEN_MAX);
+        let (render, mut asked) = mpsc::channel::<PageRequest>(OPEN_MAX);
         let site = Arc::new(Site {
             access: access.clone(),
             names: names.to_vec(),

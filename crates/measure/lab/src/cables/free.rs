@@ -13,7 +13,7 @@ const BELOW: [&str; 3] = ["link", "slave1", "slave2"];
 
 /// An interface as printed by `ip -json -details address`.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(super) struct Found {
+pub(super) struct HostInterface {
     pub(super) ifname: String,
     #[serde(default)]
     pub(super) flags: Vec<String>,
@@ -98,10 +98,10 @@ struct Connection {
 /// A machine's facts about an interface.
 #[derive(Debug, Clone, Default)]
 struct Facts {
-    found: Found,
+    found: HostInterface,
     wireless: bool,
     /// Every interface.
-    all: Vec<Found>,
+    all: Vec<HostInterface>,
     /// The interfaces that default routes lead to.
     uplinks: Vec<String>,
     connections: Vec<Connection>,
@@ -111,7 +111,7 @@ struct Facts {
 }
 
 /// Inspects an interface, and refuses one that somebody needs, or that would come back changed.
-pub(super) fn free_interface(host: &dyn Node, key: &str, name: &str) -> Result<Found> {
+pub(super) fn free_interface(host: &dyn Node, key: &str, name: &str) -> Result<HostInterface> {
     let facts = look_at(host, key, name)?;
     match objection(&facts, name) {
         Some((what, help)) => Err(refused(key, what, help)),
@@ -120,18 +120,18 @@ pub(super) fn free_interface(host: &dyn Node, key: &str, name: &str) -> Result<F
 }
 
 /// The interface with that name or alternative name; `None` if it does not exist.
-pub(super) fn shown(host: &dyn Node, name: &str) -> Result<Option<Found>> {
+pub(super) fn shown(host: &dyn Node, name: &str) -> Result<Option<HostInterface>> {
     let argv = ["ip", "-json", "-details", "address", "show", "dev", name];
     let Some(text) = read(host, &argv)? else {
         return Ok(None);
     };
-    let found: Vec<Found> = parse("ip address", &text)?;
+    let found: Vec<HostInterface> = parse("ip address", &text)?;
     Ok(found.into_iter().find(|found| !found.ifname.is_empty()))
 }
 
 fn look_at(host: &dyn Node, key: &str, name: &str) -> Result<Facts> {
     let all = read(host, &["ip", "-json", "-details", "address", "show"])?;
-    let all: Vec<Found> = parse("ip address", &all.unwrap_or_default())?;
+    let all: Vec<HostInterface> = parse("ip address", &all.unwrap_or_default())?;
     let Some(found) = shown(host, name)? else {
         let known: Vec<_> = all.iter().map(|found| found.ifname.as_str()).collect();
         let what = format!("there is no interface `{name}` on that machine");
@@ -208,7 +208,7 @@ fn address_of(end: &str) -> String {
     address.trim_start_matches("::ffff:").to_owned()
 }
 
-impl Found {
+impl HostInterface {
     /// The interfaces below: this one goes, or loses its path, when they move.
     fn below(&self) -> impl Iterator<Item = &str> {
         let LinkInfo {
@@ -232,12 +232,12 @@ impl Found {
 
 impl Facts {
     /// The interfaces above it, nearest first: its bridge, a VLAN on that …
-    fn above(&self) -> Vec<&Found> {
-        let mut found: Vec<&Found> = Vec::new();
+    fn above(&self) -> Vec<&HostInterface> {
+        let mut found: Vec<&HostInterface> = Vec::new();
         let mut known = BTreeSet::from([self.found.ifname.as_str()]);
         let mut masters: BTreeSet<&str> = self.found.master.as_deref().into_iter().collect();
         loop {
-            let more: Vec<&Found> = self
+            let more: Vec<&HostInterface> = self
                 .all
                 .iter()
                 .filter(|it| !known.contains(&*it.ifname))
@@ -255,14 +255,14 @@ impl Facts {
     }
 
     /// A connection of another machine to an interface's addresses.
-    fn connection(&self, of: &Found) -> Option<&Connection> {
+    fn connection(&self, of: &HostInterface) -> Option<&Connection> {
         let is_own = |it: &&Connection| of.addr_info.iter().any(|its| its.local == it.own);
         let mut others = self.connections.iter().filter(|it| it.peer != it.own);
         others.find(is_own)
     }
 
     /// Returns who needs an interface, as the rest of a sentence after its name.
-    fn need(&self, of: &Found) -> Option<String> {
+    fn need(&self, of: &HostInterface) -> Option<String> {
         if self.uplinks.contains(&of.ifname) {
             return Some("over which this machine's default route goes".to_owned());
         }
@@ -311,8 +311,8 @@ fn objection(facts: &Facts, name: &str) -> Option<(String, String)> {
 fn beneath_others(facts: &Facts, name: &str) -> Option<(String, String)> {
     let above = facts.above();
     let master = facts.found.master.as_deref();
-    let place = |upper: &Found| {
-        let Found {
+    let place = |upper: &HostInterface| {
+        let HostInterface {
             ifname, linkinfo, ..
         } = upper;
         match master == Some(ifname.as_str()) {

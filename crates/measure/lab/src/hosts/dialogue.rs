@@ -36,7 +36,7 @@ pub(super) struct Dialogue<'a> {
 
 /// The result of waiting for a line.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum OutputEvent {
     Line(String),
     /// The output has ended.
     End,
@@ -90,17 +90,17 @@ impl<'a> Dialogue<'a> {
     ///
     /// # Errors
     /// [`LabError::Interrupted`].
-    pub(super) fn line(&mut self, deadline: Deadline) -> Result<Heard> {
+    pub(super) fn line(&mut self, deadline: Deadline) -> Result<OutputEvent> {
         loop {
             if let Some(line) = self.take_line() {
-                return Ok(Heard::Line(line));
+                return Ok(OutputEvent::Line(line));
             }
             if self.is_over {
-                return Ok(Heard::End);
+                return Ok(OutputEvent::End);
             }
             self.interrupt.check()?;
             if deadline.is_over() {
-                return Ok(Heard::Silence);
+                return Ok(OutputEvent::Silence);
             }
             let mut fds = [PollFd::new(self.output.as_fd(), PollFlags::POLLIN)];
             if poll(&mut fds, interval()).unwrap_or(0) > 0 {

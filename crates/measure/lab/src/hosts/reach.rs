@@ -4,7 +4,7 @@
 //! Some prefixes pass words on as they are (`docker exec -i box`), others join them for a shell
 //! (`ssh host`). So no word contains a shell metacharacter, and scripts go over standard input.
 
-use super::dialogue::{Dialogue, Heard};
+use super::dialogue::{Dialogue, OutputEvent};
 use crate::own_file::own_hash;
 use crate::programs::search_path;
 use crate::protocol::{Ended, THIS_PROGRAM};
@@ -52,7 +52,7 @@ pub(super) struct Reach<'a> {
 
 /// Output of the host's shell.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Found {
+struct ShellOutput {
     /// As `uname -m` prints it.
     machine: String,
     /// As `uname -s` prints it.
@@ -102,7 +102,7 @@ impl<'a> Reach<'a> {
             }
         };
         let deadline = Deadline::after(ANSWER_LIMIT);
-        let mut found = Found::default();
+        let mut found = ShellOutput::default();
         dialogue
             .tell(&mut script.as_bytes(), deadline)?
             .map_err(cannot_read_itself)?;
@@ -124,7 +124,7 @@ impl<'a> Reach<'a> {
         let deadline = Deadline::after(SEND_LIMIT);
         let own = File::open(THIS_PROGRAM).map_err(cannot_read_itself)?;
         let mut own = BufReader::with_capacity(CHUNK_BYTES, own);
-        let mut found = Found::default();
+        let mut found = ShellOutput::default();
         while found.program.is_none() {
             // A line that is not the script's does not end the sending.
             dialogue
@@ -154,9 +154,9 @@ impl<'a> Reach<'a> {
         limit: Duration,
     ) -> Result<Option<String>> {
         match dialogue.line(deadline)? {
-            Heard::Line(line) => Ok(Some(line)),
-            Heard::End => Ok(None),
-            Heard::Silence => {
+            OutputEvent::Line(line) => Ok(Some(line)),
+            OutputEvent::End => Ok(None),
+            OutputEvent::Silence => {
                 let what = format!("it did not answer within {} s", limit.as_secs());
                 Err(self.error(&what, &self.try_it()))
             }
@@ -164,7 +164,7 @@ impl<'a> Reach<'a> {
     }
 
     /// Why the host's shell ended without the program.
-    fn refusal(&self, found: &Found, dialogue: &mut Dialogue<'_>) -> LabError {
+    fn refusal(&self, found: &ShellOutput, dialogue: &mut Dialogue<'_>) -> LabError {
         if found.machine.is_empty() {
             return self.not_reached(&dialogue.last_words(), &found.chatter);
         }
@@ -317,7 +317,7 @@ fn last_words(said: &str) -> String {
     lines[lines.len().saturating_sub(LINES)..].join("; ")
 }
 
-impl Found {
+impl ShellOutput {
     /// Takes a line in.
     fn take(&mut self, line: &str) {
         let said = line
@@ -397,7 +397,7 @@ mod tests {
     use std::process::Stdio;
 
     /// Parses the output of this machine's shell for a script, followed by `sent` as its input.
-    fn found(script: &str, sent: &[u8], folder: &Path) -> Found {
+    fn found(script: &str, sent: &[u8], folder: &Path) -> ShellOutput {
         let mut shell = Command::new("sh");
         shell.stdin(Stdio::piped()).stdout(Stdio::piped());
         shell
@@ -406,7 +406,7 @@ mod tests {
         let mut shell = shell.spawn().unwrap();
         let mut input = shell.stdin.take().unwrap();
         input.write_all(script.as_bytes()).unwrap();
-        let mut found = Found::default();
+        let mut found = ShellOutput::default();
         found.take("Welcome to this host!");
         for line in BufReader::new(shell.stdout.take().unwrap()).lines() {
             found.take(&line.unwrap());
@@ -430,7 +430,7 @@ mod tests {
         let own = own_hash().unwrap();
         let sent = b"#!/bin/sh\nexit 0\n";
         let script = script_for_this(&own, sent.len() as u64);
-        let at = |found: &Found| {
+        let at = |found: &ShellOutput| {
             assert_eq!(
                 (found.system.as_str(), found.machine.as_str()),
                 ("Linux", std::env::consts::ARCH)
@@ -503,7 +503,7 @@ mod tests {
 
     #[test]
     fn what_a_login_shell_says_is_no_answer() {
-        let mut found = Found::default();
+        let mut found = ShellOutput::default();
         found.take("Welcome!");
         found.take("This account is currently not available.");
         assert_eq!(found.machine, "");

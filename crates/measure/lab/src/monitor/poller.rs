@@ -1,6 +1,6 @@
 //! The thread that reads one box or one machine.
 
-use super::query::Found;
+use super::query::TimedAnswers;
 use super::series::SeriesBuilder;
 use super::{Answer, BoxCommand, Count, Queries, TrafficLog};
 use crate::protocol::{EnergyZone, Request, Response};
@@ -179,7 +179,7 @@ impl<'a> Poller<'a> {
             if log.is_over() {
                 break;
             }
-            commands_ns += reader.read(&log.over, |Found { from, to, answers }| {
+            commands_ns += reader.read(&log.over, |TimedAnswers { from, to, answers }| {
                 let load = |since| log.load(since, to);
                 for (number, answer) in answers {
                     // A reading that failed because the trial ended is no gap.
@@ -198,12 +198,12 @@ const LATE: &str = "the readings before took longer than the interval";
 
 impl Reader<'_> {
     /// Hands over the values as they come. Returns the CPU time of a command.
-    fn read(&mut self, over: &Interrupt, mut put: impl FnMut(Found)) -> u64 {
+    fn read(&mut self, over: &Interrupt, mut put: impl FnMut(TimedAnswers)) -> u64 {
         let from = Instant::now();
         let mut put_one = |number, answer| {
             let to = Instant::now();
             let answers = vec![(number, answer)];
-            put(Found { from, to, answers });
+            put(TimedAnswers { from, to, answers });
         };
         match self {
             Self::Command(number, command) => match command.run(over) {

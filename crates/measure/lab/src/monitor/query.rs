@@ -28,7 +28,7 @@ struct Metric {
 }
 
 /// Values that one request returned.
-pub(crate) struct Found {
+pub(crate) struct TimedAnswers {
     pub(crate) from: Instant,
     pub(crate) to: Instant,
     /// By number.
@@ -82,7 +82,7 @@ impl Queries {
     }
 
     /// Makes the requests lazily: each one when the previous result has been taken.
-    pub(crate) fn read(&self) -> impl Iterator<Item = Found> {
+    pub(crate) fn read(&self) -> impl Iterator<Item = TimedAnswers> {
         let agents = self.agents.iter().map(|(session, numbers, oids)| {
             timed(|| {
                 let answers = session.get(oids);
@@ -116,11 +116,11 @@ impl Queries {
     }
 }
 
-fn timed(read: impl FnOnce() -> Vec<(usize, Result<Answer, String>)>) -> Found {
+fn timed(read: impl FnOnce() -> Vec<(usize, Result<Answer, String>)>) -> TimedAnswers {
     let from = Instant::now();
     let answers = read();
     let to = Instant::now();
-    Found { from, to, answers }
+    TimedAnswers { from, to, answers }
 }
 
 impl Metric {

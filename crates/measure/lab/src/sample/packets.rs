@@ -28,7 +28,7 @@ pub(super) struct PacketTap(PacketSocket);
 
 /// Packets taken from a link.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Taken {
+pub(super) struct PacketSample {
     /// Frames with an Ethernet header and one whole sealed packet each.
     pub(super) packets: Vec<Vec<u8>>,
     /// Sealed frames without a whole packet: fragments, and super-packets without a description.
@@ -47,12 +47,12 @@ impl PacketTap {
         expected: Expected<'_>,
         frames: u32,
         is_sealed: bool,
-    ) -> io::Result<Taken> {
+    ) -> io::Result<PacketSample> {
         let mut classifier = Classifier::new(expected);
-        let mut taken = Taken::default();
+        let mut taken = PacketSample::default();
         let mut buffer = vec![0; VNET_HEADER_BYTES + FRAME_BYTES_MAX];
         for _ in 0..frames {
-            let is_awaited = is_sealed && taken == Taken::default();
+            let is_awaited = is_sealed && taken == PacketSample::default();
             let limit = if is_awaited {
                 BEHIND_MAX
             } else {
@@ -69,7 +69,7 @@ impl PacketTap {
     }
 }
 
-impl Taken {
+impl PacketSample {
     /// Returns at most `packets` packets, evenly spread, that also fit one answer.
     pub(super) fn at_most(self, packets: u32) -> Vec<Vec<u8>> {
         let mut chosen = spread(self.packets, packets as usize);
@@ -152,7 +152,7 @@ mod tests {
         frame
     }
 
-    fn add(taken: &mut Taken, vnet: VnetHeader, frame: &[u8]) {
+    fn add(taken: &mut PacketSample, vnet: VnetHeader, frame: &[u8]) {
         let mut received = [&vnet.to_bytes()[..], frame].concat();
         taken.add(&mut Classifier::new(sealed(PORTS)), &mut received);
     }
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_single_packet_is_taken_without_what_follows_it() {
-        let mut taken = Taken::default();
+        let mut taken = PacketSample::default();
         let frame = datagram(&[1; 100]);
         add(&mut taken, VnetHeader::PLAIN, &frame);
         add(
@@ -184,7 +184,7 @@ mod tests {
         let segments: Vec<_> = (1..=6_u8).map(|fill| vec![fill; 100]).collect();
         let mut payload = segments.concat();
         payload.extend([7; 40]);
-        let mut taken = Taken::default();
+        let mut taken = PacketSample::default();
         add(&mut taken, super_packet(100), &datagram(&payload));
         assert_eq!(taken.packets.len(), 7);
         let chosen = taken.at_most(4);
@@ -196,7 +196,7 @@ mod tests {
             assert_eq!(frame[16..18], 128_u16.to_be_bytes());
             assert_eq!(frame[38..40], 108_u16.to_be_bytes());
         }
-        let mut taken = Taken::default();
+        let mut taken = PacketSample::default();
         add(&mut taken, super_packet(300), &datagram(&payload));
         let lengths = taken.packets.iter().map(|frame| frame.len() - 14 - 28);
         assert!(lengths.eq([300, 300, 40]));
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn fragments_and_undescribed_super_packets_are_counted() {
-        let mut taken = Taken::default();
+        let mut taken = PacketSample::default();
         let frame = datagram(&[1; 100]);
         add(
             &mut taken,
@@ -217,10 +217,10 @@ mod tests {
 
     #[test]
     fn what_is_not_sealed_is_left_alone() {
-        let mut taken = Taken::default();
+        let mut taken = PacketSample::default();
         add(&mut taken, VnetHeader::PLAIN, &udp(4600, 4600, &[1; 100]));
         add(&mut taken, VnetHeader::PLAIN, &datagram(&[0xff]));
-        assert_eq!(taken, Taken::default());
+        assert_eq!(taken, PacketSample::default());
     }
 
     #[test]

@@ -34,7 +34,7 @@ const LOCAL_TABLE: u32 = 255;
 
 /// The content of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum SettingUpdate {
     /// A setting exists, with these values.
     Is(String, Values),
     /// A setting was removed.
@@ -44,7 +44,7 @@ pub(super) enum Said {
 }
 
 /// Returns the settings in a message, if any. Adds the names of links to `names`.
-pub(super) fn said(message: &Message, names: &mut Names) -> Vec<Said> {
+pub(super) fn said(message: &Message, names: &mut Names) -> Vec<SettingUpdate> {
     let body = &message.body;
     let is_new = match message.kind {
         libc::RTM_NEWLINK
@@ -72,18 +72,18 @@ pub(super) fn said(message: &Message, names: &mut Names) -> Vec<Said> {
         return Vec::new();
     };
     if !is_new {
-        return vec![Said::Gone(name)];
+        return vec![SettingUpdate::Gone(name)];
     }
     let mut all = Vec::new();
     if message.kind == libc::RTM_NEWLINK && has_new_features(body) {
-        all.push(Said::Changed(SettingChange::offloads(&name)));
+        all.push(SettingUpdate::Changed(SettingChange::offloads(&name)));
     }
-    all.push(Said::Is(name, values));
+    all.push(SettingUpdate::Is(name, values));
     all
 }
 
 /// Classes and filters of queues: any message is a change.
-fn other(kind: u16, body: &[u8], names: &Names) -> Vec<Said> {
+fn other(kind: u16, body: &[u8], names: &Names) -> Vec<SettingUpdate> {
     let (what, how) = match kind {
         libc::RTM_NEWTCLASS => ("class", "added or changed"),
         libc::RTM_DELTCLASS => ("class", "removed"),
@@ -92,7 +92,9 @@ fn other(kind: u16, body: &[u8], names: &Names) -> Vec<Said> {
         _ => return Vec::new(),
     };
     let interface = interface(names, word(body, 4));
-    vec![Said::Changed(format!("{what} of {interface} {how}"))]
+    vec![SettingUpdate::Changed(format!(
+        "{what} of {interface} {how}"
+    ))]
 }
 
 fn word(body: &[u8], at: usize) -> u32 {
@@ -361,7 +363,7 @@ mod tests {
             let found = said(&route_message(kind, UNUSED_TABLE + 1), &mut names);
             assert_eq!(found.len(), 1, "{found:?}");
         }
-        let [Said::Is(name, values)] =
+        let [SettingUpdate::Is(name, values)] =
             &said(&route_message(libc::RTM_NEWROUTE, main), &mut names)[..]
         else {
             panic!("it is a route");

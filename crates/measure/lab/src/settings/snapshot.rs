@@ -1,7 +1,7 @@
 //! All settings of a network namespace at one instant, and the changes between two snapshots.
 
 use super::netlink::{Message, RouteSocket};
-use super::objects::{self, Names, Said, Values, said};
+use super::objects::{self, Names, SettingUpdate, Values, said};
 use std::collections::BTreeMap;
 use std::{fs, io};
 
@@ -53,7 +53,7 @@ impl Snapshot {
             self.queue_drops.insert(interface, drops);
         }
         for one in said(message, &mut self.names) {
-            if let Said::Is(name, values) = one {
+            if let SettingUpdate::Is(name, values) = one {
                 self.settings.insert(name, values);
             }
         }
@@ -84,16 +84,16 @@ impl Snapshot {
     pub(super) fn update(&mut self, message: &Message) -> Vec<String> {
         let all = said(message, &mut self.names).into_iter();
         all.filter_map(|one| match one {
-            Said::Is(name, values) => {
+            SettingUpdate::Is(name, values) => {
                 let words = differences(&name, self.settings.get(&name), Some(&values));
                 self.settings.insert(name, values);
                 words
             }
-            Said::Gone(name) => {
+            SettingUpdate::Gone(name) => {
                 let known = self.settings.remove(&name)?;
                 differences(&name, Some(&known), None)
             }
-            Said::Changed(what) => Some(what),
+            SettingUpdate::Changed(what) => Some(what),
         })
         .collect()
     }

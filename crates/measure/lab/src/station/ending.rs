@@ -2,7 +2,7 @@
 
 use super::processes::Processes;
 use crate::lent;
-use crate::protocol::{Lent, Program};
+use crate::protocol::{BorrowedInterface, Program};
 use std::fs::File;
 use std::io;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const TOOL_LIMIT: Duration = Duration::from_secs(5);
 pub(super) struct Ending {
     /// The network namespace that the station was started in.
     home: File,
-    pub(super) lent: Vec<Lent>,
+    pub(super) lent: Vec<BorrowedInterface>,
     pub(super) programs: Vec<Program>,
     /// Time limit of each program.
     pub(super) limit: Duration,

@@ -68,7 +68,7 @@ fn in_print(run: &Run<'_>, cells: &[&CellResult]) -> String {
 }
 
 /// The first part of the sentence, with its cells.
-struct Found<'r> {
+struct LeadStatement<'r> {
     what: String,
     cells: Vec<&'r CellResult>,
     comparisons: Vec<&'r Comparison>,
@@ -93,7 +93,7 @@ const COMPARED: [(Metric, Option<Protocol>, &str); 4] = [
 ];
 
 /// The devices' shares of the baseline, for the first quantity with a baseline.
-fn carried<'r>(run: &'r Run<'_>, headlines: &[Headline]) -> Option<Found<'r>> {
+fn carried<'r>(run: &'r Run<'_>, headlines: &[Headline]) -> Option<LeadStatement<'r>> {
     COMPARED.into_iter().find_map(|(metric, protocol, what)| {
         let mut shares: Vec<Share<'r>> = headlines
             .iter()
@@ -119,7 +119,7 @@ fn carried<'r>(run: &'r Run<'_>, headlines: &[Headline]) -> Option<Found<'r>> {
         };
         let loss = lost(best.comparisons.iter().map(|(cell, _)| *cell));
         let loss = loss.map_or_else(String::new, |loss| format!(" and loses {loss}"));
-        Some(Found {
+        Some(LeadStatement {
             what: format!(
                 "{} carries {} of the {what} of {}{}{loss}{others}",
                 best.device,
@@ -144,14 +144,14 @@ pub(super) fn is_ranking(run: &Run<'_>) -> bool {
 }
 
 /// Without a baseline: the best device of the first ranking.
-fn ranked<'r>(run: &'r Run<'_>) -> Option<Found<'r>> {
+fn ranked<'r>(run: &'r Run<'_>) -> Option<LeadStatement<'r>> {
     if !is_ranking(run) {
         return None;
     }
     let ranked = ranking::ranked(run);
     let first = ranked.first()?;
     let best = first.main.places.first()?;
-    Some(Found {
+    Some(LeadStatement {
         what: findings::best(run, first)?,
         cells: run.cell(&best.cell).into_iter().collect(),
         comparisons: Vec::new(),
@@ -160,7 +160,11 @@ fn ranked<'r>(run: &'r Run<'_>) -> Option<Found<'r>> {
 }
 
 /// Without a baseline or a ranking: the first figure.
-fn stated<'r>(run: &'r Run<'_>, headlines: &[Headline], first: &Headline) -> Option<Found<'r>> {
+fn stated<'r>(
+    run: &'r Run<'_>,
+    headlines: &[Headline],
+    first: &Headline,
+) -> Option<LeadStatement<'r>> {
     let Fact {
         label,
         figure,
@@ -180,7 +184,7 @@ fn stated<'r>(run: &'r Run<'_>, headlines: &[Headline], first: &Headline) -> Opt
     let own = run.results.cells.iter();
     let own = own.filter(|cell| run.label(&cell.dut) == first.device && main(cell).is_some());
     let figure = format!("{figure} {unit}");
-    Some(Found {
+    Some(LeadStatement {
         what: format!(
             "{}, {}: {}{detail}{others}",
             first.device,
@@ -278,7 +282,7 @@ const fn limit_words(limit: Limit) -> &'static str {
 }
 
 /// Repeats, their spread, and whether a difference is shown.
-fn certainty(run: &Run<'_>, found: &Found<'_>) -> String {
+fn certainty(run: &Run<'_>, found: &LeadStatement<'_>) -> String {
     let figures = found.cells.iter().filter_map(|cell| main(cell));
     let compared = found.comparisons.first();
     let mut parts = Vec::new();

@@ -78,7 +78,7 @@ pub struct OutcomeRepeats {
 }
 
 /// One repeat's search with its whole frame result.
-type Found<'a> = (u32, &'a FrameResult, &'a ThroughputFound);
+type RepeatSearch<'a> = (u32, &'a FrameResult, &'a ThroughputFound);
 
 impl ThroughputResult {
     /// Whether the figure, the first goal's lower bound, may be too low: in some repeat the highest
@@ -107,7 +107,7 @@ impl ThroughputResult {
         lengths: &Lengths,
         repeats: &Repeats<'_>,
     ) -> Option<Self> {
-        let found: Vec<Found<'_>> = repeats
+        let found: Vec<RepeatSearch<'_>> = repeats
             .iter()
             .map(|&(repeat, found)| Some((repeat, found, found.throughput.as_ref()?)))
             .collect::<Option<_>>()?;
@@ -161,7 +161,12 @@ impl GoalResult {
         outcomes.all(|found| found.outcome == GoalOutcome::Regular)
     }
 
-    fn of(goal: &Goal, search: &ThroughputSearch, lengths: &Lengths, found: &[Found<'_>]) -> Self {
+    fn of(
+        goal: &Goal,
+        search: &ThroughputSearch,
+        lengths: &Lengths,
+        found: &[RepeatSearch<'_>],
+    ) -> Self {
         let bounds: Vec<(u32, Option<&GoalBounds>)> = found
             .iter()
             .map(|(repeat, _, found)| {
@@ -205,8 +210,12 @@ impl GoalResult {
 
 /// Returns the duration of the longest trial at the lower bound that met the goal, minimum over the
 /// repeats.
-fn held_ns(goal: &Goal, found: &[Found<'_>], bounds: &[(u32, Option<&GoalBounds>)]) -> Option<u64> {
-    let longest = |((_, all, _), (_, bounds)): (&Found<'_>, &(u32, Option<&GoalBounds>))| {
+fn held_ns(
+    goal: &Goal,
+    found: &[RepeatSearch<'_>],
+    bounds: &[(u32, Option<&GoalBounds>)],
+) -> Option<u64> {
+    let longest = |((_, all, _), (_, bounds)): (&RepeatSearch<'_>, &(u32, Option<&GoalBounds>))| {
         let lower = (*bounds)?.lower?;
         let at_lower = all.trials_on_path().filter(|trial| trial.load == lower);
         let met = at_lower.filter(|trial| trial.meets(goal.criteria.loss_ratio_ppm));
@@ -219,7 +228,7 @@ fn held_ns(goal: &Goal, found: &[Found<'_>], bounds: &[(u32, Option<&GoalBounds>
 /// All trials of each repeat at its upper bound; of two directions the worse, to which the goal is
 /// held.
 fn upper_account(
-    found: &[Found<'_>],
+    found: &[RepeatSearch<'_>],
     bounds: &[(u32, Option<&GoalBounds>)],
 ) -> Option<LossAccount> {
     let mut at_upper: Vec<&FrameTrial> = Vec::new();
@@ -243,25 +252,26 @@ type Sorted = Vec<(u32, GoalOutcome)>;
 fn sorted(
     goal: &Goal,
     search: &ThroughputSearch,
-    found: &[Found<'_>],
+    found: &[RepeatSearch<'_>],
     bounds: &[(u32, Option<&GoalBounds>)],
 ) -> Sorted {
-    let of = |((_, _, found), (repeat, bounds)): (&Found<'_>, &(u32, Option<&GoalBounds>))| {
-        let bounds = (*bounds)?;
-        let outcome = bounds
-            .outcome
-            .unwrap_or_else(|| match (bounds.lower, bounds.upper) {
-                (None, Some(upper)) if upper <= search.min_load => GoalOutcome::MinLoadFails,
-                (Some(lower), None) if lower >= found.max_load => GoalOutcome::MaxLoadMeets,
-                (Some(lower), Some(upper))
-                    if found.end == SearchEnd::Reached || is_narrow(goal, lower, upper) =>
-                {
-                    GoalOutcome::Regular
-                }
-                _ => GoalOutcome::Unfinished,
-            });
-        Some((*repeat, outcome))
-    };
+    let of =
+        |((_, _, found), (repeat, bounds)): (&RepeatSearch<'_>, &(u32, Option<&GoalBounds>))| {
+            let bounds = (*bounds)?;
+            let outcome = bounds
+                .outcome
+                .unwrap_or_else(|| match (bounds.lower, bounds.upper) {
+                    (None, Some(upper)) if upper <= search.min_load => GoalOutcome::MinLoadFails,
+                    (Some(lower), None) if lower >= found.max_load => GoalOutcome::MaxLoadMeets,
+                    (Some(lower), Some(upper))
+                        if found.end == SearchEnd::Reached || is_narrow(goal, lower, upper) =>
+                    {
+                        GoalOutcome::Regular
+                    }
+                    _ => GoalOutcome::Unfinished,
+                });
+            Some((*repeat, outcome))
+        };
     found.iter().zip(bounds).filter_map(of).collect()
 }
 
@@ -316,7 +326,7 @@ fn is_testers(account: &LossAccount) -> bool {
 /// Explains, in sentences, which repeats are not regular and why.
 fn irregular(
     search: &ThroughputSearch,
-    found: &[Found<'_>],
+    found: &[RepeatSearch<'_>],
     bounds: &[(u32, Option<&GoalBounds>)],
     sorted: &Sorted,
 ) -> Vec<String> {

@@ -75,13 +75,13 @@ fn worst(mut findings: Vec<Finding<'_>>) -> Option<(Vec<String>, String)> {
 }
 
 /// What others took of the machine, in per cent of one core.
-struct Taken {
+struct CpuContention {
     percent: u64,
     hypervisor_percent: u64,
     idle_cores: Option<f64>,
 }
 
-impl Taken {
+impl CpuContention {
     /// From the CPU times while tools ran, or during a sampled trial.
     fn of(cpu: &Cpu) -> Option<Self> {
         let (_, cpu) = cpu.most_taken();
@@ -127,9 +127,9 @@ impl Taken {
 /// Others used the machine while a figure was measured.
 pub(super) fn machine_taken(journal: &Journal) -> Option<Warning> {
     let found = readings(journal).into_iter().filter_map(|(record, read)| {
-        let taken = Taken::of(&read.cpu).into_iter();
+        let taken = CpuContention::of(&read.cpu).into_iter();
         let in_trials = read.frames().into_iter().flat_map(bearing);
-        let all = taken.chain(in_trials.filter_map(Taken::in_trial));
+        let all = taken.chain(in_trials.filter_map(CpuContention::in_trial));
         let worst = all.max_by_key(|taken| taken.percent)?;
         (worst.percent > Cpu::TAKEN_PERCENT).then(|| Finding {
             cell: &record.cell,

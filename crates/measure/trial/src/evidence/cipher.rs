@@ -18,7 +18,7 @@ const NOT_OPENED: &str = "samples-not-opened";
 
 /// The frames seen between the gateways in one trial.
 #[derive(Debug, Clone, Copy)]
-pub struct CipherSeen<'a> {
+pub struct CipherTraffic<'a> {
     /// The samples.
     pub link: &'a CipherLink,
     /// The foreign ones of all frames.
@@ -31,7 +31,7 @@ pub struct CipherSeen<'a> {
     pub sampling_ns: u64,
 }
 
-impl CipherSeen<'_> {
+impl CipherTraffic<'_> {
     /// Checks that without an encryptor the watch sees the stations' data, which proves that it
     /// would see them behind one.
     pub(super) fn clear_text_visible(&self, adapter: &Adapter) -> Option<Check> {

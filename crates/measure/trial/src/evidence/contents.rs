@@ -11,7 +11,7 @@
 //!   repeats, has equal blocks.
 
 use super::check;
-use super::cipher::CipherSeen;
+use super::cipher::CipherTraffic;
 use super::failure::{count, then_repeat_or};
 use journal::record::{Check, Explanation, SealedContents};
 use lab::protocol::Contents;
@@ -60,7 +60,7 @@ pub(crate) fn recorded(found: &Contents, not_whole: u64) -> SealedContents {
     }
 }
 
-impl CipherSeen<'_> {
+impl CipherTraffic<'_> {
     /// Checks that the sampled sealed packets look random.
     pub(super) fn looks_random(&self, adapter: &Adapter) -> Option<Check> {
         let contents = self.link.contents.filter(|_| must_look_random(adapter))?;

@@ -34,12 +34,12 @@ pub struct FrameObserved<'a> {
     /// Frames that do not belong to their trial, over all trials.
     pub strays: &'a Strays,
     /// The path during the trial with the evidence; `None` without links.
-    pub seen: Option<FramesSeen<'a>>,
+    pub seen: Option<FrameReadings<'a>>,
 }
 
 /// The readings of the trial with the evidence.
 #[derive(Debug, Clone)]
-pub struct FramesSeen<'a> {
+pub struct FrameReadings<'a> {
     /// Links and DUT.
     pub path: ObservedPath<'a>,
     /// The ends that sent and received the frames.
@@ -320,7 +320,7 @@ fn frames_intact(observed: &FrameObserved<'_>) -> Option<Check> {
         sum(|trial| trial.duplicated),
         sum(|trial| trial.reordered)
     );
-    let is_rig = |seen: &FramesSeen<'_>| seen.path.cell.dut.adapter.profile().role == Role::Rig;
+    let is_rig = |seen: &FrameReadings<'_>| seen.path.cell.dut.adapter.profile().role == Role::Rig;
     let is_device = !observed.seen.as_ref().is_some_and(is_rig);
     let failure = (corrupted > 0 && !is_device).then(|| {
         Explanation::new(

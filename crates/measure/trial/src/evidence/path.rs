@@ -2,7 +2,7 @@
 //! tools and frame tests.
 
 use super::check;
-use super::cipher::{CipherSeen, encryption_not_proven};
+use super::cipher::{CipherTraffic, encryption_not_proven};
 use super::failure::{first_of, then_repeat_or};
 use impair::{Impaired, Profile};
 use journal::record::{Check, Cpu, Explanation, InterfaceCounters, PathSettings};
@@ -43,7 +43,7 @@ pub struct ObservedPath<'a> {
     /// The DUT's facts about itself, by `gateway/key`.
     pub dut_facts: &'a BTreeMap<String, String>,
     /// The frames seen between the gateways; `None` if nothing looked there.
-    pub cipher: Option<CipherSeen<'a>>,
+    pub cipher: Option<CipherTraffic<'a>>,
     /// From reading the counters before to reading them after.
     pub elapsed_ns: u64,
     /// CPU time by role.
@@ -164,7 +164,7 @@ impl ObservedPath<'_> {
             Some(cipher) if adapter.encrypts() => vec![
                 cipher.in_form(adapter, elapsed_ns),
                 match self.cell.impair.as_ref().is_some_and(Profile::corrupts) {
-                    true => CipherSeen::samples_damaged(adapter),
+                    true => CipherTraffic::samples_damaged(adapter),
                     false => cipher.samples_opened(adapter),
                 },
                 cipher.looks_random(adapter),

@@ -29,7 +29,7 @@ pub(super) struct Allowed {
 
 /// The packets from one gateway to the other.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Way {
+pub(super) struct GatewayFlow {
     from: &'static str,
     to: &'static str,
     sent: u64,
@@ -39,7 +39,7 @@ pub(super) struct Way {
     copied: u64,
 }
 
-impl Way {
+impl GatewayFlow {
     /// Both ways by the gateways' counters; empty if a gateway has no counters.
     pub(super) fn both(counters: &BTreeMap<String, u64>) -> Vec<Self> {
         let [Some(gw1), Some(gw2)] = ["gw1", "gw2"].map(|name| Gateway::of(counters, name)) else {
@@ -127,7 +127,7 @@ pub(super) fn differs(place: &str, differences: &[String]) -> Explanation {
 /// The check of a trial by tools; `None` if the gateways do not have our counters.
 pub(super) fn arrived_as_sent(path: &ObservedPath<'_>) -> Option<Check> {
     path.cell.dut.adapter.encryptor()?;
-    let ways = Way::both(path.dut_counters);
+    let ways = GatewayFlow::both(path.dut_counters);
     let impaired = path.impaired.copied().unwrap_or_default();
     let allowed = [impaired.a_to_b, impaired.b_to_a].map(|counts| Allowed {
         made_up: counts.corrupted,
@@ -138,7 +138,7 @@ pub(super) fn arrived_as_sent(path: &ObservedPath<'_>) -> Option<Check> {
     let differences: Vec<String> = differences
         .flat_map(|(way, allowed)| way.differences(allowed))
         .collect();
-    let words: Vec<String> = ways.iter().map(Way::words).collect();
+    let words: Vec<String> = ways.iter().map(GatewayFlow::words).collect();
     (!words.is_empty()).then_some(())?;
     let failure = (!differences.is_empty()).then(|| differs("", &differences));
     check(NAME, failure, words.join("; "))
@@ -156,7 +156,7 @@ mod tests {
     }
 
     fn found(pairs: &[(&str, u64)], allowed: Allowed) -> Vec<String> {
-        let ways = Way::both(&counters(pairs));
+        let ways = GatewayFlow::both(&counters(pairs));
         ways.iter()
             .flat_map(|way| way.differences(allowed))
             .collect()

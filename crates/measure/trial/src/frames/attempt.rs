@@ -15,12 +15,12 @@ use super::carry_out;
 use super::clocks::{self, HostClocks};
 use super::confirm::take_evidence;
 use super::presence;
-use super::spec::Way;
+use super::spec::FrameStream;
 use super::station::{Sampled, StationRig};
 use crate::command::{CommandError, Cores};
 use crate::error::TrialError;
 use crate::event::EventSink;
-use crate::evidence::{FrameObserved, FramesSeen, frame_checks};
+use crate::evidence::{FrameObserved, FrameReadings, frame_checks};
 use crate::impaired::ImpairedPath;
 use crate::measurer::{Trial, machines, with_dut};
 use crate::quiet;
@@ -224,7 +224,7 @@ impl Attempt<'_> {
             test: self.test,
             result: &found.result,
             strays: &found.strays,
-            seen: Some(FramesSeen {
+            seen: Some(FrameReadings {
                 path: readings.observed(self.trial, &self.link_ends, &evidence),
                 ends: &self.path,
                 cores: &self.cores,
@@ -281,7 +281,7 @@ impl Attempt<'_> {
 
     /// Byte strings that the frames of the first tunnel show in clear.
     fn markers(&self) -> Vec<Vec<u8>> {
-        let way = Way {
+        let way = FrameStream {
             cell: self.trial.cell,
             traffic: &self.test.traffic,
             path: self.path.clone(),

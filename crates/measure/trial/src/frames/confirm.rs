@@ -8,7 +8,7 @@
 //! itself makes these trials, and goes on with the ones that contradict it; trials that follow
 //! other trials after a search can only refuse the figure.
 
-use super::{Found, Rig, RigLoad};
+use super::{ProcedureResult, Rig, RigLoad};
 use crate::error::TrialError;
 use journal::record::{FrameResult, FrameTrial};
 use lab::Interrupt;
@@ -80,7 +80,7 @@ impl<'a> Confirmation<'a> {
 /// # Errors
 /// When a frame trial cannot be made, or the run is interrupted.
 pub fn take_evidence(
-    found: &mut Found,
+    found: &mut ProcedureResult,
     test: &FrameTest,
     rig: &mut dyn Rig,
     interrupt: &Interrupt,

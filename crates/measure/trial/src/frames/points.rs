@@ -6,7 +6,7 @@
 
 use super::outage::Bins;
 use super::rig::{RigLoad, Soaked};
-use super::spec::Way;
+use super::spec::FrameStream;
 use crate::measurer::unix_ns;
 use journal::record::{DevicePoint, SoakPoint};
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ fn bin_ns(duration_ns: u64, point_ns: u64) -> u64 {
 
 /// Evaluates a segment over all loaded ways.
 pub(crate) fn soaked<'w>(
-    ways: impl IntoIterator<Item = (&'w Way<'w>, (&'w Report, &'w Report))>,
+    ways: impl IntoIterator<Item = (&'w FrameStream<'w>, (&'w Report, &'w Report))>,
     load: &RigLoad,
     point_ns: u64,
     readings: &[DeviceReading],
@@ -85,7 +85,7 @@ pub(crate) fn soaked<'w>(
 
 /// Returns the frames sent and received on one way, by intended time.
 pub(crate) fn bins_of(
-    way: &Way<'_>,
+    way: &FrameStream<'_>,
     load: &RigLoad,
     width_ns: u64,
     (sender, receiver): (&Report, &Report),

@@ -26,7 +26,7 @@ use super::service::service;
 use super::soak::soak;
 use super::throughput::Confirm;
 use super::trials::{DRAIN_NS, EVIDENCE_NS, Trials, latency_trial};
-use super::{Found, Rig, RigLoad, Strays};
+use super::{ProcedureResult, Rig, RigLoad, Strays};
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::measurer::Trial;
@@ -54,7 +54,7 @@ pub fn carry_out(
     rig: &mut dyn Rig,
     events: EventSink<'_>,
     interrupt: &Interrupt,
-) -> Result<Found, TrialError> {
+) -> Result<ProcedureResult, TrialError> {
     let mut trials = Trials {
         trial,
         rig,
@@ -79,7 +79,7 @@ pub fn carry_out(
         Procedure::Disturbed(plan) => disturbed(&mut trials, plan)?,
         Procedure::Soak(plan) => soak(&mut trials, plan)?,
     };
-    Ok(Found {
+    Ok(ProcedureResult {
         result: trials.result,
         strays: trials.strays,
         evidence_load: RigLoad {

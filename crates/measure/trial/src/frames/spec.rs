@@ -24,13 +24,13 @@ pub const BURST_NS: u64 = 50_000;
 
 /// One direction of the traffic of a cell.
 #[derive(Debug, Clone)]
-pub(crate) struct Way<'a> {
+pub(crate) struct FrameStream<'a> {
     pub(crate) cell: &'a Cell,
     pub(crate) traffic: &'a Traffic,
     pub(crate) path: FramePath,
 }
 
-impl Way<'_> {
+impl FrameStream<'_> {
     /// Returns the sender's spec.
     pub(crate) fn sender(&self, load: &RigLoad, tag: u16, start_ns: Option<u64>) -> Spec {
         let source = &self.path.source;

@@ -18,7 +18,7 @@ mod soak;
 
 use super::clocks::HostClocks;
 use super::rig::Soaked;
-use super::spec::Way;
+use super::spec::FrameStream;
 use super::{FrameRun, Rig, RigLoad};
 use crate::command::Cores;
 use crate::disturbance::{HostileLoad, PlannedDisturbance};
@@ -56,7 +56,7 @@ pub(crate) struct StationRig<'a> {
     bench: &'a dyn Bench,
     /// Its processes must run.
     dut: &'a mut RunningDut,
-    ways: Vec<Way<'a>>,
+    ways: Vec<FrameStream<'a>>,
     cores: Cores,
     line_bps: Option<u64>,
     /// Tag of the first way; even, so that the second way has the next tag.
@@ -107,7 +107,7 @@ impl<'a> StationRig<'a> {
         (look, log): (Option<WatchPoint<'a>>, &'a TrafficLog),
         clocks: Option<HostClocks<'a>>,
     ) -> Result<Self, LabError> {
-        let way = |path| Way {
+        let way = |path| FrameStream {
             cell,
             traffic,
             path,
@@ -144,7 +144,7 @@ impl<'a> StationRig<'a> {
 
     /// The ways, each with its tag: frames that a device sends back are not counted for the other
     /// way.
-    fn tagged(&self) -> impl Iterator<Item = (&Way<'a>, u16)> {
+    fn tagged(&self) -> impl Iterator<Item = (&FrameStream<'a>, u16)> {
         self.ways.iter().zip([self.tag, self.tag + 1])
     }
 
@@ -162,7 +162,7 @@ impl<'a> StationRig<'a> {
                 ),
             ];
         }
-        let program = |(way, tag): (&Way<'a>, u16)| {
+        let program = |(way, tag): (&FrameStream<'a>, u16)| {
             let node = way.path.sink.node;
             let clocks = self.clocks.as_ref();
             let clock = clocks.map(|clocks| clocks.sender_clock(tag == self.tag));
@@ -173,7 +173,7 @@ impl<'a> StationRig<'a> {
 
     /// `starts_ns` has each way's start; `None`: immediately.
     fn senders(&self, load: &RigLoad, starts_ns: [Option<u64>; 2]) -> Vec<(NodeId, Program)> {
-        let program = |((way, tag), start_ns): ((&Way<'a>, u16), Option<u64>)| {
+        let program = |((way, tag), start_ns): ((&FrameStream<'a>, u16), Option<u64>)| {
             let node = way.path.source.node;
             (node, self.program(node, &way.sender(load, tag, start_ns)))
         };
@@ -422,7 +422,7 @@ impl Rig for StationRig<'_> {
 
     fn line_rate(&self) -> Option<u64> {
         let line_bps = self.line_bps?;
-        let rate = |way: &Way<'_>| {
+        let rate = |way: &FrameStream<'_>| {
             let sealed = way.path.source.peer.as_ref().map(lab::StationPeer::carrier);
             way.traffic.line_rate_as(line_bps, sealed)
         };

@@ -5,7 +5,7 @@ use super::gateways::Gateways;
 use super::threads::own_cpu_ns;
 use crate::error::TrialError;
 use crate::evidence::counted_since;
-use crate::frames::{FrameRun, Rig, RigLoad, Soaked, Way, peer_engine, soaked, with_bins};
+use crate::frames::{FrameRun, FrameStream, Rig, RigLoad, Soaked, peer_engine, soaked, with_bins};
 use journal::record::{Cpu, FrameTrial};
 use lab::protocol::CpuTime;
 use lab::{Interrupt, LabError, host};
@@ -27,7 +27,7 @@ const STEP: Duration = Duration::from_millis(2);
 /// Frame trials over rings, on running gateways.
 pub(super) struct MemoryRig<'a> {
     pub(super) gateways: Gateways,
-    pub(super) way: Way<'a>,
+    pub(super) way: FrameStream<'a>,
     tag: u16,
     /// CPU time of the sender and of the receiver in the last trial.
     stations_cpu_ns: (u64, u64),
@@ -43,7 +43,7 @@ pub(super) struct Sampled {
 }
 
 impl<'a> MemoryRig<'a> {
-    pub(super) const fn new(gateways: Gateways, way: Way<'a>) -> Self {
+    pub(super) const fn new(gateways: Gateways, way: FrameStream<'a>) -> Self {
         Self {
             gateways,
             way,

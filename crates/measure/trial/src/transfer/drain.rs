@@ -8,7 +8,7 @@
 //! A device that shares cores with the sender carries more as soon as the sender has ended. Its
 //! queue is recognised too, but there is no one rate that is the device's.
 
-use super::{Asked, UnsteadyDrain, Window};
+use super::{TransferSettings, UnsteadyDrain, Window};
 use crate::iperf3::Step;
 use journal::record::Drain;
 
@@ -30,7 +30,7 @@ struct Around<'s> {
 
 impl<'s> Around<'s> {
     /// `None` if the receiver ended with its sender.
-    fn of(sent: &Window<'_>, received: &Window<'s>, asked: &Asked<'_>) -> Option<Self> {
+    fn of(sent: &Window<'_>, received: &Window<'s>, asked: &TransferSettings<'_>) -> Option<Self> {
         let end_ns = sent.steps.last()?.end_ns;
         let begins_after = |step: &Step| step.start_ns + asked.timing.step_ns / 2 >= end_ns;
         let first = received.steps.iter().position(begins_after)?;
@@ -50,7 +50,11 @@ impl<'s> Around<'s> {
 
 /// The queue that drained after the sender of a pair had ended, if one did: the windows of sender
 /// and receiver, and the datagrams sent in the former.
-pub(super) fn of(sent: &Window<'_>, received: &Window<'_>, asked: &Asked<'_>) -> Option<Drain> {
+pub(super) fn of(
+    sent: &Window<'_>,
+    received: &Window<'_>,
+    asked: &TransferSettings<'_>,
+) -> Option<Drain> {
     let around = Around::of(sent, received, asked)?;
     let (before, time_ns) = (around.before, around.time_ns());
     let (last, whole) = around.after.split_last()?;
@@ -76,7 +80,7 @@ pub(super) fn of(sent: &Window<'_>, received: &Window<'_>, asked: &Asked<'_>) ->
 pub(super) fn unsteady(
     sent: &Window<'_>,
     received: &Window<'_>,
-    asked: &Asked<'_>,
+    asked: &TransferSettings<'_>,
 ) -> Option<UnsteadyDrain> {
     let around = Around::of(sent, received, asked)?;
     let (_, whole) = around.after.split_last()?;
@@ -114,7 +118,7 @@ mod tests {
     use super::*;
     use crate::timing::Timing;
     use journal::record::ToolParameters;
-    use plan::Way;
+    use plan::FlowDirection;
 
     const MS: u64 = 1_000_000;
     const TIMING: Timing = Timing {
@@ -151,17 +155,17 @@ mod tests {
     fn found<T>(
         after: &[u64],
         last_ms: u64,
-        find: impl Fn(&Window<'_>, &Window<'_>, &Asked<'_>) -> Option<T>,
+        find: impl Fn(&Window<'_>, &Window<'_>, &TransferSettings<'_>) -> Option<T>,
     ) -> Option<T> {
         let sent = steps(&[300; 10], 100);
         let received = [&[100; 10], after].concat();
         let received = steps(&received, last_ms);
         let parameters = ToolParameters::default();
-        let asked = Asked {
+        let asked = TransferSettings {
             tool: "iperf3",
             timing: &TIMING,
             parameters: &parameters,
-            way: Way::AToB,
+            way: FlowDirection::AToB,
             link_bps: None,
             apart_ns: 0,
         };

@@ -6,7 +6,7 @@
 //! impaired path delays their agreement. A datagram that raises no number came out of order, which
 //! the tool counts.
 
-use super::{Asked, END_LIMIT_NS, Pair, RACE_DATAGRAMS, TransferError};
+use super::{END_LIMIT_NS, Pair, RACE_DATAGRAMS, TransferError, TransferSettings};
 use crate::iperf3::{Session, Step};
 use units::human::{bit_rate, duration_ns};
 
@@ -22,7 +22,7 @@ const SEGMENT_BYTES_LEAST: u64 = 48;
 ///
 /// # Errors
 /// With the first contradiction.
-pub(super) fn check(pair: &Pair, asked: &Asked<'_>) -> Result<(), TransferError> {
+pub(super) fn check(pair: &Pair, asked: &TransferSettings<'_>) -> Result<(), TransferError> {
     let [from, to] = asked.stations();
     for (session, station) in [(&pair.sender, from), (&pair.receiver, to)] {
         within_the_trial(session, asked).map_err(|what| asked.impossible(station, what))?;
@@ -50,7 +50,7 @@ pub(super) fn check(pair: &Pair, asked: &Asked<'_>) -> Result<(), TransferError>
 }
 
 /// Times are no longer than the trial and the time for its tools to end.
-fn within_the_trial(session: &Session, asked: &Asked<'_>) -> Result<(), String> {
+fn within_the_trial(session: &Session, asked: &TransferSettings<'_>) -> Result<(), String> {
     let limit_ns = asked.timing.run_ns.saturating_add(END_LIMIT_NS);
     let end_ns = session.steps.iter().map(|step| step.end_ns).max();
     let rtt_ns = session.steps.iter().filter_map(|step| step.rtt_ns).max();
@@ -71,7 +71,11 @@ fn within_the_trial(session: &Session, asked: &Asked<'_>) -> Result<(), String> 
 }
 
 /// Nothing arrives faster than its link carries it.
-fn carried_by_the_link(pair: &Pair, asked: &Asked<'_>, rate_bps: u64) -> Result<(), String> {
+fn carried_by_the_link(
+    pair: &Pair,
+    asked: &TransferSettings<'_>,
+    rate_bps: u64,
+) -> Result<(), String> {
     let mut bytes = 0_u128;
     for step in &pair.receiver.steps {
         bytes += u128::from(step.bytes);
@@ -103,7 +107,7 @@ fn sent_again(sender: &Session) -> Result<(), String> {
 }
 
 /// The receiver knows of no datagram before it was sent, step by step and in total.
-fn known_after_sent(pair: &Pair, asked: &Asked<'_>) -> Result<(), TransferError> {
+fn known_after_sent(pair: &Pair, asked: &TransferSettings<'_>) -> Result<(), TransferError> {
     let race = RACE_DATAGRAMS * pair.sender.streams;
     let packets = |steps: &[Step]| -> u64 { steps.iter().filter_map(|step| step.packets).sum() };
     let steps = &pair.receiver.steps;
@@ -135,7 +139,7 @@ fn known_after_sent(pair: &Pair, asked: &Asked<'_>) -> Result<(), TransferError>
 fn explained_by_number(
     receiver: &Session,
     size: u64,
-    asked: &Asked<'_>,
+    asked: &TransferSettings<'_>,
 ) -> Result<(), TransferError> {
     let race = RACE_DATAGRAMS * receiver.streams;
     let [_, station] = asked.stations();

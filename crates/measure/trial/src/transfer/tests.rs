@@ -44,11 +44,11 @@ fn assemble(
     timing: &Timing,
     parameters: &ToolParameters,
 ) -> Result<(Transfer, Totals), TransferError> {
-    let asked = Asked {
+    let asked = TransferSettings {
         tool: "iperf3",
         timing,
         parameters,
-        way: Way::AToB,
+        way: FlowDirection::AToB,
         link_bps: None,
         apart_ns: 0,
     };
@@ -329,11 +329,11 @@ fn times_longer_than_the_trial_and_more_than_a_link_carries_are_refused() {
             Some(_) => pair!("udp-100m"),
             None => pair!("tcp-2-streams"),
         };
-        let asked = |timing| Asked {
+        let asked = |timing| TransferSettings {
             tool: "iperf2",
             timing,
             parameters,
-            way: Way::AToB,
+            way: FlowDirection::AToB,
             link_bps,
             apart_ns: 0,
         };
@@ -443,11 +443,11 @@ fn ends_that_begin_apart_on_an_impaired_path_do_not_contradict_each_other() {
     (first.bytes, first.packets) = (first.bytes + bytes, first.packets.map(|n| n + moved));
     let (timing, parameters) = (timing(0), udp());
     let found = |apart_ns| {
-        let asked = Asked {
+        let asked = TransferSettings {
             tool: "iperf3",
             timing: &timing,
             parameters: &parameters,
-            way: Way::BToA,
+            way: FlowDirection::BToA,
             link_bps: None,
             apart_ns,
         };

@@ -10,7 +10,7 @@ use lab::{DutAction, Interrupt, NodeId};
 use plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure, Procedure, Reset};
 use search::simulate::Behaviour;
 use trial::TrialError;
-use trial::frames::{Found, FrameRun, Rig, RigLoad, carry_out};
+use trial::frames::{FrameRun, ProcedureResult, Rig, RigLoad, carry_out};
 use trial::{HostileLoad, PlannedDisturbance};
 
 const CAPACITY: u64 = 500_000;
@@ -43,14 +43,14 @@ impl Acted {
         }
     }
 
-    fn carry_out(&mut self, procedure: Procedure) -> Result<Found, TrialError> {
+    fn carry_out(&mut self, procedure: Procedure) -> Result<ProcedureResult, TrialError> {
         let test = test(procedure);
         let cell = cell(&test);
         carry_out(&trial(&cell), &test, self, &mut |_| (), &Interrupt::new())
     }
 
     /// With the trial whose evidence is read.
-    fn whole(&mut self, procedure: Procedure) -> Found {
+    fn whole(&mut self, procedure: Procedure) -> ProcedureResult {
         let mut found = self.carry_out(procedure).unwrap();
         let run = self.run(&found.evidence_load, &Interrupt::new()).unwrap();
         found.add_evidence(&run);
@@ -396,7 +396,7 @@ fn what_was_not_done_speaks_against_a_failover_and_is_a_fact_of_rekeys() {
 fn a_device_that_does_not_carry_afterwards_has_not_recovered() {
     let mut rig = acted();
     let mut found = rig.whole(procedure(failover(Failure::Crash)));
-    let afterwards = |found: &Found| {
+    let afterwards = |found: &ProcedureResult| {
         check(
             procedure(failover(Failure::Crash)),
             found,

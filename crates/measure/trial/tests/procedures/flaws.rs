@@ -3,7 +3,7 @@
 use crate::rig::{Damage, Flaws, MS, Simulated, check, checks};
 use plan::{Load, LossCurve, Procedure};
 use search::simulate::Behaviour;
-use trial::frames::Found;
+use trial::frames::ProcedureResult;
 
 const CAPACITY: u64 = 500_000;
 
@@ -14,13 +14,13 @@ fn load(frames_per_s: Option<u64>) -> Procedure {
     })
 }
 
-fn damaged(damage: Damage) -> Found {
+fn damaged(damage: Damage) -> ProcedureResult {
     let mut rig = Simulated::new(Behaviour::Hard { capacity: CAPACITY });
     rig.damage = damage;
     rig.carry_out(load(Some(100_000))).unwrap()
 }
 
-fn flawed(flaws: Flaws, procedure: Procedure) -> Found {
+fn flawed(flaws: Flaws, procedure: Procedure) -> ProcedureResult {
     let mut rig = Simulated::new(Behaviour::Hard { capacity: CAPACITY });
     rig.flaws = flaws;
     rig.carry_out(procedure).unwrap()

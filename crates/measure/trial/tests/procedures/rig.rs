@@ -13,7 +13,7 @@ use search::Trial;
 use search::simulate::{Behaviour, Device};
 use trial::TrialError;
 use trial::evidence::{FrameObserved, frame_checks};
-use trial::frames::{Found, FrameRun, Relief, Rig, RigLoad, Soaked, carry_out};
+use trial::frames::{FrameRun, ProcedureResult, Relief, Rig, RigLoad, Soaked, carry_out};
 use wire::mix::{Contents, FrameMix, TestFrames};
 
 pub(crate) const MS: u64 = 1_000_000;
@@ -88,7 +88,10 @@ impl Simulated {
     }
 
     /// Carries a procedure out.
-    pub(crate) fn carry_out(&mut self, procedure: Procedure) -> Result<Found, TrialError> {
+    pub(crate) fn carry_out(
+        &mut self,
+        procedure: Procedure,
+    ) -> Result<ProcedureResult, TrialError> {
         let mut test = test(procedure);
         test.traffic.duplex = self.duplex;
         let cell = cell(&test);
@@ -345,7 +348,7 @@ pub(crate) fn search() -> ThroughputSearch {
 }
 
 /// The checks of a procedure's frame trials.
-pub(crate) fn checks(procedure: Procedure, found: &Found) -> Vec<Check> {
+pub(crate) fn checks(procedure: Procedure, found: &ProcedureResult) -> Vec<Check> {
     frame_checks(&FrameObserved {
         test: &test(procedure),
         result: &found.result,
@@ -355,7 +358,7 @@ pub(crate) fn checks(procedure: Procedure, found: &Found) -> Vec<Check> {
 }
 
 /// The check of that name.
-pub(crate) fn check(procedure: Procedure, found: &Found, name: &str) -> Check {
+pub(crate) fn check(procedure: Procedure, found: &ProcedureResult, name: &str) -> Check {
     let mut checks = checks(procedure, found).into_iter();
     checks.find(|check| check.name == name).unwrap()
 }

@@ -4,7 +4,7 @@ use crate::rig::{MS, Simulated, search};
 use journal::record::LatencyTrial;
 use plan::{LatencyPath, LatencyTest, Load, Procedure};
 use search::simulate::Behaviour;
-use trial::frames::{Found, RigLoad};
+use trial::frames::{ProcedureResult, RigLoad};
 
 /// Latencies of the simulated device are just above 1 us, so a bound of that is as good as none.
 const EXACT_NS: u64 = 1000;
@@ -27,7 +27,7 @@ fn latency(path: LatencyPath) -> Procedure {
 }
 
 /// Whether each of the timed trials is a round trip.
-fn paths(found: &Found) -> Vec<bool> {
+fn paths(found: &ProcedureResult) -> Vec<bool> {
     let is_round_trip = |trial: &LatencyTrial| trial.round_trip.is_some();
     found.result.latency.iter().map(is_round_trip).collect()
 }

@@ -6,7 +6,7 @@ use journal::record::{GoalBounds, GoalOutcome, SearchEnd, ThroughputFound};
 use lab::Interrupt;
 use plan::{BackToBack, LossCurve, Procedure, Profile, ThroughputSearch};
 use search::simulate::Behaviour;
-use trial::frames::{Found, take_evidence};
+use trial::frames::{ProcedureResult, take_evidence};
 
 const CAPACITY: u64 = 777_777;
 
@@ -86,7 +86,7 @@ fn a_hard_limit_lies_between_bounds_that_are_as_close_as_asked() {
 }
 
 /// A search that would have ended with what the device carried once.
-fn weakening(profile: Profile, timeout_ns: u64, capacities: &[u64]) -> (Found, bool) {
+fn weakening(profile: Profile, timeout_ns: u64, capacities: &[u64]) -> (ProcedureResult, bool) {
     let mut rig = Simulated::new(Behaviour::Hard { capacity: CAPACITY });
     rig.when_sampled = capacities.to_vec();
     let plan = ThroughputSearch {

@@ -6,7 +6,7 @@ use lab::{Interrupt, LabError};
 use plan::{BaseLoad, DriftBounds, Procedure, Soak};
 use search::simulate::Behaviour;
 use trial::TrialError;
-use trial::frames::{Found, Rig, carry_out};
+use trial::frames::{ProcedureResult, Rig, carry_out};
 use trial::{Checkpoint, Trial, TrialEvent};
 
 const CAPACITY: u64 = 500_000;
@@ -51,7 +51,7 @@ fn carried_out(
     rig: &mut Simulated,
     procedure: Procedure,
     earlier: &[SoakProgress],
-) -> (Result<Found, TrialError>, Vec<SoakProgress>) {
+) -> (Result<ProcedureResult, TrialError>, Vec<SoakProgress>) {
     let test = test(procedure);
     let cell = cell(&test);
     let checkpoints: Vec<Checkpoint> = earlier.iter().cloned().map(Checkpoint::from).collect();

@@ -10,7 +10,7 @@ use lab::{Interrupt, Links};
 use plan::{Cell, FrameTest, Measurement, Plan};
 use stats::{Limit, Results, WarningKind};
 use trial::evidence::{FrameObserved, frame_checks, objections};
-use trial::frames::{Found, Rig, carry_out, take_evidence};
+use trial::frames::{ProcedureResult, Rig, carry_out, take_evidence};
 
 /// What a figure may be: any value in a range, or none.
 pub(crate) type Truth = Option<(f64, f64)>;
@@ -178,7 +178,7 @@ pub(crate) fn frame_test(cell: &Cell) -> &FrameTest {
 
 /// Carries a cell out on a rig, with the trial whose evidence is read and those that confirm a
 /// throughput.
-pub(crate) fn carried_out(cell: &Cell, repeat: u32, rig: &mut dyn Rig) -> Found {
+pub(crate) fn carried_out(cell: &Cell, repeat: u32, rig: &mut dyn Rig) -> ProcedureResult {
     let links = Links {
         mtu: 1500,
         cipher_mtu: 1500,
@@ -195,7 +195,7 @@ pub(crate) fn carried_out(cell: &Cell, repeat: u32, rig: &mut dyn Rig) -> Found 
 }
 
 /// Why a result is invalid by the checks that need no links.
-pub(crate) fn invalid(cell: &Cell, found: &Found) -> Vec<String> {
+pub(crate) fn invalid(cell: &Cell, found: &ProcedureResult) -> Vec<String> {
     objections(&frame_checks(&FrameObserved {
         test: frame_test(cell),
         result: &found.result,
@@ -206,13 +206,13 @@ pub(crate) fn invalid(cell: &Cell, found: &Found) -> Vec<String> {
 
 /// The procedure on a device, with a seed.
 #[must_use]
-pub(crate) fn find(plan: &Plan, model: Model, tester: Tester, seed: u64) -> Found {
+pub(crate) fn find(plan: &Plan, model: Model, tester: Tester, seed: u64) -> ProcedureResult {
     let mut rig = Simulated::new(model, tester, seed);
     carried_out(device_cell(plan), 1, &mut rig)
 }
 
 /// A cell's id, a repeat's number, what was found, and why it is invalid.
-pub(crate) type Recorded = (String, u32, Found, Vec<String>);
+pub(crate) type Recorded = (String, u32, ProcedureResult, Vec<String>);
 
 /// The figures and warnings of a run with these records.
 pub(crate) fn results(plan: &Plan, records: Vec<Recorded>) -> Results {
@@ -333,14 +333,14 @@ pub(crate) fn agreement_of_each(findings: &[(Truth, Finding)]) -> Agreement {
     sum
 }
 
-fn time_s(found: &Found) -> f64 {
+fn time_s(found: &ProcedureResult) -> f64 {
     let trials = found.result.trials.iter();
     trials.map(|trial| trial.elapsed_ns as f64 / 1e9).sum()
 }
 
 /// What the search of a goal found.
 #[must_use]
-pub(crate) fn bounds(plan: &Plan, found: &Found, goal: &str) -> Finding {
+pub(crate) fn bounds(plan: &Plan, found: &ProcedureResult, goal: &str) -> Finding {
     let throughput = found.result.throughput.as_ref().expect("a search");
     let bounds = throughput.goals.iter().find(|bounds| bounds.goal == goal);
     let bounds = bounds.expect("the goal");
@@ -354,7 +354,7 @@ pub(crate) fn bounds(plan: &Plan, found: &Found, goal: &str) -> Finding {
 
 /// The median latency at half of the throughput, in seconds.
 #[must_use]
-pub(crate) fn median_latency(found: &Found) -> Finding {
+pub(crate) fn median_latency(found: &ProcedureResult) -> Finding {
     let mut latency = found.result.latency.iter();
     let half = latency.find(|found| found.percent == Some(50));
     let figure = half.map(|half| {
@@ -379,7 +379,7 @@ pub(crate) const LATENCY: Truth = Some((PATH_S, PATH_S + 42e-6));
 
 /// The longest burst without loss.
 #[must_use]
-pub(crate) fn burst(found: &Found) -> Finding {
+pub(crate) fn burst(found: &ProcedureResult) -> Finding {
     let passed = found.result.bursts().iter().filter(|burst| burst.lost == 0);
     Finding {
         figure: passed
@@ -401,7 +401,7 @@ pub(crate) fn longest_burst(model: &Model) -> f64 {
 
 /// The time from the end of an overload to the last loss.
 #[must_use]
-pub(crate) fn recovery(found: &Found) -> Finding {
+pub(crate) fn recovery(found: &ProcedureResult) -> Finding {
     let recovery = found.result.recovery();
     Finding {
         figure: recovery.map(|found| found.recovery_ns as f64 / 1e9),
@@ -413,7 +413,7 @@ pub(crate) fn recovery(found: &Found) -> Finding {
 
 /// The highest load of a curve without loss.
 #[must_use]
-pub(crate) fn lossless(found: &Found) -> Finding {
+pub(crate) fn lossless(found: &ProcedureResult) -> Finding {
     let trials = found.result.trials.iter().enumerate();
     let own = trials.filter(|(place, _)| {
         Some(*place) != found.result.flood_trial && Some(*place) != found.result.evidence_trial

@@ -10,8 +10,8 @@ use stats::WarningKind;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use trial::Cores;
-use trial::evidence::{CipherSeen, FrameObserved, FramesSeen, ObservedPath, frame_checks};
-use trial::frames::Found;
+use trial::evidence::{CipherTraffic, FrameObserved, FrameReadings, ObservedPath, frame_checks};
+use trial::frames::ProcedureResult;
 
 /// Frames in the samples of the cipher link.
 const SAMPLED: u64 = 300;
@@ -34,7 +34,7 @@ fn end(node: NodeId, interface: &str) -> FrameEnd {
 }
 
 /// The checks of a result. `last` is the trial whose evidence is read.
-fn checks(cell: &Cell, found: &Found, rig: &Watched, last: &Passed) -> Vec<Check> {
+fn checks(cell: &Cell, found: &ProcedureResult, rig: &Watched, last: &Passed) -> Vec<Check> {
     let profile = rig.adapter.profile();
     let facts = profile.reported.iter().flat_map(|(key, value)| {
         ["gw1", "gw2"].map(|gateway| (format!("{gateway}/{key}"), value.clone()))
@@ -78,7 +78,7 @@ fn checks(cell: &Cell, found: &Found, rig: &Watched, last: &Passed) -> Vec<Check
         test: frame_test(cell),
         result: &found.result,
         strays: &found.strays,
-        seen: Some(FramesSeen {
+        seen: Some(FrameReadings {
             path: ObservedPath {
                 cell,
                 links: Links {
@@ -94,7 +94,7 @@ fn checks(cell: &Cell, found: &Found, rig: &Watched, last: &Passed) -> Vec<Check
                 dut_counters: &dut_counters,
                 dut_facts: &facts,
                 resets: Vec::new(),
-                cipher: Some(CipherSeen {
+                cipher: Some(CipherTraffic {
                     link: &link,
                     watch: &rig.watch,
                     markers: &[vec![198, 18, 0, 1]],

@@ -1,6 +1,6 @@
 use super::*;
 
-fn interface(name: &str, kind: &str, more: &str) -> Found {
+fn interface(name: &str, kind: &str, more: &str) -> HostInterface {
     let text = format!(
         "{{\"ifname\":\"{name}\",\"flags\":[\"BROADCAST\",\"UP\"],\"mtu\":1500,\"link_type\":\"ether\",
             \"address\":\"02:00:00:00:00:01\",\"linkinfo\":{{\"info_kind\":\"{kind}\",\"info_data\":{{\"id\":5}}}},

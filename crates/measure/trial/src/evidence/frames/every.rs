@@ -2,7 +2,7 @@
 //! kernel filter, device counters, and full queues. A check that fails names the trials.
 
 use super::disturbed::{link_was_cut, was_exposed};
-use super::{CONTROL_FRAMES, FrameObserved, FramesSeen, figures, load};
+use super::{CONTROL_FRAMES, FrameObserved, FrameReadings, figures, load};
 use crate::evidence::bounds::gateway_bytes;
 use crate::evidence::failure::{count, nothing_seen, size};
 use crate::evidence::gateway::IN_FLIGHT_PACKETS;
@@ -28,7 +28,7 @@ const NAMED_MAX: usize = 3;
 pub(super) type Read<'a> = (usize, &'a FrameTrial, &'a TrialReadings);
 
 /// Makes every check that applies.
-pub(super) fn checks(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Vec<Option<Check>> {
+pub(super) fn checks(observed: &FrameObserved<'_>, seen: &FrameReadings<'_>) -> Vec<Option<Check>> {
     let is_seen = seen.path.cipher.is_some();
     let counts_work = observed.result.trials.iter().any(|trial| {
         let readings = trial.readings.as_ref();
@@ -103,7 +103,7 @@ pub(super) fn coverage(
 
 /// Checks that in every trial the cipher link carried at least the bytes of the frames received,
 /// and at most the bytes of the frames sent.
-fn cipher_link_amount(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
+fn cipher_link_amount(observed: &FrameObserved<'_>, seen: &FrameReadings<'_>) -> Option<Check> {
     let mut covered = Vec::new();
     let mut first = None;
     let mut failures = Vec::new();
@@ -177,7 +177,7 @@ fn amount_differs(
 /// The least and the most bytes that the cipher link carried in a trial.
 fn bounds(
     observed: &FrameObserved<'_>,
-    seen: &FramesSeen<'_>,
+    seen: &FrameReadings<'_>,
     (number, trial, readings): Read<'_>,
 ) -> (u64, u64) {
     let adapter = &seen.path.cell.dut.adapter;
@@ -270,7 +270,7 @@ pub(super) fn longest_packet(observed: &FrameObserved<'_>, adapter: &Adapter) ->
 
 /// In every trial the kernel filter saw every frame of the cipher link: none of another form than
 /// the device's, and of a device without one at least the frames received.
-fn trials_watched(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
+fn trials_watched(observed: &FrameObserved<'_>, seen: &FrameReadings<'_>) -> Option<Check> {
     let form = seen.path.cell.dut.adapter.form();
     let offloads = seen.path.links.offloads;
     let mut covered = Vec::new();
@@ -388,7 +388,7 @@ fn foreign_seen(read: Read<'_>, form: LinkForm, watch: &CipherWatch) -> Explanat
 
 /// Checks that in every trial our encryptor counted at least the received packets as sealed and
 /// opened, and no more than were sent. A trial in which it was restarted has no counts.
-fn trials_sealed(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
+fn trials_sealed(observed: &FrameObserved<'_>, seen: &FrameReadings<'_>) -> Option<Check> {
     let mut covered = Vec::new();
     let mut first = None;
     let mut failures = Vec::new();
@@ -473,7 +473,7 @@ fn trials_sealed(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<
 /// The most bytes in clear that the device may count in a trial, on either side.
 fn counted_most(
     observed: &FrameObserved<'_>,
-    seen: &FramesSeen<'_>,
+    seen: &FrameReadings<'_>,
     (number, trial, _): Read<'_>,
 ) -> u64 {
     let adapter = &seen.path.cell.dut.adapter;

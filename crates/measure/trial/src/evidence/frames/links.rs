@@ -3,14 +3,14 @@
 
 use super::disturbed::was_acted_on;
 use super::every::{Read, failed, hostile_sent, longest_packet, name, place, read, sent_most};
-use super::{CONTROL_FRAMES, COUNTED_ONE_IN, FrameObserved, FramesSeen};
+use super::{CONTROL_FRAMES, COUNTED_ONE_IN, FrameObserved, FrameReadings};
 use crate::evidence::bounds::gateway_bytes;
 use crate::evidence::check;
 use crate::evidence::crossing::fragments_most;
 use crate::evidence::failure::{count, then_repeat};
 use crate::evidence::gateway::IN_FLIGHT_PACKETS;
 use crate::evidence::neighbours;
-use crate::evidence::sealed::{self, Allowed, Way};
+use crate::evidence::sealed::{self, Allowed, GatewayFlow};
 use crate::links::interfaces_between;
 use journal::record::{Check, EndTraffic, Explanation, LostAt, TrialReadings};
 use plan::Adapter;
@@ -38,7 +38,7 @@ struct Expected {
 /// other direction.
 pub(super) fn links_carried_the_load(
     observed: &FrameObserved<'_>,
-    seen: &FramesSeen<'_>,
+    seen: &FrameReadings<'_>,
 ) -> Option<Check> {
     let names = interfaces_between(seen.ends);
     let (mut first, mut failures) = (None, Vec::new());
@@ -110,7 +110,7 @@ const fn crossed(
 /// Returns the packets that may go one way at one place of the path; `None` if unknown.
 fn expected(
     observed: &FrameObserved<'_>,
-    seen: &FramesSeen<'_>,
+    seen: &FrameReadings<'_>,
     (number, trial, readings): Read<'_>,
     (place, names): (usize, &[String]),
     forward: bool,
@@ -209,7 +209,10 @@ fn differs(
 /// Checks that in every frame trial sealed packets arrived as they were sent ([`sealed`]), the
 /// links between our gateways carried the gateways' packets and control traffic, and the gateway
 /// that sends against the load sealed next to nothing.
-pub(super) fn sealed_as_sent(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
+pub(super) fn sealed_as_sent(
+    observed: &FrameObserved<'_>,
+    seen: &FrameReadings<'_>,
+) -> Option<Check> {
     let path = &seen.path;
     let adapter = &path.cell.dut.adapter;
     adapter.encryptor()?;
@@ -231,7 +234,7 @@ pub(super) fn sealed_as_sent(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>
     let mut last: Vec<String> = Vec::new();
     for read in read(observed) {
         let (number, _, readings) = read;
-        let ways = Way::both(&readings.dut_packets);
+        let ways = GatewayFlow::both(&readings.dut_packets);
         if ways.is_empty() || was_acted_on(observed, number) {
             waiting = [0; 2];
             continue;
@@ -265,7 +268,7 @@ pub(super) fn sealed_as_sent(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>
                 ));
             }
         }
-        last = ways.iter().map(Way::words).collect();
+        last = ways.iter().map(GatewayFlow::words).collect();
         let against = sealed_against(observed, seen, read, &ways);
         if !differences.is_empty() || against.is_some() {
             let place = format!("in {} ", place(read));
@@ -290,15 +293,15 @@ pub(super) fn sealed_as_sent(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>
 /// gateways and neighbours send.
 fn sealed_against(
     observed: &FrameObserved<'_>,
-    seen: &FramesSeen<'_>,
+    seen: &FrameReadings<'_>,
     (number, trial, readings): Read<'_>,
-    ways: &[Way],
+    ways: &[GatewayFlow],
 ) -> Option<String> {
     let against = match seen.ends.begins_at_b() {
         false => "gw2",
         true => "gw1",
     };
-    let mut sent = ways.iter().map(Way::sent);
+    let mut sent = ways.iter().map(GatewayFlow::sent);
     let (gateway, sent) = sent.find(|(gateway, _)| *gateway == against)?;
     let most = neighbours_most(readings)
         + talk_most(&seen.path.cell.dut.adapter, readings)

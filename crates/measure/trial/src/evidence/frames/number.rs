@@ -1,7 +1,7 @@
 //! The check of the number of frames on the cipher link in every frame trial.
 
 use super::every::{coverage, failed, name, place, read, sent_most};
-use super::{FrameObserved, FramesSeen};
+use super::{FrameObserved, FrameReadings};
 use crate::evidence::{check, number};
 use journal::record::Check;
 
@@ -9,7 +9,7 @@ use journal::record::Check;
 /// crossed the cipher link.
 pub(super) fn cipher_link_frames(
     observed: &FrameObserved<'_>,
-    seen: &FramesSeen<'_>,
+    seen: &FrameReadings<'_>,
 ) -> Option<Check> {
     let is_seen = seen.path.cipher.is_some();
     (is_seen && number::applies(&seen.path)).then_some(())?;

@@ -1,6 +1,6 @@
 //! Checks of the links and the DUT during the frame trial with the evidence.
 
-use super::{CONTROL_FRAMES, COUNTED_ONE_IN, FrameObserved, FramesSeen};
+use super::{CONTROL_FRAMES, COUNTED_ONE_IN, FrameObserved, FrameReadings};
 use crate::evidence::failure::{count, nothing_seen, size};
 use crate::evidence::gateway::{Gateway, counted_wrong, counters_rose, not_counted};
 use crate::evidence::places::{Ends, FrameEnds};
@@ -13,7 +13,7 @@ use lab::FrameEnd;
 use units::human;
 
 /// Makes every check that applies.
-pub(super) fn checks(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Vec<Option<Check>> {
+pub(super) fn checks(observed: &FrameObserved<'_>, seen: &FrameReadings<'_>) -> Vec<Option<Check>> {
     let path = &seen.path;
     let mut checks = vec![
         path.offloads_as_asked(&[]),
@@ -41,7 +41,7 @@ pub(super) fn checks(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Vec
 
 /// Nothing looks between a single gateway and the station that is its peer. The proof is that the
 /// station opened the gateway's packets, or the gateway the station's.
-fn sealed_by_station(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
+fn sealed_by_station(observed: &FrameObserved<'_>, seen: &FrameReadings<'_>) -> Option<Check> {
     seen.path.cell.dut.adapter.external()?.gateway.as_ref()?;
     let result = observed.result;
     let trial = evidence_trial(observed)?;
@@ -82,7 +82,7 @@ fn sealed_by_station(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Opt
 }
 
 /// Reports the cores of the stations' programs: a fact.
-fn cores(seen: &FramesSeen<'_>) -> Option<Check> {
+fn cores(seen: &FrameReadings<'_>) -> Option<Check> {
     let cores = seen.cores;
     let [a, b] = cores.in_words(&cores.a, &cores.b);
     let (source, sink) = match seen.ends.begins_at_b() {
@@ -100,7 +100,7 @@ fn cores(seen: &FramesSeen<'_>) -> Option<Check> {
 
 /// Checks that the stations' interfaces carried the frames that the generator counts as sent and
 /// the analyser as received.
-fn interfaces_agree(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
+fn interfaces_agree(observed: &FrameObserved<'_>, seen: &FrameReadings<'_>) -> Option<Check> {
     let trial = evidence_trial(observed)?;
     let ends = [&seen.ends.source, &seen.ends.sink];
     let duplex = trial.loads_both();
@@ -195,7 +195,7 @@ fn frames_apart(
 }
 
 /// Interfaces that dropped frames.
-fn dropped_on_the_way(seen: &FramesSeen<'_>) -> String {
+fn dropped_on_the_way(seen: &FrameReadings<'_>) -> String {
     let dropped = seen.path.counters.iter().filter_map(|(name, found)| {
         let frames = found.rx_dropped + found.tx_dropped;
         (frames > 0).then(|| format!("; {name} dropped {frames}"))
@@ -205,7 +205,7 @@ fn dropped_on_the_way(seen: &FramesSeen<'_>) -> String {
 
 /// Checks that the DUT's counters show the received frames as sealed and opened, and every packet
 /// in as a packet out or a drop. As for tools, only our encryptor is checked.
-fn dut_counters(observed: &FrameObserved<'_>, seen: &FramesSeen<'_>) -> Option<Check> {
+fn dut_counters(observed: &FrameObserved<'_>, seen: &FrameReadings<'_>) -> Option<Check> {
     seen.path.cell.dut.adapter.encryptor()?;
     let trial = evidence_trial(observed)?;
     let ip_bytes = trial

@@ -2,7 +2,7 @@
 //! catch.
 
 use super::*;
-use crate::evidence::CipherSeen;
+use crate::evidence::CipherTraffic;
 use crate::evidence::tests::fixture::{failing, reported_facts, tunnels};
 use crate::links::interfaces_between;
 use journal::record::{
@@ -294,7 +294,7 @@ impl Fixture {
                 .into()
         };
         let offloads = link_ends.iter().map(|end| (end.clone(), off())).collect();
-        let cipher = CipherSeen {
+        let cipher = CipherTraffic {
             link: &self.link,
             watch: &self.watch,
             markers: &[vec![198, 18, 0, 1]],
@@ -306,7 +306,7 @@ impl Fixture {
             test: &self.test,
             result: &self.result,
             strays: &Strays::default(),
-            seen: Some(FramesSeen {
+            seen: Some(FrameReadings {
                 path: ObservedPath {
                     cell: &self.cell,
                     links: Links {

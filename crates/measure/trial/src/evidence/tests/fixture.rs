@@ -4,8 +4,8 @@ use super::*;
 use impair::Impaired;
 use journal::record::{FramesSeen, RtpCounts, SealedContents, VideoResult, VideoStream};
 use plan::{
-    DataPath, HttpTest, IkeAuth, KeySource, OpenVpn, Player, StrongSwan, Tool, TransferDirection,
-    VideoTest, Way, WireGuard, WireGuardProgram,
+    DataPath, FlowDirection, HttpTest, IkeAuth, KeySource, OpenVpn, Player, StrongSwan, Tool,
+    TransferDirection, VideoTest, WireGuard, WireGuardProgram,
 };
 
 /// What a good trial reads; tests spoil one thing each.
@@ -388,7 +388,7 @@ impl Fixture {
         };
         let mut markers = vec![self.commands.marker.clone()];
         markers.retain(|marker| !marker.is_empty());
-        let cipher = CipherSeen {
+        let cipher = CipherTraffic {
             link: &self.cipher_link,
             watch: &self.watch,
             markers: &markers,
@@ -415,8 +415,8 @@ impl Fixture {
             path,
             commands: &self.commands,
             way: match self.http.is_some() || self.video.is_some() {
-                false => Way::AToB,
-                true => Way::BToA,
+                false => FlowDirection::AToB,
+                true => FlowDirection::BToA,
             },
             load,
             beside: None,

@@ -61,7 +61,7 @@ fn rig(cell: &Cell) -> MemoryRig<'_> {
         cell.stations.unwrap().mtu,
     )
     .unwrap();
-    let way = Way {
+    let way = FrameStream {
         cell,
         traffic: &test.traffic,
         path: path(&gateways),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// An interface of the machine that a station borrows for a run, with its former settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lent {
+pub struct BorrowedInterface {
     /// Its name.
     pub interface: String,
     /// Its name at the station; `None`: unchanged, so it also keeps its name if the kernel returns
