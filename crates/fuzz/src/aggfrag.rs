@@ -1,4 +1,4 @@
-//! AGGFRAG payloads: our own, those of a peer that fragments packets, and arbitrary bytes.
+//! AGGFRAG payloads: from our sender, from a peer that fragments packets, and arbitrary bytes.
 
 use crate::{packets, sender};
 use arbitrary::{Result, Unstructured};
@@ -60,8 +60,8 @@ fn whole(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Our sender divides packets: its payloads are those of the slow sender that splits the stream of
-/// all packets at the same places.
+/// Our sender divides packets: its payloads equal the ones of a slow sender that splits the stream
+/// of all packets at the same places.
 fn divided(u: &mut Unstructured<'_>) -> Result<()> {
     let room = u.int_in_range(HEADER_BYTES + 1..=3000)?;
     let divides: u64 = u.arbitrary()?;
@@ -122,9 +122,9 @@ fn cut_payloads(u: &mut Unstructured<'_>, packets: &[Vec<u8>]) -> Result<Vec<Vec
     split_stream(packets, || Ok((u.int_in_range(1..=2000)?, u.arbitrary()?)))
 }
 
-/// The packets in sequence, split into payloads of the next lengths; the block offset by its
-/// definition: the rest of the packet in which the payload begins (§6.1.1). A payload that ends
-/// with a whole packet is padded where requested.
+/// The packets in sequence, split into payloads of the next lengths. The block offset follows its
+/// definition: the rest of the packet that the payload begins in (§6.1.1). A payload that ends with
+/// a whole packet is padded if requested.
 fn split_stream(
     packets: &[Vec<u8>],
     mut next_payload: impl FnMut() -> Result<(usize, bool)>,

@@ -51,7 +51,7 @@ fn input(u: &mut Unstructured<'_>) -> Result<(Vec<Vec<u8>>, Joinable, bool)> {
     Ok((frames, joinable, link))
 }
 
-/// The packets of one flow: those of a segmented super-packet, or one of any form.
+/// The packets of one flow: the segments of a super-packet, or one packet of any form.
 fn flow(u: &mut Unstructured<'_>, link: bool) -> Result<Vec<Vec<u8>>> {
     let (packets, ipv6) = if u.ratio(1, 8)? {
         (vec![packets::ip_packet(u)?], u.arbitrary()?)

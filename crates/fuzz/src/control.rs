@@ -2,7 +2,7 @@
 
 use port::Ancillary;
 
-/// Any block can be parsed; a complete message is found whatever follows it.
+/// Any block can be parsed; a complete message is found before any other data.
 pub(crate) fn cmsg(data: &[u8]) {
     let before = Ancillary::parse(data);
     assert_ne!(before.datagram_bytes, Some(0));

@@ -1,4 +1,4 @@
-//! The log of an IKE daemon, from which a station takes keys.
+//! The log of an IKE daemon, which a station takes keys from.
 
 use arbitrary::{Result, Unstructured};
 use traffic::DaemonLog;

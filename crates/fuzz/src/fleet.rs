@@ -1,4 +1,4 @@
-//! What a fleet's server, its users and their files say.
+//! Entries of a fleet's server, signed jobs, and files of users and keys.
 
 use arbitrary::{Result, Unstructured};
 use fleet::{
@@ -151,8 +151,8 @@ fn check_places(list: &Manifest) {
     }
 }
 
-/// Whoever changes a signed job, its terms or its period gets it refused; only the job as it was
-/// signed is run, and of a repeated one the periods of its terms.
+/// A signed job with any change to it, its terms or its period is refused. Only the signed form is
+/// run, and a repeated job only in the periods of its terms.
 pub(crate) fn signature(data: &[u8]) {
     let _ = changed(&mut Unstructured::new(data));
 }
@@ -160,7 +160,7 @@ pub(crate) fn signature(data: &[u8]) {
 /// Periods of the signed jobs, in seconds.
 const EVERY: [Option<u64>; 3] = [None, Some(60), Some(86_400)];
 
-/// The trusted key, and a signed job of each period: signing takes longer than all else here.
+/// The trusted key, and a signed job of each period: signing takes most of the time here.
 static SIGNED: LazyLock<(Trust, [Job; 3])> = LazyLock::new(|| {
     let identity = Identity::parse(SEED, "key").expect("a seed");
     let trust = Trust::parse(&identity.public(), "trust").expect("a key");
@@ -200,7 +200,7 @@ fn changed(description: &mut Unstructured<'_>) -> Result<()> {
     let signed = period.map_or_else(|| job.clone(), |period| job.in_period(period));
     match description.int_in_range(0..=15)? {
         0 => {
-            // Of a period that has come, by the tolerance of clocks.
+            // Within the tolerance of clocks.
             let has_come = |period| period < 5 && period * every.unwrap_or(0) <= 90_000;
             let is_trusted = trust.refusal(&signed, "here", NOW).is_none();
             assert_eq!(is_trusted, period.is_none_or(has_come));

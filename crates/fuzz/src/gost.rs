@@ -136,7 +136,7 @@ impl<C: BlockCipher> Slow<C> {
 
     fn mgm(&self, nonce: &[u8], aad: &[u8], text: &mut [u8]) -> Vec<u8> {
         let half = Self::BLOCK / 2;
-        // A start value whose half from `from` is incremented.
+        // Increments the half of a start value that begins at `from`.
         let counted = |start: &[u8], from: usize, count: usize| {
             let mut block = start.to_vec();
             let half = &mut block[from..from + half];

@@ -235,7 +235,7 @@ fn conversation(u: &mut Unstructured<'_>) -> Result<()> {
         now: Duration::ZERO,
         taken: 0,
         keys: 0,
-        // The hard lifetime of one side may end before that of the other.
+        // The hard lifetimes of the two sides may end at different times.
         honest: hard.is_none(),
     };
     path.deliver(0, Input::Tick, u)?;

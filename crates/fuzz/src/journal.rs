@@ -44,7 +44,7 @@ fn read(bytes: &[u8]) -> Option<Journal> {
     }
 }
 
-/// The records of a journal in an order in which none replaces another.
+/// The records of a journal, ordered so that none replaces another.
 fn records(journal: Journal) -> Vec<Record> {
     let resumed = journal.resumed.into_iter();
     let mut records: Vec<_> = resumed
@@ -62,7 +62,7 @@ fn records(journal: Journal) -> Vec<Record> {
     records
 }
 
-/// What was read and is written again reads the same. Only what a warning announced is missing.
+/// A journal that is read and written again reads the same, except for warnings of damage.
 fn check_round_trip(journal: Journal) {
     let mut expected = journal.clone();
     let stays = |warning: &Warning| matches!(warning, Warning::NoChecksums { .. });
@@ -72,7 +72,7 @@ fn check_round_trip(journal: Journal) {
     assert_eq!(read(&bytes), Some(expected));
 }
 
-/// A journal of some records, damaged in a few places, compared with what was written.
+/// A journal of some records, damaged in a few places, compared with the original.
 fn damaged(u: &mut Unstructured<'_>) -> Result<()> {
     let (header, known) = &*RUN;
     let mut header = header.clone();

@@ -43,7 +43,7 @@ mod text;
 /// One fuzz target.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Its name, also that of its file in `fuzz/fuzz_targets`.
+    /// Its name, which is also its file's name in `fuzz/fuzz_targets`.
     pub name: &'static str,
     /// Takes any bytes; panics when it finds an error.
     pub body: fn(&[u8]),
@@ -86,7 +86,7 @@ const fn target(name: &'static str, body: fn(&[u8])) -> Target {
 /// Runs the target of this name on `data`.
 ///
 /// # Panics
-/// When there is no such target, or it finds an error.
+/// When the target is unknown, or finds an error.
 pub fn run(name: &str, data: &[u8]) {
     let target = TARGETS.iter().find(|target| target.name == name);
     let target = target.unwrap_or_else(|| panic!("there is no fuzz target `{name}`"));

@@ -40,7 +40,7 @@ pub(crate) fn l2tp(data: &[u8]) {
     let _ = messages(&mut Unstructured::new(data));
 }
 
-/// A session accepts exactly its own header and the bytes behind it; the same inside IP.
+/// A session accepts exactly its header and the bytes after it, also inside IP.
 fn messages(u: &mut Unstructured<'_>) -> Result<()> {
     let cookie_bytes = *u.choose(&[0, 4, 8])?;
     let session = Session {

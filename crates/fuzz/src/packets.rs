@@ -91,7 +91,7 @@ pub(crate) fn make_header_checksum_right(packet: &mut [u8]) {
     packet[10..12].copy_from_slice(&checksum::finish(sum));
 }
 
-/// Recomputes the checksums of a TCP or UDP packet, that of the IPv4 header included.
+/// Recomputes the checksums of a TCP or UDP packet, including the IPv4 header's.
 pub(crate) fn make_checksums_right(packet: &mut [u8]) {
     make_header_checksum_right(packet);
     let Some(view) = IpView::parse(packet) else {

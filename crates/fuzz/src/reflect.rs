@@ -1,4 +1,4 @@
-//! Frames whose ends a reflector exchanges.
+//! Frames with their ends exchanged by a reflector.
 
 use crate::packets;
 use arbitrary::{Result, Unstructured};
@@ -21,7 +21,7 @@ fn describe(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The exchange moves the fields that a slow reading finds, and no other byte; what it leaves is
+/// The exchange swaps exactly the fields that a slow parser finds. Frames without these are
 /// unchanged.
 fn check(frame: &[u8]) {
     let mut back = frame.to_vec();

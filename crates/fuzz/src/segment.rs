@@ -25,7 +25,7 @@ fn valid(u: &mut Unstructured<'_>) -> Result<()> {
     } else {
         Vec::new()
     };
-    // A hundred segments test as much as thousands.
+    // A hundred segments suffice: thousands test nothing more.
     let least = fields.payload.len().div_ceil(100) as u16;
     let segment_bytes = u.int_in_range(least..=3000)?;
     let vnet = VnetHeader {

@@ -2,7 +2,7 @@
 
 use wire::stamp::{STAMP_BYTES, Stamp, pattern};
 
-/// A stamp read equals the one written, and valid bytes equal those that would be written.
+/// A stamp read equals the one written, and valid bytes equal the bytes that would be written.
 pub(crate) fn body(data: &[u8]) {
     if let Some(stamp) = Stamp::read(data) {
         let expected = [

@@ -1,4 +1,4 @@
-//! Axes: a key that takes one value or a list, whose values multiply into cells.
+//! Axes: keys that take one value or a list of values, which multiply into cells.
 //!
 //! Checks between axes only report: a file with anything reported gives no campaign.
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 use units::{Bytes, Layer};
 use yaml::{Map, Node, Place, Reported, Spanned};
 
-/// The values of an axis as far as they could be read: so that one mistake does not hide the next.
+/// The values of an axis that could be read, so that one mistake does not hide the next.
 #[derive(Debug)]
 pub(crate) struct AxisValues<T> {
     values: Vec<Spanned<T>>,
@@ -55,7 +55,7 @@ impl<T> AxisValues<T> {
 /// A longer list is generated, and its campaign has too many cells.
 const VALUES_MAX: usize = 200;
 
-/// Reads an axis, or takes the default, whose place is then that of the map.
+/// Reads an axis, or takes the default, with the place of the map.
 pub(crate) fn axis<'d, T: Clone + PartialEq>(
     map: &Map<'d>,
     key: &'static str,
@@ -115,9 +115,9 @@ fn read_values<'d, T: Clone + PartialEq>(
 /// Most cores of a station.
 pub(crate) const CORES_MAX: u16 = 128;
 
-/// Smallest MTU of a campaign: what every IPv4 host must take whole (RFC 791 §3.1).
+/// Smallest MTU of a campaign: every IPv4 host must accept packets of this size (RFC 791 §3.1).
 pub(crate) const MTU_MIN: u64 = 576;
-/// Largest MTU of a campaign: what switches and adapters that know jumbo frames have in common.
+/// Largest MTU of a campaign: the common limit of switches and adapters with jumbo frames.
 pub(crate) const MTU_MAX: u64 = 9216;
 /// A link with a smaller MTU cannot carry IPv4 (RFC 791 §3.2).
 const IPV4_MTU_MIN: u64 = 68;
@@ -140,7 +140,7 @@ pub(crate) fn mtu(node: Node<'_>, max: u64) -> Result<u16, Reported> {
     Err(node.mistake(what, format!("write a size from {MTU_MIN} B to {max} B")))
 }
 
-/// Smallest step of times, and of what iperf3 reports (`-i`).
+/// Smallest step of times, and of iperf3's reports (`-i`).
 const STEP: Duration = Duration::from_millis(100);
 /// iperf3 runs no longer (`-t`).
 pub(crate) const RUN_MAX: Duration = Duration::from_secs(86_400);
@@ -181,7 +181,7 @@ fn in_steps(node: Node<'_>, time: Duration) -> Result<Duration, Reported> {
     ))
 }
 
-/// iperf3 runs whole seconds only: it drops the fraction of `-t` without a word.
+/// iperf3 runs whole seconds only: it silently drops the fraction of `-t`.
 pub(crate) fn check_run(
     node: Node<'_>,
     durations: &AxisValues<Duration>,
@@ -189,7 +189,7 @@ pub(crate) fn check_run(
 ) {
     let print = units::time::print;
     for duration in durations.iter() {
-        // A default has no place of its own.
+        // A default has the place of the map.
         let is_default = duration.place == node.place();
         let place = if is_default {
             &warmup.place
@@ -247,7 +247,7 @@ pub(crate) fn check_streams(
     }
 }
 
-/// What `tune` searches cannot be given too: it would not be used.
+/// Refuses given values that `tune` searches: they would not be used.
 pub(crate) fn check_searched<T>(
     node: Node<'_>,
     tune: &Result<Spanned<bool>, Reported>,
@@ -268,7 +268,7 @@ pub(crate) fn check_searched<T>(
     }
 }
 
-/// A UDP payload, up to what an IPv4 packet can hold; iperf3 needs 16 bytes for its counters.
+/// A UDP payload, up to the limit of an IPv4 packet; iperf3 needs 16 bytes for its counters.
 pub(crate) fn datagram(node: Node<'_>) -> Result<u32, Reported> {
     // In range, so it fits.
     node.size(Bytes::new(16)..=Bytes::new(65_507))

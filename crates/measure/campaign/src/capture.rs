@@ -4,7 +4,7 @@ use plan::{Capture, CapturePoint, Keep};
 use units::Bytes;
 use yaml::{Map, Node, Reported, Spanned};
 
-/// Kept of each frame by default: the headers, also of a tunnel, and some payload.
+/// Bytes of each frame that are kept by default: the headers, also of a tunnel, and some payload.
 const SNAP_DEFAULT: Bytes = Bytes::new(256);
 /// Ethernet, IPv6 and a transport header.
 const SNAP_MIN: Bytes = Bytes::new(78);

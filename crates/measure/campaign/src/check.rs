@@ -14,12 +14,13 @@ use units::{BitRate, FrameRate, Layer};
 use yaml::{Mistake, Place};
 
 /// Longest frames, FCS not counted, that an AF_XDP port of a virtual link takes: a page of memory,
-/// and on receipt what the kernel keeps free before them.
+/// on receipt less the headroom that the kernel reserves.
 const XDP_SEND_BYTES_MAX: usize = 4096;
 const XDP_RECEIVE_BYTES_MAX: usize = XDP_SEND_BYTES_MAX - 256;
 
 impl Draft {
-    /// All that this cell cannot have there; the cipher link's packets may be so long.
+    /// Returns the requirements of this cell that the lab or the host does not meet. Packets on the
+    /// cipher link may have up to `cipher_mtu` bytes.
     pub(crate) fn check(&self, lab: &LabFile, cipher_mtu: usize, host: &HostFacts) -> Vec<Mistake> {
         let mut mistakes: Vec<_> = self.check_kind(lab).into_iter().collect();
         if matches!(self.cell.measurement, Measurement::Device(_)) {
@@ -84,7 +85,7 @@ impl Draft {
         Some(self.dut.mistake(what, help))
     }
 
-    /// No link leads past the gateways, and perhaps none between them.
+    /// Between hosts no link leads past the gateways, and perhaps none between them.
     fn check_between_hosts(&self, lab: &LabFile) -> Option<Mistake> {
         let (name, adapter) = (&self.cell.dut.name, &self.cell.dut.adapter);
         let has_cable = lab.plan().hosts.as_ref().is_some_and(Hosts::has_cable);
@@ -113,7 +114,7 @@ impl Draft {
         }
     }
 
-    /// Boxes need cables, of IPv4 only, and a tap where their link is to be cut.
+    /// Boxes need cables, IPv4, and a tap if their link is to be cut.
     fn check_external(&self, lab: &LabFile) -> Option<Mistake> {
         let name = &self.cell.dut.name;
         let external = self.cell.dut.adapter.external()?;
@@ -206,7 +207,7 @@ impl Draft {
         })
     }
 
-    /// A NAT passes on what has ports to translate, and no addresses inside.
+    /// A NAT passes only packets that have ports to translate, and no addresses inside.
     fn check_nat(&self, lab: &LabFile) -> Option<Mistake> {
         if !lab.plan().translates() {
             return None;
@@ -277,7 +278,7 @@ impl Draft {
         if needed <= usize::from(limit) || dut.adapter.is_straight() {
             return None;
         }
-        // What the campaign names: the frame, or the MTU.
+        // The size that the campaign names: of the frame, or the MTU.
         let added = match self.frame_test() {
             Some(_) => (HEADER_BYTES + FCS_BYTES) as usize,
             None => 0,
@@ -305,7 +306,7 @@ impl Draft {
         Some(self.size_place().mistake(what, help))
     }
 
-    /// A DUT may take no packets as long as its links do.
+    /// A DUT may have a lower limit of packets than its links.
     fn check_packets(&self) -> Option<Mistake> {
         let limit = self.cell.dut.adapter.profile().packet_limit?;
         let most = usize::from(limit.bytes);
@@ -363,7 +364,7 @@ impl Draft {
         })
     }
 
-    /// AF_XDP needs a queue for each core, of which the lab's own links have one, and a page for
+    /// AF_XDP needs a queue for each core, and the lab's links have one. It also needs a page for
     /// each frame.
     fn check_xdp(&self, lab: &LabFile, cipher_mtu: usize) -> Option<Mistake> {
         let test = self.frame_test()?;

@@ -29,7 +29,7 @@ enum Measure {
     Time,
 }
 
-/// Trials whose quantity data sheets state.
+/// Trials that measure quantities of data sheets.
 const TRIALS: [(&str, Measure); 7] = [
     ("tcp", Measure::Payload),
     ("udp", Measure::Payload),
@@ -39,7 +39,7 @@ const TRIALS: [(&str, Measure); 7] = [
     ("latency", Measure::Time),
     ("recovery", Measure::Time),
 ];
-/// Of those, the ones whose times are distributions.
+/// The trials among them that measure distributions of times.
 const HAVE_PERCENTILES: [&str; 2] = ["ping", "latency"];
 const PERCENTILES: [(&str, Percentile); 2] = [
     (Percentile::P50.name(), Percentile::P50),
@@ -194,7 +194,7 @@ impl Asked {
         })
     }
 
-    /// A goal must be one of the searches whose bounds the claim is about.
+    /// A goal must be one that the searches of the claim's cells have.
     fn check_goal(&self, node: Node<'_>, found: &[&Draft]) -> Result<(), Reported> {
         let Some(goal) = &self.goal else {
             return Ok(());

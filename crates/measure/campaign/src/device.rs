@@ -37,7 +37,7 @@ pub(crate) struct Speed {
     duration: Vec<Spanned<Duration>>,
 }
 
-/// The axes of a fatigue trial, and what it has one of.
+/// The axes of a fatigue trial, and its single values.
 #[derive(Debug)]
 pub(crate) struct Fatigue {
     operations: Vec<Operation>,
@@ -58,7 +58,7 @@ pub(crate) const TRIALS: [(&str, Reader); 3] = [
     ("fatigue", |map| fatigue(map).map(DeviceTrial::Fatigue)),
 ];
 
-/// Most threads or processes at once, as the report of the crypto card has them.
+/// Most threads or processes in parallel, as in the report of the crypto card.
 pub(crate) const CONCURRENCY_MAX: u32 = 1000;
 const DEPTH_MAX: u32 = 1024;
 const SIZE_MAX: u64 = 1 << 20;

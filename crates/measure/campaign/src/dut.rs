@@ -14,7 +14,7 @@ use entry::{DUTS_MAX, Entry};
 use plan::{Adapter, Dut, STRAIGHT, WireGuard, WireGuardProgram};
 use yaml::{Map, Node, Place, Reported};
 
-/// Reads the settings of one kind, each of which may be a list.
+/// Reads the settings of one kind; each may be a list.
 type Reader = fn(&Map<'_>) -> Result<Entry<Adapter>, Reported>;
 
 /// The kinds that campaigns can name under `duts`.
@@ -55,7 +55,7 @@ const KINDS: &[(&str, Reader)] = &[
     }),
 ];
 
-/// A program that implements WireGuard is a kind of its own.
+/// Each program that implements WireGuard is a separate kind.
 fn wireguard(map: &Map<'_>, program: WireGuardProgram) -> Result<Entry<Adapter>, Reported> {
     Entry::plain(
         map,
@@ -80,7 +80,7 @@ fn read_device(node: Node<'_>) -> Result<(Entry<Adapter>, Place), Reported> {
 #[derive(Debug, Clone)]
 pub(crate) struct Listed {
     pub(crate) dut: Dut,
-    /// Its name without the settings that vary: what all DUTs of one entry have in common.
+    /// Its name without the settings that vary, which all DUTs of one entry have in common.
     pub(crate) entry: String,
     pub(crate) place: Place,
 }

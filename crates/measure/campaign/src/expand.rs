@@ -1,9 +1,8 @@
 //! Trials and DUTs to cells: axes multiply, and each cell gets an id with its coordinates.
 //!
-//! An id names the kind of trial, then those axes that always matter and those whose values differ
+//! An id names the kind of trial, then the axes that always matter and the axes with several values
 //! among the campaign's trials of that kind, then the DUT: `tcp/mtu=1500/cores=1/cipherbench`. So
-//! adding a value to an axis that already has two changes no id of the cells that were there
-//! before.
+//! adding a value to an axis that already has two changes no existing id.
 //!
 //! Each group of frame tests has a cell without a DUT, the calibration, unless the campaign
 //! measures `straight` in it itself.
@@ -39,7 +38,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// Of the value on an axis; of the trial where it has none.
+    /// Returns the place of the value on an axis, or of the trial if it has none.
     pub(crate) fn place(&self, axis: Axis) -> &Place {
         let mut places = self.places.iter();
         let found = places.find(|(known, _)| *known == axis);
@@ -180,7 +179,7 @@ fn varying_axes<'p>(points: impl Iterator<Item = &'p Point<'p>>) -> HashSet<(&'s
 }
 
 impl Point<'_> {
-    /// The point with what is chosen for all DUTs of its trial.
+    /// Returns the point with the values that are chosen for all DUTs of its trial.
     fn settle(mut self, duts: &[&Listed]) -> Self {
         if let (Measurement::Frames(test), Some(given)) = (&mut self.measurement, &self.frames) {
             let chosen = || frames::contents_for(&test.traffic, given, duts);
@@ -199,7 +198,7 @@ impl Point<'_> {
         at.filter(|at| is_named(at.axis)).cloned().collect()
     }
 
-    /// Features of this point that a DUT does not support: where, what, and what to do.
+    /// Features of this point that a DUT does not support: the place, the mistake and the help.
     fn wrong_for(&self, duts: &[&Listed], all: &[Listed]) -> Vec<(&Place, String, String)> {
         match (&self.measurement, &self.frames) {
             (Measurement::Frames(test), Some(given)) => {

@@ -18,7 +18,7 @@ use std::time::Duration;
 use units::human::counted;
 use yaml::{Document, Map, Mistake, Mistakes, Place, Reported, Spanned};
 
-/// Times that a cell may be measured.
+/// Times that a cell is measured by default.
 const REPEATS_DEFAULT: u32 = 3;
 const TITLE_CHARS_MAX: usize = 200;
 /// A longer campaign is a slip of a list or a unit.
@@ -48,12 +48,12 @@ const BUILT_IN: [(&str, &str, &str); 4] = [
     ),
 ];
 
-/// A campaign without mistakes of its own.
+/// A campaign without mistakes, checked without a lab and a host.
 #[derive(Debug, Clone)]
 pub struct Campaign {
     name: String,
     title: String,
-    /// The built-in lab that it is for, where it names one.
+    /// The built-in lab that it names, if any.
     lab: Option<&'static str>,
     repeats: u32,
     order: Order,
@@ -67,7 +67,7 @@ pub struct Campaign {
     published: Vec<OnPath>,
     capture: Option<Spanned<Capture>>,
     reports: Vec<PublishedReport>,
-    /// The campaign with the keys of its `quick` in place of its own.
+    /// The campaign with its keys replaced by the keys of its `quick`.
     short: Option<Box<Self>>,
 }
 
@@ -83,8 +83,8 @@ pub enum Input {
 /// Reads and checks a campaign file for a host.
 ///
 /// # Errors
-/// All its mistakes, and where there are some, the places that ask for more cores than the host
-/// has. In a campaign without mistakes [`Campaign::plan`] reports these.
+/// All its mistakes and, if there are any, the places that ask for more cores than the host has. In
+/// a campaign without mistakes [`Campaign::plan`] reports these.
 pub fn load(path: &Path, host: &HostFacts) -> Result<Campaign, Mistakes> {
     read_for(&yaml::load(path)?, host)
 }
@@ -139,7 +139,7 @@ fn read(document: &Document) -> Result<Campaign, Mistakes> {
     }
 }
 
-/// Reads a campaign, with the keys of `short` in place of its own.
+/// Reads a campaign; keys of `short` replace its keys.
 fn read_map(map: &Map<'_>, short: Option<&Map<'_>>) -> Result<Campaign, Reported> {
     let _ = map.optional("quick");
     let given = |key| {
@@ -183,7 +183,7 @@ fn read_map(map: &Map<'_>, short: Option<&Map<'_>>) -> Result<Campaign, Reported
     let calibrate = map.with_default("calibrate", None, |node| {
         node.bool().map(|on| Some(node.spanned(on)))
     });
-    // What is measured: boxes that traffic goes through, or crypto devices.
+    // The devices under test: boxes that traffic goes through, or crypto devices.
     let devices = given("devices");
     let duts = match devices {
         Some(node) => dut::read_devices(node),
@@ -309,20 +309,21 @@ impl Campaign {
         Self::built_in_named(BUILT_IN[0].0).expect("the first has the first's name")
     }
 
-    /// The campaign with the keys of its `quick` in place of its own; `None` if it has no such key.
+    /// Returns the campaign with its keys replaced by the keys of its `quick`; `None` if `quick` is
+    /// absent.
     #[must_use]
     pub fn shortened(&self) -> Option<Self> {
         self.short.as_deref().cloned()
     }
 
-    /// The name of the lab that it names itself.
+    /// Returns the name of the lab that the campaign names.
     #[must_use]
     pub const fn named_lab(&self) -> Option<&'static str> {
         self.lab
     }
 
-    /// The built-in lab to measure it in unless another is named: the one that it names, or that of
-    /// its kind.
+    /// Returns the built-in lab to measure it in unless another is named: the one that it names, or
+    /// the default of its kind.
     #[must_use]
     pub fn usual_lab(&self) -> LabFile {
         let device = self.tests_devices().then_some("device");
@@ -343,7 +344,7 @@ impl Campaign {
         &self.title
     }
 
-    /// Whether it is about crypto devices, which need a lab of their own kind.
+    /// Whether it measures crypto devices, which need a lab of kind `device`.
     #[must_use]
     pub fn tests_devices(&self) -> bool {
         let is_of_device = |draft: &Draft| matches!(draft.cell.measurement, Measurement::Device(_));
@@ -459,7 +460,7 @@ impl Campaign {
         })
     }
 
-    /// The cells whose packets grow most first: the MTU that fits them fits the others.
+    /// Returns the cells, the longest cipher packets first: an MTU that fits these fits the others.
     fn by_overhead(&self, lab: &LabFile) -> Vec<&Draft> {
         let mut drafts: Vec<_> = self.drafts_in(lab).collect();
         drafts.sort_by_key(|draft| std::cmp::Reverse(draft.cipher_packet_bytes()));

@@ -37,8 +37,8 @@ pub(crate) struct FrameTrial {
     procedures: Vec<Asked>,
 }
 
-/// Flows where the campaign leaves them open: enough for hashes to spread them evenly over queues
-/// and workers.
+/// Flows if the campaign leaves them open: enough for hashes to spread them evenly over queues and
+/// workers.
 const FLOWS_DEFAULT: u32 = 64;
 const FLOWS_MAX: u32 = 65_535;
 /// Flows of a tunnel differ by source port.
@@ -47,7 +47,7 @@ const FLOWS_PER_TUNNEL_MAX: u32 = 32_768;
 const TUNNELS_MAX: u32 = 65_535;
 
 pub(crate) const IP_VERSIONS: [(&str, IpVersion); 2] = [("4", IpVersion::V4), ("6", IpVersion::V6)];
-/// As many flows for each tunnel, one for each core at least.
+/// Returns the default number of flows: equally many for each tunnel, at least one for each core.
 pub(crate) fn flows_for(tunnels: u32, cores: u16) -> u32 {
     let wanted = FLOWS_DEFAULT.max(cores.into());
     (tunnels * wanted.div_ceil(tunnels)).min(FLOWS_MAX)
@@ -62,7 +62,7 @@ pub(crate) struct TrafficAxes {
     cores: AxisValues<u16>,
     /// `None`: [`flows_for`].
     flows: AxisValues<Option<u32>>,
-    /// `None`: those of the DUT.
+    /// `None`: the DUT's tunnels.
     tunnels: AxisValues<Option<u32>>,
     duplex: AxisValues<bool>,
     ports: AxisValues<Ports>,
@@ -71,7 +71,7 @@ pub(crate) struct TrafficAxes {
     offloads: AxisValues<bool>,
 }
 
-/// Reads a frame trial whose procedures `reader` reads.
+/// Reads a frame trial; `reader` reads its procedures.
 pub(crate) fn read(map: &Map<'_>, reader: Reader) -> Result<FrameTrial, Reported> {
     let node = map.node();
     let traffic = TrafficAxes {
@@ -118,7 +118,7 @@ pub(crate) fn read(map: &Map<'_>, reader: Reader) -> Result<FrameTrial, Reported
     })
 }
 
-/// `auto`, one kind for both ends, or each end's own.
+/// Reads `auto`, one kind for both ends, or one for each end.
 fn ports(node: Node<'_>) -> Result<Ports, Reported> {
     let kind = |node: Node<'_>| {
         node.word_or("auto", |node| {

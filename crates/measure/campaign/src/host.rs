@@ -1,4 +1,4 @@
-//! The host that will run a plan, and what a campaign cannot have there.
+//! The host that will run a plan, and the limits that it sets for a campaign.
 
 use crate::axis::CORES_MAX;
 use crate::{frames, tools};
@@ -98,7 +98,7 @@ trials:
         let lines: Vec<_> = mistakes.iter().map(|it| at(it).0).collect();
         // Each mistake once, in the order of the file; line 4 has three others.
         assert_eq!(lines, [2, 4, 4, 4, 4, 5, 5, 6, 7, 9], "{mistakes}");
-        // Wherever it says so, they are skipped and no mistake.
+        // With the key anywhere in the file, they are skipped and no mistake.
         for text in [
             text.replace("duts:", "missing_cores: skip\nduts:"),
             format!("{text}missing_cores: skip\n"),

@@ -17,7 +17,7 @@ const CONNECTIONS_MAX: u32 = 28_000;
 const STREAMS_MAX: u16 = 128;
 const RATE_MAX: u32 = 10_000_000;
 const OBJECT_MAX: u64 = 1 << 30;
-/// Shorter objects have no room for the marker by which clear-text is recognised.
+/// Shorter objects have no room for the marker that identifies clear text.
 const OBJECT_MIN: u64 = 64;
 /// wget2 downloads no more files in parallel.
 const FILES_MAX: u32 = 100;
@@ -160,7 +160,7 @@ pub(crate) fn connections(map: &Map<'_>, default: u32) -> AxisValues<u32> {
     })
 }
 
-/// Reads the intended rates in transactions per second; `None`: as many as possible.
+/// Reads the intended rates in transactions per second; `None`: the maximum.
 pub(crate) fn rate(map: &Map<'_>) -> AxisValues<Option<u32>> {
     axis(map, "transactions_per_s", None, |node| {
         node.word_or("max", |node| node.integer(1..=RATE_MAX))

@@ -8,7 +8,7 @@ use yaml::{Map, Node, Reported, Spanned};
 
 const NAME_CHARS_MAX: usize = 32;
 const PROFILES_MAX: usize = 100;
-/// Seed where a profile names none.
+/// Seed of a profile that names none.
 const SEED_DEFAULT: u32 = 1;
 /// No frame of a trial waits longer.
 const TIME_MAX: Duration = Duration::from_secs(10);
@@ -18,7 +18,7 @@ const RATE_BPS_MAX: u64 = 1_000_000_000_000;
 /// A queue holds the longest frame at least.
 const QUEUE_BYTES: std::ops::RangeInclusive<Bytes> = Bytes::new(10_000)..=Bytes::new(1 << 30);
 const QUEUE_PACKETS_MAX: u32 = 1_000_000;
-/// Queue in front of a rate, where none is given.
+/// Default queue in front of a rate.
 const QUEUE_DEFAULT: Queue = Queue::TimeNs(100_000_000);
 
 /// The profiles of a campaign that defines none.
@@ -86,7 +86,7 @@ pub(crate) fn select<'p>(
     result.map(|()| found)
 }
 
-/// Reads a profile: what it says of both directions, or of each apart.
+/// Reads a profile: one impairment for both directions, or one for each.
 fn read(map: &Map<'_>, name: &str) -> Result<ImpairProfile, Reported> {
     let seed = map.with_default("seed", SEED_DEFAULT, |node| node.integer(0..=u32::MAX));
     let apart = [map.optional("a-to-b"), map.optional("b-to-a")];
@@ -209,7 +209,7 @@ fn reorder(map: &Map<'_>) -> Result<Reorder, Reported> {
     })
 }
 
-/// Reads the one key that says in what the queue is counted.
+/// Reads the one key that limits the queue, in bytes, packets or time.
 fn queue(map: &Map<'_>) -> Result<Queue, Reported> {
     let bytes = map.optional("bytes").map(|node| {
         let size = node.size(QUEUE_BYTES)?;

@@ -1,4 +1,4 @@
-//! Lab files: where a campaign is measured.
+//! Lab files, which describe the environment of a measurement.
 
 pub(crate) mod cables;
 pub(crate) mod hosts;
@@ -206,7 +206,7 @@ fn no_hosts(map: &Map<'_>) -> Result<(), Reported> {
     Err(node.mistake(what, "write `kind: hosts`, or remove `hosts`"))
 }
 
-/// Between two hosts are their cables, and nothing that the lab makes.
+/// Two hosts are joined by their cables only, not by links that the lab makes.
 fn only_cables(map: &Map<'_>) -> Result<(), Reported> {
     let hosts = map.required("hosts").map(drop);
     let keys = ["link_rate", "path"];
@@ -216,7 +216,7 @@ fn only_cables(map: &Map<'_>) -> Result<(), Reported> {
     hosts.and(others)
 }
 
-/// Two hosts have a cable between them, or cables to external boxes, each at its own interface.
+/// Two hosts have a cable between them, or cables to external boxes, each at a separate interface.
 fn expect_joined(map: &Map<'_>, hosts: &Hosts, external: Option<&Cables>) -> Result<(), Reported> {
     match external {
         Some(cables) => cables::expect_apart(map, cables, hosts),

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A [`Campaign`] and a [`LabFile`] are checked when they are read: all mistakes of a file are
-//! reported at once, with their places. What can be wrong only together (an MTU that does not fit
+//! reported together, with their places. What can be wrong only together (an MTU that does not fit
 //! the lab's cipher link, more cores than the host has) is reported by [`Campaign::plan`], still
 //! with the place in the campaign file.
 //!

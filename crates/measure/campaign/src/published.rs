@@ -1,6 +1,5 @@
 //! Published reports: the built-in references and the files that a campaign names, and the cells
-//! beside which their figures are printed. Whether both count the same is decided where they are
-//! compared.
+//! that their figures are printed next to. The comparison decides whether both count the same.
 
 mod cells;
 
@@ -63,15 +62,15 @@ pub(crate) struct Reference {
     figures: Vec<Option<Cells>>,
 }
 
-/// A published figure, and the path between the gateways with which it was measured.
+/// A published figure, and the path between the gateways in its measurement.
 #[derive(Debug, Clone)]
 pub(crate) struct OnPath {
     pub(crate) figure: Published,
     path: Vec<Element>,
 }
 
-/// Reads one or several references: names of built-in ones, or files, whose relative paths begin
-/// in the campaign's folder.
+/// Reads one or several references: names of built-in ones, or files with paths relative to the
+/// campaign's folder.
 pub(crate) fn read(node: Node<'_>) -> Result<Vec<Reference>, Reported> {
     node.one_or_many(read_one)
 }
@@ -109,7 +108,7 @@ fn read_one(node: Node<'_>) -> Result<Reference, Reported> {
     })
 }
 
-/// Reports the mistakes of a file of published figures among those of the campaign.
+/// Reports the mistakes of a file of published figures among the campaign's mistakes.
 fn pass_on(node: Node<'_>, mistakes: &Mistakes) -> Reported {
     let all = mistakes.iter();
     let reported = all.map(|one| node.mistake_at(&one.place, &one.what, &one.help));
@@ -117,7 +116,8 @@ fn pass_on(node: Node<'_>, mistakes: &Mistakes) -> Reported {
     reported.pop().expect("there is at least one mistake")
 }
 
-/// Those figures that some cell measures, with these cells, and the reports as they are printed.
+/// Returns the figures that some cell measures, with these cells, and the reports as they are
+/// printed.
 pub(crate) fn resolve(
     references: &[Reference],
     drafts: &[Draft],
@@ -129,8 +129,8 @@ pub(crate) fn resolve(
     (figures.collect(), reports.collect())
 }
 
-/// The figures that were measured with the elements of a lab's path, and the reports with the
-/// reason where all of a row were measured with others.
+/// Returns the figures that were measured with the elements of a lab's path, and the reports, with
+/// a reason for each row that was measured only with other elements.
 pub(crate) fn on_path(
     figures: &[OnPath],
     reports: &[PublishedReport],
@@ -222,8 +222,8 @@ impl Reference {
         found
     }
 
-    /// A figure with the cells beside which it is printed; `None` if there are none, or its unit
-    /// cannot be compared with theirs.
+    /// Returns a figure with the cells that it is printed next to; `None` if no cell matches, or
+    /// its unit cannot be compared with theirs.
     fn figure(
         &self,
         (system, what): (&str, String),
@@ -355,7 +355,7 @@ fn counts_bytes(unit: &Unit) -> bool {
     unit.quantity == Quantity::BitRate && (power - power.round()).abs() < 1e-9
 }
 
-/// A unit in that of [`Published::value`].
+/// Returns a unit's scale in the unit of [`Published::value`].
 fn scale(unit: &Unit) -> u64 {
     let divisor = if counts_bytes(unit) {
         BITS_PER_BYTE

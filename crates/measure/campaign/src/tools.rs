@@ -47,7 +47,7 @@ pub(crate) enum Tool {
     Video(VideoAxes),
 }
 
-/// What TCP and UDP trials have in common.
+/// The axes that TCP and UDP trials have in common.
 #[derive(Debug)]
 pub(crate) struct Load {
     tool: Vec<Spanned<plan::Tool>>,
@@ -79,12 +79,12 @@ const PING_COUNT_DEFAULT: u32 = 1000;
 const PING_COUNT_MAX: u32 = 100_000;
 const PING_INTERVAL_DEFAULT: Duration = Duration::from_millis(10);
 const PING_PAYLOAD_DEFAULT: u16 = 56;
-/// 16 bytes of time stamp, which `ping` needs to measure at all, and 4 of the marker by which
-/// clear-text is recognised on the cipher link.
+/// 16 bytes of time stamp, which `ping` needs to measure at all, and 4 of the marker that
+/// identifies clear text on the cipher link.
 const PING_PAYLOAD_MIN: u64 = 20;
-/// 160 bytes of iperf2's header, and digits by which clear-text is recognised on the cipher link.
+/// 160 bytes of iperf2's header, and digits that identify clear text on the cipher link.
 const IPERF2_DATAGRAM_MIN: u32 = 192;
-/// An ICMP echo header is as long as UDP's (RFC 792).
+/// An ICMP echo header has the length of UDP's (RFC 792).
 const ICMP_HEADER_BYTES: usize = 8;
 
 /// Reads a trial by the tool of that reader.
@@ -184,7 +184,7 @@ fn udp(map: &Map<'_>, mtu: &AxisValues<u16>) -> Result<Tool, Reported> {
         .iter()
         .filter_map(|axis| Some((axis.value?, axis.place.clone())));
     check_iperf2(map.node(), &load.tool, given);
-    // What is given stays; what is left open is searched.
+    // Given values stay; open ones are searched.
     let all_given = datagram.iter().all(|datagram| datagram.value.is_some())
         && rate.iter().all(|rate| rate.value.is_some());
     if let Ok(tune) = &load.tune
@@ -202,8 +202,8 @@ fn udp(map: &Map<'_>, mtu: &AxisValues<u16>) -> Result<Tool, Reported> {
     })
 }
 
-/// iperf2 fills the beginning of a datagram with a header, behind which it has to show what is
-/// looked for between the gateways.
+/// iperf2 begins a datagram with a header. The bytes that identify clear text between the gateways
+/// come after it.
 fn check_iperf2(
     node: Node<'_>,
     tools: &AxisValues<plan::Tool>,
@@ -268,7 +268,7 @@ fn ping(map: &Map<'_>, mtu: &AxisValues<u16>) -> Result<Tool, Reported> {
     })
 }
 
-/// `ping` drops fractions of a millisecond without a word, and floods when nothing is left.
+/// `ping` silently drops fractions of a millisecond, and floods if nothing is left.
 fn ping_interval(node: Node<'_>) -> Result<Spanned<Duration>, Reported> {
     let interval = node.duration(Duration::from_millis(1)..=Duration::from_secs(10))?;
     if interval.subsec_nanos().is_multiple_of(1_000_000) {
@@ -281,7 +281,7 @@ fn ping_interval(node: Node<'_>) -> Result<Spanned<Duration>, Reported> {
     Err(node.mistake(what, "`ping` counts its interval in milliseconds"))
 }
 
-/// What the axes of tools set; each kind of trial reads its own.
+/// The values that the axes of tools set; each kind of trial reads some of them.
 #[derive(Clone, Default)]
 struct Settings {
     mtu: u16,
@@ -429,7 +429,7 @@ impl ToolTrial {
         })
     }
 
-    /// The points of a trial whose axes, but for offloads, the grid has.
+    /// The points of a trial; the grid has all its axes except offloads.
     fn application<'a>(
         &'a self,
         trial: &'a Place,

@@ -12,7 +12,7 @@ pub(crate) struct Trial {
     pub(crate) place: Place,
     /// Names of the DUTs that it measures; `None`: all.
     pub(crate) duts: Option<Vec<Spanned<String>>>,
-    /// Names of the impairment profiles that it measures with; empty where it names none.
+    /// Names of the impairment profiles that it measures with; empty if it names none.
     pub(crate) impair: Vec<Spanned<String>>,
     pub(crate) kind: Kind,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Trial {
 pub(crate) enum Kind {
     /// A real program on each station.
     Tool(ToolTrial),
-    /// Our own generator and analyser.
+    /// The project's generator and analyser.
     Frames(FrameTrial),
     /// Operations of crypto devices.
     Device(DeviceTrial),

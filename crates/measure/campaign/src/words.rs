@@ -2,8 +2,8 @@
 
 use yaml::{Node, Reported};
 
-/// The program and its arguments in front of a command, under that key. `example` is one, `without`
-/// what it means to leave it out, and `place` what the file is.
+/// Reads the program and its arguments in front of a command, from that key. For messages,
+/// `example` is a value, `without` the meaning of leaving it out, and `place` the kind of file.
 pub(crate) fn command_prefix(
     node: Node<'_>,
     key: &str,

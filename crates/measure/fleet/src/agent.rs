@@ -1,7 +1,7 @@
 //! An agent: offers its labs, takes jobs that fit, runs each as a person would, and archives it.
 //!
-//! After a crash the agent's folder ([`kept`](crate::kept)) says what was under way: a job whose
-//! folder is there is resumed before any other is taken, and uploaded before it is forgotten.
+//! After a crash the agent's folder ([`kept`](crate::kept)) has the unfinished job: it is resumed
+//! before any other is taken, and uploaded before it is forgotten.
 
 mod measuring;
 mod taking;
@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-/// Between attempts to reach a server that is away.
+/// Interval between attempts to reach the server.
 const RETRY: Duration = Duration::from_secs(1);
 /// How long an agent that is stopped waits for the server once no run is left.
 const GOODBYE: Duration = Duration::from_secs(3);
@@ -48,8 +48,7 @@ pub struct AgentLab {
     pub file: String,
     /// What submitters can ask for.
     pub labels: BTreeMap<String, String>,
-    /// Names of the machines where it is measured. Of the labs of one machine one is measured at a
-    /// time.
+    /// Names of the machines that it runs on. Labs that share a machine are measured one at a time.
     pub machines: BTreeSet<String>,
 }
 
@@ -58,9 +57,9 @@ pub struct AgentLab {
 pub struct Agent {
     /// The program that measures: this one.
     pub program: PathBuf,
-    /// What the agent keeps.
+    /// The agent's folder, with its identity and its jobs.
     pub folder: PathBuf,
-    /// Where agents of one machine agree on whose turn it is.
+    /// The folder of locks with which the labs of a machine take turns.
     pub turns: PathBuf,
     /// How to reach the server.
     pub access: Access,
@@ -69,17 +68,17 @@ pub struct Agent {
     /// A file of the commands that campaigns may run here, as `cipherbench check --allow` reads
     /// it; without one they may run none.
     pub allow: Option<PathBuf>,
-    /// The keys whose jobs are run; without them all are.
+    /// The keys that must have signed a job. `None` runs all jobs.
     pub trust: Option<Trust>,
 }
 
 /// How a run ended.
 enum Ended {
-    /// With this exit code and its last words.
+    /// With this exit code, and the last lines of its standard error.
     Exit(i32, String),
-    /// Because the agent is to stop: it can be resumed.
+    /// The agent is to stop; the run can be resumed.
     Stopped,
-    /// Because somebody cancelled the job, or has it now.
+    /// Somebody cancelled the job, or another agent has it.
     Taken,
 }
 
@@ -139,7 +138,7 @@ impl Agent {
             ran: ran.as_ref(),
         };
         let labs = self.labs.iter().map(|lab| lab.name.clone()).collect();
-        // What is under way with a server that is away would be awaited for ever.
+        // Requests to an unreachable server would otherwise keep the agent from ending.
         let gone = async {
             let mut stop = stop.clone();
             let _ = stop.wait_for(|stop| *stop).await;
@@ -148,7 +147,7 @@ impl Agent {
             }
             sleep(GOODBYE).await;
         };
-        // One task for all: what they do is wait. Only the first and the last come to an end.
+        // One task for all, since they mostly wait. Only the first and the last end.
         tokio::select! {
             _ = join_all(self.labs.iter().map(|lab| tender(lab).serve(&say))) => {}
             () = view.follow(&fleet.states) => {}
@@ -160,7 +159,7 @@ impl Agent {
     }
 }
 
-/// Reports what the server refuses, and whether it answers, for ever.
+/// Reports unreadable entries, refusals and silences of the server, without end.
 async fn report(fleet: &Fleet, say: &impl Fn(String)) {
     let mut refusals = fleet.denials.refusals();
     let mut silences = fleet.denials.silences();
@@ -203,17 +202,17 @@ struct Tender<'a> {
     fleet: Fleet,
     view: &'a QueueView,
     stop: watch::Receiver<bool>,
-    /// One more of it for each run that is under way.
+    /// Cloned by each run that is under way, which its reference count shows.
     measuring: &'a Rc<()>,
     /// Shows that this lab is on offer or at work.
     serving: &'a Serving,
-    /// Of the labs of its machines.
+    /// The lab's turn on its machines.
     turn: RefCell<Turn>,
-    /// Whether there is something to run, and another lab of its machines is measured.
+    /// Whether the lab has a job to run while another lab of its machines is being measured.
     waits: Cell<bool>,
     /// Jobs that do not fit the lab: neither they nor it change while the agent runs.
     refused: RefCell<BTreeSet<String>>,
-    /// Signed jobs that began on this agent; `None` where unsigned ones are run too.
+    /// Signed jobs that began on this agent; `None` if unsigned jobs are run too.
     ran: Option<&'a Ran>,
 }
 
@@ -276,20 +275,20 @@ impl Tender<'_> {
                     ),
                 });
             }
-            // Before the queue is looked at: what comes later is a change.
+            // Cleared before the queue is read, so that later entries count as a change.
             let is_changed = has_room && changes.has_changed().unwrap_or(false);
             if has_room {
                 changes.mark_unchanged();
             } else {
                 self.waits.set(false);
             }
-            // Its turn has come, or somebody else took what there was.
+            // Its turn has come, or another agent took the waiting job.
             let is_changed =
                 is_changed || self.waits.get() && (self.has_turn()? || !self.has_work());
             let left = self.disk.left()?;
             let of_left = left.as_ref().map(|kept| kept.job.id.clone());
             let next = match left {
-                // What has ended is only uploaded.
+                // A run that has ended is only uploaded.
                 Some(kept) if kept.exit.is_some() || has_room && self.has_turn()? => {
                     self.again(kept).await?
                 }
@@ -310,7 +309,7 @@ impl Tender<'_> {
                     if !self.work(&mut lease, kept, say).await? {
                         return Ok(());
                     }
-                    // Whatever came meanwhile.
+                    // Jobs may have been queued meanwhile.
                     changes.mark_changed();
                 }
                 None => tokio::select! {
@@ -375,7 +374,7 @@ impl Tender<'_> {
                     say(format!(
                         "{name}: job {id} ended for want of room, and goes on once there is some (exit code {exit}: {said})"
                     ));
-                    // It counts as an attempt only where not even this can be written.
+                    // It counts as an attempt only if not even this can be written.
                     kept.stopped = true;
                     let _ = self.disk.keep(&kept);
                     return Ok(true);
@@ -385,8 +384,8 @@ impl Tender<'_> {
                     say(format!("{name}: job {id}: {reason}"));
                     let parked = State::Parked { reason };
                     match self.disk.trials_of(&id) {
-                        // It did not run, because the lab was busy for example: it may once it is
-                        // queued again, as often as it may begin.
+                        // It measured nothing, for example because the lab was busy. It may run
+                        // once it is queued again, up to the limit of attempts.
                         0 => self.end(&id, &parked).await?,
                         _ => self.end_for_good(&kept.job, &parked).await?,
                     }
@@ -436,7 +435,7 @@ impl Tender<'_> {
         }
         let journal = || Some(run.join(JOURNAL));
         Sender::new(&self.fleet, &id, &journal).finish().await;
-        // Made of the run, which is in the archive: a job does not wait for it.
+        // They are derived from the archived run, so a failure does not hold up the job.
         if let Some(figures) = self.figures(&run).await {
             let labels = &self.lab.labels;
             let added = self.fleet.add_figures(&kept.job, &name, labels, &figures);
@@ -452,13 +451,13 @@ impl Tender<'_> {
         lease.renew(&self.fleet, None, None).await
     }
 
-    /// Remembers the end of a signed job, and writes it.
+    /// Records that a signed job has ended, and writes the job's end.
     async fn end_for_good(&self, job: &Job, state: &State) -> Result<(), FleetError> {
         self.note_end(job, true)?;
         self.end(&job.id, state).await
     }
 
-    /// Remembers whether a signed job has ended: only then it is not begun here again.
+    /// Records that a signed job has ended, so that it is not begun here again.
     fn note_end(&self, job: &Job, has_ended: bool) -> Result<(), FleetError> {
         match self.ran {
             Some(ran) if has_ended => ran.end(job),
@@ -466,7 +465,7 @@ impl Tender<'_> {
         }
     }
 
-    /// Writes a job's end, unless it is not this agent's any more.
+    /// Writes a job's end, unless the job is no longer this agent's.
     async fn end(&self, id: &str, state: &State) -> Result<(), FleetError> {
         loop {
             let revision = match self.fleet.states.look::<State>(id).await? {

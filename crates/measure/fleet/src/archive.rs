@@ -1,8 +1,8 @@
-//! Runs in the archive: each file by the hash of its content, and a list of them.
+//! Runs in the archive: files by the hash of their content, and a list of files per run.
 //!
-//! A server may acknowledge what it has not on its disk, and lose it when it is killed
-//! (nats-server#7564, #6888). So a file counts as uploaded once it was read back and has its hash,
-//! and the list is written last.
+//! A server may acknowledge data before it is on its disk, and lose the data when it is killed
+//! (nats-server#7564, #6888). So a file counts as uploaded only after it was read back with the
+//! right hash, and the list is written last.
 
 use crate::bucket::{ANSWER_LIMIT, Found};
 use crate::error::{FleetError, is_full, refused};
@@ -21,15 +21,15 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tokio::time::timeout;
 
-/// Room that a fetched run leaves on its disk.
+/// Free bytes that must remain on the disk of a fetched run.
 const ROOM_MIN: u64 = 64 << 20;
 
-/// Copies a run's folder to the archive, file by file, each verified; what is there already is not
-/// sent again.
+/// Copies a run's folder to the archive, file by file, each verified; files that are already there
+/// are not sent again.
 ///
 /// # Errors
-/// [`FleetError::Unfit`] when the run is beyond the bounds of the archive. When a file cannot be
-/// read, or the server does not keep it; calling it again goes on.
+/// [`FleetError::Unfit`] when the run is beyond the bounds of the archive. Otherwise when a file
+/// cannot be read, or the server does not keep it; another call continues.
 pub async fn upload(fleet: &Fleet, job: &str, folder: &Path) -> Result<Manifest, FleetError> {
     let run = folder.file_name().unwrap_or_default().to_string_lossy();
     let manifest = Manifest {
@@ -50,7 +50,7 @@ pub async fn upload(fleet: &Fleet, job: &str, folder: &Path) -> Result<Manifest,
             });
         }
     }
-    // Its list may be there from an upload whose end was not heard of.
+    // An earlier upload may have written the list without receiving the answer.
     loop {
         let found: Option<Found<Manifest>> = fleet.runs.read(job).await?;
         if found.as_ref().is_some_and(|found| found.value == manifest) {
@@ -61,11 +61,11 @@ pub async fn upload(fleet: &Fleet, job: &str, folder: &Path) -> Result<Manifest,
     }
 }
 
-/// Copies a job's run from the archive into a new folder in `into`, each file verified. Returns it;
-/// `None` if the archive has no run of that job.
+/// Copies a job's run from the archive into a new folder in `into`, each file verified. Returns the
+/// new folder; `None` if the archive has no run of that job.
 ///
-/// Nothing outside of that folder is written, and only its owner reads it: a run may have the keys
-/// of its captures.
+/// Writes nothing outside that folder, which only its owner can read: a run may contain the keys of
+/// its captures.
 ///
 /// # Errors
 /// When the list names other places or is beyond the bounds, a file is damaged or missing, or
@@ -74,11 +74,11 @@ pub async fn fetch(fleet: &Fleet, job: &str, into: &Path) -> Result<Option<PathB
     fetch_if(fleet, job, into, |_| Ok(())).await
 }
 
-/// As [`fetch`], of a run whose list is accepted; before that nothing is written, and then no more
-/// than the list has.
+/// As [`fetch`], if `accept` accepts the list of files. Nothing is written before that, and never
+/// more than the list declares.
 ///
 /// # Errors
-/// As [`fetch`], and that of `accept`.
+/// As [`fetch`], or the error of `accept`.
 pub async fn fetch_if(
     fleet: &Fleet,
     job: &str,
@@ -134,7 +134,7 @@ pub async fn fetch_if(
     }
     let partial = partial.keep();
     fs::rename(&partial, &target).map_err(|error| {
-        // The reason is that of the renaming.
+        // The error of the rename is the one to report.
         let _ = fs::remove_dir_all(&partial);
         disk(format!("cannot write {}", target.display()))(error)
     })?;
@@ -152,7 +152,7 @@ fn files_of(folder: &Path) -> Result<Vec<RunFile>, FleetError> {
         };
         for entry in fs::read_dir(&next).map_err(cannot)? {
             let entry = entry.map_err(cannot)?;
-            // Hidden files are those of programs at work, such as an editor's.
+            // Hidden files belong to programs that are still at work, such as an editor.
             if entry.file_name().as_encoded_bytes().starts_with(b".") {
                 continue;
             }
@@ -205,7 +205,7 @@ fn unfit(folder: &Path, error: &NameError) -> FleetError {
     }
 }
 
-/// Whether the archive returns a file as it is.
+/// Whether the archive returns a file unchanged.
 async fn is_kept(fleet: &Fleet, file: &RunFile) -> bool {
     let read = read(fleet, file, |_| Ok(())).await;
     read.is_ok_and(|sha256| sha256 == file.sha256)
@@ -213,7 +213,7 @@ async fn is_kept(fleet: &Fleet, file: &RunFile) -> bool {
 
 /// Reads a file from the archive, part by part, up to the size in its list. Returns its SHA-256.
 ///
-/// Not by the client's `get`, which follows links between entries without an end.
+/// The client's `get` is not used: it follows links between entries without a limit.
 async fn read(
     fleet: &Fleet,
     file: &RunFile,

@@ -1,5 +1,5 @@
-//! A bucket of the server: entries as JSON, changes of them that end in exactly one of two ways,
-//! and what happens to them from now on.
+//! A bucket of the server: reads entries as JSON, changes them by compare-and-swap, and follows
+//! their changes.
 
 use crate::denial::Denials;
 use crate::error::{FleetError, is_full, refused};
@@ -19,26 +19,26 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
-/// The largest entry, with its headers: less than a message of nats-server has by default (1 MiB).
+/// The largest entry with its headers, in bytes: below nats-server's message limit of 1 MiB.
 pub(crate) const ENTRY_BYTES_MAX: i32 = 1000 << 10;
 /// The largest value.
 pub(crate) const VALUE_BYTES_MAX: usize = (ENTRY_BYTES_MAX as usize) - 1024;
-/// How long a server may take to answer before a command says that it does not.
+/// How long a server may take to answer before a command reports that it does not.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(10);
-/// Between attempts of what must be done whatever the server does.
+/// Interval between attempts of a request that must succeed.
 const RETRY: Duration = Duration::from_millis(500);
-/// Without a change for this long, whether there really was none is asked.
+/// After this long without a change, the server is asked whether one was missed.
 const QUIET: Duration = Duration::from_secs(60);
 /// How long a change may be under way before it counts as missed.
 const ON_THE_WAY: Duration = Duration::from_secs(2);
-/// Requests at once.
+/// Requests in parallel.
 pub(crate) const AT_ONCE: usize = 64;
-/// Entries that are on their way at once while all are reported: a client keeps what it has not yet
-/// looked at, and does not give back to the system what it kept at its peak.
+/// Entries per request while all are reported: the client buffers entries that are not read yet,
+/// and does not return this memory to the system later.
 const BATCH: usize = 500;
 /// Without a request for this long the server forgets a consumer.
 const INACTIVE_MAX: Duration = Duration::from_secs(30);
-/// Attempts that fail at once after which the server counts as away; one that times out is enough.
+/// Failed attempts after which the server counts as unreachable; a single timeout is enough.
 const SILENT_MAX: u32 = 2;
 
 /// Entries by key.
@@ -47,7 +47,7 @@ pub(crate) struct Bucket {
     pub(crate) store: Store,
     pub(crate) denials: Denials,
     pub(crate) unreadable: Unreadable,
-    /// Whether several servers have it.
+    /// Whether several servers replicate it.
     is_replicated: bool,
 }
 
@@ -82,7 +82,7 @@ impl From<StreamMessage> for Raw {
     }
 }
 
-/// Whether it is marked as a deletion, by the client or by the server.
+/// Whether the headers mark a deletion, by the client or by the server.
 fn is_deletion(headers: &HeaderMap) -> bool {
     let is_marked = |mark: &str| {
         let value = headers.get(mark);
@@ -93,12 +93,12 @@ fn is_deletion(headers: &HeaderMap) -> bool {
         .any(is_marked)
 }
 
-/// What came of a swap.
+/// The result of a swap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Swap {
-    /// It is as asked now, with this revision.
+    /// The entry has the new value, at this revision.
     Made(u64),
-    /// Somebody else changed it before.
+    /// Somebody else changed the entry first.
     Lost,
 }
 
@@ -111,9 +111,9 @@ pub(crate) struct Found<T> {
     pub(crate) written_at: u64,
 }
 
-/// What [`Bucket::follow`] reports.
+/// An event of [`Bucket::follow`].
 pub(crate) enum Seen<T> {
-    /// An entry as it is from now on; `None`: it was deleted, or cannot be read.
+    /// An entry's new value; `None` if it was deleted or cannot be read.
     Entry(String, Option<Found<T>>),
     /// All entries that were there have been reported.
     Current,
@@ -129,17 +129,17 @@ impl Bucket {
         }
     }
 
-    /// An entry, also one that was deleted; `None` where there never was one.
+    /// Returns an entry or its deletion; `None` if it never existed.
     async fn entry(&self, key: &str) -> Result<Option<Raw>, async_nats::Error> {
         if !self.is_replicated || !is_key(key) {
             return Ok(self.store.entry(key).await?.map(Raw::from));
         }
-        // Any server of a cluster answers for a bucket, and one that lags shows a state from before
-        // a change that this very program made.
+        // Any server of a cluster may answer, and one that lags may not have a change yet that this
+        // program made.
         self.entry_of_leader(key).await
     }
 
-    /// The same, as the leader has it, and under any name.
+    /// Returns the leader's entry; the key may have any form.
     async fn entry_of_leader(&self, key: &str) -> Result<Option<Raw>, async_nats::Error> {
         let subject = format!("$KV.{}.{key}", self.store.name);
         let asked = self.store.stream.get_last_raw_message_by_subject(&subject);
@@ -150,10 +150,10 @@ impl Bucket {
         }
     }
 
-    /// An entry; `None` where there is none.
+    /// Returns an entry; `None` if absent.
     ///
     /// # Errors
-    /// Also where it cannot be read.
+    /// Also if the entry cannot be read.
     pub(crate) async fn read<T: DeserializeOwned>(
         &self,
         key: &str,
@@ -182,7 +182,7 @@ impl Bucket {
         }
     }
 
-    /// An entry, or why it cannot be read; `None` where there is none.
+    /// Returns an entry or why it cannot be read; `None` if absent.
     pub(crate) async fn look<T: DeserializeOwned>(
         &self,
         key: &str,
@@ -191,7 +191,7 @@ impl Bucket {
         self.looked(key, entry)
     }
 
-    /// The same of an entry whose name no version of this program writes.
+    /// As `look`, for a key that no version of this program writes.
     pub(crate) async fn look_at_stray<T: DeserializeOwned>(
         &self,
         key: &str,
@@ -221,7 +221,7 @@ impl Bucket {
         }))
     }
 
-    /// An entry; `None` where there is none, and of one that cannot be read, which is noted.
+    /// Returns an entry; `None` if absent or unreadable. Unreadable entries are noted.
     pub(crate) async fn read_known<T: DeserializeOwned>(
         &self,
         key: &str,
@@ -236,7 +236,7 @@ impl Bucket {
         }))
     }
 
-    /// Entries by their keys, many at once; those that are missing or cannot be read are left out.
+    /// Reads entries by key, in parallel. Missing and unreadable entries are left out.
     pub(crate) async fn read_each<T: DeserializeOwned>(
         &self,
         keys: impl IntoIterator<Item = String>,
@@ -253,22 +253,22 @@ impl Bucket {
         Ok(all)
     }
 
-    /// Every entry that can be read, by its key.
+    /// Returns every readable entry, by key.
     pub(crate) async fn read_all<T: DeserializeOwned>(
         &self,
     ) -> Result<BTreeMap<String, Found<T>>, FleetError> {
         self.read_under(">").await
     }
 
-    /// Every entry whose key fits a pattern (`at.*`), by its key. Where none does in a bucket with
-    /// others, that takes a while.
+    /// Returns every readable entry that matches a pattern (`at.*`), by key. If a bucket has
+    /// entries but none matches, this waits for a timeout.
     pub(crate) async fn read_under<T: DeserializeOwned>(
         &self,
         pattern: &str,
     ) -> Result<BTreeMap<String, Found<T>>, FleetError> {
         let until = Instant::now() + ANSWER_LIMIT;
         loop {
-            // Any server of a cluster lists a bucket, and one that lags leaves out entries that its
+            // Any server of a cluster may answer, and one that lags leaves out entries that the
             // leader counts.
             let expected = match self.is_replicated {
                 true => self.count(pattern).await?,
@@ -288,8 +288,7 @@ impl Bucket {
         }
     }
 
-    /// How many entries there are under a pattern, with those that were deleted, as the leader
-    /// counts them.
+    /// Returns the leader's number of entries that match a pattern, including deleted ones.
     async fn count(&self, pattern: &str) -> Result<usize, FleetError> {
         let failed =
             |error: &dyn std::error::Error| refused(format!("count {}", self.store.name), error);
@@ -304,8 +303,7 @@ impl Bucket {
         Ok(count)
     }
 
-    /// The entries under a pattern as one server has them, and their number with those that were
-    /// deleted.
+    /// Returns one server's entries that match a pattern, and their number including deleted ones.
     async fn list<T: DeserializeOwned>(
         &self,
         pattern: &str,
@@ -339,17 +337,17 @@ impl Bucket {
         Ok((all, seen.len()))
     }
 
-    /// The sequence number of the last change; `None` of an empty bucket.
+    /// Returns the sequence number of the last change; `None` for an empty bucket.
     async fn last_sequence(&self) -> Result<Option<u64>, FleetError> {
-        // A bucket's own `status` is that of when it was opened.
+        // The `status` of the store is as old as its opening.
         let info = self.store.stream.get_info().await;
         let info =
             info.map_err(|error| refused(format!("describe {}", self.store.name), &error))?;
         Ok((info.state.messages > 0).then_some(info.state.last_sequence))
     }
 
-    /// Reports every entry, then each change, until `on` breaks; then `Ok`. What the server does
-    /// not answer, or a change that was missed, is an error: calling it again reports all anew.
+    /// Reports every entry, then each change, until `on` breaks, and then returns `Ok`. An
+    /// unanswered request or a missed change is an error; another call reports all entries again.
     pub(crate) async fn follow<T: DeserializeOwned>(
         &self,
         mut on: impl FnMut(Seen<T>) -> ControlFlow<()>,
@@ -359,14 +357,15 @@ impl Bucket {
         let reported = match self.report_all(&mut on).await {
             Ok(Some(last)) => last,
             Ok(None) => return Ok(()),
-            // A server that an earlier version of this program started: all comes at once.
+            // A server that an earlier version of this program started: the watch reports all
+            // entries.
             Err(FleetError::Denied { .. }) => 0,
             Err(error) => return Err(error),
         };
-        // A bucket has one change of each entry, the last.
+        // A bucket keeps only the last change of each entry.
         let entries = self.store.watch_all_from_revision(reported + 1);
         let mut entries: Watch = entries.await.map_err(|error| failed(&error))?;
-        // Asked after the watch began: what is there by then is reported by it.
+        // Read after the watch began, which reports all changes up to this one.
         let mut last = self.last_sequence().await?;
         let mut is_current = reported > 0 || last.is_none();
         if is_current && on(Seen::Current).is_break() {
@@ -404,8 +403,8 @@ impl Bucket {
         })
     }
 
-    /// Reports every entry that is there. Returns the revision of the last, 0 if there is none;
-    /// `None` if `on` broke.
+    /// Reports every existing entry. Returns the highest revision, 0 for an empty bucket; `None` if
+    /// `on` broke.
     async fn report_all<T: DeserializeOwned>(
         &self,
         on: &mut impl FnMut(Seen<T>) -> ControlFlow<()>,
@@ -458,7 +457,7 @@ impl Bucket {
                     return Ok(None);
                 }
             }
-            // What else there was is gone.
+            // No entry came: the others were removed meanwhile.
             if pending == before {
                 break;
             }
@@ -468,7 +467,7 @@ impl Bucket {
         Ok(Some(last))
     }
 
-    /// An entry; `None` of one that was deleted, or cannot be read, which is noted.
+    /// Parses an entry; `None` if it was deleted or cannot be read, which is noted.
     fn parse<T: DeserializeOwned>(&self, key: &str, entry: &Raw) -> Option<Found<T>> {
         if entry.is_deleted {
             self.unreadable.note(&self.store.name, key, None);
@@ -484,12 +483,12 @@ impl Bucket {
         })
     }
 
-    /// Changes an entry from a revision (0: none) to a value, and repeats until the server has said
-    /// which of the two ways it went: an answer that was lost is looked up.
+    /// Replaces an entry of a revision (0: absent) with a value. Repeats until the result is known:
+    /// if an answer was lost, the entry is read.
     ///
     /// # Errors
-    /// [`FleetError::Denied`], [`FleetError::Full`] and, of a value that no entry can have,
-    /// [`FleetError::Unfit`] only.
+    /// Only [`FleetError::Denied`], [`FleetError::Full`] and, for a key or value that an entry
+    /// cannot have, [`FleetError::Unfit`].
     pub(crate) async fn swap<T: Serialize>(
         &self,
         key: &str,
@@ -512,7 +511,7 @@ impl Bucket {
         }
         let subject = format!("$KV.{}.{key}", self.store.name);
         self.denials.forget(&subject);
-        // Of an entry that was deleted, the deletion's.
+        // For a deleted entry, the revision of its deletion.
         let mut expected = revision;
         let mut silent = 0;
         loop {
@@ -528,7 +527,7 @@ impl Bucket {
                     self.denials.answered();
                     return Ok(Swap::Made(revision));
                 }
-                // It may be our own earlier attempt, whose answer was lost.
+                // An earlier attempt may have succeeded, and its answer was lost.
                 Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => {}
                 Err(error) if is_full(&error.to_string()) => {
                     return Err(FleetError::Full {
@@ -557,13 +556,13 @@ impl Bucket {
         }
     }
 
-    /// Removes an entry of this revision. Best effort.
+    /// Removes an entry if it has this revision. Best effort.
     pub(crate) async fn remove(&self, key: &str, revision: u64) {
         let _ = self.store.delete_expect_revision(key, Some(revision)).await;
     }
 }
 
-/// An entry as a consumer delivers it, and how many are left.
+/// Returns the entry of a consumer's message, and how many are left.
 fn raw_of(message: &Message) -> Result<(Raw, u64), async_nats::Error> {
     let info = message.info()?;
     let raw = Raw {
@@ -575,7 +574,7 @@ fn raw_of(message: &Message) -> Result<(Raw, u64), async_nats::Error> {
     Ok((raw, info.pending))
 }
 
-/// Whether it is a key, and no pattern of several.
+/// Whether it is a key of one entry, and not a pattern.
 pub(crate) fn is_key(key: &str) -> bool {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || "-/_=.".contains(c);
     !key.is_empty() && key.chars().all(is_fine) && !key.starts_with('.') && !key.ends_with('.')

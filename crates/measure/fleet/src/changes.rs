@@ -11,17 +11,17 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
-/// Between attempts to reach a server that is away.
+/// Interval between attempts to reach the server.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What somebody who watches a fleet sees.
+/// A change in a watched fleet.
 #[derive(Debug)]
 pub enum Change<'a> {
-    /// A job has not ended when the watch begins, or its state is another now.
+    /// A job that has not ended when the watch begins, or that has a new state.
     Job(&'a Job, &'a State),
-    /// Of the job with this id a trial more has ended.
+    /// Another trial of the job with this id has ended.
     Progress(&'a str, &'a Progress),
-    /// The server does not answer; what happened meanwhile is seen when it does.
+    /// The server does not answer, for this reason; missed changes are reported once it does.
     Away(&'a str),
 }
 
@@ -33,9 +33,9 @@ enum Event {
 }
 
 impl Fleet {
-    /// Calls `see` with each job that has not ended, then with each change, until `stop` is true;
-    /// with `until_done` until no job is left that has not ended.
-    /// A server that is away is awaited.
+    /// Calls `see` with each job that has not ended, then with each change, until `stop` is true.
+    /// With `until_done` it also returns once every job has ended. Retries while the server does
+    /// not answer.
     pub async fn watch(
         &self,
         until_done: bool,
@@ -43,7 +43,7 @@ impl Fleet {
         mut see: impl FnMut(Change<'_>),
     ) {
         let (sender, mut events) = mpsc::unbounded_channel();
-        // The receiver lives as long as this.
+        // The receiver is not dropped before, so this does not fail.
         let send = |event| drop(sender.send(event));
         let follow = async {
             loop {
@@ -61,10 +61,10 @@ impl Fleet {
                 sleep(RETRY).await;
             }
         };
-        // Each lease has how far the run of its job is.
+        // Each lease has the progress of its job's run.
         let follow_labs = async {
             loop {
-                // What keeps it from going on is reported of the states.
+                // The same failure ends the watch of the states, which reports it.
                 let _ = self
                     .labs
                     .follow::<LabOffer>(|seen| {
@@ -85,7 +85,7 @@ impl Fleet {
                 match event {
                     Event::State(id, state) => {
                         let known = open.get(&id);
-                        // What ended before is not news.
+                        // Jobs that ended before the watch are not reported.
                         if known == Some(&state)
                             || state.is_final() && known.is_none() && !is_current
                         {
@@ -129,7 +129,7 @@ impl Fleet {
         }
     }
 
-    /// A job, once the server answers.
+    /// Returns a job, and retries until the server answers.
     async fn job_at_last(&self, id: &str) -> Option<Job> {
         loop {
             match self.job(id).await {

@@ -9,15 +9,15 @@ use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// The program ends so when it was interrupted: the run can be resumed.
+/// Exit code of an interrupted run, which can be resumed.
 pub(crate) const INTERRUPTED: i32 = 4;
-/// Between looks whether a run has ended.
+/// Interval between checks whether a run has ended.
 const STEP: Duration = Duration::from_millis(50);
 /// How long a run may take to end after SIGTERM, giving its lab back, before SIGKILL.
 const END_LIMIT: Duration = Duration::from_secs(60);
 
-/// A program that is sent a signal when this one ends. Each of its processes holds `lock`, and
-/// shares the others.
+/// Returns a command that receives `signal` when this process ends. Each of its processes holds
+/// `lock`, and a shared lock of each file in `shared`.
 pub(crate) fn bound<'a>(
     signal: &str,
     lock: &Path,
@@ -34,8 +34,8 @@ pub(crate) fn bound<'a>(
     command
 }
 
-/// Whether every process that was started with this lock has ended. It takes them a moment after
-/// what started them was killed.
+/// Whether every process that was started with this lock has ended. They need a moment after their
+/// parent was killed.
 pub(crate) fn is_free(lock: &Path) -> io::Result<bool> {
     match File::create(lock)?.try_lock() {
         Ok(()) => Ok(true),
@@ -44,8 +44,8 @@ pub(crate) fn is_free(lock: &Path) -> io::Result<bool> {
     }
 }
 
-/// Waits for the end of a run that an earlier start of the agent left: it was told to end with its
-/// agent, and gives its lab back first.
+/// Waits for the end of a run that an earlier start of the agent left. It got a signal when that
+/// agent ended, and releases its lab before it ends.
 pub(crate) async fn earlier_ended(lock: &Path) -> io::Result<()> {
     let free = async {
         while !is_free(lock)? {
@@ -59,7 +59,7 @@ pub(crate) async fn earlier_ended(lock: &Path) -> io::Result<()> {
 }
 
 pub(crate) fn code(status: ExitStatus) -> i32 {
-    // A run that was killed is as one that was interrupted.
+    // A killed run counts as interrupted.
     status.code().unwrap_or(INTERRUPTED)
 }
 
@@ -75,7 +75,7 @@ pub(crate) async fn ended(child: &mut Child) -> io::Result<ExitStatus> {
 
 /// Ends a run by SIGTERM, or by SIGKILL after [`END_LIMIT`].
 pub(crate) async fn end(child: &mut Child) {
-    // It is not reaped yet, so the number is its own.
+    // It is not reaped yet, so its process id cannot have been reused.
     let _ = kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM);
     if timeout(END_LIMIT, ended(child)).await.is_err() {
         let _ = child.kill();

@@ -1,5 +1,5 @@
-//! A connection to a fleet's server: who one is there, by which certificates it is known, and what
-//! is made there.
+//! A connection to a fleet's server: authentication, trusted certificates, and the creation of
+//! buckets.
 
 use crate::bucket::{ANSWER_LIMIT, Bucket, ENTRY_BYTES_MAX};
 use crate::denial::Denials;
@@ -18,12 +18,12 @@ use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Between pings: a connection through which nothing comes is given up after three.
+/// Interval between pings. A silent connection is given up after three.
 const PING: Duration = Duration::from_secs(10);
 
-/// The largest file of certificates: that of a system has 220 kB.
+/// The largest file of certificates, in bytes; a system's bundle has 220 kB.
 const CERTIFICATES_BYTES_MAX: usize = 4 << 20;
-/// Characters of an address in a folder's name.
+/// The longest part of an address in a folder's name, in characters.
 const READABLE_CHARS: usize = 60;
 
 /// How to reach the server.
@@ -33,13 +33,13 @@ pub struct Access {
     pub url: String,
     /// A file with a user's NKey, alone or with a JWT.
     pub key: Option<PathBuf>,
-    /// Certificates of who signed the server's; with them nothing is sent without TLS.
+    /// Certificates of the authority that signed the server's. If set, nothing is sent without TLS.
     pub ca: Option<PathBuf>,
 }
 
 impl Access {
-    /// A name for a folder of what comes from this server: its address without the user's password,
-    /// for people, and a hash of it, by which two servers never share one.
+    /// Returns a name for a folder of files from this server: its address without the user's
+    /// password, for people, and a hash of it, so that two servers never share a folder.
     #[must_use]
     pub fn folder_name(&self) -> Component {
         let addresses = self.url.split(',');
@@ -55,7 +55,7 @@ impl Access {
     }
 }
 
-/// A connection, and what the server says beside its answers.
+/// A connection, with the server's denials and the entries that could not be read.
 pub(crate) struct Connection {
     pub(crate) context: jetstream::Context,
     pub(crate) denials: Denials,
@@ -63,8 +63,8 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connects to a server, or to any of a cluster; to one with a pinned certificate whatever its
-    /// names are.
+    /// Connects to a server, or to any server of a cluster. A pinned certificate is accepted under
+    /// any name.
     pub(crate) async fn to(
         access: &Access,
         pinned: Option<&CertificateDer<'static>>,
@@ -137,7 +137,7 @@ impl Connection {
         Bucket::new(store, self.denials.clone(), self.unreadable.clone())
     }
 
-    /// Makes a bucket, or brings one that is there to what is asked for.
+    /// Creates a bucket, or updates the configuration of an existing one.
     pub(crate) async fn make_bucket(
         &self,
         name: &str,
@@ -166,7 +166,7 @@ impl Connection {
             .map_err(|error| refused(format!("make bucket {name}"), &error))
     }
 
-    /// The same for the archive's files.
+    /// As `make_bucket`, for the archive's files.
     pub(crate) async fn make_archive(
         &self,
         bucket: &str,
@@ -206,7 +206,7 @@ impl Connection {
     }
 }
 
-/// The certificates of a file in PEM, at least one.
+/// Reads the certificates of a file in PEM, at least one.
 pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, FleetError> {
     let text =
         guard::read_bytes(path, CERTIFICATES_BYTES_MAX).map_err(|error| FleetError::Disk {
@@ -225,7 +225,7 @@ pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
     }
 }
 
-/// Advice where TLS is why there is no connection.
+/// Returns advice if TLS is the reason why a connection failed.
 fn tls_help(error: &ConnectError) -> Option<&'static str> {
     const HELP: [(&str, &str); 5] = [
         (
@@ -256,13 +256,13 @@ fn tls_help(error: &ConnectError) -> Option<&'static str> {
     }
 }
 
-/// The inboxes of a user, which no other user may read.
+/// Returns the prefix of a user's inboxes, which no other user may read.
 pub(crate) fn inbox(public_key: &str) -> String {
     format!("_INBOX.{public_key}")
 }
 
-/// Identifies by a file that is read again at each connection: credentials that expire are renewed
-/// by replacing it.
+/// Authenticates with a file that is read at each connection, so that replacing it renews
+/// credentials.
 fn identified(path: &Path) -> Result<ConnectOptions, FleetError> {
     let public = Identity::read(path)?.public();
     let path = path.to_owned();

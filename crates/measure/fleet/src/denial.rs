@@ -1,12 +1,12 @@
-//! What the server refuses this user, which it says beside the request that stays without an
-//! answer; and whether it answers at all.
+//! The server's refusals and silences. It reports a denied subject as an event of the connection,
+//! and leaves the request itself without an answer.
 
 use async_nats::{Event, ServerError};
 use std::collections::BTreeSet;
 use tokio::sync::watch;
 
-/// Of one connection: subjects that the user may not publish to, and why the server does not accept
-/// the user any more.
+/// A connection's denied subjects, why the server no longer accepts the user, and why it does not
+/// answer.
 #[derive(Clone)]
 pub(crate) struct Denials {
     subjects: watch::Sender<BTreeSet<String>>,
@@ -23,17 +23,17 @@ impl Denials {
         }
     }
 
-    /// Takes note of what happened to the connection.
+    /// Records an event of the connection.
     pub(crate) fn note(&self, event: &Event) {
         match event {
-            // Permissions may be others now.
+            // Permissions may have changed.
             Event::Connected => {
                 self.subjects.send_replace(BTreeSet::new());
                 self.refusal
                     .send_if_modified(|refusal| refusal.take().is_some());
                 self.answered();
             }
-            // Of a user that it does not accept, it ends the connection too.
+            // The server also disconnects a user that it refuses.
             Event::Disconnected if self.refusal.borrow().is_none() => {
                 self.silent("the connection ended");
             }
@@ -54,7 +54,7 @@ impl Denials {
         }
     }
 
-    /// The first reason stays: what follows is that of each attempt to connect again.
+    /// Keeps the first reason: later ones come from attempts to reconnect.
     fn refuse(&self, text: &str) {
         let text = text.trim_start_matches("nats: ");
         self.refusal.send_if_modified(|refusal| {
@@ -64,7 +64,7 @@ impl Denials {
         });
     }
 
-    /// Takes note that it does not answer; the first reason stays.
+    /// Records that the server does not answer; the first reason stays.
     pub(crate) fn silent(&self, reason: &str) {
         self.silence.send_if_modified(|silence| {
             let is_new = silence.is_none();
@@ -73,18 +73,19 @@ impl Denials {
         });
     }
 
-    /// Takes note that it answers.
+    /// Records that the server answers.
     pub(crate) fn answered(&self) {
         self.silence
             .send_if_modified(|silence| silence.take().is_some());
     }
 
-    /// Why it does not answer; changes as that does.
+    /// Returns a receiver of the reason why the server does not answer.
     pub(crate) fn silences(&self) -> watch::Receiver<Option<String>> {
         self.silence.subscribe()
     }
 
-    /// Forgets a denial, so that another attempt shows whether it still holds.
+    /// Forgets denials of subjects with this prefix, so that another attempt shows whether they
+    /// still hold.
     pub(crate) fn forget(&self, prefix: &str) {
         self.subjects.send_if_modified(|all| {
             all.retain(|subject| !subject.starts_with(prefix));
@@ -92,7 +93,7 @@ impl Denials {
         });
     }
 
-    /// Waits until the server denies a subject with this beginning, and returns it.
+    /// Waits until the server denies a subject with this prefix, and returns it.
     pub(crate) async fn under(&self, prefix: &str) -> String {
         let mut subjects = self.subjects.subscribe();
         let find = |all: &BTreeSet<String>| {
@@ -103,18 +104,18 @@ impl Denials {
             if let Some(found) = find(&subjects.borrow_and_update()) {
                 return found;
             }
-            // This has a sender itself.
+            // `self` holds a sender, so this does not fail.
             let _ = subjects.changed().await;
         }
     }
 
-    /// Why the server does not accept the user any more; changes as that does.
+    /// Returns a receiver of the reason why the server no longer accepts the user.
     pub(crate) fn refusals(&self) -> watch::Receiver<Option<String>> {
         self.refusal.subscribe()
     }
 }
 
-/// The subject of nats-server's `Permissions Violation for Publish to "subject"`.
+/// Returns the subject of nats-server's `Permissions Violation for Publish to "subject"`.
 fn denied_subject(text: &str) -> Option<&str> {
     let (_, subject) = text.split_once("Permissions Violation for Publish to \"")?;
     subject.split('"').next()

@@ -13,12 +13,12 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 impl Fleet {
-    /// Removes an entry that cannot be read (`fleet-states/KEY`), whatever its key is. Returns
-    /// whether there was one.
+    /// Removes an entry that cannot be read (`fleet-states/KEY`), with a key of any form. Returns
+    /// whether it existed.
     ///
     /// # Errors
-    /// When it can be read, as it is removed by other commands; when there is no such bucket, or
-    /// the user may not.
+    /// When the entry can be read (other commands remove it), the bucket does not exist, or the
+    /// user may not.
     pub async fn discard(&self, bucket: &str, key: &str) -> Result<bool, FleetError> {
         let context = &self.context;
         match bucket {
@@ -51,7 +51,7 @@ impl Fleet {
 }
 
 impl Bucket {
-    /// Removes an entry that cannot be read.
+    /// As `Fleet::discard`, in this bucket.
     async fn discard<T: DeserializeOwned>(
         &self,
         context: &Context,
@@ -59,7 +59,7 @@ impl Bucket {
     ) -> Result<bool, FleetError> {
         let found = match is_key(key) {
             true => self.look::<T>(key).await?,
-            // A pattern would be one of several entries, which is not the one that is meant.
+            // A pattern would match several entries.
             false if !is_subject(key) => return Ok(false),
             false => self.look_at_stray::<T>(key).await?,
         };
@@ -75,7 +75,7 @@ impl Bucket {
         let subject = format!("$KV.{}.{key}", self.store.name);
         self.denials.forget(&subject);
         let what = || format!("remove {} of {}", escaped(key), self.store.name);
-        // As the client marks a deletion, but of any name.
+        // The client's marker of a deletion, sent directly since the client refuses some keys.
         let mut headers = HeaderMap::new();
         headers.insert("KV-Operation", "DEL");
         headers.insert(
@@ -100,7 +100,7 @@ impl Bucket {
     }
 }
 
-/// Whether an entry can have this name: it is one line of the protocol, and no pattern of several.
+/// Whether an entry can have this key: it fits into a line of the protocol, and is not a pattern.
 fn is_subject(key: &str) -> bool {
     let is_fine = |word: &str| !word.is_empty() && word != "*" && word != ">";
     key.split('.').all(is_fine) && !key.contains([' ', '\t', '\r', '\n', '\0'])

@@ -3,10 +3,10 @@
 /// Error of a fleet.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
-    /// There is no server.
+    /// The server cannot be reached.
     #[error("cannot reach the fleet's server at {url}: {reason}\nhelp: {help}")]
     Unreachable {
-        /// Where.
+        /// The server's address.
         url: String,
         /// Why.
         reason: String,
@@ -16,7 +16,7 @@ pub enum FleetError {
     /// The server does not accept this user.
     #[error("the fleet's server at {url} does not accept this user: {reason}\nhelp: {help}")]
     Unknown {
-        /// Where.
+        /// The server's address.
         url: String,
         /// Why.
         reason: String,
@@ -26,7 +26,7 @@ pub enum FleetError {
     /// The server has no fleet, or one of another version.
     #[error("{what}\nhelp: {help}")]
     Foreign {
-        /// What is wrong.
+        /// The server's state.
         what: String,
         /// Advice.
         help: String,
@@ -37,7 +37,7 @@ pub enum FleetError {
          the server's owner change this one's (docs/fleet.md)"
     )]
     Denied {
-        /// What was asked.
+        /// The action.
         what: String,
         /// The subject to which the user may not publish.
         subject: String,
@@ -48,16 +48,16 @@ pub enum FleetError {
          limit (`fleet server --store-max`); runs stay on the disks of their agents, and are uploaded then"
     )]
     Full {
-        /// What it was asked.
+        /// The request.
         what: String,
-        /// What it said.
+        /// The server's answer.
         reason: String,
     },
     /// A run or an entry is not accepted: its names leave its folder, or its size is beyond the
     /// bounds.
     #[error("{what} is not accepted: {reason}")]
     Unfit {
-        /// What.
+        /// The run or the entry.
         what: String,
         /// Why.
         reason: String,
@@ -65,7 +65,7 @@ pub enum FleetError {
     /// The server refused or lost a request.
     #[error("the fleet's server did not {what}: {reason}")]
     Refused {
-        /// What it was asked.
+        /// The request.
         what: String,
         /// Why.
         reason: String,
@@ -73,7 +73,7 @@ pub enum FleetError {
     /// A file cannot be read or written.
     #[error("{what}: {error}")]
     Disk {
-        /// What was done.
+        /// The failed action, with its file.
         what: String,
         /// The reason.
         error: std::io::Error,
@@ -81,9 +81,9 @@ pub enum FleetError {
     /// A file says something wrong.
     #[error("{file}: {reason}\nhelp: {help}")]
     Mistake {
-        /// The file, with the line if one is meant.
+        /// The file, with the number of the line if known.
         file: String,
-        /// What is wrong.
+        /// The mistake.
         reason: String,
         /// Advice.
         help: String,

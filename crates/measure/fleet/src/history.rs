@@ -1,16 +1,17 @@
-//! Figures of archived runs by cell, so that the course of one cell over all runs is read without
-//! any run.
+//! Figures of archived runs by cell, so that a cell's history over all runs is read without
+//! fetching any run.
 //!
 //! ```text
 //! at.CELL.JOB    the cell's figures in that run; CELL: the beginning of the SHA-256 of its id
 //! hist.CELL.JOB  its latency histograms in that run, if it has some
-//! in.JOB         what the run was measured with and in
+//! in.JOB         machine, program and lab of the run
 //! head.JOB       the first figure of each of its first cells
 //! name.CELL      the cell's name for people; runs of an earlier version have none
 //! cell.CELL      the cell's id, written last
 //! ```
 //!
-//! It is made of the runs, and can be lost: a run that is not in it is still in the archive.
+//! The figures are derived from the runs and may be lost: the runs themselves are still in the
+//! archive.
 
 use crate::bucket::Found;
 use crate::error::FleetError;
@@ -23,19 +24,19 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
-/// Requests at once.
+/// Requests in parallel.
 const AT_ONCE: usize = 16;
-/// Cells of a run whose first figures are kept with the job.
+/// Headlines per job, each the first figure of a cell.
 const HEADLINES: usize = 4;
-/// Longer histograms are not kept: an entry has a limit.
+/// Buckets in a cell's histograms. Larger histograms are not kept: an entry has a limit.
 const BUCKETS_MAX: usize = 15_000;
 
-/// What `cipherbench figures RUN` prints.
+/// The output of `cipherbench figures RUN`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunFigures {
     /// Machine, program and lab.
     pub surroundings: Value,
-    /// By the id of each cell that was measured.
+    /// Figures by the id of each measured cell.
     pub cells: BTreeMap<String, Vec<Figure>>,
     /// The names of cells for people, by id; in the order of the plan.
     #[serde(default)]
@@ -50,7 +51,7 @@ pub struct RunFigures {
 pub struct LoadHistogram {
     /// The load in per cent of the throughput.
     pub load_percent: u8,
-    /// Highest value of a bucket in nanoseconds and frames in it, rising.
+    /// Highest value of each bucket in nanoseconds and its number of frames, rising.
     pub buckets: Vec<(u64, u64)>,
 }
 
@@ -59,19 +60,19 @@ pub struct LoadHistogram {
 pub struct Figure {
     /// Its key in exports, with its unit.
     pub key: String,
-    /// Of latency under several loads: the load in per cent of the throughput.
+    /// For latency under several loads: the load in per cent of the throughput.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_percent: Option<u8>,
     /// Geometric mean of its repeats.
     pub value: f64,
-    /// Number of these.
+    /// Number of repeats.
     pub repeats: u32,
     /// The smallest and the largest repeat; `None` in runs of an earlier version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<(f64, f64)>,
 }
 
-/// A figure by which a run is known.
+/// A figure that summarizes a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Headline {
     /// The id of the cell.
@@ -85,11 +86,11 @@ pub struct Headline {
 /// A cell in one run of the archive.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Point {
-    /// The run's.
+    /// The job of the run.
     pub job: String,
-    /// Where it ran.
+    /// The lab that it ran in.
     pub lab: String,
-    /// Of the lab and of the job, such as the firmware.
+    /// Labels of the lab and of the job, such as the firmware.
     pub labels: BTreeMap<String, String>,
     /// The cell's figures.
     pub figures: Vec<Figure>,
@@ -103,7 +104,7 @@ fn key_of(cell: &str) -> String {
 }
 
 impl Fleet {
-    /// Adds a run's figures; the same ones again change nothing.
+    /// Adds a run's figures; adding them again changes nothing.
     ///
     /// # Errors
     /// When the server does not keep them.
@@ -167,7 +168,8 @@ impl Fleet {
         Ok(())
     }
 
-    /// A cell in every run, in the order in which they were archived; empty if no run has it.
+    /// Returns a cell's figures in every run, in the order of archiving; empty if no run has the
+    /// cell.
     ///
     /// # Errors
     /// When the server cannot be asked.
@@ -195,7 +197,8 @@ impl Fleet {
         Ok(points.into_iter().map(|(_, point)| point).collect())
     }
 
-    /// A cell's latency histograms in these runs, by job; runs without some are left out.
+    /// Returns a cell's latency histograms in these runs, by job; runs without histograms are left
+    /// out.
     ///
     /// # Errors
     /// When the server cannot be asked.
@@ -214,7 +217,7 @@ impl Fleet {
         Ok(by_job.collect())
     }
 
-    /// What a run was measured with and in; nothing if that is not known.
+    /// Returns the machine, program and lab of a run; null if unknown.
     ///
     /// # Errors
     /// When the server cannot be asked.
@@ -223,7 +226,7 @@ impl Fleet {
         Ok(found.map_or(Value::Null, |found| found.value))
     }
 
-    /// The ids of all cells.
+    /// Returns the ids of all cells.
     ///
     /// # Errors
     /// When the server cannot be asked.
@@ -234,7 +237,7 @@ impl Fleet {
         Ok(cells)
     }
 
-    /// The names of cells for people, by id; cells of earlier versions have none.
+    /// Returns the names of cells for people, by id; cells of earlier versions have none.
     ///
     /// # Errors
     /// When the server cannot be asked.
@@ -251,7 +254,7 @@ impl Fleet {
         Ok(names.collect())
     }
 
-    /// The figures by which runs are known, by job; runs of earlier versions have none.
+    /// Returns the headlines of runs, by job; runs of earlier versions have none.
     ///
     /// # Errors
     /// When the server cannot be asked.

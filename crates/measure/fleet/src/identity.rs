@@ -1,4 +1,4 @@
-//! Who a user is: an NKey, alone or with a JWT, in a file that only its owner reads.
+//! A user's identity: an NKey, alone or with a JWT, in a file that only its owner can read.
 
 use crate::error::FleetError;
 use guard::{Insecure, Writers};
@@ -11,7 +11,7 @@ use std::path::Path;
 const HELP: &str =
     "`cipherbench fleet key FILE` makes one; a file of credentials (.creds) of NATS will do too";
 
-/// The largest file of keys.
+/// The largest file of keys, in bytes.
 const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// A user's key, and the JWT that an operator gave for it, if any.
@@ -33,7 +33,7 @@ impl Identity {
         Self::parse(&text, &path.display().to_string())
     }
 
-    /// Reads the text of such a file; `place` is its name in messages.
+    /// Parses the text of a key file; `place` is its name in messages.
     ///
     /// # Errors
     /// When it has no seed of a user.
@@ -54,7 +54,7 @@ impl Identity {
         })
     }
 
-    /// Makes a new key, in a new file that only its owner reads.
+    /// Makes a new key, in a new file that only its owner can read.
     ///
     /// # Errors
     /// When the file exists or cannot be written.
@@ -99,7 +99,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// What is wrong with it, with advice.
+    /// Returns the error for this line, with advice.
     pub(crate) fn mistake(&self, reason: String, help: &str) -> FleetError {
         FleetError::Mistake {
             file: self.place.clone(),
@@ -108,7 +108,7 @@ impl Line {
         }
     }
 
-    /// The user's public key in it.
+    /// Returns `key` if it is the public key of a user.
     pub(crate) fn user_key<'a>(&self, key: &'a str, help: &str) -> Result<&'a str, FleetError> {
         if key.starts_with('U') && KeyPair::from_public_key(key).is_ok() {
             return Ok(key);
@@ -120,8 +120,7 @@ impl Line {
 
 /// Reads a file of keys.
 ///
-/// It decides whom to trust, so that nobody but root and the user of this process may have written
-/// it.
+/// It decides whom to trust, so only root and the user of this process may be able to write it.
 pub(crate) fn text_of(path: &Path, what: &str) -> Result<String, FleetError> {
     match Writers::of_process().check(path) {
         Ok(_) | Err(Insecure::NotExamined { .. }) => {}
@@ -140,7 +139,7 @@ pub(crate) fn text_of(path: &Path, what: &str) -> Result<String, FleetError> {
     })
 }
 
-/// The lines of such a file that are not blank; `#` begins a comment.
+/// Returns the lines of a file of keys that are not blank; `#` begins a comment.
 pub(crate) fn lines(text: &str, place: &str) -> Vec<Line> {
     let lines = (1..).zip(text.lines()).map(|(number, line)| Line {
         place: format!("{place}:{number}"),

@@ -1,11 +1,11 @@
-//! What an agent's disk knows of its jobs.
+//! An agent's folder: its identity and its jobs.
 //!
 //! ```text
 //! FOLDER/agent                    identity, made once
-//! FOLDER/fleet                    the fleet whose signed jobs it runs, as it was first
+//! FOLDER/fleet                    id of the fleet for signed jobs, pinned at the first start
 //! FOLDER/ran.json                 the signed jobs that began here
 //! FOLDER/LAB/JOB/campaign.yaml    as submitted
-//! FOLDER/LAB/JOB/job.json         the job, and what is known of its end
+//! FOLDER/LAB/JOB/job.json         the job, its attempt and its exit code
 //! FOLDER/LAB/JOB/runs/RUN/        the run, as `cipherbench run` writes it
 //! ```
 
@@ -20,24 +20,25 @@ use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// What a run's folder is known by.
+/// The file that identifies a run's folder.
 pub(crate) const JOURNAL: &str = "journal.jsonl";
-/// Without this much room no run begins or goes on: it would end in the midst of a trial.
+/// Free bytes below which no run begins or goes on: it would end in the middle of a trial.
 const ROOM_MIN: u64 = 64 << 20;
 
-/// Of the file with a fleet's id.
+/// The largest file with a fleet's id.
 const PIN_BYTES_MAX: usize = 1024;
-/// What the record of a trial begins with in a journal.
+/// The beginning of a trial's record in a journal.
 const TRIAL: &[u8] = b"{\"record\":\"trial\"";
 
-/// What an agent's disk knows of a job.
+/// A job in an agent's folder.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Kept {
     pub(crate) job: Job,
     pub(crate) held: Held,
     /// The program's exit code, once it has ended with a run.
     pub(crate) exit: Option<i32>,
-    /// Whether the agent was stopped in order while it ran.
+    /// Whether the run ended because the agent was stopped or its disk was full: it does not count
+    /// as an attempt.
     pub(crate) stopped: bool,
     /// Trials in its journal when the attempt began.
     #[serde(default)]
@@ -67,7 +68,7 @@ impl Disk {
         Self { folder }
     }
 
-    /// Whether too little room is left for a run, in words.
+    /// Returns a message if too little room is left for a run.
     pub(crate) fn lack(&self) -> Option<String> {
         // The lab's folder is made with its first job.
         let folders = self.folder.ancestors();
@@ -82,7 +83,7 @@ impl Disk {
         })
     }
 
-    /// The job that an earlier start of the agent left.
+    /// Returns the job that an earlier start of the agent left.
     pub(crate) fn left(&self) -> Result<Option<Kept>, FleetError> {
         let Ok(entries) = fs::read_dir(&self.folder) else {
             return Ok(None);
@@ -100,10 +101,10 @@ impl Disk {
         Ok(None)
     }
 
-    /// The folder of a job.
+    /// Returns the folder of a job.
     ///
     /// # Errors
-    /// When the id would lead to another place.
+    /// When the id would lead out of the lab's folder.
     pub(crate) fn job_folder(&self, id: &str) -> Result<PathBuf, FleetError> {
         match Component::new(id) {
             Ok(name) => Ok(self.folder.join(name)),
@@ -135,7 +136,7 @@ impl Disk {
 
     pub(crate) fn forget(&self, id: &str) -> Result<(), FleetError> {
         let folder = self.job_folder(id)?;
-        // First what makes it a job: half a folder is no job.
+        // `job.json` first: without it, a folder that was removed in part is no job.
         let removed =
             fs::remove_file(folder.join("job.json")).and_then(|()| fs::remove_dir_all(&folder));
         removed.map_err(|error| FleetError::Disk {
@@ -153,7 +154,7 @@ impl Disk {
         })
     }
 
-    /// Trials in the journal of a job's run.
+    /// Returns the number of trials in the journal of a job's run.
     pub(crate) fn trials_of(&self, id: &str) -> usize {
         let journal = self.run_of(id).map(|run| run.join(JOURNAL));
         let Some(Ok(journal)) = journal.map(File::open) else {
@@ -163,7 +164,7 @@ impl Disk {
         lines.filter(|line| line.starts_with(TRIAL)).count()
     }
 
-    /// The run's folder.
+    /// Returns the folder of a job's run.
     pub(crate) fn run_of(&self, id: &str) -> Option<PathBuf> {
         let runs = fs::read_dir(self.job_folder(id).ok()?.join("runs")).ok()?;
         let mut runs: Vec<PathBuf> = runs.flatten().map(|entry| entry.path()).collect();
@@ -173,7 +174,7 @@ impl Disk {
     }
 }
 
-/// An identity that lasts as long as an agent's folder.
+/// Returns the identity in an agent's folder, and makes it if absent.
 pub(crate) fn identity(folder: &Path) -> Result<String, FleetError> {
     let path = folder.join("agent");
     let disk = |error| FleetError::Disk {
@@ -193,10 +194,10 @@ pub(crate) fn identity(folder: &Path) -> Result<String, FleetError> {
     Ok(identity)
 }
 
-/// Checks that a fleet is the one that this agent's folder is of, which the first one is.
+/// Checks that a fleet is the one pinned in this agent's folder. The first fleet is pinned.
 ///
 /// # Errors
-/// When it is another: jobs that were signed for it may have been run.
+/// When it is another fleet: jobs that were signed for it may have run already.
 pub(crate) fn pin(folder: &Path, url: &str, fleet: &str) -> Result<(), FleetError> {
     let path = folder.join("fleet");
     let disk = |error| FleetError::Disk {
@@ -222,7 +223,7 @@ pub(crate) fn pin(folder: &Path, url: &str, fleet: &str) -> Result<(), FleetErro
     }
 }
 
-/// Replaces a file at once; only its owner reads it.
+/// Replaces a file atomically; only its owner can read it.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let new = path.with_extension("new");
     let mut file = File::options()
@@ -236,7 +237,7 @@ pub(crate) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     fs::rename(new, path)
 }
 
-/// A folder that others may not change, whatever the umask is.
+/// Makes a folder that only its owner can change, under any umask.
 #[cfg(test)]
 pub(crate) fn private_folder() -> tempfile::TempDir {
     use std::os::unix::fs::PermissionsExt;

@@ -1,9 +1,9 @@
-//! The lease of a lab: one agent has it, as long as it shows that it lives.
+//! The lease of a lab: one agent holds it while it renews it.
 //!
-//! An entry that changes is alive. A contender looks at it for [`EXPIRY`] by its own monotonic
-//! clock; whose clocks are wrong by a day does not matter. The entry's revision is the fencing
-//! token: whoever renews with an old one has lost the lab. A lab with a job in it is not taken by
-//! another agent at all: its boxes may be under load, behind a cut network.
+//! A lease is alive while its entry changes. A contender watches it for [`EXPIRY`] by its monotonic
+//! clock, so wall clocks may be wrong by a day. The entry's revision is the fencing token: an agent
+//! that renews with an old one has lost the lab. No other agent takes a lab with a job: its devices
+//! may be under load, behind a cut network.
 
 use crate::bucket::{Found, Swap};
 use crate::error::FleetError;
@@ -14,24 +14,24 @@ use guard::visible;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
-/// Between renewals.
+/// Interval between renewals.
 pub(crate) const BEAT: Duration = Duration::from_secs(2);
-/// Without a renewal for this long a lab without a job is free.
+/// After this long without a renewal, a lab without a job is free.
 pub(crate) const EXPIRY: Duration = Duration::from_secs(10);
-/// Between looks at a lab that another agent has.
+/// Interval between checks of a lab that another agent holds.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// A lab that this agent has.
+/// The lease of a lab that this agent holds.
 #[derive(Debug)]
 pub(crate) struct Lease {
     pub(crate) offer: LabOffer,
     revision: u64,
-    /// A renewal whose answer was not awaited.
+    /// A renewal without an answer so far, which may have succeeded.
     pending: Option<LabOffer>,
 }
 
 impl Lease {
-    /// Takes a lab, and waits while another agent has it; `tell` gets the reason each time it
+    /// Takes a lab, and waits while another agent holds it. Calls `tell` whenever the reason
     /// changes.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl Lease {
             let holder = found.map(|found| found.value);
             let may_take = match &holder {
                 None => true,
-                // Of an earlier start of this very agent: a folder has one, by its lock.
+                // The lease of an earlier start of this agent: a lock admits one agent per folder.
                 Some(Ok(holder)) if holder.agent == offer.agent => true,
                 Some(holder) => {
                     if revision != seen {
@@ -72,7 +72,7 @@ impl Lease {
                 continue;
             }
             let Some(Ok(holder)) = holder else {
-                // Nobody's lease: it is replaced unless it changes.
+                // An unreadable lease is replaced unless it changes.
                 sleep(LOOK).await;
                 continue;
             };
@@ -95,8 +95,8 @@ impl Lease {
         }
     }
 
-    /// Renews it, with the job that runs there and how far its run is. Returns whether this agent
-    /// still has the lab.
+    /// Renews the lease, with the running job and its progress. Returns whether this agent still
+    /// has the lab.
     ///
     /// # Errors
     /// When the user may not.
@@ -106,7 +106,7 @@ impl Lease {
         job: Option<&str>,
         progress: Option<Progress>,
     ) -> Result<bool, FleetError> {
-        // It may have been made: only the same one again shows whether it was.
+        // It may have succeeded: only repeating the same one shows whether it did.
         if let Some(pending) = self.pending.clone()
             && !self.swap(fleet, pending).await?
         {
@@ -134,7 +134,7 @@ impl Lease {
         })
     }
 
-    /// Gives it back.
+    /// Releases the lab.
     pub(crate) async fn end(self, fleet: &Fleet) {
         // Otherwise it expires.
         fleet.labs.remove(&self.offer.lab, self.revision).await;

@@ -1,10 +1,9 @@
-//! Parts of files in the archive that belong to no file: what an upload left that was cut short,
-//! because the store was full or its agent was killed.
+//! Parts in the archive that belong to no file. Interrupted uploads left them, because the store
+//! was full or the agent was killed.
 //!
-//! A part does not name its file. The file's entry, which is written last, names its parts, so that
-//! parts without an entry may also be of an upload that is under way: only old ones are removed. An
-//! upload that rests for longer than that finds, when it reads the file back, that it is damaged,
-//! and sends it again.
+//! A part does not name its file. The file's entry names its parts and is written last, so parts
+//! without an entry may also belong to an upload in progress: only old ones are removed. An upload
+//! that pauses for longer finds the file damaged when it reads it back, and sends it again.
 
 use crate::bucket::{ANSWER_LIMIT, AT_ONCE};
 use crate::error::{FleetError, refused};
@@ -19,7 +18,7 @@ use std::error::Error;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Parts that are younger may be of an upload that is under way.
+/// Younger parts may belong to an upload in progress.
 pub const LEFT_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 fn failed(error: &dyn Error) -> FleetError {
@@ -27,16 +26,16 @@ fn failed(error: &dyn Error) -> FleetError {
 }
 
 impl Fleet {
-    /// Removes the parts in the archive that belong to no file, if the last one that came with them
-    /// is older than `age` by the server's clock ([`LEFT_AFTER`] is generous). Returns of how many
-    /// uploads there were some.
+    /// Removes the parts of interrupted uploads from the archive, if an upload's last part is older
+    /// than `age` by the server's clock ([`LEFT_AFTER`] is generous). Returns the number of these
+    /// uploads.
     ///
     /// # Errors
     /// When the server cannot be asked, or the user may not.
     pub async fn remove_leftovers(&self, age: Duration) -> Result<usize, FleetError> {
         let archive = self.context.get_stream(format!("OBJ_{FILES}")).await;
         let archive = archive.map_err(|error| failed(&error))?;
-        // Before the entries: a file that is complete by now has one.
+        // Listed before the entries: each file that is complete by now has an entry.
         let mut left = subjects(&archive, "C").await?;
         let now = name_files(&archive, self.context.client().new_inbox(), &mut left).await?;
         let before = now - i64::try_from(age.as_secs()).unwrap_or(i64::MAX);
@@ -45,12 +44,12 @@ impl Fleet {
             match archive.get_last_raw_message_by_subject(&parts).await {
                 Ok(last) if last.time.unix_timestamp() <= before => drop(old.insert(parts)),
                 Ok(_) => {}
-                // Its upload has removed it.
+                // The upload has removed them itself.
                 Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => {}
                 Err(error) => return Err(failed(&error)),
             }
         }
-        // Any server of a cluster lists the entries, and one that lags leaves some out.
+        // Any server of a cluster may list the entries, and one that lags leaves some out.
         if !old.is_empty() && archive.cached_info().config.num_replicas > 1 {
             name_files_by_leader(&archive, &mut old).await?;
         }
@@ -64,7 +63,7 @@ impl Fleet {
     }
 }
 
-/// What [`Fleet::remove_leftovers`] removed, for people; `None` if there was nothing.
+/// Returns a message about the result of [`Fleet::remove_leftovers`]; `None` if it removed nothing.
 #[must_use]
 pub fn leftovers_removed(uploads: usize) -> Option<String> {
     (uploads > 0).then(|| {
@@ -72,7 +71,7 @@ pub fn leftovers_removed(uploads: usize) -> Option<String> {
     })
 }
 
-/// The subjects of parts (`C`) or entries (`M`), as the leader has them.
+/// Returns the leader's subjects of parts (`C`) or entries (`M`).
 async fn subjects(archive: &Stream, kind: &str) -> Result<BTreeSet<String>, FleetError> {
     let pattern = format!("$O.{FILES}.{kind}.>");
     let subjects = archive.info_with_subjects(pattern).await;
@@ -81,8 +80,8 @@ async fn subjects(archive: &Stream, kind: &str) -> Result<BTreeSet<String>, Flee
     subjects.try_collect().await.map_err(|error| failed(&error))
 }
 
-/// Leaves out the parts that files have, as one server lists these. Returns its clock, in seconds
-/// since 1970.
+/// Drops from `left` the parts of files, as one server lists them. Returns that server's clock, in
+/// seconds since 1970.
 async fn name_files(
     archive: &Stream,
     inbox: String,
@@ -111,7 +110,7 @@ async fn name_files(
     Ok(now)
 }
 
-/// The same, each entry as the leader has it.
+/// As `name_files`, with each entry from the leader.
 async fn name_files_by_leader(
     archive: &Stream,
     left: &mut BTreeSet<String>,
@@ -128,7 +127,7 @@ async fn name_files_by_leader(
     Ok(())
 }
 
-/// Leaves out the parts that an entry names. One that cannot be read names none.
+/// Drops from `left` the parts that an entry names. An unreadable entry names none.
 fn name(left: &mut BTreeSet<String>, entry: &[u8]) {
     if let Ok(file) = serde_json::from_slice::<ObjectInfo>(entry)
         && !file.deleted

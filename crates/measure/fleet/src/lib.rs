@@ -1,15 +1,15 @@
 //! A fleet: one queue of campaigns for many labs, and one archive of their runs, on NATS JetStream.
 //!
 //! ```text
-//! submit ─► jobs, states ─► agent of a lab ─► `cipherbench run` ─► run folder ─► files, runs ─► fetch
+//! submit ─► jobs, states ─► agent ─► `cipherbench run` ─► run folder ─► files, runs ─► fetch
 //! ```
 //!
-//! The measuring knows nothing of it: an agent starts the program exactly as a person would, and
-//! the run's own journal on the agent's disk is the truth. What the server has is a copy, repeated
-//! until it was read back.
+//! A measurement does not depend on the fleet: an agent starts the program exactly as a person
+//! would, and the run's journal on the agent's disk is authoritative. The server has a copy, which
+//! is sent until it was read back intact.
 //!
-//! Every change of what the server keeps is a comparison and a swap of one entry by its revision,
-//! so that two agents, or an agent and a person, never both win. No wall clock decides anything.
+//! Every change on the server is a compare-and-swap of one entry by its revision, so that two
+//! agents, or an agent and a person, never both succeed. No wall clock decides which one does.
 
 #![forbid(unsafe_code)]
 
@@ -65,7 +65,7 @@ pub use records::Record;
 pub use server::{FirstUsers, Server, ServerExtras, ServerOptions, ServerTls, free_address};
 pub use signing::Trust;
 pub use store::Fleet;
-/// How an agent is stopped: a channel of whether it is to stop.
+/// The channel that stops an agent: it carries whether to stop.
 pub use tokio::sync::watch;
 pub use unreadable::UnreadableEntry;
 pub use users::{Role, Users};
@@ -85,7 +85,7 @@ pub fn run<T>(future: impl Future<Output = T>) -> T {
         .block_on(future)
 }
 
-/// An id for a new job: jobs of one clock sort by it.
+/// Returns an id for a new job. Ids from one clock sort by time.
 #[must_use]
 pub fn new_id() -> String {
     let since = SystemTime::now()
@@ -94,17 +94,17 @@ pub fn new_id() -> String {
     format!("{:011x}-{}", since.as_millis(), random_word())
 }
 
-/// Eight random hexadecimal digits.
+/// Returns eight random hexadecimal digits.
 fn random_word() -> String {
     random_digits::<4>()
 }
 
-/// An id that is never given twice.
+/// Returns a unique id.
 fn random_id() -> String {
     random_digits::<16>()
 }
 
-/// Two random hexadecimal digits for each byte.
+/// Returns two random hexadecimal digits for each byte.
 fn random_digits<const BYTES: usize>() -> String {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes)

@@ -1,4 +1,4 @@
-//! What the server keeps, as JSON.
+//! The entries of the server's buckets, as JSON.
 
 use crate::error::FleetError;
 use crate::progress::Progress;
@@ -6,10 +6,11 @@ use guard::{Component, RelativePath};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Version of everything here. A program refuses a server of another one.
+/// Version of these entries. A program refuses a server with another version.
 pub const SCHEMA: u32 = 3;
 
-/// Length of an id: those of [`new_id`](crate::new_id) have 20 bytes, with a period some more.
+/// The longest id, in bytes: [`new_id`](crate::new_id) makes 20, and the number of a period adds
+/// some.
 const ID_BYTES_MAX: usize = 100;
 
 /// A campaign to be measured once, in one lab. Never changes.
@@ -21,29 +22,29 @@ pub struct Job {
     pub name: String,
     /// The campaign file's text.
     pub campaign: String,
-    /// Measure the short form.
+    /// Measure the campaign's short form.
     pub quick: bool,
-    /// Where it may run.
+    /// The labs that it may run in.
     pub selector: Selector,
     /// Higher ones come first.
     pub priority: i32,
     /// What distinguishes it, such as the firmware: `firmware` to `2.1`.
     pub labels: BTreeMap<String, String>,
-    /// Who submitted it, as they say.
+    /// Who submitted it, as claimed by the submitter.
     pub by: String,
-    /// Of a job that is repeated: the period in seconds.
+    /// The period of a repeated job, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<u64>,
-    /// Of one repetition: the number of the period; its id ends with that.
+    /// The number of the period of one repetition; its id ends with this number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub period: Option<u64>,
-    /// By a user's key.
+    /// A signature by a user's key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<Signature>,
 }
 
 impl Job {
-    /// The repetition of it in a period.
+    /// Returns the repetition of this job in a period.
     #[must_use]
     pub fn in_period(&self, period: u64) -> Self {
         Self {
@@ -53,7 +54,7 @@ impl Job {
         }
     }
 
-    /// The id of what this is a repetition of.
+    /// Returns the id without the number of the period: the id of the repeated job.
     pub(crate) fn repeat_id(&self) -> &str {
         let Some(period) = self.period.filter(|_| self.every.is_some()) else {
             return &self.id;
@@ -69,10 +70,10 @@ pub const SIGNATURE_VERSION: u32 = 2;
 /// A signature of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signature {
-    /// [`SIGNATURE_VERSION`]; 0 of an earlier version, which had none.
+    /// [`SIGNATURE_VERSION`]; 0 in entries of an earlier version, which lack the field.
     #[serde(default)]
     pub version: u32,
-    /// Under which conditions the job is run.
+    /// The conditions for running the job.
     #[serde(default)]
     pub terms: Terms,
     /// The user's public key.
@@ -81,16 +82,16 @@ pub struct Signature {
     pub signature: String,
 }
 
-/// What a signature allows beyond the job itself.
+/// The conditions that are signed together with a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
     /// The id of the only fleet that runs the job ([`Fleet::id`](crate::Fleet::id)).
     pub fleet: String,
     /// When it was signed, by the submitter's clock, in seconds since 1970.
     pub signed_at: u64,
-    /// From then on it is not run any more.
+    /// When it expires, in seconds since 1970: it is not run from then on.
     pub expires_at: u64,
-    /// Of a job that is repeated: the number of periods, the first one included. Otherwise 1.
+    /// The number of periods of a repeated job, including the first; otherwise 1.
     pub periods: u64,
 }
 
@@ -99,12 +100,12 @@ pub struct Terms {
 pub struct Selector {
     /// This lab only.
     pub lab: Option<String>,
-    /// What a lab's labels must be.
+    /// Labels that the lab must have.
     pub labels: BTreeMap<String, String>,
 }
 
 impl Selector {
-    /// The first requirement that a lab does not meet.
+    /// Returns the first requirement that a lab does not meet.
     #[must_use]
     pub fn misfit(&self, offer: &LabOffer) -> Option<String> {
         if let Some(lab) = self.lab.as_ref().filter(|lab| **lab != offer.lab) {
@@ -123,7 +124,7 @@ impl Selector {
     }
 }
 
-/// How far a job is. Each change is a swap by revision.
+/// A job's state. Each change is a swap by revision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "state")]
 pub enum State {
@@ -131,7 +132,7 @@ pub enum State {
     Queued {
         /// Times that a run of it began and did not end.
         attempts: u32,
-        /// The job's.
+        /// The job's priority.
         #[serde(default)]
         priority: i32,
     },
@@ -140,14 +141,14 @@ pub enum State {
     Running(Held),
     /// It ended; its run is in the archive.
     Done {
-        /// Where it ran.
+        /// The lab and the agent that ran it.
         held: Held,
-        /// The program's exit code: 0, 1 or 5 have figures.
+        /// The program's exit code: 0, 1 or 5, which come with figures.
         exit: i32,
     },
     /// It ended without a run: the campaign or the lab is wrong, or it ended its agent each time.
     Parked {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// Somebody cancelled it.
@@ -164,7 +165,7 @@ impl State {
         )
     }
 
-    /// In one word.
+    /// Returns the state in one word.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {
@@ -177,14 +178,14 @@ impl State {
     }
 }
 
-/// Who has a job.
+/// The lab and the agent that hold a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
     /// The lab.
     pub lab: String,
     /// The agent's lasting identity.
     pub agent: String,
-    /// Times that it was begun, this one included.
+    /// Number of this attempt, from 1.
     pub attempt: u32,
 }
 
@@ -195,16 +196,16 @@ pub struct LabOffer {
     pub lab: String,
     /// The agent's lasting identity: of this machine and folder.
     pub agent: String,
-    /// Of this start of the agent, so that no two starts write equal entries.
+    /// A random word for this start of the agent, so that no two starts write equal entries.
     pub incarnation: String,
-    /// Machine, kernel, cores, and what the agent's own file says.
+    /// Machine, kernel, cores, and the labels in the agent's file.
     pub labels: BTreeMap<String, String>,
     /// The job that runs there. While there is one, no other agent takes the lab.
     pub job: Option<String>,
     /// Whether a job waits until another lab of the machine was measured.
     #[serde(default, skip_serializing_if = "is_false")]
     pub waits: bool,
-    /// How far its run is.
+    /// The progress of its run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
     /// Renewals so far: an entry that changes is alive.
@@ -216,7 +217,7 @@ const fn is_false(value: &bool) -> bool {
     !*value
 }
 
-/// Whether it is an id as [`new_id`](crate::new_id) makes them: folders are named by it.
+/// Whether it is an id as [`new_id`](crate::new_id) makes them. Folders are named after ids.
 #[must_use]
 pub fn is_id(id: &str) -> bool {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '-';
@@ -232,11 +233,11 @@ const SHA256_DIGITS: usize = 64;
 
 /// A run in the archive: its files by content.
 ///
-/// Anyone with an agent's key may have written it. Its names are checked while it is read, its
-/// sizes by [`check`](Self::check).
+/// Anyone with an agent's key may have written it. Names are checked when it is deserialized, sizes
+/// by [`check`](Self::check).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The job's.
+    /// The job's id.
     pub job: String,
     /// Name of the run's folder.
     pub run: Component,
@@ -251,7 +252,7 @@ pub struct RunFile {
     pub path: RelativePath,
     /// In bytes.
     pub bytes: u64,
-    /// Of its content, in hexadecimal: its name in the archive.
+    /// SHA-256 of its content, in hexadecimal: its name in the archive.
     pub sha256: String,
 }
 

@@ -1,4 +1,4 @@
-//! A fleet as a page shows it: states and labs, kept true by what the server reports.
+//! A fleet as a page shows it: states and labs, kept current by the server's reports.
 
 use crate::bucket::{Bucket, Found, Seen as Reported};
 use crate::error::FleetError;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// Between attempts to reach a server that is away.
+/// Interval between attempts to reach the server.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// A fleet, as far as the server has reported it.
@@ -29,14 +29,14 @@ pub struct Overview {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// With the times at which they were written.
+    /// Each state with the time it was written.
     states: BTreeMap<String, (State, u64)>,
     labs: BTreeMap<String, (LabSeen, Instant)>,
     /// Why the server does not answer.
     away: Option<String>,
 }
 
-/// A lab and when its agent renewed its lease.
+/// A lab, and when its agent renewed the lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabSeen {
     /// The lease.
@@ -47,7 +47,7 @@ pub struct LabSeen {
     pub is_alive: bool,
 }
 
-/// What there is to see at one moment.
+/// A snapshot of a fleet.
 #[derive(Debug, Clone)]
 pub struct Seen {
     /// Labs by name.
@@ -56,9 +56,10 @@ pub struct Seen {
     pub repeats: Vec<Job>,
     /// Jobs that have not ended, and the last ones that have.
     pub listing: Listing,
-    /// Figures of those that have ended, by job.
+    /// Headlines of jobs that have ended, by job.
     pub headlines: BTreeMap<String, Vec<Headline>>,
-    /// Names for people of the cells that running jobs measured last, by id; those of the archive.
+    /// Names for people of the cells that running jobs measured last, by id, if the archive has
+    /// them.
     pub names: BTreeMap<String, String>,
     /// Entries that cannot be read.
     pub unreadable: Vec<UnreadableEntry>,
@@ -79,25 +80,25 @@ impl Overview {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notices that there may be something else to see.
+    /// Returns a receiver that is notified when the snapshot may have changed.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// Notices that a job has ended.
+    /// Returns a receiver that is notified when a job has ended.
     #[must_use]
     pub fn ends(&self) -> watch::Receiver<()> {
         self.ended.subscribe()
     }
 
-    /// Why the server does not answer; `None` while it does.
+    /// Returns why the server does not answer; `None` while it does.
     #[must_use]
     pub fn away(&self) -> Option<String> {
         self.known().away.clone()
     }
 
-    /// Keeps it true, for ever.
+    /// Keeps it current, without end.
     pub async fn follow(&self, fleet: &Fleet) {
         tokio::join!(
             self.follow_bucket::<State>(&fleet.states, |known, id, found| {
@@ -162,7 +163,7 @@ impl Overview {
         }
     }
 
-    /// What there is to see now, with the last `ended` jobs that have ended.
+    /// Returns a snapshot, with the last `ended` jobs that have ended.
     ///
     /// # Errors
     /// When the server cannot be asked for jobs.

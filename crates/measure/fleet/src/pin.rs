@@ -1,5 +1,5 @@
-//! The one certificate that a connection accepts: that of a server of this very program, at
-//! whatever address it listens.
+//! Certificate pinning, for a server that this program started: its certificate is accepted at any
+//! address.
 
 use async_nats::rustls::client::danger::{
     HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
@@ -13,7 +13,7 @@ use async_nats::rustls::{
 };
 use std::sync::Arc;
 
-/// Accepts who has the key of this certificate.
+/// Accepts only a server with the key of this certificate.
 #[derive(Debug)]
 pub(crate) struct Pin {
     certificate: CertificateDer<'static>,
@@ -21,7 +21,7 @@ pub(crate) struct Pin {
 }
 
 impl Pin {
-    /// TLS with exactly this certificate at the other end.
+    /// Returns a TLS configuration that accepts exactly this certificate.
     pub(crate) fn config(certificate: CertificateDer<'static>) -> ClientConfig {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let pin = Self {

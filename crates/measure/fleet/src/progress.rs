@@ -1,4 +1,4 @@
-//! How far a run is, as its journal says: read line by line while the run writes it.
+//! A run's progress, from its journal: read line by line while the run writes it.
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -7,14 +7,14 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
 
-/// How far a run is.
+/// A run's progress.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Trials that have a record.
     pub done: u64,
     /// Trials of the whole run.
     pub planned: u64,
-    /// The last one that ended.
+    /// The last trial that ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<LastTrial>,
 }
@@ -30,7 +30,7 @@ pub struct LastTrial {
     pub outcome: String,
 }
 
-/// What is read of a line; all else in it is skipped.
+/// The fields that are read of a line; all others are skipped.
 #[derive(Deserialize)]
 struct Line {
     record: String,
@@ -59,7 +59,7 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// Counts a line. What is none of these is of a later version, or of no interest.
+    /// Counts a line. Lines of other kinds, and of later versions, are skipped.
     pub(crate) fn add(&mut self, line: &[u8]) {
         let Ok(line) = serde_json::from_slice::<Line>(line) else {
             return;
@@ -71,7 +71,7 @@ impl Count {
             return;
         }
         if let (Some(cell), Some(repeat), Some(outcome)) = (line.cell, line.repeat, line.outcome) {
-            // One that is repeated after a resume counts once.
+            // A trial that is repeated after a resume counts once.
             self.trials.insert((cell.clone(), repeat));
             self.progress.done = self.trials.len() as u64;
             self.progress.last = Some(LastTrial {
@@ -82,20 +82,20 @@ impl Count {
         }
     }
 
-    /// `None` until the plan is known.
+    /// Returns the progress; `None` until the plan is known.
     pub(crate) fn progress(&self) -> Option<Progress> {
         (self.progress.planned > 0).then(|| self.progress.clone())
     }
 }
 
-/// Where a journal is; `None` as long as there is none.
+/// Finds the path of a journal; `None` while it does not exist.
 pub(crate) type Find<'a> = &'a dyn Fn() -> Option<PathBuf>;
 
 /// The complete lines of a journal, from the first one, while it grows.
 pub(crate) struct Tail<'a> {
     find: Find<'a>,
     file: Option<BufReader<File>>,
-    /// What there is of a line without its end.
+    /// The beginning of a line that is not complete yet.
     begun: Vec<u8>,
     lines: u64,
 }
@@ -110,7 +110,7 @@ impl<'a> Tail<'a> {
         }
     }
 
-    /// The next line with its number, from 1; `None` where none is complete yet.
+    /// Returns the next line with its number, from 1; `None` if it is not complete yet.
     pub(crate) fn next(&mut self) -> io::Result<Option<(u64, Vec<u8>)>> {
         if self.file.is_none() {
             let path = (self.find)();

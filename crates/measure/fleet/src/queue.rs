@@ -1,4 +1,4 @@
-//! The queue: jobs and how far they are.
+//! The queue: jobs and their states.
 
 use crate::bucket::{Bucket, Found, Swap};
 use crate::error::FleetError;
@@ -18,9 +18,9 @@ pub struct Row {
     pub job: Job,
     /// When it was submitted, by the server's clock, in seconds since 1970.
     pub submitted_at: u64,
-    /// How far it is.
+    /// Its state.
     pub state: State,
-    /// When that was written, by the server's clock, in seconds since 1970.
+    /// When the state was written, by the server's clock, in seconds since 1970.
     pub since: u64,
     /// Why it does not fit a lab, by lab.
     pub misfits: BTreeMap<String, String>,
@@ -29,13 +29,13 @@ pub struct Row {
 /// Jobs of a fleet.
 #[derive(Debug, Clone)]
 pub struct Listing {
-    /// As they were submitted.
+    /// In the order of submission.
     pub rows: Vec<Row>,
     /// Number of further jobs, which have ended.
     pub left_out: usize,
 }
 
-/// A job that waits, as an agent knows it.
+/// A queued job, as an agent knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Queued {
     pub(crate) id: String,
@@ -44,12 +44,12 @@ pub(crate) struct Queued {
     pub(crate) revision: u64,
 }
 
-/// Puts a job into the queue; the same one again changes nothing.
+/// Puts a job into the queue; submitting it again changes nothing.
 ///
 /// # Errors
 /// When the server cannot be asked, or the user may not.
 pub async fn submit(fleet: &Fleet, job: &Job) -> Result<(), FleetError> {
-    // The state comes second: who sees it finds the job.
+    // The state is written second, so that a reader of the state finds the job.
     keep_job(&fleet.jobs, job).await?;
     let queued = State::Queued {
         attempts: 0,
@@ -65,7 +65,7 @@ pub async fn submit(fleet: &Fleet, job: &Job) -> Result<(), FleetError> {
     }
 }
 
-/// Keeps a job in a bucket, unless it is there.
+/// Writes a job into a bucket, unless it is there.
 pub(crate) async fn keep_job(bucket: &Bucket, job: &Job) -> Result<(), FleetError> {
     if !is_id(&job.id) {
         return Err(FleetError::Unfit {
@@ -84,7 +84,7 @@ pub(crate) async fn keep_job(bucket: &Bucket, job: &Job) -> Result<(), FleetErro
 }
 
 impl Fleet {
-    /// Every job's state, as they were submitted.
+    /// Returns every job's state, in the order of submission.
     ///
     /// # Errors
     /// When the server cannot be asked.
@@ -94,7 +94,7 @@ impl Fleet {
         Ok(states.map(|(id, found)| (id, found.value)).collect())
     }
 
-    /// Jobs that have not ended, and the last `ended` of the others; without a number all.
+    /// Returns the jobs that have not ended, and the last `ended` of the others (`None`: all).
     ///
     /// # Errors
     /// When the server cannot be asked.
@@ -104,7 +104,7 @@ impl Fleet {
         self.list_of(states.collect(), ended).await
     }
 
-    /// The same of known states, with the times at which they were written.
+    /// As `list`, from known states, each with the time it was written.
     pub(crate) async fn list_of(
         &self,
         mut states: BTreeMap<String, (State, u64)>,
@@ -145,7 +145,7 @@ impl Fleet {
         })
     }
 
-    /// How far a job is.
+    /// Returns a job's state.
     ///
     /// # Errors
     /// When the server cannot be asked.
@@ -154,7 +154,7 @@ impl Fleet {
         Ok(found.map(|found| found.value))
     }
 
-    /// A job; `None` also of one that cannot be read.
+    /// Returns a job; `None` if absent or unreadable.
     ///
     /// # Errors
     /// When the server cannot be asked.
@@ -164,7 +164,7 @@ impl Fleet {
         Ok(job.filter(|job| job.id == id && is_id(id)))
     }
 
-    /// All labs on offer.
+    /// Returns all labs on offer.
     ///
     /// # Errors
     /// When the server cannot be asked.
@@ -174,8 +174,8 @@ impl Fleet {
         Ok(offers.map(|(_, found)| found.value).collect())
     }
 
-    /// Cancels a job: one that is queued at once; of one that runs the agent ends the run. Returns
-    /// the state before; `None` if there is no such job.
+    /// Cancels a job. If it runs, its agent then ends the run. Returns the previous state; `None`
+    /// if the job does not exist.
     ///
     /// # Errors
     /// When the server cannot be asked, or the user may not.
@@ -196,8 +196,8 @@ impl Fleet {
         }
     }
 
-    /// Puts a job whose lab will not come back into the queue again. Returns its state before;
-    /// `None` if there is no such job. One that does not run stays as it is.
+    /// Queues a running job again, if its lab will not come back. Returns the previous state;
+    /// `None` if the job does not exist. A job that does not run is not changed.
     ///
     /// # Errors
     /// When the server cannot be asked, or the user may not.
@@ -220,15 +220,14 @@ impl Fleet {
         }
     }
 
-    /// Takes the best of these jobs that fits a lab, by `fits`.
+    /// Takes the first of these jobs, by priority and then by age, that fits a lab, by `fits`.
     pub(crate) async fn claim(
         &self,
         offer: &LabOffer,
         mut queued: Vec<Queued>,
         mut fits: impl AsyncFnMut(&Job) -> Result<bool, FleetError>,
     ) -> Result<Option<(Job, Held)>, FleetError> {
-        // By the server's own count: ids begin with the clock of who submitted them, which may be
-        // wrong.
+        // By the server's revisions: ids begin with the submitter's clock, which may be wrong.
         queued.sort_by_key(|queued| (Reverse(queued.priority), queued.revision));
         for Queued {
             id,
@@ -262,7 +261,7 @@ impl Fleet {
         Ok(None)
     }
 
-    /// Notes for people why a job does not fit a lab.
+    /// Records for people why a job does not fit a lab.
     pub(crate) async fn note_misfit(
         &self,
         job: &str,

@@ -1,5 +1,5 @@
-//! What an agent ran of signed jobs, in a file of its folder: whoever can write to the server's
-//! queue could otherwise queue a signed job again when it has ended.
+//! The signed jobs that an agent ran, in a file of its folder: otherwise anyone who can write to
+//! the server's queue could queue a signed job again when it has ended.
 
 use crate::error::FleetError;
 use crate::kept::write_whole;
@@ -13,17 +13,17 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Jobs that an agent remembers; with more it takes no signed ones.
+/// The most jobs that an agent remembers; it takes no further signed jobs then.
 const REMEMBERED_MAX: usize = 20_000;
-/// The largest file: that of so many jobs.
+/// The largest file, in bytes: enough for `REMEMBERED_MAX` jobs.
 const FILE_BYTES_MAX: usize = 8 << 20;
 
-/// What is known of a job that began here.
+/// The record of a job that began here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Began {
-    /// How often it began, other than by going on with what was there.
+    /// Number of starts, without resumes.
     times: u32,
-    /// Whether it came to an end.
+    /// Whether it has ended.
     ended: bool,
     /// When its signature expires, in seconds since 1970.
     expires_at: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// Reads the file, without what has expired.
+    /// Reads the file, without expired jobs.
     ///
     /// # Errors
     /// When it cannot be read: without it jobs would be run again.
@@ -58,7 +58,7 @@ impl Ran {
                     .to_owned(),
             })?,
         };
-        // A clock that is set back makes valid again what has just expired.
+        // A clock that is set back makes a job valid again that has just expired.
         all.retain(|_, began| now <= began.expires_at.saturating_add(2 * CLOCKS_DIFFER_MAX));
         Ok(Self {
             path,
@@ -66,7 +66,7 @@ impl Ran {
         })
     }
 
-    /// Why a job is not begun here.
+    /// Returns why a job must not begin here.
     pub(crate) fn objection(&self, job: &Job) -> Option<String> {
         let all = self.all.borrow();
         match all.get(&job.id) {
@@ -85,7 +85,7 @@ impl Ran {
         }
     }
 
-    /// Remembers that a job begins, before it does.
+    /// Records that a job begins, before it does.
     pub(crate) fn begin(&self, job: &Job) -> Result<(), FleetError> {
         let Some(signature) = &job.signature else {
             return Ok(());
@@ -94,7 +94,7 @@ impl Ran {
         self.change(&job.id, expires_at, |began| began.times += 1)
     }
 
-    /// Remembers that a job has ended, before the server knows.
+    /// Records that a job has ended, before the server is informed.
     pub(crate) fn end(&self, job: &Job) -> Result<(), FleetError> {
         let Some(signature) = &job.signature else {
             return Ok(());

@@ -1,10 +1,10 @@
-//! The journals of runs under way, as a stream of the server: one message per line, the subject by
-//! job. A copy for those who watch; the journal on the agent's disk is the truth, and is archived
-//! whole at the end.
+//! The journals of runs under way, as a stream of the server: one message per line, one subject per
+//! job. They are copies for watchers: the journal on the agent's disk is authoritative, and is
+//! archived at the end.
 //!
-//! A message has the id `JOB/RUN-LINE`, by which the server drops what an agent sends twice within
-//! two minutes; after a longer time the agent asks for the last line that the server has. A job
-//! that is begun anew, in another lab, has another run.
+//! A message has the id `JOB/RUN-LINE`, so that the server drops duplicates within two minutes.
+//! After a longer time the agent asks for the last line that the server has. A job that begins
+//! again in another lab has another run.
 
 use crate::error::{FleetError, refused};
 use crate::lease::BEAT;
@@ -21,15 +21,15 @@ use std::cell::RefCell;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// What the last line is asked by.
+/// The subject of requests for the last line.
 const LAST: &str = "$JS.API.DIRECT.GET.fleet-records";
-/// What a reader of lines asks first.
+/// The subject of a reader's first request.
 const CONSUMER: &str = "$JS.API.CONSUMER.CREATE.fleet-records";
-/// Of a message, for its headers.
+/// Bytes of a message that are reserved for its headers.
 const HEADERS_BYTES: usize = 1024;
 /// How long a job waits at its end until the server has its records.
 const FINISH_LIMIT: Duration = Duration::from_secs(60);
-/// Between looks at a journal.
+/// Interval between reads of a journal.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A line of a job's journal, as the server has it.
@@ -39,12 +39,12 @@ pub struct Record {
     pub run: String,
     /// From 1.
     pub line: u64,
-    /// Without its newline; empty if it is longer than a message may be.
+    /// The line without its newline; empty if it is too long for a message.
     pub text: String,
 }
 
 impl Record {
-    /// The run and the number of a line, from the id of its message (`JOB/RUN-LINE`).
+    /// Returns the run and the number of a line, from the id of its message (`JOB/RUN-LINE`).
     #[must_use]
     pub fn place(id: &str) -> Option<(String, u64)> {
         let (of, line) = id.rsplit_once('-')?;
@@ -53,7 +53,7 @@ impl Record {
     }
 }
 
-/// An agent's part: follows a journal, counts its trials and sends its lines.
+/// The agent's side: follows a journal, counts its trials and sends its lines.
 pub(crate) struct Sender<'a> {
     fleet: &'a Fleet,
     job: &'a str,
@@ -77,7 +77,7 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Follows the journal for ever. Trials are counted whether the server takes lines or not.
+    /// Follows the journal without end. Trials are counted whether the server takes lines or not.
     pub(crate) async fn follow(&mut self, progress: &RefCell<Option<Progress>>) {
         let (mut counted, mut count) = (Tail::new(self.find), Count::default());
         let count = async {
@@ -101,14 +101,14 @@ impl<'a> Sender<'a> {
         let send = async {
             tokio::select! {
                 () = send => {}
-                // People see counts only.
+                // Watchers then see only the counts.
                 () = denied(fleet) => {}
             }
         };
         tokio::join!(count, send);
     }
 
-    /// Sends what the server does not have when the run has ended, if it takes it soon.
+    /// Sends the remaining lines of a run that has ended, within `FINISH_LIMIT`.
     pub(crate) async fn finish(mut self) {
         let fleet = self.fleet;
         tokio::select! {
@@ -147,7 +147,7 @@ impl<'a> Sender<'a> {
         let sent = match self.sent {
             Some(sent) => sent,
             None => match self.fleet.last_record(self.job).await {
-                // Of an earlier run it has nothing of this one.
+                // If the last line is of an earlier run, the server has none of this run.
                 Ok(last) => {
                     let last = last.filter(|(of, _)| *of == run);
                     *self.sent.insert(last.map_or(0, |(_, line)| line))
@@ -180,7 +180,7 @@ impl<'a> Sender<'a> {
 }
 
 impl Fleet {
-    /// The run and the number of the last line that the server has of a job's journal.
+    /// Returns the run and the number of the last line that the server has of a job's journal.
     async fn last_record(&self, job: &str) -> Result<Option<(String, u64)>, FleetError> {
         let stream = self.records().await?;
         let last = stream
@@ -198,8 +198,8 @@ impl Fleet {
         stream.map_err(|error| refused(format!("open stream {RECORDS}"), &error))
     }
 
-    /// Calls `see` with each line of a job's journal that the server has, then with each one that
-    /// comes, until the job has ended. Returns whether there is such a job.
+    /// Calls `see` with each line of a job's journal that the server has, then with each new one,
+    /// until the job has ended. Returns whether the job exists.
     ///
     /// # Errors
     /// When the server cannot be asked.
@@ -213,7 +213,7 @@ impl Fleet {
         }
         let mut last = (String::new(), 0);
         let report = async {
-            // It ends early when the server is away: what came meanwhile is reported then.
+            // It ends early if the server is unreachable; missed lines are reported later.
             while self.report_records(job, &mut last, &mut see).await.is_err() {
                 sleep(BEAT).await;
             }
@@ -252,7 +252,8 @@ impl Fleet {
                     let Some((run, line)) = message.headers.as_ref().and_then(line_of) else {
                         continue;
                     };
-                    // It was reported, or sent twice long after each other.
+                    // It was reported before, or is a duplicate that came after the server's
+                    // window.
                     if run == last.0 && line <= last.1 {
                         continue;
                     }
@@ -261,7 +262,7 @@ impl Fleet {
                     see(Record { run, line, text });
                 }
                 Ok(None) => break,
-                // Whatever is on its way when the job ends comes within a beat.
+                // Lines that are in flight when the job ends arrive within a beat.
                 Err(_) if has_ended => return Ok(()),
                 Err(_) => {
                     let state = self.state(job).await?;
@@ -276,7 +277,7 @@ impl Fleet {
     }
 }
 
-/// Waits until the server says that this user may not send records.
+/// Waits until the server reports that this user may not send records.
 async fn denied(fleet: &Fleet) {
     tokio::select! {
         _ = fleet.denials.under(RECORDS_SUBJECT) => {}

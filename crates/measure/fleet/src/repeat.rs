@@ -1,8 +1,8 @@
-//! Jobs that are repeated: once in each period, whoever is alive then.
+//! Repeated jobs: one job per period, submitted by any agent that is running.
 //!
-//! Any agent submits the job of a period that has begun; its id ends with the number of the period,
-//! and of one id there is one job. The clock is the server's: it stamps the entry that began the
-//! repetition, and each renewal of a lease.
+//! Any agent submits the job of a period that has begun. The job's id ends with the number of the
+//! period and ids are unique, so each period has one job. The clock is the server's: it stamps the
+//! entry that began the repetition, and each renewal of a lease.
 
 use crate::bucket::{Found, Seen, Swap};
 use crate::error::FleetError;
@@ -19,12 +19,12 @@ use tokio::time::sleep;
 #[derive(Default)]
 pub(crate) struct Repeats {
     all: RefCell<BTreeMap<String, Found<Job>>>,
-    /// The last period whose job is in the queue.
+    /// The last submitted period of each job.
     made: RefCell<BTreeMap<String, u64>>,
 }
 
 impl Fleet {
-    /// Begins to repeat a job; the same one again changes nothing.
+    /// Begins to repeat a job; another call with the same job changes nothing.
     ///
     /// # Errors
     /// When the server cannot be asked, or the user may not.
@@ -32,7 +32,7 @@ impl Fleet {
         keep_job(&self.repeats, job).await
     }
 
-    /// What is repeated.
+    /// Returns the repeated jobs.
     ///
     /// # Errors
     /// When the server cannot be asked.
@@ -44,7 +44,7 @@ impl Fleet {
         Ok(found.map(|(_, found)| found.value).collect())
     }
 
-    /// Repeats a job no more; jobs of periods that have begun stay. Returns whether it was
+    /// Ends the repetition of a job; jobs of periods that have begun stay. Returns whether it was
     /// repeated.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl Fleet {
             let Some(found) = found.filter(|found| found.value.every.is_some()) else {
                 return Ok(false);
             };
-            // It stays as what it was, so that its id is never begun again.
+            // The entry stays, without a period, so that its id is never used again.
             let ended = Job {
                 every: None,
                 ..found.value
@@ -67,13 +67,13 @@ impl Fleet {
     }
 }
 
-/// Whether an entry is a job that is repeated, under its own id.
+/// Whether an entry is a repeated job with this id.
 fn is_repeated(id: &str, job: &Job) -> bool {
     job.every.is_some() && job.id == id && is_id(id)
 }
 
 impl Repeats {
-    /// Submits what is due, for ever.
+    /// Submits due jobs, without end.
     pub(crate) async fn serve(&self, fleet: &Fleet, labs: Vec<String>) {
         let follow = async {
             loop {
@@ -87,14 +87,14 @@ impl Repeats {
                     }
                     ControlFlow::Continue(())
                 });
-                // It ends only when the server is away or has missed something.
+                // It ends only if the server is unreachable or a change was missed.
                 let _ = followed.await;
                 sleep(BEAT).await;
             }
         };
         let submit = async {
             loop {
-                // A server that is away is asked again.
+                // A failure is tried again with the next beat.
                 let _ = self.submit_due(fleet, &labs).await;
                 sleep(BEAT).await;
             }

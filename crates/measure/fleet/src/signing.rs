@@ -1,10 +1,10 @@
 //! Signatures of jobs, and the keys that an agent trusts.
 //!
-//! Signed is the job as it was submitted, as JSON without the signature, with the [`Terms`] under
-//! which it is run: in one fleet, until a date, and of a repeated job in a number of periods. One
-//! signature is enough for all of these.
+//! A signature covers the job as it was submitted, as JSON without the signature, and the [`Terms`]
+//! for running it: one fleet, an expiry date and, for a repeated job, a number of periods. One
+//! signature is enough for all periods.
 //!
-//! An agent looks at dates by its own clock, which nobody at the server can set.
+//! An agent checks dates by its machine's clock, which nobody at the server can set.
 
 use crate::error::FleetError;
 use crate::identity::{Identity, lines, text_of};
@@ -16,11 +16,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What is in front of the signed bytes, so that no other message of the key is taken for a job.
+/// Prefix of the signed bytes, so that no other message signed by the key is taken for a job.
 const CONTEXT: &[u8] = b"cipherbench fleet job 2\n";
 /// By how much the clocks of a submitter and an agent may differ, in seconds: a day and an hour.
 pub(crate) const CLOCKS_DIFFER_MAX: u64 = 25 * 60 * 60;
-/// The longest validity, in seconds: 400 days. An agent remembers a job for so long.
+/// The longest validity, in seconds: 400 days. An agent remembers a job for this time.
 const VALID_MAX: u64 = 400 * 24 * 60 * 60;
 
 /// Seconds since 1970, by this machine's clock.
@@ -37,7 +37,7 @@ struct Signed<'a> {
 }
 
 impl Terms {
-    /// Those of a job that is signed now, for a fleet and for as long as `valid`.
+    /// Returns the terms of a job that is signed now, for a fleet and the time `valid`.
     #[must_use]
     pub fn now(fleet: &str, valid: Duration, every: Option<u64>) -> Self {
         let signed_at = now();
@@ -63,7 +63,7 @@ impl Job {
         [CONTEXT, &json].concat()
     }
 
-    /// Signs it as it is: a later change makes the signature wrong.
+    /// Signs the job in its present form: a later change invalidates the signature.
     pub fn sign(&mut self, identity: &Identity, terms: Terms) {
         let signature = identity
             .key
@@ -82,7 +82,7 @@ impl Job {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Objection {
     pub(crate) reason: String,
-    /// Whether it is the same at any later time.
+    /// Whether it also holds at any later time.
     pub(crate) is_lasting: bool,
 }
 
@@ -95,7 +95,7 @@ impl Objection {
     }
 }
 
-/// The keys whose jobs an agent runs.
+/// The keys that an agent trusts to sign jobs, with their names.
 #[derive(Debug, Clone)]
 pub struct Trust(BTreeMap<String, String>);
 
@@ -108,7 +108,7 @@ impl Trust {
         Self::parse(&text_of(path, "trusted keys")?, &path.display().to_string())
     }
 
-    /// Reads the text of such a file; `place` is its name in messages.
+    /// Parses the text of a file of trusted keys; `place` is its name in messages.
     ///
     /// # Errors
     /// When a line has no public key of a user.
@@ -125,14 +125,15 @@ impl Trust {
         Ok(Self(keys))
     }
 
-    /// Why an agent of this fleet does not run a job at this time, in seconds since 1970.
+    /// Returns why an agent of this fleet does not run a job at the time `now`, in seconds since
+    /// 1970.
     #[must_use]
     pub fn refusal(&self, job: &Job, fleet: &str, now: u64) -> Option<String> {
         let objection = self.objection(job, fleet, now);
         objection.map(|objection| objection.reason)
     }
 
-    /// Why a job is not trusted in this fleet at this time, in seconds since 1970.
+    /// Returns why a job is not trusted in this fleet at the time `now`, in seconds since 1970.
     pub(crate) fn objection(&self, job: &Job, fleet: &str, now: u64) -> Option<Objection> {
         let Some(signature) = &job.signature else {
             let reason = "it is not signed, and this agent runs signed jobs only";
@@ -168,7 +169,7 @@ impl Trust {
     }
 }
 
-/// Whether a signed job is meant for this fleet and this period.
+/// Returns why the terms of a signed job exclude this fleet or this period.
 fn objection_to_terms(job: &Job, terms: &Terms, fleet: &str) -> Option<String> {
     if terms.fleet != fleet {
         return Some(format!(
@@ -198,7 +199,7 @@ fn objection_to_terms(job: &Job, terms: &Terms, fleet: &str) -> Option<String> {
     }
 }
 
-/// Whether it is the time of a signed job.
+/// Returns why it is too early or too late for a signed job.
 fn objection_to_time(job: &Job, terms: &Terms, now: u64) -> Option<Objection> {
     let (every, period) = (
         job.every.unwrap_or_default(),
@@ -293,7 +294,7 @@ mod tests {
             let said = with(&|forged| forged.signature = signature.to_owned());
             assert!(said.contains("it was changed"), "{signature}");
         }
-        // Nor are the terms another's.
+        // The terms cannot be changed either.
         for change in [
             &(|terms: &mut Terms| terms.fleet = "there".to_owned()) as &dyn Fn(&mut Terms),
             &|terms| terms.signed_at -= 1,
@@ -378,7 +379,7 @@ mod tests {
         assert!(early.reason.contains("begins in") && !early.is_lasting);
         let beyond = objection(&repeated.in_period(5), NOW + 29 * DAY).unwrap();
         assert!(beyond.reason.contains("5 periods"), "{beyond:?}");
-        // Not the repetition itself, as one job more.
+        // The repeated job itself is not run as one more job.
         assert!(objection(&repeated, NOW).is_some());
         for id in ["2-000003", "1-3", "1-0000003", "1"] {
             let as_another = Job {
@@ -387,7 +388,7 @@ mod tests {
             };
             assert!(objection(&as_another, NOW + 21 * DAY).is_some(), "{id}");
         }
-        // One that is not repeated gets no period.
+        // A job that is not repeated gets no period.
         let mut once = job();
         once.sign(&ours, terms(1));
         for id in ["1", "1-000001"] {

@@ -1,4 +1,4 @@
-//! A fleet's server, and the buckets there.
+//! A fleet's server and its buckets.
 
 use crate::bucket::Bucket;
 use crate::connection::{Access, Connection};
@@ -12,7 +12,7 @@ use async_nats::jetstream::Context;
 use async_nats::jetstream::object_store::ObjectStore;
 use async_nats::rustls::pki_types::CertificateDer;
 
-/// Buckets of entries, each with what it has.
+/// The buckets of entries, each with its description.
 pub(crate) const BUCKETS: [(&str, &str); 8] = [
     ("fleet-jobs", "Campaigns as they were submitted"),
     ("fleet-states", "How far each job is"),
@@ -54,7 +54,7 @@ impl Fleet {
         Self::connect_to(access, None).await
     }
 
-    /// The same to a server that has exactly this certificate.
+    /// As `connect`; if a certificate is pinned, the server must have exactly this one.
     pub(crate) async fn connect_to(
         access: &Access,
         pinned: Option<&CertificateDer<'static>>,
@@ -120,7 +120,7 @@ impl Fleet {
         })
     }
 
-    /// What distinguishes it from every other fleet: made once, by the server's administrator.
+    /// Returns the fleet's unique id: made once, by the server's administrator.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
@@ -132,15 +132,14 @@ impl Fleet {
         self.is_open
     }
 
-    /// Entries that could not be read, and why, as far as this program has seen them. They are left
-    /// out wherever entries are listed.
+    /// Returns the entries that this connection could not read, and why. Lists leave them out.
     #[must_use]
     pub fn unreadable(&self) -> Vec<UnreadableEntry> {
         self.unreadable.all()
     }
 
-    /// Makes what is missing on a server, brings what an earlier version made to this one, and
-    /// connects. What is there stays. Without a number of replicas it has as many as it had, or
+    /// Creates missing buckets and streams on a server, upgrades a fleet of an earlier version, and
+    /// connects. Entries stay. Without a number of replicas, buckets keep theirs, and new ones have
     /// one.
     ///
     /// # Errors
@@ -149,7 +148,7 @@ impl Fleet {
         Self::set_up_at(access, replicas, None).await
     }
 
-    /// The same on a server that has exactly this certificate.
+    /// As `set_up`; if a certificate is pinned, the server must have exactly this one.
     pub(crate) async fn set_up_at(
         access: &Access,
         replicas: Option<usize>,
@@ -173,7 +172,7 @@ impl Fleet {
         let meta = connection.context.get_key_value("fleet-meta").await;
         let meta = meta.map_err(|error| refused("open bucket fleet-meta".to_owned(), &error))?;
         let meta = connection.bucket(meta);
-        // Of two programs that make one at once, the first one's stays.
+        // If two programs make one concurrently, the first one stays.
         if meta.read::<String>("id").await?.is_none() {
             meta.swap("id", 0, &random_id()).await?;
         }

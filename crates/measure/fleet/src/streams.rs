@@ -1,4 +1,4 @@
-//! Streams of the server: that of records, and how many consumers each stream may have.
+//! Streams of the server: the stream of records, and the limit of consumers of each stream.
 
 use crate::error::{FleetError, refused};
 use async_nats::jetstream::Context;
@@ -11,8 +11,8 @@ pub(crate) const RECORDS_SUBJECT: &str = "fleet.records";
 /// Records are kept for this long, and no more bytes than this: the oldest go first.
 const RECORDS_AGE_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 const RECORDS_BYTES_MAX: i64 = 1 << 30;
-/// Consumers that a stream may have. Each agent follows two buckets, and a list of a bucket has a
-/// consumer for half a minute. For a stream that sets no number, nats-server (2.15.1) allows 1000.
+/// The most consumers of a stream. Each agent follows two buckets, and listing a bucket takes a
+/// consumer for half a minute. By default nats-server (2.15.1) allows 1000.
 const CONSUMERS_MAX: i32 = 10_000;
 /// Buckets that agents and people follow or list.
 const FOLLOWED: [&str; 8] = [
@@ -26,7 +26,7 @@ const FOLLOWED: [&str; 8] = [
     "OBJ_fleet-files",
 ];
 
-/// Makes the stream of records, and raises the number of consumers of all others.
+/// Makes the stream of records, and raises the limit of consumers of the others.
 pub(crate) async fn complete(context: &Context) -> Result<(), FleetError> {
     let mut replicas = 1;
     for name in FOLLOWED {
@@ -39,8 +39,8 @@ pub(crate) async fn complete(context: &Context) -> Result<(), FleetError> {
                 max_consumers: CONSUMERS_MAX,
                 ..config
             };
-            // A server that does not change it is older, and has no such limit; or it is an
-            // operator's, with a lower one.
+            // A server that refuses is older and has no limit, or is an operator's with a lower
+            // limit.
             let _ = context.update_stream(config).await;
         }
     }
@@ -56,7 +56,7 @@ pub(crate) async fn complete(context: &Context) -> Result<(), FleetError> {
         num_replicas: replicas,
         ..Config::default()
     };
-    // A store that has less room keeps no records: they are a copy.
+    // A store with less room keeps no records: they are only a copy.
     let _ = context.create_or_update_stream(config).await;
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! Turns of the labs of one machine: one of them is measured at a time, whichever agent has it.
+//! Turns of the labs of one machine: one lab is measured at a time, across all agents.
 //!
 //! ```text
 //! FOLDER/MACHINE         held while a lab on the machine is measured, also by each process of it
-//! FOLDER/MACHINE.next    held by the lab that comes next: who had the last turn comes after it
+//! FOLDER/MACHINE.next    held by the lab that comes next, so that the last lab cannot overtake it
 //! ```
 //!
 //! MACHINE is the beginning of the SHA-256 of the machine's name.
@@ -21,20 +21,20 @@ struct Machine {
     next: PathBuf,
 }
 
-/// A lab's turn on all of its machines, as far as it has it.
+/// A lab's turn on all of its machines, or on the first of them while it waits.
 #[derive(Debug)]
 pub(crate) struct Turn {
     folder: PathBuf,
     /// In the same order for every lab, so that no two wait for each other.
     machines: Vec<Machine>,
-    /// Those that it has.
+    /// The locks that it holds, of the first machines.
     held: Vec<File>,
-    /// Of the machine after these, where it comes next.
+    /// The `.next` lock of the machine after these, while the lab comes next there.
     next: Option<File>,
 }
 
 impl Turn {
-    /// Of a lab on these machines.
+    /// Returns the turn of a lab on these machines, with none of them taken.
     pub(crate) fn new(folder: &Path, machines: &BTreeSet<String>) -> Self {
         let files = |name: &String| {
             let name = hex(&Sha256::digest(name)[..8]);
@@ -51,7 +51,7 @@ impl Turn {
         }
     }
 
-    /// Takes it, or as much of it as is free. Returns whether the lab has all of it.
+    /// Takes the machines in order until one is not free. Returns whether the lab has all of them.
     pub(crate) fn take(&mut self) -> io::Result<bool> {
         while let Some(machine) = self.machines.get(self.held.len()) {
             if self.held.is_empty() {
@@ -65,7 +65,8 @@ impl Turn {
                 None => None,
             };
             let Some(own) = own else { return Ok(false) };
-            // From now on shared with what measures. Nobody else tries it while this one is next.
+            // From now on shared with the processes of the run. Nobody else tries it while this lab
+            // is next.
             own.try_lock_shared()?;
             self.held.push(own);
             self.next = None;
@@ -73,18 +74,18 @@ impl Turn {
         Ok(true)
     }
 
-    /// What each process of a run holds, besides the agent.
+    /// Returns the files that each process of a run locks, in addition to the agent.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         self.machines.iter().map(|machine| &*machine.own)
     }
 
-    /// Lets the next lab have it, also where it was only waited for.
+    /// Gives up the turn, or the wait for it.
     pub(crate) fn give_back(&mut self) {
         (self.next, self.held) = (None, Vec::new());
     }
 }
 
-/// A file that nobody else has locked.
+/// Locks a file; `None` if somebody else has locked it.
 fn locked(path: &Path) -> io::Result<Option<File>> {
     let file = File::options()
         .write(true)
@@ -118,17 +119,17 @@ mod tests {
         assert!(!two.take().unwrap());
         assert!(other.take().unwrap());
         one.give_back();
-        // Also where it asks first.
+        // Even if it asks first.
         assert!(!one.take().unwrap());
         assert!(two.take().unwrap());
         two.give_back();
         assert!(one.take().unwrap());
-        // A lab that waits no longer stands in nobody's way.
+        // A lab that waits no longer does not block the others.
         assert!(!two.take().unwrap());
         two.give_back();
         one.give_back();
         assert!(one.take().unwrap());
-        // A lab of both machines has none of it alone.
+        // A lab of two machines needs both.
         let mut both = turn(&folder, &["here", "there"]);
         one.give_back();
         assert!(!both.take().unwrap());

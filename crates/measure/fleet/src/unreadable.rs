@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use tokio::sync::watch;
 
-/// Entries that are remembered; others are left out of lists all the same.
+/// The most entries that are remembered; lists leave out further ones too.
 const REMEMBERED_MAX: usize = 1000;
 
 /// An entry that cannot be read.
@@ -36,7 +36,8 @@ impl fmt::Display for UnreadableEntry {
     }
 }
 
-/// The command that removes an entry, for a shell: it does nothing else, whatever the entry's name.
+/// Returns the shell command that removes an entry, quoted so that no name makes it do anything
+/// else.
 pub(crate) fn discarding(entry: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./".contains(c);
     let shown = match escaped(entry) {
@@ -55,7 +56,7 @@ impl Unreadable {
         Self(watch::Sender::new(BTreeMap::new()))
     }
 
-    /// Takes note of how reading an entry ended.
+    /// Records the result of reading an entry.
     pub(crate) fn note(&self, bucket: &str, key: &str, reason: Option<String>) {
         if reason.is_none() && self.0.borrow().is_empty() {
             return;
@@ -78,13 +79,13 @@ impl Unreadable {
         entries.collect()
     }
 
-    /// Changes as [`all`](Self::all) does.
+    /// Returns a receiver that is notified of changes of [`all`](Self::all).
     pub(crate) fn changes(&self) -> watch::Receiver<BTreeMap<(String, String), String>> {
         self.0.subscribe()
     }
 }
 
-/// A value of an entry, or why it is none.
+/// Parses the value of an entry, or returns why it cannot be read.
 pub(crate) fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     serde_json::from_slice(bytes).map_err(|error| visible(&error.to_string()).into_owned())
 }

@@ -1,5 +1,5 @@
-//! The users of a server that this program starts, and what each may do there: permissions on
-//! subjects of nats-server.
+//! The users of a server that this program starts, and their permissions on subjects of
+//! nats-server.
 
 use crate::connection::inbox;
 use crate::error::FleetError;
@@ -11,7 +11,7 @@ use std::path::Path;
 
 const HELP: &str = "write lines `ROLE KEY NAME`: a role is reader, submitter or agent";
 
-/// What a user may do.
+/// The role of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Read everything.
@@ -26,7 +26,7 @@ impl Role {
     /// All roles.
     pub const ALL: [Self; 3] = [Self::Reader, Self::Submitter, Self::Agent];
 
-    /// In one word.
+    /// Returns the role in one word.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -36,7 +36,7 @@ impl Role {
         }
     }
 
-    /// The subjects of what it writes.
+    /// The subjects of the entries and records that it writes.
     const fn writes(self) -> &'static [&'static str] {
         match self {
             Self::Reader => &[],
@@ -46,7 +46,7 @@ impl Role {
                 "$KV.fleet-repeats.>",
             ],
             Self::Agent => &[
-                // What the server lost, an agent puts back; and jobs that are repeated.
+                // An agent restores jobs that the server lost, and submits repeated ones.
                 "$KV.fleet-jobs.>",
                 "$KV.fleet-states.>",
                 "$KV.fleet-labs.>",
@@ -61,7 +61,7 @@ impl Role {
         }
     }
 
-    /// Every subject that it may publish to.
+    /// Returns every subject that it may publish to.
     fn publishes(self) -> Vec<String> {
         let streams = BUCKETS.map(|(name, _)| format!("KV_{name}"));
         let reads = streams
@@ -98,15 +98,15 @@ impl Users {
     /// Reads a file of lines `ROLE KEY NAME`; `#` begins a comment.
     ///
     /// # Errors
-    /// When it cannot be read, or a line is none of these.
+    /// When it cannot be read, or a line has another form.
     pub fn read(path: &Path) -> Result<Self, FleetError> {
         Self::parse(&text_of(path, "users")?, &path.display().to_string())
     }
 
-    /// Reads the text of such a file; `place` is its name in messages.
+    /// Parses the text of a file of users; `place` is its name in messages.
     ///
     /// # Errors
-    /// When a line is none of these.
+    /// When a line has another form.
     pub fn parse(text: &str, place: &str) -> Result<Self, FleetError> {
         let mut users: Vec<(Role, String)> = Vec::new();
         for line in lines(text, place) {
@@ -124,7 +124,7 @@ impl Users {
         Ok(Self(users))
     }
 
-    /// The part of nats-server's configuration: these users, and an administrator.
+    /// Returns nats-server's configuration of these users and an administrator.
     #[must_use]
     pub fn config(&self, administrator: &str) -> String {
         let mut text = format!("authorization {{\n  users = [\n    {{ nkey: {administrator} }}\n");

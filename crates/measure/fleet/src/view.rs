@@ -1,4 +1,4 @@
-//! What an agent knows of the queue without asking: the server reports each change.
+//! An agent's view of the queue, kept current by the server's reports.
 
 use crate::bucket::{Bucket, Found, Seen};
 use crate::message::State;
@@ -9,26 +9,26 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Between attempts to reach a server that is away.
+/// Interval between attempts to reach the server.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The jobs that wait, and those that an agent has.
+/// The queued jobs, and the jobs that an agent holds.
 pub(crate) struct QueueView {
     agent: String,
     jobs: RefCell<Jobs>,
     changed: watch::Sender<()>,
 }
 
-/// Those that have ended take no memory.
+/// The jobs by id, without ended ones.
 #[derive(Default)]
 struct Jobs {
     queued: BTreeMap<String, Queued>,
-    /// With the lab where each runs.
+    /// The lab of each job that the agent holds.
     held: BTreeMap<String, String>,
 }
 
 impl Jobs {
-    /// Takes note of a job's state. Returns whether the agent can do something with it.
+    /// Records a job's state. Returns whether the agent may have something to do for it.
     fn note(&mut self, agent: &str, id: String, found: Option<Found<State>>) -> bool {
         self.queued.remove(&id);
         self.held.remove(&id);
@@ -67,7 +67,7 @@ impl QueueView {
         }
     }
 
-    /// The jobs that wait, without these.
+    /// Returns the queued jobs, except the ids that `but` selects.
     pub(crate) fn queued(&self, but: impl Fn(&str) -> bool) -> Vec<Queued> {
         let jobs = self.jobs.borrow();
         let others = jobs.queued.values().filter(|queued| !but(&queued.id));
@@ -78,22 +78,22 @@ impl QueueView {
         self.jobs.borrow().queued.contains_key(id)
     }
 
-    /// The jobs that the agent has in a lab, or had until a moment ago.
+    /// Returns the jobs that the agent holds in a lab, or held until a moment ago.
     pub(crate) fn held(&self, lab: &str) -> Vec<String> {
         let jobs = self.jobs.borrow();
         let its = jobs.held.iter().filter(|(_, its)| *its == lab);
         its.map(|(id, _)| id.clone()).collect()
     }
 
-    /// Notices that a job more waits, or is the agent's.
+    /// Returns a receiver that is notified when a job is queued, or is the agent's.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// Keeps it true, for ever.
+    /// Keeps it current, without end.
     pub(crate) async fn follow(&self, states: &Bucket) {
         loop {
-            // What it shows meanwhile may be old: whoever takes a job compares its revision.
+            // The view may be outdated meanwhile: an agent that takes a job compares its revision.
             let mut anew = Jobs::default();
             let mut is_current = false;
             let followed = states.follow::<State>(|seen| {
@@ -113,7 +113,7 @@ impl QueueView {
                 }
                 ControlFlow::Continue(())
             });
-            // It ends only when the server is away or has missed something.
+            // It ends only if the server is unreachable or a change was missed.
             let _ = followed.await;
             tokio::time::sleep(RETRY).await;
         }

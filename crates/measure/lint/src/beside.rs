@@ -1,15 +1,14 @@
-//! What a file states of its own figures for those who measure the same: which measurement
-//! corresponds to them, and why figures differ or cannot be measured. Campaigns read it; no rule
-//! does.
+//! Statements of a file for measurements that repeat its figures: the corresponding settings, and
+//! why figures differ or cannot be measured. Campaigns read them; no rule does.
 
 use crate::figure::Figure;
 use crate::unit::Unit;
 use yaml::Place;
 
-/// What a table or figure states of the measurement beside which it is printed.
+/// Statements of a table or figure about the measurement that it is printed next to.
 #[derive(Debug, Default)]
 pub struct Beside {
-    /// The settings of the measurement, in file order, where the file states any.
+    /// The settings of the measurement, in file order, if stated.
     pub cells: Vec<Setting>,
     /// Why a measurement elsewhere differs; one sentence.
     pub differs: Option<String>,
@@ -22,18 +21,18 @@ pub struct Beside {
 /// A setting of the measurement: a key, or one of several values of it.
 #[derive(Debug)]
 pub struct Setting {
-    /// The key; of a key in an inner table with that table's: `counts.kind`.
+    /// The key, after the keys of the tables around it: `counts.kind`.
     pub key: String,
     /// The value as written.
     pub text: String,
-    /// Where the value is.
+    /// The place of the value.
     pub place: Place,
 }
 
 /// A figure outside tables.
 #[derive(Debug)]
 pub struct Single {
-    /// The id by which claims refer to it.
+    /// Its id in claims.
     pub id: Option<String>,
     /// The measured system; may be empty.
     pub system: String,
@@ -43,16 +42,16 @@ pub struct Single {
     pub figure: Figure,
     /// Its unit.
     pub unit: Option<Unit>,
-    /// The measurement beside which it is printed.
+    /// The measurement that it is printed next to.
     pub beside: Beside,
 }
 
 /// A drawing of the report that has no numbers to compare.
 #[derive(Debug)]
 pub struct Chart {
-    /// The report's number of it: `chart 2.3`.
+    /// Its number in the report: `chart 2.3`.
     pub id: String,
-    /// What it shows.
+    /// Its title.
     pub title: String,
     /// Id of the section of our report that shows the same.
     pub section: Option<String>,

@@ -8,31 +8,31 @@ use serde::Serialize;
 use units::human::number;
 use yaml::Place;
 
-/// Findings that have a common cause at least.
+/// The fewest findings with a common cause.
 const FINDINGS_MIN: usize = 3;
-/// Factors count as one within this share of their distance from 1: those of small slips are all
-/// near 1.
+/// Factors count as equal within this share of their distance from 1: the factors of small slips
+/// are all near 1.
 const FACTOR_SPREAD: f64 = 1.0 / 3.0;
 /// Bytes per frame count as the same within this distance.
 const BYTES_SPREAD: f64 = 1.0;
 
-/// What explains several findings at once.
+/// The common cause of several findings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cause {
     /// The rule of the findings.
     pub rule: Rule,
-    /// Where the first of them is.
+    /// The place of the first finding.
     #[serde(skip)]
     pub place: Place,
-    /// What they are compared with: a table, a column, or one figure.
+    /// The table, column or figure that they are compared with.
     pub against: String,
-    /// Their number.
+    /// The number of findings.
     pub findings: usize,
     /// The cause, in one sentence without a full stop.
     pub says: String,
 }
 
-/// Factors, and how far they may be off, with what they are known for.
+/// Factors and their usual reasons; a ratio may be off by `KNOWN_WITHIN`.
 const FACTORS: [(f64, &str); 8] = [
     (2.0, "the rates of both directions may be added"),
     (0.5, "the rates of one direction may be half of a sum"),
@@ -91,7 +91,7 @@ pub fn causes(findings: &[Finding]) -> Vec<Cause> {
     causes
 }
 
-/// What findings have in common; `None` if nothing.
+/// Returns the common cause of findings; `None` if they have none.
 fn says(findings: &[&Finding], against: &str) -> Option<String> {
     let likenesses = || findings.iter().filter_map(|it| it.likeness.as_ref());
     if matches!(

@@ -7,7 +7,7 @@
 //! operand = number | "{", table, "|", row, "|", column, "}" | "{", figure, "}" ;
 //! ```
 //!
-//! A `*` as row or column stands for each one that every cell of the test has.
+//! A `*` as row or column matches each one that every cell of the test has.
 
 use crate::figure::Figure;
 use crate::interval::Interval;
@@ -16,13 +16,13 @@ use yaml::Place;
 /// A conclusion.
 #[derive(Debug)]
 pub struct Claim {
-    /// What the report says, in other words.
+    /// The report's conclusion, paraphrased.
     pub says: String,
-    /// Where it is.
+    /// Its place.
     pub place: Place,
-    /// What must hold for it.
+    /// The comparisons that must hold.
     pub tests: Vec<Test>,
-    /// The share by which the right side may be missed: 0.05 for 5 %.
+    /// The tolerance of the right side, as a share: 0.05 for 5 %.
     pub within: f64,
     /// How often it must hold.
     pub holds: Holds,
@@ -54,7 +54,7 @@ pub(crate) enum Relation {
     Equal,
 }
 
-/// Each with its sign; the longer signs first.
+/// Relations by their signs; the longer signs first.
 pub(crate) const RELATIONS: [(&str, Relation); 5] = [
     (">=", Relation::AtLeast),
     ("<=", Relation::AtMost),
@@ -63,7 +63,7 @@ pub(crate) const RELATIONS: [(&str, Relation); 5] = [
     ("=", Relation::Equal),
 ];
 
-/// Operands with the operation that joins each to those before it.
+/// Operands, each with the operation that joins it to the ones before.
 pub(crate) type Terms = Vec<(char, Operand)>;
 
 #[derive(Debug, Clone)]
@@ -81,7 +81,7 @@ impl Test {
     /// Reads a comparison.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Why it is no comparison.
     pub fn parse(text: &str) -> Result<Self, String> {
         // Names of cells may hold any sign but braces.
         let outside = |at: usize| {

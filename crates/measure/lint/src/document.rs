@@ -1,4 +1,4 @@
-//! A report's tables and statements, whatever format they were written in.
+//! A report's tables and statements, independent of the file format.
 
 use crate::beside::{Beside, Chart, Single};
 use crate::claim::Claim;
@@ -16,7 +16,7 @@ const TCP_HEADERS_BYTES: f64 = 40.0;
 /// One file.
 #[derive(Debug, Default)]
 pub struct Document {
-    /// The report; empty if the file does not say.
+    /// The report; empty if not stated.
     pub source: String,
     /// Its tables, in file order.
     pub tables: Vec<Table>,
@@ -30,7 +30,7 @@ pub struct Document {
     pub sums: Vec<Sum>,
     /// Mixes of frame sizes.
     pub mixes: Vec<Mix>,
-    /// What its text concludes from figures.
+    /// The conclusions of its text.
     pub claims: Vec<Claim>,
     /// Keys that were guessed, and parts that no rule can check.
     pub remarks: Vec<Remark>,
@@ -38,12 +38,12 @@ pub struct Document {
     pub footnotes: Vec<Footnote>,
 }
 
-/// What the reader assumed or left out.
+/// An assumption or omission of the reader.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Remark {
-    /// Where.
+    /// Its place.
     pub place: Place,
-    /// What, in one sentence without a full stop.
+    /// The remark, in one sentence without a full stop.
     pub what: String,
 }
 
@@ -52,7 +52,7 @@ pub struct Remark {
 pub struct Footnote {
     /// The mark: `*`, `[1]`.
     pub mark: String,
-    /// Where it is.
+    /// Its place.
     pub place: Place,
     /// The id of the table.
     pub table: String,
@@ -63,33 +63,33 @@ pub struct Footnote {
 /// One table of figures.
 #[derive(Debug)]
 pub struct Table {
-    /// The name by which others refer to it.
+    /// The name that other tables and claims use.
     pub id: String,
-    /// What was measured; may be empty.
+    /// The measured system, or the title; may be empty.
     pub title: String,
-    /// Where it is.
+    /// Its place.
     pub place: Place,
-    /// The measurement beside which it is printed.
+    /// The measurement that it is printed next to.
     pub beside: Beside,
-    /// The unit of figures that have none of their own, and whose column has none.
+    /// The unit of figures that have no unit in their cell or column.
     pub unit: Option<Unit>,
-    /// The layer at which bit rates are counted; `None` if the report does not state it.
+    /// The layer of bit rates; `None` if not stated.
     pub layer: Option<Layer>,
-    /// What carries the payload; `None` if the report does not state it.
+    /// The transport of the payload; `None` if not stated.
     pub transport: Option<Transport>,
-    /// What the link carries in one direction, in bits per second at L1.
+    /// The capacity of the link in one direction, in bits per second at L1.
     pub link_bps: Option<u64>,
-    /// The MTU of every cell, in bytes, where no column states one.
+    /// The MTU of every cell, in bytes, if no column states one.
     pub mtu: Option<f64>,
-    /// What the packets are carried in on the link; `None` if the report does not state it.
+    /// The encapsulation of packets on the link; `None` if not stated.
     pub encapsulation: Option<Encapsulation>,
     /// Whether a program sends the frames, which may be slower than the device.
     pub software_sender: bool,
-    /// Whether a program wrote it into a result: equal values there are no copies.
+    /// Whether it is part of a program's result: equal values there are no copies.
     pub is_result: bool,
-    /// What the columns are.
+    /// The kind of the columns.
     pub axis: Axis,
-    /// The columns, without that of row names and without the mean frame rate.
+    /// The columns, without row names and mean frame rates.
     pub columns: Vec<Column>,
     /// The rows.
     pub rows: Vec<Row>,
@@ -97,9 +97,9 @@ pub struct Table {
     pub baseline: Option<Reference>,
     /// The table that this one repeats.
     pub repeats: Option<Reference>,
-    /// The table of the CPU whose work this accelerator does.
+    /// The table of the CPU that this accelerator takes work off.
     pub accelerates: Option<Reference>,
-    /// Digits to which all figures were rounded, where printed zeros hide that.
+    /// Digits to which all figures were rounded, if printed zeros hide that.
     pub significant: Option<usize>,
 }
 
@@ -108,11 +108,11 @@ pub struct Table {
 pub struct Reference {
     /// Its id.
     pub id: String,
-    /// Where it is named.
+    /// The place of the reference.
     pub place: Place,
 }
 
-/// What the columns of a table are.
+/// The kind of a table's columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Axis {
     /// Frame sizes in bytes, FCS included.
@@ -129,7 +129,7 @@ pub enum Axis {
     Names,
 }
 
-/// What carries a payload over IPv4.
+/// The transport of a payload over IPv4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
     /// UDP.
@@ -143,13 +143,13 @@ pub enum Transport {
 pub struct Column {
     /// Its heading.
     pub name: String,
-    /// For sizes: bytes; for mixes: their mean.
+    /// The size in bytes; for mixes, the mean.
     pub size: Option<f64>,
     /// The mix that it names.
     pub mix: Option<Mix>,
     /// The unit in its heading.
     pub unit: Option<Unit>,
-    /// Of a table of rates: the layer of a bit rate, `None` for a frame rate.
+    /// In a table of rates: the layer of a bit rate, `None` for a frame rate.
     pub layer: Option<Layer>,
 }
 
@@ -158,24 +158,24 @@ pub struct Column {
 pub struct Row {
     /// Its heading.
     pub name: String,
-    /// Where it is.
+    /// Its place.
     pub place: Place,
-    /// Of a table of rates: the frame size in bytes; of a mix, its mean.
+    /// In a table of rates: the frame size in bytes; for a mix, its mean.
     pub size: Option<f64>,
-    /// Of a table of rates: the mix that it names.
+    /// In a table of rates: the mix that it names.
     pub mix: Option<Mix>,
-    /// One for each column; `None` where the report has no figure.
+    /// One per column; `None` if the report has no figure.
     pub cells: Vec<Option<Figure>>,
     /// The mean of the row's frame rates as printed, in frames per second.
     pub mean_frame_rate: Option<Figure>,
 }
 
-/// Numbers whose sum the report states.
+/// Numbers and their sum, as the report states it.
 #[derive(Debug)]
 pub struct Sum {
-    /// What they are.
+    /// The subject of the numbers.
     pub what: String,
-    /// Where they are.
+    /// The place of the numbers.
     pub place: Place,
     /// The numbers.
     pub parts: Vec<Figure>,
@@ -190,15 +190,14 @@ pub struct Mix {
     pub name: String,
     /// Mean frame size in bytes.
     pub mean_bytes: f64,
-    /// How far the mean may be off, in bytes: half of its last printed digit's step; 0 where the
+    /// How far the mean may be off, in bytes: half of its last printed digit's step; 0 if the
     /// report states the sizes.
     pub half_step: f64,
-    /// Weights, as shares of 1, and frame sizes in bytes; empty where the report states the mean
-    /// alone.
+    /// Weights, as shares of 1, and frame sizes in bytes; empty if the report states only the mean.
     pub shares: Vec<(f64, f64)>,
 }
 
-/// One cell with all that its table states of it.
+/// A cell, with its table, row and column.
 #[derive(Debug, Clone, Copy)]
 pub struct Cell<'a> {
     /// The table.
@@ -212,12 +211,12 @@ pub struct Cell<'a> {
 }
 
 impl Table {
-    /// Every cell that has a figure, row by row.
+    /// Returns every cell that has a figure, row by row.
     pub fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
         self.rows.iter().flat_map(|row| self.cells_of(row))
     }
 
-    /// The cells of one row that have figures, by column.
+    /// Returns the cells of one row that have figures, by column.
     pub fn cells_of<'a>(&'a self, row: &'a Row) -> impl Iterator<Item = Cell<'a>> {
         let pairs = self.columns.iter().zip(&row.cells);
         pairs.filter_map(move |(column, figure)| {
@@ -230,14 +229,14 @@ impl Table {
         })
     }
 
-    /// The cell of a row and column by their names.
+    /// Returns the cell of a row and column by their names.
     #[must_use]
     pub fn cell(&self, row: &str, column: &str) -> Option<Cell<'_>> {
         let row = self.rows.iter().find(|it| it.name == row)?;
         self.cells_of(row).find(|cell| cell.column.name == column)
     }
 
-    /// A column in words: `MTU 8000`.
+    /// Returns a column in words: `MTU 8000`.
     #[must_use]
     pub fn column_name(&self, column: &Column) -> String {
         let is_size = column.size.is_some() && column.mix.is_none();
@@ -267,7 +266,7 @@ impl Table {
 }
 
 impl<'a> Cell<'a> {
-    /// The unit of the figure.
+    /// Returns the unit of the figure.
     #[must_use]
     pub fn unit(&self) -> Option<&'a Unit> {
         let own = self.figure.unit.as_ref();
@@ -275,7 +274,7 @@ impl<'a> Cell<'a> {
             .or(self.table.unit.as_ref())
     }
 
-    /// All values that round to the figure, in its unit.
+    /// Returns all values that round to the figure, in its unit.
     #[must_use]
     pub fn rounded(&self) -> Interval {
         let hidden = self.table.significant.map_or(0.0, |digits| {
@@ -290,7 +289,7 @@ impl<'a> Cell<'a> {
         self.figure.rounded(hidden)
     }
 
-    /// The same in bits or frames per second; `None` for other quantities.
+    /// As `rounded`, in bits or frames per second; `None` for other quantities.
     #[must_use]
     pub fn rate(&self) -> Option<Interval> {
         let unit = self.unit()?;
@@ -298,14 +297,14 @@ impl<'a> Cell<'a> {
         is_rate.then(|| self.rounded().scaled(unit.scale))
     }
 
-    /// The bit rate in bits per second.
+    /// Returns the bit rate in bits per second.
     #[must_use]
     pub fn bit_rate(&self) -> Option<Interval> {
         let unit = self.unit()?;
         (unit.quantity == Quantity::BitRate).then(|| self.rounded().scaled(unit.scale))
     }
 
-    /// The figure with its unit, as printed.
+    /// Returns the figure with its unit, as printed.
     #[must_use]
     pub fn shown(&self) -> String {
         match (&self.figure.unit, self.unit()) {
@@ -314,15 +313,15 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// `2.2, row 10, MTU 8000`.
+    /// Returns the name of the cell: `2.2, row 10, MTU 8000`.
     #[must_use]
     pub fn name(&self) -> String {
         let column = self.table.column_name(self.column);
         format!("{}, row {}, {column}", self.table.id, self.row.name)
     }
 
-    /// The frame size of the cell, FCS included, in bytes; of a mix, its mean. `None` where the
-    /// table states none.
+    /// Returns the frame size of the cell, FCS included, in bytes; for a mix, its mean; `None` if
+    /// not stated.
     #[must_use]
     pub fn frame_bytes(&self) -> Option<f64> {
         match self.table.axis {
@@ -332,20 +331,20 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// The mix of the cell's column or row.
+    /// Returns the mix of the cell's column or row.
     #[must_use]
     pub fn mix(&self) -> Option<&'a Mix> {
         self.column.mix.as_ref().or(self.row.mix.as_ref())
     }
 
-    /// Bytes of one frame at the layer of the rate, and on the wire; `None` where the table states
-    /// too little.
+    /// Returns the bytes of one frame at the layer of the rate, and on the wire; `None` if the
+    /// table states too little.
     #[must_use]
     pub fn lengths(&self) -> Option<Lengths> {
         self.lengths_with(0.0)
     }
 
-    /// The same of a frame that is longer.
+    /// As `lengths`, for a frame that is `more` bytes longer.
     fn lengths_with(&self, more: f64) -> Option<Lengths> {
         let (layer, transport) = (self.table.layer, self.table.transport);
         let (frame, layer, transport) = match self.table.axis {
@@ -366,7 +365,8 @@ impl<'a> Cell<'a> {
         })
     }
 
-    /// The least that the table's encapsulation adds to a frame, in bytes; of a mix, the mean.
+    /// Returns the minimum overhead of the table's encapsulation per frame, in bytes; for a mix,
+    /// the mean.
     #[must_use]
     pub fn added_bytes(&self, frame: f64) -> f64 {
         let Some(encapsulation) = &self.table.encapsulation else {
@@ -382,8 +382,8 @@ impl<'a> Cell<'a> {
         added.sum()
     }
 
-    /// The highest bit rate that the link carries at this cell's layer and size, in bits per
-    /// second.
+    /// Returns the highest bit rate that the link carries at this cell's layer and size, in bits
+    /// per second.
     #[must_use]
     pub fn ceiling_bps(&self) -> Option<f64> {
         // The largest mean that rounds to the printed one.
@@ -391,8 +391,8 @@ impl<'a> Cell<'a> {
         Some(self.table.link_bps? as f64 * lengths.counted / lengths.wire)
     }
 
-    /// The highest frame rate that the link carries at this cell's frame size, in frames per
-    /// second.
+    /// Returns the highest frame rate that the link carries at this cell's frame size, in frames
+    /// per second.
     #[must_use]
     pub fn ceiling_fps(&self) -> Option<f64> {
         let frame = self.frame_bytes()?;
@@ -402,7 +402,7 @@ impl<'a> Cell<'a> {
         (frame > 0.0).then_some(self.table.link_bps? as f64 / (8.0 * wire))
     }
 
-    /// Whether the rate is that of the link: at least 95 % of what it carries.
+    /// Whether the rate is at the link's limit: at least 95 % of its capacity.
     #[must_use]
     pub fn is_at_link(&self) -> bool {
         let unit = self.unit().map(|unit| unit.quantity);
@@ -416,7 +416,7 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// The frame around an IP packet.
+/// Returns the length of the frame around an IP packet, in bytes.
 fn packet_frame(packet: f64) -> f64 {
     packet + (HEADER_BYTES + FCS_BYTES) as f64
 }
@@ -430,8 +430,8 @@ pub struct Lengths {
     pub wire: f64,
 }
 
-/// The lengths of a frame of a size in bytes; `None` if it has no payload, or its transport is not
-/// stated.
+/// Returns the lengths of a frame of a size in bytes; `None` if it has no payload, or its transport
+/// is not stated.
 #[must_use]
 pub fn lengths(frame: f64, layer: Layer, transport: Option<Transport>) -> Option<Lengths> {
     let wire = frame + PREAMBLE_AND_GAP_BYTES as f64;
@@ -445,19 +445,19 @@ pub fn lengths(frame: f64, layer: Layer, transport: Option<Transport>) -> Option
             Transport::Tcp => ip - TCP_HEADERS_BYTES,
         },
     };
-    // A shorter frame is padded, which no size here says.
+    // A shorter frame is padded, to a length that is not stated here.
     (frame >= MIN_BYTES as f64 - 18.0 && counted > 0.0).then_some(Lengths { counted, wire })
 }
 
 impl Document {
-    /// The number of figures, in tables and outside.
+    /// Returns the number of figures, in tables and outside.
     #[must_use]
     pub fn figure_count(&self) -> usize {
         let in_tables: usize = self.tables.iter().map(|it| it.cells().count()).sum();
         in_tables + self.figures.len()
     }
 
-    /// The table with an id.
+    /// Returns the table with an id.
     #[must_use]
     pub fn table(&self, id: &str) -> Option<&Table> {
         self.tables.iter().find(|table| table.id == id)

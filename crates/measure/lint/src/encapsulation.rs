@@ -1,4 +1,4 @@
-//! What a tunnel adds to packets, so that the limit of a link is known behind it.
+//! The overhead of tunnels, for the limit of a link behind them.
 
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
 use wire::Suite;
@@ -7,7 +7,7 @@ use wire::overhead::{
     OPENVPN_PEER_BYTES, Outer, UDP_HEADER_BYTES, WIREGUARD_BYTES, outer_bytes,
 };
 
-/// What the key accepts, for messages.
+/// The values that the key accepts, for messages.
 pub(crate) const KNOWN: &str = "WireGuard, OpenVPN, MACsec, GRE, IPIP, `ESP` or `ESP in UDP`, also with a suite: \
                                 `ESP aes-256-gcm`";
 /// No suite pads to more.
@@ -32,7 +32,7 @@ enum Form {
 }
 
 impl Encapsulation {
-    /// Reads the name of an encapsulation; `None` if it is none that is known.
+    /// Reads the name of an encapsulation; `None` if unknown.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
@@ -63,7 +63,8 @@ impl Encapsulation {
         })
     }
 
-    /// The least that it adds to an IP packet, over IPv4; `None` as length for any length.
+    /// Returns the minimum overhead per IP packet over IPv4, in bytes. Without a length, the
+    /// minimum is over all lengths.
     #[must_use]
     pub fn added_bytes_least(&self, packet_bytes: Option<usize>) -> usize {
         let outer = |udp| Outer { ipv6: false, udp };
@@ -94,7 +95,7 @@ impl Encapsulation {
         }
     }
 
-    /// The least that it adds to a frame of that size in bytes, FCS included.
+    /// Returns the minimum overhead per frame of this size in bytes, FCS included.
     #[must_use]
     pub(crate) fn added_to_frame(&self, frame: f64) -> f64 {
         let packet = frame - (HEADER_BYTES + FCS_BYTES) as f64;
@@ -107,7 +108,7 @@ impl Encapsulation {
 /// Headers of IPv4 with UDP, without options.
 pub(crate) const UDP_HEADERS_BYTES: f64 = (IPV4_HEADER_BYTES + UDP_HEADER_BYTES) as f64;
 
-/// Names of tunnels, by which a table is recognised that states no encapsulation.
+/// Names of tunnels in tables that state no encapsulation, and the encapsulation to propose.
 const TUNNELS: [(&str, &str); 5] = [
     ("wireguard", "WireGuard"),
     ("ipsec", "ESP"),
@@ -116,7 +117,7 @@ const TUNNELS: [(&str, &str); 5] = [
     ("strongswan", "ESP"),
 ];
 
-/// The encapsulation of a tunnel that a heading names.
+/// Returns the encapsulation of a tunnel that a heading names.
 pub(crate) fn named_in(text: &str) -> Option<&'static str> {
     let text = text.to_lowercase();
     let found = TUNNELS.iter().find(|(name, _)| text.contains(name));

@@ -1,4 +1,4 @@
-//! Claims against a document's figures.
+//! Evaluates claims with a document's figures.
 
 use crate::claim::{Operand, RELATIONS, Relation, Terms, Test};
 use crate::document::{Cell, Document, Table};
@@ -13,24 +13,24 @@ pub(crate) struct Outcome {
     pub(crate) holds: bool,
     /// The comparison with its numbers.
     pub(crate) shown: String,
-    /// How far the middle of the left side is from that of the right, as their ratio.
+    /// The middle of the left side, divided by the middle of the right side.
     pub(crate) ratio: f64,
 }
 
 /// One side of a comparison.
 struct Side {
     rounded: Interval,
-    /// The same with the deviations of its cells.
+    /// As `rounded`, widened by the deviations of its cells.
     deviating: Interval,
     shown: String,
     is_computed: bool,
 }
 
-/// Checks that every name is in the document, that its cells are in one unit, and that there is
-/// something to compare.
+/// Checks that every name is in the document, that its cells have one unit, and that the test
+/// compares at least one pair.
 ///
 /// # Errors
-/// What is not so.
+/// A message about the first fault.
 pub(crate) fn check(test: &Test, document: &Document) -> Result<(), String> {
     let mut units: Vec<&Unit> = Vec::new();
     for (_, operand) in test.left.iter().chain(&test.right) {
@@ -67,7 +67,7 @@ pub(crate) fn check(test: &Test, document: &Document) -> Result<(), String> {
     }
 }
 
-/// The outcome for each row and column that all cells of the test have.
+/// Returns the outcome for each row and column that all cells of the test have.
 pub(crate) fn outcomes(test: &Test, document: &Document, within: f64) -> Vec<Outcome> {
     let bindings = bindings(test, document);
     let of_pair = |(row, column): &(String, String)| {
@@ -80,7 +80,7 @@ pub(crate) fn outcomes(test: &Test, document: &Document, within: f64) -> Vec<Out
 
 fn outcome(relation: Relation, left: &Side, right: &Side, within: f64) -> Outcome {
     let wanted = right.rounded.widened(within);
-    // Whoever says "as before" allows for the deviation; whoever says "above 80" does not.
+    // "As before" allows for the deviation; "above 80" does not.
     let holds = match relation {
         Relation::Above | Relation::AtLeast => !left.rounded.is_below(wanted),
         Relation::Below | Relation::AtMost => !wanted.is_below(left.rounded),
@@ -105,7 +105,7 @@ fn outcome(relation: Relation, left: &Side, right: &Side, within: f64) -> Outcom
     }
 }
 
-/// What `*` stands for: the rows and columns of the first cell that has one.
+/// Returns the matches of `*`: the rows and columns of the first cell that has one.
 fn bindings(test: &Test, document: &Document) -> Vec<(String, String)> {
     let mut operands = test.left.iter().chain(&test.right);
     let first = operands.find_map(|(_, operand)| match operand {
@@ -124,7 +124,7 @@ fn bindings(test: &Test, document: &Document) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The cells of a table at a row and column, each of which may be `*`.
+/// Returns the cells of a table at a row and column; either may be `*`.
 fn fitting<'a>(table: &'a Table, row: &str, column: &str) -> impl Iterator<Item = Cell<'a>> {
     let fits = |name: &str, wanted: &str| wanted == "*" || name == wanted;
     table
@@ -138,7 +138,7 @@ fn find_figure<'a>(document: &'a Document, id: &str) -> Option<&'a Figure> {
     found.map(|single| &single.figure)
 }
 
-/// The value of a side; `None` if it has no such cell.
+/// Returns the value of a side; `None` if a cell is missing.
 fn side(terms: &Terms, document: &Document, row: &str, column: &str) -> Option<Side> {
     let mut sums: Vec<(char, Side)> = Vec::new();
     for (sign, operand) in terms {

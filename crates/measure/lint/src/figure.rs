@@ -1,4 +1,4 @@
-//! One printed figure: its digits, its deviation, and the values for which they stand.
+//! One printed figure: its digits, its deviation, and the values that round to it.
 
 use crate::interval::Interval;
 use crate::marks::{Decimal, Evidence, plain};
@@ -14,25 +14,25 @@ pub const APPROXIMATE: f64 = 10.0;
 pub struct Figure {
     /// As in the file, with a decimal point.
     pub text: String,
-    /// Where it is.
+    /// Its place.
     pub place: Place,
     /// The number as printed; the middle of a range.
     pub value: f64,
-    /// Half of the last printed digit's step; half of the range where one is printed.
+    /// Half of the last printed digit's step, or half of a printed range.
     pub half_step: f64,
-    /// Whether the report itself says that it is approximate.
+    /// Whether the report marks it as approximate.
     pub approximate: bool,
     /// The deviation, if one is printed.
     pub deviation: Option<Deviation>,
     /// Whether it is a lower limit: `≥ 900`.
     pub at_least: bool,
-    /// The figure's own unit, if it has one.
+    /// The unit printed with the figure, if any.
     pub unit: Option<Unit>,
-    /// A prefix alone, of the unit around it: `743.38k`.
+    /// A prefix without a unit, which the column or table states: `743.38k`.
     pub prefix: Option<char>,
     /// Digits from the first that is not zero to the last that is printed.
     pub digits: usize,
-    /// The same without zeros at the end.
+    /// As `digits`, without zeros at the end.
     pub significant: usize,
 }
 
@@ -47,7 +47,7 @@ pub struct Deviation {
     pub percent: bool,
 }
 
-/// Why a text is no figure: what is wrong, and what to do.
+/// Why a text is no figure, and advice.
 pub type Refusal = (String, &'static str);
 
 impl Figure {
@@ -130,14 +130,14 @@ impl Figure {
         })
     }
 
-    /// A number that a program wrote with full precision.
+    /// Returns a number that a program wrote with full precision.
     #[must_use]
     pub fn computed(value: f64, place: Place) -> Self {
         Self {
             text: value.to_string(),
             place,
             value,
-            // A program that rounds to whole bits per second, or an older one to micro-units.
+            // Programs round to whole bits per second, and older ones to micro-units.
             half_step: 0.5 + value.abs() * 1e-6,
             approximate: false,
             at_least: false,
@@ -149,7 +149,7 @@ impl Figure {
         }
     }
 
-    /// The deviation in the figure's unit, 0 if none is printed.
+    /// Returns the deviation in the figure's unit, 0 if none is printed.
     #[must_use]
     pub fn deviation_value(&self) -> f64 {
         self.deviation
@@ -159,7 +159,7 @@ impl Figure {
             })
     }
 
-    /// The largest deviation that rounds to the printed one, in the figure's unit.
+    /// Returns the largest deviation that rounds to the printed one, in the figure's unit.
     #[must_use]
     pub fn deviation_max(&self) -> f64 {
         let step = self.deviation.map_or(0.0, |it| match it.percent {
@@ -169,7 +169,7 @@ impl Figure {
         self.deviation_value() + step / 2.0
     }
 
-    /// All values that round to the figure with this half step.
+    /// Returns all values that round to the figure, with at least this half step.
     #[must_use]
     pub fn rounded(&self, half_step: f64) -> Interval {
         let around = Interval::around(self.value, half_step.max(self.half_step));
@@ -183,7 +183,7 @@ impl Figure {
     }
 }
 
-/// What a sign in front makes of a number.
+/// The meaning of a sign in front of a number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Limit {
     None,
@@ -220,7 +220,7 @@ fn limit(text: &str) -> (Limit, &str) {
     found.unwrap_or((Limit::None, text))
 }
 
-/// What follows the mark of a range; `None` if there is none before another number.
+/// Returns the text after the mark of a range; `None` if no mark and number follow.
 fn range_end(rest: &str) -> Option<&str> {
     let rest = rest.trim_start();
     let marks = ["..", "…", "–", "—", "-", "−", "to "];
@@ -231,7 +231,7 @@ fn range_end(rest: &str) -> Option<&str> {
         .then_some(after)
 }
 
-/// The unit after a number: `Some(None)` if there is none, `None` if it is not known.
+/// Returns the unit after a number: `Some(None)` if absent, `None` if unknown.
 fn own_unit(text: &str) -> Option<Option<Unit>> {
     match text.trim() {
         "" => Some(None),

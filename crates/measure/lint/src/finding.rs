@@ -9,7 +9,7 @@ use yaml::Place;
 pub enum Severity {
     /// The figures cannot all be true.
     Error,
-    /// The figures may be true, and do not support what the report uses them for.
+    /// The figures may be true, but do not support their use in the report.
     Warning,
     /// A weakness of presentation.
     Note,
@@ -51,7 +51,7 @@ macro_rules! rules {
                 match self { $(Self::$name => Severity::$severity,)+ }
             }
 
-            /// One sentence on what it finds.
+            /// One sentence about its findings.
             #[must_use]
             pub fn summary(self) -> &'static str {
                 match self { $(Self::$name => concat!($($doc),+).trim(),)+ }
@@ -121,25 +121,25 @@ impl Serialize for Rule {
 pub struct Finding {
     /// The rule.
     pub rule: Rule,
-    /// Where the figure is.
+    /// The place of the figure.
     pub place: Place,
-    /// What it is of: table, row and column.
+    /// The subject: table, row and column.
     pub subject: String,
     /// The arithmetic, with the numbers.
     pub arithmetic: String,
-    /// What it means.
+    /// The interpretation.
     pub meaning: String,
-    /// By what it is compared with others of its rule, to find a common cause.
+    /// The properties that are compared with other findings of the rule, to find a common cause.
     pub likeness: Option<Likeness>,
 }
 
-/// What findings of one cause have in common.
+/// The properties that findings of one cause have in common.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Likeness {
-    /// The printed figure by the expected one.
+    /// The printed figure divided by the expected one.
     pub ratio: f64,
-    /// The bytes per frame by which the printed rate differs from the expected one.
+    /// The difference of the printed rate from the expected one, in bytes per frame.
     pub bytes: Option<f64>,
-    /// What they are compared with: a table, a column, or one figure.
+    /// The table, column or figure that they are compared with.
     pub against: String,
 }

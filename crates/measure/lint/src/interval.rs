@@ -1,4 +1,4 @@
-//! Intervals of numbers, since a printed figure stands for all values that round to it.
+//! Intervals of numbers, since a printed figure represents all values that round to it.
 
 use std::ops::{Add, Div, Mul, Sub};
 
@@ -70,7 +70,7 @@ impl Interval {
     }
 }
 
-/// What sums of a few dozen `f64` may lose.
+/// The rounding error of sums of a few dozen `f64`.
 fn slack(a: f64, b: f64) -> f64 {
     1e-12 * a.abs().max(b.abs())
 }

@@ -1,16 +1,15 @@
-//! Checks published tables of rates for what cannot be true or is not supported: text in, findings
-//! out.
+//! Checks published tables of rates for impossible or unsupported figures: text in, findings out.
 //!
 //! ```text
 //! text ─► read ─► Document ─► check ─► Findings ─► text, JSON, SARIF
 //! ```
 //!
-//! A printed figure stands for all values that round to it: 9.4 for any from 9.35 to 9.45, `~9.4`
-//! for ten times that range ([`figure::APPROXIMATE`]). A finding is made only where none of them
-//! avoids it. So the figures of a careful report make no findings.
+//! A printed figure represents all values that round to it: 9.4 for any from 9.35 to 9.45, `~9.4`
+//! for ten times that range ([`figure::APPROXIMATE`]). A finding is made only if none of these
+//! values avoids it, so the figures of a careful report make no findings.
 //!
-//! Deliberately not done: nothing is measured, and no figure is compared with what devices usually
-//! reach. A report without findings may still be wrong.
+//! Nothing is measured, and no figure is compared with the usual figures of devices. A report
+//! without findings may still be wrong.
 
 #![forbid(unsafe_code)]
 
@@ -46,9 +45,9 @@ pub use yaml::Mistakes;
 pub struct Checked {
     /// Its name.
     pub file: String,
-    /// Its tables; of a run, its cells with frame rates.
+    /// Number of its tables; for a run, of cells with frame rates and of statistics.
     pub tables: usize,
-    /// Their figures, and those outside tables.
+    /// Number of its figures, in tables and outside.
     pub figures: usize,
     /// Its findings, in file order.
     pub findings: Vec<Finding>,

@@ -1,7 +1,8 @@
 //! Marks inside numbers: decimal marks and separators of thousands.
 //!
-//! In one number two different marks are never ambiguous: the last is the decimal mark. Nor is a
-//! mark that stands twice, or one that is not followed by exactly three digits. `1,234` alone is.
+//! Two different marks in one number are never ambiguous: the last is the decimal mark. A mark that
+//! occurs twice is unambiguous too, and so is one that is not followed by exactly three digits.
+//! Only numbers like `1,234` are ambiguous.
 
 use std::ops::Range;
 
@@ -14,12 +15,12 @@ pub(crate) enum Decimal {
     Comma,
 }
 
-/// What the numbers of some texts show about their decimal mark.
+/// The evidence of numbers for their decimal mark.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Evidence {
-    /// A number in which only a point can be the decimal mark.
+    /// At least one number can only have a decimal point.
     pub(crate) point: bool,
-    /// One in which only a comma can.
+    /// At least one number can only have a decimal comma.
     pub(crate) comma: bool,
     /// A comma that may be either: `1,234`.
     pub(crate) unclear_comma: bool,
@@ -28,7 +29,7 @@ pub(crate) struct Evidence {
 }
 
 impl Evidence {
-    /// The evidence of a text's numbers.
+    /// Returns the evidence of a text's numbers.
     pub(crate) fn of(text: &str) -> Self {
         let mut found = Self::default();
         for range in numbers(text) {
@@ -37,7 +38,7 @@ impl Evidence {
         found
     }
 
-    /// Both.
+    /// Combines both.
     pub(crate) const fn and(self, other: Self) -> Self {
         Self {
             point: self.point || other.point,
@@ -47,7 +48,7 @@ impl Evidence {
         }
     }
 
-    /// The mark, if the evidence is for one alone.
+    /// Returns the mark, if the evidence is for one alone.
     pub(crate) const fn decimal(self) -> Option<Decimal> {
         match (self.point, self.comma) {
             (true, false) => Some(Decimal::Point),
@@ -64,7 +65,7 @@ impl Evidence {
             (0, 0) => {}
             (1.., 1..) => {
                 let is_point = last.is_some_and(|at| number[at..].starts_with('.'));
-                // 1,234.5 and 1.234,5; the decimal mark stands once.
+                // 1,234.5 and 1.234,5; the decimal mark occurs once.
                 self.point |= is_point && points == 1;
                 self.comma |= !is_point && commas == 1;
             }
@@ -78,8 +79,8 @@ impl Evidence {
     }
 }
 
-/// The text with decimal points and without marks of thousands; a number that does not fit the
-/// decimal mark stays as it is, and is no figure then.
+/// Returns the text with decimal points and without marks of thousands. A number that does not fit
+/// the decimal mark is not changed, and is no figure then.
 pub(crate) fn plain(text: &str, decimal: Decimal) -> String {
     let (point, thousands) = match decimal {
         Decimal::Point => ('.', ','),
@@ -127,7 +128,7 @@ const fn is_spacer(c: char) -> bool {
     matches!(c, ' ' | '\'' | '’' | '_')
 }
 
-/// The numbers of a text with the marks inside them.
+/// Returns the numbers of a text with the marks inside them.
 fn numbers(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -143,7 +144,7 @@ fn numbers(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The end of a number that is longer by a digit, or by a mark and a digit; `None` at its end.
+/// Returns the end after one more digit, or after a mark and a digit; `None` at the number's end.
 fn next_end(text: &str, end: usize) -> Option<usize> {
     let digits = |from: usize| {
         let rest = text.get(from..).unwrap_or_default();

@@ -7,17 +7,17 @@ pub(crate) struct Number {
     pub(crate) step: f64,
     /// Digits from the first that is not zero to the last that is printed.
     pub(crate) digits: usize,
-    /// The same without zeros at the end.
+    /// As `digits`, without zeros at the end.
     pub(crate) significant: usize,
 }
 
-/// Larger exponents are no figures of a report.
+/// Figures of a report have no larger exponents.
 const EXPONENT_MAX: i32 = 30;
-/// Longer numbers have no figure's precision, and their step would be zero.
+/// Figures have fewer digits, and the step of longer numbers would be zero.
 const LENGTH_MAX: usize = 18;
 const SUPERSCRIPTS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
 
-/// The number at the start of a text, and what follows.
+/// Returns the number at the start of a text, and the rest.
 pub(crate) fn number(text: &str) -> Option<(Number, &str)> {
     let mut end = 0;
     let mut point = None;
@@ -56,7 +56,7 @@ pub(crate) fn number(text: &str) -> Option<(Number, &str)> {
     Some((number, rest))
 }
 
-/// `e9`, `E+09`, `×10^9`, `·10⁹`; 0 if there is none. And what follows.
+/// Returns an exponent (`e9`, `E+09`, `×10^9`, `·10⁹`; 0 if absent), and the rest.
 fn exponent(text: &str) -> (i32, &str) {
     let signed = |rest: &str| -> Option<(i32, usize)> {
         let sign = usize::from(rest.starts_with(['+', '-']));

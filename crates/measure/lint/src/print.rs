@@ -8,8 +8,8 @@ use std::fmt::Write;
 use units::human::counted;
 use yaml::{Mistake, Mistakes, Place};
 
-/// The findings for readers, with what was checked, and counts by severity and rule. Of files that
-/// cannot be read only the number of their mistakes: the caller prints these.
+/// Returns the findings for readers, with the checked files, and counts by severity and rule. Files
+/// that cannot be read are only counted, with their mistakes: the caller prints these.
 #[must_use]
 pub fn text(files: &[Checked], unreadable: &[Mistakes]) -> String {
     let mut text = String::new();
@@ -113,8 +113,8 @@ fn counts(files: &[Checked]) -> BTreeMap<Rule, usize> {
     counts
 }
 
-/// The findings, their causes, what was checked and assumed, what cannot be read, and counts by
-/// rule, as one JSON object (`cipherbench-lint/1`).
+/// Returns the findings, their causes, the checked files, the assumptions, the places that cannot
+/// be read, and counts by rule, as one JSON object (`cipherbench-lint/1`).
 #[must_use]
 pub fn json(files: &[Checked], unreadable: &[Mistakes]) -> String {
     let list: Vec<Value> = all(files)
@@ -166,11 +166,11 @@ fn at(place: &Place, mut object: Value) -> Value {
     object
 }
 
-/// Of SARIF's results: a place that cannot be read.
+/// The SARIF rule of places that cannot be read.
 const UNREADABLE: &str = "unreadable";
 
-/// The findings and the places that cannot be read as a SARIF 2.1.0 log, which code hosts show
-/// beside the lines.
+/// Returns the findings and the places that cannot be read as a SARIF 2.1.0 log, which code hosts
+/// show next to the lines.
 #[must_use]
 pub fn sarif(files: &[Checked], unreadable: &[Mistakes], version: &str) -> String {
     let rule = |id: &str, text: &str, level: Severity| {

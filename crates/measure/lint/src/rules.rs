@@ -1,10 +1,10 @@
-//! The rules: a document to findings, one file for each kind of comparison.
+//! The rules, from a document to findings: one file for each kind of comparison.
 //!
 //! To add a rule: its line in [`Rule`](crate::Rule), a function in one of the files here and its
 //! call below, a section with an example in `docs/lint.md`, and true tables in
 //! `tests/true_tables.rs` with one that a changed value breaks.
 //!
-//! A finding is made only where no values that round to the printed figures avoid it.
+//! A finding is made only if no values that round to the printed figures avoid it.
 
 mod claims;
 mod copies;

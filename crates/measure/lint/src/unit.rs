@@ -1,6 +1,6 @@
 //! Units of published figures, in the spellings that reports use.
 
-/// What a figure counts.
+/// The quantity of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
     /// Bits per second.
@@ -20,7 +20,7 @@ pub enum Quantity {
 pub struct Unit {
     /// The spelling.
     pub text: String,
-    /// What it counts.
+    /// Its quantity.
     pub quantity: Quantity,
     /// Bits, frames or operations per second, seconds, or per cent in one of it.
     pub scale: f64,
@@ -100,7 +100,7 @@ impl Unit {
         self.quantity == other.quantity && self.scale.to_bits() == other.scale.to_bits()
     }
 
-    /// Reads a unit; `None` if it is none that is known.
+    /// Reads a unit; `None` if unknown.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -131,8 +131,8 @@ impl Unit {
         made(quantity, scale)
     }
 
-    /// This unit with another prefix, as `openssl speed` prints `743.38k` where the unit is bytes
-    /// per second; `None` if it takes none.
+    /// Returns this unit with another prefix, as `openssl speed` prints `743.38k` for bytes per
+    /// second; `None` if it takes none.
     #[must_use]
     pub fn with_prefix(&self, prefix: char) -> Option<Self> {
         if matches!(self.quantity, Quantity::Percent | Quantity::Time) {

@@ -47,7 +47,7 @@ fn switch(node: Node<'_>) -> Result<Value, Reported> {
     node.bool().map(Value::from)
 }
 
-/// All that a claim has.
+/// Reads all selectors of a claim.
 pub(super) fn read_all(map: &Map<'_>) -> Result<Vec<Spanned<Coordinate>>, Reported> {
     let given = SELECTORS.iter().filter_map(|(axis, read)| {
         let node = map.optional(axis.key())?;

@@ -1,9 +1,9 @@
-//! Algorithms and operations by name, or by the class that they are of.
+//! Algorithms and operations by name, or by their class.
 
 use operation::{ALGORITHMS, Algorithm, Cipher, Family, Hash, Mode, Operation};
 use yaml::{Node, Reported};
 
-/// A class's name, as campaigns have it, and what belongs to it.
+/// A class's name, as campaigns have it, and the test whether a family belongs to it.
 type Class = (&'static str, fn(Family) -> bool);
 
 const CLASSES: [Class; 13] = [
@@ -63,7 +63,7 @@ const fn is_gost(family: Family) -> bool {
     }
 }
 
-/// Bytes of which an input has to be a multiple.
+/// Returns the block size in bytes: the length of an input must be a multiple of it.
 pub(super) const fn block_bytes(operation: Operation) -> u32 {
     match operation.algorithm.family() {
         Family::Cipher(cipher, Mode::Ecb | Mode::Cbc) => match cipher {
@@ -74,8 +74,8 @@ pub(super) const fn block_bytes(operation: Operation) -> u32 {
     }
 }
 
-/// One or many names of algorithms or classes; each algorithm once, in the order of the list of
-/// all.
+/// Reads one or many names of algorithms or classes; each algorithm once, in the order of the list
+/// of all.
 pub(super) fn read_algorithms(node: Node<'_>) -> Result<Vec<Algorithm>, Reported> {
     let chosen = node.one_or_many(|item| {
         let text = item.text()?;
@@ -90,8 +90,8 @@ pub(super) fn read_algorithms(node: Node<'_>) -> Result<Vec<Algorithm>, Reported
     Ok(in_order(&chosen.concat()))
 }
 
-/// One or many operations, algorithms with all that can be done with them, or classes of those;
-/// each once, in the order given.
+/// Reads one or many operations, algorithms (all their operations), or classes of algorithms; each
+/// operation once, in the order given.
 pub(super) fn read_operations(node: Node<'_>) -> Result<Vec<Operation>, Reported> {
     let chosen = node.one_or_many(|item| {
         let text = item.text()?;

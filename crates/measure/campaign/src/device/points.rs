@@ -29,7 +29,7 @@ impl DeviceTrial {
 }
 
 impl Speed {
-    /// Operations with the sizes of their input; of no size where there is nothing to choose.
+    /// Operations with the sizes of their input; without a size if there is nothing to choose.
     fn sized(&self) -> Vec<(Operation, Option<u32>)> {
         let of = |&operation: &Operation| match operation.takes_size() {
             true => self

@@ -1,4 +1,5 @@
-//! The settings of our own encryptor, each an axis, and which of them are incompatible.
+//! The settings of the project's encryptor, each an axis, and checks which of them are
+//! incompatible.
 
 use super::entry::{Entry, Variants, WeakAllowed, name, suite, suites};
 use crate::axis::{AxisValues, RUN_MAX, axis};

@@ -1,4 +1,4 @@
-//! Crypto devices: one entry of `devices` to one DUT or, where `count` is a list, several.
+//! Crypto devices: one entry of `devices` to one DUT or, if `count` is a list, several.
 //!
 //! To add a kind: a variant of [`DeviceKind`], its name in [`KINDS`], a reader of its settings
 //! here, and its row in `docs/campaign.md`; what opens it is in `device`.

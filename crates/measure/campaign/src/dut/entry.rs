@@ -1,4 +1,4 @@
-//! One entry of `duts`: its name and, where settings are lists, one DUT for each combination.
+//! One entry of `duts`: its name and, if settings are lists, one DUT for each combination.
 
 use crate::axis::{AxisValues, axis};
 use wire::Suite;
@@ -12,7 +12,7 @@ const NAME_CHARS_MAX: usize = 40;
 /// An entry of `duts` as an adapter reads it.
 #[derive(Debug)]
 pub(crate) struct Entry<T> {
-    /// Name of the entry: what the names of all its DUTs begin with.
+    /// Name of the entry: the prefix of the names of all its DUTs.
     pub(crate) name: String,
     /// Full name and settings of each DUT.
     pub(crate) duts: Vec<(String, T)>,
@@ -57,7 +57,7 @@ pub(crate) fn name(map: &Map<'_>, default: &str) -> Result<String, Reported> {
 /// The DUTs of an entry while axes multiply them, the last axis varying fastest.
 #[derive(Debug)]
 pub(crate) struct Variants<T> {
-    /// What follows the entry's name, and the settings.
+    /// The suffix to the entry's name, and the settings.
     duts: Vec<(String, T)>,
     outcome: Result<(), Reported>,
 }
@@ -71,9 +71,9 @@ impl<T: Clone + PartialEq> Variants<T> {
         }
     }
 
-    /// Multiplies by an axis. `set` makes a value part of the settings and returns the word that
-    /// names it where the axis varies; empty: none. Values that make the same settings make one
-    /// DUT. No more DUTs are kept than are enough to report too many.
+    /// Multiplies by an axis. `set` applies a value to the settings and returns the word for the
+    /// name if the axis varies; it may be empty. Values with equal settings make one DUT. Only as
+    /// many DUTs are kept as needed to report too many.
     pub(crate) fn by<V: Clone, W: AsRef<str>>(
         mut self,
         axis: AxisValues<V>,
@@ -145,7 +145,7 @@ pub(crate) fn suites<'d>(
     suites.and(allowed.legacy).and(allowed.insecure)
 }
 
-/// Reads a suite. Weak suites need `legacy: true` beside them, suites without encryption
+/// Reads a suite. Weak suites need `legacy: true` next to them, suites without encryption
 /// `insecure: true`.
 pub(crate) fn suite(
     node: Node<'_>,

@@ -28,7 +28,7 @@ const READY_DEFAULT: Duration = Duration::from_secs(60);
 const LIMIT_MIN: Duration = Duration::from_secs(1);
 const LIMIT_MAX: Duration = Duration::from_secs(600);
 
-/// What an encryptor's own format usually adds at most: a header and an authentication tag.
+/// The usual maximum overhead of a maker's format in bytes: a header and an authentication tag.
 const EXPANDS_DEFAULT: u64 = 64;
 /// Enough for boxes that pad every frame to the length of a full one.
 const EXPANDS_MAX: u64 = 2000;
@@ -46,7 +46,7 @@ const FORMS: [(&str, LinkForm); 7] = [
 
 /// Keys of boxes that seal with a suite that campaigns know.
 const SUITE_KEYS: [&str; 4] = ["suite", "suite_words", "legacy", "insecure"];
-/// Keys of boxes with a format of their own.
+/// Keys of boxes with a maker's format.
 const OPAQUE_KEYS: [&str; 3] = ["cipher", "expands", "aggregate"];
 
 /// Suites of a form that limits them; the first is the default.
@@ -126,7 +126,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Entry<External>, Reported> {
     let (boxes, bump) = (boxes?, bump?);
     let (peer, udp) = match peer? {
         Some((peer, udp)) => (Some(peer), udp),
-        // Boxes may send ESP with or without it, and with it packets are longest.
+        // Boxes may send ESP with or without UDP, and UDP makes the longest packets.
         None => (None, form != LinkForm::Sealed(Form::MacSec)),
     };
     if let (Some(node), true) = (map.optional("gateway"), boxes.len() > 1 || bump) {
@@ -173,7 +173,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Entry<External>, Reported> {
         .named(name)
 }
 
-/// Refuses several tunnels of a gateway where the station cannot distinguish them.
+/// Refuses several tunnels of a gateway if the station cannot distinguish them.
 fn one_tunnel_where_needed(
     map: &Map<'_>,
     peer: Option<&GatewayPeer>,
@@ -200,7 +200,7 @@ fn one_tunnel_where_needed(
     }
 }
 
-/// The format of frames without a carrier, and the boxes' word for what seals them.
+/// The format of frames without a carrier, and the boxes' word for the cipher.
 fn read_format(
     map: &Map<'_>,
     form: LinkForm,
@@ -237,7 +237,7 @@ fn read_format(
     }
 }
 
-/// A maker's own format, and what seals it.
+/// Reads a maker's format, and its cipher.
 fn read_opaque(map: &Map<'_>) -> Result<(Option<BoxFormat>, Option<String>), Reported> {
     let cipher = map.required("cipher").and_then(|node| {
         let cipher = node.text()?.trim();
@@ -284,7 +284,7 @@ fn refuse(
     mistakes.fold(Ok(()), Result::and)
 }
 
-/// Where a form has suites of its own, one of them.
+/// Requires one of the form's suites, if the form limits them.
 fn of_form(node: Node<'_>, suite: Suite, known: &[Suite]) -> Result<Suite, Reported> {
     if known.is_empty() || known.contains(&suite) {
         return Ok(suite);
@@ -402,8 +402,8 @@ fn read_via(node: Node<'_>) -> Result<Vec<String>, Reported> {
     Ok(words)
 }
 
-/// Whether the words surely lead to no shell and no other program that reads a command: those of
-/// ssh do.
+/// Whether the words certainly start neither a shell nor another program that interprets a command,
+/// as ssh does.
 fn lacks_shell(words: &[String]) -> bool {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let [program, rest @ ..] = &*words else {
@@ -433,7 +433,7 @@ fn read_commands(node: Node<'_>) -> Result<Vec<String>, Reported> {
     Ok(commands)
 }
 
-/// Counters by commands, and those that are read otherwise.
+/// Counters that commands print, and counters with another source.
 type Counters = (BTreeMap<String, String>, BTreeMap<String, Source>);
 
 fn read_counters(node: Node<'_>, sources: &Sources) -> Result<Counters, Reported> {

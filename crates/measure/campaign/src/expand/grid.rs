@@ -11,11 +11,11 @@ pub(crate) type Placed<'a> = (Coordinate, &'a Place);
 
 /// The combinations of the axes so far, the last axis varying fastest.
 pub(crate) struct Grid<'a, T> {
-    /// Whatever the values make, and where it is. Empty above [`CELLS_MAX`].
+    /// The points and their coordinates. Empty above [`CELLS_MAX`].
     points: Vec<(T, Vec<Placed<'a>>)>,
     /// How many points there are; saturates.
     count: usize,
-    /// The trial, where a value has no place of its own.
+    /// The trial: the place of values without one.
     trial: &'a Place,
 }
 
@@ -29,7 +29,7 @@ impl<'a, T: Clone> Grid<'a, T> {
         }
     }
 
-    /// Multiplies by the values of an axis, each of which `set` puts into a point.
+    /// Multiplies by the values of an axis; `set` puts a value into a point.
     pub(crate) fn over<V: Clone + Into<Value>>(
         self,
         axis: Axis,
@@ -44,7 +44,7 @@ impl<'a, T: Clone> Grid<'a, T> {
         })
     }
 
-    /// Multiplies by what makes several coordinates together.
+    /// Multiplies by values that make several coordinates each.
     pub(crate) fn over_each<V, U>(
         self,
         values: &[V],
@@ -64,7 +64,7 @@ impl<'a, T: Clone> Grid<'a, T> {
         self.over_each(&[()], |point, ()| (point, vec![coordinate.clone()]))
     }
 
-    /// Changes what the values made.
+    /// Converts the points.
     pub(crate) fn map<U>(self, change: impl Fn(T) -> U) -> Grid<'a, U> {
         self.over_each(&[()], |point, ()| (change(point), Vec::new()))
     }
@@ -97,7 +97,7 @@ impl<'a, T: Clone> Grid<'a, T> {
         self.count
     }
 
-    /// All points; none where there are more than [`CELLS_MAX`].
+    /// Returns all points; none if there are more than [`CELLS_MAX`].
     pub(crate) fn into_points(self) -> Vec<(T, Vec<Placed<'a>>)> {
         self.points
     }

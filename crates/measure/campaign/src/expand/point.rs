@@ -10,13 +10,13 @@ use yaml::Place;
 #[derive(Clone)]
 pub(crate) struct Point<'a> {
     pub(crate) trial: &'a Place,
-    /// All of its coordinates, those that ids leave out too.
+    /// All of its coordinates, including the ones that ids leave out.
     pub(crate) at: Vec<Placed<'a>>,
     pub(crate) stations: Option<Stations>,
     pub(crate) tune: bool,
     pub(crate) frames: Option<Given>,
     pub(crate) measurement: Measurement,
-    /// The suite with which stations seal or open here, if all do with the same.
+    /// The suite that stations seal or open with here, if it is the same for all.
     pub(crate) suite: Option<Suite>,
     pub(crate) impair: Option<&'a ImpairProfile>,
 }
@@ -36,7 +36,7 @@ impl<'a> Point<'a> {
         }
     }
 
-    /// Of the value on an axis; of the trial where it has none.
+    /// Returns the place of the value on an axis, or of the trial if it has none.
     pub(crate) fn place(&self, axis: Axis) -> &Place {
         let mut at = self.at.iter();
         let found = at.find(|(coordinate, _)| coordinate.axis == axis);

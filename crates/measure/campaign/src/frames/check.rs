@@ -11,7 +11,7 @@ use wire::mix::{Contents, FRAME_BYTES_MIN};
 use wire::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES};
 use yaml::{Node, Place, Spanned};
 
-/// Smallest frame of IPv6: that of IPv4 and the longer header, since both carry the stamp.
+/// Smallest frame of IPv6: the smallest of IPv4 and the longer header, since both carry the stamp.
 const FRAME_BYTES_MIN_V6: u16 = FRAME_BYTES_MIN + (IPV6_HEADER_BYTES - IPV4_HEADER_BYTES) as u16;
 
 const RANDOM_IN_TUNNELS: &str = "frames of several IPv4 tunnels with random contents have no bytes in \
@@ -46,7 +46,7 @@ impl TrafficAxes {
     }
 
     fn check_flows(&self, node: Node<'_>) {
-        // Where the DUT decides, one is the minimum; whether flows suffice is checked with the DUT.
+        // If the DUT decides, one is the minimum; whether flows suffice is checked with the DUT.
         let tunnels = || {
             self.tunnels
                 .iter()
@@ -102,7 +102,7 @@ impl TrafficAxes {
         }
     }
 
-    /// Reports traffic of which round trips, asked for at `path`, cannot be timed.
+    /// Reports traffic that rules out timing the round trips that `path` asks for.
     pub(crate) fn check_round_trips(&self, node: Node<'_>, path: &Place) {
         let is_half = |direction: &Spanned<Direction>| direction.value != Direction::Both;
         let wrong = [
@@ -188,9 +188,9 @@ fn is_socket(ports: &Ports) -> bool {
     [ports.tx, ports.rx].contains(&Some(PortKind::Socket))
 }
 
-/// The ports and payloads for DUTs where none are configured: random ones (RFC 4814) for a box that
-/// others made, which may choose a core or a queue by a hash of ports, compress payloads or
-/// remove copies of them, unless the traffic rules them out. All DUTs of a trial get the same.
+/// The default ports and payloads for DUTs: random ones (RFC 4814) for a third-party box, which may
+/// choose a core or a queue by a hash of ports, compress payloads or remove copies of them, unless
+/// the traffic rules them out. All DUTs of a trial get the same.
 pub(crate) fn contents_for(traffic: &Traffic, given: &Given, duts: &[&Listed]) -> Contents {
     let is_box = |dut: &&Listed| dut.dut.adapter.external().is_some();
     let tunnels = |dut: &&Listed| given.tunnels.unwrap_or(dut.dut.adapter.profile().tunnels);
@@ -204,8 +204,7 @@ pub(crate) fn contents_for(traffic: &Traffic, given: &Given, duts: &[&Listed]) -
     }
 }
 
-/// The suite with which a station in a gateway's place seals or opens ESP, if it is the same for
-/// all of the DUTs that have one.
+/// The ESP suite of a station in a gateway's place, if it is the same for all DUTs that have one.
 pub(crate) fn sealed_by_all(traffic: &Traffic, duts: &[&Listed]) -> Option<Suite> {
     if traffic.direction == Direction::Both {
         return None;
@@ -220,7 +219,7 @@ pub(crate) fn sealed_by_all(traffic: &Traffic, duts: &[&Listed]) -> Option<Suite
     suites.all(|suite| suite == first).then_some(first)
 }
 
-/// Traffic that some of the DUTs cannot carry: where, what and what to do about it.
+/// Traffic that some of the DUTs cannot carry: the place, the mistake and the help.
 pub(crate) fn for_duts<'a>(
     test: &FrameTest,
     point: &'a Point<'_>,

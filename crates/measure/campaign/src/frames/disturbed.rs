@@ -15,7 +15,7 @@ use yaml::{Map, Node, Place, Reported, Spanned};
 pub(crate) struct Asked {
     load: Load,
     pub(super) event: Event,
-    /// Of what a DUT must be able to do: a value of an axis, or the trial.
+    /// The place of the event that a DUT must support: a value of an axis, or the trial.
     pub(super) place: Place,
 }
 
@@ -271,7 +271,7 @@ impl Load {
         }
     }
 
-    /// A search's bounds, or a load of which there is no frame in that time, for some mix. The
+    /// Reports wrong bounds of a search, or a load without a frame in that time, for some mix. The
     /// smallest share of the load is checked too.
     pub(super) fn check<'m, I>(
         &self,

@@ -6,14 +6,14 @@ use yaml::{Place, Spanned};
 /// Configured values of a frame test that a DUT or lab may still refuse.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Given {
-    /// `None`: as many as suffice.
+    /// `None`: enough for tunnels and cores.
     pub(crate) flows: Option<u32>,
-    /// `None`: as many as the DUT has.
+    /// `None`: the number that the DUT has.
     pub(crate) tunnels: Option<u32>,
     /// `None`: as the DUTs need.
     pub(crate) contents: Option<Contents>,
     /// Configured loads, in frames/s.
     pub(crate) loads: Vec<Spanned<u64>>,
-    /// Of what is done to the DUT.
+    /// The place of the event that disturbs the DUT.
     pub(crate) event: Option<Place>,
 }

@@ -9,7 +9,7 @@ use yaml::{Map, Node, Reported, Spanned};
 const TRIAL_MIN: Duration = Duration::from_millis(10);
 const DRAIN_MAX: Duration = Duration::from_secs(60);
 
-/// Highest load; `None`: the line rate, or what the generator reaches.
+/// Highest load; `None`: the line rate, or the generator's maximum.
 pub(super) fn max_load(map: &Map<'_>) -> Result<Option<Spanned<Rate>>, Reported> {
     map.with_default("max_load", None, |node| {
         let rate = node.word_or("auto", rate::read)?;
@@ -17,7 +17,7 @@ pub(super) fn max_load(map: &Map<'_>) -> Result<Option<Spanned<Rate>>, Reported>
     })
 }
 
-/// Time after the last frame in which stragglers still count.
+/// Time after the last frame while stragglers still count.
 pub(super) fn drain(map: &Map<'_>, default: Duration) -> Result<Duration, Reported> {
     map.with_default("drain", default, |node| {
         node.duration(Duration::ZERO..=DRAIN_MAX)

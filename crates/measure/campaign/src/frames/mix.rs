@@ -33,7 +33,7 @@ pub(crate) fn read(node: Node<'_>) -> Result<FrameMix, Reported> {
         .map(|name| FrameMix::named(name).unwrap_or_else(|| FrameMix::fixed(FRAME_BYTES_MIN)))
 }
 
-/// The size, or what is wrong with it and what to do.
+/// Returns the size, or the mistake and the help.
 fn in_range(size: Bytes) -> Result<u16, (String, String)> {
     let bytes = size.get();
     let (min, max) = (u64::from(FRAME_BYTES_MIN), u64::from(FRAME_BYTES_MAX));
@@ -54,7 +54,7 @@ fn in_range(size: Bytes) -> Result<u16, (String, String)> {
     Err((what, format!("write a size from {min} B to {max} B")))
 }
 
-/// How often a size comes.
+/// The frequency of a size.
 #[derive(Clone, Copy)]
 enum Amount {
     Weight(u32),

@@ -52,7 +52,7 @@ impl Asked {
         self.max_load.as_ref()
     }
 
-    /// A load of which there is no frame in a trial, for some mix.
+    /// Reports a load without a frame in a trial, for some mix.
     pub(super) fn check<'m>(&self, node: Node<'_>, mixes: impl Iterator<Item = &'m FrameMix>) {
         let Some(load) = &self.max_load else {
             return;

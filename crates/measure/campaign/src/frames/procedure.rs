@@ -285,7 +285,7 @@ impl Asked {
         }
     }
 
-    /// Where round trips were asked for.
+    /// Returns the place that asks for round trips.
     pub(crate) fn round_trips(&self) -> Option<&Place> {
         match self {
             Self::Latency { path, .. } if path.value == LatencyPath::RoundTrip => Some(&path.place),

@@ -84,7 +84,7 @@ fn goal(map: &Map<'_>) -> Result<Goal, Reported> {
         (&last, &sum, ("final", "sum")),
     ] {
         if shorter.value > longer.value {
-            // A default has no place of its own.
+            // A default has the place of the map.
             let is_default = longer.place == node.place();
             let place = if is_default {
                 &shorter.place

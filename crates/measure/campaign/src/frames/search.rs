@@ -115,7 +115,7 @@ impl Search {
         }
     }
 
-    /// A trial of its own at the lowest load, of that time.
+    /// Checks a separate trial of this time at the lowest load.
     pub(super) fn check_lowest<'m, I>(&self, node: Node<'_>, mixes: impl Fn() -> I, trial: Duration)
     where
         I: Iterator<Item = &'m FrameMix>,

@@ -25,13 +25,13 @@ pub(crate) struct Asked {
 
 const DURATION_DEFAULT: Duration = Duration::from_secs(120);
 const DURATION_MIN: Duration = Duration::from_secs(1);
-/// A point is read of the device's processes too, which should not be a load of its own.
+/// Each point also reads the device's processes, which should not become a load.
 const POINT_MIN: Duration = Duration::from_millis(100);
-/// Maximum number of points where their width is left open; none is shorter than a second.
+/// Maximum number of points if their width is left open; none is then shorter than a second.
 const POINTS_DEFAULT: u32 = 240;
 /// Each is recorded.
 const POINTS_MAX: u128 = 2000;
-/// Number of segments where their length is left open, within these times.
+/// Number of segments if their length is left open, within these times.
 const SEGMENTS_DEFAULT: u32 = 4;
 const SEGMENT_DEFAULT: RangeInclusive<Duration> =
     Duration::from_secs(30)..=Duration::from_secs(600);
@@ -45,7 +45,7 @@ const MEMORY_DRIFT_DEFAULT: Ratio = Ratio::from_percent(10);
 const CPU_DRIFT_DEFAULT: Ratio = Ratio::from_percent(20);
 const CAPACITY_DRIFT_DEFAULT: Ratio = Ratio::from_percent(20);
 const PROBE_DEFAULT: Duration = Duration::from_secs(1);
-/// Shorter ones measure how the tester starts; longer ones are a load of their own.
+/// Shorter probes measure the tester's start; longer ones become a load.
 const PROBE: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(10);
 const LOSS_MAX: Ratio = Ratio::from_percent(10);
 /// A drift of less than a thousandth, or of 100 %, needs no bound.
@@ -109,7 +109,7 @@ fn time(
     })
 }
 
-/// The widths of points and of segments for a duration, with those that are given.
+/// Returns the widths of points and of segments for a duration; given widths are kept.
 fn times(
     map: &Map<'_>,
     duration: &Spanned<Duration>,

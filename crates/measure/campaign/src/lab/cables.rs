@@ -4,7 +4,7 @@ use plan::{Addresses, Cables, HostName, Hosts, is_interface};
 use std::net::Ipv4Addr;
 use yaml::{Map, Node, Reported, Spanned};
 
-/// Names that the lab's own interfaces have where a cable's would be.
+/// Names of the lab's interfaces, which a cable's interface cannot have.
 const OWN_NAMES: [&str; 12] = [
     "lo", "a0", "a1", "b0", "b1", "c0", "c1", "w0", "w1", "p0", "p1", "br0",
 ];
@@ -66,7 +66,7 @@ pub(super) fn read(map: &Map<'_>, between_hosts: bool) -> Result<Given, Reported
     })
 }
 
-/// The host of a tap: given where the stations are on two, and there is a tap.
+/// Reads the host of a tap, which is given if the stations are on two hosts and there is a tap.
 fn read_tap_host(map: &Map<'_>, between_hosts: bool) -> Result<Option<HostName>, Reported> {
     let tap = map.optional("tap");
     let Some(given) = map.optional("tap_host") else {

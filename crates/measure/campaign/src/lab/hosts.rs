@@ -1,4 +1,4 @@
-//! The hosts of a lab whose stations are not all on this machine.
+//! The hosts of a lab with stations on other machines.
 
 use super::cables::interface;
 use crate::words::command_prefix;
@@ -8,7 +8,7 @@ use yaml::{Map, Node, Reported};
 
 /// How long a run waits for a host that went away, unless the lab says so.
 const RECONNECT: Duration = Duration::from_secs(120);
-/// The longest such time: a weekend.
+/// The longest time to wait: a weekend.
 const RECONNECT_MAX: Duration = Duration::from_secs(72 * 3600);
 
 /// The highest number of a CPU that an affinity has room for (`CPU_SETSIZE`).

@@ -12,7 +12,7 @@ use serde::de::value::{Error, StrDeserializer};
 use units::Layer;
 use yaml::{Node, Reported};
 
-/// Trials whose figures can be compared, and whether they carry traffic.
+/// Trials with comparable figures, and whether they carry traffic.
 const TRIALS: [(&str, bool); 5] = [
     ("tcp", true),
     ("udp", true),
@@ -22,7 +22,7 @@ const TRIALS: [(&str, bool); 5] = [
 ];
 /// Key of the name of the DUT.
 const DUT: &str = "dut";
-/// Key that tells devices which take work off the CPU from the CPU itself.
+/// Key that distinguishes devices that take work off the CPU from the CPU itself.
 const OFFLOAD: &str = "offload";
 /// Key of the elements between the gateways.
 const PATH: &str = "path";
@@ -35,7 +35,8 @@ pub(super) struct Cells {
     suite: Option<String>,
     /// Names of DUTs; empty: any.
     duts: Vec<String>,
-    /// Only single devices that take work off the CPU, or only those that do not; `None`: any.
+    /// Only single devices that take work off the CPU, or only single ones that do not; `None`:
+    /// any.
     offloads: Option<bool>,
     rows: Option<Names>,
     columns: Option<Names>,
@@ -44,11 +45,11 @@ pub(super) struct Cells {
     at: Vec<(Axis, String)>,
     /// Elements of the path between the gateways.
     pub(super) path: Vec<Element>,
-    /// What the published rates count; `None` of crypto devices.
+    /// The basis of the published rates; `None` for crypto devices.
     pub(super) counts: Option<RateBasis>,
 }
 
-/// What the names of rows or columns are.
+/// The meaning of the names of rows or columns.
 #[derive(Debug, Clone, Copy)]
 enum Names {
     Duts,
@@ -56,7 +57,7 @@ enum Names {
 }
 
 impl Cells {
-    /// Reads the key of a table; `None` where it has none.
+    /// Reads the key of a table; `None` if absent.
     pub(super) fn of_table(node: Node<'_>, table: &Table) -> Result<Option<Self>, Reported> {
         let axis = columns_axis(table).map(Names::Values);
         Reader {
@@ -66,7 +67,7 @@ impl Cells {
         .read(axis, table.layer)
     }
 
-    /// Reads the key of a figure; `None` where it has none.
+    /// Reads the key of a figure; `None` if absent.
     pub(super) fn of_figure(node: Node<'_>, single: &Single) -> Result<Option<Self>, Reported> {
         let settings = &single.beside.cells;
         Reader { node, settings }.read(None, None)
@@ -119,7 +120,7 @@ impl Cells {
             && self.at.iter().all(|(axis, text)| has(cell, *axis, text))
     }
 
-    /// Whether the DUT is one of those, and encrypts as the published system did.
+    /// Whether the DUT has one of the names, and encrypts like the published system.
     fn is_of(&self, cell: &Cell) -> bool {
         if let Adapter::Device(devices) = &cell.dut.adapter {
             let is_like = |offloads| devices.offloads == offloads && devices.members.len() == 1;
@@ -129,7 +130,7 @@ impl Cells {
         let suite = profile.carrier.map(|carrier| carrier.suite.name());
         match &self.suite {
             Some(wanted) => self.has_name(cell) && suite.is_some_and(|suite| suite == *wanted),
-            // A maker's own format has no suite, and forwards nothing in clear.
+            // A maker's format has no suite, and forwards nothing in clear.
             None if self.duts.is_empty() => suite.is_none() && !profile.encrypts(),
             None => self.has_name(cell),
         }
@@ -279,7 +280,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// What a rate of traffic counts: as stated here, its layer otherwise as the table states.
+    /// Reads the basis of a rate of traffic. If the layer is not stated here, it is the table's.
     fn counts(&self, trial: &Setting, layer: Option<Layer>) -> Result<RateBasis, Reported> {
         Ok(RateBasis {
             kind: self.word(trial, "counts.kind")?,

@@ -94,8 +94,6 @@ fn tables_stand_beside_cells_with_the_same_elements_in_the_path() {
     );
 }
 
-/// A cell without a campaign's figure has its reason in the reference file. So nothing is left out
-/// in silence.
 #[test]
 fn figures_of_a_card_are_beside_cards_and_those_of_the_cpu_beside_the_cpu() {
     let plan = planned("crypto-card", true);
@@ -112,6 +110,8 @@ fn figures_of_a_card_are_beside_cards_and_those_of_the_cpu_beside_the_cpu() {
     assert_eq!(beside("host one, CPU"), BTreeSet::from(["cpu", "openssl"]));
 }
 
+/// A published cell that no campaign measures has its reason in the reference file, so that nothing
+/// is left out silently.
 #[test]
 fn every_table_without_a_measured_figure_says_why() {
     for (name, ..) in NAMES {
@@ -159,7 +159,7 @@ cells = { trial = "tcp", suite = "aes-256-gcm", rows = "cores", counts = { kind 
 2 = ["5.0", ""]
 "#;
 
-/// Reads a campaign whose published figures are in a file beside it.
+/// Reads a campaign with published figures in a file next to it.
 fn beside_it(figures: &str) -> Result<Plan, String> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("own.toml"), figures).unwrap();

@@ -1,4 +1,4 @@
-//! The programs that an agent starts: what measures, what checks, what estimates.
+//! The programs that an agent starts: `cipherbench check`, `run`, `resume` and `figures`.
 
 use super::{Ended, Tender};
 use crate::bucket::Found;
@@ -24,14 +24,14 @@ use std::rc::Rc;
 use tokio::task::spawn_blocking;
 use tokio::time::{interval, timeout};
 
-/// Renewals without an answer after which the server counts as away.
+/// Unanswered renewals after which the server counts as unreachable.
 const SILENT_MAX: u32 = 3;
-/// Of the reason why a job does not fit or has failed, in bytes: several fit into an entry.
+/// The longest reason for a misfit or a failure, in bytes. Several fit into one entry.
 const REASON_BYTES_MAX: usize = 4 << 10;
-/// Lines of a run's standard error in the reason.
+/// Lines of a run's standard error that a reason quotes.
 const LAST_LINES: usize = 3;
 
-/// The last lines of what a run wrote to standard error.
+/// Returns the last lines of a run's standard error.
 fn last_words(log: &Path) -> String {
     let Ok(file) = fs::File::open(log) else {
         return String::new();
@@ -46,7 +46,7 @@ fn last_words(log: &Path) -> String {
     shortened(&Vec::from(last).join("; "))
 }
 
-/// The beginning of a reason that an entry of the server can keep.
+/// Cuts a reason to `REASON_BYTES_MAX`.
 fn shortened(reason: &str) -> String {
     let ends = reason.char_indices().map(|(at, _)| at);
     let end = ends.take_while(|at| *at <= REASON_BYTES_MAX).last();
@@ -57,7 +57,8 @@ fn shortened(reason: &str) -> String {
 }
 
 impl Tender<'_> {
-    /// Why a job cannot run in this lab, as it says itself: what it asks for, or who signed it.
+    /// Returns why a job may not run in this lab, from its selector, its signature and the signed
+    /// jobs that ran here.
     pub(super) fn objection(&self, offer: &LabOffer, job: &Job) -> Option<Objection> {
         let trust = self.agent.trust.as_ref();
         let (fleet, now) = (self.fleet.id(), now());
@@ -67,10 +68,11 @@ impl Tender<'_> {
             .or_else(|| self.ran?.objection(job).map(Objection::lasting))
     }
 
-    /// The same, or what `cipherbench check` says, also of commands that are not allowed here.
+    /// As `objection`, and then runs `cipherbench check`, which also finds commands that are not
+    /// allowed here.
     ///
     /// # Errors
-    /// When that cannot be found out: then it is not run either.
+    /// If the check cannot be run; the job is not run either then.
     pub(super) async fn misfit(
         &self,
         offer: &LabOffer,
@@ -108,7 +110,8 @@ impl Tender<'_> {
         Ok((!checked.status.success()).then(|| Objection::lasting(reason)))
     }
 
-    /// A run's figures by cell, by the program; `None` where it has none.
+    /// Returns a run's figures by cell, as `cipherbench figures` prints them; `None` if it prints
+    /// none.
     pub(super) async fn figures(&self, run: &Path) -> Option<RunFigures> {
         let mut figures = Command::new(&self.agent.program);
         figures
@@ -120,7 +123,7 @@ impl Tender<'_> {
         serde_json::from_slice(&printed.stdout).ok()
     }
 
-    /// Runs the program, or resumes what it began, and renews the lease meanwhile.
+    /// Runs the campaign, or resumes its run, and renews the lease meanwhile.
     pub(super) async fn measure(
         &self,
         lease: &mut Lease,
@@ -179,7 +182,7 @@ impl Tender<'_> {
         let mut sender = Sender::new(&self.fleet, id, &find);
         let sending = async {
             sender.follow(&progress).await;
-            // It ends only where it may not send; the run goes on.
+            // It must not end the select: the run goes on even if no record can be sent.
             pending().await
         };
         tokio::select! {
@@ -199,8 +202,8 @@ impl Tender<'_> {
         }
     }
 
-    /// Renews the lease until the job is to be left: because the agent is to stop, or the lab or
-    /// the job is not this agent's any more.
+    /// Renews the lease until the agent is to stop, or the lab or the job is no longer this
+    /// agent's.
     async fn halted(
         &self,
         lease: &mut Lease,
@@ -212,8 +215,7 @@ impl Tender<'_> {
             let mut silent = 0;
             loop {
                 beats.tick().await;
-                // A server that is away takes nothing: the run goes on, and the next beat repeats
-                // this one.
+                // If the server is unreachable, the run goes on and the next beat tries again.
                 let now = progress.borrow().clone();
                 let has_lab = timeout(BEAT, lease.renew(&self.fleet, Some(id), now)).await;
                 let has_job = timeout(BEAT, self.is_ours(id)).await;
@@ -236,7 +238,8 @@ impl Tender<'_> {
         }
     }
 
-    /// Whether the job is still this agent's, as far as the server says: while it is away, yes.
+    /// Whether the job is still this agent's. True if the server does not answer or has lost the
+    /// entry.
     async fn is_ours(&self, id: &str) -> bool {
         match self.fleet.states.read::<State>(id).await {
             Ok(Some(Found {

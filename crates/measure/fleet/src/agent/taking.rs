@@ -1,4 +1,4 @@
-//! What an agent takes up: what it left, and jobs of the queue once it is its lab's turn.
+//! How an agent takes jobs: first one that it left, then from the queue once its lab has the turn.
 
 use super::Tender;
 use crate::bucket::{Found, Swap};
@@ -9,11 +9,12 @@ use crate::queue::ATTEMPTS_MAX;
 use crate::signing::Objection;
 use std::time::Duration;
 
-/// Between looks whether another lab of the machine is still measured.
+/// Interval between checks whether another lab of the machine is still being measured.
 const TURN_STEP: Duration = Duration::from_millis(100);
 
 impl Tender<'_> {
-    /// Whether the lab has its turn, which it takes if it can; otherwise it waits for it.
+    /// Takes the turn if it is free. Returns whether the lab has it; otherwise the lab counts as
+    /// waiting.
     pub(super) fn has_turn(&self) -> Result<bool, FleetError> {
         let taken = self.turn.borrow_mut().take();
         let has_it = taken.map_err(|error| FleetError::Disk {
@@ -24,7 +25,7 @@ impl Tender<'_> {
         Ok(has_it)
     }
 
-    /// How long to pause at most: a turn comes without a notice.
+    /// Returns the longest pause: short while the lab waits for its turn, which is not announced.
     pub(super) fn pause_before(&self, most: Duration) -> Duration {
         match self.waits.get() {
             true => most.min(TURN_STEP),
@@ -32,14 +33,14 @@ impl Tender<'_> {
         }
     }
 
-    /// Whether something waits that may be for this lab.
+    /// Whether the lab holds a job, or the queue has one that was not refused here.
     pub(super) fn has_work(&self) -> bool {
         let is_refused = |id: &str| self.refused.borrow().contains(id);
         !self.view.held(&self.lab.name).is_empty() || !self.view.queued(is_refused).is_empty()
     }
 
-    /// Keeps a job that an earlier start of this agent took, and was killed before it was on its
-    /// disk.
+    /// Keeps a job that an earlier start of this agent took before it was killed, without a copy on
+    /// its disk.
     async fn adopt(&self, offer: &LabOffer, id: &str) -> Result<Option<Kept>, FleetError> {
         if !is_id(id) || self.disk.has(id) {
             return Ok(None);
@@ -58,7 +59,7 @@ impl Tender<'_> {
         let Some(job) = self.fleet.job(id).await? else {
             return Ok(None);
         };
-        // It may be somebody else who wrote that this agent has it.
+        // Somebody else may have written the state that names this agent.
         if let Some(Objection { reason, .. }) = self.misfit(offer, &job).await? {
             self.end(id, &State::Parked { reason }).await?;
             return Ok(None);
@@ -66,7 +67,7 @@ impl Tender<'_> {
         self.begin(job, held).map(Some)
     }
 
-    /// Takes up a job that was left; `None` if it is not this lab's any more.
+    /// Takes up a job from the disk; `None` if it is no longer this lab's.
     pub(super) async fn again(&self, mut kept: Kept) -> Result<Option<Kept>, FleetError> {
         let id = kept.job.id.clone();
         match self.fleet.states.look::<State>(&id).await? {
@@ -78,7 +79,8 @@ impl Tender<'_> {
                 if kept.exit.is_some() {
                     return Ok(Some(kept));
                 }
-                // A run that has measured a trial since was not ended by its own job.
+                // Only an attempt that measured no trial counts: its job may be the reason why the
+                // agent ended.
                 let trials = self.disk.trials_of(&id);
                 let in_vain = !kept.stopped && trials <= kept.trials;
                 kept.held.attempt = held.attempt + u32::from(in_vain);
@@ -101,8 +103,8 @@ impl Tender<'_> {
                 self.disk.keep(&kept)?;
                 Ok(Some(kept))
             }
-            // The server has lost what it acknowledged, or has an entry that cannot be read: this
-            // disk is the truth.
+            // The server lost an acknowledged entry, or has one that cannot be read: this disk is
+            // authoritative.
             lost @ (None | Some(Found { value: Err(_), .. })) => {
                 self.fleet.jobs.swap(&id, 0, &kept.job).await?;
                 let running = State::Running(kept.held.clone());
@@ -118,7 +120,7 @@ impl Tender<'_> {
         }
     }
 
-    /// Takes a job of the queue, or one that is this lab's already.
+    /// Takes a job that this lab already holds, or one from the queue.
     pub(super) async fn next(&self, offer: &LabOffer) -> Result<Option<Kept>, FleetError> {
         self.waits.set(false);
         let held = self.view.held(&self.lab.name);
@@ -133,7 +135,7 @@ impl Tender<'_> {
             }
         }
         let fits = async |job: &Job| {
-            // Even a look would disturb what is measured on the machine.
+            // Even the check would disturb a measurement on the machine.
             if self.objection(offer, job).is_none() && !self.has_turn()? {
                 return Ok(false);
             }
@@ -146,7 +148,7 @@ impl Tender<'_> {
             self.fleet.note_misfit(&job.id, &offer.lab, &reason).await?;
             Ok(false)
         };
-        // What is not queued any more needs no memory.
+        // Forgets refusals of jobs that are no longer queued.
         self.refused
             .borrow_mut()
             .retain(|id| self.view.is_queued(id));
@@ -158,7 +160,7 @@ impl Tender<'_> {
         self.begin(job, held).map(Some)
     }
 
-    /// Keeps a job that this agent has now, and remembers it if it is signed.
+    /// Keeps a job that this agent now holds, and records it if it is signed.
     fn begin(&self, job: Job, held: Held) -> Result<Kept, FleetError> {
         if let Some(ran) = self.ran {
             ran.begin(&job)?;

@@ -1,5 +1,5 @@
-//! The users of a server that is started without a file of them: made at the first start, one for
-//! each role.
+//! The users of a server that is started without a file of users: made at the first start, one per
+//! role.
 
 use crate::error::FleetError;
 use crate::identity::Identity;
@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 /// Users, keys and trusted keys in the folder of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstUsers {
-    /// Who may do what.
+    /// The file of users, with their roles.
     pub users: PathBuf,
-    /// By which an agent runs only what the submitter signed.
+    /// The file of trusted keys, for agents that run only jobs signed by the submitter.
     pub trust: PathBuf,
     /// Whether they were made now.
     pub is_new: bool,
@@ -22,7 +22,7 @@ pub struct FirstUsers {
 }
 
 impl FirstUsers {
-    /// Those of a folder, which are made if there is no file of users yet.
+    /// Returns the users of a folder, and makes them if it has no file of users yet.
     ///
     /// # Errors
     /// When they cannot be written, or a key that is there cannot be read.
@@ -42,7 +42,7 @@ impl FirstUsers {
         let mut lines = "# ROLE KEY NAME; changes are in force within seconds\n".to_owned();
         for role in Role::ALL {
             let path = found.key(role);
-            // A start that was cut short has made some.
+            // An interrupted start may have made some.
             let key = match path.exists() {
                 true => Identity::read(&path)?,
                 false => Identity::create(&path)?,
@@ -57,8 +57,8 @@ impl FirstUsers {
         Ok(found)
     }
 
-    /// The part of nats-server's configuration that has them, for a server that another program
-    /// starts, and an administrator, whose key is made where there is none.
+    /// Returns nats-server's configuration of these users, for a server that another program
+    /// starts. It includes an administrator, with a key that is made if absent.
     ///
     /// # Errors
     /// When a file cannot be read or written, or has a mistake.
@@ -67,14 +67,14 @@ impl FirstUsers {
         Ok(Users::read(&self.users)?.config(&administrator))
     }
 
-    /// The file of a role's key.
+    /// Returns the file of a role's key.
     #[must_use]
     pub fn key(&self, role: Role) -> PathBuf {
         self.folder.join(format!("{}.nk", role.name()))
     }
 }
 
-/// Makes a folder that only its owner reads; one that is there stays as it is.
+/// Makes a folder that only its owner can read; an existing one is not changed.
 pub(super) fn make_private(folder: &Path) -> Result<(), FleetError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(super::disk(folder))

@@ -4,17 +4,17 @@ use guard::read_bytes;
 use std::io;
 use std::path::PathBuf;
 
-/// Far more than users, a certificate or a key have.
+/// The largest file, in bytes: far more than users, a certificate or a key need.
 const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// The content of each file, or why it cannot be read.
 type Contents = Vec<Result<Vec<u8>, io::ErrorKind>>;
 
-/// Files, and what was in them.
+/// Files and their contents.
 #[derive(Debug)]
 pub(super) struct Inputs {
     paths: Vec<PathBuf>,
-    /// What was taken over, or at least tried.
+    /// The contents that were applied, or tried.
     taken: Contents,
     seen: Contents,
 }
@@ -29,8 +29,8 @@ impl Inputs {
         }
     }
 
-    /// Whether they have another content than was taken over: once for each content, and only of
-    /// one that two looks saw, since who writes a file may be half done.
+    /// Whether the files have new contents. True once for each content, and only if two calls saw
+    /// the same one, since a file may be half written.
     pub(super) fn have_changed(&mut self) -> bool {
         let now = read(&self.paths);
         let is_still = now == self.seen;

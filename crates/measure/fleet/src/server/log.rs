@@ -1,6 +1,6 @@
-//! What nats-server says, kept in a file, and what of it matters while it runs.
+//! The log of nats-server: it is kept in a file, and searched for events that matter at run time.
 //!
-//! It comes through a pipe: the disk with the file may be full, which is then what it says.
+//! It comes through a pipe, since it may report that the disk of this file is full.
 
 use crate::error::FleetError;
 use guard::Lines;
@@ -11,19 +11,19 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-/// A line that is longer is cut: clients have a part in it.
+/// Longer lines are cut: clients can influence them.
 const LINE_BYTES_MAX: usize = 16 << 10;
-/// Size at which the file is begun anew.
+/// Size of the file in bytes after which it is rotated.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// How long the last words of a server that has ended may take.
+/// How long to wait for the last lines of a server that has ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// What a line says.
+/// An event that a line reports.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum News {
     /// A changed configuration is in force.
     Reloaded,
-    /// It is not, for this reason.
+    /// A changed configuration is not in force, for this reason.
     NotReloaded(String),
     /// The store is as large as it may be.
     Limit,
@@ -47,8 +47,8 @@ impl News {
     }
 }
 
-/// The file of a log. Everybody who connects adds to it, so that it is begun anew at a size; the
-/// last one before it is kept.
+/// The file of a log. Every client that connects adds to it, so it is rotated by size; one earlier
+/// file is kept.
 struct LogFile {
     path: PathBuf,
     file: File,
@@ -80,7 +80,7 @@ impl LogFile {
 pub(super) struct Log(Receiver<String>);
 
 impl Log {
-    /// Copies what a server says to the end of a file, until it ends.
+    /// Appends a server's output to a file, until the output ends.
     pub(super) fn follow(
         said: impl Read + Send + 'static,
         path: &Path,
@@ -90,7 +90,7 @@ impl Log {
         thread::spawn(move || {
             for line in Lines::new(BufReader::new(said), LINE_BYTES_MAX) {
                 let Ok(line) = line else { break };
-                // What has no room on the disk is news all the same; nobody may wait for it.
+                // A line is reported even if the disk has no room for it. The receiver may be gone.
                 let _ = file.write(&line.text);
                 let _ = sender.send(line.text.trim().to_owned());
             }
@@ -98,7 +98,7 @@ impl Log {
         Ok(Self(lines))
     }
 
-    /// The last line of a server that has ended.
+    /// Returns the last line of a server that has ended.
     pub(super) fn last_line(&self) -> String {
         let mut last = None;
         while let Ok(line) = self.0.recv_timeout(LAST_WORDS) {
@@ -109,7 +109,7 @@ impl Log {
         last.unwrap_or_else(|| "it said nothing".to_owned())
     }
 
-    /// What it said since the last call.
+    /// Returns the events since the last call.
     pub(super) fn news(&self) -> Vec<News> {
         self.0
             .try_iter()

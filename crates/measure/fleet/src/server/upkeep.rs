@@ -1,5 +1,4 @@
-//! What a server does once a day beside its work: it removes what uploads that were cut short left
-//! in the archive.
+//! The daily upkeep of a server: it removes parts of interrupted uploads from the archive.
 
 use crate::connection::Access;
 use crate::error::{FleetError, refused};
@@ -10,14 +9,14 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
-/// From one to the next.
+/// Interval between upkeeps.
 const EVERY: Duration = Duration::from_secs(24 * 60 * 60);
-/// From one that came to no end to the next.
+/// Interval after an upkeep that failed.
 const AGAIN: Duration = Duration::from_secs(60 * 60);
-/// How long one may take.
+/// Time limit of an upkeep.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 
-/// When it is done, and by whom.
+/// The time of the next upkeep, and the thread of the current one.
 #[derive(Debug)]
 pub(super) struct Upkeep {
     next: Instant,
@@ -37,7 +36,7 @@ impl Upkeep {
         self.under_way.is_none() && Instant::now() >= self.next
     }
 
-    /// Begins it in a thread of its own.
+    /// Begins an upkeep in a new thread.
     pub(super) fn begin(&mut self, access: Access, pinned: Option<CertificateDer<'static>>) {
         self.next = Instant::now() + EVERY;
         self.under_way = Some(thread::spawn(move || {
@@ -49,7 +48,7 @@ impl Upkeep {
         }));
     }
 
-    /// What came of it, for people, once.
+    /// Returns a message about an upkeep that has ended, once.
     pub(super) fn news(&mut self) -> Option<String> {
         let ended = self.under_way.take_if(|thread| thread.is_finished())?;
         let error = match ended.join() {

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Older ones refuse settings of a fleet's configuration (`sync_interval: always`).
+/// The oldest usable version: older ones refuse settings of a fleet's configuration
+/// (`sync_interval: always`).
 const OLDEST: [u32; 2] = [2, 10];
 
-/// What is wrong with the version of an installed server; `None` where nothing is, or where it does
-/// not say which it is.
+/// Returns why the version of an installed server is not usable; `None` if it is, or if the server
+/// does not report it.
 pub(super) fn problem(program: &Path) -> Option<String> {
     let said = Command::new(program)
         .arg("-v")
@@ -17,7 +18,7 @@ pub(super) fn problem(program: &Path) -> Option<String> {
     too_old(&String::from_utf8_lossy(&said.stdout))
 }
 
-/// Of `nats-server: v2.9.10`.
+/// Parses text like `nats-server: v2.9.10`.
 fn too_old(said: &str) -> Option<String> {
     let (_, version) = said.trim().rsplit_once('v')?;
     let mut numbers = version.split('.').map(str::parse);

@@ -3,7 +3,7 @@
 use super::keys::{Keys, Value};
 use crate::beside::{Beside, Chart, Setting};
 
-/// Reads what a table or figure states of the measurement beside it.
+/// Reads the statements of a table or figure about the corresponding measurement.
 pub(super) fn read(keys: &Keys<'_>) -> Beside {
     let mut beside = Beside {
         differs: keys.text("differs"),

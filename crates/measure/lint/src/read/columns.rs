@@ -1,4 +1,4 @@
-//! Columns of a grid before their cells are figures.
+//! Columns of a grid, before their cells are read as figures.
 
 use super::markup::{self, Clean};
 use super::{heading, pairs};
@@ -21,7 +21,7 @@ pub(super) struct Raw {
     pub(super) notes: Vec<(Option<usize>, String)>,
 }
 
-/// The columns behind that of names.
+/// Returns the columns after the column of names.
 pub(super) fn columns(heading: &[Text], lines: &[Vec<Text>]) -> Vec<Raw> {
     let indexed = heading.iter().enumerate().skip(1);
     let column = |(at, (name, place)): (usize, &Text)| {
@@ -44,8 +44,8 @@ pub(super) fn columns(heading: &[Text], lines: &[Vec<Text>]) -> Vec<Raw> {
     indexed.map(column).collect()
 }
 
-/// Whether a column holds text: at least one, and no cell is a figure. A heading that is a size is
-/// one of figures.
+/// Whether a column holds text: at least one text, and no figure. A column with a size as heading
+/// holds figures.
 pub(super) fn is_text(column: &Raw, decimal: Decimal, axis: Option<Axis>) -> bool {
     let is_size = heading::size(&column.name).is_some() || heading::is_mix(&column.name);
     if (is_size && !matches!(axis, Some(Axis::Names))) || matches!(axis, Some(Axis::Mix)) {
@@ -82,7 +82,7 @@ fn shown(column: &Raw) -> Vec<&str> {
     texts.filter(|text| !markup::is_missing(text)).collect()
 }
 
-/// The unit of a cell that is a figure, or several; `None` for a text.
+/// Returns the unit of a cell with one or several figures; `None` for a text.
 fn figure(text: &str, decimal: Decimal, place: &Place) -> Option<Option<Unit>> {
     if Evidence::of(text).unclear_comma || pairs::parts(text).is_some() {
         return Some(None);
@@ -91,8 +91,8 @@ fn figure(text: &str, decimal: Decimal, place: &Place) -> Option<Option<Unit>> {
     Some(figure.unit)
 }
 
-/// A column as several, if its cells hold several figures each, and the names of the parts are in
-/// its heading or in the key `parts`. Cells with one figure stay in a column with its name.
+/// Splits a column with several figures per cell, if its heading or the key `parts` names the
+/// parts. Cells with one figure stay in a column with its name.
 pub(super) fn split(
     source: &Source,
     column: Raw,
@@ -121,7 +121,7 @@ pub(super) fn split(
     let names = fitting.into_iter().find(|names| names.len() == count(at));
     let is_same = |other: usize| several[other].is_none() || count(other) == count(at);
     let Some(names) = names.filter(|_| (0..several.len()).all(is_same)) else {
-        // Without keys such cells may be dates or versions.
+        // Without keys, these cells may be dates or versions.
         if is_bare {
             return vec![column];
         }

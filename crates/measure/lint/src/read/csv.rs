@@ -7,12 +7,12 @@ use crate::document::Document;
 use crate::source::Source;
 use csv::{ReaderBuilder, StringRecord};
 
-/// The line by which Excel states the separator of a file.
+/// The beginning of Excel's line with the separator of a file.
 const SEPARATOR: &str = "sep=";
 /// How keys are added.
 const HELP: &str = "state them above the table in lines that begin with `#`: `# unit = \"Mbit/s\"`, \
                     `# columns = \"frame\"`";
-/// What a note below the table begins with.
+/// The first character of a note below the table.
 const NOTES: [char; 16] = [
     '*', '†', '‡', '§', '¶', '[', '⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹',
 ];
@@ -22,7 +22,7 @@ pub(super) fn read(source: &Source) -> Document {
     let text = &source.text;
     let mut separator = None;
     let mut keys_end = 0;
-    // Blanks of the same width, so that places in the keys are places in the file.
+    // The keys, with blanks for all other text, so that places in the keys are places in the file.
     let mut bare = String::new();
     for line in text.split_inclusive('\n') {
         let stated = line.get(..SEPARATOR.len());
@@ -67,7 +67,8 @@ pub(super) fn read(source: &Source) -> Document {
     document
 }
 
-/// Takes the notes below a table out of its lines: one cell alone that begins with a mark.
+/// Takes the notes below a table out of its lines: lines with a single cell that begins with a
+/// mark.
 fn notes_below(lines: &mut Vec<Vec<Text>>) -> Vec<String> {
     let mut notes = Vec::new();
     while let Some(last) = lines.last().filter(|_| lines.len() > 1) {

@@ -1,10 +1,10 @@
-//! A table of texts, from CSV or Markdown, to a table of figures.
+//! Converts a table of texts, from CSV or Markdown, to a table of figures.
 //!
 //! 1. Each text is read without its markup ([`markup`]).
-//! 2. A column whose cells hold several figures becomes several columns ([`pairs`]).
+//! 2. A column with several figures per cell becomes several columns ([`pairs`]).
 //! 3. Keys that are not stated are guessed from the headings, and remarked ([`guess`]).
-//! 4. Columns of text are left out; those in front belong to the names of rows.
-//! 5. The decimal mark of each column is that of its certain numbers, else of the table's.
+//! 4. Columns of text are left out; the first ones belong to the names of rows.
+//! 5. The unambiguous numbers of a column, or else of the table, determine its decimal mark.
 
 use super::columns::{self, Raw, Text, columns, split};
 use super::keys::{Keys, figure};
@@ -21,9 +21,9 @@ pub(super) struct Around<'a> {
     pub(super) above: &'a str,
     /// Whether it has no keys at all.
     pub(super) is_bare: bool,
-    /// How keys are added to it.
+    /// Advice on adding keys.
     pub(super) help: &'static str,
-    /// Where they are stated, in short.
+    /// The place of keys, in short.
     pub(super) stated_in: &'static str,
 }
 
@@ -36,7 +36,7 @@ struct Stated {
 }
 
 /// Reads a table below its keys. The first line holds the names of the columns, the first column
-/// those of the rows.
+/// holds the names of the rows.
 pub(super) fn read(
     keys: &Keys<'_>,
     lines: Vec<Vec<Text>>,
@@ -63,7 +63,7 @@ pub(super) fn read(
     let lines: Vec<Vec<Text>> = lines
         .filter(|line| around.is_bare || has_width(source, line, width, &table))
         .map(|mut line| {
-            // Of a table without keys, rows are cut or completed as GitHub shows them.
+            // In a table without keys, rows are cut or completed as GitHub shows them.
             let end = table.place.clone();
             line.resize_with(width, || (String::new(), end.clone()));
             line
@@ -152,7 +152,7 @@ fn stated(keys: &Keys<'_>, table: &mut Table) -> Stated {
     }
 }
 
-/// The decimal mark of each column where it is certain.
+/// Returns the decimal mark of each column, if it is certain.
 fn decimals(columns: &[Raw], stated: Option<Decimal>) -> Vec<Option<Decimal>> {
     let each = columns
         .iter()
@@ -165,13 +165,13 @@ fn evidence(column: &Raw) -> Evidence {
     texts.fold(Evidence::default(), Evidence::and)
 }
 
-/// The decimal mark of the whole table.
+/// Returns the decimal mark of the whole table.
 fn whole_table(columns: &[Raw]) -> Option<Decimal> {
     let all = columns.iter().map(evidence);
     all.fold(Evidence::default(), Evidence::and).decimal()
 }
 
-/// Leaves out columns of text. Those in front of all figures belong to the names of the rows.
+/// Leaves out columns of text. Columns before all figures are added to the names of the rows.
 fn without_texts(
     columns: Vec<Raw>,
     decimals: &[Option<Decimal>],
@@ -213,7 +213,7 @@ fn without_texts(
     kept
 }
 
-/// Guesses what columns are and the unit where the keys do not state them; a remark states both.
+/// Guesses the kind of columns and the unit if the keys do not state them; a remark states both.
 fn guess_keys(
     table: &mut Table,
     stated: &Stated,
@@ -303,8 +303,7 @@ fn fill(
     }
 }
 
-/// Leaves out columns of other things that no unit is known for, if others have units, or if the
-/// table has no keys.
+/// Leaves out columns without a known unit, if other columns have units or the table has no keys.
 fn without_unknown_units(table: &mut Table, is_bare: bool, document: &mut Document) {
     if table.axis != Axis::Names || table.unit.is_some() {
         return;
@@ -359,7 +358,7 @@ fn has_width(source: &Source, line: &[Text], wide: usize, table: &Table) -> bool
     false
 }
 
-/// The decimal mark of a column; `None` if only its author knows, which is a mistake.
+/// Returns the decimal mark of a column; `None` if it is ambiguous, which is a mistake.
 fn decimal(source: &Source, column: &Raw, whole: Option<Decimal>) -> Option<Decimal> {
     let found = evidence(column);
     if let Some(decimal) = found.decimal() {

@@ -1,4 +1,4 @@
-//! Keys of tables that state none, from their headings. What is guessed is remarked.
+//! Guesses the keys of tables that state none, from their headings. A remark states each guess.
 
 use super::heading;
 use crate::document::Axis;
@@ -15,7 +15,7 @@ const USUAL: [f64; 18] = [
 /// Words in headings of sizes.
 const WORDS: [&str; 6] = ["byte", "frame", "packet", "block", "size", "payload"];
 
-/// What the columns are, by their headings and that of the names of rows.
+/// Guesses the kind of columns, from their headings, the first column's heading and the row names.
 pub(super) fn axis(corner: &str, headings: &[&str], rows: &[&str]) -> Axis {
     let sizes: Vec<f64> = headings.iter().filter_map(|it| heading::size(it)).collect();
     let others = headings.iter().filter(|it| heading::size(it).is_none());
@@ -61,8 +61,8 @@ pub(super) fn axis(corner: &str, headings: &[&str], rows: &[&str]) -> Axis {
     }
 }
 
-/// The unit of the figures, from the heading of the first column or from the line above the table;
-/// `None` if neither names exactly one.
+/// Guesses the unit of the figures, from the heading of the first column or from the line above the
+/// table; `None` if neither names exactly one.
 pub(super) fn unit(corner: &str, above: &str) -> Option<Unit> {
     if let (_, Some(unit)) = heading::with_unit(corner) {
         return Some(unit);

@@ -12,7 +12,7 @@ use yaml::Place;
 pub(super) struct Keys<'a> {
     pub(super) source: &'a Source,
     table: &'a DeTable<'a>,
-    /// Where the text that was parsed begins in the file.
+    /// The first byte of the parsed text in the file.
     base: usize,
     place: Place,
     read: RefCell<Vec<&'static str>>,
@@ -97,7 +97,7 @@ impl<'a> Keys<'a> {
         entries.into_iter().map(entry).collect()
     }
 
-    /// Reports every key that was not asked for; call it last.
+    /// Reports every key that was not read; call it last.
     pub(super) fn refuse_others(&self) {
         let read = self.read.borrow();
         for (key, place, _) in self.entries() {

@@ -1,4 +1,4 @@
-//! What people put around figures in cells: emphasis, code, links, HTML, emoji, marks of footnotes.
+//! Markup around figures in cells: emphasis, code, links, HTML, emoji, marks of footnotes.
 
 /// A cell's text without markup, and the marks of footnotes in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ const ENTITIES: [(&str, &str); 14] = [
 const MARKS: [char; 6] = ['*', '†', '‡', '§', '¶', '※'];
 const SUPERSCRIPTS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
 
-/// Whether a text means that there is no figure.
+/// Whether a text denotes a missing figure.
 pub(super) fn is_missing(text: &str) -> bool {
     let text = text.trim().to_lowercase();
     let words = [

@@ -3,7 +3,8 @@
 use super::heading;
 use crate::unit::Unit;
 
-/// The figures of a cell, each with the unit behind them; `None` for one figure or a text.
+/// Returns the figures of a cell, each with the unit after the last one; `None` for one figure or a
+/// text.
 pub(super) fn parts(text: &str) -> Option<Vec<String>> {
     let mut found = Vec::new();
     let mut rest = text.trim();
@@ -49,8 +50,8 @@ fn number_end(text: &str) -> Option<usize> {
     starts.then_some(sign + digits)
 }
 
-/// The names of the parts in a heading, and what is in front of them: `firewall 1518/512/64`,
-/// `rate up/down [Mbit/s]`. The unit stays behind each.
+/// Returns the names of the parts in a heading, each with the words before the parts and the unit
+/// after them: `firewall 1518/512/64`, `rate up/down [Mbit/s]`.
 pub(super) fn named(heading: &str) -> Option<Vec<String>> {
     let (bare, unit) = heading::with_unit(heading);
     let inside = heading.split_once(['(', '[']);

@@ -1,4 +1,4 @@
-//! Our own `results.json`: every frame rate that it prints with its bit rates by layer.
+//! The project's `results.json`: its frame rates with their bit rates by layer, and its statistics.
 
 mod statistics;
 
@@ -119,7 +119,7 @@ fn bare_table(source: &Source, id: &str, path: String) -> Table {
     }
 }
 
-/// Every object below that holds a rate at each layer.
+/// Finds every object below that holds a rate at each layer.
 fn rows(source: &Source, value: &Value, path: &str, bytes: f64, found: &mut Vec<Row>) {
     match value {
         Value::Object(keys) => {

@@ -1,4 +1,4 @@
-//! What stands beside the tables: sums, mixes, claims, single figures.
+//! Statements outside tables: sums, mixes, claims, single figures.
 
 use super::keys::{Keys, Value};
 use super::{beside, table};

@@ -1,4 +1,4 @@
-//! What a table's keys state of it; the same in every format.
+//! The keys of a table, which are the same in every format.
 
 use super::keys::{Keys, Value};
 use super::{beside, heading};
@@ -33,7 +33,7 @@ pub(super) fn is_skipped(keys: &Keys<'_>) -> bool {
     keys.optional("skip").is_some_and(|value| value.flag())
 }
 
-/// Reads all keys but those of columns and rows.
+/// Reads all keys except the ones of columns and rows.
 pub(super) fn read(keys: &Keys<'_>, otherwise_id: &str) -> Table {
     let system = keys.text("system");
     let title = keys.text("title");
@@ -70,7 +70,7 @@ pub(super) fn read(keys: &Keys<'_>, otherwise_id: &str) -> Table {
     }
 }
 
-/// Reads the key that lists the columns, in TOML. A number as `mtu` is that of every cell.
+/// Reads the key that lists the columns, in TOML. A number as `mtu` applies to every cell.
 pub(super) fn listed_columns(keys: &Keys<'_>, document: &mut Document, table: &mut Table) {
     for (key, axis) in AXES {
         let Some(value) = keys.optional(key) else {
@@ -98,7 +98,7 @@ pub(super) fn listed_columns(keys: &Keys<'_>, document: &mut Document, table: &m
     }
 }
 
-/// Reads what the columns of a grid are: `columns = "frame"`; `None` if the keys do not state it.
+/// Reads the kind of a grid's columns: `columns = "frame"`; `None` if the keys do not state it.
 pub(super) fn axis(keys: &Keys<'_>, table: &mut Table) -> Option<Axis> {
     table.mtu = keys.optional("mtu").and_then(mtu);
     let stated = keys.optional("columns")?;
@@ -226,7 +226,8 @@ pub(super) fn row(
     }
 }
 
-/// Gives each prefix alone the unit around it: `743.38k` of bytes per second.
+/// Completes each prefix without a unit with the unit of its column or table: `743.38k` of bytes
+/// per second.
 pub(super) fn resolve_prefixes(source: &Source, table: &mut Table) {
     let of_table = table.unit.clone();
     for row in &mut table.rows {
@@ -250,7 +251,7 @@ pub(super) fn resolve_prefixes(source: &Source, table: &mut Table) {
     }
 }
 
-/// Reports what makes a table as a whole impossible to check.
+/// Reports faults that make a whole table impossible to check.
 pub(super) fn check(source: &Source, table: &Table, document: &mut Document) {
     let without = table.cells().find(|cell| cell.unit().is_none());
     if let Some(cell) = without {
@@ -273,7 +274,7 @@ pub(super) fn check(source: &Source, table: &Table, document: &mut Document) {
     }
 }
 
-/// Remarks a tunnel in a heading, where the link is known and the encapsulation is not.
+/// Remarks a tunnel in a heading, if the link is known and the encapsulation is not.
 fn remark_tunnel(table: &Table, document: &mut Document) {
     let is_known = table.encapsulation.is_some() || table.link_bps.is_none();
     let has_ceiling = || table.cells().any(|cell| cell.ceiling_bps().is_some());

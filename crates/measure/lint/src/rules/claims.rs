@@ -1,4 +1,4 @@
-//! Conclusions of the text against the figures.
+//! Compares conclusions of the text with the figures.
 
 use crate::claim::Holds;
 use crate::document::Document;
@@ -16,7 +16,7 @@ pub(super) fn contradicted(document: &Document) -> Vec<Finding> {
         let failed: Vec<&Outcome> = outcomes.iter().filter(|it| !it.holds).collect();
         let is_contradicted = match claim.holds {
             Holds::Everywhere => !failed.is_empty(),
-            // Neither more nor less than half is no majority.
+            // Exactly half is no majority.
             Holds::Mostly => 2 * failed.len() >= outcomes.len(),
         };
         let away = |outcome: &&&Outcome| outcome.ratio.ln().abs();

@@ -6,7 +6,7 @@ use crate::finding::{Finding, Rule};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// Figures that a copy has at least: fewer may be equal by chance.
+/// The fewest figures of a copy: fewer may be equal by chance.
 const FIGURES_MIN: usize = 3;
 
 /// Tables that equal an earlier one digit for digit, with their ids.
@@ -15,7 +15,7 @@ pub(super) fn pasted_tables(document: &Document) -> Vec<(&str, Finding)> {
     let indexed = document.tables.iter().enumerate();
     for (at, table) in indexed.filter(|(_, table)| !table.is_result) {
         let count = table.cells().count();
-        // Rates of one frame each follow from the load, which two tests may share.
+        // The rates in these tables follow from the load, which may be the same in two tests.
         let is_load = table.axis == Axis::Rates;
         let is_declared = table.repeats.is_some();
         if count < FIGURES_MIN || is_load || is_declared || table.cells().all(|it| it.is_at_link())
@@ -141,7 +141,7 @@ pub(super) fn repeats(document: &Document, table: &Table) -> Vec<Finding> {
             )));
         }
         let (here, there) = (cell.figure.deviation?, first.figure.deviation?);
-        // Both as shares of the rate, each with its own rounding.
+        // Both as shares of the rate, each with its rounding.
         let share = |cell: &Cell<'_>| {
             let half = cell.figure.deviation_max() - cell.figure.deviation_value();
             let deviation = crate::Interval::around(cell.figure.deviation_value(), half);

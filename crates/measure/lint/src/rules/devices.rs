@@ -1,13 +1,13 @@
-//! Tables with a device beside those without it.
+//! Compares tables with a device to tables without it.
 
 use super::rates::{percent, scale};
 use crate::document::{Cell, Document, Table};
 use crate::finding::{Finding, Likeness, Rule};
 use units::human::number;
 
-/// Repeats of one measurement differ by as much: a rate that is higher by less is a note.
+/// Repeats of one measurement differ by this share: a rate that is higher by less is a note.
 const FASTER_MIN: f64 = 0.01;
-/// Rates of CPU and accelerator count as equal where every pair differs by no more than this …
+/// Rates of CPU and accelerator count as equal if every pair differs by no more than this …
 const EQUAL_SHARE: f64 = 0.05;
 /// … and half of the pairs by no more than this.
 const EQUAL_MEDIAN_SHARE: f64 = 0.01;
@@ -103,7 +103,7 @@ fn example(table: &Table) -> Option<String> {
     Some(format!("{} in table {}", cell.shown(), table.id))
 }
 
-/// Rows of an accelerator that are those of the CPU: the work was not handed over.
+/// Rows of an accelerator with the rates of the CPU: the work was not handed over.
 pub(super) fn equal_to_cpu(document: &Document, table: &Table) -> Option<Finding> {
     let cpu = document.table(&table.accelerates.as_ref()?.id)?;
     let mut equal: Vec<(&str, f64, Cell<'_>)> = Vec::new();

@@ -5,8 +5,8 @@ use crate::finding::{Finding, Rule};
 use crate::unit::Quantity;
 use units::human::counted;
 
-/// Bit rates of one table that carry their units: in several prefixes within a column, or in
-/// several spellings of one unit anywhere.
+/// Bit rates with units in their cells: several prefixes within a column, or several spellings of
+/// one unit anywhere in the table.
 pub(super) fn units(table: &Table) -> Option<Finding> {
     let own = |cell: &Cell<'_>| {
         let unit = cell.figure.unit.as_ref();

@@ -1,4 +1,4 @@
-//! Mixes of frame sizes against the sizes of the same table.
+//! Compares mixes of frame sizes with the sizes of the same table.
 
 use super::sizes::{Frames, frames};
 use crate::document::{Axis, Cell, Mix, Table};
@@ -10,11 +10,11 @@ use units::human::{frame_rate, number};
 const ABOVE_MIN: f64 = 0.05;
 /// It may be slower than its slowest size by this share: frames of several sizes come in bursts.
 const BELOW_MIN: f64 = 0.10;
-/// Sizes that a row has at least.
+/// The fewest sizes to compare a mix with.
 const SIZES_MIN: usize = 2;
 
 /// Rates of mixes that the rates of their sizes exclude: in the same row, or in the same column of
-/// a table whose rows are sizes. A frame takes the time that the table shows for its size; between
+/// a table with sizes as rows. A frame takes the time that the table shows for its size; between
 /// two sizes, a time between theirs.
 pub(super) fn differing(table: &Table) -> Vec<Finding> {
     match table.axis {
@@ -106,8 +106,8 @@ fn shown_sizes(sizes: &[Frames<'_>]) -> String {
     format!("{} B", names.collect::<Vec<_>>().join(", "))
 }
 
-/// The time of one frame of each size of the mix in seconds, with the size's share of all frames;
-/// `None` where the mix states no sizes.
+/// Returns the time of one frame of each size of the mix in seconds, with the size's share of all
+/// frames; `None` if the mix states no sizes.
 fn times(mix: &Mix, sizes: &[Frames<'_>]) -> Option<Vec<(f64, Interval)>> {
     let time = |frames: &Frames<'_>| Interval {
         low: 1.0 / frames.rate.high,

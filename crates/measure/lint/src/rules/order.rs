@@ -1,4 +1,4 @@
-//! Percentiles, extremes and means of one quantity against each other.
+//! Compares percentiles, extremes and means of one quantity with each other.
 
 use crate::document::{Cell, Table};
 use crate::finding::{Finding, Rule};
@@ -38,8 +38,8 @@ const UNITS: [&str; 8] = ["ns", "us", "µs", "ms", "s", "sec", "percentile", "pc
 /// The lowest percentile of the form `p50`.
 const SHORT_MIN: f64 = 10.0;
 
-/// The statistic that a name states, and the name of the quantity without it: `p95_ms`, `max
-/// latency`, `99th percentile`.
+/// Returns the statistic that a name states, and the name of the quantity without it: `p95_ms`,
+/// `max latency`, `99th percentile`.
 pub(crate) fn named(name: &str) -> Option<(Statistic, String)> {
     let lower = name.to_lowercase();
     let words = lower.split(|c: char| !c.is_alphanumeric() && c != '.');
@@ -84,7 +84,7 @@ fn statistic(word: &str, has_ordinals: bool) -> Option<Statistic> {
         .then_some(Statistic::Share(share))
 }
 
-/// A cell, its statistic, and its quantity: a name, with the row or column that it is of.
+/// A statistic, the name of its quantity, and its cell.
 type Named<'a> = (Statistic, String, Cell<'a>);
 
 /// Statistics in columns of one row, or in rows of one column, that are out of order.
@@ -114,7 +114,7 @@ pub(super) fn out_of_order(table: &Table) -> Vec<Finding> {
     findings
 }
 
-/// Each pair of neighbours, the ends, and the mean between them.
+/// Compares each pair of neighbours, the ends, and the mean between them.
 fn compared(cells: &[Named<'_>]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut done: Vec<&str> = Vec::new();

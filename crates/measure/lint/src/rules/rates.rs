@@ -1,4 +1,4 @@
-//! Rates against frame rate and link: what the layers make possible.
+//! Compares rates with the frame rate and the limit of the link, by layer.
 
 use crate::document::{Axis, Cell, Table};
 use crate::finding::{Finding, Likeness, Rule};
@@ -65,7 +65,7 @@ pub(super) fn layers(table: &Table) -> Vec<Finding> {
     findings
 }
 
-/// The frame rate of a cell, if it is one or follows from it.
+/// Returns the frame rate of a cell, if it is one or follows from it.
 fn frames(cell: &Cell<'_>) -> Option<crate::Interval> {
     let rate = cell.rate()?;
     match cell.unit()?.quantity {
@@ -74,7 +74,7 @@ fn frames(cell: &Cell<'_>) -> Option<crate::Interval> {
     }
 }
 
-/// Rates above what the link carries.
+/// Rates above the capacity of the link.
 pub(super) fn exceeding(table: &Table) -> Vec<Finding> {
     let found = table.cells().filter_map(|cell| {
         let rate = cell.rate()?;
@@ -149,7 +149,7 @@ pub(super) fn percent(share: f64) -> String {
     format!("{sign}{} %", number(share.abs() * 100.0))
 }
 
-/// Bits per second in one of a cell's unit.
+/// Returns the bits or frames per second in one of a cell's unit.
 pub(super) fn scale(cell: &Cell<'_>) -> f64 {
     cell.unit().map_or(1.0, |unit| unit.scale)
 }

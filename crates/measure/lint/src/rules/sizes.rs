@@ -7,13 +7,13 @@ use crate::interval::Interval;
 use crate::unit::Quantity;
 use units::human::{frame_rate, number};
 
-/// Frame rates count as constant within this ratio of the highest to the lowest, whatever the
-/// figures were before they were rounded.
+/// Frame rates count as constant within this ratio of the highest to the lowest, for all values
+/// that round to the figures.
 const CONSTANT_RATIO: f64 = 1.10;
-/// Sizes that a constant rate spans at least, and their ratio.
+/// The fewest sizes that a constant rate spans, and their lowest ratio.
 const SIZES_MIN: usize = 3;
 const SIZE_RATIO_MIN: f64 = 2.0;
-/// Rates of mixes count as constant within this ratio, where their mean sizes have a higher one.
+/// Rates of mixes count as constant within this ratio, if their mean sizes have a higher one.
 const CONSTANT_MIX_RATIO: f64 = 1.05;
 const MIX_SIZE_RATIO_MIN: f64 = 1.2;
 /// A frame rate that rises by less with the size may be noise of the search.
@@ -37,7 +37,7 @@ pub(super) fn frames(cell: Cell<'_>) -> Option<Frames<'_>> {
     Some(Frames { cell, rate })
 }
 
-/// Rows of a software sender whose frame rate is the same at all sizes below the link's limit.
+/// Rows of a software sender with the same frame rate at all sizes below the link's limit.
 pub(super) fn constant_frame_rates(table: &Table) -> Vec<Finding> {
     let mut findings = Vec::new();
     let is_datagrams = table.transport == Some(Transport::Udp);
@@ -129,7 +129,7 @@ pub(super) fn constant_bit_rates(table: &Table) -> Vec<Finding> {
         .iter()
         .map(|row| (row.name.as_str(), table.cells_of(row).collect()))
         .collect();
-    // Where no row follows the sizes, something common to all limits them.
+    // If no row follows the sizes, something common to all limits them.
     if rows.iter().all(|(_, cells)| is_constant(cells)) {
         return Vec::new();
     }
@@ -197,7 +197,8 @@ pub(super) fn rising_frame_rates(table: &Table) -> Vec<Finding> {
     rising.collect()
 }
 
-/// The bit rate of a cell; of a frame rate at L2. Other quantities fall with the size by nature.
+/// Returns the bit rate of a cell; from a frame rate, at L2. Other quantities fall with the size by
+/// nature.
 fn bits(cell: &Cell<'_>) -> Option<Interval> {
     match cell.unit()?.quantity {
         Quantity::FrameRate => Some(cell.rate()?.scaled(8.0 * cell.frame_bytes()?)),
@@ -205,7 +206,7 @@ fn bits(cell: &Cell<'_>) -> Option<Interval> {
     }
 }
 
-/// Bit rates that fall where the size grows.
+/// Bit rates that fall as the size grows.
 pub(super) fn falling_rates(table: &Table) -> Vec<Finding> {
     if !table.has_sizes() {
         return Vec::new();

@@ -7,9 +7,9 @@ use crate::finding::{Finding, Likeness, Rule};
 use crate::interval::Interval;
 use units::human::{frame_rate, number};
 
-/// A mean that is off by less has no weight: nobody compares devices by it.
+/// A mean that is off by less does not matter: nobody compares devices by it.
 const SMALL_SHARE: f64 = 0.005;
-/// A frame rate stands out if it differs by more from the mean of its neighbours'.
+/// A frame rate is an outlier if it differs by more from the mean of its neighbours.
 const OUTLIER_SHARE: f64 = 0.05;
 
 /// Mean frame rates: of rate / (8 · size) over the sizes of a row.
@@ -88,9 +88,8 @@ fn frames(cell: &Cell<'_>) -> Option<Interval> {
     Some(cell.bit_rate()?.scaled(1.0 / (8.0 * cell.column.size?)))
 }
 
-/// The slip in one cell that explains the mean: a changed digit, or two swapped ones. Only in a
-/// cell whose frame rate stands out from its neighbours', and only one that mends that; of several
-/// the nearest.
+/// Returns the slip in one cell that explains the mean: a changed digit, or two swapped ones. Only
+/// for a cell with an outlier, and only a slip that explains it; of several the nearest.
 fn repair(cells: &[Cell<'_>], rates: &[Interval], stated: Interval) -> Option<String> {
     let middles: Vec<f64> = rates.iter().map(|it| it.middle()).collect();
     let mut best: Option<(f64, String)> = None;

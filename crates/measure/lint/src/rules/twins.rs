@@ -1,9 +1,9 @@
-//! Tables of the same rows and columns, one of which lacks a row.
+//! Pairs of tables with the same columns and rows, except that one table lacks a row.
 
 use crate::document::{Document, Table};
 use crate::finding::{Finding, Rule};
 
-/// Rows that two tables have in common at least: fewer are no sign that they are twins.
+/// The fewest common rows of two tables: fewer do not show that they are twins.
 const ROWS_MIN: usize = 2;
 
 /// Tables with all rows of another one but one.

@@ -1,11 +1,11 @@
-//! Commands of boxes, and names of what they print.
+//! Commands of boxes, and names of their output.
 
 use plan::{COMMAND_CHARS_MAX, Placeholder, command_fits, fill_in};
 use yaml::{Node, Reported, Spanned};
 
 const NAME_CHARS_MAX: usize = 40;
 
-/// A command whose placeholders are known.
+/// Reads a command with known placeholders.
 pub(super) fn read_command(node: Node<'_>) -> Result<String, Reported> {
     let command = node.text()?.trim_end();
     if !command_fits(command) {

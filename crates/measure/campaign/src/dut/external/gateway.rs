@@ -7,7 +7,7 @@ use plan::{
 use std::path::PathBuf;
 use yaml::{Map, Node, Reported};
 
-/// Reads `gateway` of a device whose packets have that form, and whether they are in UDP.
+/// Reads `gateway` of a device with packets of this form, and whether they are in UDP.
 pub(super) fn read(node: Node<'_>, form: LinkForm) -> Result<(GatewayPeer, bool), Reported> {
     match form {
         LinkForm::Sealed(Form::Esp) => node.map(|map| {
@@ -128,7 +128,7 @@ fn read_wireguard(map: &Map<'_>) -> Result<WireGuardPeer, Reported> {
     })
 }
 
-/// A word for strongSwan's configuration file, where it stands in quotes.
+/// Reads a word for strongSwan's configuration file, which has it in quotes.
 fn read_word(node: Node<'_>) -> Result<String, Reported> {
     let word = node.text()?.trim();
     if !is_word(word) {

@@ -1,4 +1,4 @@
-//! Reads what is to be read of a box, and where.
+//! Reads the readings of a box, and their sources.
 
 use super::command::{read_command, read_name};
 use plan::{
@@ -37,7 +37,7 @@ const PRIVACIES: [(&str, SnmpPrivacy); 4] = [
     ("des", SnmpPrivacy::Des),
 ];
 
-/// What readings of a box without an agent or a page of their own use.
+/// The default SNMP agent and page for the readings of a box.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sources {
     snmp: Option<SnmpAgent>,
@@ -45,7 +45,7 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// Reads the keys `snmp` and `prometheus` beside others; a missing one is `default`'s.
+    /// Reads the keys `snmp` and `prometheus` among others; a missing one is taken from `default`.
     pub(super) fn read(map: &Map<'_>, default: Self) -> Result<Self, Reported> {
         let snmp = map.with_default("snmp", default.snmp, |node| node.map(read_agent).map(Some));
         let prometheus = map.with_default("prometheus", default.prometheus, |node| {
@@ -57,7 +57,7 @@ impl Sources {
         })
     }
 
-    /// Reads `oid`, or `metric` with its labels; `None` where neither is there.
+    /// Reads `oid`, or `metric` with its labels; `None` if both are absent.
     fn source(&self, map: &Map<'_>, is_fact: bool) -> Result<Option<Source>, Reported> {
         let own = Self::read(map, self.clone());
         let oid = map.with_default("oid", None, |node| read_oid(node).map(Some));
@@ -106,17 +106,17 @@ impl Sources {
     }
 }
 
-/// Reads where a version is that no command prints.
+/// Reads the source of a version that no command prints.
 pub(super) fn read_version(node: Node<'_>, sources: &Sources) -> Result<Source, Reported> {
     node.map(|map| sources.required(map, true))
 }
 
-/// Reads where a counter is that no command prints.
+/// Reads the source of a counter that no command prints.
 pub(super) fn read_counter(node: Node<'_>, sources: &Sources) -> Result<Source, Reported> {
     node.map(|map| sources.required(map, false))
 }
 
-/// Reads what is read at an interval.
+/// Reads the readings that are taken at an interval.
 pub(super) fn read_monitor(node: Node<'_>, sources: &Sources) -> Result<Monitor, Reported> {
     node.map(|map| {
         let interval = map.with_default("interval", INTERVAL_DEFAULT, |node| {
@@ -169,7 +169,7 @@ pub(super) fn read_monitor(node: Node<'_>, sources: &Sources) -> Result<Monitor,
     })
 }
 
-/// A command, or a map with the source, the scale and, where it is not known, the unit.
+/// Reads a command, or a map with the source, the scale and, if it is not known, the unit.
 fn read_reading(
     node: Node<'_>,
     sources: &Sources,
@@ -379,7 +379,7 @@ fn read_agent(map: &Map<'_>) -> Result<SnmpAgent, Reported> {
     Ok(SnmpAgent { address, login })
 }
 
-/// Where a secret is: never the secret itself.
+/// Reads the place of a secret, never the secret itself.
 fn read_secret(node: Node<'_>) -> Result<Secret, Reported> {
     const HELP: &str = "write `{ secret_file: /path }`, a file of mode 600, or `{ secret_env: NAME }`, an environment variable";
     if !node.is_map() {

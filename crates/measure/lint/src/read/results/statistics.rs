@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 /// Endings of keys, and their units.
 const UNITS: [(&str, &str); 3] = [("_ns", "ns"), ("_bps", "bit/s"), ("_percent", "%")];
-/// Statistics that are compared at least.
+/// The fewest statistics to compare.
 const KEYS_MIN: usize = 2;
 
 /// Adds a table for each object at or below a value that holds statistics.
