@@ -28,9 +28,10 @@ pub(crate) fn plan(
             Campaign::built_in_named(name).expect("it is built in")
         }
     };
-    let campaign = match quick {
-        true => campaign.shortened().ok_or_else(without_short_form)?,
-        false => campaign,
+    let campaign = if quick {
+        campaign.shortened().ok_or_else(without_short_form)?
+    } else {
+        campaign
     };
     let campaign = match campaign.name() {
         "quick" => campaign.within_cores(host.cores),

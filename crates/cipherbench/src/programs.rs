@@ -24,10 +24,7 @@ pub(crate) enum OnMissing {
 impl OnMissing {
     /// By the option `--skip-missing`.
     pub(crate) const fn by_option(skip: bool) -> Self {
-        match skip {
-            true => Self::Skip,
-            false => Self::RefuseOrSkip,
-        }
+        if skip { Self::Skip } else { Self::RefuseOrSkip }
     }
 }
 
@@ -110,9 +107,10 @@ pub(crate) fn missing_for(plan: &Plan) -> Vec<Missing> {
 
 /// Lines for all missing programs: what needs each, and the command that installs it.
 fn describe(missing: &[Missing], cells: usize) -> String {
-    let place = match missing.iter().all(|it| it.hosts.is_empty()) {
-        true => "here",
-        false => "on the hosts",
+    let place = if missing.iter().all(|it| it.hosts.is_empty()) {
+        "here"
+    } else {
+        "on the hosts"
     };
     let unfit = missing.iter().filter(|it| it.unfit.is_some()).count();
     let or_unfit = match unfit {

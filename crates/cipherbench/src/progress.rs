@@ -91,9 +91,10 @@ impl Lines {
                 | RunEvent::Attempt { .. }
                 | RunEvent::InTrial(_, TrialEvent::FrameTrial(_))
         );
-        let left = match begins {
-            true => String::new(),
-            false => format!(" ({} left)", clock(left)),
+        let left = if begins {
+            String::new()
+        } else {
+            format!(" ({} left)", clock(left))
         };
         output::stderr(&format!("[{trial}/{trials}] {what}{left}\n"));
     }
@@ -344,9 +345,10 @@ fn speed(trial: &SpeedTrial) -> String {
     let (operations, bytes) = (sum(|device| device.operations), sum(|device| device.bytes));
     let seconds = trial.span_ns.max(1) as f64 / 1e9;
     let rate = format!("{} operations/s", human::number(operations / seconds));
-    match bytes > 0.0 {
-        true => format!("{rate}, {}/s", human::data(bytes / seconds)),
-        false => rate,
+    if bytes > 0.0 {
+        format!("{rate}, {}/s", human::data(bytes / seconds))
+    } else {
+        rate
     }
 }
 

@@ -257,9 +257,10 @@ pub(crate) fn conclude(
     let printed = json.unwrap_or_else(|| {
         let (_, width) = console::Term::stdout().size();
         let color = console::colors_enabled();
-        match form.full {
-            true => report.terminal(Some(folders), width.into(), color),
-            false => report.brief(Some(folders), width.into(), color),
+        if form.full {
+            report.terminal(Some(folders), width.into(), color)
+        } else {
+            report.brief(Some(folders), width.into(), color)
         }
     });
     report.write(folders.documents)?;

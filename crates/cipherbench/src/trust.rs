@@ -107,12 +107,11 @@ fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
     let file = options.clone().custom_flags(flags.bits()).open(path)?;
     let metadata = file.metadata()?;
     let is_own = metadata.is_file() && metadata.uid() == geteuid().as_raw();
-    match is_own && metadata.mode() & FORBIDDEN == 0 {
-        true => Ok(file),
-        false => {
-            let text = "not a file of this user with mode 600";
-            Err(io::Error::new(ErrorKind::PermissionDenied, text))
-        }
+    if is_own && metadata.mode() & FORBIDDEN == 0 {
+        Ok(file)
+    } else {
+        let text = "not a file of this user with mode 600";
+        Err(io::Error::new(ErrorKind::PermissionDenied, text))
     }
 }
 

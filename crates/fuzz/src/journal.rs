@@ -76,9 +76,10 @@ fn check_round_trip(journal: Journal) {
 fn damaged(u: &mut Unstructured<'_>) -> Result<()> {
     let (header, known) = &*RUN;
     let mut header = header.clone();
-    header.format = match u.ratio(1, 4)? {
-        true => FORMAT_CHECKED - 1,
-        false => FORMAT_VERSION,
+    header.format = if u.ratio(1, 4)? {
+        FORMAT_CHECKED - 1
+    } else {
+        FORMAT_VERSION
     };
     let mut records = Vec::new();
     for _ in 0..u.int_in_range(0..=RECORDS_MAX)? {

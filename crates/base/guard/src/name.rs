@@ -106,10 +106,11 @@ impl RelativePath {
     /// [`NameError`] with the rule that one of its components violates.
     pub fn new(path: impl Into<String>) -> Result<Self, NameError> {
         let path = path.into();
-        let reason = match path.len() > PATH_BYTES_MAX {
-            true => Some("the path has more than 1024 bytes"),
+        let reason = if path.len() > PATH_BYTES_MAX {
+            Some("the path has more than 1024 bytes")
+        } else {
             // An absolute path begins with an empty component.
-            false => path.split('/').find_map(fault),
+            path.split('/').find_map(fault)
         };
         match reason {
             None => Ok(Self(path)),

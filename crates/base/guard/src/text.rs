@@ -59,10 +59,7 @@ fn replaced(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(&hidden) {
         return Cow::Borrowed(text);
     }
-    let shown = text.chars().map(|c| match hidden(c) {
-        true => '\u{fffd}',
-        false => c,
-    });
+    let shown = text.chars().map(|c| if hidden(c) { '\u{fffd}' } else { c });
     Cow::Owned(shown.collect())
 }
 
@@ -76,9 +73,10 @@ pub fn escaped(name: &str) -> Cow<'_, str> {
     }
     let mut shown = String::with_capacity(name.len());
     for c in name.chars() {
-        match is_replaced(c) {
-            true => shown.extend(c.escape_unicode()),
-            false => shown.push(c),
+        if is_replaced(c) {
+            shown.extend(c.escape_unicode())
+        } else {
+            shown.push(c)
         }
     }
     Cow::Owned(shown)

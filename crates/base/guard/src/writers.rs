@@ -111,9 +111,10 @@ impl Writers {
                 continue;
             }
             links += 1;
-            let target = match links > LINKS_MAX {
-                true => Err(io::Error::other("too many symbolic links")),
-                false => fs::read_link(&next),
+            let target = if links > LINKS_MAX {
+                Err(io::Error::other("too many symbolic links"))
+            } else {
+                fs::read_link(&next)
             };
             let target = target.map_err(|source| Insecure::NotExamined { path: next, source })?;
             if target.is_absolute() {

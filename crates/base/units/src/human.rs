@@ -138,9 +138,10 @@ fn digits(value: f64) -> String {
         // The exponent form rounds correctly on every machine and shows the leading digit after
         // rounding: 9.996 has become 1.00e1.
         let four = format!("{value:.3e}");
-        match four.trim_start_matches('-').starts_with('1') {
-            true => 3,
-            false => 2,
+        if four.trim_start_matches('-').starts_with('1') {
+            3
+        } else {
+            2
         }
     })
 }
@@ -160,9 +161,10 @@ fn digits_of(value: f64, significant: fn(f64) -> usize) -> String {
         .unwrap_or(0)
         .min(12);
     let text = format!("{value:.decimals$}");
-    let text = match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.'),
-        false => &text,
+    let text = if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        &text
     };
     if text == "-0" {
         "0".to_owned()

@@ -55,9 +55,10 @@ impl Ratio {
     /// Per cent, if that is a whole number.
     #[must_use]
     pub const fn percent(self) -> Option<u64> {
-        match self.0.is_multiple_of(PPM_PER_PERCENT) {
-            true => Some(self.0 / PPM_PER_PERCENT),
-            false => None,
+        if self.0.is_multiple_of(PPM_PER_PERCENT) {
+            Some(self.0 / PPM_PER_PERCENT)
+        } else {
+            None
         }
     }
 }

@@ -72,9 +72,10 @@ impl<'d> Map<'d> {
             if !asked.contains(&key) {
                 let document = self.node.document;
                 let what = format!("{} is not known here", document.source.the("key", key));
-                let help = match document.source.secret {
-                    true => names::help("", "key", &asked),
-                    false => names::help(key, "key", &asked),
+                let help = if document.source.secret {
+                    names::help("", "key", &asked)
+                } else {
+                    names::help(key, "key", &asked)
                 };
                 self.node.child(*entry).key_mistake(what, help);
             }
@@ -165,11 +166,10 @@ impl<'d> Node<'d> {
             Some(other) => {
                 let other = self.child(*other);
                 let key = other.key_name().unwrap_or_default();
-                let help = match first.is_empty() {
-                    true => format!("indent it further than `{name}`, so that it belongs to it"),
-                    false => {
-                        format!("put it into the braces of `{name}`, or give it a `- ` of its own")
-                    }
+                let help = if first.is_empty() {
+                    format!("indent it further than `{name}`, so that it belongs to it")
+                } else {
+                    format!("put it into the braces of `{name}`, or give it a `- ` of its own")
                 };
                 let what = format!(
                     "{} is at the same level as `{name}`",

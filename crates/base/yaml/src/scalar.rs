@@ -70,9 +70,10 @@ impl<'d> Node<'d> {
     /// # Errors
     /// When it is none of them; the help names the nearest one and lists all.
     pub fn one_of<T: Copy>(self, noun: &str, known: &[(&'static str, T)]) -> Result<T, Reported> {
-        let article = match noun.starts_with(['a', 'e', 'i', 'o', 'u', 'I']) {
-            true => "an",
-            false => "a",
+        let article = if noun.starts_with(['a', 'e', 'i', 'o', 'u', 'I']) {
+            "an"
+        } else {
+            "a"
         };
         let text = self.scalar(&format!("{article} {noun}"))?;
         known
@@ -292,9 +293,10 @@ impl<'d> Node<'d> {
     pub fn prefix(self) -> Result<Prefix, Reported> {
         let text = self.scalar("an IP prefix")?;
         Prefix::parse(text).map_err(|error| {
-            let help = match self.document.source.secret {
-                true => "a prefix is an address and a length".to_owned(),
-                false => error.help,
+            let help = if self.document.source.secret {
+                "a prefix is an address and a length".to_owned()
+            } else {
+                error.help
             };
             self.mistake(
                 format!("{} {}", self.quote(text, "the value"), error.what),
@@ -312,9 +314,10 @@ impl<'d> Node<'d> {
         let text = self.scalar(&expected)?;
         let digits = text.len();
         if let Some(wrong) = text.chars().find(|c| !c.is_ascii_hexdigit()) {
-            let what = match self.document.source.secret {
-                true => "the value has a character that is not a hexadecimal digit".to_owned(),
-                false => format!("`{}` is not a hexadecimal digit", wrong.escape_debug()),
+            let what = if self.document.source.secret {
+                "the value has a character that is not a hexadecimal digit".to_owned()
+            } else {
+                format!("`{}` is not a hexadecimal digit", wrong.escape_debug())
             };
             return Err(self.mistake(what, format!("write {expected}: 0-9 and a-f only")));
         }

@@ -174,25 +174,25 @@ impl Builder<'_> {
             Event::DocumentStart(_) => self.document(region)?,
             Event::Alias(_) => {
                 self.report(region, "aliases are not supported", "write the value out");
-                match self.expects_key() {
-                    true => self.refuse_key(region),
-                    false => drop(self.attach(Kind::Refused, region)),
+                if self.expects_key() {
+                    self.refuse_key(region)
+                } else {
+                    drop(self.attach(Kind::Refused, region))
                 }
             }
             Event::Scalar(text, style, anchor, tag) => {
                 self.refuse_properties(region, anchor, tag.is_some());
-                match self.expects_key() {
-                    true => self.key(&text, region),
-                    false => {
-                        let quoted = style != ScalarStyle::Plain;
-                        self.attach(
-                            Kind::Scalar {
-                                text: text.into_owned(),
-                                quoted,
-                            },
-                            region,
-                        );
-                    }
+                if self.expects_key() {
+                    self.key(&text, region)
+                } else {
+                    let quoted = style != ScalarStyle::Plain;
+                    self.attach(
+                        Kind::Scalar {
+                            text: text.into_owned(),
+                            quoted,
+                        },
+                        region,
+                    );
                 }
             }
             Event::SequenceStart(anchor, tag) => {

@@ -213,9 +213,10 @@ fn fitting(campaign: &Campaign, labs: &[LabFile]) -> Vec<LabFile> {
         .iter()
         .filter(|lab| of_devices(lab) == campaign.tests_devices());
     let fitting: Vec<_> = fits.cloned().collect();
-    match fitting.is_empty() {
-        true => vec![campaign.usual_lab()],
-        false => fitting,
+    if fitting.is_empty() {
+        vec![campaign.usual_lab()]
+    } else {
+        fitting
     }
 }
 
@@ -298,11 +299,10 @@ fn refusal(refused: &[(Mistakes, Vec<&str>)]) -> String {
 
 /// Describes the limits of the check for labs with hosts that only a run reaches.
 fn unseen(labs: &[LabFile]) -> &'static str {
-    match labs.iter().any(|lab| lab.plan().hosts.is_some()) {
-        true => {
-            "; programs, cores and interfaces of its hosts are not looked at: `cipherbench doctor --lab FILE` does"
-        }
-        false => "",
+    if labs.iter().any(|lab| lab.plan().hosts.is_some()) {
+        "; programs, cores and interfaces of its hosts are not looked at: `cipherbench doctor --lab FILE` does"
+    } else {
+        ""
     }
 }
 

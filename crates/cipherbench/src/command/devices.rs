@@ -81,9 +81,10 @@ pub(crate) fn speed(
 }
 
 fn speed_trial(arguments: &DeviceSpeed, sizes: &[u16], duration: Duration) -> String {
-    let workers = match arguments.processes {
-        true => "processes",
-        false => "threads",
+    let workers = if arguments.processes {
+        "processes"
+    } else {
+        "threads"
     };
     let at_once: Vec<_> = arguments.concurrency.iter().map(u32::to_string).collect();
     let mut keys = vec![

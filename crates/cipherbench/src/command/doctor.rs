@@ -74,9 +74,10 @@ fn of_lab(lab: &Path, arguments: &Doctor) -> Result<Exit, Failure> {
             .cloned()
             .chain(boxes.map(str::to_owned))
             .collect();
-        let answer = match host.is_this_machine() {
-            true => here(arguments, &interfaces),
-            false => there((name, host), &interfaces, arguments, &interrupt),
+        let answer = if host.is_this_machine() {
+            here(arguments, &interfaces)
+        } else {
+            there((name, host), &interfaces, arguments, &interrupt)
         };
         match answer {
             Ok(answer) => {
@@ -96,9 +97,10 @@ fn of_lab(lab: &Path, arguments: &Doctor) -> Result<Exit, Failure> {
             }
         }
     }
-    match arguments.json {
-        true => output::stdout(&pretty(&json!({ "hosts": all })))?,
-        false => output::stdout(&(text.trim_end().to_owned() + "\n"))?,
+    if arguments.json {
+        output::stdout(&pretty(&json!({ "hosts": all })))?
+    } else {
+        output::stdout(&(text.trim_end().to_owned() + "\n"))?
     }
     Ok(exit)
 }
@@ -169,9 +171,10 @@ impl Answer {
             Self::Findings(findings) => findings.iter().any(missing),
             Self::Changes(changes) => changes.iter().any(|change| change.refused.is_some()),
         };
-        match failed {
-            true => Exit::CannotBuild,
-            false => Exit::Done,
+        if failed {
+            Exit::CannotBuild
+        } else {
+            Exit::Done
         }
     }
 }

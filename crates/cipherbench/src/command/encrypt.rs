@@ -14,9 +14,10 @@ use std::process::Command;
 pub(crate) fn encrypt(arguments: &Encrypt) -> Result<Exit, Failure> {
     let config = Config::load(&arguments.config)?;
     if arguments.protect || arguments.remove {
-        let changed = match arguments.remove {
-            true => barrier::remove(&config),
-            false => barrier::protect(&config),
+        let changed = if arguments.remove {
+            barrier::remove(&config)
+        } else {
+            barrier::protect(&config)
         };
         return changed
             .map(|()| Exit::Done)

@@ -252,18 +252,15 @@ fn discard(access: &Access, shown: &str) -> Result<Exit, Failure> {
     let entry = &*unescaped(shown);
     let (bucket, key) = entry.split_once('/').unwrap_or((entry, ""));
     let discarded = fleet::run(async { Fleet::connect(access).await?.discard(bucket, key).await });
-    match discarded.map_err(failure)? {
-        true => {
-            output::stdout(&format!("entry {} is removed\n", escaped(entry)))?;
-            Ok(Exit::Done)
-        }
-        false => {
-            let text = format!(
-                "the fleet has no entry {}\nhelp: `cipherbench fleet status` lists those that cannot be read",
-                escaped(entry)
-            );
-            Err(Failure::new(Exit::Usage, text))
-        }
+    if discarded.map_err(failure)? {
+        output::stdout(&format!("entry {} is removed\n", escaped(entry)))?;
+        Ok(Exit::Done)
+    } else {
+        let text = format!(
+            "the fleet has no entry {}\nhelp: `cipherbench fleet status` lists those that cannot be read",
+            escaped(entry)
+        );
+        Err(Failure::new(Exit::Usage, text))
     }
 }
 
@@ -357,11 +354,11 @@ fn agent_labs(
         let lab = load_lab(path)?;
         let plan = lab.plan();
         // Runs start in other folders, so the path must be absolute.
-        let file = match path.exists() {
-            true => path
-                .canonicalize()
-                .map_err(io(format!("cannot find {}", path.display())))?,
-            false => path.clone(),
+        let file = if path.exists() {
+            path.canonicalize()
+                .map_err(io(format!("cannot find {}", path.display())))?
+        } else {
+            path.clone()
         };
         Ok(AgentLab {
             name: plan.name.clone(),
@@ -496,18 +493,18 @@ fn without_a_lab(job: &Job, offers: &[LabOffer]) -> Option<String> {
         None => "a lab".to_owned(),
     };
     let labels = labels(&job.selector.labels);
-    let with = match labels.is_empty() {
-        true => String::new(),
-        false => format!(" with{labels}"),
+    let with = if labels.is_empty() {
+        String::new()
+    } else {
+        format!(" with{labels}")
     };
-    let there = match offers.is_empty() {
-        true => "no lab is on offer: `cipherbench fleet agent LAB` offers one".to_owned(),
-        false => {
-            let labs = offers
-                .iter()
-                .map(|offer| format!("{}{}", visible(&offer.lab), self::labels(&offer.labels)));
-            format!("on offer: {}", labs.collect::<Vec<_>>().join(", "))
-        }
+    let there = if offers.is_empty() {
+        "no lab is on offer: `cipherbench fleet agent LAB` offers one".to_owned()
+    } else {
+        let labs = offers
+            .iter()
+            .map(|offer| format!("{}{}", visible(&offer.lab), self::labels(&offer.labels)));
+        format!("on offer: {}", labs.collect::<Vec<_>>().join(", "))
     };
     Some(format!(
         "job {} waits: no agent offers {lab}{with}\nhelp: {there}; `cipherbench fleet cancel {}` withdraws the job",

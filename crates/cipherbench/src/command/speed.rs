@@ -132,9 +132,10 @@ fn conclude(arguments: &Speed, measured: &Measured) -> Result<(), Failure> {
             fs::write(&path, content).map_err(|error| not_written(&path, &error))?;
         }
     }
-    output::stdout(&match arguments.output.form.json {
-        true => json,
-        false => text(measured),
+    output::stdout(&if arguments.output.form.json {
+        json
+    } else {
+        text(measured)
     })?;
     if let Some(folder) = arguments
         .out

@@ -259,11 +259,12 @@ fn main() -> ExitCode {
         libtest_mimic::run(&arguments, tests.into_iter().flatten().collect())
     };
     let conclusions = [run(beside.into(), 3), run(alone.into(), 1)];
-    match conclusions
+    if conclusions
         .iter()
         .any(libtest_mimic::Conclusion::has_failed)
     {
-        true => ExitCode::from(101),
-        false => ExitCode::SUCCESS,
+        ExitCode::from(101)
+    } else {
+        ExitCode::SUCCESS
     }
 }

@@ -500,9 +500,10 @@ pub(crate) fn kill(pid: i32, signal: nix::sys::signal::Signal) {
 /// `unshare` with an additional kind of namespace; an ordinary user first gets a user namespace in
 /// which it is root.
 pub(crate) fn namespaces(kind: &'static str) -> Vec<&'static str> {
-    match nix::unistd::geteuid().is_root() {
-        true => vec!["unshare", kind],
-        false => vec!["unshare", "--user", "--map-root-user", kind],
+    if nix::unistd::geteuid().is_root() {
+        vec!["unshare", kind]
+    } else {
+        vec!["unshare", "--user", "--map-root-user", kind]
     }
 }
 

@@ -63,9 +63,10 @@ impl Job for FaultyJob<'_> {
         let Self(device, job) = self;
         let authentic = job.run(input, output)?;
         let failed = || Err(DeviceError::Failed("CKR_FUNCTION_FAILED".to_owned()));
-        let met = match authentic {
-            true => device.seen_invalid.load(Ordering::Relaxed),
-            false => device.seen_invalid.swap(true, Ordering::Relaxed),
+        let met = if authentic {
+            device.seen_invalid.load(Ordering::Relaxed)
+        } else {
+            device.seen_invalid.swap(true, Ordering::Relaxed)
         };
         match device.how {
             How::RefusesByErrors if !authentic => failed(),

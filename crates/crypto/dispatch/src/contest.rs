@@ -120,9 +120,10 @@ pub(crate) fn crossovers(suite: Suite, packets: u64, costs: &[Cost<'_>]) -> Vec<
             let (mut low, mut high) = (below, inner_bytes);
             while before.is_some() && high - low > 1 {
                 let middle = low.midpoint(high);
-                match fastest(middle, before) == before {
-                    true => low = middle,
-                    false => high = middle,
+                if fastest(middle, before) == before {
+                    low = middle
+                } else {
+                    high = middle
                 }
             }
             found.push(Crossover {

@@ -144,9 +144,10 @@ impl Device {
         }
         let mut done = now;
         for bytes in packets {
-            let room = match state.back.len() < self.queue {
-                true => now,
-                false => state.back.pop_front().unwrap_or(now),
+            let room = if state.back.len() < self.queue {
+                now
+            } else {
+                state.back.pop_front().unwrap_or(now)
             };
             let unit = state.units.iter_mut().min().expect("a device has units");
             let taken = Ps::from(bytes) * 8 * 1_000_000_000_000 / self.rate_bps;
@@ -207,12 +208,13 @@ impl OnDevice {
         compute: impl FnOnce(&mut dyn Transform) -> Result<(), EngineFailed>,
     ) -> Result<(), EngineFailed> {
         let ticket = self.device.submit(bytes);
-        let computed = match ticket.fails {
-            true => Err(EngineFailed {
+        let computed = if ticket.fails {
+            Err(EngineFailed {
                 engine: NAME,
                 reason: "an injected error of the model".to_owned(),
-            }),
-            false => compute(&mut *self.inside),
+            })
+        } else {
+            compute(&mut *self.inside)
         };
         wait_until(ticket.done);
         computed

@@ -93,9 +93,10 @@ impl Draft {
             Adapter::Straight { .. } => {
                 let what =
                     format!("`{name}` needs a link past the gateways, and these hosts have none");
-                let help = match has_cable {
-                    true => "use `direct`, or a lab of kind `namespaces`",
-                    false => "leave it out, or use a lab of kind `namespaces`",
+                let help = if has_cable {
+                    "use `direct`, or a lab of kind `namespaces`"
+                } else {
+                    "leave it out, or use a lab of kind `namespaces`"
                 };
                 Some(self.dut.mistake(what, help))
             }
@@ -352,15 +353,16 @@ impl Draft {
             .into_iter()
             .flatten()
             .find(|kind| (*kind == PortKind::Memory) != in_memory)?;
-        Some(match in_memory {
-            true => place.mistake(
+        Some(if in_memory {
+            place.mistake(
                 format!("a lab in memory has no port of kind `{}`", wrong.name()),
                 "write `ports: auto`, or use a lab of kind `namespaces`: `--lab namespaces`",
-            ),
-            false => place.mistake(
+            )
+        } else {
+            place.mistake(
                 "ports in memory join stations of one process only",
                 "write `ports: auto`, or use the lab in memory: `--lab memory`",
-            ),
+            )
         })
     }
 
@@ -458,9 +460,10 @@ impl Draft {
         let above = given.loads.iter().filter(|load| load.value > line_rate);
         let mistakes = above.map(|load| {
             // A load that is not given is the default, which every search has.
-            let (noun, key) = match load.place == self.trial {
-                true => ("the usual `min_load`", "min_load: "),
-                false => ("a load", ""),
+            let (noun, key) = if load.place == self.trial {
+                ("the usual `min_load`", "min_load: ")
+            } else {
+                ("a load", "")
             };
             let what = format!(
                 "{noun} of {} is above the line rate of {}",

@@ -48,7 +48,7 @@ const PERCENTILES: [(&str, Percentile); 2] = [
 
 /// A claim as read: its DUT, trial and axes are checked once the cells are known.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ClaimConfig {
     dut: Spanned<String>,
     trial: Spanned<&'static str>,
     bound: Bound,
@@ -62,8 +62,8 @@ pub(crate) struct Asked {
 }
 
 /// Reads the list of claims.
-pub(crate) fn read_all(node: Node<'_>) -> Result<Vec<Asked>, Reported> {
-    let claims = node.list(|item| item.map(Asked::read))?;
+pub(crate) fn read_all(node: Node<'_>) -> Result<Vec<ClaimConfig>, Reported> {
+    let claims = node.list(|item| item.map(ClaimConfig::read))?;
     match claims.len() {
         0..=CLAIMS_MAX => Ok(claims),
         count => {
@@ -76,7 +76,7 @@ pub(crate) fn read_all(node: Node<'_>) -> Result<Vec<Asked>, Reported> {
 /// The claims with the cells that measure them. Mistakes go to `node`, the list.
 pub(crate) fn resolve_all(
     node: Node<'_>,
-    asked: &[Asked],
+    asked: &[ClaimConfig],
     drafts: &[Draft],
     duts: &[Listed],
 ) -> Result<Vec<Claim>, Reported> {
@@ -87,7 +87,7 @@ pub(crate) fn resolve_all(
     claims.into_iter().collect()
 }
 
-impl Asked {
+impl ClaimConfig {
     fn read(map: &Map<'_>) -> Result<Self, Reported> {
         let text = |node: Node<'_>| Ok(node.spanned(node.text()?.to_owned()));
         let dut = map.required("dut").and_then(text);
@@ -213,9 +213,10 @@ impl Asked {
             return Ok(());
         }
         let what = format!("no `{}` here has a goal `{}`", self.trial.value, goal.value);
-        let help = match known.is_empty() {
-            true => "goals are of `throughput`: remove `goal`".to_owned(),
-            false => format!("its goals are {}", known.join(", ")),
+        let help = if known.is_empty() {
+            "goals are of `throughput`: remove `goal`".to_owned()
+        } else {
+            format!("its goals are {}", known.join(", "))
         };
         Err(node.mistake_at(&goal.place, what, help))
     }
@@ -240,9 +241,10 @@ impl Asked {
             self.trial.value, load.value
         );
         let known: Vec<_> = known.iter().map(|percent| format!("{percent} %")).collect();
-        let help = match known.is_empty() {
-            true => "loads in per cent are of `latency`: remove `load`".to_owned(),
-            false => format!("its loads are {}", known.join(", ")),
+        let help = if known.is_empty() {
+            "loads in per cent are of `latency`: remove `load`".to_owned()
+        } else {
+            format!("its loads are {}", known.join(", "))
         };
         Err(node.mistake_at(&load.place, what, help))
     }
@@ -342,10 +344,11 @@ fn figure(node: Node<'_>, (trial, measure): (&str, Measure)) -> Result<(u64, Cla
 
 fn load(node: Node<'_>) -> Result<Spanned<u8>, Reported> {
     let ratio = node.ratio(Ratio::from_ppm(0)..=Ratio::from_ppm(1_000_000))?;
-    match ratio.ppm().is_multiple_of(10_000) {
+    if ratio.ppm().is_multiple_of(10_000) {
         // At most 100.
-        true => Ok(node.spanned((ratio.ppm() / 10_000) as u8)),
-        false => Err(node.mistake("loads are whole per cents", "write for example `50 %`")),
+        Ok(node.spanned((ratio.ppm() / 10_000) as u8))
+    } else {
+        Err(node.mistake("loads are whole per cents", "write for example `50 %`"))
     }
 }
 
@@ -353,11 +356,12 @@ fn load(node: Node<'_>) -> Result<Spanned<u8>, Reported> {
 fn line(node: Node<'_>) -> Result<String, Reported> {
     let text = node.text()?;
     let length = text.trim().chars().count();
-    match (1..=TEXT_CHARS_MAX).contains(&length) && !text.contains('\n') {
-        true => Ok(text.trim().to_owned()),
-        false => Err(node.mistake(
+    if (1..=TEXT_CHARS_MAX).contains(&length) && !text.contains('\n') {
+        Ok(text.trim().to_owned())
+    } else {
+        Err(node.mistake(
             "this text is empty or too long",
             format!("use one line of up to {TEXT_CHARS_MAX} characters"),
-        )),
+        ))
     }
 }

@@ -228,14 +228,15 @@ pub(crate) fn wrong_for(
         _ => false,
     };
     let modelled: Vec<_> = duts.iter().filter(is_model).copied().collect();
-    match modelled.is_empty() {
-        true => None,
-        false => Some((
+    if modelled.is_empty() {
+        None
+    } else {
+        Some((
             format!(
                 "`workers: processes` cannot be measured of {}: each process would have a model of its own",
                 dut::names(&modelled)
             ),
             "write `workers: threads`, or `devices:` with the others",
-        )),
+        ))
     }
 }

@@ -137,9 +137,10 @@ fn read_list(
         Ok(())
     });
     outcome?;
-    match duts.is_empty() {
-        true => Err(node.mistake(empty, help)),
-        false => Ok(duts),
+    if duts.is_empty() {
+        Err(node.mistake(empty, help))
+    } else {
+        Ok(duts)
     }
 }
 

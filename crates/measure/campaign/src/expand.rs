@@ -15,7 +15,7 @@ pub(crate) use point::Point;
 
 use crate::device;
 use crate::dut::{Listed, names, slug};
-use crate::frames::{self, Given};
+use crate::frames::{self, FrameSettings};
 use crate::impairment;
 use crate::trial::{Kind, Trial};
 use plan::{
@@ -34,7 +34,7 @@ pub(crate) struct Draft {
     pub(crate) dut: Place,
     places: Vec<(Axis, Place)>,
     /// `None` for a trial by a tool.
-    pub(crate) frames: Option<Given>,
+    pub(crate) frames: Option<FrameSettings>,
 }
 
 impl Draft {

@@ -103,9 +103,10 @@ pub fn from_text(file: &str, text: &str) -> Result<Campaign, Mistakes> {
 /// As [`load`]; when it is neither, its mistakes as a campaign.
 pub fn load_input(path: &Path, host: &HostFacts) -> Result<Input, Mistakes> {
     let document = yaml::load(path)?;
-    match document.has_key("lab") && !document.has_key("campaign") {
-        true => lab::read(&document).map(Input::Lab),
-        false => read_for(&document, host).map(Input::Campaign),
+    if document.has_key("lab") && !document.has_key("campaign") {
+        lab::read(&document).map(Input::Lab)
+    } else {
+        read_for(&document, host).map(Input::Campaign)
     }
 }
 
@@ -154,12 +155,13 @@ fn read_map(map: &Map<'_>, short: Option<&Map<'_>>) -> Result<Campaign, Reported
     });
     let title = map.with_default("title", String::new(), |node| {
         let text = node.text()?;
-        match text.chars().count() <= TITLE_CHARS_MAX && !text.contains('\n') {
-            true => Ok(text.to_owned()),
-            false => Err(node.mistake(
+        if text.chars().count() <= TITLE_CHARS_MAX && !text.contains('\n') {
+            Ok(text.to_owned())
+        } else {
+            Err(node.mistake(
                 "this title is too long",
                 format!("use one line of up to {TITLE_CHARS_MAX} characters"),
-            )),
+            ))
         }
     });
     let repeats = given("repeats").map(|node| {
@@ -407,9 +409,10 @@ impl Campaign {
                 mistakes.push(mistake);
             }
         };
-        let accepted = match self.skips_missing_cores {
-            true => &HostFacts { cores: CORES_MAX },
-            false => host,
+        let accepted = if self.skips_missing_cores {
+            &HostFacts { cores: CORES_MAX }
+        } else {
+            host
         };
         let by_overhead = self.by_overhead(lab);
         let longest = by_overhead
@@ -440,9 +443,10 @@ impl Campaign {
             // A cell that is skipped takes no time.
             let wanted = cell.stations.map_or(0, |stations| stations.cores);
             let is_skipped = self.skips_missing_cores && lab.plan().hosts.is_none();
-            cell.estimate_ns = match is_skipped && wanted > host.cores {
-                true => 0,
-                false => estimate::trial_ns(&cell, self.repeats),
+            cell.estimate_ns = if is_skipped && wanted > host.cores {
+                0
+            } else {
+                estimate::trial_ns(&cell, self.repeats)
             };
             cell
         });

@@ -17,7 +17,7 @@ mod service;
 mod soak;
 
 pub(crate) use check::{contents_for, for_duts, sealed_by_all};
-pub(crate) use given::Given;
+pub(crate) use given::FrameSettings;
 pub(crate) use procedure::{PROCEDURES, Reader};
 
 use crate::axis::{AxisValues, CORES_MAX, axis, required_axis};
@@ -25,7 +25,7 @@ use crate::expand::{Grid, Point};
 use plan::{
     Axis, Direction, FrameTest, IpVersion, Measurement, PortKind, Ports, Stations, Traffic,
 };
-use procedure::Asked;
+use procedure::ProcedureConfig;
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
 use wire::mix::{Contents, FrameMix, TestFrames};
 use yaml::{Map, Node, Place, Reported, Spanned};
@@ -34,7 +34,7 @@ use yaml::{Map, Node, Place, Reported, Spanned};
 #[derive(Debug)]
 pub(crate) struct FrameTrial {
     traffic: TrafficAxes,
-    procedures: Vec<Asked>,
+    procedures: Vec<ProcedureConfig>,
 }
 
 /// Flows if the campaign leaves them open: enough for hashes to spread them evenly over queues and
@@ -151,7 +151,7 @@ struct Settings {
     traffic: Traffic,
     cores: u16,
     offloads: bool,
-    given: Given,
+    given: FrameSettings,
 }
 
 impl TrafficAxes {
@@ -192,7 +192,7 @@ impl FrameTrial {
             },
             cores: 1,
             offloads: false,
-            given: Given::default(),
+            given: FrameSettings::default(),
         };
         let traffic = &self.traffic;
         let grid = Grid::new(trial, start)
@@ -244,7 +244,7 @@ impl FrameTrial {
 }
 
 impl Settings {
-    fn point<'a>(mut self, trial: &'a Place, asked: &Asked) -> Point<'a> {
+    fn point<'a>(mut self, trial: &'a Place, asked: &ProcedureConfig) -> Point<'a> {
         let mix = &self.traffic.frames.mix;
         let procedure = asked.resolve(mix);
         let loads = asked.loads().map(|load| Spanned {

@@ -42,11 +42,13 @@ impl HostFacts {
             "cores" => value.one_or_many(&mut cores).map(drop),
             _ => Ok(()),
         };
-        let mut trial = |kind: &str, body: Node<'_>| match kinds.contains(&kind) && body.is_map() {
-            true => body
-                .entries(|key, value| settings(key.value, value))
-                .map(drop),
-            false => Ok(()),
+        let mut trial = |kind: &str, body: Node<'_>| {
+            if kinds.contains(&kind) && body.is_map() {
+                body.entries(|key, value| settings(key.value, value))
+                    .map(drop)
+            } else {
+                Ok(())
+            }
         };
         let _ = document.decode(|root| {
             root.entries(|key, value| match key.value {
@@ -62,10 +64,7 @@ impl HostFacts {
                 _ => Ok(()),
             })
         });
-        match is_skipped {
-            true => Vec::new(),
-            false => found,
-        }
+        if is_skipped { Vec::new() } else { found }
     }
 }
 

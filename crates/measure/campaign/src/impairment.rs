@@ -107,13 +107,12 @@ fn read(map: &Map<'_>, name: &str) -> Result<ImpairProfile, Reported> {
         b_to_a: b_to_a?,
     };
     let nothing = Impairment::default();
-    match profile.a_to_b == nothing && profile.b_to_a == nothing {
-        false => Ok(profile),
-        true => {
-            let what = format!("`{name}` impairs nothing");
-            let help = "for example `{ loss: 1 % }`; the profile without impairments is `none`";
-            Err(map.node().mistake(what, help))
-        }
+    if profile.a_to_b == nothing && profile.b_to_a == nothing {
+        let what = format!("`{name}` impairs nothing");
+        let help = "for example `{ loss: 1 % }`; the profile without impairments is `none`";
+        Err(map.node().mistake(what, help))
+    } else {
+        Ok(profile)
     }
 }
 

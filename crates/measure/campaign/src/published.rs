@@ -174,9 +174,10 @@ fn in_words(path: &[Element]) -> String {
         Element::Nat => "a NAT",
         Element::Impair => "an impaired link",
     });
-    match path.is_empty() {
-        true => "a path with nothing between the encryptors".to_owned(),
-        false => format!("a path with {}", names.collect::<Vec<_>>().join(" and ")),
+    if path.is_empty() {
+        "a path with nothing between the encryptors".to_owned()
+    } else {
+        format!("a path with {}", names.collect::<Vec<_>>().join(" and "))
     }
 }
 

@@ -105,13 +105,15 @@ impl<'a> Pairs<'a> {
             only_in_other: missing.map(str::to_owned).collect(),
             both,
             only_in_base,
-            pairing: match within_one_run {
-                true => Pairing::Blocks,
-                false => Pairing::None,
+            pairing: if within_one_run {
+                Pairing::Blocks
+            } else {
+                Pairing::None
             },
-            rankings: match within_one_run {
-                true => &base.1.rankings,
-                false => &[],
+            rankings: if within_one_run {
+                &base.1.rankings
+            } else {
+                &[]
             },
         }
     }

@@ -184,9 +184,12 @@ pub(crate) struct Sides<'a> {
 impl<'a> Sides<'a> {
     fn named(self, pair: Pair<'a>) -> [(Side<'a>, &'a str, usize, &'a str); 2] {
         let ([first, second], [a, b]) = (self.runs, self.places);
-        let name = |side: Side<'a>, run| match a == b {
-            true => side.planned.dut.name.as_str(),
-            false => run,
+        let name = |side: Side<'a>, run| {
+            if a == b {
+                side.planned.dut.name.as_str()
+            } else {
+                run
+            }
         };
         [
             (pair.base, first, a, name(pair.base, first)),
@@ -382,13 +385,15 @@ impl WithoutChange {
         let is_measured = reasons.is_empty();
         Self {
             cell: pair.base.planned.id.clone(),
-            reason: match is_measured {
-                true => "it has no quantity whose ratio is known in both".to_owned(),
-                false => reasons.join("; "),
+            reason: if is_measured {
+                "it has no quantity whose ratio is known in both".to_owned()
+            } else {
+                reasons.join("; ")
             },
-            help: match is_measured {
-                true => "choose a quantity that both runs have".to_owned(),
-                false => helps.join(", and "),
+            help: if is_measured {
+                "choose a quantity that both runs have".to_owned()
+            } else {
+                helps.join(", and ")
             },
         }
     }
@@ -447,9 +452,10 @@ impl ChangeSet<'_> {
 
 fn scatter(reading: &Reading) -> f64 {
     let deviation = reading.value.standard_deviation.unwrap_or_default();
-    match reading.value.mean > 0.0 {
-        true => deviation / reading.value.mean,
-        false => 0.0,
+    if reading.value.mean > 0.0 {
+        deviation / reading.value.mean
+    } else {
+        0.0
     }
 }
 
@@ -458,9 +464,10 @@ fn direction(interval: Option<(f64, f64)>, quantity: Quantity, margin_percent: f
         return Direction::Undecided;
     };
     let margin = margin_percent / 100.0;
-    let worse = match quantity.higher_is_better() {
-        true => high < 1.0,
-        false => low > 1.0,
+    let worse = if quantity.higher_is_better() {
+        high < 1.0
+    } else {
+        low > 1.0
     };
     if worse {
         Direction::Regression

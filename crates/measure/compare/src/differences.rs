@@ -176,9 +176,10 @@ fn differing(
         (Value::Object(base), Value::Object(other)) => {
             let added = other.keys().filter(|key| !base.contains_key(*key));
             for key in base.keys().chain(added) {
-                let at = match path.is_empty() {
-                    true => key.clone(),
-                    false => format!("{path}.{key}"),
+                let at = if path.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{path}.{key}")
                 };
                 let of = |keys: &serde_json::Map<String, Value>| {
                     keys.get(key).cloned().unwrap_or_default()

@@ -189,9 +189,10 @@ impl Gate {
 
     /// The ratio at the bound.
     fn bound(&self) -> f64 {
-        match self.drops {
-            true => 1.0 - self.percent / 100.0,
-            false => 1.0 + self.percent / 100.0,
+        if self.drops {
+            1.0 - self.percent / 100.0
+        } else {
+            1.0 + self.percent / 100.0
         }
     }
 

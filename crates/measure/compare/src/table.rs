@@ -36,9 +36,10 @@ impl CellChange {
     pub(crate) fn row(&self) -> [String; 4] {
         let mean = |value, repeats, planned| {
             let value = self.quantity.print_finely(value);
-            match repeats < planned {
-                true => format!("{value} [{repeats} of {planned}]"),
-                false => value,
+            if repeats < planned {
+                format!("{value} [{repeats} of {planned}]")
+            } else {
+                value
             }
         };
         let base = mean(self.base, self.base_repeats, self.base_planned);
@@ -208,9 +209,10 @@ impl Comparison {
             );
         }
         if self.intervals > 0 {
-            let others = match changes().any(|change| change.ranked) {
-                true => "other intervals",
-                false => "intervals",
+            let others = if changes().any(|change| change.ranked) {
+                "other intervals"
+            } else {
+                "intervals"
             };
             text.push_str(&format!(
                 " The {others} are simultaneous over {}: the chance that any misses is at most 5 % (Šidák).",
@@ -244,8 +246,9 @@ pub(crate) const ROWS_MAX: usize = 50;
 
 /// `title (3)`, or `title (first 50 of 400)`.
 pub(crate) fn counted_title(title: &str, count: usize) -> String {
-    match count > ROWS_MAX {
-        true => format!("{title} (first {ROWS_MAX} of {count})"),
-        false => format!("{title} ({count})"),
+    if count > ROWS_MAX {
+        format!("{title} (first {ROWS_MAX} of {count})")
+    } else {
+        format!("{title} ({count})")
     }
 }

@@ -8,7 +8,7 @@
 use async_nats::jetstream::kv::Watch;
 use async_nats::{Client, HeaderMap};
 use fleet::{
-    Access, Agent, AgentLab, Change, Figure, Fleet, Held, Job, Manifest, RunFigures, RunFile,
+    Access, Agent, AgentLab, Assignment, Change, Figure, Fleet, Job, Manifest, RunFigures, RunFile,
     Selector, Server, ServerOptions, State, free_address, submit, upload, watch,
 };
 use futures_util::future::join_all;
@@ -167,7 +167,7 @@ async fn fill(access: &Access) {
             let (its, labels) = (job(id.clone()), BTreeMap::new());
             let added = fleet.add_figures(&its, "memory", &labels, figures);
             added.await.expect("kept");
-            let held = Held {
+            let held = Assignment {
                 lab: "memory".to_owned(),
                 agent: "host-00000000".to_owned(),
                 attempt: 1,

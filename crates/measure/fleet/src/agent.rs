@@ -7,10 +7,10 @@ mod measuring;
 mod taking;
 
 use crate::archive::upload;
-use crate::bucket::{Found, Swap};
+use crate::bucket::{Swap, Versioned};
 use crate::connection::Access;
 use crate::error::FleetError;
-use crate::kept::{Disk, JOURNAL, Kept, identity, pin};
+use crate::kept::{Disk, JOURNAL, StoredJob, identity, pin};
 use crate::lease::{BEAT, Lease};
 use crate::message::{Job, LabOffer, State};
 use crate::ran::Ran;
@@ -338,7 +338,7 @@ impl Tender<'_> {
     async fn work(
         &mut self,
         lease: &mut Lease,
-        mut kept: Kept,
+        mut kept: StoredJob,
         say: &impl Fn(String),
     ) -> Result<bool, FleetError> {
         let id = kept.job.id.clone();
@@ -470,13 +470,13 @@ impl Tender<'_> {
         loop {
             let revision = match self.fleet.states.look::<State>(id).await? {
                 None => 0,
-                Some(Found {
+                Some(Versioned {
                     value: Ok(State::Running(held)),
                     revision,
                     ..
                 }) if held.agent == self.identity => revision,
                 // It was this agent's when it was read last.
-                Some(Found {
+                Some(Versioned {
                     value: Err(_),
                     revision,
                     ..

@@ -4,7 +4,7 @@
 //! (nats-server#7564, #6888). So a file counts as uploaded only after it was read back with the
 //! right hash, and the list is written last.
 
-use crate::bucket::{ANSWER_LIMIT, Found};
+use crate::bucket::{ANSWER_LIMIT, Versioned};
 use crate::error::{FleetError, is_full, refused};
 use crate::message::{Manifest, RunFile};
 use crate::room;
@@ -52,7 +52,7 @@ pub async fn upload(fleet: &Fleet, job: &str, folder: &Path) -> Result<Manifest,
     }
     // An earlier upload may have written the list without receiving the answer.
     loop {
-        let found: Option<Found<Manifest>> = fleet.runs.read(job).await?;
+        let found: Option<Versioned<Manifest>> = fleet.runs.read(job).await?;
         if found.as_ref().is_some_and(|found| found.value == manifest) {
             return Ok(manifest);
         }
@@ -85,7 +85,7 @@ pub async fn fetch_if(
     into: &Path,
     accept: impl FnOnce(&Manifest) -> Result<(), FleetError>,
 ) -> Result<Option<PathBuf>, FleetError> {
-    let Some(Found {
+    let Some(Versioned {
         value: manifest, ..
     }) = fleet.runs.read::<Manifest>(job).await?
     else {
@@ -287,9 +287,10 @@ async fn put(fleet: &Fleet, file: &RunFile, path: &Path) -> Result<(), FleetErro
     };
     sent.map(drop).map_err(|error| {
         let (what, reason) = (format!("keep {}", file.path), error.to_string());
-        match is_full(&reason) {
-            true => FleetError::Full { what, reason },
-            false => FleetError::Refused { what, reason },
+        if is_full(&reason) {
+            FleetError::Full { what, reason }
+        } else {
+            FleetError::Refused { what, reason }
         }
     })
 }

@@ -104,7 +104,7 @@ pub(crate) enum Swap {
 
 /// An entry and its revision.
 #[derive(Debug, Clone)]
-pub(crate) struct Found<T> {
+pub(crate) struct Versioned<T> {
     pub(crate) value: T,
     pub(crate) revision: u64,
     /// When it was written, by the server's clock, in seconds since 1970.
@@ -112,9 +112,9 @@ pub(crate) struct Found<T> {
 }
 
 /// An event of [`Bucket::follow`].
-pub(crate) enum Seen<T> {
+pub(crate) enum BucketEvent<T> {
     /// An entry's new value; `None` if it was deleted or cannot be read.
-    Entry(String, Option<Found<T>>),
+    Entry(String, Option<Versioned<T>>),
     /// All entries that were there have been reported.
     Current,
 }
@@ -157,8 +157,8 @@ impl Bucket {
     pub(crate) async fn read<T: DeserializeOwned>(
         &self,
         key: &str,
-    ) -> Result<Option<Found<T>>, FleetError> {
-        let Some(Found {
+    ) -> Result<Option<Versioned<T>>, FleetError> {
+        let Some(Versioned {
             value,
             revision,
             written_at,
@@ -167,7 +167,7 @@ impl Bucket {
             return Ok(None);
         };
         match value {
-            Ok(value) => Ok(Some(Found {
+            Ok(value) => Ok(Some(Versioned {
                 value,
                 revision,
                 written_at,
@@ -186,7 +186,7 @@ impl Bucket {
     pub(crate) async fn look<T: DeserializeOwned>(
         &self,
         key: &str,
-    ) -> Result<Option<Found<Result<T, String>>>, FleetError> {
+    ) -> Result<Option<Versioned<Result<T, String>>>, FleetError> {
         let entry = self.entry(key).await;
         self.looked(key, entry)
     }
@@ -195,7 +195,7 @@ impl Bucket {
     pub(crate) async fn look_at_stray<T: DeserializeOwned>(
         &self,
         key: &str,
-    ) -> Result<Option<Found<Result<T, String>>>, FleetError> {
+    ) -> Result<Option<Versioned<Result<T, String>>>, FleetError> {
         let entry = self.entry_of_leader(key).await;
         self.looked(key, entry)
     }
@@ -204,7 +204,7 @@ impl Bucket {
         &self,
         key: &str,
         entry: Result<Option<Raw>, async_nats::Error>,
-    ) -> Result<Option<Found<Result<T, String>>>, FleetError> {
+    ) -> Result<Option<Versioned<Result<T, String>>>, FleetError> {
         let what = || format!("read {} of {}", visible(key), self.store.name);
         let entry = entry.map_err(|error| refused(what(), &*error))?;
         let Some(entry) = entry.filter(|entry| !entry.is_deleted) else {
@@ -214,7 +214,7 @@ impl Bucket {
         let value = parsed(&entry.value);
         let reason = value.as_ref().err().cloned();
         self.unreadable.note(&self.store.name, key, reason);
-        Ok(Some(Found {
+        Ok(Some(Versioned {
             value,
             revision: entry.revision,
             written_at: entry.written_at.unsigned_abs(),
@@ -225,10 +225,10 @@ impl Bucket {
     pub(crate) async fn read_known<T: DeserializeOwned>(
         &self,
         key: &str,
-    ) -> Result<Option<Found<T>>, FleetError> {
+    ) -> Result<Option<Versioned<T>>, FleetError> {
         let found = self.look(key).await?;
         Ok(found.and_then(|found| {
-            Some(Found {
+            Some(Versioned {
                 value: found.value.ok()?,
                 revision: found.revision,
                 written_at: found.written_at,
@@ -240,7 +240,7 @@ impl Bucket {
     pub(crate) async fn read_each<T: DeserializeOwned>(
         &self,
         keys: impl IntoIterator<Item = String>,
-    ) -> Result<BTreeMap<String, Found<T>>, FleetError> {
+    ) -> Result<BTreeMap<String, Versioned<T>>, FleetError> {
         let read = |key: String| async move {
             let found = self.read_known(&key).await?;
             Ok::<_, FleetError>(found.map(|found| (key, found)))
@@ -256,7 +256,7 @@ impl Bucket {
     /// Returns every readable entry, by key.
     pub(crate) async fn read_all<T: DeserializeOwned>(
         &self,
-    ) -> Result<BTreeMap<String, Found<T>>, FleetError> {
+    ) -> Result<BTreeMap<String, Versioned<T>>, FleetError> {
         self.read_under(">").await
     }
 
@@ -265,14 +265,15 @@ impl Bucket {
     pub(crate) async fn read_under<T: DeserializeOwned>(
         &self,
         pattern: &str,
-    ) -> Result<BTreeMap<String, Found<T>>, FleetError> {
+    ) -> Result<BTreeMap<String, Versioned<T>>, FleetError> {
         let until = Instant::now() + ANSWER_LIMIT;
         loop {
             // Any server of a cluster may answer, and one that lags leaves out entries that the
             // leader counts.
-            let expected = match self.is_replicated {
-                true => self.count(pattern).await?,
-                false => 0,
+            let expected = if self.is_replicated {
+                self.count(pattern).await?
+            } else {
+                0
             };
             let (all, seen) = self.list(pattern).await?;
             if seen >= expected {
@@ -307,7 +308,7 @@ impl Bucket {
     async fn list<T: DeserializeOwned>(
         &self,
         pattern: &str,
-    ) -> Result<(BTreeMap<String, Found<T>>, usize), FleetError> {
+    ) -> Result<(BTreeMap<String, Versioned<T>>, usize), FleetError> {
         let failed =
             |error: &dyn std::error::Error| refused(format!("list {}", self.store.name), error);
         let (mut all, mut seen) = (BTreeMap::new(), BTreeSet::new());
@@ -350,7 +351,7 @@ impl Bucket {
     /// unanswered request or a missed change is an error; another call reports all entries again.
     pub(crate) async fn follow<T: DeserializeOwned>(
         &self,
-        mut on: impl FnMut(Seen<T>) -> ControlFlow<()>,
+        mut on: impl FnMut(BucketEvent<T>) -> ControlFlow<()>,
     ) -> Result<(), FleetError> {
         let failed =
             |error: &dyn std::error::Error| refused(format!("follow {}", self.store.name), error);
@@ -368,7 +369,7 @@ impl Bucket {
         // Read after the watch began, which reports all changes up to this one.
         let mut last = self.last_sequence().await?;
         let mut is_current = reported > 0 || last.is_none();
-        if is_current && on(Seen::Current).is_break() {
+        if is_current && on(BucketEvent::Current).is_break() {
             return Ok(());
         }
         let mut missed = false;
@@ -381,12 +382,12 @@ impl Bucket {
                     let became_current = !is_current && (entry.seen_current || entry.delta == 0);
                     let key = entry.key.clone();
                     let found = self.parse(&key, &entry.into());
-                    if on(Seen::Entry(key, found)).is_break() {
+                    if on(BucketEvent::Entry(key, found)).is_break() {
                         return Ok(());
                     }
                     if became_current {
                         is_current = true;
-                        if on(Seen::Current).is_break() {
+                        if on(BucketEvent::Current).is_break() {
                             return Ok(());
                         }
                     }
@@ -407,7 +408,7 @@ impl Bucket {
     /// `on` broke.
     async fn report_all<T: DeserializeOwned>(
         &self,
-        on: &mut impl FnMut(Seen<T>) -> ControlFlow<()>,
+        on: &mut impl FnMut(BucketEvent<T>) -> ControlFlow<()>,
     ) -> Result<Option<u64>, FleetError> {
         let failed =
             |error: &dyn std::error::Error| refused(format!("list {}", self.store.name), error);
@@ -453,7 +454,7 @@ impl Bucket {
                 (last, pending) = (last.max(entry.revision), left);
                 let key = message.subject.strip_prefix(&*prefix).unwrap_or_default();
                 let found = self.parse(key, &entry);
-                if on(Seen::Entry(key.to_owned(), found)).is_break() {
+                if on(BucketEvent::Entry(key.to_owned(), found)).is_break() {
                     return Ok(None);
                 }
             }
@@ -468,7 +469,7 @@ impl Bucket {
     }
 
     /// Parses an entry; `None` if it was deleted or cannot be read, which is noted.
-    fn parse<T: DeserializeOwned>(&self, key: &str, entry: &Raw) -> Option<Found<T>> {
+    fn parse<T: DeserializeOwned>(&self, key: &str, entry: &Raw) -> Option<Versioned<T>> {
         if entry.is_deleted {
             self.unreadable.note(&self.store.name, key, None);
             return None;
@@ -476,7 +477,7 @@ impl Bucket {
         let value = parsed(&entry.value);
         let reason = value.as_ref().err().cloned();
         self.unreadable.note(&self.store.name, key, reason);
-        Some(Found {
+        Some(Versioned {
             value: value.ok()?,
             revision: entry.revision,
             written_at: entry.written_at.unsigned_abs(),

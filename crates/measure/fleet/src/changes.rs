@@ -1,6 +1,6 @@
 //! Changes of jobs as they happen, for people.
 
-use crate::bucket::Seen;
+use crate::bucket::BucketEvent;
 use crate::error::FleetError;
 use crate::message::{Job, LabOffer, State};
 use crate::progress::Progress;
@@ -49,9 +49,9 @@ impl Fleet {
             loop {
                 let followed = self.states.follow::<State>(|seen| {
                     match seen {
-                        Seen::Entry(id, Some(found)) => send(Event::State(id, found.value)),
-                        Seen::Entry(..) => {}
-                        Seen::Current => send(Event::Current),
+                        BucketEvent::Entry(id, Some(found)) => send(Event::State(id, found.value)),
+                        BucketEvent::Entry(..) => {}
+                        BucketEvent::Current => send(Event::Current),
                     }
                     ControlFlow::Continue(())
                 });
@@ -68,7 +68,7 @@ impl Fleet {
                 let _ = self
                     .labs
                     .follow::<LabOffer>(|seen| {
-                        if let Seen::Entry(_, Some(found)) = seen {
+                        if let BucketEvent::Entry(_, Some(found)) = seen {
                             send(Event::Lab(found.value));
                         }
                         ControlFlow::Continue(())

@@ -13,7 +13,7 @@
 //! The figures are derived from the runs and may be lost: the runs themselves are still in the
 //! archive.
 
-use crate::bucket::Found;
+use crate::bucket::Versioned;
 use crate::error::FleetError;
 use crate::message::Job;
 use crate::store::Fleet;
@@ -175,7 +175,7 @@ impl Fleet {
     /// When the server cannot be asked.
     pub async fn history(&self, cell: &str) -> Result<Vec<Point>, FleetError> {
         let key = key_of(cell);
-        let known: Option<Found<String>> = self.figures.read(&format!("cell.{key}")).await?;
+        let known: Option<Versioned<String>> = self.figures.read(&format!("cell.{key}")).await?;
         if known.is_none() {
             return Ok(Vec::new());
         }

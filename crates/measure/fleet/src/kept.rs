@@ -10,7 +10,7 @@
 //! ```
 
 use crate::error::FleetError;
-use crate::message::{Held, Job};
+use crate::message::{Assignment, Job};
 use crate::random_word;
 use crate::room;
 use guard::{Component, visible};
@@ -32,9 +32,9 @@ const TRIAL: &[u8] = b"{\"record\":\"trial\"";
 
 /// A job in an agent's folder.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct StoredJob {
     pub(crate) job: Job,
-    pub(crate) held: Held,
+    pub(crate) held: Assignment,
     /// The program's exit code, once it has ended with a run.
     pub(crate) exit: Option<i32>,
     /// Whether the run ended because the agent was stopped or its disk was full: it does not count
@@ -45,9 +45,9 @@ pub(crate) struct Kept {
     pub(crate) trials: usize,
 }
 
-impl Kept {
+impl StoredJob {
     /// A job that was taken, before its first run.
-    pub(crate) const fn new(job: Job, held: Held) -> Self {
+    pub(crate) const fn new(job: Job, held: Assignment) -> Self {
         Self {
             job,
             held,
@@ -84,7 +84,7 @@ impl Disk {
     }
 
     /// Returns the job that an earlier start of the agent left.
-    pub(crate) fn left(&self) -> Result<Option<Kept>, FleetError> {
+    pub(crate) fn left(&self) -> Result<Option<StoredJob>, FleetError> {
         let Ok(entries) = fs::read_dir(&self.folder) else {
             return Ok(None);
         };
@@ -120,7 +120,7 @@ impl Disk {
         folder.is_ok_and(|folder| folder.join("job.json").exists())
     }
 
-    pub(crate) fn keep(&self, kept: &Kept) -> Result<(), FleetError> {
+    pub(crate) fn keep(&self, kept: &StoredJob) -> Result<(), FleetError> {
         let folder = self.job_folder(&kept.job.id)?;
         let write = || {
             fs::create_dir_all(&folder)?;

@@ -5,7 +5,7 @@
 //! that renews with an old one has lost the lab. No other agent takes a lab with a job: its devices
 //! may be under load, behind a cut network.
 
-use crate::bucket::{Found, Swap};
+use crate::bucket::{Swap, Versioned};
 use crate::error::FleetError;
 use crate::message::LabOffer;
 use crate::progress::Progress;
@@ -44,7 +44,7 @@ impl Lease {
         let (mut seen, mut since) = (0, Instant::now());
         let mut last = String::new();
         loop {
-            let found: Option<Found<Result<LabOffer, String>>> =
+            let found: Option<Versioned<Result<LabOffer, String>>> =
                 fleet.labs.look(&offer.lab).await?;
             let revision = found.as_ref().map_or(0, |found| found.revision);
             let holder = found.map(|found| found.value);

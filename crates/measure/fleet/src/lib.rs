@@ -55,10 +55,10 @@ pub use history::{Figure, Headline, LoadHistogram, Point, RunFigures};
 pub use identity::Identity;
 pub use leftovers::{LEFT_AFTER, leftovers_removed};
 pub use message::{
-    Held, Job, LabOffer, Manifest, RunFile, SCHEMA, SIGNATURE_VERSION, Selector, Signature, State,
-    Terms, is_id,
+    Assignment, Job, LabOffer, Manifest, RunFile, SCHEMA, SIGNATURE_VERSION, Selector, Signature,
+    State, Terms, is_id,
 };
-pub use overview::{LabSeen, Overview, Seen};
+pub use overview::{LabStatus, Overview, Snapshot};
 pub use progress::{LastTrial, Progress};
 pub use queue::{Listing, Row, submit};
 pub use records::Record;

@@ -138,11 +138,11 @@ pub enum State {
     },
     /// An agent runs it. Only that agent resumes it, and no other begins it, even if the agent is
     /// gone.
-    Running(Held),
+    Running(Assignment),
     /// It ended; its run is in the archive.
     Done {
         /// The lab and the agent that ran it.
-        held: Held,
+        held: Assignment,
         /// The program's exit code: 0, 1 or 5, which come with figures.
         exit: i32,
     },
@@ -180,7 +180,7 @@ impl State {
 
 /// The lab and the agent that hold a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Held {
+pub struct Assignment {
     /// The lab.
     pub lab: String,
     /// The agent's lasting identity.

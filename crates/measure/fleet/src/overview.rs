@@ -1,6 +1,6 @@
 //! A fleet as a page shows it: states and labs, kept current by the server's reports.
 
-use crate::bucket::{Bucket, Found, Seen as Reported};
+use crate::bucket::{Bucket, Snapshot as Reported, Versioned};
 use crate::error::FleetError;
 use crate::history::Headline;
 use crate::lease::EXPIRY;
@@ -31,14 +31,14 @@ pub struct Overview {
 struct Known {
     /// Each state with the time it was written.
     states: BTreeMap<String, (State, u64)>,
-    labs: BTreeMap<String, (LabSeen, Instant)>,
+    labs: BTreeMap<String, (LabStatus, Instant)>,
     /// Why the server does not answer.
     away: Option<String>,
 }
 
 /// A lab, and when its agent renewed the lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LabSeen {
+pub struct LabStatus {
     /// The lease.
     pub offer: LabOffer,
     /// When it was renewed last, by the server's clock, in seconds since 1970.
@@ -49,9 +49,9 @@ pub struct LabSeen {
 
 /// A snapshot of a fleet.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct Snapshot {
     /// Labs by name.
-    pub labs: Vec<LabSeen>,
+    pub labs: Vec<LabStatus>,
     /// Jobs that are repeated.
     pub repeats: Vec<Job>,
     /// Jobs that have not ended, and the last ones that have.
@@ -117,7 +117,7 @@ impl Overview {
     async fn follow_bucket<T: DeserializeOwned>(
         &self,
         bucket: &Bucket,
-        mut take: impl FnMut(&mut Known, String, Option<&Found<T>>),
+        mut take: impl FnMut(&mut Known, String, Option<&Versioned<T>>),
     ) {
         loop {
             let followed = bucket.follow::<T>(|reported| {
@@ -140,7 +140,7 @@ impl Overview {
             let followed = labs.follow::<LabOffer>(|reported| {
                 if let Reported::Entry(name, found) = reported {
                     let found = found.filter(|found| found.value.lab == name);
-                    let seen = found.map(|found| LabSeen {
+                    let seen = found.map(|found| LabStatus {
                         offer: found.value,
                         renewed_at: found.written_at,
                         is_alive: true,
@@ -167,10 +167,10 @@ impl Overview {
     ///
     /// # Errors
     /// When the server cannot be asked for jobs.
-    pub async fn see(&self, fleet: &Fleet, ended: usize) -> Result<Seen, FleetError> {
+    pub async fn see(&self, fleet: &Fleet, ended: usize) -> Result<Snapshot, FleetError> {
         let (states, labs) = {
             let known = self.known();
-            let labs = known.labs.values().map(|(seen, since)| LabSeen {
+            let labs = known.labs.values().map(|(seen, since)| LabStatus {
                 is_alive: since.elapsed() < EXPIRY,
                 ..seen.clone()
             });
@@ -184,7 +184,7 @@ impl Overview {
         let rows = listing.rows.iter();
         let done = rows.filter(|row| matches!(row.state, State::Done { .. }));
         let done: Vec<&str> = done.map(|row| &*row.job.id).collect();
-        Ok(Seen {
+        Ok(Snapshot {
             labs,
             repeats: fleet.repeats().await?,
             headlines: fleet.headlines(&done).await?,

@@ -1,8 +1,8 @@
 //! The queue: jobs and their states.
 
-use crate::bucket::{Bucket, Found, Swap};
+use crate::bucket::{Bucket, Swap, Versioned};
 use crate::error::FleetError;
-use crate::message::{Held, Job, LabOffer, State, is_id};
+use crate::message::{Assignment, Job, LabOffer, State, is_id};
 use crate::store::Fleet;
 use guard::visible;
 use std::cmp::Reverse;
@@ -124,7 +124,7 @@ impl Fleet {
             .filter(|(_, (state, _))| matches!(state, State::Queued { .. }));
         let queued: Vec<String> = queued.map(|(id, _)| id.clone()).collect();
         let mut jobs = self.jobs.read_each::<Job>(states.keys().cloned()).await?;
-        let mut misfits: BTreeMap<String, Found<BTreeMap<String, String>>> =
+        let mut misfits: BTreeMap<String, Versioned<BTreeMap<String, String>>> =
             self.misfits.read_each(queued).await?;
         let rows = states.into_iter().filter_map(|(id, (state, since))| {
             let job = jobs.remove(&id);
@@ -226,7 +226,7 @@ impl Fleet {
         offer: &LabOffer,
         mut queued: Vec<Queued>,
         mut fits: impl AsyncFnMut(&Job) -> Result<bool, FleetError>,
-    ) -> Result<Option<(Job, Held)>, FleetError> {
+    ) -> Result<Option<(Job, Assignment)>, FleetError> {
         // By the server's revisions: ids begin with the submitter's clock, which may be wrong.
         queued.sort_by_key(|queued| (Reverse(queued.priority), queued.revision));
         for Queued {
@@ -248,7 +248,7 @@ impl Fleet {
             if !fits(&job).await? {
                 continue;
             }
-            let held = Held {
+            let held = Assignment {
                 lab: offer.lab.clone(),
                 agent: offer.agent.clone(),
                 attempt: attempts + 1,

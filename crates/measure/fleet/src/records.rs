@@ -161,9 +161,10 @@ impl<'a> Sender<'a> {
         let mut headers = HeaderMap::new();
         headers.insert(NATS_MESSAGE_ID, format!("{}/{run}-{line}", self.job));
         let most = self.fleet.context.client().server_info().max_payload;
-        let text = match text.len() + HEADERS_BYTES > most {
-            true => Vec::new(),
-            false => text.clone(),
+        let text = if text.len() + HEADERS_BYTES > most {
+            Vec::new()
+        } else {
+            text.clone()
         };
         let subject = format!("{RECORDS_SUBJECT}.{}", self.job);
         let publish = async {

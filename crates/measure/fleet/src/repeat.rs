@@ -4,7 +4,7 @@
 //! period and ids are unique, so each period has one job. The clock is the server's: it stamps the
 //! entry that began the repetition, and each renewal of a lease.
 
-use crate::bucket::{Found, Seen, Swap};
+use crate::bucket::{BucketEvent, Swap, Versioned};
 use crate::error::FleetError;
 use crate::lease::BEAT;
 use crate::message::{Job, LabOffer, is_id};
@@ -18,7 +18,7 @@ use tokio::time::sleep;
 /// Repetitions, as an agent knows them.
 #[derive(Default)]
 pub(crate) struct Repeats {
-    all: RefCell<BTreeMap<String, Found<Job>>>,
+    all: RefCell<BTreeMap<String, Versioned<Job>>>,
     /// The last submitted period of each job.
     made: RefCell<BTreeMap<String, u64>>,
 }
@@ -78,7 +78,7 @@ impl Repeats {
         let follow = async {
             loop {
                 let followed = fleet.repeats.follow::<Job>(|seen| {
-                    if let Seen::Entry(id, found) = seen {
+                    if let BucketEvent::Entry(id, found) = seen {
                         let mut all = self.all.borrow_mut();
                         match found.filter(|found| is_repeated(&id, &found.value)) {
                             Some(found) => all.insert(id, found),
@@ -103,7 +103,7 @@ impl Repeats {
     }
 
     async fn submit_due(&self, fleet: &Fleet, labs: &[String]) -> Result<(), FleetError> {
-        let all: Vec<Found<Job>> = self.all.borrow().values().cloned().collect();
+        let all: Vec<Versioned<Job>> = self.all.borrow().values().cloned().collect();
         if all.is_empty() {
             return Ok(());
         }

@@ -177,9 +177,10 @@ impl Server {
             let ended = self.child.try_wait().ok().flatten();
             if ended.is_some() || Instant::now() > until {
                 let last = self.log.last_line();
-                let help = match last.contains("tls:") || last.contains("certificate") {
-                    true => "see whether the files of --tls-cert and --tls-key belong together",
-                    false => "see whether another program has that port, or take another: --listen",
+                let help = if last.contains("tls:") || last.contains("certificate") {
+                    "see whether the files of --tls-cert and --tls-key belong together"
+                } else {
+                    "see whether another program has that port, or take another: --listen"
                 };
                 let reason = format!("nats-server does not listen there: {last}");
                 return Err(failed(&self.access.url, reason, help));
@@ -453,9 +454,10 @@ fn administrator(folder: &Path) -> PathBuf {
 
 /// Returns the administrator's public key; the key is made at the first start.
 fn administrate(path: &Path) -> Result<String, FleetError> {
-    let identity = match path.exists() {
-        true => Identity::read(path)?,
-        false => Identity::create(path)?,
+    let identity = if path.exists() {
+        Identity::read(path)?
+    } else {
+        Identity::create(path)?
     };
     Ok(identity.public())
 }

@@ -1,6 +1,6 @@
 //! An agent's view of the queue, kept current by the server's reports.
 
-use crate::bucket::{Bucket, Found, Seen};
+use crate::bucket::{Bucket, BucketEvent, Versioned};
 use crate::message::State;
 use crate::queue::Queued;
 use std::cell::RefCell;
@@ -29,10 +29,10 @@ struct Jobs {
 
 impl Jobs {
     /// Records a job's state. Returns whether the agent may have something to do for it.
-    fn note(&mut self, agent: &str, id: String, found: Option<Found<State>>) -> bool {
+    fn note(&mut self, agent: &str, id: String, found: Option<Versioned<State>>) -> bool {
         self.queued.remove(&id);
         self.held.remove(&id);
-        let Some(Found {
+        let Some(Versioned {
             value, revision, ..
         }) = found
         else {
@@ -98,14 +98,14 @@ impl QueueView {
             let mut is_current = false;
             let followed = states.follow::<State>(|seen| {
                 match seen {
-                    Seen::Entry(id, found) if is_current => {
+                    BucketEvent::Entry(id, found) if is_current => {
                         let mut jobs = self.jobs.borrow_mut();
                         if jobs.note(&self.agent, id, found) {
                             self.changed.send_replace(());
                         }
                     }
-                    Seen::Entry(id, found) => drop(anew.note(&self.agent, id, found)),
-                    Seen::Current => {
+                    BucketEvent::Entry(id, found) => drop(anew.note(&self.agent, id, found)),
+                    BucketEvent::Current => {
                         is_current = true;
                         *self.jobs.borrow_mut() = std::mem::take(&mut anew);
                         self.changed.send_replace(());

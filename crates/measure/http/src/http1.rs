@@ -265,9 +265,10 @@ impl Part {
                 return taken;
             }
         }
-        match head.len() > HEAD_BYTES_MAX {
-            true => Err(HttpFailure::Protocol),
-            false => Ok(()),
+        if head.len() > HEAD_BYTES_MAX {
+            Err(HttpFailure::Protocol)
+        } else {
+            Ok(())
         }
     }
 
@@ -313,9 +314,10 @@ fn head_bytes(object: &Object, bytes: &[u8]) -> Result<Option<usize>, HttpFailur
             return Err(HttpFailure::Cached);
         }
     }
-    match announced == Some(object.bytes()) {
-        true => Ok(Some(length)),
-        false => Err(HttpFailure::WrongLength),
+    if announced == Some(object.bytes()) {
+        Ok(Some(length))
+    } else {
+        Err(HttpFailure::WrongLength)
     }
 }
 

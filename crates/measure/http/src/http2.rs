@@ -103,9 +103,10 @@ async fn transact(
         }
         offset += bytes.len() as u64;
     }
-    match offset == object.bytes() {
-        true => Ok((first_ns, client.schedule.now_ns())),
-        false => Err(HttpFailure::Truncated),
+    if offset == object.bytes() {
+        Ok((first_ns, client.schedule.now_ns()))
+    } else {
+        Err(HttpFailure::Truncated)
     }
 }
 

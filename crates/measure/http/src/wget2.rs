@@ -325,8 +325,9 @@ fn compare(path: &Path, object: &Object) -> io::Result<Compared> {
         }
         offset += length as u64;
     }
-    Ok(match offset == object.bytes() {
-        true => Compared::Same,
-        false => Compared::Differs(HttpFailure::WrongLength),
+    Ok(if offset == object.bytes() {
+        Compared::Same
+    } else {
+        Compared::Differs(HttpFailure::WrongLength)
     })
 }

@@ -146,9 +146,10 @@ impl Part {
         let (stdout, stderr) = (self.0.stdout.take(), self.0.stderr.take());
         stdout.unwrap().read_to_string(&mut output).unwrap();
         stderr.unwrap().read_to_string(&mut errors).unwrap();
-        match self.0.wait().unwrap().success() {
-            true => Ok(output),
-            false => Err(errors),
+        if self.0.wait().unwrap().success() {
+            Ok(output)
+        } else {
+            Err(errors)
         }
     }
 }

@@ -18,9 +18,10 @@ pub struct FramePath {
 impl FramePath {
     /// The end on that node: the source, or else the sink.
     pub(crate) fn end_at(&mut self, node: NodeId) -> &mut FrameEnd {
-        match self.source.node == node {
-            true => &mut self.source,
-            false => &mut self.sink,
+        if self.source.node == node {
+            &mut self.source
+        } else {
+            &mut self.sink
         }
     }
 

@@ -34,9 +34,10 @@ impl Page {
         let has_port = host
             .rsplit_once(':')
             .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-        let resolved = match has_port {
-            true => host.to_socket_addrs(),
-            false => format!("{host}:{PORT}").to_socket_addrs(),
+        let resolved = if has_port {
+            host.to_socket_addrs()
+        } else {
+            format!("{host}:{PORT}").to_socket_addrs()
         };
         let found = resolved.map(|mut addresses| addresses.next());
         let unknown = |why: String| format!("cannot get {url}: {why}");

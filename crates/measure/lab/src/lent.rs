@@ -114,12 +114,13 @@ pub(crate) fn give_back(
         let argv: Vec<_> = argv.chain(words.map(String::as_str)).collect();
         run_in(there, &argv, String::new());
     }
-    let rename = match name == interface {
-        true => String::new(),
-        false => format!(
+    let rename = if name == interface {
+        String::new()
+    } else {
+        format!(
             "link property del dev {name} altname {interface}\n\
              link set {name} name {interface}\n"
-        ),
+        )
     };
     let leave = format!(
         "link set {name} down\nlink set {name} mtu {mtu}\n{rename}\

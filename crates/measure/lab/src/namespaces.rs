@@ -347,19 +347,22 @@ impl Bench for NamespaceLab {
 
     fn cards(&self) -> Vec<(NodeId, &str)> {
         if let Some(Outside { cables, .. }) = self.is_outside() {
-            let tap = cables.tap.iter().flatten();
-            let tap = tap.map(|interface| (NodeId::Tap, interface.as_str()));
+            let tap = cables
+                .tap
+                .iter()
+                .flatten()
+                .map(|tap| (NodeId::Tap, tap.as_str()));
             let stations = [
                 (NodeId::A, cables.station_a.as_str()),
                 (NodeId::B, cables.station_b.as_str()),
             ];
             return stations.into_iter().chain(tap).collect();
         }
-        let (gw1, gw2) = CIPHER_INTERFACES;
-        match self.map.is_over_cable() {
-            true => vec![(NodeId::Gw1, gw1), (NodeId::Gw2, gw2)],
-            false => Vec::new(),
+        if !self.map.is_over_cable() {
+            return Vec::new();
         }
+        let (gw1, gw2) = CIPHER_INTERFACES;
+        vec![(NodeId::Gw1, gw1), (NodeId::Gw2, gw2)]
     }
 
     fn station_interfaces(&self) -> (&str, &str) {
@@ -396,10 +399,11 @@ impl Bench for NamespaceLab {
                 let is_cipher = self.map.is_cipher_end(id, interface) || interface == switch::NAME;
                 let cut = is_cipher && self.map.impaired_element().is_some();
                 let set = offloads::set(interface, links.offloads && !cut);
-                match self.map.is_over_cable() && is_cipher_end(interface) {
+                if self.map.is_over_cable() && is_cipher_end(interface) {
                     // Hardware may lack an offload: each trial reads the offloads in force.
-                    true => node.run(set, TOOL_LIMIT).map(drop)?,
-                    false => run_tool(node, set)?,
+                    node.run(set, TOOL_LIMIT).map(drop)?
+                } else {
+                    run_tool(node, set)?
                 }
             }
             if shape {
@@ -545,13 +549,15 @@ impl Bench for NamespaceLab {
 
     fn stop_dut(&mut self, mut dut: RunningDut) -> Result<()> {
         // Restores the links for the next DUT.
-        let joined = match self.cut.is_cut() {
-            true => self.act(&mut dut, DutAction::JoinLink),
-            false => Ok(()),
+        let joined = if self.cut.is_cut() {
+            self.act(&mut dut, DutAction::JoinLink)
+        } else {
+            Ok(())
         };
-        let closed = match self.bypass.is_open() {
-            true => self.act(&mut dut, DutAction::CloseBypass),
-            false => Ok(()),
+        let closed = if self.bypass.is_open() {
+            self.act(&mut dut, DutAction::CloseBypass)
+        } else {
+            Ok(())
         };
         let Some(mut up) = self.dut.take() else {
             return Ok(());
@@ -583,8 +589,7 @@ fn is_cipher_end(interface: &str) -> bool {
     [CIPHER_INTERFACES.0, CIPHER_INTERFACES.1].contains(&interface)
 }
 
-/// Returns the node's path element if it is a bridge. An impaired path without a profile in force
-/// is also a bridge.
+/// The node's path element if it is a bridge, as impaired paths are.
 fn bridge(node: NodeId) -> Option<ElementId> {
     match node {
         NodeId::Element(element) if !element.kind().routes() => Some(element),

@@ -105,9 +105,10 @@ fn enter_user_namespace() -> Result<Privilege> {
     let (uid, gid) = (geteuid(), getegid());
     let refused = |error: io::Error| {
         // Root in a container may lack a capability that the machine's root has.
-        let who = match uid.is_root() {
-            true => "root lacks the capability CAP_SYS_ADMIN here".to_owned(),
-            false => format!("user {uid} is not root"),
+        let who = if uid.is_root() {
+            "root lacks the capability CAP_SYS_ADMIN here".to_owned()
+        } else {
+            format!("user {uid} is not root")
         };
         let what = format!(
             "the process may not build a lab: {who}, and entering a user namespace failed ({error})"

@@ -74,13 +74,15 @@ impl<'a> ReceiveQueues<'a> {
             Some(_) => set(hashed_by(ADDRESSES_AND_PORTS))?,
             None => false,
         };
-        let by = match is_hashed {
-            true => "addresses and ports",
-            false => "the fields that the driver chooses",
+        let by = if is_hashed {
+            "addresses and ports"
+        } else {
+            "the fields that the driver chooses"
         };
-        this.in_words = match is_divided {
-            true => format!("frames are divided among the first {queues}, by {by}"),
-            false => format!("the driver refuses to divide frames among the first {queues}"),
+        this.in_words = if is_divided {
+            format!("frames are divided among the first {queues}, by {by}")
+        } else {
+            format!("the driver refuses to divide frames among the first {queues}")
         };
         Ok(this)
     }

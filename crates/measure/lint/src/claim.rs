@@ -129,9 +129,10 @@ fn operand(text: &str) -> Result<(Operand, &str), String> {
         let figure = Figure::parse(number, &Place::whole_file(""));
         let figure = figure.map_err(|_| format!("`{text}` begins with neither number nor cell"))?;
         // A number of the text is exact, unless it is called approximate.
-        let value = match figure.approximate {
-            true => figure.rounded(0.0),
-            false => Interval::exact(figure.value),
+        let value = if figure.approximate {
+            figure.rounded(0.0)
+        } else {
+            Interval::exact(figure.value)
         };
         return Ok((Operand::Number(value, number.to_owned()), rest));
     };

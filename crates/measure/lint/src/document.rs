@@ -278,12 +278,11 @@ impl<'a> Cell<'a> {
     #[must_use]
     pub fn rounded(&self) -> Interval {
         let hidden = self.table.significant.map_or(0.0, |digits| {
-            match self.figure.value > 0.0 && self.figure.digits > digits {
-                true => {
-                    let magnitude = self.figure.value.log10().floor() as i32;
-                    10f64.powi(magnitude + 1 - digits as i32) / 2.0
-                }
-                false => 0.0,
+            if self.figure.value > 0.0 && self.figure.digits > digits {
+                let magnitude = self.figure.value.log10().floor() as i32;
+                10f64.powi(magnitude + 1 - digits as i32) / 2.0
+            } else {
+                0.0
             }
         });
         self.figure.rounded(hidden)

@@ -61,9 +61,10 @@ pub(crate) fn check(test: &Test, document: &Document) -> Result<(), String> {
             pair[0].text, pair[1].text
         ));
     }
-    match outcomes(test, document, 0.0).is_empty() {
-        true => Err("the cells of the test have no row and column in common".to_owned()),
-        false => Ok(()),
+    if outcomes(test, document, 0.0).is_empty() {
+        Err("the cells of the test have no row and column in common".to_owned())
+    } else {
+        Ok(())
     }
 }
 
@@ -90,13 +91,17 @@ fn outcome(relation: Relation, left: &Side, right: &Side, within: f64) -> Outcom
     let sign = signs.find(|(_, known)| *known == relation);
     let sign = sign.map_or("", |(sign, _)| sign);
     let (a, b) = (left.rounded.middle(), right.rounded.middle());
-    let value = |side: &Side, middle: f64| match side.is_computed {
-        true => format!("{} = {}", side.shown, units::human::number(middle)),
-        false => side.shown.clone(),
+    let value = |side: &Side, middle: f64| {
+        if side.is_computed {
+            format!("{} = {}", side.shown, units::human::number(middle))
+        } else {
+            side.shown.clone()
+        }
     };
-    let tolerance = match within > 0.0 {
-        true => format!(" within {} %", units::human::number(within * 100.0)),
-        false => String::new(),
+    let tolerance = if within > 0.0 {
+        format!(" within {} %", units::human::number(within * 100.0))
+    } else {
+        String::new()
     };
     Outcome {
         holds,

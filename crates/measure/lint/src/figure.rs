@@ -66,9 +66,10 @@ impl Figure {
         };
         let shown = text.trim().trim_end_matches('*').trim_end();
         let evidence = Evidence::of(shown);
-        let shown = match evidence.comma || evidence.unclear_comma {
-            true => shown.to_owned(),
-            false => plain(shown, Decimal::Point),
+        let shown = if evidence.comma || evidence.unclear_comma {
+            shown.to_owned()
+        } else {
+            plain(shown, Decimal::Point)
         };
         let sign = ["±", "+/-", "+-"]
             .into_iter()
@@ -152,19 +153,24 @@ impl Figure {
     /// Returns the deviation in the figure's unit, 0 if none is printed.
     #[must_use]
     pub fn deviation_value(&self) -> f64 {
-        self.deviation
-            .map_or(0.0, |deviation| match deviation.percent {
-                true => self.value * deviation.value / 100.0,
-                false => deviation.value,
-            })
+        self.deviation.map_or(0.0, |deviation| {
+            if deviation.percent {
+                self.value * deviation.value / 100.0
+            } else {
+                deviation.value
+            }
+        })
     }
 
     /// Returns the largest deviation that rounds to the printed one, in the figure's unit.
     #[must_use]
     pub fn deviation_max(&self) -> f64 {
-        let step = self.deviation.map_or(0.0, |it| match it.percent {
-            true => self.value * it.step / 100.0,
-            false => it.step,
+        let step = self.deviation.map_or(0.0, |it| {
+            if it.percent {
+                self.value * it.step / 100.0
+            } else {
+                it.step
+            }
         });
         self.deviation_value() + step / 2.0
     }
@@ -173,12 +179,13 @@ impl Figure {
     #[must_use]
     pub fn rounded(&self, half_step: f64) -> Interval {
         let around = Interval::around(self.value, half_step.max(self.half_step));
-        match self.at_least {
-            true => Interval {
+        if self.at_least {
+            Interval {
                 high: f64::INFINITY,
                 ..around
-            },
-            false => around,
+            }
+        } else {
+            around
         }
     }
 }

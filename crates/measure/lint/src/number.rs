@@ -93,8 +93,9 @@ fn exponent(text: &str) -> (i32, &str) {
         exponent = (exponent * 10 + digit as i32).min(1000);
         rest = &rest[c.len_utf8()..];
     }
-    match rest.len() == power.len() {
-        true => (0, text),
-        false => (exponent, rest),
+    if rest.len() == power.len() {
+        (0, text)
+    } else {
+        (exponent, rest)
     }
 }

@@ -99,9 +99,10 @@ fn all(files: &[Checked]) -> impl Iterator<Item = &Finding> {
 
 /// `file:line:column`, or the file and the path of keys.
 fn place(place: &Place) -> String {
-    match place.path.is_empty() {
-        true => place.to_string(),
-        false => format!("{place} ({})", place.path),
+    if place.path.is_empty() {
+        place.to_string()
+    } else {
+        format!("{place} ({})", place.path)
     }
 }
 
@@ -216,9 +217,10 @@ pub fn sarif(files: &[Checked], unreadable: &[Mistakes], version: &str) -> Strin
 }
 
 fn mistake(mistake: &Mistake) -> Value {
-    let help = match mistake.help.is_empty() {
-        true => String::new(),
-        false => format!(". Help: {}", mistake.help),
+    let help = if mistake.help.is_empty() {
+        String::new()
+    } else {
+        format!(". Help: {}", mistake.help)
     };
     json!({
         "ruleId": UNREADABLE,

@@ -38,9 +38,10 @@ fn main() -> ExitCode {
         None => render(&journal, &out),
         Some(name) => {
             write_journal(&journal, &out)?;
-            match name.starts_with("many-") {
-                true => Ok(()),
-                false => render(&journal, &out),
+            if name.starts_with("many-") {
+                Ok(())
+            } else {
+                render(&journal, &out)
             }
         }
     });

@@ -397,9 +397,10 @@ fn quoted(mut field: String) -> String {
     if field.starts_with(FORMULA) && field.parse::<f64>().is_err() {
         field.insert(0, '\'');
     }
-    match field.contains([',', '"', '\r', '\n']) {
-        true => format!("\"{}\"", field.replace('"', "\"\"")),
-        false => field,
+    if field.contains([',', '"', '\r', '\n']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field
     }
 }
 

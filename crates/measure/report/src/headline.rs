@@ -91,9 +91,10 @@ pub(crate) fn headlines(run: &Run<'_>) -> Vec<Headline> {
             device: run.label(name),
             color: run.color(name),
             without: facts.is_empty().then(|| without(run, name)),
-            doubt: match facts.is_empty() {
-                true => String::new(),
-                false => doubt(run, name),
+            doubt: if facts.is_empty() {
+                String::new()
+            } else {
+                doubt(run, name)
             },
             facts,
         }
@@ -172,9 +173,10 @@ fn doubt(run: &Run<'_>, device: &str) -> String {
             format::percent(spread)
         ));
     }
-    match parts.is_empty() {
-        true => String::new(),
-        false => format!("Doubtful: {}", parts.join(", ")),
+    if parts.is_empty() {
+        String::new()
+    } else {
+        format!("Doubtful: {}", parts.join(", "))
     }
 }
 
@@ -319,9 +321,10 @@ fn rate(
 /// `repeats 6.88–7.20 Gbit/s`: the smallest and the largest repeat.
 fn repeats(estimate: &Estimate, scale: &Scale) -> String {
     let (low, high) = (scale.number(estimate.min), scale.number(estimate.max));
-    let value = match low == high {
-        true => scale.value(estimate.max),
-        false => format!("{low}–{}", scale.value(estimate.max)),
+    let value = if low == high {
+        scale.value(estimate.max)
+    } else {
+        format!("{low}–{}", scale.value(estimate.max))
     };
     match estimate.n {
         1 => "one repeat".to_owned(),

@@ -70,9 +70,10 @@ fn printable(page: String) -> String {
 }
 
 fn masthead(run: &Run<'_>, sections: &[(&Section, Vec<Block>)]) -> Markup {
-    let kind = match run.only_devices() {
-        true => "Crypto device measurement report",
-        false => "Encryptor measurement report",
+    let kind = if run.only_devices() {
+        "Crypto device measurement report"
+    } else {
+        "Encryptor measurement report"
     };
     html! {
         header {

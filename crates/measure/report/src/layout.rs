@@ -317,12 +317,11 @@ fn own_coordinates(sets: &[Set<'_>], keys: &[Key], at: usize) -> String {
     let is_alone = alike
         .iter()
         .all(|other| *other == at || keys[*other].coordinates != keys[at].coordinates);
-    match is_alone {
-        true => own,
-        false => {
-            let place = alike.iter().position(|other| *other == at).unwrap_or(0);
-            format!("{own}, trial {}", place + 1)
-        }
+    if is_alone {
+        own
+    } else {
+        let place = alike.iter().position(|other| *other == at).unwrap_or(0);
+        format!("{own}, trial {}", place + 1)
     }
 }
 
@@ -434,9 +433,10 @@ impl<'a> Set<'a> {
         let all: Vec<&Set<'_>> = sets.iter().collect();
         let setting = |set: &Self| {
             let own: Vec<&str> = set.own_words(&all).collect();
-            match own.is_empty() {
-                true => set.common.clone(),
-                false => own.join(", "),
+            if own.is_empty() {
+                set.common.clone()
+            } else {
+                own.join(", ")
             }
         };
         sets.iter().map(setting).collect()

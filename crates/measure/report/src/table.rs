@@ -56,9 +56,10 @@ pub(crate) struct Column {
 impl Column {
     /// Returns the whole heading in one line: `MTU 1500 B: Ratio`.
     pub(crate) fn heading(&self) -> String {
-        match self.group.is_empty() {
-            true => self.title.clone(),
-            false => format!("{}: {}", self.group, self.title),
+        if self.group.is_empty() {
+            self.title.clone()
+        } else {
+            format!("{}: {}", self.group, self.title)
         }
     }
 }

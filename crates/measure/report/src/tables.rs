@@ -99,9 +99,10 @@ fn partly_mark(cell: &CellResult) -> String {
 
 /// The mark of a cell with repeats measured after a resume.
 fn late_mark(cell: &CellResult) -> &'static str {
-    match cell.late_repeats.is_empty() {
-        true => "",
-        false => LATE_MARK,
+    if cell.late_repeats.is_empty() {
+        ""
+    } else {
+        LATE_MARK
     }
 }
 

@@ -189,9 +189,10 @@ impl Change {
         }
         // With no scatter left, only the width between the searches' bounds remains.
         let bounds = (least.value.exp(), largest.value.exp());
-        match bounds.0 < bounds.1 && !decides(bounds) {
-            true => Needed::NarrowerSearches,
-            false => Needed::TooNear,
+        if bounds.0 < bounds.1 && !decides(bounds) {
+            Needed::NarrowerSearches
+        } else {
+            Needed::TooNear
         }
     }
 }

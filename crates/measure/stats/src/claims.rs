@@ -259,12 +259,13 @@ impl Judge<'_> {
             }
             _ => vec![frames(cell, claim)],
         };
-        match found.is_empty() {
-            true => vec![Figure {
+        if found.is_empty() {
+            vec![Figure {
                 percent: claim.load_percent,
                 ..Figure::default()
-            }],
-            false => found,
+            }]
+        } else {
+            found
         }
     }
 

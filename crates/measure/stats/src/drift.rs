@@ -104,9 +104,10 @@ impl Drift {
             variance += own_variance * inflation;
             effective += points.len() as f64 / inflation;
         }
-        let reach = match values.len() >= DRIFT_MIN_POINTS {
-            true => quantile(UPPER_95, (effective - 2.0).max(1.0)),
-            false => Z_95,
+        let reach = if values.len() >= DRIFT_MIN_POINTS {
+            quantile(UPPER_95, (effective - 2.0).max(1.0))
+        } else {
+            Z_95
         };
         let (low, high) = interval(&slopes, reach * variance.max(0.0).sqrt());
         let change = |slope: f64| slope * hours / median;
@@ -120,9 +121,10 @@ impl Drift {
             change_high,
             p: p_value(score, variance),
             bound_ratio,
-            judged: match values.len() < points_min {
-                true => DriftJudgement::Unclear,
-                false => judge((change_low, change_high), bound_ratio),
+            judged: if values.len() < points_min {
+                DriftJudgement::Unclear
+            } else {
+                judge((change_low, change_high), bound_ratio)
             },
         })
     }

@@ -182,12 +182,13 @@ fn traffic(counts: RateBasis, figures: &CellFigures, direction: TransferDirectio
         }
         _ => return refuse("no figure of the cell is a rate of traffic of that kind"),
     };
-    match own == counts {
-        true => found,
-        false => Measured {
+    if own == counts {
+        found
+    } else {
+        Measured {
             otherwise: found.figure,
             ..refuse(format!("published is {counts}; measured is {own}"))
-        },
+        }
     }
 }
 

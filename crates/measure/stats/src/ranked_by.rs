@@ -92,10 +92,7 @@ fn lowest_p50(cell: &CellResult, path: LatencyPath) -> Option<Estimate> {
 fn ip_bits_per_cpu_s(cell: &CellResult) -> Option<Estimate> {
     let carried = &cell.frames()?.at_evidence.as_ref()?.forwarded.ip_bps;
     let busy = &cell.cpu.as_ref()?.busy_cores;
-    let directions = match cell.traffic()?.duplex {
-        true => 2.0,
-        false => 1.0,
-    };
+    let directions = if cell.traffic()?.duplex { 2.0 } else { 1.0 };
     let samples = carried.values.iter().map(|sample| {
         let cores = busy.at(sample.repeat).filter(|cores| *cores > 0.0)?;
         Some(Sample {

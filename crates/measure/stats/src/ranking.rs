@@ -165,12 +165,11 @@ impl Entrant<'_> {
     /// The sort key of devices: the geometric mean, as for ratios.
     fn middle(&self) -> f64 {
         let found = &self.figure.value;
-        match found.min > 0.0 {
-            true => {
-                let logs = found.values.iter().map(|sample| sample.value.ln());
-                (logs.sum::<f64>() / found.values.len() as f64).exp()
-            }
-            false => found.mean,
+        if found.min > 0.0 {
+            let logs = found.values.iter().map(|sample| sample.value.ln());
+            (logs.sum::<f64>() / found.values.len() as f64).exp()
+        } else {
+            found.mean
         }
     }
 }
@@ -225,9 +224,10 @@ impl<'a> Field<'a> {
     /// Which device is surely better than which, by their places.
     fn surely_better(&self, level: Level) -> Vec<Vec<bool>> {
         let is_better = |own: &Entrant<'_>, other: &Entrant<'_>| {
-            let (high, low) = match self.by.higher_is_better() {
-                true => (own, other),
-                false => (other, own),
+            let (high, low) = if self.by.higher_is_better() {
+                (own, other)
+            } else {
+                (other, own)
             };
             // With repeats missing, pairs may point elsewhere than the means, and in a circle.
             high.middle() > low.middle() && high.is_above(low, level)

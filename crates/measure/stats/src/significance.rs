@@ -47,9 +47,12 @@ pub(crate) const ROUNDING: f64 = 1e-12;
 /// An estimate against a constant: positive if it is larger; `None` for a single repeat.
 pub(crate) fn against(own: &Estimate, limit: f64) -> Option<Student> {
     let logs = own.min > 0.0 && limit > 0.0;
-    let distance = |value: f64| match logs {
-        true => rounded(value.ln() - limit.ln()),
-        false => value - limit,
+    let distance = |value: f64| {
+        if logs {
+            rounded(value.ln() - limit.ln())
+        } else {
+            value - limit
+        }
     };
     let distances: Vec<f64> = own
         .values
@@ -64,13 +67,19 @@ pub(crate) fn against(own: &Estimate, limit: f64) -> Option<Student> {
 pub(crate) fn contrast(own: &Estimate, other: &Estimate, factor: f64) -> Option<Student> {
     let logs = is_relative(own, other) && factor > 0.0;
     let scale = |value: f64| if logs { value.ln() } else { value };
-    let limit = |value: f64| match logs {
-        true => value.ln() + factor.ln(),
-        false => factor * value,
+    let limit = |value: f64| {
+        if logs {
+            value.ln() + factor.ln()
+        } else {
+            factor * value
+        }
     };
-    let difference = |own: f64, other: f64| match logs {
-        true => rounded(scale(own) - limit(other)),
-        false => own - limit(other),
+    let difference = |own: f64, other: f64| {
+        if logs {
+            rounded(scale(own) - limit(other))
+        } else {
+            own - limit(other)
+        }
     };
     let pairs: Vec<f64> = pairs(own, other)
         .map(|(own, other)| difference(own, other))

@@ -39,18 +39,20 @@ impl Student {
         Some(Self {
             value: mean - other_mean,
             error: (a + b).sqrt(),
-            degrees: match spread > 0.0 {
-                true => (a + b) * (a + b) / spread,
-                false => 1.0,
+            degrees: if spread > 0.0 {
+                (a + b) * (a + b) / spread
+            } else {
+                1.0
             },
         })
     }
 
     /// The interval that misses with the chance `alpha`.
     pub(crate) fn interval(self, alpha: f64) -> (f64, f64) {
-        let reach = match self.error > 0.0 {
-            true => self.error * quantile(1.0 - alpha / 2.0, self.degrees),
-            false => 0.0,
+        let reach = if self.error > 0.0 {
+            self.error * quantile(1.0 - alpha / 2.0, self.degrees)
+        } else {
+            0.0
         };
         (self.value - reach, self.value + reach)
     }
@@ -104,9 +106,10 @@ fn mean_and_error(values: &[f64]) -> Option<(f64, f64)> {
     let are_equal = values
         .iter()
         .all(|value| value.total_cmp(&values[0]).is_eq());
-    Some(match are_equal {
-        true => (values[0], 0.0),
-        false => (mean, (squares / (n - 1.0) / n).sqrt()),
+    Some(if are_equal {
+        (values[0], 0.0)
+    } else {
+        (mean, (squares / (n - 1.0) / n).sqrt())
     })
 }
 
@@ -134,9 +137,10 @@ pub(crate) fn interval(values: &[f64], alpha: f64) -> Option<(f64, f64)> {
     let found = Student::of(&scaled)?;
     let back = |end: f64| if logs { end.exp() } else { end };
     let (low, high) = found.interval(alpha);
-    Some(match found.error > 0.0 {
-        true => (back(low), back(high)),
-        false => (values[0], values[0]),
+    Some(if found.error > 0.0 {
+        (back(low), back(high))
+    } else {
+        (values[0], values[0])
     })
 }
 

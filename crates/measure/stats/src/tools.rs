@@ -199,10 +199,7 @@ fn judge(
         difference_low_percent: ratio.high.map(below),
         difference_high_percent: ratio.low.map(below),
         agree,
-        reason: match agree {
-            true => None,
-            false => reason(least, most),
-        },
+        reason: if agree { None } else { reason(least, most) },
     })
 }
 
@@ -257,9 +254,10 @@ fn full_station(tool: &str, slow: &CellResult, fast: &CellResult) -> Option<Stri
         .into_iter()
         .find(|(_, here, there)| full(here) && !full(there))
         .or_else(|| stations.into_iter().find(|(_, here, _)| full(here)))?;
-    let shared = match full(other) {
-        true => ", as the other tool had; what they do with them differs",
-        false => ", and the other tool had not",
+    let shared = if full(other) {
+        ", as the other tool had; what they do with them differs"
+    } else {
+        ", and the other tool had not"
     };
     Some(format!(
         "{tool} used up its cores on station {name} ({:.2} of {cores}){shared}: the tool is the bottleneck",

@@ -336,12 +336,11 @@ fn full_link(question: &Question<'_>, figure: &Estimate) -> Option<String> {
     let share = link.share();
     // A short trial can exceed the path's rate: the shaper's bucket adds a burst, and frames still
     // queued at the trial's end leave afterwards, within the drain time.
-    let burst = match share > SHAPER_EXCESS_RATIO {
-        true => {
-            " at length (in a short trial its shaper lets a burst through, and queues on the path hold the rest \
+    let burst = if share > SHAPER_EXCESS_RATIO {
+        " at length (in a short trial its shaper lets a burst through, and queues on the path hold the rest \
              until the trial is over)"
-        }
-        false => "",
+    } else {
+        ""
     };
     (share >= LINK_LIMITED_RATIO).then(|| {
         format!(

@@ -58,9 +58,10 @@ impl Delays {
         let first = |slice: u128| (slice * expected).div_ceil(slices) as u64;
         self.current = slice as usize;
         self.from = first(slice);
-        self.length = match slice + 1 == slices {
-            true => u64::MAX - self.from,
-            false => first(slice + 1) - self.from,
+        self.length = if slice + 1 == slices {
+            u64::MAX - self.from
+        } else {
+            first(slice + 1) - self.from
         };
     }
 

@@ -74,9 +74,10 @@ pub(crate) fn ports(place: Place, contents: Contents) -> (u16, u16) {
 
 /// UDP destination ports of the frames that a receiver expects in clear.
 pub(crate) fn expected_ports(receive: &Receive) -> RangeInclusive<u16> {
-    match receive.reflected {
-        false => test_ports(receive.frames.contents),
-        true => source_ports(&receive.frames),
+    if receive.reflected {
+        source_ports(&receive.frames)
+    } else {
+        test_ports(receive.frames.contents)
     }
 }
 

@@ -178,9 +178,10 @@ impl Esp {
         assert!(peer.divides_among(part.of), "parts divide lanes or tunnels");
         let lanes_are_divided = u32::from(peer.lanes).is_multiple_of(part.of);
         let own = |slot: &u16| {
-            let number = match lanes_are_divided {
-                true => slot % peer.lanes,
-                false => slot / peer.lanes,
+            let number = if lanes_are_divided {
+                slot % peer.lanes
+            } else {
+                slot / peer.lanes
             };
             u32::from(number) % part.of == part.index
         };

@@ -77,9 +77,10 @@ impl Differences {
         let difference = later_ns.wrapping_sub(earlier_ns).cast_signed();
         self.min_ns = self.min_ns.min(difference);
         self.max_ns = self.max_ns.max(difference);
-        match difference < 0 {
-            true => self.falling.saturating_record(difference.unsigned_abs()),
-            false => self.rising.saturating_record(difference.unsigned_abs()),
+        if difference < 0 {
+            self.falling.saturating_record(difference.unsigned_abs())
+        } else {
+            self.rising.saturating_record(difference.unsigned_abs())
         }
     }
 

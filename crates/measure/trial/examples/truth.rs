@@ -330,9 +330,10 @@ fn words(has_truth: bool, found: &Agreement) -> String {
         invalid_percent,
         time_s,
     } = found;
-    let errors = match has_truth {
-        false => "no figure".to_owned(),
-        true => format!("{bias_percent:+.1} %, {worst_percent:+.1} %"),
+    let errors = if has_truth {
+        format!("{bias_percent:+.1} %, {worst_percent:+.1} %")
+    } else {
+        "no figure".to_owned()
     };
     let share = |name: &str, percent: f64| match percent {
         percent if percent > 0.0 => format!(", {name} {percent:.0} %"),

@@ -107,9 +107,10 @@ impl Recorded {
     /// Adds the locations of its captures to the reason of a failed trial.
     pub(crate) fn explain(self, error: TrialError) -> TrialError {
         let files: Vec<_> = self.captures.into_iter().filter_map(|it| it.file).collect();
-        match files.is_empty() || error.is_interrupt() {
-            true => error,
-            false => TrialError::frames(format!("{error}; captured in {}", files.join(", "))),
+        if files.is_empty() || error.is_interrupt() {
+            error
+        } else {
+            TrialError::frames(format!("{error}; captured in {}", files.join(", ")))
         }
     }
 }
@@ -131,12 +132,13 @@ fn check(captures: &[Captured], asked: usize) -> Check {
         missing.push("the path has no link between gateways to capture".to_owned());
     }
     let (name, frames) = ("captured", captures.iter().map(|it| it.contents.frames));
-    let detail = match missing.is_empty() {
-        true => format!(
+    let detail = if missing.is_empty() {
+        format!(
             "captures have {} frames, none was dropped",
             frames.sum::<u64>()
-        ),
-        false => missing.join("; "),
+        )
+    } else {
+        missing.join("; ")
     };
     Check {
         name: name.to_owned(),

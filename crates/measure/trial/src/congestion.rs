@@ -27,13 +27,14 @@ pub(crate) fn expect_allowed(bench: &dyn Bench, id: NodeId, name: &str) -> Resul
     if allowed.contains(&name) {
         return Ok(());
     }
-    let problem = match allowed.is_empty() {
-        true => format!("{ALLOWED} cannot be read, so congestion control {name} cannot be chosen"),
-        false => format!(
+    let problem = if allowed.is_empty() {
+        format!("{ALLOWED} cannot be read, so congestion control {name} cannot be chosen")
+    } else {
+        format!(
             "the kernel does not allow congestion control {name}; it allows {} (`modprobe tcp_{name}` and \
              `sysctl net.ipv4.tcp_allowed_congestion_control` change that)",
             allowed.join(", ")
-        ),
+        )
     };
     Err(TrialError::Tool {
         node: id.name(),

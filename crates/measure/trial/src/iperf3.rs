@@ -140,9 +140,10 @@ impl Sessions {
 
     /// The place of the payload that this process sent, or received.
     const fn of(&mut self, sender: bool) -> &mut Option<Session> {
-        match sender {
-            true => &mut self.sent,
-            false => &mut self.received,
+        if sender {
+            &mut self.sent
+        } else {
+            &mut self.received
         }
     }
 }
@@ -329,9 +330,10 @@ struct RawInterval {
 
 impl RawInterval {
     const fn sum(&self, reverse: bool) -> Option<&RawSum> {
-        match reverse {
-            false => self.sum.as_ref(),
-            true => self.sum_bidir_reverse.as_ref(),
+        if reverse {
+            self.sum_bidir_reverse.as_ref()
+        } else {
+            self.sum.as_ref()
         }
     }
 
@@ -405,12 +407,13 @@ struct EndOfWay<'a> {
 
 impl RawEnd {
     fn of(&self, reverse: bool) -> EndOfWay<'_> {
-        let (sent, received) = match reverse {
-            false => (&self.sum_sent, &self.sum_received),
-            true => (
+        let (sent, received) = if reverse {
+            (
                 &self.sum_sent_bidir_reverse,
                 &self.sum_received_bidir_reverse,
-            ),
+            )
+        } else {
+            (&self.sum_sent, &self.sum_received)
         };
         EndOfWay {
             sent: sent.as_ref(),

@@ -149,9 +149,10 @@ pub(crate) fn machines(bench: &dyn Bench) -> Result<Machines, LabError> {
         [] => Machine::from(*cores),
         cpus => Machine::of(cpus),
     };
-    Ok(match a == b {
-        true => Machines::One(machine(&a)),
-        false => Machines::Two([machine(&a), machine(&b)]),
+    Ok(if a == b {
+        Machines::One(machine(&a))
+    } else {
+        Machines::Two([machine(&a), machine(&b)])
     })
 }
 
@@ -216,9 +217,10 @@ pub(crate) fn judge(
     let mut reasons: Vec<String> = death.into_iter().chain(objection).collect();
     reasons.extend(evidence::objections(&measured.evidence.checks));
     let measured = Box::new(measured);
-    match reasons.is_empty() {
-        true => Outcome::Measured(measured),
-        false => Outcome::Invalid { reasons, measured },
+    if reasons.is_empty() {
+        Outcome::Measured(measured)
+    } else {
+        Outcome::Invalid { reasons, measured }
     }
 }
 

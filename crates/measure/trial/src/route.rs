@@ -44,9 +44,10 @@ pub(crate) fn find(
     let hops = prober.hops()?;
     let (full, output) = prober.probe(link_mtu)?;
     let reported = reported_mtu(&output);
-    let path_mtu_bytes = match full {
-        true => Some(link_mtu),
-        false => prober.search(link_mtu, reported)?,
+    let path_mtu_bytes = if full {
+        Some(link_mtu)
+    } else {
+        prober.search(link_mtu, reported)?
     };
     Ok(Route {
         hops,
@@ -114,9 +115,10 @@ impl Prober<'_> {
                 .next()
                 .filter(|hint| (answered + 1..unanswered).contains(hint));
             let packet = hint.unwrap_or(middle);
-            match self.probe(packet)?.0 {
-                true => answered = packet,
-                false => unanswered = packet,
+            if self.probe(packet)?.0 {
+                answered = packet
+            } else {
+                unanswered = packet
             }
         }
         Ok(Some(answered))

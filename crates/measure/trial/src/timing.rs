@@ -100,9 +100,10 @@ impl Timing {
     /// station keeps.
     pub(crate) fn of_transfer(duration_ns: u64, warmup_ns: u64, streams: u16) -> Option<Self> {
         let steps = |interval: u64| duration_ns / interval;
-        let steps_min = match duration_ns >= SOAK_NS {
-            true => SOAK_STEPS_MIN,
-            false => STEPS_MIN,
+        let steps_min = if duration_ns >= SOAK_NS {
+            SOAK_STEPS_MIN
+        } else {
+            STEPS_MIN
         };
         let fits =
             |interval: u64| warmup_ns.is_multiple_of(interval) && steps(interval) >= steps_min;

@@ -99,9 +99,10 @@ impl<'a> WatchPoint<'a> {
     ) -> Option<Self> {
         let [first, second] = bench.cipher_ends()?;
         let sends = gateway != NodeId::Gw2;
-        let far = match is_beside_station {
-            true => None,
-            false => bench.far_end(gateway),
+        let far = if is_beside_station {
+            None
+        } else {
+            bench.far_end(gateway)
         };
         let (gateway, interface) = if sends { first } else { second };
         Some(Self {

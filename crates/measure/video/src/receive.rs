@@ -159,9 +159,10 @@ impl Receiver<'_> {
         let line = serde_json::to_string(&ask)? + "\n";
         server.write_all(line.as_bytes()).map_err(talk)?;
         let report = read_report(server)?;
-        match report.streams.len() == ask.ports.len() {
-            true => Ok(report.streams),
-            false => Err(VideoError::NoReport),
+        if report.streams.len() == ask.ports.len() {
+            Ok(report.streams)
+        } else {
+            Err(VideoError::NoReport)
         }
     }
 

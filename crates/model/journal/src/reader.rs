@@ -219,12 +219,13 @@ fn check<'p>(
         Record::Fatigued(fatigued) => fatigued.repeat,
         _ => return Ok(Some(cell)),
     };
-    match (1..=plan.repeats).contains(&repeat) {
-        true => Ok(Some(cell)),
-        false => Err(format!(
+    if (1..=plan.repeats).contains(&repeat) {
+        Ok(Some(cell))
+    } else {
+        Err(format!(
             "repeat {repeat} of {} is not planned",
             plan.repeats
-        )),
+        ))
     }
 }
 

@@ -158,9 +158,10 @@ impl TryFrom<Wire> for Cell {
                 return Err(format!("cell `{}` {what}", wire.id));
             }
         };
-        let coordinates = match wire.coordinates.is_empty() {
-            true => Coordinate::all_in(&wire.group),
-            false => wire.coordinates,
+        let coordinates = if wire.coordinates.is_empty() {
+            Coordinate::all_in(&wire.group)
+        } else {
+            wire.coordinates
         };
         Ok(Self {
             id: wire.id,

@@ -86,9 +86,10 @@ pub fn noisy_ns(plan: &Plan) -> u64 {
 pub fn in_words(plan: &Plan) -> String {
     let [usual, noisy] =
         [plan.estimate_ns(), noisy_ns(plan)].map(|time| human::duration_ns(time as f64));
-    match usual == noisy {
-        true => usual,
-        false => format!("{usual} to {noisy}"),
+    if usual == noisy {
+        usual
+    } else {
+        format!("{usual} to {noisy}")
     }
 }
 

@@ -104,9 +104,10 @@ pub struct Ports {
 impl fmt::Display for Ports {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = |kind: Option<PortKind>| kind.map_or("auto", PortKind::name);
-        match self.tx == self.rx {
-            true => f.write_str(name(self.tx)),
-            false => write!(f, "{}-{}", name(self.tx), name(self.rx)),
+        if self.tx == self.rx {
+            f.write_str(name(self.tx))
+        } else {
+            write!(f, "{}-{}", name(self.tx), name(self.rx))
         }
     }
 }

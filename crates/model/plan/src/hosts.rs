@@ -88,9 +88,10 @@ impl Host {
     /// Its `reach` as one text, or `this machine`.
     #[must_use]
     pub fn describe(&self) -> String {
-        match self.is_this_machine() {
-            true => "this machine".to_owned(),
-            false => self.reach.join(" "),
+        if self.is_this_machine() {
+            "this machine".to_owned()
+        } else {
+            self.reach.join(" ")
         }
     }
 }

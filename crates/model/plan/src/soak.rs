@@ -52,9 +52,10 @@ impl Soak {
         let (segment_ns, point_ns) = (self.segment_ns.max(1), self.point_ns);
         let mut left_ns = self.duration_ns.saturating_sub(measured_ns);
         std::iter::from_fn(move || {
-            let time_ns = match left_ns < segment_ns.saturating_add(point_ns) {
-                true => left_ns,
-                false => segment_ns,
+            let time_ns = if left_ns < segment_ns.saturating_add(point_ns) {
+                left_ns
+            } else {
+                segment_ns
             };
             left_ns -= time_ns;
             (time_ns > 0).then_some(time_ns)

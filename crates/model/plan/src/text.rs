@@ -120,9 +120,12 @@ fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
             ),
         }
     };
-    let by = |tool: Tool| match tool.is_default() {
-        true => String::new(),
-        false => format!(" by {}", tool.name()),
+    let by = |tool: Tool| {
+        if tool.is_default() {
+            String::new()
+        } else {
+            format!(" by {}", tool.name())
+        }
     };
     let going = |direction: TransferDirection| match direction {
         TransferDirection::AToB => "",
@@ -268,9 +271,10 @@ fn lab_in_words(lab: &LabPlan) -> String {
         .map_or_else(|| "as needed".to_owned(), |mtu| format!("{mtu} B"));
     let addresses = &lab.addresses;
     // Behind a router gw2 is in another network.
-    let gateways = match lab.path.iter().any(|element| element.routes()) {
-        true => "gw1",
-        false => "gateways",
+    let gateways = if lab.path.iter().any(|element| element.routes()) {
+        "gw1"
+    } else {
+        "gateways"
     };
     format!(
         "{}: A in {}/24, {gateways} in {}/24 (MTU {cipher_mtu}), B in {}/24{links}",
@@ -297,9 +301,10 @@ fn hosts_in_words(hosts: &Hosts) -> String {
         None => host.describe(),
     };
     let (a, b) = (of(&hosts.a), of(&hosts.b));
-    let on = match hosts.has_cable() {
-        true => format!("A and gw1 on {a}, gw2 and B on {b}"),
-        false => format!("A on {a}, B on {b}, no cable between them but by external boxes"),
+    let on = if hosts.has_cable() {
+        format!("A and gw1 on {a}, gw2 and B on {b}")
+    } else {
+        format!("A on {a}, B on {b}, no cable between them but by external boxes")
     };
     format!(
         "{on}; the tester's own limit is not measured: no link leads past the gateways; programs, cores and interfaces \
@@ -324,9 +329,10 @@ fn cables_in_words(cables: &Cables, between_hosts: bool) -> String {
         }
         None => "no tap between the boxes: nothing can show that they encrypt".to_owned(),
     };
-    let [of_a, of_b] = match between_hosts {
-        true => [" of host a", " of host b"],
-        false => [""; 2],
+    let [of_a, of_b] = if between_hosts {
+        [" of host a", " of host b"]
+    } else {
+        [""; 2]
     };
     format!(
         "A at {station_a}{of_a} (box at {gateway_a}), B at {station_b}{of_b} (box at {gateway_b}), {tap}"

@@ -185,9 +185,10 @@ impl From<Workers> for Value {
 
 impl From<Ports> for Value {
     fn from(ports: Ports) -> Self {
-        match ports == Ports::default() {
-            true => Self::Open,
-            false => ports.to_string().into(),
+        if ports == Ports::default() {
+            Self::Open
+        } else {
+            ports.to_string().into()
         }
     }
 }

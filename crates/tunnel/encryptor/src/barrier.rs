@@ -140,9 +140,10 @@ pub fn protect(config: &Config) -> Result<(), BarrierError> {
     if config.fail_open || refuse_running(config).is_ok() {
         return apply(config);
     }
-    match table::exists(&table_name(config)?)? {
-        true => Ok(()),
-        false => rules(config)?.load(),
+    if table::exists(&table_name(config)?)? {
+        Ok(())
+    } else {
+        rules(config)?.load()
     }
 }
 

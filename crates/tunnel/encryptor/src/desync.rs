@@ -160,9 +160,10 @@ mod tests {
                 seen += fail(&mut watch, REPORTED_ROW, now).len();
                 watch.authentic(1);
             }
-            match interval < SILENCE {
-                true => assert_eq!(seen, 0, "{interval:?}"),
-                false => assert!((1..=30).contains(&seen), "{interval:?}: {seen}"),
+            if interval < SILENCE {
+                assert_eq!(seen, 0, "{interval:?}")
+            } else {
+                assert!((1..=30).contains(&seen), "{interval:?}: {seen}")
             }
             reports += seen;
             watch = Watch::new(2);

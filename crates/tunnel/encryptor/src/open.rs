@@ -255,9 +255,10 @@ impl<K: InboundKeys> Opener<K> {
 
     /// The drop reason for a packet with an SPI that has no keys.
     fn without_sa(&self, tunnel: u16) -> DropReason {
-        match self.expired[usize::from(tunnel)] {
-            true => DropReason::SaExpired,
-            false => DropReason::NoSa,
+        if self.expired[usize::from(tunnel)] {
+            DropReason::SaExpired
+        } else {
+            DropReason::NoSa
         }
     }
 

@@ -121,9 +121,10 @@ impl Outgoing {
         let inner = source.bytes();
         let tunnel = &self.tunnels[usize::from(labels.tunnel)];
         let Some(sa) = &tunnel.sa else {
-            let reason = match self.expired[usize::from(labels.tunnel)] {
-                true => DropReason::KeysExpired,
-                false => DropReason::NoKeys,
+            let reason = if self.expired[usize::from(labels.tunnel)] {
+                DropReason::KeysExpired
+            } else {
+                DropReason::NoKeys
             };
             return tally.drop(reason, 1);
         };

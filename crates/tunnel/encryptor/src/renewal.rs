@@ -135,9 +135,10 @@ impl Renewer {
             let mut connected = true;
             let mut tried = Instant::now();
             while connected {
-                let check_every = match state.waits_for_lanes() {
-                    false => CHECK_EVERY,
-                    true => CHECK_LANES_EVERY,
+                let check_every = if state.waits_for_lanes() {
+                    CHECK_LANES_EVERY
+                } else {
+                    CHECK_EVERY
                 };
                 match messages.recv_timeout(check_every) {
                     Ok(message) => state.take(message),

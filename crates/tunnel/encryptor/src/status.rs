@@ -340,9 +340,10 @@ impl Status {
     pub(crate) fn desync_begins(&self, place: u16, packets: u64, may_ask: bool) {
         self.desyncs.fetch_add(1, Relaxed);
         if let Some(tunnel) = self.at(place) {
-            let then = match may_ask {
-                true => "requesting new keys",
-                false => "new keys were requested often enough of late, so not now",
+            let then = if may_ask {
+                "requesting new keys"
+            } else {
+                "new keys were requested often enough of late, so not now"
             };
             self.log(
                 tunnel,

@@ -94,9 +94,12 @@ impl Case {
     fn packets(&self) -> Vec<Vec<u8>> {
         let lengths = [46, 64, 300, 511, 512, 1000, 1500].into_iter();
         let packets = lengths.flat_map(|bytes| (0..TUNNELS).map(move |to| packet(to, bytes)));
-        let framed = |packet: Vec<u8>| match self.has_frames() {
-            true => [&[2; 12][..], &[8, 0], &packet].concat(),
-            false => packet,
+        let framed = |packet: Vec<u8>| {
+            if self.has_frames() {
+                [&[2; 12][..], &[8, 0], &packet].concat()
+            } else {
+                packet
+            }
         };
         packets.map(framed).collect()
     }

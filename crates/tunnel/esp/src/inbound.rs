@@ -156,9 +156,10 @@ impl InboundSa {
             return Err(OpenError::IntegrityFailed);
         }
         let low = u32::from_be_bytes([s0, s1, s2, s3]);
-        let sequence = match self.is_extended {
-            true => self.window.infer(low)?,
-            false => low.into(),
+        let sequence = if self.is_extended {
+            self.window.infer(low)?
+        } else {
+            low.into()
         };
         self.window.check(sequence)?;
         Ok(sequence)

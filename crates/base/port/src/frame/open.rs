@@ -289,11 +289,10 @@ fn queue_for_each(interface: &Interface, threads: usize) -> Result<(), String> {
     if queues >= threads && used <= threads {
         return Ok(());
     }
-    let between = match queues > threads {
-        true => {
-            format!(", or let the interface use as many with `ethtool -X {name} equal {threads}`")
-        }
-        false => String::new(),
+    let between = if queues > threads {
+        format!(", or let the interface use as many with `ethtool -X {name} equal {threads}`")
+    } else {
+        String::new()
     };
     Err(format!(
         "the interface has {queues} receive queue(s) for {threads} thread(s), and each needs one; \

@@ -93,9 +93,10 @@ impl Gathered {
         let is_completed = is_incomplete
             && completes
             && complete_checksum(vnet, &mut slot[FRAME_AT..at], portable).is_ok();
-        let vnet = match is_completed {
-            true => &VnetHeader::PLAIN,
-            false => vnet,
+        let vnet = if is_completed {
+            &VnetHeader::PLAIN
+        } else {
+            vnet
         };
         slot[VNET_AT..FRAME_AT].copy_from_slice(&vnet.to_bytes());
         slot[..4].copy_from_slice(&(bytes as u32).to_ne_bytes());

@@ -100,12 +100,13 @@ pub(super) fn cached(access: &Access, job: &str) -> Result<PathBuf, Failure> {
     let _ = fs::remove_dir_all(&folder);
     let accept = |manifest: &Manifest| {
         let bytes = bytes_of(manifest)?;
-        match prune(&of_server, CACHE_BYTES_MAX - bytes) {
-            true => Ok(()),
-            false => Err(FleetError::Disk {
+        if prune(&of_server, CACHE_BYTES_MAX - bytes) {
+            Ok(())
+        } else {
+            Err(FleetError::Disk {
                 what: format!("cannot make room in {}", of_server.display()),
                 error: io::Error::from(io::ErrorKind::QuotaExceeded),
-            }),
+            })
         }
     };
     let fetched =

@@ -68,9 +68,12 @@ pub(super) fn history(access: &Access, cell: Option<&str>, as_json: bool) -> Res
             pooled.push(series.pooled(&fleet, cell).await?);
         }
         let all: Vec<_> = all.iter().zip(&pooled).collect();
-        Ok((!points.is_empty()).then(|| match as_json {
-            true => in_json(cell, &all),
-            false => in_words(cell, &all),
+        Ok((!points.is_empty()).then(|| {
+            if as_json {
+                in_json(cell, &all)
+            } else {
+                in_words(cell, &all)
+            }
         }))
     });
     let Some(text) = text.map_err(failure)? else {

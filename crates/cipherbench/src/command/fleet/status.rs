@@ -22,28 +22,27 @@ pub(super) fn status(access: &Access, json: bool, all: bool) -> Result<Exit, Fai
     });
     let (offers, repeats, listing, unreadable) = found.map_err(failure)?;
     output::warn(&unreadable);
-    let text = match json {
-        true => {
-            let jobs: Vec<_> = listing
+    let text = if json {
+        let jobs: Vec<_> = listing
                 .rows
                 .iter()
                 .map(|row| serde_json::json!({ "job": row.job.id, "campaign": row.job.name, "by": row.job.by, "priority": row.job.priority, "labels": row.job.labels, "progress": row.state, "misfits": row.misfits }))
                 .collect();
-            let repeated: Vec<_> = repeats
+        let repeated: Vec<_> = repeats
                 .iter()
                 .map(|job| serde_json::json!({ "job": job.id, "campaign": job.name, "by": job.by, "every_s": job.every }))
                 .collect();
-            let unreadable: Vec<_> = unreadable
+        let unreadable: Vec<_> = unreadable
                 .iter()
                 .map(|entry| serde_json::json!({ "bucket": entry.bucket, "key": entry.key, "reason": entry.reason }))
                 .collect();
-            let status = serde_json::json!({
-                "labs": offers, "repeats": repeated, "jobs": jobs, "left_out": listing.left_out,
-                "unreadable": unreadable,
-            });
-            format!("{}\n", visible_json(&status.to_string()))
-        }
-        false => in_words(&offers, &repeats, &listing),
+        let status = serde_json::json!({
+            "labs": offers, "repeats": repeated, "jobs": jobs, "left_out": listing.left_out,
+            "unreadable": unreadable,
+        });
+        format!("{}\n", visible_json(&status.to_string()))
+    } else {
+        in_words(&offers, &repeats, &listing)
     };
     output::stdout(&text)?;
     Ok(Exit::Done)
@@ -86,9 +85,10 @@ pub(super) fn records(access: &Access, job: &str) -> Result<Exit, Failure> {
     });
     let is_known = followed.map_err(failure)?;
     printed?;
-    match is_known {
-        true => Ok(Exit::Done),
-        false => Err(unknown(job)),
+    if is_known {
+        Ok(Exit::Done)
+    } else {
+        Err(unknown(job))
     }
 }
 
@@ -180,9 +180,10 @@ fn in_words(offers: &[LabOffer], repeats: &[Job], listing: &Listing) -> String {
 
 /// Describes a lab without a job.
 pub(super) const fn idle(offer: &LabOffer) -> &'static str {
-    match offer.waits {
-        true => "waits while another lab of its machine is measured",
-        false => "idle",
+    if offer.waits {
+        "waits while another lab of its machine is measured"
+    } else {
+        "idle"
     }
 }
 
@@ -210,7 +211,7 @@ fn line(job: &Job, state: &State) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fleet::{Held, LastTrial, Selector};
+    use fleet::{Assignment, LastTrial, Selector};
     use std::collections::BTreeMap;
 
     /// Clears the screen, begins a new line, and reverses the order of the text after it.
@@ -251,7 +252,7 @@ mod tests {
             progress: Some(progress),
             beats: 1,
         };
-        let held = Held {
+        let held = Assignment {
             lab: hostile(),
             agent: hostile(),
             attempt: 1,

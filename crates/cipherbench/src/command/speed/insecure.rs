@@ -24,9 +24,10 @@ pub(super) fn engine_name(engine: &str) -> String {
 }
 
 fn marked(name: &str, is_insecure: bool) -> String {
-    match is_insecure {
-        true => format!("{name} (insecure)"),
-        false => name.to_owned(),
+    if is_insecure {
+        format!("{name} (insecure)")
+    } else {
+        name.to_owned()
     }
 }
 

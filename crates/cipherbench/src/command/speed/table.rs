@@ -31,11 +31,13 @@ impl Table {
         let widths: Vec<_> = (0..self.rows[0].len()).map(width).collect();
         let mut text = format!("{}\n", self.title);
         for row in &self.rows {
-            let cell =
-                |(column, (cell, &width)): (usize, (&String, &usize))| match column < self.words {
-                    true => format!("{cell:<width$}"),
-                    false => format!("{cell:>width$}"),
-                };
+            let cell = |(column, (cell, &width)): (usize, (&String, &usize))| {
+                if column < self.words {
+                    format!("{cell:<width$}")
+                } else {
+                    format!("{cell:>width$}")
+                }
+            };
             let cells: Vec<_> = row.iter().zip(&widths).enumerate().map(cell).collect();
             text.push_str(&format!("  {}\n", cells.join("  ").trim_end()));
         }

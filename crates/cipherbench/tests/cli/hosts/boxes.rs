@@ -331,9 +331,10 @@ pub(crate) fn a_tap_on_one_of_the_hosts_proves_encryption() {
     let measured = measured(&sandbox);
     assert_eq!(measured.len(), 3);
     for ((cell, _), measured) in measured {
-        let proof = match cell.contains("sealers") {
-            true => "cipher-link-encrypted",
-            false => "clear-text-visible",
+        let proof = if cell.contains("sealers") {
+            "cipher-link-encrypted"
+        } else {
+            "clear-text-visible"
         };
         let checks = &measured["evidence"]["checks"];
         assert!(check(&measured, proof).is_some(), "{cell}: {checks}");

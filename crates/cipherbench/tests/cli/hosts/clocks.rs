@@ -116,9 +116,10 @@ pub(super) fn timed_by_two_clocks(sandbox: &Sandbox) -> Vec<Timed> {
             let ahead_ns = clocks["ahead_ns"].as_i64().expect("an offset");
             let within_ns = clocks["within_ns"].as_u64().expect("a bound");
             // Of the receiver's host, compared with the sender's.
-            let truth_ns = match cell.0.contains("direction=decrypt") {
-                false => AHEAD_NS,
-                true => -AHEAD_NS,
+            let truth_ns = if cell.0.contains("direction=decrypt") {
+                -AHEAD_NS
+            } else {
+                AHEAD_NS
             };
             let off_ns = ahead_ns.abs_diff(truth_ns);
             assert!(off_ns <= within_ns, "{off_ns} of {within_ns}");
@@ -135,9 +136,10 @@ pub(super) fn timed_by_two_clocks(sandbox: &Sandbox) -> Vec<Timed> {
             // They are those of an idle cable, and not the difference of the clocks.
             let least_ns = histogram[0]["upto_ns"].as_u64().expect("a latency");
             assert!((500..100_000_000).contains(&least_ns), "{least_ns}");
-            match latency["round_trip"].is_null() {
-                true => found.one_way_ns = Some(least_ns),
-                false => found.round_trip_ns = Some(least_ns),
+            if latency["round_trip"].is_null() {
+                found.one_way_ns = Some(least_ns)
+            } else {
+                found.round_trip_ns = Some(least_ns)
             }
         }
         found

@@ -28,9 +28,10 @@ impl Schedule {
         while self.back.peek().is_some_and(|back| back.0 <= now) {
             self.back.pop();
         }
-        let room = match self.back.len() < model.queue as usize {
-            true => now,
-            false => self.back.pop().map_or(now, |back| back.0),
+        let room = if self.back.len() < model.queue as usize {
+            now
+        } else {
+            self.back.pop().map_or(now, |back| back.0)
         };
         let unit = self.units.pop().map_or(0, |unit| unit.0);
         let busy = Ps::from(model.operation_ns) * PS_PER_NS

@@ -234,11 +234,12 @@ fn read_pin(file: &Path) -> Result<AuthPin, DeviceError> {
     opened.read_to_end(&mut bytes).map_err(cannot)?;
     let text = std::str::from_utf8(&bytes).map_err(|_| cannot(ErrorKind::InvalidData.into()))?;
     let pin = text.trim_end_matches(['\n', '\r']);
-    match pin.is_empty() {
-        true => Err(unusable(format!(
+    if pin.is_empty() {
+        Err(unusable(format!(
             "there is no PIN in {shown}; write it to that file"
-        ))),
-        false => Ok(AuthPin::from(pin)),
+        )))
+    } else {
+        Ok(AuthPin::from(pin))
     }
 }
 

@@ -83,9 +83,10 @@ fn slow(suite: Suites, keymat: &[u8], prefix: &[u8], high: Option<u32>, text: &[
             let high = high.map(u32::to_be_bytes);
             let high = high.as_ref().map_or(&[][..], |high| &high[..]);
             let header = [&header[..4], high, &header[4..]].concat();
-            let (aad, plain) = match Suite::Gost(suite).encrypts() {
-                true => (header, text),
-                false => ([&header, iv, text].concat(), &[][..]),
+            let (aad, plain) = if Suite::Gost(suite).encrypts() {
+                (header, text)
+            } else {
+                ([&header, iv, text].concat(), &[][..])
             };
             let nonce = [&[0], &iv[5..], rest].concat();
             let key = leaf(key, iv);

@@ -94,18 +94,19 @@ pub(super) fn meeting<'d>(
     if !met.is_empty() {
         return Ok(met);
     }
-    let (what, help) = match others.is_empty() {
-        true => (
+    let (what, help) = if others.is_empty() {
+        (
             format!("no `{trial}` here has `{key}`"),
             format!("remove `{key}`"),
-        ),
-        false => (
+        )
+    } else {
+        (
             format!(
                 "no `{trial}` here is measured with `{key}: {}`",
                 axis.in_words(wanted)
             ),
             format!("it is measured with {}", others.join(", ")),
-        ),
+        )
     };
     Err(node.mistake_at(&selector.place, what, help))
 }

@@ -31,13 +31,15 @@ impl DeviceTrial {
 impl Speed {
     /// Operations with the sizes of their input; without a size if there is nothing to choose.
     fn sized(&self) -> Vec<(Operation, Option<u32>)> {
-        let of = |&operation: &Operation| match operation.takes_size() {
-            true => self
-                .size
-                .iter()
-                .map(|size| (operation, Some(size.value)))
-                .collect(),
-            false => vec![(operation, None)],
+        let of = |&operation: &Operation| {
+            if operation.takes_size() {
+                self.size
+                    .iter()
+                    .map(|size| (operation, Some(size.value)))
+                    .collect()
+            } else {
+                vec![(operation, None)]
+            }
         };
         self.operations.iter().flat_map(of).collect()
     }

@@ -104,9 +104,10 @@ fn identical(
                 })
                 .collect(),
         };
-        let full_name = match counts.len() > 1 && count.value > 1 {
-            true => format!("{name} x{}", count.value),
-            false => name.to_owned(),
+        let full_name = if counts.len() > 1 && count.value > 1 {
+            format!("{name} x{}", count.value)
+        } else {
+            name.to_owned()
         };
         let offloads = offload.unwrap_or(device.offloads());
         (full_name, Devices { members, offloads })
@@ -268,11 +269,12 @@ fn model(map: &Map<'_>) -> Result<DeviceModel, Reported> {
 /// A name defined elsewhere: one line, not empty.
 fn word(node: Node<'_>) -> Result<String, Reported> {
     let text = node.text()?;
-    match text.chars().count() <= TEXT_CHARS_MAX && !text.contains('\n') {
-        true => Ok(text.to_owned()),
-        false => Err(node.mistake(
+    if text.chars().count() <= TEXT_CHARS_MAX && !text.contains('\n') {
+        Ok(text.to_owned())
+    } else {
+        Err(node.mistake(
             "this name is too long",
             format!("use one line of up to {TEXT_CHARS_MAX} characters"),
-        )),
+        ))
     }
 }

@@ -149,9 +149,10 @@ pub(super) fn read(map: &Map<'_>) -> Result<Entry<External>, Reported> {
         bump,
         gateway: peer.map(Box::new),
         tunnels: 1,
-        ports: match plain {
-            true => Vec::new(),
-            false => given_ports.unwrap_or_else(|| ports(form).to_vec()),
+        ports: if plain {
+            Vec::new()
+        } else {
+            given_ports.unwrap_or_else(|| ports(form).to_vec())
         },
         suite_word,
         limit_ns: nanos(limit?),
@@ -353,9 +354,12 @@ fn read_box(map: &Map<'_>) -> Result<ExternalBox, Reported> {
     let given = sources
         .as_ref()
         .map_or_else(|_| Sources::default(), Clone::clone);
-    let version = map.with_default("version", (None, None), |node| match node.is_map() {
-        true => Ok((None, Some(read_version(node, &given)?))),
-        false => Ok((Some(read_command(node)?), None)),
+    let version = map.with_default("version", (None, None), |node| {
+        if node.is_map() {
+            Ok((None, Some(read_version(node, &given)?)))
+        } else {
+            Ok((Some(read_command(node)?), None))
+        }
     });
     let none = Default::default();
     let counters = map.with_default("counters", none, |node| read_counters(node, &given));
@@ -441,9 +445,10 @@ fn read_counters(node: Node<'_>, sources: &Sources) -> Result<Counters, Reported
     node.entries(|key, value| {
         read_name(&key, value, "a counter")?;
         let name = key.value.to_owned();
-        match value.is_map() {
-            true => drop(counters.1.insert(name, read_counter(value, sources)?)),
-            false => drop(counters.0.insert(name, read_command(value)?)),
+        if value.is_map() {
+            drop(counters.1.insert(name, read_counter(value, sources)?))
+        } else {
+            drop(counters.0.insert(name, read_command(value)?))
         }
         Ok(())
     })?;

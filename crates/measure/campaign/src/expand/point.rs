@@ -1,7 +1,7 @@
 //! One combination of a trial's axes.
 
 use super::grid::Placed;
-use crate::frames::Given;
+use crate::frames::FrameSettings;
 use plan::{Axis, ImpairProfile, Measurement, Stations};
 use wire::Suite;
 use yaml::Place;
@@ -14,7 +14,7 @@ pub(crate) struct Point<'a> {
     pub(crate) at: Vec<Placed<'a>>,
     pub(crate) stations: Option<Stations>,
     pub(crate) tune: bool,
-    pub(crate) frames: Option<Given>,
+    pub(crate) frames: Option<FrameSettings>,
     pub(crate) measurement: Measurement,
     /// The suite that stations seal or open with here, if it is the same for all.
     pub(crate) suite: Option<Suite>,

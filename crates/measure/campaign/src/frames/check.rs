@@ -2,7 +2,7 @@
 
 use crate::dut::{Listed, names};
 use crate::expand::Point;
-use crate::frames::{FLOWS_PER_TUNNEL_MAX, Given, TrafficAxes};
+use crate::frames::{FLOWS_PER_TUNNEL_MAX, FrameSettings, TrafficAxes};
 use plan::{
     Ability, Axis, Direction, Form, FrameTest, IpVersion, PortKind, Ports, Procedure, Traffic,
 };
@@ -191,16 +191,17 @@ fn is_socket(ports: &Ports) -> bool {
 /// The default ports and payloads for DUTs: random ones (RFC 4814) for a third-party box, which may
 /// choose a core or a queue by a hash of ports, compress payloads or remove copies of them, unless
 /// the traffic rules them out. All DUTs of a trial get the same.
-pub(crate) fn contents_for(traffic: &Traffic, given: &Given, duts: &[&Listed]) -> Contents {
+pub(crate) fn contents_for(traffic: &Traffic, given: &FrameSettings, duts: &[&Listed]) -> Contents {
     let is_box = |dut: &&Listed| dut.dut.adapter.external().is_some();
     let tunnels = |dut: &&Listed| given.tunnels.unwrap_or(dut.dut.adapter.profile().tunnels);
     let many = duts.iter().any(|dut| tunnels(dut) > 1);
     let ports = [traffic.ports.tx, traffic.ports.rx];
     let rules_out =
         (traffic.ip == IpVersion::V4 && many) || ports.contains(&Some(PortKind::Socket));
-    match duts.iter().any(is_box) && !rules_out {
-        true => Contents::Random,
-        false => Contents::Fixed,
+    if duts.iter().any(is_box) && !rules_out {
+        Contents::Random
+    } else {
+        Contents::Fixed
     }
 }
 
@@ -223,7 +224,7 @@ pub(crate) fn sealed_by_all(traffic: &Traffic, duts: &[&Listed]) -> Option<Suite
 pub(crate) fn for_duts<'a>(
     test: &FrameTest,
     point: &'a Point<'_>,
-    given: &'a Given,
+    given: &'a FrameSettings,
     duts: &[&Listed],
     all: &[Listed],
 ) -> Vec<(&'a Place, String, String)> {
@@ -274,7 +275,7 @@ pub(crate) fn for_duts<'a>(
 /// Disturbances that DUTs do not support.
 fn beyond_abilities<'a>(
     procedure: &Procedure,
-    given: &'a Given,
+    given: &'a FrameSettings,
     duts: &[&Listed],
     all: &[Listed],
 ) -> Option<(&'a Place, String, String)> {
@@ -320,7 +321,7 @@ fn beyond_abilities<'a>(
 fn tunnels_and_flows<'a>(
     traffic: &Traffic,
     point: &'a Point<'_>,
-    given: &Given,
+    given: &FrameSettings,
     duts: &[&Listed],
 ) -> Vec<(&'a Place, String, String)> {
     let mut wrong = Vec::new();

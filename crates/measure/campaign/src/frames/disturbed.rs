@@ -12,7 +12,7 @@ use yaml::{Map, Node, Place, Reported, Spanned};
 
 /// A procedure of this kind as configured: the load may still be a bit rate.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct Config {
     load: Load,
     pub(super) event: Event,
     /// The place of the event that a DUT must support: a value of an axis, or the trial.
@@ -50,7 +50,7 @@ const SHARES_DEFAULT: [u16; 5] = [1, 10, 50, 100, 200];
 const SHARE_MAX: u16 = 1000;
 const HOSTILE_DURATION_DEFAULT: Duration = Duration::from_secs(5);
 
-pub(super) fn rekey(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
+pub(super) fn rekey(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
     let load = Load::read(map);
     let every = map.with_default("every", map.node().spanned(REKEY_EVERY_DEFAULT), |node| {
         Ok(node.spanned(node.duration(PHASE_MIN..=RUN_MAX)?))
@@ -85,7 +85,7 @@ pub(super) fn rekey(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
         duration_ns: nanos(duration),
         throughput,
     };
-    Ok(vec![Asked::new(load, event, map.node().place())])
+    Ok(vec![Config::new(load, event, map.node().place())])
 }
 
 /// Whether the throughput is searched with rekeys too: a load that is given has none.
@@ -103,7 +103,7 @@ fn searched_again(map: &Map<'_>, load: &Result<Load, Reported>) -> Result<bool, 
     Ok(wanted)
 }
 
-pub(super) fn failover(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
+pub(super) fn failover(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
     let load = Load::read(map);
     let failures = required_axis(map, "failure", |node| {
         node.one_of("failure", &Failure::ALL.map(|it| (it.name(), it)))
@@ -120,12 +120,12 @@ pub(super) fn failover(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
             down_ns: nanos(down),
             watch_ns: nanos(watch),
         };
-        Asked::new(load.clone(), event, failure.place)
+        Config::new(load.clone(), event, failure.place)
     });
     Ok(asked.collect())
 }
 
-pub(super) fn reset(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
+pub(super) fn reset(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
     let load = Load::read(map);
     let kinds = required_axis(map, "kind", |node| {
         node.one_of("kind", &Reset::ALL.map(|it| (it.name(), it)))
@@ -140,12 +140,12 @@ pub(super) fn reset(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
             times,
             watch_ns: nanos(watch),
         };
-        Asked::new(load.clone(), event, kind.place)
+        Config::new(load.clone(), event, kind.place)
     });
     Ok(asked.collect())
 }
 
-pub(super) fn setup(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
+pub(super) fn setup(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
     let load = Load::read(map);
     let times = times(map, SETUPS_DEFAULT);
     let watch = map.with_default("watch", SETUP_WATCH_DEFAULT, phase);
@@ -153,10 +153,10 @@ pub(super) fn setup(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
         times: times?,
         watch_ns: nanos(watch?),
     };
-    Ok(vec![Asked::new(load?, event, map.node().place())])
+    Ok(vec![Config::new(load?, event, map.node().place())])
 }
 
-pub(super) fn desync(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
+pub(super) fn desync(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
     let load = Load::read(map);
     let causes = required_axis(map, "cause", |node| {
         node.one_of("cause", &Desync::ALL.map(|it| (it.name(), it)))
@@ -171,12 +171,12 @@ pub(super) fn desync(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
             times,
             watch_ns: nanos(watch),
         };
-        Asked::new(load.clone(), event, cause.place)
+        Config::new(load.clone(), event, cause.place)
     });
     Ok(asked.collect())
 }
 
-pub(super) fn hostile(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
+pub(super) fn hostile(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
     let load = Load::read(map);
     let attacks = required_axis(map, "attack", |node| {
         node.one_of("attack", &Attack::ALL.map(|it| (it.name(), it)))
@@ -191,7 +191,7 @@ pub(super) fn hostile(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
             percents: percents.clone(),
             trial_ns: nanos(duration),
         };
-        Asked::new(load.clone(), event, attack.place)
+        Config::new(load.clone(), event, attack.place)
     });
     Ok(asked.collect())
 }
@@ -302,7 +302,7 @@ impl Load {
     }
 }
 
-impl Asked {
+impl Config {
     const fn new(load: Load, event: Event, place: Place) -> Self {
         Self { load, event, place }
     }

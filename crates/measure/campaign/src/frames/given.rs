@@ -5,7 +5,7 @@ use yaml::{Place, Spanned};
 
 /// Configured values of a frame test that a DUT or lab may still refuse.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Given {
+pub(crate) struct FrameSettings {
     /// `None`: enough for tunnels and cores.
     pub(crate) flows: Option<u32>,
     /// `None`: the number that the DUT has.

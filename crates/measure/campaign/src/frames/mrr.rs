@@ -9,7 +9,7 @@ use yaml::{Map, Node, Reported, Spanned};
 
 /// The procedure as configured: the load may still be a bit rate.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct Config {
     max_load: Option<Spanned<Rate>>,
     trials: u32,
     trial: Duration,
@@ -21,14 +21,14 @@ const TRIALS_DEFAULT: u32 = 10;
 const TRIALS_MAX: u32 = 1000;
 const TRIAL_DEFAULT: Duration = Duration::from_secs(1);
 
-pub(super) fn read(map: &Map<'_>) -> Result<Asked, Reported> {
+pub(super) fn read(map: &Map<'_>) -> Result<Config, Reported> {
     let max_load = max_load(map);
     let trials = map.with_default("trials", TRIALS_DEFAULT, |node| {
         node.integer(1..=TRIALS_MAX)
     });
     let trial = map.with_default("duration", TRIAL_DEFAULT, trial_time);
     let drain = drain(map, Profile::Fast.times().drain);
-    Ok(Asked {
+    Ok(Config {
         max_load: max_load?,
         trials: trials?,
         trial: trial?,
@@ -36,7 +36,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Asked, Reported> {
     })
 }
 
-impl Asked {
+impl Config {
     /// The procedure for frames of this mix.
     pub(super) fn resolve(&self, mix: &FrameMix) -> Mrr {
         let max_load = self.max_load.as_ref();

@@ -21,16 +21,19 @@ type Read<T> = Result<Vec<T>, Reported>;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reader {
     /// A procedure without a disturbance.
-    Steady(fn(&Map<'_>) -> Read<Asked>),
+    Steady(fn(&Map<'_>) -> Read<ProcedureConfig>),
     /// A procedure with a disturbance, which needs both ends of the DUT.
-    Disturbed(fn(&Map<'_>) -> Read<disturbed::Asked>),
+    Disturbed(fn(&Map<'_>) -> Read<disturbed::Config>),
 }
 
 impl Reader {
-    pub(super) fn read(self, map: &Map<'_>) -> Read<Asked> {
+    pub(super) fn read(self, map: &Map<'_>) -> Read<ProcedureConfig> {
         match self {
             Self::Steady(read) => read(map),
-            Self::Disturbed(read) => Ok(read(map)?.into_iter().map(Asked::Disturbed).collect()),
+            Self::Disturbed(read) => Ok(read(map)?
+                .into_iter()
+                .map(ProcedureConfig::Disturbed)
+                .collect()),
         }
     }
 }
@@ -56,14 +59,14 @@ pub(crate) const PROCEDURES: [(&str, Reader); 15] = [
 
 /// A procedure as configured: loads may still be bit rates.
 #[derive(Debug, Clone)]
-pub(crate) enum Asked {
+pub(crate) enum ProcedureConfig {
     Load {
         rate: Option<Spanned<Rate>>,
         duration: Duration,
     },
     Throughput(Search),
-    Mrr(mrr::Asked),
-    Service(service::Asked),
+    Mrr(mrr::Config),
+    Service(service::Config),
     LossCurve {
         max_load: Option<Spanned<Rate>>,
         step_percent: u8,
@@ -85,8 +88,8 @@ pub(crate) enum Asked {
         overload: Duration,
         relief: Duration,
     },
-    Disturbed(disturbed::Asked),
-    Soak(soak::Asked),
+    Disturbed(disturbed::Config),
+    Soak(soak::Config),
 }
 
 const LOAD_DURATION_DEFAULT: Duration = Duration::from_secs(10);
@@ -106,12 +109,12 @@ const LATENCY_TRIALS_MAX: u32 = 1000;
 const OVERLOAD_PERCENT: u16 = 110;
 const RELIEF_PERCENT: u16 = 50;
 
-fn loads(map: &Map<'_>) -> Read<Asked> {
+fn loads(map: &Map<'_>) -> Read<ProcedureConfig> {
     let rates = axis(map, "rate", None, |node| node.word_or("max", rate::read));
     let durations: AxisValues<Duration> = axis(map, "duration", LOAD_DURATION_DEFAULT, trial_time);
     let (rates, durations) = (rates.all()?, durations.all()?);
     let pairs = rates.iter().flat_map(|rate| {
-        durations.iter().map(move |duration| Asked::Load {
+        durations.iter().map(move |duration| ProcedureConfig::Load {
             rate: rate.value.map(|value| Spanned {
                 value,
                 place: rate.place.clone(),
@@ -122,23 +125,26 @@ fn loads(map: &Map<'_>) -> Read<Asked> {
     Ok(pairs.collect())
 }
 
-fn throughput(map: &Map<'_>) -> Read<Asked> {
-    Ok(vec![Asked::Throughput(Search::read(map)?)])
+fn throughput(map: &Map<'_>) -> Read<ProcedureConfig> {
+    Ok(vec![ProcedureConfig::Throughput(Search::read(map)?)])
 }
 
-fn mrrs(map: &Map<'_>) -> Read<Asked> {
-    Ok(vec![Asked::Mrr(mrr::read(map)?)])
+fn mrrs(map: &Map<'_>) -> Read<ProcedureConfig> {
+    Ok(vec![ProcedureConfig::Mrr(mrr::read(map)?)])
 }
 
-fn services(map: &Map<'_>) -> Read<Asked> {
-    Ok(vec![Asked::Service(service::read(map)?)])
+fn services(map: &Map<'_>) -> Read<ProcedureConfig> {
+    Ok(vec![ProcedureConfig::Service(service::read(map)?)])
 }
 
-fn soaks(map: &Map<'_>) -> Read<Asked> {
-    Ok(soak::read(map)?.into_iter().map(Asked::Soak).collect())
+fn soaks(map: &Map<'_>) -> Read<ProcedureConfig> {
+    Ok(soak::read(map)?
+        .into_iter()
+        .map(ProcedureConfig::Soak)
+        .collect())
 }
 
-fn loss_curve(map: &Map<'_>) -> Read<Asked> {
+fn loss_curve(map: &Map<'_>) -> Read<ProcedureConfig> {
     let max_load = max_load(map);
     let step = map.with_default("step", STEP_PERCENT_DEFAULT, |node| {
         // In range, so it fits.
@@ -146,7 +152,7 @@ fn loss_curve(map: &Map<'_>) -> Read<Asked> {
     });
     let trial = map.with_default("duration", TRIAL_DEFAULT, trial_time);
     let drain = drain(map, Profile::Fast.times().drain);
-    Ok(vec![Asked::LossCurve {
+    Ok(vec![ProcedureConfig::LossCurve {
         max_load: max_load?,
         step_percent: step?,
         trial: trial?,
@@ -154,7 +160,7 @@ fn loss_curve(map: &Map<'_>) -> Read<Asked> {
     }])
 }
 
-fn back_to_back(map: &Map<'_>) -> Read<Asked> {
+fn back_to_back(map: &Map<'_>) -> Read<ProcedureConfig> {
     let burst = map.with_default("burst", BURST_DEFAULT, |node| {
         node.duration(BURST_MIN..=BURST_MAX)
     });
@@ -162,14 +168,14 @@ fn back_to_back(map: &Map<'_>) -> Read<Asked> {
         node.integer(1..=BURSTS_MAX)
     });
     let drain = drain(map, Profile::Fast.times().drain);
-    Ok(vec![Asked::BackToBack(BackToBack {
+    Ok(vec![ProcedureConfig::BackToBack(BackToBack {
         burst_ns_max: nanos(burst?),
         bursts: bursts?,
         drain_ns: nanos(drain?),
     })])
 }
 
-fn latency(map: &Map<'_>) -> Read<Asked> {
+fn latency(map: &Map<'_>) -> Read<ProcedureConfig> {
     let search = Search::read(map);
     let percents = map.with_default("loads", LATENCY_PERCENTS.to_vec(), |node| {
         let mut percents: Vec<u8> = Vec::new();
@@ -193,7 +199,7 @@ fn latency(map: &Map<'_>) -> Read<Asked> {
         node.one_of("path", &LatencyPath::ALL.map(|it| (it.name(), it)))
     });
     let (search, percents, trial, trials) = (search?, percents?, trial?, trials?);
-    let asked = |path: &Spanned<LatencyPath>| Asked::Latency {
+    let asked = |path: &Spanned<LatencyPath>| ProcedureConfig::Latency {
         search: search.clone(),
         percents: percents.clone(),
         trial,
@@ -203,7 +209,7 @@ fn latency(map: &Map<'_>) -> Read<Asked> {
     Ok(paths.all()?.iter().map(asked).collect())
 }
 
-fn recovery(map: &Map<'_>) -> Read<Asked> {
+fn recovery(map: &Map<'_>) -> Read<ProcedureConfig> {
     let search = Search::read(map);
     let times = Search::times(&search);
     let overload = map.with_default("overload", OVERLOAD_PERCENT, |node| {
@@ -212,7 +218,7 @@ fn recovery(map: &Map<'_>) -> Read<Asked> {
     let relief = map.with_default("relief", RELIEF_PERCENT, |node| whole_percent(node, 1..=99));
     let overload_time = map.with_default("overload_time", times.recovery, trial_time);
     let relief_time = map.with_default("relief_time", times.recovery, trial_time);
-    Ok(vec![Asked::Recovery {
+    Ok(vec![ProcedureConfig::Recovery {
         search: search?,
         overload_percent: overload?,
         relief_percent: relief?,
@@ -221,7 +227,7 @@ fn recovery(map: &Map<'_>) -> Read<Asked> {
     }])
 }
 
-impl Asked {
+impl ProcedureConfig {
     /// The procedure for frames of this mix.
     pub(crate) fn resolve(&self, mix: &FrameMix) -> Procedure {
         let frames =

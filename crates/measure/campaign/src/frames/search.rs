@@ -150,9 +150,12 @@ impl Search {
             profile => profile.name().to_owned(),
         };
         // Values equal to the profile's are implied by its name.
-        let own = |time: Duration, usual| match time == usual {
-            true => Value::from("usual"),
-            false => time.into(),
+        let own = |time: Duration, usual| {
+            if time == usual {
+                Value::from("usual")
+            } else {
+                time.into()
+            }
         };
         let usual = timeout_for(self.profile, &self.goals);
         vec![

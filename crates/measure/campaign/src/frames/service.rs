@@ -10,7 +10,7 @@ use yaml::{Map, Node, Reported, Spanned};
 
 /// The procedure as configured: rates may still be bit rates.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct Config {
     cir: Spanned<Rate>,
     eir: Option<Spanned<Rate>>,
     loss: Ratio,
@@ -26,7 +26,7 @@ const LIMIT_MIN: Duration = Duration::from_nanos(1);
 const LIMIT_MAX: Duration = Duration::from_secs(10);
 const LOSS_MAX: Ratio = Ratio::from_percent(10);
 
-pub(super) fn read(map: &Map<'_>) -> Result<Asked, Reported> {
+pub(super) fn read(map: &Map<'_>) -> Result<Config, Reported> {
     let rate = |node: Node<'_>| rate::read(node).map(|rate| node.spanned(rate));
     let limit = |key| {
         let limit = map
@@ -43,7 +43,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Asked, Reported> {
     let policing = map.with_default("policing", false, Node::bool);
     let step = map.with_default("duration", STEP_DEFAULT, trial_time);
     let drain = drain(map, Profile::Fast.times().drain);
-    Ok(Asked {
+    Ok(Config {
         cir: cir?,
         eir: eir?,
         loss: loss?,
@@ -55,7 +55,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Asked, Reported> {
     })
 }
 
-impl Asked {
+impl Config {
     /// The procedure for frames of this mix.
     pub(super) fn resolve(&self, mix: &FrameMix) -> ServiceTest {
         let eir = self.eir.as_ref();

@@ -13,7 +13,7 @@ use yaml::{Map, Node, Reported, Spanned};
 
 /// The procedure as configured: the load may still be a bit rate.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct Config {
     load: Load,
     duration: Duration,
     point: Duration,
@@ -51,7 +51,7 @@ const LOSS_MAX: Ratio = Ratio::from_percent(10);
 /// A drift of less than a thousandth, or of 100 %, needs no bound.
 const DRIFT: RangeInclusive<Ratio> = Ratio::from_ppm(1000)..=Ratio::from_percent(100);
 
-pub(super) fn read(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
+pub(super) fn read(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
     let load = Load::read(map);
     let durations: AxisValues<Duration> = axis(map, "duration", DURATION_DEFAULT, |node| {
         node.duration(DURATION_MIN..=RUN_MAX)
@@ -84,7 +84,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Vec<Asked>, Reported> {
     let (loss_ppm, probe) = (ppm(loss?), probe?);
     let of = |duration: Spanned<Duration>| {
         let times = times(map, &duration, point.as_ref(), segment.as_ref())?;
-        Ok(Asked {
+        Ok(Config {
             load: load.clone(),
             duration: duration.value,
             point: times.0,
@@ -186,7 +186,7 @@ fn ppm(ratio: Ratio) -> u32 {
     u32::try_from(ratio.ppm()).unwrap_or(u32::MAX)
 }
 
-impl Asked {
+impl Config {
     /// The procedure for frames of this mix.
     pub(super) fn resolve(&self, mix: &FrameMix) -> Soak {
         Soak {

@@ -10,13 +10,13 @@ const OWN_NAMES: [&str; 12] = [
 ];
 
 /// The gateways' addresses as far as they are given, which is checked against the networks.
-pub(super) struct Given {
+pub(super) struct CableConfig {
     cables: Cables,
     gateways: [Option<Spanned<Ipv4Addr>>; 2],
 }
 
 /// `between_hosts`: the stations are on two hosts.
-pub(super) fn read(map: &Map<'_>, between_hosts: bool) -> Result<Given, Reported> {
+pub(super) fn read(map: &Map<'_>, between_hosts: bool) -> Result<CableConfig, Reported> {
     let station_a = map.required("station_a").and_then(interface);
     let station_b = map.required("station_b").and_then(interface);
     let tap = map.with_default("tap", None, |node| {
@@ -53,7 +53,7 @@ pub(super) fn read(map: &Map<'_>, between_hosts: bool) -> Result<Given, Reported
     }
     let gateways = [gateway_a?, gateway_b?];
     result?;
-    Ok(Given {
+    Ok(CableConfig {
         cables: Cables {
             station_a: station_a.value,
             station_b: station_b.value,
@@ -123,7 +123,7 @@ pub(super) fn interface(node: Node<'_>) -> Result<Spanned<String>, Reported> {
     Ok(node.spanned(name.to_owned()))
 }
 
-impl Given {
+impl CableConfig {
     /// With the gateways that are given, in the stations' networks, or the first address of each.
     pub(super) fn in_networks(
         self,

@@ -189,9 +189,10 @@ impl Reader<'_, '_> {
             let what = format!("figures of `{}` cannot be compared with others", trial.text);
             return Err(self.node.mistake_at(&trial.place, what, trials()));
         };
-        let counts = match traffic {
-            true => Some(self.counts(trial, layer)?),
-            false => None,
+        let counts = if traffic {
+            Some(self.counts(trial, layer)?)
+        } else {
+            None
         };
         let text = |key: &str| self.one(key).map(|found| found.text.clone());
         let mut at = Vec::new();

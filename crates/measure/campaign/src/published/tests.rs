@@ -13,9 +13,10 @@ fn planned(name: &str, is_quick: bool) -> Plan {
     );
     let host = HostFacts { cores: 2 };
     let campaign = crate::load(Path::new(&path), &host).unwrap_or_else(|it| panic!("{it}"));
-    let campaign = match is_quick {
-        true => campaign.shortened().expect("it has a short form"),
-        false => campaign,
+    let campaign = if is_quick {
+        campaign.shortened().expect("it has a short form")
+    } else {
+        campaign
     };
     campaign
         .plan(&campaign.usual_lab(), &host)

@@ -385,9 +385,10 @@ fn in_words(usual_ns: u64, noisy_ns: u64) -> String {
             ..6000.0 => (seconds / 60.0, "min"),
             _ => (seconds / 3600.0, "h"),
         };
-        match value >= 9.95 && unit != "h" {
-            true => (format!("{value:.0}"), unit),
-            false => (format!("{value:.1}"), unit),
+        if value >= 9.95 && unit != "h" {
+            (format!("{value:.0}"), unit)
+        } else {
+            (format!("{value:.1}"), unit)
         }
     };
     let ((usual, of_usual), (noisy, of_noisy)) = (one(usual_ns), one(noisy_ns));

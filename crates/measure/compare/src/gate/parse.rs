@@ -173,13 +173,14 @@ impl Parser<'_> {
 
     fn sign(&mut self, sign: &str) -> Result<(), GateError> {
         let found = self.next(&format!("`{sign}`"))?;
-        match found.word == sign {
-            true => Ok(()),
-            false => Err(self.error(
+        if found.word == sign {
+            Ok(())
+        } else {
+            Err(self.error(
                 found.at,
                 format!("`{}` where `{sign}` must be", found.word),
                 format!("a gate is like `{EXAMPLE}`"),
-            )),
+            ))
         }
     }
 
@@ -235,13 +236,14 @@ impl Parser<'_> {
             if KINDS.contains(&word) {
                 return Ok(Filter::Kind(word.to_owned()));
             }
-            let help = match VERBS
+            let help = if VERBS
                 .iter()
                 .chain(&quantities())
                 .any(|known| *known == word)
             {
-                true => "the order is: filters, one quantity, `drops` or `rises`".to_owned(),
-                false => yaml::names::help(word, "kind", KINDS),
+                "the order is: filters, one quantity, `drops` or `rises`".to_owned()
+            } else {
+                yaml::names::help(word, "kind", KINDS)
             };
             let problem = format!("unknown kind of trial `{word}`");
             return Err(self.error(token.at.clone(), problem, help));

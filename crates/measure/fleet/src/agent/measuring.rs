@@ -1,11 +1,11 @@
 //! The programs that an agent starts: `cipherbench check`, `run`, `resume` and `figures`.
 
 use super::{Ended, Tender};
-use crate::bucket::Found;
+use crate::bucket::Versioned;
 use crate::child::{INTERRUPTED, bound, code, earlier_ended, end, ended};
 use crate::error::FleetError;
 use crate::history::RunFigures;
-use crate::kept::{JOURNAL, Kept};
+use crate::kept::{JOURNAL, StoredJob};
 use crate::lease::{BEAT, Lease};
 use crate::message::{Job, LabOffer, State};
 use crate::progress::Progress;
@@ -127,7 +127,7 @@ impl Tender<'_> {
     pub(super) async fn measure(
         &self,
         lease: &mut Lease,
-        kept: &Kept,
+        kept: &StoredJob,
     ) -> Result<Ended, FleetError> {
         let id = &kept.job.id;
         let folder = self.disk.job_folder(id)?;
@@ -242,7 +242,7 @@ impl Tender<'_> {
     /// entry.
     async fn is_ours(&self, id: &str) -> bool {
         match self.fleet.states.read::<State>(id).await {
-            Ok(Some(Found {
+            Ok(Some(Versioned {
                 value: State::Running(held),
                 ..
             })) => held.agent == self.identity,

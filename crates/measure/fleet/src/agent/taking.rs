@@ -1,10 +1,10 @@
 //! How an agent takes jobs: first one that it left, then from the queue once its lab has the turn.
 
 use super::Tender;
-use crate::bucket::{Found, Swap};
+use crate::bucket::{Swap, Versioned};
 use crate::error::FleetError;
-use crate::kept::Kept;
-use crate::message::{Held, Job, LabOffer, State, is_id};
+use crate::kept::StoredJob;
+use crate::message::{Assignment, Job, LabOffer, State, is_id};
 use crate::queue::ATTEMPTS_MAX;
 use crate::signing::Objection;
 use std::time::Duration;
@@ -27,9 +27,10 @@ impl Tender<'_> {
 
     /// Returns the longest pause: short while the lab waits for its turn, which is not announced.
     pub(super) fn pause_before(&self, most: Duration) -> Duration {
-        match self.waits.get() {
-            true => most.min(TURN_STEP),
-            false => most,
+        if self.waits.get() {
+            most.min(TURN_STEP)
+        } else {
+            most
         }
     }
 
@@ -41,12 +42,12 @@ impl Tender<'_> {
 
     /// Keeps a job that an earlier start of this agent took before it was killed, without a copy on
     /// its disk.
-    async fn adopt(&self, offer: &LabOffer, id: &str) -> Result<Option<Kept>, FleetError> {
+    async fn adopt(&self, offer: &LabOffer, id: &str) -> Result<Option<StoredJob>, FleetError> {
         if !is_id(id) || self.disk.has(id) {
             return Ok(None);
         }
         // It may have ended since.
-        let Some(Found {
+        let Some(Versioned {
             value: State::Running(held),
             ..
         }) = self.fleet.states.read_known::<State>(id).await?
@@ -68,10 +69,10 @@ impl Tender<'_> {
     }
 
     /// Takes up a job from the disk; `None` if it is no longer this lab's.
-    pub(super) async fn again(&self, mut kept: Kept) -> Result<Option<Kept>, FleetError> {
+    pub(super) async fn again(&self, mut kept: StoredJob) -> Result<Option<StoredJob>, FleetError> {
         let id = kept.job.id.clone();
         match self.fleet.states.look::<State>(&id).await? {
-            Some(Found {
+            Some(Versioned {
                 value: Ok(State::Running(held)),
                 revision,
                 ..
@@ -105,7 +106,7 @@ impl Tender<'_> {
             }
             // The server lost an acknowledged entry, or has one that cannot be read: this disk is
             // authoritative.
-            lost @ (None | Some(Found { value: Err(_), .. })) => {
+            lost @ (None | Some(Versioned { value: Err(_), .. })) => {
                 self.fleet.jobs.swap(&id, 0, &kept.job).await?;
                 let running = State::Running(kept.held.clone());
                 let revision = lost.map_or(0, |lost| lost.revision);
@@ -121,7 +122,7 @@ impl Tender<'_> {
     }
 
     /// Takes a job that this lab already holds, or one from the queue.
-    pub(super) async fn next(&self, offer: &LabOffer) -> Result<Option<Kept>, FleetError> {
+    pub(super) async fn next(&self, offer: &LabOffer) -> Result<Option<StoredJob>, FleetError> {
         self.waits.set(false);
         let held = self.view.held(&self.lab.name);
         if !held.is_empty() && !self.has_turn()? {
@@ -161,11 +162,11 @@ impl Tender<'_> {
     }
 
     /// Keeps a job that this agent now holds, and records it if it is signed.
-    fn begin(&self, job: Job, held: Held) -> Result<Kept, FleetError> {
+    fn begin(&self, job: Job, held: Assignment) -> Result<StoredJob, FleetError> {
         if let Some(ran) = self.ran {
             ran.begin(&job)?;
         }
-        let kept = Kept::new(job, held);
+        let kept = StoredJob::new(job, held);
         self.disk.keep(&kept)?;
         Ok(kept)
     }

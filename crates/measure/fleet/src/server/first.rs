@@ -43,9 +43,10 @@ impl FirstUsers {
         for role in Role::ALL {
             let path = found.key(role);
             // An interrupted start may have made some.
-            let key = match path.exists() {
-                true => Identity::read(&path)?,
-                false => Identity::create(&path)?,
+            let key = if path.exists() {
+                Identity::read(&path)?
+            } else {
+                Identity::create(&path)?
             };
             let (role, key) = (role.name(), key.public());
             lines.push_str(&format!("{role} {key} {role}\n"));

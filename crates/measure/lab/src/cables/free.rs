@@ -315,9 +315,10 @@ fn beneath_others(facts: &Facts, name: &str) -> Option<(String, String)> {
         let HostInterface {
             ifname, linkinfo, ..
         } = upper;
-        match master == Some(ifname.as_str()) {
-            true => format!("`{name}` is a port of `{ifname}`"),
-            false => format!("`{name}` is under `{ifname}` ({})", linkinfo.info_kind),
+        if master == Some(ifname.as_str()) {
+            format!("`{name}` is a port of `{ifname}`")
+        } else {
+            format!("`{name}` is under `{ifname}` ({})", linkinfo.info_kind)
         }
     };
     let needed = above
@@ -333,9 +334,10 @@ fn beneath_others(facts: &Facts, name: &str) -> Option<(String, String)> {
         let help = format!("take another interface, or free it: `ip link set {name} nomaster`");
         return Some((format!("`{name}` is a port of `{master}`"), help));
     };
-    let free = match master == Some(first.ifname.as_str()) {
-        true => format!("ip link set {name} nomaster"),
-        false => format!("ip link delete {}", first.ifname),
+    let free = if master == Some(first.ifname.as_str()) {
+        format!("ip link set {name} nomaster")
+    } else {
+        format!("ip link delete {}", first.ifname)
     };
     let help = format!("take another interface, or free it: `{free}`");
     Some((place(first), help))

@@ -270,9 +270,10 @@ impl Cipherbench {
 
     /// Returns the path of test frames; a station that replaces a gateway gets that gateway's keys.
     fn frame_path(&self, site: &Site<'_>, secrets: &Secrets) -> Result<FramePath> {
-        let mut path = match self.encryptor.mode.bridges() {
-            true => site.bridged_frame_path(),
-            false => site.frame_path(),
+        let mut path = if self.encryptor.mode.bridges() {
+            site.bridged_frame_path()
+        } else {
+            site.frame_path()
         };
         let Some(node) = site.stand_in() else {
             return Ok(path);
@@ -298,9 +299,10 @@ impl Cipherbench {
 
 impl Adapter for Cipherbench {
     fn start(&mut self, site: &Site<'_>) -> Result<RunningDut> {
-        let lanes = match self.encryptor.mode.has_esp() {
-            true => self.encryptor.workers,
-            false => 0,
+        let lanes = if self.encryptor.mode.has_esp() {
+            self.encryptor.workers
+        } else {
+            0
         };
         let mut dut = RunningDut {
             sealed_ports: (0..lanes)
@@ -347,9 +349,10 @@ impl Adapter for Cipherbench {
         let released = self.release(site);
         let kmes = self.kmes(site).map_or(Ok(()), |kmes| kmes.stop());
         self.kmes = None;
-        let parted = match self.encryptor.mode.bridges() {
-            true => site.part_stations(),
-            false => Ok(()),
+        let parted = if self.encryptor.mode.bridges() {
+            site.part_stations()
+        } else {
+            Ok(())
         };
         stopped.and(released).and(kmes).and(parted)
     }

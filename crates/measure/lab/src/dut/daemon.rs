@@ -194,12 +194,11 @@ fn taken_any<'a>(
     done: &str,
 ) -> Result<Vec<Daemon<'a>>> {
     let taken = taken(site, dut, on);
-    match taken.is_empty() {
-        true => {
-            let gateway = on.name();
-            Err(site.error(format!("has no process on {gateway} that could be {done}")))
-        }
-        false => Ok(taken),
+    if taken.is_empty() {
+        let gateway = on.name();
+        Err(site.error(format!("has no process on {gateway} that could be {done}")))
+    } else {
+        Ok(taken)
     }
 }
 

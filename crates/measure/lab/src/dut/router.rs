@@ -30,9 +30,10 @@ impl Router {
     }
 
     fn translate(&self, node: &dyn Node) -> Result<()> {
-        match self.nat {
-            true => nat::masquerade(node, W0.interface),
-            false => Ok(()),
+        if self.nat {
+            nat::masquerade(node, W0.interface)
+        } else {
+            Ok(())
         }
     }
 }
@@ -61,9 +62,10 @@ impl Adapter for Router {
 
     fn stop(&mut self, site: &Site<'_>, dut: RunningDut) -> Result<()> {
         let site = &site.one_box();
-        let translated = match self.nat {
-            true => nat::end_masquerade(site.gateways[0]),
-            false => Ok(()),
+        let translated = if self.nat {
+            nat::end_masquerade(site.gateways[0])
+        } else {
+            Ok(())
         };
         self.routes.stop(site, dut).and(translated)
     }

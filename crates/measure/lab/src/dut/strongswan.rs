@@ -190,9 +190,10 @@ impl Strongswan {
     /// Returns the responder and the initiator.
     fn roles<'a>(&'a self, site: &Site<'a>) -> Result<[Gateway<'a>; 2]> {
         let [one, other] = site.gateways;
-        let (responder, initiator) = match one.id() == INITIATOR {
-            true => (other, one),
-            false => (one, other),
+        let (responder, initiator) = if one.id() == INITIATOR {
+            (other, one)
+        } else {
+            (one, other)
         };
         Ok([
             self.gateway(site, responder)?,
@@ -225,9 +226,10 @@ impl Strongswan {
     }
 
     fn plan_of(&self, site: &Site<'_>, node: &dyn Node) -> &StrongSwan {
-        match site.loads(node.id()) {
-            true => &self.plan,
-            false => &self.on_station_plan,
+        if site.loads(node.id()) {
+            &self.plan
+        } else {
+            &self.on_station_plan
         }
     }
 

@@ -337,9 +337,10 @@ fn await_answer(site: &Site<'_>, node: &dyn Node, daemon: Option<&Daemon<'_>>) -
     loop {
         // `wg` removes a socket that does not listen yet: it mistakes it for a dead program's.
         let asked_too_early = daemon.is_some() && !listens(node)?;
-        let answer = match asked_too_early {
-            true => Err(site.error(format!("does not listen on {}", node.name()))),
-            false => wg(site.dut, node, &["show", INTERFACE]),
+        let answer = if asked_too_early {
+            Err(site.error(format!("does not listen on {}", node.name())))
+        } else {
+            wg(site.dut, node, &["show", INTERFACE])
         };
         let (Err(_), Some(daemon)) = (&answer, daemon) else {
             return answer.map(drop);

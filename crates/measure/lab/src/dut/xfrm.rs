@@ -243,9 +243,10 @@ pub(super) fn add_interface(site: &Site<'_>, node: &dyn Node) -> Result<()> {
 
 /// Removes the interface, and thus the routes into it, if it exists.
 pub(super) fn remove_interface(node: &dyn Node) -> Result<()> {
-    match node.interface_counters()?.contains_key(INTERFACE) {
-        true => ip(node, format!("link del {INTERFACE}\n")),
-        false => Ok(()),
+    if node.interface_counters()?.contains_key(INTERFACE) {
+        ip(node, format!("link del {INTERFACE}\n"))
+    } else {
+        Ok(())
     }
 }
 

@@ -56,12 +56,13 @@ impl Discipline {
             [] => "no program seen here".to_owned(),
             programs => programs.join(" and "),
         };
-        match self.is_synchronised {
-            true => format!(
+        if self.is_synchronised {
+            format!(
                 "{programs}; the kernel takes it as right within {} us",
                 self.within_ns / 1000
-            ),
-            false => format!("{programs}; the kernel takes it as not synchronised"),
+            )
+        } else {
+            format!("{programs}; the kernel takes it as not synchronised")
         }
     }
 }

@@ -230,14 +230,15 @@ fn machine(facts: &Facts) -> Vec<Finding> {
         ),
     });
     let load = facts.load.in_words();
-    findings.push(match facts.load.is_high() {
-        false => good("load", &load, ""),
-        true => warning(
+    findings.push(if facts.load.is_high() {
+        warning(
             "load",
             &load,
             "stations and DUT get less time: lower rates, and trials that are invalid",
             "stop what else runs here, or measure when it has ended",
-        ),
+        )
+    } else {
+        good("load", &load, "")
     });
     let features = machine.cpu_features.join(" ");
     let why = "without AES instructions every AES suite is slow";
@@ -305,12 +306,11 @@ fn machine(facts: &Facts) -> Vec<Finding> {
     let why =
         "labs of two hosts compare their clocks, which a discipline keeps from drifting apart";
     findings.push(
-        match facts.discipline.is_synchronised || facts.cards.is_empty() {
-            true => good("clock discipline", &discipline, why),
-            false => {
-                let advice = "let chrony or ptp4l discipline the clock of each host";
-                warning("clock discipline", &discipline, why, advice)
-            }
+        if facts.discipline.is_synchronised || facts.cards.is_empty() {
+            good("clock discipline", &discipline, why)
+        } else {
+            let advice = "let chrony or ptp4l discipline the clock of each host";
+            warning("clock discipline", &discipline, why, advice)
         },
     );
     let threads = match facts.threads_share_cores {

@@ -242,9 +242,10 @@ impl<'a> Reach<'a> {
     /// The error for a host without an answer from a shell.
     fn not_reached(&self, ended: &Ended, chatter: &str) -> LabError {
         let said = last_words(&format!("{chatter}{}", ended.stderr));
-        let what = match said.is_empty() {
-            true => format!("no shell answered there ({})", ended.how()),
-            false => format!("no shell answered there: {said}"),
+        let what = if said.is_empty() {
+            format!("no shell answered there ({})", ended.how())
+        } else {
+            format!("no shell answered there: {said}")
         };
         let help = advice(&said).map_or_else(
             || self.try_it(),

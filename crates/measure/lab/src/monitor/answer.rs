@@ -75,10 +75,11 @@ impl Answer {
 
 /// A value in thousandths.
 pub(super) fn thousandths(value: f64) -> Result<i64, String> {
-    match value.abs() <= VALUE_MAX {
-        true => Ok((value * MILLI).round() as i64),
+    if value.abs() <= VALUE_MAX {
+        Ok((value * MILLI).round() as i64)
+    } else {
         // Also for NaN.
-        false => Err(format!("{value} is out of range")),
+        Err(format!("{value} is out of range"))
     }
 }
 

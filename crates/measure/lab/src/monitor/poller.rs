@@ -264,9 +264,10 @@ fn free_cpus(busy: &[u16]) -> (Option<CpuSet>, Vec<u16>) {
             positions.push(position);
         }
     }
-    match positions.is_empty() {
-        true => (None, positions),
-        false => (Some(cpus), positions),
+    if positions.is_empty() {
+        (None, positions)
+    } else {
+        (Some(cpus), positions)
     }
 }
 

@@ -170,9 +170,10 @@ impl Metric {
             .iter()
             .map(|(label, value)| format!("{label}=\"{value}\""))
             .collect();
-        match labels.is_empty() {
-            true => format!("`{}`", self.name),
-            false => format!("`{}{{{}}}`", self.name, labels.join(",")),
+        if labels.is_empty() {
+            format!("`{}`", self.name)
+        } else {
+            format!("`{}{{{}}}`", self.name, labels.join(","))
         }
     }
 }

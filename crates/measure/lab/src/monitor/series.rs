@@ -62,9 +62,10 @@ impl SeriesBuilder {
     /// `is_rate`: the value is the rate of the reading, as for every counter.
     pub(super) fn new(reading: &Reading, interval: Duration, is_rate: bool) -> Self {
         let is_counter = reading.kind == ReadingKind::Counter;
-        let unit = match is_counter {
-            true => format!("{}/s", reading.unit),
-            false => reading.unit.clone(),
+        let unit = if is_counter {
+            format!("{}/s", reading.unit)
+        } else {
+            reading.unit.clone()
         };
         Self {
             name: reading.name.clone(),
@@ -92,9 +93,12 @@ impl SeriesBuilder {
         answer: Result<Answer, String>,
         load: impl Fn(Instant) -> Option<Option<u64>>,
     ) {
-        let value = answer.and_then(|answer| match self.is_rate {
-            true => self.rate(&answer, to),
-            false => Ok(Some((answer.milli(self.scale_ppm)?, from))),
+        let value = answer.and_then(|answer| {
+            if self.is_rate {
+                self.rate(&answer, to)
+            } else {
+                Ok(Some((answer.milli(self.scale_ppm)?, from)))
+            }
         });
         match value {
             Ok(Some((milli, since))) => self.push(Sum::of(at_ns, milli), load(since)),

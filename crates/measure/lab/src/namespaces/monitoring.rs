@@ -35,9 +35,10 @@ impl NamespaceLab {
         let hosts = names
             .into_iter()
             .zip(self.hosts.iter().map(|host| host.node()));
-        let machines: Vec<_> = match self.hosts.is_empty() {
-            true => machine.into(),
-            false => hosts.collect(),
+        let machines: Vec<_> = if self.hosts.is_empty() {
+            machine.into()
+        } else {
+            hosts.collect()
         };
         let pollers = machines
             .into_iter()

@@ -86,9 +86,10 @@ enum Rule {
 
 impl Rule {
     fn of_process() -> Self {
-        match geteuid().is_root() {
-            true => Self::WrittenBy(Writers::root()),
-            false => Self::Any,
+        if geteuid().is_root() {
+            Self::WrittenBy(Writers::root())
+        } else {
+            Self::Any
         }
     }
 

@@ -72,9 +72,10 @@ impl Watch {
     /// If the interface went down or vanished meanwhile, which leaves a gap in the watch.
     pub(crate) fn end(self) -> io::Result<CipherWatch> {
         let watch = self.read()?;
-        match watch.interrupted {
-            false => Ok(watch),
-            true => Err(Errno::ENETDOWN.into()),
+        if watch.interrupted {
+            Err(Errno::ENETDOWN.into())
+        } else {
+            Ok(watch)
         }
     }
 

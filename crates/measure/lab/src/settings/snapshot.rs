@@ -136,9 +136,10 @@ fn differences(name: &str, before: Option<&Values>, after: Option<&Values>) -> O
             let values: Vec<String> = values
                 .map(|(key, value)| format!("{key} {value}"))
                 .collect();
-            let values = match values.is_empty() {
-                true => String::new(),
-                false => format!(" ({})", values.join(", ")),
+            let values = if values.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", values.join(", "))
             };
             return Some(format!("{name} added{values}"));
         }

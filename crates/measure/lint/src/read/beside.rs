@@ -31,9 +31,10 @@ fn settings(keys: &Keys<'_>, outer: &str, found: &mut Vec<Setting>) {
             }
             continue;
         }
-        let values = match value.is_list() {
-            true => value.list(),
-            false => vec![value],
+        let values = if value.is_list() {
+            value.list()
+        } else {
+            vec![value]
         };
         found.extend(values.iter().filter_map(|value| setting(&key, value)));
     }

@@ -170,9 +170,12 @@ pub(super) fn split(
     let single = |at: usize| several[at].is_none() && !markup::is_missing(&column.cells[at].0);
     if (0..several.len()).any(single) {
         let cells = (0..several.len())
-            .map(|at| match single(at) {
-                true => column.cells[at].clone(),
-                false => empty(at),
+            .map(|at| {
+                if single(at) {
+                    column.cells[at].clone()
+                } else {
+                    empty(at)
+                }
             })
             .collect();
         let whole = Raw { cells, ..column };

@@ -182,9 +182,10 @@ fn without_texts(
     let mut kept: Vec<Raw> = Vec::new();
     for (column, decimal) in columns.into_iter().zip(decimals) {
         let decimal = decimal.unwrap_or(Decimal::Point);
-        let is_text = match around.is_bare {
-            true => !columns::is_of_rates(&column, decimal),
-            false => columns::is_text(&column, decimal, stated.axis),
+        let is_text = if around.is_bare {
+            !columns::is_of_rates(&column, decimal)
+        } else {
+            columns::is_text(&column, decimal, stated.axis)
         };
         if !is_text {
             kept.push(column);
@@ -269,9 +270,10 @@ fn fill(
 ) {
     for raw in columns {
         let is_mean = Some(&raw.name) == stated.mean.as_ref();
-        let column = match is_mean {
-            true => None,
-            false => table::column(source, &raw.place, &raw.name, table.axis, document),
+        let column = if is_mean {
+            None
+        } else {
+            table::column(source, &raw.place, &raw.name, table.axis, document)
         };
         if column.is_none() && !is_mean {
             continue;
@@ -280,9 +282,10 @@ fn fill(
             continue;
         };
         for (number, (row, (text, place))) in table.rows.iter_mut().zip(&raw.cells).enumerate() {
-            let read = match markup::is_missing(text) {
-                true => None,
-                false => figure(source, &plain(text, decimal), place),
+            let read = if markup::is_missing(text) {
+                None
+            } else {
+                figure(source, &plain(text, decimal), place)
             };
             let notes = raw.notes.iter();
             let notes = notes.filter(|(at, _)| at.is_none_or(|at| at == number));
@@ -294,9 +297,10 @@ fn fill(
                     is_explained: false,
                 }));
             }
-            match is_mean {
-                true => row.mean_frame_rate = read,
-                false => row.cells.push(read),
+            if is_mean {
+                row.mean_frame_rate = read
+            } else {
+                row.cells.push(read)
             }
         }
         table.columns.extend(column);
@@ -368,9 +372,10 @@ fn decimal(source: &Source, column: &Raw, whole: Option<Decimal>) -> Option<Deci
     if !is_both && (whole.is_some() || !found.unclear_comma) {
         return Some(whole.unwrap_or(Decimal::Point));
     }
-    let why = match found.point {
-        true => "the column has points too",
-        false => "it may separate thousands",
+    let why = if found.point {
+        "the column has points too"
+    } else {
+        "it may separate thousands"
     };
     let mut with_comma = column.cells.iter().filter(|(text, _)| text.contains(','));
     let (text, place) = with_comma.next()?;

@@ -37,9 +37,10 @@ pub(super) fn axis(corner: &str, headings: &[&str], rows: &[&str]) -> Axis {
         if !is_named && 2 * sizes.iter().filter(is_usual).count() <= sizes.len() {
             return Axis::Names;
         }
-        return match sizes.iter().all(|bytes| FRAMES.contains(bytes)) {
-            true => Axis::Frame,
-            false => Axis::Bytes,
+        return if sizes.iter().all(|bytes| FRAMES.contains(bytes)) {
+            Axis::Frame
+        } else {
+            Axis::Bytes
         };
     }
     let is_rate = |name: &&str| {
@@ -55,9 +56,10 @@ pub(super) fn axis(corner: &str, headings: &[&str], rows: &[&str]) -> Axis {
     let are_sizes = rows
         .iter()
         .all(|it| heading::size(it).is_some() || heading::is_mix(it));
-    match are_rates && are_sizes {
-        true => Axis::Rates,
-        false => Axis::Names,
+    if are_rates && are_sizes {
+        Axis::Rates
+    } else {
+        Axis::Names
     }
 }
 

@@ -99,9 +99,10 @@ fn elements(text: &str) -> (String, Vec<String>) {
             let after = &tag[end..];
             let close = after.find('<').unwrap_or(after.len());
             let mark = after[..close].trim();
-            match kept.trim_end().ends_with("10") {
-                true => kept.push_str(&format!("^{mark}")),
-                false => marks.push(mark.to_owned()),
+            if kept.trim_end().ends_with("10") {
+                kept.push_str(&format!("^{mark}"))
+            } else {
+                marks.push(mark.to_owned())
             }
             rest = &after[close..];
         } else if end > 0 && (word == "sup" || ELEMENTS.contains(&word.as_str())) {
@@ -181,12 +182,11 @@ fn symbols(text: &str) -> String {
         let length = after.find(|c| !is_letter(c)).unwrap_or(after.len());
         let is_short_name = after[length..].starts_with(':')
             && after[..length].contains(|c: char| c.is_ascii_lowercase());
-        match is_short_name {
-            true => rest = &after[length + 1..],
-            false => {
-                kept.push(':');
-                rest = after;
-            }
+        if is_short_name {
+            rest = &after[length + 1..]
+        } else {
+            kept.push(':');
+            rest = after;
         }
     }
     kept.push_str(rest);

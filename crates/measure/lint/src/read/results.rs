@@ -38,12 +38,13 @@ pub(super) fn read(source: &Source) -> Document {
     let schema = value["schema"].as_str().unwrap_or_default();
     if schema != SCHEMA {
         let what = format!("`schema` is `{schema}`, and not `{SCHEMA}`");
-        let help = match schema.starts_with("cipherbench-result/") {
-            true => format!(
+        let help = if schema.starts_with("cipherbench-result/") {
+            format!(
                 "rebuild it by this program: `cipherbench report {}`",
                 source.folder()
-            ),
-            false => "lint reads the results.json of a run".to_owned(),
+            )
+        } else {
+            "lint reads the results.json of a run".to_owned()
         };
         source.mistake(&whole, what, help);
         return document;

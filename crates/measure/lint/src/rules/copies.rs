@@ -150,9 +150,12 @@ pub(super) fn repeats(document: &Document, table: &Table) -> Vec<Finding> {
         if share(&cell).meets(share(&first)) {
             return None;
         }
-        let shown = |value: f64, is_percent: bool| match is_percent {
-            true => format!("± {value} %"),
-            false => format!("± {value}"),
+        let shown = |value: f64, is_percent: bool| {
+            if is_percent {
+                format!("± {value} %")
+            } else {
+                format!("± {value}")
+            }
         };
         Some(finding(format!(
             "{} here; {} of {} there is {}",

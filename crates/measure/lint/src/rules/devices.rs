@@ -31,10 +31,7 @@ pub(super) fn faster(document: &Document, table: &Table) -> Vec<Finding> {
         let ratio = with.figure.value * scale(&with) / (without.figure.value * scale(&without));
         let is_little = ratio <= 1.0 + FASTER_MIN;
         Some(Finding {
-            rule: match is_little {
-                true => Rule::FasterByLittle,
-                false => Rule::FasterWithDevice,
-            },
+            rule: if is_little { Rule::FasterByLittle } else { Rule::FasterWithDevice },
             likeness: Some(Likeness {
                 ratio,
                 bytes: None,
@@ -49,17 +46,14 @@ pub(super) fn faster(document: &Document, table: &Table) -> Vec<Finding> {
                 baseline.id,
                 percent(ratio - 1.0),
             ),
-            meaning: match is_little {
-                true => format!(
+            meaning: if is_little { format!(
                     "a device in the path makes nothing faster, and repeats of one measurement differ by {} %: a loss \
                      by the device below that is not visible",
                     number(FASTER_MIN * 100.0)
-                ),
-                false => "a device in the path makes nothing faster: the measurement without it was not at its \
+                ) } else { "a device in the path makes nothing faster: the measurement without it was not at its \
                           highest, or the stations were tuned in between. A loss by the device below that is not \
                           visible"
-                    .to_owned(),
-            },
+                    .to_owned() },
         })
     });
     faster.collect()
@@ -77,10 +71,7 @@ pub(super) fn deviations(document: &Document, is_pasted: &dyn Fn(&str) -> bool) 
         let compared: Vec<&Table> = compared.collect();
         let first = compared.first()?;
         let ids: Vec<&str> = compared.iter().map(|table| table.id.as_str()).collect();
-        let (example, side) = match has(baseline) {
-            true => (example(baseline)?, "without the device"),
-            false => (example(first)?, "with the device"),
-        };
+        let (example, side) = if has(baseline) { (example(baseline)?, "without the device") } else { (example(first)?, "with the device") };
         Some(Finding {
             rule: Rule::DeviationOnOneSide,
             likeness: None,

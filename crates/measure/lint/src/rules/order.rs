@@ -75,9 +75,10 @@ fn statistic(word: &str, has_ordinals: bool) -> Option<Statistic> {
     }
     // `p999` is 99.9 %.
     let digits = percent.len().max(2) as i32;
-    let share = match percent.contains('.') || value <= 100.0 {
-        true => value / 100.0,
-        false => value / 10f64.powi(digits),
+    let share = if percent.contains('.') || value <= 100.0 {
+        value / 100.0
+    } else {
+        value / 10f64.powi(digits)
     };
     (0.0..=1.0)
         .contains(&share)
@@ -174,13 +175,17 @@ fn finding(low: &Cell<'_>, high: &Cell<'_>) -> Option<Finding> {
         return None;
     }
     let is_row = std::ptr::eq(low.row, high.row);
-    let name = |cell: &Cell<'_>| match is_row {
-        true => cell.column.name.clone(),
-        false => cell.row.name.clone(),
+    let name = |cell: &Cell<'_>| {
+        if is_row {
+            cell.column.name.clone()
+        } else {
+            cell.row.name.clone()
+        }
     };
-    let subject = match is_row {
-        true => format!("{}, row {}", low.table.id, low.row.name),
-        false => format!("{}, {}", low.table.id, low.table.column_name(low.column)),
+    let subject = if is_row {
+        format!("{}, row {}", low.table.id, low.row.name)
+    } else {
+        format!("{}, {}", low.table.id, low.table.column_name(low.column))
     };
     Some(Finding {
         rule: Rule::StatisticsOutOfOrder,

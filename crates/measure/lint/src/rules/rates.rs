@@ -79,17 +79,11 @@ pub(super) fn exceeding(table: &Table) -> Vec<Finding> {
     let found = table.cells().filter_map(|cell| {
         let rate = cell.rate()?;
         let is_frames = cell.unit()?.quantity == Quantity::FrameRate;
-        let ceiling = match is_frames {
-            true => cell.ceiling_fps()?,
-            false => cell.ceiling_bps()?,
-        };
+        let ceiling = if is_frames { cell.ceiling_fps()? } else { cell.ceiling_bps()? };
         if rate.low <= ceiling * (1.0 + 1e-9) {
             return None;
         }
-        let arithmetic = match is_frames {
-            true => of_frames(&cell, ceiling)?,
-            false => of_bits(&cell, ceiling, rate.low)?,
-        };
+        let arithmetic = if is_frames { of_frames(&cell, ceiling)? } else { of_bits(&cell, ceiling, rate.low)? };
         Some(Finding {
             rule: Rule::ExceedsLink,
             likeness: Some(Likeness {

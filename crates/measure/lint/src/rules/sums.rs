@@ -49,10 +49,7 @@ pub(super) fn means(table: &Table) -> Vec<Finding> {
         let is_small = |share: f64| share.abs() < SMALL_SHARE;
         let share = printed.value / middle - 1.0;
         findings.push(Finding {
-            rule: match is_small(share) {
-                true => Rule::MeanImprecise,
-                false => Rule::MeanDiffers,
-            },
+            rule: if is_small(share) { Rule::MeanImprecise } else { Rule::MeanDiffers },
             likeness: Some(Likeness {
                 ratio: printed.value / middle,
                 bytes: None,
@@ -70,15 +67,12 @@ pub(super) fn means(table: &Table) -> Vec<Finding> {
                 printed.text,
                 percent(share),
             ),
-            meaning: match is_small(share) {
-                true => "the mean is not of the printed rates: probably of others that were measured or rounded apart"
-                    .to_owned(),
-                false => repair(&cells, &rates, stated).unwrap_or_else(|| {
+            meaning: if is_small(share) { "the mean is not of the printed rates: probably of others that were measured or rounded apart"
+                    .to_owned() } else { repair(&cells, &rates, stated).unwrap_or_else(|| {
                     "the mean or a rate of the row is wrong, and no single slip in a rate that stands out from its \
                      neighbours explains it"
                         .to_owned()
-                }),
-            },
+                }) },
         });
     }
     findings

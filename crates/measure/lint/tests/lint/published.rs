@@ -38,9 +38,10 @@ fn bits(document: &Document) -> Vec<f64> {
 /// Puts a key into the comment of a Markdown table, or above a CSV table.
 fn with_key(name: &str, key: &str) -> String {
     let text = text(name);
-    match name.ends_with(".md") {
-        true => text.replacen("-->", &format!("{key}\n-->"), 1),
-        false => format!("# {key}\n{text}"),
+    if name.ends_with(".md") {
+        text.replacen("-->", &format!("{key}\n-->"), 1)
+    } else {
+        format!("# {key}\n{text}")
     }
 }
 

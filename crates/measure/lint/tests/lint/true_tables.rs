@@ -285,17 +285,19 @@ fn statistics(sample: &[f64]) -> [f64; 6] {
 fn percentile_table(values: [f64; 6], is_in_rows: bool) -> String {
     let names = ["min", "p50", "p95", "p99", "max", "avg"];
     let shown = values.map(|value| format!("{value:.2}"));
-    let lines: Vec<String> = match is_in_rows {
-        true => names
+    let lines: Vec<String> = if is_in_rows {
+        names
             .iter()
             .zip(&shown)
             .map(|(name, value)| format!("{name},{value}"))
-            .collect(),
-        false => vec![format!("ping,{}", shown.join(","))],
+            .collect()
+    } else {
+        vec![format!("ping,{}", shown.join(","))]
     };
-    let heading = match is_in_rows {
-        true => "of,latency".to_owned(),
-        false => format!("of,{}", names.join(",")),
+    let heading = if is_in_rows {
+        "of,latency".to_owned()
+    } else {
+        format!("of,{}", names.join(","))
     };
     format!(
         "# unit = \"ms\"\n# columns = \"columns\"\n{heading}\n{}\n",

@@ -20,9 +20,10 @@ pub(crate) fn transactions(run: &Run<'_>, is_flow: bool, id: &str) -> Option<Mar
             Lying::of(rate, Scale::si(rate.mean, "/s").estimate(rate))
         }),
     });
-    let (title, quantity) = match is_flow {
-        true => ("Short flows per second", "flows"),
-        false => ("Transactions per second over HTTP", "transactions"),
+    let (title, quantity) = if is_flow {
+        ("Short flows per second", "flows")
+    } else {
+        ("Transactions per second over HTTP", "transactions")
     };
     let bars = Bars {
         title: title.to_owned(),

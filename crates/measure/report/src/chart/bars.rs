@@ -93,9 +93,10 @@ impl Bars<'_> {
             .windows(2)
             .filter(|pair| pair[0].setting != pair[1].setting)
             .count();
-        let heads = match shows_settings {
-            true => breaks as f64 * SETTING + (breaks - 1) as f64 * GAP,
-            false => 0.0,
+        let heads = if shows_settings {
+            breaks as f64 * SETTING + (breaks - 1) as f64 * GAP
+        } else {
+            0.0
         };
         let height = ROW * self.bars.len() as f64 + heads;
         let plot = Area::new(names, 0.0, WIDTH - names - VALUES, height);

@@ -85,9 +85,12 @@ impl Curves {
         self.svg.line(&class, (x, plot.y), (x, plot.bottom()));
         let rows = (0..8).map(|row| y + MARK_HEIGHT * f64::from(row));
         let (left, right) = (|y| Spot::end((x - 6.0, y)), |y| Spot::start((x + 6.0, y)));
-        let spots = rows.flat_map(|y| match x > plot.x_at(turn) {
-            true => [left(y), right(y)],
-            false => [right(y), left(y)],
+        let spots = rows.flat_map(|y| {
+            if x > plot.x_at(turn) {
+                [left(y), right(y)]
+            } else {
+                [right(y), left(y)]
+            }
         });
         self.svg.label("label strong", spots.collect(), text);
     }

@@ -301,9 +301,10 @@ impl Shades {
     }
 
     fn shade(&self, value: f64) -> usize {
-        let share = match self.low > 0.0 && self.high / self.low >= LOG_RATIO {
-            true => (value / self.low).ln() / (self.high / self.low).ln(),
-            false => (value - self.low) / (self.high - self.low),
+        let share = if self.low > 0.0 && self.high / self.low >= LOG_RATIO {
+            (value / self.low).ln() / (self.high / self.low).ln()
+        } else {
+            (value - self.low) / (self.high - self.low)
         };
         // If all figures are equal, they have the middle shade.
         let share = if share.is_finite() { share } else { 0.5 };

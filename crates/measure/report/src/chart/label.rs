@@ -96,9 +96,10 @@ impl Spot {
     pub(super) fn above(self, lines: usize) -> Self {
         let away = LABEL_LINE * lines as f64;
         let (x, y) = self.position;
-        let position = match self.is_turned {
-            false => (x, y - away),
-            true => (x - away, y),
+        let position = if self.is_turned {
+            (x - away, y)
+        } else {
+            (x, y - away)
         };
         Self { position, ..self }
     }
@@ -114,9 +115,10 @@ impl Spot {
             Anchor::End => width,
         };
         let (ascent, height) = (0.78 * font.size, font.size);
-        match self.is_turned {
-            false => Area::new(x - before, y - ascent, width, height),
-            true => Area::new(x - ascent, y - width + before, height, width),
+        if self.is_turned {
+            Area::new(x - ascent, y - width + before, height, width)
+        } else {
+            Area::new(x - before, y - ascent, width, height)
         }
     }
 }

@@ -114,9 +114,10 @@ mod tests {
     fn luminance(color: &str) -> f64 {
         let channel = |at: usize| {
             let value = f64::from(u8::from_str_radix(&color[at..at + 2], 16).unwrap()) / 255.0;
-            match value <= 0.040_45 {
-                true => value / 12.92,
-                false => ((value + 0.055) / 1.055).powf(2.4),
+            if value <= 0.040_45 {
+                value / 12.92
+            } else {
+                ((value + 0.055) / 1.055).powf(2.4)
             }
         };
         0.2126 * channel(0) + 0.7152 * channel(2) + 0.0722 * channel(4)

@@ -180,9 +180,10 @@ fn bar(svg: &mut Svg, half: &Half<'_>, place: &Standing, color: usize, y: f64) {
     let is_log = half.axis.is_log();
     if !is_log {
         let area = half.plot.bar(top, x - half.plot.x, BAR);
-        match is_insecure {
-            true => svg.rect(&format!("ring stroke-{color}"), area, &tooltip),
-            false => svg.bar(color, area, &tooltip),
+        if is_insecure {
+            svg.rect(&format!("ring stroke-{color}"), area, &tooltip)
+        } else {
+            svg.bar(color, area, &tooltip)
         }
     }
     let cut = |end: f64| at(end).min(half.plot.right());

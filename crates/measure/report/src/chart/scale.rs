@@ -203,9 +203,10 @@ pub(super) enum Values {
 impl Values {
     /// For values from `low` (the smallest above 0) to `high`, with numbers in the scale's unit.
     pub(super) fn spanning((low, high): (f64, f64), ticks: f64, scale: Scale) -> Self {
-        match low > 0.0 && high / low >= LOG_RATIO {
-            true => Self::Log(Log::new(0.9 * low, high), scale),
-            false => Self::Linear(Linear::new(high, ticks, scale)),
+        if low > 0.0 && high / low >= LOG_RATIO {
+            Self::Log(Log::new(0.9 * low, high), scale)
+        } else {
+            Self::Linear(Linear::new(high, ticks, scale))
         }
     }
 
@@ -224,9 +225,10 @@ impl Values {
     /// The name of a quantity with the unit, marked if the axis is logarithmic.
     pub(super) fn title(&self, quantity: &str) -> String {
         let unit = self.unit();
-        match self.is_log() {
-            true => format!("{quantity}, {unit}, logarithmic"),
-            false => format!("{quantity}, {unit}"),
+        if self.is_log() {
+            format!("{quantity}, {unit}, logarithmic")
+        } else {
+            format!("{quantity}, {unit}")
         }
     }
 }

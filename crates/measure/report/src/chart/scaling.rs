@@ -31,10 +31,11 @@ pub(crate) fn draw(run: &Run<'_>, all: &[&Scaling], id: &str) -> Option<Markup> 
     let mut chart = Curves {
         svg: Svg::new(id),
         plot: PLOT,
-        numbers: match most / least > LOG_SPAN {
-            true => Numbers::Log(Log::new(least, most)),
+        numbers: if most / least > LOG_SPAN {
+            Numbers::Log(Log::new(least, most))
+        } else {
             // Leave room of half a number at both ends.
-            false => Numbers::Linear(least - 0.5, most + 0.5),
+            Numbers::Linear(least - 0.5, most + 0.5)
         },
         // Leave room for the beginning of the line of linear scaling.
         axis: Values::Linear(Linear::new(1.25 * highest, 5.0, Scale::si(highest, unit))),
@@ -88,9 +89,12 @@ fn draw_series(chart: &mut Curves, series: &Scaling, index: usize, color: usize)
         return;
     };
     let span = (base_n, figures(series).last().map_or(base_n, |(n, _)| n));
-    let ideal = |n: f64| match series.axis.adds() {
-        true => base.mean * n / base_n,
-        false => base.mean,
+    let ideal = |n: f64| {
+        if series.axis.adds() {
+            base.mean * n / base_n
+        } else {
+            base.mean
+        }
     };
     let class = format!("ideal stroke-{color}");
     curve(chart, &class, span, ideal, "one for one");

@@ -39,9 +39,10 @@ pub(crate) fn draw(run: &Run<'_>, matrix: &SuiteMatrix, id: &str) -> Option<Mark
     let highest = ceilings
         .filter(|found| *found <= 4.0 * most)
         .fold(most, f64::max);
-    let unit = match rows.iter().any(|(_, cell)| cell.bulk().is_some()) {
-        true => "bit/s",
-        false => "pps",
+    let unit = if rows.iter().any(|(_, cell)| cell.bulk().is_some()) {
+        "bit/s"
+    } else {
+        "pps"
     };
     let width = WIDTH - NAMES - VALUES - OVERHEAD - REACHED;
     let plot = Area::new(NAMES, LEGEND_HEIGHT + 22.0, width, ROW * rows.len() as f64);

@@ -112,9 +112,10 @@ impl Svg {
             let content = "<line class=\"hatch\" x1=\"0\" y1=\"0\" x2=\"0\" y2=\"5\"/>";
             found.push_str(&pattern("hatch", 5, content));
         }
-        match found.is_empty() {
-            true => found,
-            false => format!("<defs>{found}</defs>"),
+        if found.is_empty() {
+            found
+        } else {
+            format!("<defs>{found}</defs>")
         }
     }
 
@@ -230,9 +231,10 @@ impl Svg {
             Anchor::End => " text-anchor=\"end\"",
         };
         let (x, y) = (number(spot.position.0), number(spot.position.1));
-        let turn = match spot.is_turned {
-            false => String::new(),
-            true => format!(" transform=\"rotate(-90 {x} {y})\""),
+        let turn = if spot.is_turned {
+            format!(" transform=\"rotate(-90 {x} {y})\"")
+        } else {
+            String::new()
         };
         let area = spot.area(class, text);
         self.extend(area);
@@ -276,9 +278,10 @@ impl Svg {
         let up = |turn: bool| {
             (0..STEPS).map(move |step| {
                 let y = above - STEP * f64::from(step);
-                match turn {
-                    false => Spot::middle((middle, y)),
-                    true => Spot::turned((middle + 4.0, y)),
+                if turn {
+                    Spot::turned((middle + 4.0, y))
+                } else {
+                    Spot::middle((middle, y))
                 }
             })
         };

@@ -55,9 +55,10 @@ impl Times {
     pub(super) fn draw(&self, svg: &mut Svg, plot: Area, unit: &str) {
         for (x, label) in self.ticks(plot, unit) {
             svg.line("axis", (x, plot.bottom()), (x, plot.bottom() + 4.0));
-            let (x, anchor) = match x + Font::of("tick").width(&label) / 2.0 > WIDTH {
-                true => (WIDTH, Anchor::End),
-                false => (x, Anchor::Middle),
+            let (x, anchor) = if x + Font::of("tick").width(&label) / 2.0 > WIDTH {
+                (WIDTH, Anchor::End)
+            } else {
+                (x, Anchor::Middle)
             };
             svg.text("tick", (x, plot.bottom() + 17.0), anchor, &label);
         }

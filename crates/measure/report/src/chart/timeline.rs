@@ -138,9 +138,10 @@ fn frame(svg: &mut Svg, plot: Area, name: &str, rates: &Linear, times: &Times, n
     for (value, label) in rates.ticks() {
         let y = plot.y_at(rates.share(value));
         let class = if value > 0.0 { "grid" } else { "axis" };
-        match numbered {
-            true => svg.y_tick(class, plot, y, &label),
-            false => svg.line(class, (plot.x, y), (plot.right(), y)),
+        if numbered {
+            svg.y_tick(class, plot, y, &label)
+        } else {
+            svg.line(class, (plot.x, y), (plot.right(), y))
         }
     }
     let ticks = times.ticks(plot, " s");

@@ -19,9 +19,10 @@ pub(super) fn standings(rankings: &[Ranking]) -> BTreeMap<&str, Standings<'_>> {
     for ranking in rankings {
         for standing in ranking.places.iter().chain(&ranking.references) {
             let own = found.entry(&standing.cell).or_default();
-            match ranking.by.is_efficiency() {
-                true => own.efficiency = Some(standing),
-                false => own.main = Some(standing),
+            if ranking.by.is_efficiency() {
+                own.efficiency = Some(standing)
+            } else {
+                own.main = Some(standing)
             }
         }
     }

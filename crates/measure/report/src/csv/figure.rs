@@ -62,9 +62,10 @@ pub(super) fn figures(trial: &TrialRecord) -> Vec<Option<Figure<'_>>> {
     let mut figures = frames.map_or_else(Vec::new, of_result);
     let devices = measured(trial).and_then(|found| found.device());
     figures.extend(devices.into_iter().flat_map(of_devices));
-    match figures.is_empty() {
-        true => vec![None],
-        false => figures.into_iter().map(Some).collect(),
+    if figures.is_empty() {
+        vec![None]
+    } else {
+        figures.into_iter().map(Some).collect()
     }
 }
 

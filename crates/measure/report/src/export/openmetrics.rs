@@ -92,9 +92,10 @@ fn family(text: &mut String, points: &Points<'_>, quantity: Quantity) {
                 let labels: Vec<String> = labels
                     .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
                     .collect();
-                let value = match quantity.is_time() {
-                    true => sample.value / 1e9,
-                    false => sample.value,
+                let value = if quantity.is_time() {
+                    sample.value / 1e9
+                } else {
+                    sample.value
                 };
                 let began = points.began_ns(cell.planned, sample.repeat);
                 let (seconds, nanos) = (began / 1_000_000_000, began % 1_000_000_000);

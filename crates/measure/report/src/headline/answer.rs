@@ -172,9 +172,10 @@ fn stated<'r>(
         range,
         detail,
     } = first.facts.first()?;
-    let detail = match detail.is_empty() {
-        true => String::new(),
-        false => format!(", {}", detail.split("; ").next().unwrap_or_default()),
+    let detail = if detail.is_empty() {
+        String::new()
+    } else {
+        format!(", {}", detail.split("; ").next().unwrap_or_default())
     };
     let with_figures = headlines.iter().filter(|found| found.without.is_none());
     let others = match with_figures.count() - 1 {
@@ -245,9 +246,10 @@ fn limit(run: &Run<'_>, cells: &[&CellResult]) -> String {
     let mut verdicts = cells.iter().filter_map(|cell| cell.verdict());
     if let Some(first) = verdicts.next() {
         let is_same = verdicts.all(|other| other.limit == first.limit);
-        return match is_same {
-            true => limit_words(first.limit).to_owned(),
-            false => "not the same in every setting; the tables mark it".to_owned(),
+        return if is_same {
+            limit_words(first.limit).to_owned()
+        } else {
+            "not the same in every setting; the tables mark it".to_owned()
         };
     }
     let warns = |kind: WarningKind| {

@@ -49,9 +49,10 @@ fn scalings(run: &Run<'_>) -> impl Iterator<Item = String> {
     grouped(all)
         .into_iter()
         .map(|((axis, series, verdict), duts)| {
-            let by = match axis.adds() {
-                true => String::new(),
-                false => format!("{}: ", axis.name()),
+            let by = if axis.adds() {
+                String::new()
+            } else {
+                format!("{}: ", axis.name())
             };
             format!("{}, {series}: {by}{verdict}.", duts.join(", "))
         })
@@ -215,9 +216,10 @@ fn suites(run: &Run<'_>, matrix: &SuiteMatrix) -> Option<String> {
     let words = run.group_words();
     let name = crate::layout::groups::words_of(&words, &matrix.group).name;
     let all = &run.results.suites;
-    let device = match all.iter().all(|other| other.device == matrix.device) {
-        true => String::new(),
-        false => format!(", {}", matrix.device),
+    let device = if all.iter().all(|other| other.device == matrix.device) {
+        String::new()
+    } else {
+        format!(", {}", matrix.device)
     };
     Some(format!(
         "{name}{device}: fastest {}, {}; slowest {}, {}.",

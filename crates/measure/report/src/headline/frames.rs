@@ -40,9 +40,10 @@ fn throughput(run: &Run<'_>, device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     let scale = Scale::si(rates.frames_per_s.mean, "pps");
     let l2 = Scale::si(rates.l2_bps.mean, "bit/s");
     let mut detail = format!("{} at L2 (goal {})", l2.value(rates.l2_bps.mean), goal.goal);
-    let at_least = match cell.frames()?.is_only_lower_bound() {
-        true => "at least ",
-        false => "",
+    let at_least = if cell.frames()?.is_only_lower_bound() {
+        "at least "
+    } else {
+        ""
     };
     if !at_least.is_empty() {
         detail = format!("{}; {detail}", unbounded(goal));

@@ -61,9 +61,10 @@ fn single(set: &FrameSet<'_>, load: &LoadResult, cell: &CellResult, size: &str) 
         detail.push_str(&format!("; {}", verdict.limit.name()));
     }
     // A device that carries the whole load may carry more.
-    let at_least = match set.kind == FrameKind::Mrr && load.account.lost == 0 {
-        true => "at least ",
-        false => "",
+    let at_least = if set.kind == FrameKind::Mrr && load.account.lost == 0 {
+        "at least "
+    } else {
+        ""
     };
     Fact {
         label: label(set, set.kind.name(), size),
@@ -196,9 +197,10 @@ fn service(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<Fact> {
     };
     Some(Fact {
         label: label(set, "Service", size),
-        figure: match failed.is_empty() {
-            true => "passed".to_owned(),
-            false => "failed".to_owned(),
+        figure: if failed.is_empty() {
+            "passed".to_owned()
+        } else {
+            "failed".to_owned()
         },
         unit: match failed.len() {
             0 => format!("all {} steps", found.steps.len()),

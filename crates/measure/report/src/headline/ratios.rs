@@ -90,9 +90,10 @@ fn between(ratios: impl Iterator<Item = f64>) -> Option<String> {
     let low = ratios.iter().copied().reduce(f64::min)?;
     let high = ratios.iter().copied().reduce(f64::max)?;
     let (low, high) = (ratio_number(low), ratio_number(high));
-    Some(match low == high {
-        true => low,
-        false => format!("{low}–{high}"),
+    Some(if low == high {
+        low
+    } else {
+        format!("{low}–{high}")
     })
 }
 

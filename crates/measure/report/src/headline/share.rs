@@ -56,9 +56,12 @@ impl<'r> Share<'r> {
             return String::new();
         };
         let is_times = high.1.ratio > 1.0;
-        let number = |ratio: f64| match is_times {
-            true => ratio_number(ratio),
-            false => percent(100.0 * ratio).trim_end_matches(" %").to_owned(),
+        let number = |ratio: f64| {
+            if is_times {
+                ratio_number(ratio)
+            } else {
+                percent(100.0 * ratio).trim_end_matches(" %").to_owned()
+            }
         };
         let unit = if is_times { "times" } else { "%" };
         let (least, most) = (number(low.1.ratio), number(high.1.ratio));

@@ -55,8 +55,9 @@ fn drifts(run: &SoakRun) -> String {
         Some(format!("{name} {}", change(drift.change_ratio)))
     });
     let known: Vec<String> = known.collect();
-    match known.is_empty() {
-        true => String::new(),
-        false => format!("; {}", known.join(", ")),
+    if known.is_empty() {
+        String::new()
+    } else {
+        format!("; {}", known.join(", "))
     }
 }

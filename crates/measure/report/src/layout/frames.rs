@@ -330,9 +330,10 @@ impl<'a> FrameSet<'a> {
             kind if kind.is_disturbed() => "at",
             _ => "loads up to",
         };
-        Some(match least == most {
-            true => format!("{word} {}", rate(most)),
-            false => format!("{word} {} to {}, by size", rate(least), rate(most)),
+        Some(if least == most {
+            format!("{word} {}", rate(most))
+        } else {
+            format!("{word} {} to {}, by size", rate(least), rate(most))
         })
     }
 
@@ -390,9 +391,10 @@ pub(crate) fn settings(sets: &[FrameSet<'_>]) -> Vec<String> {
     let setting = |(set, words): (&FrameSet<'_>, &Vec<String>)| {
         let is_own = |word: &&String| !all.iter().all(|others| others.contains(word));
         let own: Vec<&str> = words.iter().filter(is_own).map(String::as_str).collect();
-        match own.is_empty() {
-            true => set.common.clone(),
-            false => own.join(", "),
+        if own.is_empty() {
+            set.common.clone()
+        } else {
+            own.join(", ")
         }
     };
     sets.iter().zip(&all).map(setting).collect()

@@ -52,9 +52,10 @@ pub(crate) fn shown(dut: &Dut) -> String {
 
 /// The name of a DUT, suite or algorithm, with a mark if it is insecure.
 pub(crate) fn marked(name: &str, is_insecure: bool) -> String {
-    match is_insecure {
-        true => noted(name, "insecure"),
-        false => name.to_owned(),
+    if is_insecure {
+        noted(name, "insecure")
+    } else {
+        name.to_owned()
     }
 }
 

@@ -26,9 +26,10 @@ pub(super) const SECTION: Section = Section::result("monitored", "Boxes and powe
 });
 
 fn reading(cells: usize) -> String {
-    let most = match cells > CHARTS_MAX {
-        true => format!(" The first {CHARTS_MAX} of {cells} measurements have a chart."),
-        false => String::new(),
+    let most = if cells > CHARTS_MAX {
+        format!(" The first {CHARTS_MAX} of {cells} measurements have a chart.")
+    } else {
+        String::new()
     };
     format!("Values over the time of the first measured repeat; grey: traffic flowed.{most}")
 }

@@ -15,9 +15,10 @@ pub(super) const SECTION: Section = Section::result("ranking", "Ranking", |run, 
     for (index, (found, rows)) in ranking::ranked(run).iter().zip(tables).enumerate() {
         let id = format!("ranking-{index}");
         let draw = || Some(chart::ranking::draw(run, found, &id));
-        match has_overview {
-            true => out.folded_chart(ranking::caption(found), READING, draw),
-            false => out.chart(ranking::caption(found), READING, draw),
+        if has_overview {
+            out.folded_chart(ranking::caption(found), READING, draw)
+        } else {
+            out.chart(ranking::caption(found), READING, draw)
         }
         out.table(rows);
     }

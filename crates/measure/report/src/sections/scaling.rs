@@ -51,15 +51,12 @@ fn blocks(run: &Run<'_>, out: &mut Blocks) {
 }
 
 fn how_to_read(axis: ScalingAxis) -> &'static str {
-    match axis.adds() {
-        true => {
-            "Dots: mean of the repeats; whiskers: the farthest repeat's distance. Dotted: linear \
+    if axis.adds() {
+        "Dots: mean of the repeats; whiskers: the farthest repeat's distance. Dotted: linear \
             scaling. Line: the fitted law, where one describes the points. Dashed: where scaling \
             stops."
-        }
-        false => {
-            "Dots: mean of the repeats; whiskers: the farthest repeat's distance. Dotted: no \
+    } else {
+        "Dots: mean of the repeats; whiskers: the farthest repeat's distance. Dotted: no \
             loss. Dashed: where the figure falls."
-        }
     }
 }

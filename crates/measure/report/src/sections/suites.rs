@@ -24,9 +24,10 @@ pub(super) const SECTION: Section = Section {
         for (index, (matrix, rows)) in run.results.suites.iter().zip(tables).enumerate() {
             let id = format!("suites-{index}");
             let draw = || chart::suites::draw(run, matrix, &id);
-            match has_overview {
-                true => out.folded_chart(rows.caption.as_str(), READING, draw),
-                false => out.chart(rows.caption.as_str(), READING, draw),
+            if has_overview {
+                out.folded_chart(rows.caption.as_str(), READING, draw)
+            } else {
+                out.chart(rows.caption.as_str(), READING, draw)
             }
             out.table(rows);
         }

@@ -130,9 +130,10 @@ fn beside(caption: &str, tables: &[(String, Table)]) -> Table {
         Table::new(caption, notes(tables)).labels(titles.map(|column| column.title.clone()));
     for (setting, table) in tables {
         for column in &table.columns[table.labels..] {
-            let group = match column.group.is_empty() {
-                true => setting.clone(),
-                false => format!("{setting}, {}", column.group),
+            let group = if column.group.is_empty() {
+                setting.clone()
+            } else {
+                format!("{setting}, {}", column.group)
             };
             let mut column = column.clone();
             column.group = group;

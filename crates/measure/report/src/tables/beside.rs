@@ -91,9 +91,10 @@ fn ratios(results: &[&PublishedResult]) -> Option<String> {
     let all = || results.iter().filter_map(|one| one.ratio);
     let (lowest, highest) = (all().reduce(f64::min)?, all().reduce(f64::max)?);
     let [lowest, highest] = [lowest, highest].map(ratio_number);
-    Some(match lowest == highest {
-        true => lowest,
-        false => format!("{lowest}–{highest}"),
+    Some(if lowest == highest {
+        lowest
+    } else {
+        format!("{lowest}–{highest}")
     })
 }
 
@@ -210,9 +211,10 @@ impl<'r> Shaped<'r> {
             }
         }
         let (id, title) = (&self.published.id, &self.published.title);
-        table.caption = match title.is_empty() || title == id {
-            true => id.clone(),
-            false => format!("{id}: {title}"),
+        table.caption = if title.is_empty() || title == id {
+            id.clone()
+        } else {
+            format!("{id}: {title}")
         };
         let in_unit = unit.map_or_else(String::new, |unit| format!(", {unit}"));
         table.note = format!(
@@ -250,9 +252,10 @@ impl<'r> Shaped<'r> {
             .into_iter()
             .map(str::to_owned)
             .collect();
-        match found.is_empty() {
-            true => vec![NONE.to_owned()],
-            false => found,
+        if found.is_empty() {
+            vec![NONE.to_owned()]
+        } else {
+            found
         }
     }
 
@@ -289,9 +292,10 @@ impl<'r> Shaped<'r> {
         printed: &PublishedCell,
         unit_is_common: bool,
     ) -> Cell {
-        let text = match unit_is_common || printed.text.ends_with(&printed.unit) {
-            true => printed.text.clone(),
-            false => format!("{} {}", printed.text, printed.unit),
+        let text = if unit_is_common || printed.text.ends_with(&printed.unit) {
+            printed.text.clone()
+        } else {
+            format!("{} {}", printed.text, printed.unit)
         };
         let result = self.result(&row.name, column, device);
         if let Some((measured, ratio)) =
@@ -324,9 +328,10 @@ impl<'r> Shaped<'r> {
         let stated = of_column.map(|(_, reason)| reason);
         let stated = stated.or(row.absent.as_ref());
         let stated = stated.or(self.published.absent.as_ref());
-        let unsaid = match self.report.short {
-            true => NOT_IN_SHORT,
-            false => NO_CELL,
+        let unsaid = if self.report.short {
+            NOT_IN_SHORT
+        } else {
+            NO_CELL
         };
         stated.map_or_else(|| unsaid.to_owned(), Clone::clone)
     }

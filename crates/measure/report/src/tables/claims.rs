@@ -47,9 +47,10 @@ fn verdicts(run: &Run<'_>, short: bool) -> Table {
                 ClaimVerdict::Met => Cell::term(verdict),
                 ClaimVerdict::NotMet | ClaimVerdict::NotDecided => Cell::word(verdict),
             },
-            Cell::plain(match short {
-                true => format!("{} Claimed by {}.", claim.reason, claim.source),
-                false => claim.reason.clone(),
+            Cell::plain(if short {
+                format!("{} Claimed by {}.", claim.reason, claim.source)
+            } else {
+                claim.reason.clone()
             }),
         ]);
         table.push(cells);

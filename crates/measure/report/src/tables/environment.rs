@@ -108,9 +108,10 @@ fn lab(run: &Run<'_>) -> String {
         Element::Impair => "an impaired path",
     });
     let between: Vec<&str> = between.collect();
-    let between = match between.is_empty() {
-        true => String::new(),
-        false => format!(", between the gateways {}", between.join(", ")),
+    let between = if between.is_empty() {
+        String::new()
+    } else {
+        format!(", between the gateways {}", between.join(", "))
     };
     format!(
         "{}: {kind}, MTU between the gateways {mtu}{links}{between}",

@@ -176,9 +176,10 @@ fn note(run: &Run<'_>, found: &Ranked<'_>) -> String {
         parts[0].push_str(separator);
         parts[0].push_str(&apart);
     }
-    parts.push(match main.higher_is_better {
-        true => "more is better".into(),
-        false => "less is better".into(),
+    parts.push(if main.higher_is_better {
+        "more is better".into()
+    } else {
+        "less is better".into()
     });
     parts.push(match run.plan().repeats {
         1 => "one repeat: no interval, and no order is sure".into(),
@@ -322,8 +323,9 @@ pub(crate) fn name(run: &Run<'_>, place: &Standing) -> String {
     let Some(cell) = run.cell(&place.cell) else {
         return place.dut.clone();
     };
-    match cell.baseline {
-        true => format!("{} (baseline)", cell.dut),
-        false => run.label(&cell.dut),
+    if cell.baseline {
+        format!("{} (baseline)", cell.dut)
+    } else {
+        run.label(&cell.dut)
     }
 }

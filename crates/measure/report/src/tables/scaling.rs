@@ -62,9 +62,10 @@ pub(crate) fn verdicts(found: &[Scaling], short: bool) -> Table {
             table.push(cells);
         };
         let axis = series.axis.name();
-        let verdict = match series.axis.adds() {
-            true => series.verdict.clone(),
-            false => format!("{axis}: {}", series.verdict),
+        let verdict = if series.axis.adds() {
+            series.verdict.clone()
+        } else {
+            format!("{axis}: {}", series.verdict)
         };
         row("figures", Cell::plain(verdict));
         if !has_laws {
@@ -111,9 +112,10 @@ fn law(series: &Scaling, fit: &Fit) -> String {
     }
     text.push_str(&format!("; residual {:.1} %", fit.largest_residual_percent));
     if !fit.describes {
-        let why = match fit.alpha > 1.0 {
-            true => "; the serial share would exceed 1".to_owned(),
-            false => format!(", more than {POOR_FIT_PERCENT} %"),
+        let why = if fit.alpha > 1.0 {
+            "; the serial share would exceed 1".to_owned()
+        } else {
+            format!(", more than {POOR_FIT_PERCENT} %")
         };
         text.push_str(&format!("{why}: it does not describe the points"));
     }
@@ -145,9 +147,10 @@ pub(crate) fn figures(run: &Run<'_>, all: &[&Scaling]) -> Table {
     let (axis, measurement) = all.first().map_or((ScalingAxis::Workers, ""), |first| {
         (first.axis, first.series.as_str())
     });
-    let last = match axis.adds() {
-        true => "efficiency: speed-up divided by the increase in number",
-        false => "kept: what is left of the figure with fewest",
+    let last = if axis.adds() {
+        "efficiency: speed-up divided by the increase in number"
+    } else {
+        "kept: what is left of the figure with fewest"
     };
     let note = format!(
         "{FORMAT}; speed-up against the fewest, over the pairs of repeats, with its 95 % interval (Student's t on logarithms); {last}; busy: cores that the \
@@ -157,9 +160,10 @@ pub(crate) fn figures(run: &Run<'_>, all: &[&Scaling]) -> Table {
         .label("Device")
         .label(capitalized(axis.name()))
         .figure("Throughput");
-    table = match axis.adds() {
-        true => table.figure("Speed-up").figure("Efficiency"),
-        false => table.figure("Kept"),
+    table = if axis.adds() {
+        table.figure("Speed-up").figure("Efficiency")
+    } else {
+        table.figure("Kept")
     };
     table = table.figure("Busy").figure("Idle");
     for series in all {

@@ -40,9 +40,10 @@ pub(crate) fn suites(run: &Run<'_>, short: bool) -> Vec<Table> {
     let words = run.group_words();
     let of = |matrix: &SuiteMatrix| {
         let words = words_of(&words, &matrix.group);
-        match short || !is_crossed(matrix) {
-            true => list(run, matrix, &words),
-            false => table(run, matrix, &words),
+        if short || !is_crossed(matrix) {
+            list(run, matrix, &words)
+        } else {
+            table(run, matrix, &words)
         }
     };
     run.results.suites.iter().map(of).collect()

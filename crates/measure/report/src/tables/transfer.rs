@@ -16,9 +16,10 @@ pub(crate) fn each_way(run: &Run<'_>, protocol: &str) -> Option<Table> {
     let mut table = Table::new("Each direction", note)
         .labels(["Cell", "Direction"])
         .figures(["Offered", "Received"]);
-    table = match is_udp {
-        true => table.figures(["Lost", "Jitter"]),
-        false => table.figure("Retransmitted"),
+    table = if is_udp {
+        table.figures(["Lost", "Jitter"])
+    } else {
+        table.figure("Retransmitted")
     };
     for (cell, bulk) in bulks(run, protocol) {
         let is_usual = matches!(
@@ -37,9 +38,12 @@ pub(crate) fn each_way(run: &Run<'_>, protocol: &str) -> Option<Table> {
             cells.extend(others);
             table.push(cells);
         };
-        let others = |datagrams: &Option<Datagrams>, retransmits: &Option<Estimate>| match is_udp {
-            true => datagram_cells(datagrams.as_ref()).into(),
-            false => vec![number(retransmits.as_ref())],
+        let others = |datagrams: &Option<Datagrams>, retransmits: &Option<Estimate>| {
+            if is_udp {
+                datagram_cells(datagrams.as_ref()).into()
+            } else {
+                vec![number(retransmits.as_ref())]
+            }
         };
         for way in &bulk.directions {
             let rates = [&way.offered_payload_bps, &way.payload_throughput_bps];
@@ -111,9 +115,10 @@ fn number(estimate: Option<&Estimate>) -> Cell {
 fn with_range(found: &Estimate) -> String {
     let mean = format::percent(found.mean);
     let (low, high) = (format::percent(found.min), format::percent(found.max));
-    match low == high {
-        true => mean,
-        false => format!("{mean} ({} to {high})", low.trim_end_matches(" %")),
+    if low == high {
+        mean
+    } else {
+        format!("{mean} ({} to {high})", low.trim_end_matches(" %"))
     }
 }
 

@@ -98,9 +98,10 @@ fn warnings(page: &mut String, run: &Run<'_>) {
 }
 
 fn commands(page: &mut String, run: &Run<'_>) {
-    let of = match run.only_devices() {
-        true => "In",
-        false => "On the stations, in",
+    let of = if run.only_devices() {
+        "In"
+    } else {
+        "On the stations, in"
     };
     page.push_str(&format!("\n{of} each cell's first trial.\n"));
     for cell in &run.results.cells {

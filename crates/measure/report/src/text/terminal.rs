@@ -124,9 +124,10 @@ pub(super) struct Style {
 
 impl Style {
     fn paint(self, code: &str, text: &str) -> String {
-        match self.color && !text.trim().is_empty() {
-            true => format!("\x1b[{code}m{text}\x1b[0m"),
-            false => text.to_owned(),
+        if self.color && !text.trim().is_empty() {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
         }
     }
 
@@ -374,9 +375,12 @@ impl Page {
         }
         let wrapped: Vec<Vec<String>> = runs
             .iter()
-            .map(|(group, width)| match group.is_empty() {
-                true => Vec::new(),
-                false => wrap(&visible(group), *width),
+            .map(|(group, width)| {
+                if group.is_empty() {
+                    Vec::new()
+                } else {
+                    wrap(&visible(group), *width)
+                }
             })
             .collect();
         let lines = wrapped.iter().map(Vec::len).max().unwrap_or(0);

@@ -264,9 +264,10 @@ fn check(run: &str, svg: Node<'_, '_>, faults: &mut Vec<String>) -> usize {
                 }
                 // Only what is made to be read on a figure is on one.
                 "rect" | "path" if !class(*text).starts_with("on-") => {
-                    let figure = match node.has_tag_name("path") {
-                        true => area_of_path(*node),
-                        false => area_of_rect(*node),
+                    let figure = if node.has_tag_name("path") {
+                        area_of_path(*node)
+                    } else {
+                        area_of_rect(*node)
                     };
                     if area.overlaps(figure) && !has_class(*node, "ground") {
                         fault(*text, format!("covers a {}", class(*node)));

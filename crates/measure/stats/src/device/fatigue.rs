@@ -201,9 +201,10 @@ impl FatigueResult {
         };
         Some(Self {
             survival: Survival::of(devices.iter().map(FatigueDevice::life).collect())?,
-            lives: match restarts {
-                true => Survival::of(lives).map(more),
-                false => None,
+            lives: if restarts {
+                Survival::of(lives).map(more)
+            } else {
+                None
             },
             devices,
         })

@@ -188,9 +188,10 @@ fn failures_most(seen: usize) -> f64 {
     let (mut low, mut high) = (seen as f64, 2.0 * seen as f64 + 10.0);
     for _ in 0..64 {
         let middle = (low + high) / 2.0;
-        match chance(middle) > 0.05 {
-            true => low = middle,
-            false => high = middle,
+        if chance(middle) > 0.05 {
+            low = middle
+        } else {
+            high = middle
         }
     }
     high
@@ -327,15 +328,14 @@ mod tests {
             if lives[place].ns > at {
                 break;
             }
-            match lives[place].failed {
-                true => failed += weights[place],
-                false => {
-                    let right = lives.len() - place - 1;
-                    let share = weights[place] / right.max(1) as f64;
-                    weights[place + 1..]
-                        .iter_mut()
-                        .for_each(|weight| *weight += share);
-                }
+            if lives[place].failed {
+                failed += weights[place]
+            } else {
+                let right = lives.len() - place - 1;
+                let share = weights[place] / right.max(1) as f64;
+                weights[place + 1..]
+                    .iter_mut()
+                    .for_each(|weight| *weight += share);
             }
         }
         1.0 - failed

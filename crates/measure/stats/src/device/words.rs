@@ -127,13 +127,14 @@ pub(super) fn crossover(
         [only] => format!("at {}", number(axis, only.n)),
         _ => "everywhere".to_owned(),
     };
-    let range = match times(low) == times(high) {
-        true => times(low),
-        false => format!(
+    let range = if times(low) == times(high) {
+        times(low)
+    } else {
+        format!(
             "{} to {}",
             times(low).trim_end_matches(" times"),
             times(high)
-        ),
+        )
     };
     match (found.course, found.crosses_at) {
         _ if equals_cpu => {
@@ -190,22 +191,24 @@ pub(super) fn gain(
     fewer: &DeviceCurve,
 ) -> String {
     let at = |curve: &DeviceCurve| number(axis, curve.peak_n.unwrap_or(0));
-    let peaks = match more.peak_n == fewer.peak_n {
-        true => format!("both at {}", at(more)),
-        false => format!("at {} against {}", at(more), at(fewer)),
+    let peaks = if more.peak_n == fewer.peak_n {
+        format!("both at {}", at(more))
+    } else {
+        format!("at {} against {}", at(more), at(fewer))
     };
     let what = format!("{} devices beside {}", found.devices, found.of_devices);
-    match found.gains {
-        true => format!(
+    if found.gains {
+        format!(
             "{what}: {} the peak of {} ({peaks})",
             times(found.peak_ratio),
             found.of
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "{what}: no certain gain over {}: {} its peak ({peaks})",
             found.of,
             times(found.peak_ratio)
-        ),
+        )
     }
 }
 

@@ -74,11 +74,12 @@ pub fn longest_burst(found: &FrameResult) -> Option<u64> {
     let bursts = &found.bursts();
     bursts.first()?;
     let passed = || bursts.iter().filter(|burst| burst.lost == 0);
-    let longest = match bursts.iter().any(|burst| burst.confirming) {
-        true => passed()
+    let longest = if bursts.iter().any(|burst| burst.confirming) {
+        passed()
             .rfind(|burst| burst.confirming)
-            .map(|burst| burst.frames),
-        false => passed().map(|burst| burst.frames).max(),
+            .map(|burst| burst.frames)
+    } else {
+        passed().map(|burst| burst.frames).max()
     };
     Some(longest.unwrap_or(0))
 }

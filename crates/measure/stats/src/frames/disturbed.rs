@@ -213,9 +213,10 @@ fn sorted<'a>(event: &Event, repeats: &Repeats<'a>) -> (Vec<Trial<'a>>, Vec<Tria
                 continue;
             };
             let calm = disturbance.events.is_empty() && disturbance.attack.is_none();
-            let kind = match has_control && place == 0 && calm {
-                true => &mut quiet,
-                false => &mut others,
+            let kind = if has_control && place == 0 && calm {
+                &mut quiet
+            } else {
+                &mut others
             };
             kind.push(Trial {
                 repeat: *repeat,

@@ -75,9 +75,10 @@ impl LossAccount {
     ) -> Option<Self> {
         let [there, back] = of_directions(trials)?;
         let share = |of: &Self, by: &Self| u128::from(failed(of)) * u128::from(by.intended.max(1));
-        Some(match share(&back, &there) > share(&there, &back) {
-            true => back,
-            false => there,
+        Some(if share(&back, &there) > share(&there, &back) {
+            back
+        } else {
+            there
         })
     }
 

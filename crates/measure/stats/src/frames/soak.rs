@@ -519,23 +519,21 @@ impl SoakRun {
                 }
                 None => {}
                 Some(drift) if drift.judged == DriftJudgement::Unclear => {
-                    let (what, needed) = match name == CAPACITY {
-                        true => ("probes", CAPACITY_MIN_PROBES),
-                        false => ("points", crate::drift::DRIFT_MIN_POINTS),
+                    let (what, needed) = if name == CAPACITY {
+                        ("probes", CAPACITY_MIN_PROBES)
+                    } else {
+                        ("points", crate::drift::DRIFT_MIN_POINTS)
                     };
-                    reasons.push(match (drift.points as usize) < needed {
-                        true => format!(
+                    reasons.push(if (drift.points as usize) < needed { format!(
                             "{} {what} are too few to decide whether {name} drifts: {needed} are needed",
                             drift.points,
-                        ),
-                        false => format!(
+                        ) } else { format!(
                             "{name} may have drifted by {} to {} over the whole time, of ±{} allowed: the {what} differ \
                              too much to tell",
                             percent(drift.change_low),
                             percent(drift.change_high),
                             plain_percent(drift.bound_ratio)
-                        ),
-                    });
+                        ) });
                 }
                 Some(_) => {}
             }
@@ -585,8 +583,9 @@ fn plain_percent(ratio: f64) -> String {
 }
 
 fn p_text(p: f64) -> String {
-    match p < 0.001 {
-        true => "below 0.001".to_owned(),
-        false => format!("{p:.3}"),
+    if p < 0.001 {
+        "below 0.001".to_owned()
+    } else {
+        format!("{p:.3}")
     }
 }

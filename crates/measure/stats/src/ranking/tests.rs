@@ -3,9 +3,12 @@ use crate::noise::Noise;
 
 /// Ranks devices by intervals: one device is surely better if its interval is beyond the other's.
 fn ranks(spans: &[(f64, f64)], higher_is_better: bool) -> Vec<Rank> {
-    let better = |a: &(f64, f64), b: &(f64, f64)| match higher_is_better {
-        true => a.0 > b.1,
-        false => a.1 < b.0,
+    let better = |a: &(f64, f64), b: &(f64, f64)| {
+        if higher_is_better {
+            a.0 > b.1
+        } else {
+            a.1 < b.0
+        }
     };
     let row = |a| spans.iter().map(|b| better(a, b)).collect();
     super::ranks(spans.iter().map(row).collect())

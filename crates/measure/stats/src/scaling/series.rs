@@ -127,9 +127,10 @@ impl<'a> Series<'a> {
         };
         let first = self.names.first().copied().unwrap_or_default();
         let words: Vec<&str> = first.split(' ').filter(in_all).collect();
-        match words.is_empty() {
-            true => first.to_owned(),
-            false => words.join(" "),
+        if words.is_empty() {
+            first.to_owned()
+        } else {
+            words.join(" ")
         }
     }
 }

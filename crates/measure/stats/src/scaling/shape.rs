@@ -52,12 +52,13 @@ impl Top {
     /// `stops scaling at 14 workers`, or the gain that the repeats leave possible. `number` is the
     /// number of this point with its unit.
     pub(crate) fn in_words(&self, number: &str) -> String {
-        match self.is_shown() {
-            true => format!("stops scaling at {number}"),
-            false => format!(
+        if self.is_shown() {
+            format!("stops scaling at {number}")
+        } else {
+            format!(
                 "no certain gain past {number}: {} more is possible",
                 up_to(self.open_gain_percent)
-            ),
+            )
         }
     }
 }

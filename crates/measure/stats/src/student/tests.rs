@@ -39,25 +39,22 @@ fn quantiles_match_published_tables() {
 fn closed_form(t: f64, degrees: u32) -> f64 {
     let theta = (t / f64::from(degrees).sqrt()).atan();
     let (sin, cos) = (theta.sin(), theta.cos());
-    let within = match degrees.is_multiple_of(2) {
-        false => {
-            let (mut term, mut sum, mut k) = (cos, 0.0, 1);
-            while k + 2 <= degrees {
-                sum += term;
-                k += 2;
-                term *= cos * cos * f64::from(k - 1) / f64::from(k);
-            }
-            (theta + sin * sum) * 2.0 / std::f64::consts::PI
+    let within = if degrees.is_multiple_of(2) {
+        let (mut term, mut sum, mut k) = (1.0, 0.0, 0);
+        while k + 2 <= degrees {
+            sum += term;
+            k += 2;
+            term *= cos * cos * f64::from(k - 1) / f64::from(k);
         }
-        true => {
-            let (mut term, mut sum, mut k) = (1.0, 0.0, 0);
-            while k + 2 <= degrees {
-                sum += term;
-                k += 2;
-                term *= cos * cos * f64::from(k - 1) / f64::from(k);
-            }
-            sin * sum
+        sin * sum
+    } else {
+        let (mut term, mut sum, mut k) = (cos, 0.0, 1);
+        while k + 2 <= degrees {
+            sum += term;
+            k += 2;
+            term *= cos * cos * f64::from(k - 1) / f64::from(k);
         }
+        (theta + sin * sum) * 2.0 / std::f64::consts::PI
     };
     1.0 - within
 }

@@ -182,9 +182,10 @@ impl LostEchoes {
             requests: lost(a.tx_packets, b.rx_packets),
             replies: lost(b.tx_packets, a.rx_packets),
         };
-        let (more, less) = match found.requests > found.replies {
-            true => (found.requests, found.replies),
-            false => (found.replies, found.requests),
+        let (more, less) = if found.requests > found.replies {
+            (found.requests, found.replies)
+        } else {
+            (found.replies, found.requests)
         };
         (more >= LOST_LEAST && more >= LOST_RATIO * less).then_some(found)
     }

@@ -44,9 +44,10 @@ impl Priority {
         if !self.may_change || is_real_time == self.is_real_time {
             return;
         }
-        let set = match is_real_time {
-            true => run_in_real_time(),
-            false => run_in_front(),
+        let set = if is_real_time {
+            run_in_real_time()
+        } else {
+            run_in_front()
         };
         self.may_change = set.is_ok();
         self.is_real_time = is_real_time;

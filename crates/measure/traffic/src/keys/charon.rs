@@ -277,9 +277,10 @@ impl Log {
             inbound_keymat,
             local,
             remote,
-            state: match sends {
-                true => State::Sends,
-                false => State::Registered,
+            state: if sends {
+                State::Sends
+            } else {
+                State::Registered
             },
             name: draft.name,
             number,

@@ -196,9 +196,10 @@ impl Shared {
     fn keep(&self, keepalives: &mut Sealing) {
         let (mut made, mut heard) = (Instant::now(), Instant::now());
         while !self.stop.is_raised() {
-            let due = match self.sends {
-                true => RENEW_AFTER.saturating_sub(made.elapsed()),
-                false => KEEPALIVE_INTERVAL.saturating_sub(heard.elapsed()),
+            let due = if self.sends {
+                RENEW_AFTER.saturating_sub(made.elapsed())
+            } else {
+                KEEPALIVE_INTERVAL.saturating_sub(heard.elapsed())
             };
             let _ = wait_readable(&[self.stop.as_fd()], Some(due));
             if self.stop.is_raised() {

@@ -45,9 +45,10 @@ pub(super) fn commands(
         timeout_ns: TIMEOUT_NS,
         store_bytes: None,
     });
-    let marker = match test.tls {
-        true => Vec::new(),
-        false => MARKER.to_vec(),
+    let marker = if test.tls {
+        Vec::new()
+    } else {
+        MARKER.to_vec()
     };
     Ok(Commands {
         preparations: Vec::new(),

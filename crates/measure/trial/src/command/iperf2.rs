@@ -69,8 +69,9 @@ impl Share<'_> {
 pub(super) fn marker(payload_bytes: usize) -> Vec<u8> {
     // This many digits contain the marker at least once.
     let needed = HEADER_BYTES + 2 * MARKER_BYTES - 1;
-    match payload_bytes >= needed {
-        true => pattern(0, MARKER_BYTES),
-        false => Vec::new(),
+    if payload_bytes >= needed {
+        pattern(0, MARKER_BYTES)
+    } else {
+        Vec::new()
     }
 }

@@ -451,10 +451,7 @@ impl<'a> Member<'a> {
                 format!("{text}; what it did in the {time} since its last report is not counted")
             }
         });
-        self.vain_starts = match worked {
-            true => 1,
-            false => self.vain_starts + 1,
-        };
+        self.vain_starts = if worked { 1 } else { self.vain_starts + 1 };
         self.phase = Phase::Over;
         if !after.restart {
             return;

@@ -99,9 +99,10 @@ impl Context<'_> {
             });
             left = &left[blamed + 1..];
             if deaths == DEATHS_MAX || hangs == HANGS_MAX {
-                let why = match hangs == HANGS_MAX {
-                    true => format!("it had hung {HANGS_MAX} times"),
-                    false => format!("its process had died {DEATHS_MAX} times"),
+                let why = if hangs == HANGS_MAX {
+                    format!("it had hung {HANGS_MAX} times")
+                } else {
+                    format!("its process had died {DEATHS_MAX} times")
                 };
                 rows.extend(left.iter().map(|algorithm| KatRow {
                     device: index,

@@ -46,9 +46,10 @@ pub(super) fn add_process(
             ended_ns: life.ended_ns.saturating_add(from_ns),
             ..life
         };
-        match to.lives.len() < DeviceFatigue::LIVES_MAX {
-            true => to.lives.push(moved),
-            false => to.lives_left_out += 1,
+        if to.lives.len() < DeviceFatigue::LIVES_MAX {
+            to.lives.push(moved)
+        } else {
+            to.lives_left_out += 1
         }
     }
     if end == End::Died {

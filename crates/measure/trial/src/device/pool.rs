@@ -245,9 +245,10 @@ impl<'a> WorkerPool<'a> {
             return;
         }
         // Fails if it has ended by itself.
-        let _ = match is_one_group {
-            true => worker.child.kill(),
-            false => killpg(worker.pid(), Signal::SIGKILL).map_err(Into::into),
+        let _ = if is_one_group {
+            worker.child.kill()
+        } else {
+            killpg(worker.pid(), Signal::SIGKILL).map_err(Into::into)
         };
         self.reap_ended();
     }

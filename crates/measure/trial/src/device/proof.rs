@@ -33,9 +33,10 @@ pub(super) fn proof(trial: &SpeedTrial, test: &Test) -> Proof {
             let product =
                 |cpu_ns: u64, operations: u64| u128::from(cpu_ns) * u128::from(operations);
             let own = product(cpu_ns, reference.operations);
-            match own.saturating_mul(2) < product(reference.cpu_ns, operations) {
-                true => Proof::CpuFell,
-                false => Proof::EqualsCpu,
+            if own.saturating_mul(2) < product(reference.cpu_ns, operations) {
+                Proof::CpuFell
+            } else {
+                Proof::EqualsCpu
             }
         }
         None if counts.is_some() => Proof::EqualsCpu,
@@ -148,12 +149,13 @@ pub(super) fn checks(trial: &SpeedTrial, test: &Test) -> Vec<Check> {
                 ),
             )
         });
-        let detail = match idle {
-            true => format!("some of {processes} processes did nothing"),
-            false => format!(
+        let detail = if idle {
+            format!("some of {processes} processes did nothing")
+        } else {
+            format!(
                 "all {processes} processes worked in parallel for {share} % of the time from the first one's \
                  beginning to the last one's end; at least {TOGETHER_PERCENT} % are required"
-            ),
+            )
         };
         checks.push(Check::new("worked-at-once", failure, detail));
     }
@@ -165,10 +167,7 @@ pub(super) fn checks(trial: &SpeedTrial, test: &Test) -> Vec<Check> {
             let than = if counted > done { "more" } else { "fewer" };
             Explanation::new(
                 format!("the device counted {by} {than} than were requested"),
-                match counted > done {
-                    true => "another program uses the device too",
-                    false => "a library or driver computed some on the CPU instead, or the counter is wrong",
-                },
+                if counted > done { "another program uses the device too" } else { "a library or driver computed some on the CPU instead, or the counter is wrong" },
                 then_repeat(
                     "stop what else uses the device, and look in its driver's log for a fallback to software",
                 ),

@@ -32,9 +32,10 @@ type Speeds = Result<Vec<(usize, Speed)>, String>;
 impl Context<'_> {
     pub(super) fn speed(&self, devices: &Devices, test: &Test) -> Result<Outcome, TrialError> {
         raise_descriptor_limit();
-        let reference = match devices.offloads {
-            true => self.reference(test)?,
-            false => None,
+        let reference = if devices.offloads {
+            self.reference(test)?
+        } else {
+            None
         };
         let members = &devices.members;
         let mut found = vec![None; members.len()];
@@ -272,9 +273,10 @@ fn device_speed(own: &[&Speed], gives_verdict: bool) -> DeviceSpeed {
         checked,
         checked_measured: Some(checked_measured),
         // All results of the measured time, or a sample of these and of those right after it.
-        power_ppm: Some(match checked_measured >= operations {
-            true => power_ppm(checked, operations),
-            false => power_ppm(checked, u64::MAX),
+        power_ppm: Some(if checked_measured >= operations {
+            power_ppm(checked, operations)
+        } else {
+            power_ppm(checked, u64::MAX)
         }),
         wrong: sum(|speed| speed.wrong),
         invalid: gives_verdict.then_some(invalid),

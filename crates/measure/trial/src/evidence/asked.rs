@@ -50,13 +50,14 @@ pub(crate) fn dut_as_asked(
         .iter()
         .map(|(key, asked)| format!("{key} {asked}"))
         .collect();
-    let mut detail = match wrong.is_empty() {
-        true => format!(
+    let mut detail = if wrong.is_empty() {
+        format!(
             "{} reported {}",
             gateways.join(" and "),
             settings.join(", ")
-        ),
-        false => wrong.join("; "),
+        )
+    } else {
+        wrong.join("; ")
     };
     let beyond = [replaced(adapter, counters), shared(cell, counters, trial)];
     for (fits, words) in beyond.into_iter().flatten() {
@@ -159,9 +160,10 @@ fn shared(
         }
         _ => false,
     };
-    let words = match is_expected {
-        true => format!("{joined} packets joined others, and some had to"),
-        false => format!("{joined} packets joined others"),
+    let words = if is_expected {
+        format!("{joined} packets joined others, and some had to")
+    } else {
+        format!("{joined} packets joined others")
     };
     Some((*joined > 0 || !is_expected, words))
 }

@@ -349,9 +349,10 @@ fn least_bytes(
         let packet_bytes = packet_bytes.and_then(|bytes| usize::try_from(bytes).ok());
         let added = profile.added_bytes_least(packet_bytes) as u64;
         // One set of outer headers goes with a whole train of packets (`UDP_SEGMENT`).
-        let outer_bytes = match merged {
-            true => 0,
-            false => ETHERNET_HEADER_BYTES + profile.outer_bytes as u64,
+        let outer_bytes = if merged {
+            0
+        } else {
+            ETHERNET_HEADER_BYTES + profile.outer_bytes as u64
         };
         return ip_bytes.saturating_add(count.saturating_mul(added + outer_bytes));
     }

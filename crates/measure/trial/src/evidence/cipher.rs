@@ -94,13 +94,10 @@ impl CipherTraffic<'_> {
         let frames = |found: u64| count(found, link.frames, "sampled frame");
         let strange = link.other_frames + if is_own { 0 } else { link.channel_frames };
         let failure = if strange > 0 {
-            let cause = match form.encrypts() {
-                true => {
-                    "the encryptor passes packets unsealed, or another program sends between the gateways"
-                }
-                false => {
-                    "the boxes pass packets beside their tunnel, or another program sends between them"
-                }
+            let cause = if form.encrypts() {
+                "the encryptor passes packets unsealed, or another program sends between the gateways"
+            } else {
+                "the boxes pass packets beside their tunnel, or another program sends between them"
             };
             Some(Explanation::new(
                 format!("{} between the gateways were not {name}", frames(strange)),
@@ -124,9 +121,10 @@ impl CipherTraffic<'_> {
         } else {
             None
         };
-        let name = match form.encrypts() {
-            true => "cipher-link-encrypted",
-            false => "cipher-link-encapsulated",
+        let name = if form.encrypts() {
+            "cipher-link-encrypted"
+        } else {
+            "cipher-link-encapsulated"
         };
         check(name, failure, detail)
     }
@@ -198,9 +196,10 @@ impl CipherTraffic<'_> {
                 ),
             )
         });
-        let name = match failure.is_none() && opened.opened == 0 {
-            true => NOT_OPENED,
-            false => "samples-opened",
+        let name = if failure.is_none() && opened.opened == 0 {
+            NOT_OPENED
+        } else {
+            "samples-opened"
         };
         check(name, failure, detail)
     }
@@ -329,9 +328,10 @@ impl CipherTraffic<'_> {
         let watch = self.watch;
         let counters = self.counters;
         let all = counters.rx_packets.saturating_add(counters.tx_packets);
-        let frames = match watch.foreign_frames <= all {
-            true => count(watch.foreign_frames, all, "frame"),
-            false => count(watch.foreign_frames, 0, "frame"),
+        let frames = if watch.foreign_frames <= all {
+            count(watch.foreign_frames, all, "frame")
+        } else {
+            count(watch.foreign_frames, 0, "frame")
         };
         // Frames of an opaque form are foreign for nothing else.
         let is_clear =

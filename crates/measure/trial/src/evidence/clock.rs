@@ -131,9 +131,10 @@ fn of_queue(drain: UnsteadyDrain, [from, to]: [&str; 2]) -> Explanation {
 
 /// By how much the ends of a tool may begin apart on an impaired path.
 pub(crate) fn apart_ns(profile: Option<&Profile>) -> u64 {
-    let resend_ns = match profile.is_some_and(Profile::loses) {
-        true => RESEND_NS,
-        false => 0,
+    let resend_ns = if profile.is_some_and(Profile::loses) {
+        RESEND_NS
+    } else {
+        0
     };
     profile.map_or(0, agreeing_ns).saturating_add(resend_ns)
 }

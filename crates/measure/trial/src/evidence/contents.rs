@@ -80,10 +80,10 @@ impl CipherTraffic<'_> {
         let mut detail = format!(
             "of {packets} sealed packets sampled whole {bytes} B behind their headers were read: \
              {repeated_blocks} blocks of 16 B were there before; {}",
-            match is_counted {
-                true => chi_square,
-                false =>
-                    format!("too few to judge the values of bytes, of {BYTES_LEAST} B or more"),
+            if is_counted {
+                chi_square
+            } else {
+                format!("too few to judge the values of bytes, of {BYTES_LEAST} B or more")
             }
         );
         if not_whole > 0 {

@@ -61,9 +61,10 @@ pub(super) fn counters_rose(path: &ObservedPath<'_>) -> Option<Check> {
             ),
         )
     });
-    let detail = match path.resets.is_empty() {
-        true => format!("none of {count} counters fell, but for the end of 32 bits"),
-        false => format!("of {count} counters: {}", path.resets.join(", ")),
+    let detail = if path.resets.is_empty() {
+        format!("none of {count} counters fell, but for the end of 32 bits")
+    } else {
+        format!("of {count} counters: {}", path.resets.join(", "))
     };
     Some(Check::new("dut-counters-rose", failure, detail))
 }

@@ -19,9 +19,10 @@ pub(super) fn transactions_succeeded(observed: &ToolObserved<'_>) -> Option<Chec
     let reasons: Vec<String> = (http.failed.iter())
         .map(|(why, count)| format!("{count} {}", why.in_words()))
         .collect();
-    let reasons = match reasons.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", reasons.join(", ")),
+    let reasons = if reasons.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", reasons.join(", "))
     };
     let few = failed.saturating_mul(FAILED_ONE_IN) < http.attempted;
     let failure = if http.transactions == 0 {

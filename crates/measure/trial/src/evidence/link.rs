@@ -100,12 +100,11 @@ fn misfit(
     if found > bounds.most {
         let by = size(found - bounds.most, bounds.most, human::data);
         let is_udp = observed.commands.parameters.datagram_bytes.is_some();
-        let cause = match is_udp || matches!(observed.load, Load::Echo { .. }) {
-            true => "something else sends or duplicates packets there",
-            false => {
-                "something else sends or duplicates packets there, or TCP sent more segments again, or smaller \
+        let cause = if is_udp || matches!(observed.load, Load::Echo { .. }) {
+            "something else sends or duplicates packets there"
+        } else {
+            "something else sends or duplicates packets there, or TCP sent more segments again, or smaller \
                  ones, than the tool reports"
-            }
         };
         return Explanation::new(
             format!("{who} {verb} {by} more{between} than the payload explains"),

@@ -33,16 +33,13 @@ pub(super) fn machine_was_ours(cpu: &Cpu) -> Option<Check> {
             duration_ns(cpu.taken_ns() as f64),
             duration_ns(cpu.wall_ns as f64)
         );
-        let (cause, advice) = match cpu.steal_ns > cpu.foreign_ns {
-            true => (
+        let (cause, advice) = if cpu.steal_ns > cpu.foreign_ns { (
                 "the hypervisor gave this machine's cores to others, so the path had to wait",
                 "wait until the host has less to do, or use one with more free cores",
-            ),
-            false => (
+            ) } else { (
                 "other programs ran on this machine, so the path had to wait for cores",
                 "end them, or use a machine with more cores",
-            ),
-        };
+            ) };
         Explanation::new(difference, cause, then_repeat(advice))
     });
     if failure.is_none() && is_much {

@@ -73,9 +73,12 @@ impl ObservedPath<'_> {
             .iter()
             .chain(others.iter().copied())
             .collect();
-        let of = |on: bool| match on {
-            true => (&FEATURES_ON[..], "on"),
-            false => (&FEATURES[..], "off"),
+        let of = |on: bool| {
+            if on {
+                (&FEATURES_ON[..], "on")
+            } else {
+                (&FEATURES[..], "off")
+            }
         };
         let (features, wanted) = of(asked);
         let mut wrong = Vec::new();
@@ -90,21 +93,20 @@ impl ObservedPath<'_> {
                 }
             }
         }
-        let detail = match wrong.is_empty() {
-            true => {
-                let cut = ends.iter().any(|end| asked && self.is_impaired(end));
-                format!(
-                    "{} are {wanted} at all {} ends of the links{}",
-                    features.join(", "),
-                    ends.len(),
-                    if cut {
-                        ", and off between the gateways, where frames are impaired one by one"
-                    } else {
-                        ""
-                    }
-                )
-            }
-            false => format!("offloads are to be {wanted}, but {}", wrong.join(", ")),
+        let detail = if wrong.is_empty() {
+            let cut = ends.iter().any(|end| asked && self.is_impaired(end));
+            format!(
+                "{} are {wanted} at all {} ends of the links{}",
+                features.join(", "),
+                ends.len(),
+                if cut {
+                    ", and off between the gateways, where frames are impaired one by one"
+                } else {
+                    ""
+                }
+            )
+        } else {
+            format!("offloads are to be {wanted}, but {}", wrong.join(", "))
         };
         let failure = (!wrong.is_empty()).then(|| {
             Explanation::new(
@@ -142,15 +144,16 @@ impl ObservedPath<'_> {
             told.extend(harmful.map(|(name, count)| format!("{interface} {name} {count}")));
         }
         let cards: Vec<&str> = self.drivers.keys().map(String::as_str).collect();
-        let detail = match told.is_empty() {
-            true => format!(
+        let detail = if told.is_empty() {
+            format!(
                 "the drivers of {} counted no loss, error or pause",
                 cards.join(", ")
-            ),
-            false => format!(
+            )
+        } else {
+            format!(
                 "drivers counted losses, errors or pauses: {}",
                 told.join(", ")
-            ),
+            )
         };
         check("driver-counters", None, detail)
     }
@@ -163,9 +166,10 @@ impl ObservedPath<'_> {
             None => vec![encryption_not_proven(adapter)],
             Some(cipher) if adapter.encrypts() => vec![
                 cipher.in_form(adapter, elapsed_ns),
-                match self.cell.impair.as_ref().is_some_and(Profile::corrupts) {
-                    true => CipherTraffic::samples_damaged(adapter),
-                    false => cipher.samples_opened(adapter),
+                if self.cell.impair.as_ref().is_some_and(Profile::corrupts) {
+                    CipherTraffic::samples_damaged(adapter)
+                } else {
+                    cipher.samples_opened(adapter)
                 },
                 cipher.looks_random(adapter),
                 cipher.no_clear_text(adapter),

@@ -102,9 +102,10 @@ impl ObservedPath<'_> {
             Some(encryptor) => encryptor.keys.is_agreed(),
             None => adapter.form().is_some(),
         };
-        match talks {
-            true => APART_PACKETS_TALKING,
-            false => LostAt::APART_PACKETS,
+        if talks {
+            APART_PACKETS_TALKING
+        } else {
+            LostAt::APART_PACKETS
         }
     }
 
@@ -133,9 +134,10 @@ impl ObservedPath<'_> {
         let encryptor = self.cell.dut.adapter.encryptor();
         if let Some(encryptor) = encryptor {
             for (gateway, [into, out]) in gateways.into_iter().zip(GATEWAYS) {
-                let [rx, tx] = match gateway == gateways[0] {
-                    true => ["clear_rx_packets", "cipher_tx_packets"],
-                    false => ["cipher_rx_packets", "clear_tx_packets"],
+                let [rx, tx] = if gateway == gateways[0] {
+                    ["clear_rx_packets", "cipher_tx_packets"]
+                } else {
+                    ["cipher_rx_packets", "clear_tx_packets"]
                 };
                 line.count(into, self.dut_counters, &format!("{gateway}/{rx}"));
                 line.count(out, self.dut_counters, &format!("{gateway}/{tx}"));
@@ -206,9 +208,10 @@ impl Line {
         (name, sends): (&str, bool),
     ) {
         let Some(found) = counters else { return };
-        let (verb, packets, dropped) = match sends {
-            true => ("sent", found.tx_packets, found.tx_dropped),
-            false => ("received", found.rx_packets, found.rx_dropped),
+        let (verb, packets, dropped) = if sends {
+            ("sent", found.tx_packets, found.tx_dropped)
+        } else {
+            ("received", found.rx_packets, found.rx_dropped)
         };
         self.dropped[place] = dropped;
         self.gates[place] = Some(PathCount {
@@ -344,9 +347,10 @@ pub(super) fn links_lossless(path: &ObservedPath<'_>, lost_at: &[LostAt]) -> Opt
         words.join("; ")
     };
     let (vanished, elsewhere): (Vec<&LostAt>, Vec<&LostAt>) = lost_at.iter().partition(vanished);
-    let mut detail = match vanished.is_empty() {
-        true => "no packet vanished on a link, as far as counters tell".to_owned(),
-        false => format!("packets vanished where no device is, {}", words(&vanished)),
+    let mut detail = if vanished.is_empty() {
+        "no packet vanished on a link, as far as counters tell".to_owned()
+    } else {
+        format!("packets vanished where no device is, {}", words(&vanished))
     };
     if !elsewhere.is_empty() {
         detail += &format!("; packets were lost {}", words(&elsewhere));

@@ -27,8 +27,7 @@ pub(super) fn path_unchanged(settings: Option<&PathSettings>) -> Option<Check> {
     let failure = (!changes.is_empty()).then(|| {
         let difference: Vec<String> = changes.iter().map(words).collect();
         let difference = format!("the path changed during the trial: {}", first_of(&difference));
-        match changes.iter().all(SettingChange::is_lost_tunnel) {
-            true => Explanation::new(
+        if changes.iter().all(SettingChange::is_lost_tunnel) { Explanation::new(
                 difference,
                 "the device authenticated itself anew and set up fewer tunnels than it had: it asked for the networks of \
                  all in one, and the station agrees to those of one tunnel",
@@ -36,14 +35,12 @@ pub(super) fn path_unchanged(settings: Option<&PathSettings>) -> Option<Check> {
                     "give the device a pair of traffic selectors for each tunnel, or let it authenticate itself anew less \
                      often than a trial lasts",
                 ),
-            ),
-            false => Explanation::new(
+            ) } else { Explanation::new(
                 difference,
                 "another program configures the links or routes (a network manager, a VPN client, a script), or the \
                  device does so itself",
                 then_repeat("stop what changes it"),
-            ),
-        }
+            ) }
     });
     check("path-unchanged", failure, detail)
 }

@@ -194,8 +194,7 @@ pub(super) fn offered_as_intended(observed: &ToolObserved<'_>) -> Option<Check> 
     let failure = (!passed).then(|| {
         let rate = |bps: u64| human::bit_rate(bps as f64);
         let off = percent(offered.abs_diff(intended), intended);
-        match offered < intended {
-            true => Explanation::new(
+        if offered < intended { Explanation::new(
                 format!(
                     "the station offered {} ({off} less) of {} intended",
                     rate(offered),
@@ -206,9 +205,9 @@ pub(super) fn offered_as_intended(observed: &ToolObserved<'_>) -> Option<Check> 
                     "stop what else uses this machine",
                     "ask for less, give the stations more cores or streams, or leave the rate open, in a new run",
                 ),
-            ),
-            // iperf3 catches up on data that it could not send in time.
-            false => Explanation::new(
+            ) } else {
+// iperf3 catches up on data that it could not send in time.
+ Explanation::new(
                 format!(
                     "the station offered {} ({off} more) of {} intended",
                     rate(offered),
@@ -219,8 +218,7 @@ pub(super) fn offered_as_intended(observed: &ToolObserved<'_>) -> Option<Check> 
                     "stop what else uses this machine",
                     "measure for longer in a new run",
                 ),
-            ),
-        }
+            ) }
     });
     let detail = format!("the station offered {rates}");
     check("offered-as-intended", failure, detail)

@@ -75,9 +75,10 @@ pub(super) fn video_decoded(observed: &ToolObserved<'_>) -> Option<Check> {
 }
 
 fn never_shown(number: u32, stream: &VideoStream) -> Explanation {
-    let words = match stream.player_words.is_empty() {
-        true => String::new(),
-        false => format!("; the player's last words: {}", stream.player_words),
+    let words = if stream.player_words.is_empty() {
+        String::new()
+    } else {
+        format!("; the player's last words: {}", stream.player_words)
     };
     let (difference, cause, advice) = match (stream.received_bytes, stream.frames.decoded) {
         (0, _) => (

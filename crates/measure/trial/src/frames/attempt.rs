@@ -270,12 +270,13 @@ impl Attempt<'_> {
             self.test.procedure,
             Procedure::Disturbed(_) | Procedure::Soak(_)
         );
-        match has_two && compares_times {
-            false => Ok(()),
-            true => Err(TrialError::frames(
+        if has_two && compares_times {
+            Err(TrialError::frames(
                 "this trial compares the times of events with those of frames, and the stations are on hosts with two \
                  clocks: measure it with both stations on one host",
-            )),
+            ))
+        } else {
+            Ok(())
         }
     }
 

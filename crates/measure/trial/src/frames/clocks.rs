@@ -179,10 +179,7 @@ impl<'a> ProbePath<'a> {
     fn of(bench: &'a dyn Bench, path: &'a FramePath) -> Self {
         if let Some([a, b]) = bench.clock_ends() {
             // The first way's sender is on the asking host.
-            let (asking, answering) = match path.begins_at_b() {
-                false => (a, b),
-                true => (b, a),
-            };
+            let (asking, answering) = if path.begins_at_b() { (b, a) } else { (a, b) };
             return Self {
                 asking,
                 answering,
@@ -278,9 +275,10 @@ impl<'a> HostClocks<'a> {
 
     /// For the receiver of a way: the sender's clock. The first way's sender is on the asking host.
     pub(super) fn sender_clock(&self, is_first_way: bool) -> SenderClock {
-        match is_first_way {
-            true => self.course.asking_for_answering(),
-            false => self.course.answering_for_asking(),
+        if is_first_way {
+            self.course.asking_for_answering()
+        } else {
+            self.course.answering_for_asking()
         }
     }
 

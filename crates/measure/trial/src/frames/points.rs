@@ -195,9 +195,10 @@ fn device(readings: &[DeviceReading], number: u64, point_ns: u64) -> Option<Devi
 /// of any gateway.
 pub(crate) fn rekeys(counters: &BTreeMap<String, u64>) -> Option<u64> {
     let sums = by_gateway(counters, "epochs_established");
-    let sums = match sums.is_empty() {
-        true => by_gateway(counters, "rekeys"),
-        false => sums,
+    let sums = if sums.is_empty() {
+        by_gateway(counters, "rekeys")
+    } else {
+        sums
     };
     sums.into_values().max()
 }

@@ -65,9 +65,10 @@ mod tests {
     fn bins(count: usize, lost: &[std::ops::RangeInclusive<usize>]) -> Bins {
         let bin = |index: usize| TimeBin {
             intended: 2,
-            received: match lost.iter().any(|lost| lost.contains(&index)) {
-                true => 0,
-                false => 2,
+            received: if lost.iter().any(|lost| lost.contains(&index)) {
+                0
+            } else {
+                2
             },
             latency_ns_max: MS / 10,
         };

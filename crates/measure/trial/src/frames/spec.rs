@@ -63,9 +63,10 @@ impl FrameStream<'_> {
         sender_clock: Option<SenderClock>,
     ) -> Spec {
         // Reflected frames come back to their sender.
-        let sink = match load.reflected {
-            false => &self.path.sink,
-            true => &self.path.source,
+        let sink = if load.reflected {
+            &self.path.source
+        } else {
+            &self.path.sink
         };
         let receive = Receive {
             frames: self.traffic.frames.clone(),
@@ -171,9 +172,10 @@ impl FrameStream<'_> {
                 // are sampled there.
                 let is_behind_nat =
                     profile.carrier.is_none() && self.path.source.node == NodeId::Gw1;
-                match profile.translates_addresses || is_behind_nat {
-                    true => target.octets().to_vec(),
-                    false => [source.octets(), target.octets()].concat(),
+                if profile.translates_addresses || is_behind_nat {
+                    target.octets().to_vec()
+                } else {
+                    [source.octets(), target.octets()].concat()
                 }
             }
             (_, IpAddr::V4(_)) => {
@@ -318,9 +320,10 @@ impl FrameRun {
 
     /// The latency of each direction, or of the only one.
     fn each_latency(&self) -> Vec<Vec<LatencyBucket>> {
-        match self.latency_each.is_empty() {
-            true => vec![self.latency.clone()],
-            false => self.latency_each.clone(),
+        if self.latency_each.is_empty() {
+            vec![self.latency.clone()]
+        } else {
+            self.latency_each.clone()
         }
     }
 }

@@ -70,9 +70,10 @@ pub(super) fn throughput_by(
         max_load,
         max_load_by: max_load_by.to_owned(),
         goals: bounds(&*search, plan),
-        end: match search.timed_out() {
-            true => SearchEnd::TimedOut,
-            false => SearchEnd::Reached,
+        end: if search.timed_out() {
+            SearchEnd::TimedOut
+        } else {
+            SearchEnd::Reached
         },
         took_ns: search.took_ns(),
     })

@@ -228,13 +228,15 @@ impl Builder<'_> {
         }
         let source_peer = (!source.is_empty()).then(|| keys.station_peer(0, encryptor));
         let sink_peer = (!sink.is_empty()).then(|| keys.station_peer(1, encryptor));
-        let entrance = match source.is_empty() {
-            true => Entrance::clear(entering),
-            false => Entrance::cipher(source, ESP_PORT),
+        let entrance = if source.is_empty() {
+            Entrance::clear(entering)
+        } else {
+            Entrance::cipher(source, ESP_PORT)
         };
-        let exit = match sink.is_empty() {
-            true => Exit::Frames(leaving),
-            false => Exit::cipher(sink, ESP_PORT),
+        let exit = if sink.is_empty() {
+            Exit::Frames(leaving)
+        } else {
+            Exit::cipher(sink, ESP_PORT)
         };
         let mut gateways = self.gateways(entrance, exit);
         (gateways.source_peer, gateways.sink_peer) = (source_peer, sink_peer);

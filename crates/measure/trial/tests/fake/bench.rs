@@ -545,9 +545,10 @@ pub(crate) fn encrypting() -> Adapter {
 }
 
 fn cell(adapter: Adapter, cores: u16, measurement: Measurement) -> Cell {
-    let name = match adapter.encrypts() {
-        true => "cipherbench",
-        false => "direct",
+    let name = if adapter.encrypts() {
+        "cipherbench"
+    } else {
+        "direct"
     };
     let group = format!("{}/cores={cores}", measurement.name());
     Cell {

@@ -213,12 +213,13 @@ impl Bench for StationBench {
     fn stop_dut(&mut self, dut: RunningDut) -> Result<(), LabError> {
         let mut world = self.world.lock().unwrap();
         world.duts_up -= 1;
-        match world.script.dut_dead {
-            false => Ok(()),
-            true => Err(LabError::Dut {
+        if world.script.dut_dead {
+            Err(LabError::Dut {
                 dut: format!("{} processes", dut.processes.len()),
                 reason: "died (SIGKILL)".to_owned(),
-            }),
+            })
+        } else {
+            Ok(())
         }
     }
 }

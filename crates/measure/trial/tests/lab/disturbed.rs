@@ -403,9 +403,10 @@ fn a_soak_has_points_with_the_devices_resources() {
             let counted = devices
                 .clone()
                 .filter(|one| one.resident_bytes > Some(1 << 20));
-            match has_processes {
-                true => assert!(counted.count() >= 4, "{segment:?}"),
-                false => assert!(devices.clone().all(|one| one.resident_bytes.is_none())),
+            if has_processes {
+                assert!(counted.count() >= 4, "{segment:?}")
+            } else {
+                assert!(devices.clone().all(|one| one.resident_bytes.is_none()))
             }
             ends.push((segment.started_unix_ns, trial.duration_ns));
         }

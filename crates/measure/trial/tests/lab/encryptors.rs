@@ -80,13 +80,14 @@ fn assert_link(measured: &Measured, encryptor: &Encryptor) {
     let has_esp = encryptor.mode.has_esp();
     assert_eq!(link.esp_frames > 0, has_esp, "{link:?}");
     assert_eq!(link.marker_frames > 0, encryptor.is_readable(), "{link:?}");
-    let checks: &[&str] = match has_esp {
-        true => &[
+    let checks: &[&str] = if has_esp {
+        &[
             "cipher-link-encrypted",
             "no-clear-text",
             "no-foreign-frames",
-        ],
-        false => &["clear-text-visible", "foreign-frames-visible"],
+        ]
+    } else {
+        &["clear-text-visible", "foreign-frames-visible"]
     };
     for check in checks.iter().chain(&["dut-counters", "dut-as-asked"]) {
         assert!(passes(measured, check), "{check}");

@@ -191,9 +191,10 @@ impl Rig for Simulated {
         let relief = load.then.map(|then| {
             let after = self.measure(then.frames_per_s, then.duration_ns);
             // What it still loses on the way back, frame by frame.
-            let lost_ns = match self.dies {
-                true => then.duration_ns,
-                false => self.recovers_in_ns.min(then.duration_ns),
+            let lost_ns = if self.dies {
+                then.duration_ns
+            } else {
+                self.recovers_in_ns.min(then.duration_ns)
             };
             let lost = (u128::from(then.frames_per_s) * u128::from(lost_ns) / 1_000_000_000) as u64;
             trial.intended += after.intended;

@@ -239,9 +239,10 @@ pub(crate) fn results(plan: &Plan, records: Vec<Recorded>) -> Results {
             duration_ns: 0,
             clock_step_ns: 0,
             commands: Vec::new(),
-            outcome: match reasons.is_empty() {
-                true => Outcome::Measured(measured),
-                false => Outcome::Invalid { reasons, measured },
+            outcome: if reasons.is_empty() {
+                Outcome::Measured(measured)
+            } else {
+                Outcome::Invalid { reasons, measured }
             },
         };
         let accepted = journal.accept(Record::Trial(Box::new(record)));

@@ -197,12 +197,13 @@ impl Simulated {
             let stalled = !is_stalled && stalls.is_some_and(|at_s| sent_s >= at_s);
             is_stalled |= stalled;
             // A stall is one step in which nothing comes.
-            let (step_s, frames) = match stalled {
-                true => (stall_s, 0.0),
-                false => (
+            let (step_s, frames) = if stalled {
+                (stall_s, 0.0)
+            } else {
+                (
                     step_s.min(sends_s - sent_s),
                     offered * step_s.min(sends_s - sent_s),
-                ),
+                )
             };
             let capacity = self.capacity(factor);
             let works = capacity * self.works(self.loaded_s, step_s);

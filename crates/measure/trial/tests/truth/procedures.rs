@@ -322,10 +322,9 @@ impl Judgement {
     /// The verdict for a seed.
     pub(crate) fn find(&self, plan: &Plan, seed: u64) -> &'static str {
         let verdict = |found: &FrameFigures| {
-            let passed = found.service().map(|service| match service.passed {
-                true => 0.0,
-                false => 1.0,
-            });
+            let passed = found
+                .service()
+                .map(|service| if service.passed { 0.0 } else { 1.0 });
             let stable = found.soak().map(|soak| match soak.verdict {
                 SoakVerdict::Stable => 2.0,
                 SoakVerdict::Inconclusive => 3.0,

@@ -256,9 +256,10 @@ impl Watched {
                 one_in,
             } => {
                 let packets = self.some(trial.sent, 1.0 / one_in);
-                let others = match against {
-                    true => &mut passed.others_against,
-                    false => &mut passed.others,
+                let others = if against {
+                    &mut passed.others_against
+                } else {
+                    &mut passed.others
                 };
                 on.places().for_each(|place| others[place] += packets);
                 match (on, against) {
@@ -307,9 +308,10 @@ impl Watched {
         let arp = others - passed.sealed_others;
         let sealed = passed.crossed - passed.clear + passed.sealed_others;
         let is_ours = self.adapter.encryptor().is_some();
-        let dut_packets = match is_ours {
-            true => passed.dut_counters(self.ip_bytes),
-            false => BTreeMap::new(),
+        let dut_packets = if is_ours {
+            passed.dut_counters(self.ip_bytes)
+        } else {
+            BTreeMap::new()
         };
         let links = passed.interfaces().into_iter().map(|(end, counters)| {
             let packets = EndTraffic {

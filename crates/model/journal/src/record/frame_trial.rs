@@ -140,9 +140,10 @@ impl FrameTrial {
         let worse = all.reduce(|one, other| {
             let lost_share =
                 |of: Counts, by: Counts| u128::from(of.lost()) * u128::from(by.intended.max(1));
-            match lost_share(other, one) > lost_share(one, other) {
-                true => other,
-                false => one,
+            if lost_share(other, one) > lost_share(one, other) {
+                other
+            } else {
+                one
             }
         });
         worse.unwrap_or(Counts {

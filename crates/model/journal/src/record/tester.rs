@@ -33,9 +33,10 @@ impl Cpu {
             ..of_a
         };
         let taken = |cpu: &Self| (cpu.was_taken_from_path(), cpu.taken_ns());
-        match taken(&of_b) > taken(&of_a) {
-            true => (Some(HostName::B), of_b),
-            false => (Some(HostName::A), of_a),
+        if taken(&of_b) > taken(&of_a) {
+            (Some(HostName::B), of_b)
+        } else {
+            (Some(HostName::A), of_a)
         }
     }
 

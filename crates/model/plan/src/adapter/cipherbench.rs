@@ -95,9 +95,10 @@ pub(super) fn profile(encryptor: &Encryptor) -> DutProfile {
 /// Settings that a gateway must report, except the engine.
 fn reported(encryptor: &Encryptor) -> Vec<(&'static str, String)> {
     let on = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
-    let suite = match encryptor.mode.has_esp() {
-        true => encryptor.suite.to_string(),
-        false => NO_SUITE.to_owned(),
+    let suite = if encryptor.mode.has_esp() {
+        encryptor.suite.to_string()
+    } else {
+        NO_SUITE.to_owned()
     };
     let mode = match encryptor.mode {
         // The same, without ESP.

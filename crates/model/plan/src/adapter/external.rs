@@ -150,9 +150,10 @@ fn in_words(external: &External) -> String {
         0 => "as they are configured".to_owned(),
         commands => format!("configured by {}", counted(commands, "command")),
     };
-    let place = match external.bump {
-        true => ", bumps in the wire",
-        false => "",
+    let place = if external.bump {
+        ", bumps in the wire"
+    } else {
+        ""
     };
     let does = match (external.carrier, external.format) {
         (Some(Carrier { form, suite, udp }), _) => {

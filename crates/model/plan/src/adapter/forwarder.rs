@@ -22,9 +22,10 @@ pub(super) fn straight() -> DutProfile {
 }
 
 pub(super) fn router(nat: bool) -> DutProfile {
-    let settings = match nat {
-        true => "IP forwarding by Linux with NAT",
-        false => "IP forwarding by Linux",
+    let settings = if nat {
+        "IP forwarding by Linux with NAT"
+    } else {
+        "IP forwarding by Linux"
     };
     DutProfile {
         translates_addresses: nat,

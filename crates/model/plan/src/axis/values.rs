@@ -35,9 +35,10 @@ impl Axis {
         let in_words = self.declared().phrase?;
         let values: Vec<Value> = values.collect();
         let (least, most) = (values.iter().min()?, values.iter().max()?);
-        Some(match least == most {
-            true => in_words(most),
-            false => format!("{} to {}", least.plain(), in_words(most)),
+        Some(if least == most {
+            in_words(most)
+        } else {
+            format!("{} to {}", least.plain(), in_words(most))
         })
     }
 

@@ -40,9 +40,10 @@ pub(super) fn in_words(test: &DeviceTest) -> String {
                 1 => "all inputs invalid".to_owned(),
                 every => format!("one input in {every} invalid"),
             };
-            let restart = match fatigue.restart {
-                true => "restarted when it fails",
-                false => "not restarted",
+            let restart = if fatigue.restart {
+                "restarted when it fails"
+            } else {
+                "not restarted"
             };
             format!(
                 "{} by {} on each device for {}, every result verified, {invalid}, {restart}",

@@ -63,13 +63,14 @@ fn line_rates(test: &FrameTest, group: &[Cell], lab: &LabPlan) -> Vec<String> {
 
 fn goal(goal: &Goal) -> String {
     let ratio = |ppm: u32| Ratio::from_ppm(ppm.into());
-    let trials = match goal.criteria.initial_trial_ns == goal.criteria.final_trial_ns {
-        true => format!("trials of {}", time(goal.criteria.final_trial_ns)),
-        false => format!(
+    let trials = if goal.criteria.initial_trial_ns == goal.criteria.final_trial_ns {
+        format!("trials of {}", time(goal.criteria.final_trial_ns))
+    } else {
+        format!(
             "trials of {} to {}",
             time(goal.criteria.initial_trial_ns),
             time(goal.criteria.final_trial_ns)
-        ),
+        )
     };
     format!(
         "goal {}: loss {}, exceeded in up to {} of {}, {trials}, width {}",
@@ -216,9 +217,10 @@ fn disturbed(test: &Disturbed) -> String {
             "{load} for {}, then the same with new keys for all tunnels every {}{}",
             time(*duration_ns),
             time(*every_ns),
-            match throughput {
-                true => ", then the search once more with them",
-                false => "",
+            if throughput {
+                ", then the search once more with them"
+            } else {
+                ""
             }
         ),
         Event::Failover {

@@ -206,9 +206,10 @@ fn has_ended(notices: &OwnedFd, unsure: bool) -> nix::Result<bool> {
         PollFd::new(notices.as_fd(), PollFlags::POLLIN),
         PollFd::new(output.as_fd(), PollFlags::empty()),
     ];
-    let limit = match unsure {
-        true => PollTimeout::try_from(RETRY).unwrap_or(PollTimeout::MAX),
-        false => PollTimeout::NONE,
+    let limit = if unsure {
+        PollTimeout::try_from(RETRY).unwrap_or(PollTimeout::MAX)
+    } else {
+        PollTimeout::NONE
     };
     match poll(&mut wanted, limit) {
         Ok(_) => Ok(wanted[1].any() == Some(true)),

@@ -13,9 +13,10 @@ pub(super) fn metric<V: Display>(
     // Writing to a string does not fail.
     let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
     for (labels, value) in samples {
-        let _ = match labels.is_empty() {
-            true => writeln!(out, "{name} {value}"),
-            false => writeln!(out, "{name}{{{labels}}} {value}"),
+        let _ = if labels.is_empty() {
+            writeln!(out, "{name} {value}")
+        } else {
+            writeln!(out, "{name}{{{labels}}} {value}")
         };
     }
 }

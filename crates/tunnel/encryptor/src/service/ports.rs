@@ -117,9 +117,10 @@ pub(super) fn inner_mtus(
     let (Some(widest), Some(narrowest)) = (widest, narrowest) else {
         unreachable!("a configuration has a peer");
     };
-    let header = match config.aggregate {
-        true => aggfrag::HEADER_BYTES as u16,
-        false => 0,
+    let header = if config.aggregate {
+        aggfrag::HEADER_BYTES as u16
+    } else {
+        0
     };
     if narrowest.inner < MTU_MIN + header {
         return Err(narrowest.too_narrow(MTU_MIN + header));

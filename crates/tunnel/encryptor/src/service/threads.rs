@@ -103,9 +103,12 @@ fn ranges(numbers: impl Iterator<Item = usize>) -> String {
             _ => runs.push((number, number)),
         }
     }
-    let text = |(first, last): (usize, usize)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
+    let text = |(first, last): (usize, usize)| {
+        if first == last {
+            first.to_string()
+        } else {
+            format!("{first}-{last}")
+        }
     };
     runs.into_iter().map(text).collect::<Vec<_>>().join(",")
 }

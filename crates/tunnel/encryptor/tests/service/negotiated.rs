@@ -290,12 +290,9 @@ pub(crate) fn both_sides_report_what_they_disagree_on() {
         let (folder, namespaces) = (folder(), pair());
         write_ppk(&folder.path().join("other.ppk"), &[7; 32]);
         let gateways = [0, 1].map(|side| {
-            let rest = match more[side].contains("either") {
-                true => {
+            let rest = if more[side].contains("either") {
                     "qkd: { kme: \"https://127.0.0.1:8443\", sae: gw2, certificate: gw2.pem, key: gw2.key, ca: ca.pem }\n"
-                }
-                false => "",
-            };
+                } else { "" };
             let config = tunnel(side, more[side], rest);
             start(side, &namespaces[side], folder.path(), &config).unwrap()
         });

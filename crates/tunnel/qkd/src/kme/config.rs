@@ -147,22 +147,24 @@ struct UniqueValues {
 fn read_kme(map: &Map<'_>, folder: &Path, taken: &mut UniqueValues) -> Result<KmeConfig, Reported> {
     let name = map.required("name").and_then(|node| {
         let name = node.identifier(1..=32)?;
-        match taken.names.insert(name.to_owned()) {
-            true => Ok(name.to_owned()),
-            false => Err(node.mistake(
+        if taken.names.insert(name.to_owned()) {
+            Ok(name.to_owned())
+        } else {
+            Err(node.mistake(
                 format!("two KMEs have the name `{name}`"),
                 "it is the KME's ID: give each its own",
-            )),
+            ))
         }
     });
     let listen = map.required("listen").and_then(|node| {
         let address = node.socket_address()?;
-        match address.port() == 0 || taken.addresses.insert(address) {
-            true => Ok(address),
-            false => Err(node.mistake(
+        if address.port() == 0 || taken.addresses.insert(address) {
+            Ok(address)
+        } else {
+            Err(node.mistake(
                 format!("two KMEs listen at {address}"),
                 "give each an address or a port of its own",
-            )),
+            ))
         }
     });
     let path = |key| {
@@ -197,12 +199,13 @@ fn read_sae(node: Node<'_>, taken: &mut BTreeSet<String>) -> Result<String, Repo
         ));
     }
     // SAE IDs are DNS names, which compare without case.
-    match taken.insert(sae.to_ascii_lowercase()) {
-        true => Ok(sae.to_owned()),
-        false => Err(node.mistake(
+    if taken.insert(sae.to_ascii_lowercase()) {
+        Ok(sae.to_owned())
+    } else {
+        Err(node.mistake(
             format!("the SAE `{sae}` is there twice"),
             "an SAE belongs to one KME",
-        )),
+        ))
     }
 }
 
@@ -251,12 +254,13 @@ fn read_keys(map: &Map<'_>) -> Result<Keys, Reported> {
 
 fn read_size(node: Node<'_>) -> Result<u32, Reported> {
     let size: u32 = node.integer(8..=SIZE_MAX)?;
-    match size.is_multiple_of(8) {
-        true => Ok(size),
-        false => Err(node.mistake(
+    if size.is_multiple_of(8) {
+        Ok(size)
+    } else {
+        Err(node.mistake(
             format!("a key of {size} bits is not a whole number of bytes"),
             "take a multiple of 8",
-        )),
+        ))
     }
 }
 
@@ -272,12 +276,13 @@ fn read_extensions(node: Node<'_>) -> Result<Vec<(String, Vec<String>)>, Reporte
 /// Reads the fault-injection address: its clients can break keys, so it must be a loopback address.
 fn read_faults(node: Node<'_>) -> Result<SocketAddr, Reported> {
     let address = node.socket_address()?;
-    match address.ip().is_loopback() {
-        true => Ok(address),
-        false => Err(node.mistake(
+    if address.ip().is_loopback() {
+        Ok(address)
+    } else {
+        Err(node.mistake(
             format!("anyone who reaches {address} could inject faults"),
             "take an address of this host alone, for example `127.0.0.1:9480`",
-        )),
+        ))
     }
 }
 

@@ -122,12 +122,13 @@ impl Network {
     ) -> Result<Status, Refusal> {
         let (slave, home) = self.known(slave)?;
         let size = self.settings.size;
-        let stored = match self.kmes[kme]
+        let stored = if self.kmes[kme]
             .faults
             .is_armed(Fault::Depleted, Call::EncKeys)
         {
-            true => 0,
-            false => self.link(kme, home).bits(now) / u64::from(size),
+            0
+        } else {
+            self.link(kme, home).bits(now) / u64::from(size)
         };
         Ok(Status {
             source_kme_id: self.kmes[kme].name.clone(),
@@ -310,9 +311,10 @@ impl Network {
                 .map_or_else(|| value.to_string(), str::to_owned);
             values.is_empty() || values.contains(&text)
         };
-        match asked().all(|(name, value)| is_met(name, value)) {
-            true => Ok(()),
-            false => Err(Refusal::unmet()),
+        if asked().all(|(name, value)| is_met(name, value)) {
+            Ok(())
+        } else {
+            Err(Refusal::unmet())
         }
     }
 

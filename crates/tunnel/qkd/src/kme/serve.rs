@@ -112,11 +112,12 @@ async fn read_to_end(mut body: Body) -> Result<Vec<u8>, Refusal> {
             kept.extend_from_slice(&data);
         }
     }
-    match length <= BODY_BYTES_MAX {
-        true => Ok(kept),
-        false => Err(Refusal::bad_request(format!(
+    if length <= BODY_BYTES_MAX {
+        Ok(kept)
+    } else {
+        Err(Refusal::bad_request(format!(
             "the body is longer than {BODY_BYTES_MAX} bytes"
-        ))),
+        )))
     }
 }
 

@@ -6,7 +6,8 @@ use super::cells::{course_of, named_cells, of_cells};
 use super::lists::{List, ListRow, ROOM, chars, lists};
 use super::parts::{SHORT, date, encoded, shortened, start};
 use fleet::{
-    Figure, Fleet, Headline, Job, LabSeen, Overview, Progress, Row, Seen, State, UnreadableEntry,
+    Figure, Fleet, Headline, Job, LabStatus, Overview, Progress, Row, Snapshot, State,
+    UnreadableEntry,
 };
 use guard::visible_lines;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -138,7 +139,7 @@ fn trouble(reason: &str) -> Markup {
 }
 
 /// Running and waiting jobs come first.
-fn all(seen: &Seen) -> Markup {
+fn all(seen: &Snapshot) -> Markup {
     let rows = &seen.listing.rows;
     let (open, ended): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| !row.state.is_final());
     let (running, queued): (Vec<&Row>, Vec<&Row>) = open
@@ -151,9 +152,10 @@ fn all(seen: &Seen) -> Markup {
         labs(&seen.labs),
         repeated(&seen.repeats),
     ];
-    let room = match seen.unreadable.is_empty() {
-        true => ROOM,
-        false => ROOM - TROUBLE,
+    let room = if seen.unreadable.is_empty() {
+        ROOM
+    } else {
+        ROOM - TROUBLE
     };
     html! {
         (unreadable(&seen.unreadable))
@@ -188,8 +190,8 @@ fn counting(title: &str, count: usize, noun: &str) -> String {
     }
 }
 
-fn labs(labs: &[LabSeen]) -> List {
-    let row = |seen: &LabSeen| {
+fn labs(labs: &[LabStatus]) -> List {
+    let row = |seen: &LabStatus| {
         let offer = &seen.offer;
         let labels = labels(&offer.labels);
         let labels = labels.trim_start();
@@ -218,7 +220,7 @@ fn labs(labs: &[LabSeen]) -> List {
         ListRow::new(cells, &heights)
     };
     // A lab that is silent must not be folded.
-    let mut ordered: Vec<&LabSeen> = labs.iter().collect();
+    let mut ordered: Vec<&LabStatus> = labs.iter().collect();
     ordered.sort_by_key(|seen| (seen.is_alive, seen.offer.job.is_none()));
     List {
         id: "labs",
@@ -231,7 +233,7 @@ fn labs(labs: &[LabSeen]) -> List {
     }
 }
 
-fn under_way(running: &[&Row], seen: &Seen) -> List {
+fn under_way(running: &[&Row], seen: &Snapshot) -> List {
     let row = |row: &&Row| {
         let (job, held) = match &row.state {
             State::Running(held) => (&row.job, Some(held)),
@@ -339,9 +341,10 @@ fn why_it_waits(row: &Row) -> String {
         .iter()
         .map(|(reason, labs)| format!("not in {}: {reason}", labs.join(", ")))
         .collect();
-    match in_words.is_empty() {
-        true => "waits for a lab".to_owned(),
-        false => in_words.join("\n"),
+    if in_words.is_empty() {
+        "waits for a lab".to_owned()
+    } else {
+        in_words.join("\n")
     }
 }
 

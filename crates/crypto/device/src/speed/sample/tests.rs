@@ -63,9 +63,12 @@ fn one_wrong_result_in_a_thousand_is_found_in_99_percent_of_runs() {
             let found = |seed: u64| {
                 let plan = Plan::new(&cases, &[], results_needed(), 1, SECOND_NS, seed);
                 let mut random = !seed;
-                let mut at = |place: u64| match is_periodic {
-                    true => (place + seed).is_multiple_of(1000),
-                    false => split_mix(&mut random).is_multiple_of(1000),
+                let mut at = |place: u64| {
+                    if is_periodic {
+                        (place + seed).is_multiple_of(1000)
+                    } else {
+                        split_mix(&mut random).is_multiple_of(1000)
+                    }
                 };
                 let verified = simulated(&plan, &right, operation_ns, &mut at);
                 assert!(verified.checked >= results_needed(), "{verified:?}");

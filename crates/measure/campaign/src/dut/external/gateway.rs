@@ -36,12 +36,13 @@ fn read_ike(map: &Map<'_>) -> Result<IkePeer, Reported> {
     let (own_id, box_id) = (word("own_id"), word("box_id"));
     let proposal = map.with_default("ike", None, |node| {
         let proposal = read_word(node)?;
-        match proposal.contains(',') {
-            false => Ok(Some(proposal)),
-            true => Err(node.mistake(
+        if proposal.contains(',') {
+            Err(node.mistake(
                 "which of several proposals is used would be the gateway's choice",
                 "write one",
-            )),
+            ))
+        } else {
+            Ok(Some(proposal))
         }
     });
     let ml_kem = map.with_default("ml_kem", false, Node::bool);
@@ -112,12 +113,13 @@ fn read_wireguard(map: &Map<'_>) -> Result<WireGuardPeer, Reported> {
     let key_file = map.required("key_file").and_then(Node::path);
     let box_public_key = map.required("box_public_key").and_then(|node| {
         let key = node.text()?;
-        match is_wireguard_key(key) {
-            true => Ok(key.to_owned()),
-            false => Err(node.mistake(
+        if is_wireguard_key(key) {
+            Ok(key.to_owned())
+        } else {
+            Err(node.mistake(
                 "this is no public key of WireGuard",
                 "write the 44 characters that `wg pubkey` prints",
-            )),
+            ))
         }
     });
     let psk_file = map.with_default("psk_file", None, |node| node.path().map(Some));

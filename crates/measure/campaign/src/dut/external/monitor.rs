@@ -62,9 +62,10 @@ impl Sources {
         let own = Self::read(map, self.clone());
         let oid = map.with_default("oid", None, |node| read_oid(node).map(Some));
         let metric = map.with_default("metric", None, |node| read_metric(node).map(Some));
-        let label = match is_fact {
-            true => map.with_default("label", None, |node| Ok(Some(node.text()?.to_owned()))),
-            false => Ok(None),
+        let label = if is_fact {
+            map.with_default("label", None, |node| Ok(Some(node.text()?.to_owned())))
+        } else {
+            Ok(None)
         };
         let (own, oid, metric, label) = (own?, oid?, metric?, label?);
         match (oid, metric) {
@@ -389,23 +390,25 @@ fn read_secret(node: Node<'_>) -> Result<Secret, Reported> {
     node.map(|map| {
         let file = map.with_default("secret_file", None, |node| {
             let path = node.text()?;
-            match path.starts_with('/') {
-                true => Ok(Some(Secret::File(path.to_owned()))),
-                false => Err(node.mistake(
+            if path.starts_with('/') {
+                Ok(Some(Secret::File(path.to_owned())))
+            } else {
+                Err(node.mistake(
                     format!("`{path}` depends on where the run is started"),
                     "write a path that begins with `/`",
-                )),
+                ))
             }
         });
         let variable = map.with_default("secret_env", None, |node| {
             let name = node.text()?;
             let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            match name.chars().all(fits) {
-                true => Ok(Some(Secret::Environment(name.to_owned()))),
-                false => Err(node.mistake(
+            if name.chars().all(fits) {
+                Ok(Some(Secret::Environment(name.to_owned())))
+            } else {
+                Err(node.mistake(
                     format!("`{name}` is no name of an environment variable"),
                     "use letters, digits and _",
-                )),
+                ))
             }
         });
         match (file?, variable?) {

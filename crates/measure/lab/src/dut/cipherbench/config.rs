@@ -62,20 +62,20 @@ pub(super) fn text(
     put(&clear_side(*mode, site, id));
     put("peers:");
     let remote = site.map.seen_address(peer);
-    let keys = match mode.has_esp() {
-        true => format!(", keys: {}", key_config.keys),
-        false => String::new(),
+    let keys = if mode.has_esp() {
+        format!(", keys: {}", key_config.keys)
+    } else {
+        String::new()
     };
     let beyond = Side::of(peer);
     for tunnel in 0..encryptor.tunnels {
-        let routes = match mode.bridges() {
-            true => String::new(),
-            false => {
-                let networks =
-                    site.map
-                        .networks_in_tunnel(beyond, site.links, tunnel, encryptor.tunnels);
-                format!(", routes: [{}]", networks.join(", "))
-            }
+        let routes = if mode.bridges() {
+            String::new()
+        } else {
+            let networks =
+                site.map
+                    .networks_in_tunnel(beyond, site.links, tunnel, encryptor.tunnels);
+            format!(", routes: [{}]", networks.join(", "))
         };
         put(&format!("  - {{ remote: {remote}{keys}{routes} }}"));
     }

@@ -107,13 +107,15 @@ impl Agreed {
     fn make(keys: KeySource, every: Duration, kmes: [Ipv4Addr; 2]) -> Result<Self, String> {
         let text = |error: CertificateError| error.to_string();
         let authority = Authority::generate().map_err(text)?;
-        let ppk = match keys.has_ppk() {
-            true => Some(keying::ppk_text().map_err(|error| error.to_string())?),
-            false => None,
+        let ppk = if keys.has_ppk() {
+            Some(keying::ppk_text().map_err(|error| error.to_string())?)
+        } else {
+            None
         };
-        let qkd = match keys.has_qkd() {
-            true => Some(Qkd::make(kmes).map_err(text)?),
-            false => None,
+        let qkd = if keys.has_qkd() {
+            Some(Qkd::make(kmes).map_err(text)?)
+        } else {
+            None
         };
         Ok(Self {
             keys,

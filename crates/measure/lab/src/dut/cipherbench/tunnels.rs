@@ -128,9 +128,10 @@ fn failures(daemon: &Daemon<'_>) -> Result<String> {
     let failed: Vec<_> = failed
         .map(|(reason, count)| format!("{reason} {count}"))
         .collect();
-    Ok(match failed.is_empty() {
-        true => String::new(),
-        false => format!("; attempts failed: {}", failed.join(", ")),
+    Ok(if failed.is_empty() {
+        String::new()
+    } else {
+        format!("; attempts failed: {}", failed.join(", "))
     })
 }
 

@@ -45,9 +45,12 @@ struct AtCable<'a> {
 impl<'a> Cabling<'a> {
     fn at_cable(&self, site: &Site<'_>, id: NodeId) -> AtCable<'a> {
         let cables = &self.outside.cables;
-        let next_hop = |gateway, other| match self.bump {
-            true => site.map.station(other),
-            false => gateway,
+        let next_hop = |gateway, other| {
+            if self.bump {
+                site.map.station(other)
+            } else {
+                gateway
+            }
         };
         let (map, links) = (site.map, site.links);
         match id {

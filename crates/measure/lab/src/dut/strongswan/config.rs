@@ -214,18 +214,21 @@ impl<'a> Half<'a> {
         let (proposal, ppk_id) = (&self.proposal, self.ppk_id);
         let ((id, own), (peer_id, peer)) = (&self.own, &self.peer);
         let esp = Words::of(*suite).proposal();
-        let rekey_time = match self.is_station {
-            true => STATION_REKEY_TIME,
-            false => "rekey_time = 0",
+        let rekey_time = if self.is_station {
+            STATION_REKEY_TIME
+        } else {
+            "rekey_time = 0"
         };
         let in_kernel = self.plan.data_path.in_kernel();
-        let mark = match self.is_station && in_kernel {
-            true => STATION_MARK,
-            false => "",
+        let mark = if self.is_station && in_kernel {
+            STATION_MARK
+        } else {
+            ""
         };
-        let initiates = match self.initiates {
-            true => "        start_action = start\n        dpd_action = restart\n",
-            false => "",
+        let initiates = if self.initiates {
+            "        start_action = start\n        dpd_action = restart\n"
+        } else {
+            ""
         };
         let children: String = self
             .children()
@@ -246,9 +249,10 @@ impl<'a> Half<'a> {
                 "auth = pubkey\n      cacerts = ca.crt",
             ),
         };
-        let ppk_of_connection = match ppk {
-            true => format!("    ppk_id = \"{ppk_id}\"\n    ppk_required = yes\n"),
-            false => String::new(),
+        let ppk_of_connection = if ppk {
+            format!("    ppk_id = \"{ppk_id}\"\n    ppk_required = yes\n")
+        } else {
+            String::new()
         };
         let mut kept = String::new();
         if *auth == IkeAuth::Psk {
@@ -262,15 +266,17 @@ impl<'a> Half<'a> {
             kept += &format!("  ppk-1 {{\n    id = \"{ppk_id}\"\n    secret = 0x{secret}\n  }}\n");
         }
         // Gateways without NAT between them use bare ESP, which kernel-libipsec lacks.
-        let mut carrier = match self.plan.carrier().udp {
-            true => "    encap = yes\n".to_owned(),
-            false => "    encap = no\n".to_owned(),
+        let mut carrier = if self.plan.carrier().udp {
+            "    encap = yes\n".to_owned()
+        } else {
+            "    encap = no\n".to_owned()
         };
         // In the kernel, an interface seals packets, so the daemon sets no routes.
         if in_kernel {
-            let id = match self.is_station {
-                true => UNUSED_INTERFACE,
-                false => INTERFACE_ID,
+            let id = if self.is_station {
+                UNUSED_INTERFACE
+            } else {
+                INTERFACE_ID
             };
             carrier += &format!("    if_id_in = {id}\n    if_id_out = {id}\n");
         }
@@ -335,9 +341,10 @@ impl<'a> Half<'a> {
 
 /// The proposal of an IKE SA between two daemons of the lab.
 fn proposal(ml_kem: bool) -> String {
-    let exchange = match ml_kem {
-        true => "x25519-ke1_mlkem768",
-        false => "x25519",
+    let exchange = if ml_kem {
+        "x25519-ke1_mlkem768"
+    } else {
+        "x25519"
     };
     format!("aes256gcm16-prfsha384-{exchange}")
 }

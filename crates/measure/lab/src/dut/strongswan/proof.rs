@@ -173,9 +173,10 @@ impl Standing {
     /// Whether all of a half's tunnels are up, and none is being replaced. An external gateway may
     /// set up several pairs of SAs for a tunnel of its peer, a station.
     pub(super) fn is_up(&self, half: &Half<'_>) -> bool {
-        match half.is_station {
-            true => self.in_between == 0 && self.lost(half).is_empty(),
-            false => self.has_all(half.sas()),
+        if half.is_station {
+            self.in_between == 0 && self.lost(half).is_empty()
+        } else {
+            self.has_all(half.sas())
         }
     }
 

@@ -27,18 +27,20 @@ const SELECTORS_HELP: &str = "give the device a pair of traffic selectors for ea
 /// re-establishing them.
 fn lost(gateway: &Gateway<'_>) -> Result<Vec<String>> {
     let is_up = || proof::standing(gateway).map(|now| now.is_up(&gateway.half));
-    match await_true(ANSWER_LIMIT, ANSWER_STEP, is_up)? {
-        true => Ok(Vec::new()),
-        false => Ok(proof::standing(gateway)?.lost(&gateway.half)),
+    if await_true(ANSWER_LIMIT, ANSWER_STEP, is_up)? {
+        Ok(Vec::new())
+    } else {
+        Ok(proof::standing(gateway)?.lost(&gateway.half))
     }
 }
 
 /// The data path of a station's daemon: it installs its SAs there, though no packet passes.
 /// kernel-libipsec needs no ESP in the station's kernel, but makes every peer use ESP in UDP.
 pub(super) const fn data_path(udp: bool) -> DataPath {
-    match udp {
-        true => DataPath::Libipsec,
-        false => DataPath::Kernel,
+    if udp {
+        DataPath::Libipsec
+    } else {
+        DataPath::Kernel
     }
 }
 

@@ -34,12 +34,11 @@ pub(super) fn read(ethtool: &Path, interface: &str) -> Option<String> {
 /// Sets its length.
 pub(super) fn set(ethtool: &Path, interface: &str, length: &str) -> io::Result<()> {
     let ended = run(ethtool, &["-G", interface, "rx", length])?;
-    match ended.status.success() {
-        true => Ok(()),
-        false => {
-            let said = String::from_utf8_lossy(&ended.stderr);
-            Err(io::Error::other(said.trim().to_owned()))
-        }
+    if ended.status.success() {
+        Ok(())
+    } else {
+        let said = String::from_utf8_lossy(&ended.stderr);
+        Err(io::Error::other(said.trim().to_owned()))
     }
 }
 

@@ -81,9 +81,12 @@ fn bare_esp_is_that_of_a_dut_whose_form_it_is() {
         (&[wireguard, SealedPort::esp(4500)], true),
         (&[wireguard], false),
     ] {
-        let expected = |id| match is_expected {
-            true => Kind::Sealed { id },
-            false => Kind::Other,
+        let expected = |id| {
+            if is_expected {
+                Kind::Sealed { id }
+            } else {
+                Kind::Other
+            }
         };
         assert_eq!(kind_on(ports, &esp), expected(SPI));
         assert_eq!(kind_on(ports, &later), expected(None));

@@ -291,10 +291,7 @@ fn both_judges_agree_on_packets_of_any_bytes() {
         in_udp in any::<bool>(),
     )| {
         let payload = [begin, rest].concat();
-        let frame = match in_udp {
-            true => udp(port.port, 9, &payload),
-            false => ipv4(protocol, &payload),
-        };
+        let frame = if in_udp { udp(port.port, 9, &payload) } else { ipv4(protocol, &payload) };
         let is_other = kind_on(&[port], &frame) == Other;
         prop_assert_eq!(is_foreign_on(&[port], &frame), is_other, "{:?} {:02x?}", port, frame);
     });

@@ -212,9 +212,10 @@ impl<'a> Block<'a> {
         svg.y_axis(plot, &axis, axis.unit());
         let color = format!("trace stroke-{}", run.color(&self.cell.dut));
         // For latency, the median is the grey line.
-        let classes = match self.steps().any(|step| values(step)[1].is_some()) {
-            true => ["trace stroke-0", &color, "breach-thin"],
-            false => [&*color, &color, &color],
+        let classes = if self.steps().any(|step| values(step)[1].is_some()) {
+            ["trace stroke-0", &color, "breach-thin"]
+        } else {
+            [&*color, &color, &color]
         };
         let axis = &axis;
         let plot = TimePlot { plot, times, axis };

@@ -86,9 +86,10 @@ fn devices(run: &Run<'_>, short: bool) -> Table {
                 invalid inputs refused, as required; let in: invalid inputs accepted; crashes: its process died or hung; ≥: what a \
                 process did between its last report and its death is not counted; \
                 memory: most of its processes in RAM";
-    let title = match only_failed {
-        true => "Fatigue: devices that failed",
-        false => "Fatigue",
+    let title = if only_failed {
+        "Fatigue: devices that failed"
+    } else {
+        "Fatigue"
     };
     let mut table = Table::new(title, note)
         .label("Device")
@@ -121,18 +122,20 @@ fn devices(run: &Run<'_>, short: bool) -> Table {
 fn device_cells(found: &FatigueDevice) -> [Cell; 13] {
     let without = time(found.without_failure_ns);
     [
-        match found.has_failed {
-            true => Cell::word("failed"),
-            false => Cell::term("no failure"),
+        if found.has_failed {
+            Cell::word("failed")
+        } else {
+            Cell::term("no failure")
         },
         Cell::plain(found.threads.to_string()),
         Cell::plain(match found.starts {
             0 | 1 => time(found.elapsed_ns),
             starts => format!("{} in {starts} parts", time(found.elapsed_ns)),
         }),
-        Cell::plain(match found.has_failed {
-            true => without,
-            false => format!("≥ {without}"),
+        Cell::plain(if found.has_failed {
+            without
+        } else {
+            format!("≥ {without}")
         }),
         Cell::plain(match found.unreported_ns {
             0 => found.right.to_string(),

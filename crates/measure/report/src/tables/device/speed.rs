@@ -37,9 +37,10 @@ pub(crate) fn series_name(series: &DeviceSeries) -> String {
         DeviceAxis::AtOnce => "by operations in parallel",
         DeviceAxis::Depth => "by depth of the queue",
     };
-    match series.common.is_empty() {
-        true => format!("{}, {by}", series.operation),
-        false => format!("{}, {}, {by}", series.operation, series.common),
+    if series.common.is_empty() {
+        format!("{}, {by}", series.operation)
+    } else {
+        format!("{}, {}, {by}", series.operation, series.common)
     }
 }
 
@@ -70,9 +71,10 @@ pub(crate) fn findings(run: &Run<'_>) -> Option<Table> {
             for found in own.filter(|found| found.dut == curve.dut) {
                 row(
                     &curve.dut,
-                    match found.equals_cpu {
-                        true => Cell::reason(&found.verdict),
-                        false => Cell::plain(&found.verdict),
+                    if found.equals_cpu {
+                        Cell::reason(&found.verdict)
+                    } else {
+                        Cell::plain(&found.verdict)
                     },
                 );
             }
@@ -160,16 +162,20 @@ fn short_figure(unit: DeviceUnit, found: &Estimate) -> String {
 }
 
 fn percent_short(percent: f64) -> String {
-    match percent < 0.5 {
-        true => "< 1 %".into(),
-        false => format!("{percent:.0} %"),
+    if percent < 0.5 {
+        "< 1 %".into()
+    } else {
+        format!("{percent:.0} %")
     }
 }
 
 fn point_cell(run: &Run<'_>, unit: DeviceUnit, point: &DevicePointResult) -> Cell {
-    let text = |figure| match point.is_compared {
-        true => short_figure(unit, figure),
-        false => format!("{}, not together", short_figure(unit, figure)),
+    let text = |figure| {
+        if point.is_compared {
+            short_figure(unit, figure)
+        } else {
+            format!("{}, not together", short_figure(unit, figure))
+        }
     };
     match (&point.figure, run.cell(&point.cell)) {
         (Some(figure), Some(cell)) => Cell::plain(with_repeats(text(figure), cell)),

@@ -43,9 +43,10 @@ fn figures(found: &Calibration) -> [Cell; 7] {
         ),
         loss,
         Cell::or_missing(load.map(|load| {
-            let path = match found.latency_is_round_trip {
-                true => ", round trip",
-                false => "",
+            let path = if found.latency_is_round_trip {
+                ", round trip"
+            } else {
+                ""
             };
             Scale::si(load, "pps").value(load) + path
         })),

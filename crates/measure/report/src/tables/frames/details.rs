@@ -105,9 +105,10 @@ fn result(goal: &GoalResult) -> Cell {
             GoalOutcome::MinLoadFails => "the lowest load fails it",
             GoalOutcome::Unfinished => "time was up",
         };
-        match found.repeats == all {
-            true => word.to_owned(),
-            false => format!("{word} ({} of {all})", found.repeats),
+        if found.repeats == all {
+            word.to_owned()
+        } else {
+            format!("{word} ({} of {all})", found.repeats)
         }
     });
     Cell::word(format!(

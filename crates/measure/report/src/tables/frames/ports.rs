@@ -26,9 +26,10 @@ pub(crate) fn ports(run: &Run<'_>) -> Option<Table> {
         let found = run.results.cells.iter().filter_map(|cell| cell.frames());
         let different = grouped(found.map(|found| (port(found), ())));
         for (used, cells) in different {
-            let why = match used.passed_over.is_empty() {
-                true => "–".to_owned(),
-                false => used.passed_over.join("; "),
+            let why = if used.passed_over.is_empty() {
+                "–".to_owned()
+            } else {
+                used.passed_over.join("; ")
             };
             let mut port = used.ports.join(", ");
             if !used.xdp_modes.is_empty() {

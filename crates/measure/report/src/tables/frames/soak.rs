@@ -161,9 +161,10 @@ pub(crate) fn drift_cells(drift: Option<&Drift>, median: fn(f64) -> String) -> [
             change(drift.change_low),
             change(drift.change_high)
         )),
-        Cell::plain(match drift.p < 0.001 {
-            true => "< 0.001".to_owned(),
-            false => format!("{:.3}", drift.p),
+        Cell::plain(if drift.p < 0.001 {
+            "< 0.001".to_owned()
+        } else {
+            format!("{:.3}", drift.p)
         }),
         Cell::plain(format!("± {}", percent(100.0 * drift.bound_ratio))),
         points,
@@ -229,9 +230,10 @@ fn reasons(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
 fn capacity(found: &SoakRun) -> Option<String> {
     let (first, last) = (found.capacity.first()?, found.capacity.last()?);
     let (first, last) = (rate(first.frames_per_s), rate(last.frames_per_s));
-    Some(match found.capacity_at_least {
-        true => format!("≥ {first}, ≥ {last}"),
-        false => format!("{first}, {last}"),
+    Some(if found.capacity_at_least {
+        format!("≥ {first}, ≥ {last}")
+    } else {
+        format!("{first}, {last}")
     })
 }
 
@@ -258,8 +260,9 @@ fn time_or_none(ns: u64) -> String {
 /// `+1.20 %`.
 pub(crate) fn change(ratio: f64) -> String {
     let percent = 100.0 * ratio;
-    match percent.abs() < 0.005 {
-        true => "0.00 %".into(),
-        false => format!("{percent:+.2} %"),
+    if percent.abs() < 0.005 {
+        "0.00 %".into()
+    } else {
+        format!("{percent:+.2} %")
     }
 }

@@ -73,9 +73,10 @@ pub(crate) fn latency_by_load(
 /// Whether a cell is in the tables of a path: the timed path, or without times the configured one.
 fn belongs(set: &FrameSet<'_>, cell: &CellResult, path: LatencyPath) -> bool {
     let was_timed = cell.frames().is_some_and(|found| !found.latency.is_empty());
-    match was_timed {
-        true => timed(cell, path).next().is_some(),
-        false => path == set.path(),
+    if was_timed {
+        timed(cell, path).next().is_some()
+    } else {
+        path == set.path()
     }
 }
 

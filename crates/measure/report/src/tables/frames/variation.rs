@@ -80,8 +80,9 @@ fn in_words(spread: &TrialSpread, trials: u32) -> String {
 
 /// A time that may be negative.
 fn signed(ns: f64) -> String {
-    match ns < 0.0 {
-        true => format!("−{}", time_ns(-ns)),
-        false => time_ns(ns),
+    if ns < 0.0 {
+        format!("−{}", time_ns(-ns))
+    } else {
+        time_ns(ns)
     }
 }

@@ -89,11 +89,10 @@ pub(crate) fn ratios(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
         cells.filter_map(|cell| found(cell))
     };
     let baseline = &all().next()?.baseline;
-    let bounds = match all().any(|found| found.bound.is_some()) {
-        true => {
-            "; ≤, ≥, ~: the search of the baseline, of the device, of both ended without an upper bound"
-        }
-        false => "",
+    let bounds = if all().any(|found| found.bound.is_some()) {
+        "; ≤, ≥, ~: the search of the baseline, of the device, of both ended without an upper bound"
+    } else {
+        ""
     };
     let note = format!(
         "{}; over the pairs of repeats, with its 95 % interval (Student's t on logarithms){bounds}",

@@ -116,9 +116,10 @@ struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     fn of(plan: &'a [Cell], cells: &[CellResult], key: &'a Key, members: &'a [Member<'a>]) -> Self {
-        let unit = match members.iter().any(|(.., info)| info.input_bytes.is_some()) {
-            true => DeviceUnit::BytesPerS,
-            false => DeviceUnit::OperationsPerS,
+        let unit = if members.iter().any(|(.., info)| info.input_bytes.is_some()) {
+            DeviceUnit::BytesPerS
+        } else {
+            DeviceUnit::OperationsPerS
         };
         let mut names: Vec<&str> = Vec::new();
         for (_, place, _) in members {
@@ -346,9 +347,10 @@ fn beside_cpus<'c>(
         .collect();
     let mut found = Vec::new();
     for (curve, _) in curves {
-        let others: &[&DeviceCurve] = match curve.is_cpu {
-            true => cpus.get(..1).unwrap_or_default(),
-            false => &cpus,
+        let others: &[&DeviceCurve] = if curve.is_cpu {
+            cpus.get(..1).unwrap_or_default()
+        } else {
+            &cpus
         };
         let others = others.iter().filter(|cpu| cpu.dut != curve.dut);
         found.extend(others.map(|cpu| (curve, *cpu)));

@@ -184,9 +184,10 @@ impl Breach<'_> {
             repeat: self.repeat,
             number: self.number,
             name: name.to_owned(),
-            at_ns: match name == self.broke.name {
-                true => self.broke.at_ns,
-                false => self.mended.map_or(self.broke.at_ns, |mended| mended.at_ns),
+            at_ns: if name == self.broke.name {
+                self.broke.at_ns
+            } else {
+                self.mended.map_or(self.broke.at_ns, |mended| mended.at_ns)
             },
         }
     }

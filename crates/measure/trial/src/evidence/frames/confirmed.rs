@@ -79,12 +79,13 @@ fn contradiction(trial: &FrameTrial) -> (String, &'static str) {
     }
     let again = format!("when the throughput found, {rate}, was offered again");
     let queued = trial.queued();
-    let what = match queued > lost {
-        true => format!(
+    let what = if queued > lost {
+        format!(
             "{} of the frames were carried only by a growing queue {again}",
             share(queued)
-        ),
-        false => format!("{} of the frames were lost {again}", share(lost)),
+        )
+    } else {
+        format!("{} of the frames were lost {again}", share(lost))
     };
     (what, SLOWER)
 }

@@ -217,9 +217,10 @@ fn bounds(
 /// link has an XDP program, both ends count packets after the header was removed (`veth_xdp_rcv`).
 fn ethernet_bytes_counted(observed: &FrameObserved<'_>) -> u64 {
     let ends_on_the_link = observed.test.traffic.direction == Direction::Encrypt;
-    match ends_on_the_link && observed.result.receiver.kind == Some(PortKind::Xdp) {
-        true => 0,
-        false => ETHERNET_BYTES,
+    if ends_on_the_link && observed.result.receiver.kind == Some(PortKind::Xdp) {
+        0
+    } else {
+        ETHERNET_BYTES
     }
 }
 
@@ -349,9 +350,10 @@ fn trials_watched(observed: &FrameObserved<'_>, seen: &FrameReadings<'_>) -> Opt
 
 /// The word for frames of that form.
 const fn wanted(form: LinkForm) -> &'static str {
-    match form.encrypts() {
-        true => "sealed",
-        false => form.name(),
+    if form.encrypts() {
+        "sealed"
+    } else {
+        form.name()
     }
 }
 

@@ -101,9 +101,10 @@ const fn crossed(
     forward: bool,
 ) -> (&'static str, u64) {
     // The first end of each link sends.
-    match place.is_multiple_of(2) == forward {
-        true => ("sent", sent),
-        false => ("received", received),
+    if place.is_multiple_of(2) == forward {
+        ("sent", sent)
+    } else {
+        ("received", received)
     }
 }
 
@@ -140,12 +141,11 @@ fn expected(
     let impaired = path.impaired.copied().unwrap_or_default();
     let copied = impaired.a_to_b.duplicated + impaired.b_to_a.duplicated;
     let copied = copied + own.duplicated + own.too_late;
-    let fragments = match is_cipher {
-        true => {
-            let room = u64::from(path.links.cipher_mtu).saturating_sub(20).max(1);
-            longest_packet(observed, adapter).div_ceil(room).max(1)
-        }
-        false => fragments_most(path),
+    let fragments = if is_cipher {
+        let room = u64::from(path.links.cipher_mtu).saturating_sub(20).max(1);
+        longest_packet(observed, adapter).div_ceil(room).max(1)
+    } else {
+        fragments_most(path)
     };
     let apart = CONTROL_FRAMES + sent / COUNTED_ONE_IN;
     let may_join = path.links.offloads || is_cipher && adapter.profile().aggregates;
@@ -186,9 +186,10 @@ fn differs(
     (least, most): (u64, u64),
 ) -> Explanation {
     let place = place(read);
-    let against = match against.is_empty() {
-        true => String::new(),
-        false => format!("{against},"),
+    let against = if against.is_empty() {
+        String::new()
+    } else {
+        format!("{against},")
     };
     if *found > most {
         let more = count(found - most, 0, "packet");
@@ -297,9 +298,10 @@ fn sealed_against(
     (number, trial, readings): Read<'_>,
     ways: &[GatewayFlow],
 ) -> Option<String> {
-    let against = match seen.ends.begins_at_b() {
-        false => "gw2",
-        true => "gw1",
+    let against = if seen.ends.begins_at_b() {
+        "gw1"
+    } else {
+        "gw2"
     };
     let mut sent = ways.iter().map(GatewayFlow::sent);
     let (gateway, sent) = sent.find(|(gateway, _)| *gateway == against)?;

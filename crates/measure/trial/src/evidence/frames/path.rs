@@ -46,9 +46,10 @@ fn sealed_by_station(observed: &FrameObserved<'_>, seen: &FrameReadings<'_>) -> 
     let result = observed.result;
     let trial = evidence_trial(observed)?;
     let opens = seen.ends.sink.peer.is_some();
-    let (verb, engine) = match opens {
-        true => ("opened", &result.receiver.engine),
-        false => ("sealed", &result.sender.engine),
+    let (verb, engine) = if opens {
+        ("opened", &result.receiver.engine)
+    } else {
+        ("sealed", &result.sender.engine)
     };
     let frames = if opens { trial.received } else { trial.sent };
     let (failure, detail) = match engine {
@@ -56,11 +57,10 @@ fn sealed_by_station(observed: &FrameObserved<'_>, seen: &FrameReadings<'_>) -> 
         Some(engine) => (
             nothing_seen(
                 trial.received,
-                &match opens {
-                    true => format!("frame of {} sent was opened by the station", trial.sent),
-                    false => {
-                        format!("frame of {frames} that the station sealed came out of the device")
-                    }
+                &if opens {
+                    format!("frame of {} sent was opened by the station", trial.sent)
+                } else {
+                    format!("frame of {frames} that the station sealed came out of the device")
                 },
             ),
             format!(
@@ -85,9 +85,10 @@ fn sealed_by_station(observed: &FrameObserved<'_>, seen: &FrameReadings<'_>) -> 
 fn cores(seen: &FrameReadings<'_>) -> Option<Check> {
     let cores = seen.cores;
     let [a, b] = cores.in_words(&cores.a, &cores.b);
-    let (source, sink) = match seen.ends.begins_at_b() {
-        false => (a, b),
-        true => (b, a),
+    let (source, sink) = if seen.ends.begins_at_b() {
+        (b, a)
+    } else {
+        (a, b)
     };
     let mut detail = format!("the source ran on core {source}, the sink on core {sink}");
     let shared = cores.shared();

@@ -423,9 +423,10 @@ fn a_good_frame_test_passes_every_check_that_applies() {
                 );
                 let checks = fixture.checks();
                 let names: Vec<&str> = checks.iter().map(|check| check.name.as_str()).collect();
-                let seen: &[&str] = match adapter.is_straight() {
-                    true => &[],
-                    false => &["cipher-link-amount", "trials-watched"],
+                let seen: &[&str] = if adapter.is_straight() {
+                    &[]
+                } else {
+                    &["cipher-link-amount", "trials-watched"]
                 };
                 let sealed: &[&str] = match adapter.encryptor() {
                     Some(_) => &["trials-sealed"],
@@ -433,9 +434,10 @@ fn a_good_frame_test_passes_every_check_that_applies() {
                 };
                 let every = ["losses-attributed", "machine-in-trials"];
                 let two_gateways = adapter.encryptor().is_some() && direction == Direction::Both;
-                let on_links: &[&str] = match two_gateways {
-                    true => &["sealed-as-sent", "links-carried-the-load"],
-                    false => &["links-carried-the-load"],
+                let on_links: &[&str] = if two_gateways {
+                    &["sealed-as-sent", "links-carried-the-load"]
+                } else {
+                    &["links-carried-the-load"]
                 };
                 assert_eq!(
                     names,

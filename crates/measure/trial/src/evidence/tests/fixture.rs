@@ -414,9 +414,10 @@ impl Fixture {
         checks(&[ToolObserved {
             path,
             commands: &self.commands,
-            way: match self.http.is_some() || self.video.is_some() {
-                false => FlowDirection::AToB,
-                true => FlowDirection::BToA,
+            way: if self.http.is_some() || self.video.is_some() {
+                FlowDirection::BToA
+            } else {
+                FlowDirection::AToB
             },
             load,
             beside: None,
@@ -506,9 +507,10 @@ pub(in crate::evidence) fn reported_facts(adapter: &Adapter) -> BTreeMap<String,
             .flat_map(|suite| of_both("suite", &suite))
             .collect();
     };
-    let engine = match encryptor.is_null() {
-        true => "null",
-        false => "ipsec-mb",
+    let engine = if encryptor.is_null() {
+        "null"
+    } else {
+        "ipsec-mb"
     };
     let suite = encryptor.suite.to_string();
     let facts = [

@@ -135,9 +135,10 @@ impl<'a> PathReader<'a> {
         let is_complete = work.is_some_and(|work| {
             work.bytes_least() >= ip_bytes && work.unaccounted_packets <= IN_FLIGHT_PACKETS
         });
-        match is_complete {
-            true => Ok(Some(counters)),
-            false => steady(|| self.bench.dut_counters(dut)).map(Some),
+        if is_complete {
+            Ok(Some(counters))
+        } else {
+            steady(|| self.bench.dut_counters(dut)).map(Some)
         }
     }
 
@@ -243,9 +244,10 @@ impl<'a> PathReader<'a> {
     /// Frames that found a queue full.
     fn drops(&self, before: &State, duplex: bool) -> QueueDrops {
         let FramePath { source, sink } = &self.path;
-        let sinks = match duplex {
-            true => vec![sink, source],
-            false => vec![sink],
+        let sinks = if duplex {
+            vec![sink, source]
+        } else {
+            vec![sink]
         };
         let mut drops = QueueDrops::default();
         for sink in sinks {
@@ -268,9 +270,10 @@ impl<'a> PathReader<'a> {
             }
             let earlier = before.nodes.get(node).map_or(0, |it| it.socket_drops);
             let sockets = reading.socket_drops.saturating_sub(earlier);
-            match is_station(*node) || ends.iter().any(|(end, _)| end == node) {
-                true => drops.station_sockets += sockets,
-                false => drops.device_sockets += sockets,
+            if is_station(*node) || ends.iter().any(|(end, _)| end == node) {
+                drops.station_sockets += sockets
+            } else {
+                drops.device_sockets += sockets
             }
         }
         let unattributed = self.machines.iter().map(|on_it| {

@@ -80,9 +80,10 @@ impl StationNode {
             running.node != self.id && tag == Some(spec.tag)
         });
         // A receiver is there before the sender is.
-        let sink = match world.script.reflects {
-            true => self.id,
-            false => receiver.unwrap().node,
+        let sink = if world.script.reflects {
+            self.id
+        } else {
+            receiver.unwrap().node
         };
         let unseen = world.script.unseen;
         counter(world, sink).rx_packets += carried + unseen;
@@ -105,16 +106,13 @@ impl StationNode {
                 continue;
             }
             let counter = counter(world, node);
-            match leaves != from_b {
-                true => {
-                    counter.tx_bytes += bytes;
-                    counter.tx_packets += sent;
-                }
-                false => {
-                    counter.rx_bytes += bytes;
-                    // What a receiver there gets has been counted.
-                    counter.rx_packets += if node == sink { 0 } else { sent };
-                }
+            if leaves != from_b {
+                counter.tx_bytes += bytes;
+                counter.tx_packets += sent;
+            } else {
+                counter.rx_bytes += bytes;
+                // What a receiver there gets has been counted.
+                counter.rx_packets += if node == sink { 0 } else { sent };
             }
         }
     }
@@ -243,9 +241,10 @@ impl Node for StationNode {
                 protocol,
                 program: "fake".to_owned(),
                 pid: 1,
-                boot_id: match world.script.two_machines && self.is_on_b() {
-                    true => "another".to_owned(),
-                    false => "fake".to_owned(),
+                boot_id: if world.script.two_machines && self.is_on_b() {
+                    "another".to_owned()
+                } else {
+                    "fake".to_owned()
                 },
                 clock: String::new(),
                 cores: 2,
@@ -304,9 +303,10 @@ impl Node for StationNode {
                 let found = *counter(&mut world, self.id);
                 Response::Readings(NodeReading {
                     interfaces: [(interface, found)].into(),
-                    backlog_drops: match world.script.two_machines && !self.is_on_b() {
-                        true => 0,
-                        false => world.trials * world.script.backlog_drops,
+                    backlog_drops: if world.script.two_machines && !self.is_on_b() {
+                        0
+                    } else {
+                        world.trials * world.script.backlog_drops
                     },
                     processes: vec![CpuTime::default(); processes.len()],
                     ..NodeReading::default()

@@ -178,9 +178,10 @@ pub(super) fn strongswan(rack: &Rack, tunnel: Tunnel) -> External {
         0 => child("all", selectors),
         apart => (1..=apart).map(of_one).collect(),
     };
-    let again = match authenticates_anew {
-        true => "reauth_time = 1s\n    rand_time = 0\n    over_time = 1h",
-        false => "",
+    let again = if authenticates_anew {
+        "reauth_time = 1s\n    rand_time = 0\n    over_time = 1h"
+    } else {
+        ""
     };
     let mut secrets = String::new();
     let mut words = [
@@ -212,19 +213,18 @@ pub(super) fn strongswan(rack: &Rack, tunnel: Tunnel) -> External {
         .replace("REKEY_TIME", if renews { "1s" } else { "0" })
         .replace("AGAIN", again)
         .replace("SECRETS", &secrets);
-    let auth = match certificates {
-        true => {
-            // Made once for all gateways of a rack.
-            if !rack.path("x509").exists() {
-                run_script(CERTIFICATES, &folder);
-            }
-            IkeSecrets::Certificates {
-                authority: rack.path("x509ca/authority.pem"),
-                certificate: rack.path("x509/bench.pem"),
-                key: rack.path("private/bench.pem"),
-            }
+    let auth = if certificates {
+        // Made once for all gateways of a rack.
+        if !rack.path("x509").exists() {
+            run_script(CERTIFICATES, &folder);
         }
-        false => IkeSecrets::Psk(secret(rack, "psk", "a secret of the test\n")),
+        IkeSecrets::Certificates {
+            authority: rack.path("x509ca/authority.pem"),
+            certificate: rack.path("x509/bench.pem"),
+            key: rack.path("private/bench.pem"),
+        }
+    } else {
+        IkeSecrets::Psk(secret(rack, "psk", "a secret of the test\n"))
     };
     let order = if makes_before_break { "yes" } else { "no" };
     let mut daemon = STRONGSWAN
@@ -256,11 +256,10 @@ pub(super) fn strongswan(rack: &Rack, tunnel: Tunnel) -> External {
     up.push(format!(
         "swanctl --load-all --noprompt --file {folder}/swanctl.conf --uri unix://{folder}/box.vici"
     ));
-    let route = match bare {
-        true => "ip route replace {test_network_b} via {cipher_b} dev wan metric 1",
-        false => {
-            "ip link set ipsec0 mtu 1400 txqueuelen 5000 up; ip route replace {test_network_b} dev ipsec0 metric 1"
-        }
+    let route = if bare {
+        "ip route replace {test_network_b} via {cipher_b} dev wan metric 1"
+    } else {
+        "ip link set ipsec0 mtu 1400 txqueuelen 5000 up; ip route replace {test_network_b} dev ipsec0 metric 1"
     };
     up.push(route.to_owned());
     let peer = GatewayPeer::Ike(IkePeer {

@@ -382,9 +382,10 @@ impl Rack {
 
     /// Whether every interface is here, as it was.
     pub(super) fn has_all_back(&self) -> bool {
-        let names: &[&str] = match self.tapped {
-            true => &["eth1", "eth2", "eth3", "eth4"],
-            false => &["eth1", "eth2"],
+        let names: &[&str] = if self.tapped {
+            &["eth1", "eth2", "eth3", "eth4"]
+        } else {
+            &["eth1", "eth2"]
         };
         let shown = run("ip -o link show");
         let as_it_was = |name: &&str| {

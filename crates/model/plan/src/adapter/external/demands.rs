@@ -40,9 +40,10 @@ impl ExternalBox {
     fn permissions(&self) -> impl Iterator<Item = (&'static str, String)> {
         let with_via = |what: String| {
             let is_command = self.all_commands().any(|command| command == what);
-            match is_command && !self.via.is_empty() {
-                true => format!("{} {what}", self.via.join(" ")),
-                false => what,
+            if is_command && !self.via.is_empty() {
+                format!("{} {what}", self.via.join(" "))
+            } else {
+                what
             }
         };
         let demands = self.demands().into_iter();

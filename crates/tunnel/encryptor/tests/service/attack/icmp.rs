@@ -73,9 +73,10 @@ pub(crate) fn forged_icmp_changes_nothing_for_the_next_start() {
             socket
         });
         site.outside.run(move || {
-            let (family, protocol) = match v4 {
-                true => (AddressFamily::Inet, SockProtocol::Icmp),
-                false => (AddressFamily::Inet6, SockProtocol::IcmpV6),
+            let (family, protocol) = if v4 {
+                (AddressFamily::Inet, SockProtocol::Icmp)
+            } else {
+                (AddressFamily::Inet6, SockProtocol::IcmpV6)
             };
             let flags = SockFlag::SOCK_CLOEXEC;
             let socket = socket(family, SockType::Raw, flags, protocol).unwrap();

@@ -80,9 +80,10 @@ impl World {
     /// decides whether keys are kept.
     fn unheard(&self, side: usize, seals: Option<Key>, said: u64) -> i64 {
         let peer = &self.gateways[1 - side];
-        match seals == peer.outbound {
-            true => said as i64 - peer.rollover.heard as i64,
-            false => 0,
+        if seals == peer.outbound {
+            said as i64 - peer.rollover.heard as i64
+        } else {
+            0
         }
     }
 

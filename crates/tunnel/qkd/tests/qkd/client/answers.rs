@@ -13,9 +13,12 @@ const SECRET: &str = "c2VjcmV0IGtleSE=";
 /// The call's error for this answer of the server.
 fn error_of(answer: impl Into<String>, last: bool) -> KmeError {
     let answer = answer.into();
-    let server = Server::new(move |_| match last {
-        true => Reply::Last(answer.clone()),
-        false => Reply::Bytes(answer.clone()),
+    let server = Server::new(move |_| {
+        if last {
+            Reply::Last(answer.clone())
+        } else {
+            Reply::Bytes(answer.clone())
+        }
     });
     let error = run(server.client().new_keys("gw2", &KeyRequest::new(1, 88))).unwrap_err();
     for shown in [error.to_string(), format!("{error:?}")] {

@@ -51,9 +51,10 @@ impl Source {
         if stock != 0 && delivered + number > stock {
             return unavailable;
         }
-        let first = match self.stuck.load(Ordering::SeqCst) {
-            true => 0,
-            false => delivered,
+        let first = if self.stuck.load(Ordering::SeqCst) {
+            0
+        } else {
+            delivered
         };
         self.delivered.fetch_add(number, Ordering::SeqCst);
         let keys: Vec<_> = (first..first + number).map(key).collect();

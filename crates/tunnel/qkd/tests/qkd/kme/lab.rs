@@ -85,9 +85,10 @@ faults: 127.0.0.1:0
 
     /// Calls curl as an SAE, for a path or a whole URL.
     pub(crate) fn curl(&self, sae: &str, path: &str) -> Command {
-        let url = match path.starts_with("http") {
-            true => path.to_owned(),
-            false => self.kme_of(sae) + path,
+        let url = if path.starts_with("http") {
+            path.to_owned()
+        } else {
+            self.kme_of(sae) + path
         };
         let mut command = self.bare_curl(&url);
         let [certificate, key] = ["pem", "key"].map(|end| format!("{sae}.{end}"));

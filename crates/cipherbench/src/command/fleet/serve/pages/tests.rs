@@ -1,7 +1,7 @@
 //! Content of the pages.
 
 use super::*;
-use fleet::{Held, LabOffer, LastTrial, Listing, Progress, Selector};
+use fleet::{Assignment, LabOffer, LastTrial, Listing, Progress, Selector};
 
 fn row(id: &str, state: State, misfits: &[(&str, &str)]) -> Row {
     let text = |(lab, reason): &(&str, &str)| ((*lab).to_owned(), (*reason).to_owned());
@@ -26,8 +26,8 @@ fn row(id: &str, state: State, misfits: &[(&str, &str)]) -> Row {
     }
 }
 
-fn lab(name: &str, job: Option<&str>, is_alive: bool) -> LabSeen {
-    LabSeen {
+fn lab(name: &str, job: Option<&str>, is_alive: bool) -> LabStatus {
+    LabStatus {
         offer: LabOffer {
             lab: name.to_owned(),
             agent: "host-1".to_owned(),
@@ -53,7 +53,7 @@ fn lab(name: &str, job: Option<&str>, is_alive: bool) -> LabSeen {
 
 #[test]
 fn what_there_is_to_see_is_on_the_page() {
-    let held = Held {
+    let held = Assignment {
         lab: "one".to_owned(),
         agent: "host-1".to_owned(),
         attempt: 2,
@@ -69,7 +69,7 @@ fn what_there_is_to_see_is_on_the_page() {
     let parked = State::Parked {
         reason: "a wrong campaign".to_owned(),
     };
-    let seen = Seen {
+    let seen = Snapshot {
         labs: vec![
             lab("one", Some("5"), true),
             lab("two", None, true),
@@ -165,9 +165,9 @@ fn a_long_queue_is_folded_and_a_reason_of_many_labs_is_said_once() {
 }
 
 /// Sixty of everything, with long names.
-fn crowded() -> Seen {
+fn crowded() -> Snapshot {
     let name = |what: &str, nth: usize| format!("{what}-of-the-second-floor-{nth}");
-    let held = |nth| Held {
+    let held = |nth| Assignment {
         lab: name("lab", nth),
         agent: "host-1".to_owned(),
         attempt: 2,
@@ -203,7 +203,7 @@ fn crowded() -> Seen {
         let reason = long.clone();
         rows.push(row(&id("3"), State::Parked { reason }, &[]));
     }
-    let labs = (0..60).map(|nth| LabSeen {
+    let labs = (0..60).map(|nth| LabStatus {
         is_alive: nth % 7 != 0,
         ..lab(
             &name("lab", nth),
@@ -216,7 +216,7 @@ fn crowded() -> Seen {
         key: name("key", nth),
         reason: "expected value at line 1 column 1".to_owned(),
     });
-    Seen {
+    Snapshot {
         labs: labs.collect(),
         repeats: rows.iter().map(|row| row.job.clone()).take(60).collect(),
         listing: Listing { rows, left_out: 7 },

@@ -16,9 +16,10 @@ impl Fixture {
     /// Of these, those against the load.
     fn idle(&mut self, name: &str) -> &mut u64 {
         let end = self.end(name);
-        match end.sent < FRAMES {
-            true => &mut end.sent,
-            false => &mut end.received,
+        if end.sent < FRAMES {
+            &mut end.sent
+        } else {
+            &mut end.received
         }
     }
 
