@@ -22,8 +22,8 @@ use crate::topology::{
     CIPHER_INTERFACES, End, IPV6_MTU_MIN, Map, STATION_INTERFACES, Side, W0, W1,
 };
 use crate::{
-    Bench, ClockEnd, DutAction, ElementId, Interrupt, LabError, Links, Monitor, Node, NodeId,
-    Privilege, Result, RunningDut,
+    Bench, ClockEnd, DutAction, Interrupt, LabError, Links, Monitor, Node, NodeId, Privilege,
+    Result, RunningDut,
 };
 use plan::{Cables, Direction, Dut, External, Hosts, IpVersion, LabPlan};
 use std::collections::BTreeMap;
@@ -215,7 +215,7 @@ impl NamespaceLab {
         if let Some(ends) = &ends {
             self.take_cable(ends)?;
         }
-        self.on_all(|node| match bridge(node.id()) {
+        self.on_all(|node| match switch::bridge(node.id()) {
             Some(element) => switch::make(node, &self.map.ports(element)),
             None => ip(node, self.map.address_node(node.id())),
         })?;
@@ -223,7 +223,7 @@ impl NamespaceLab {
             translation.set(self.seat(id))?;
         }
         // Both ends of every link are up.
-        self.on_all(|node| match bridge(node.id()) {
+        self.on_all(|node| match switch::bridge(node.id()) {
             Some(_) if !switch::forwards(node)? => Err(node.error(format!(
                 "its ports do not forward within {} s",
                 switch::READY_LIMIT.as_secs()
@@ -388,7 +388,7 @@ impl Bench for NamespaceLab {
                 // The kernel dropped the routes if an MTU was too small for IPv6.
                 ip(node, self.map.route_test_networks(id, links))?;
             }
-            let own = bridge(id).map(|_| switch::NAME);
+            let own = switch::bridge(id).map(|_| switch::NAME);
             for interface in self
                 .map
                 .interfaces(id)
@@ -587,14 +587,6 @@ impl Drop for NamespaceLab {
 /// Whether this interface is at the link between the gateways.
 fn is_cipher_end(interface: &str) -> bool {
     [CIPHER_INTERFACES.0, CIPHER_INTERFACES.1].contains(&interface)
-}
-
-/// The node's path element if it is a bridge, as impaired paths are.
-fn bridge(node: NodeId) -> Option<ElementId> {
-    match node {
-        NodeId::Element(element) if !element.kind().routes() => Some(element),
-        _ => None,
-    }
 }
 
 /// Turns a station's error during the build into the reason why the lab cannot be built.

@@ -4,7 +4,7 @@ use crate::on_node::{ip, parse_json, run_tool};
 use crate::protocol::Program;
 use crate::sync::await_true;
 use crate::topology::mac;
-use crate::{Node, Result};
+use crate::{ElementId, Node, NodeId, Result};
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -81,4 +81,12 @@ fn ports_forward(node: &dyn Node) -> Result<bool> {
     let ended = node.run(program, TOOL_LIMIT)?;
     let ports: Vec<PortState> = parse_json(node, "the state of the bridge's ports", &ended)?;
     Ok(ports.len() == 2 && ports.iter().all(|port| port.state == "forwarding"))
+}
+
+/// The node's path element if it is a bridge, as impaired paths are.
+pub(crate) fn bridge(node: NodeId) -> Option<ElementId> {
+    match node {
+        NodeId::Element(element) if !element.kind().routes() => Some(element),
+        _ => None,
+    }
 }
