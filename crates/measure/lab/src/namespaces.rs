@@ -106,7 +106,7 @@ impl NamespaceLab {
     pub fn build(plan: &LabPlan, setup: &Setup) -> Result<Self> {
         if let Some(prefix) = Map::taken(&plan.addresses) {
             return Err(LabError::cannot_build(
-                format!("the lab's network {prefix}/24 is one that the lab has a use for"),
+                format!("the lab's network {prefix}/24 overlaps a network of the lab"),
                 "take another than those of 198.18.0.0/15, where test frames come from, and \
                  169.254.0.0/16",
             ));

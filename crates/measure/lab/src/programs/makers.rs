@@ -87,7 +87,7 @@ pub(crate) fn unfit(name: &str, said: &str, usage: Use) -> Option<String> {
         let other = OTHERS.iter().find(|(words, _)| said.contains(words));
         let whose = other.map_or("an unknown maker", |(_, maker)| maker);
         return Some(format!(
-            "`{name}` is that of {whose}, which lacks options and prints other lines; needed is that of {}",
+            "`{name}` is the one of {whose}, which lacks options and prints other lines; install the one of {}",
             rule.of
         ));
     }
