@@ -27,6 +27,10 @@ mod trust;
 use fleet::attack as fleet_attack;
 use libtest_mimic::{Arguments, Completion, Trial};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// The time of a slower test is printed: together they take most of CI's time.
+const SLOW: Duration = Duration::from_secs(10);
 
 /// The named functions of a module as tests; `$skipped` is the reason why they cannot run here, if
 /// any.
@@ -34,14 +38,20 @@ macro_rules! tests {
     ($skipped:expr, $module:ident: $($name:ident),+ $(,)?) => {
         vec![$({
             let skipped: Option<String> = $skipped.clone();
-            Trial::ignorable_test(concat!(stringify!($module), "::", stringify!($name)), move || {
-                Ok(match skipped {
+            let name = concat!(stringify!($module), "::", stringify!($name));
+            Trial::ignorable_test(name, move || {
+                let began = Instant::now();
+                let conclusion = match skipped {
                     Some(reason) => Completion::ignored_with(reason),
                     None => match busy::skipped(busy::REPEATS, $module::$name) {
                         Some(_) => Completion::ignored_with("the machine is too busy"),
                         None => Completion::Completed,
                     },
-                })
+                };
+                if began.elapsed() > SLOW {
+                    eprintln!("{name} took {:.0?}", began.elapsed());
+                }
+                Ok(conclusion)
             })
         }),+]
     };
