@@ -92,15 +92,15 @@ const CELL: &[Declared] = &[
     ("dut", "device under test", |row| Some(row.dut.to_owned())),
     (
         "insecure",
-        "why the device must not protect data; empty where it may, or is not meant to",
+        "why the device must not protect data; empty if it may, or is not meant to",
         |row| row.cell.insecure.clone(),
     ),
-    ("baseline", "true where nothing is encrypted", |row| {
+    ("baseline", "true if nothing is encrypted", |row| {
         text(row.cell.baseline)
     }),
     (
         "protocol",
-        "tcp, udp, ping, http, flows, video, a frame test's procedure, or of crypto devices kat, speed or fatigue",
+        "tcp, udp, ping, http, flows, video, a frame test's procedure, or for crypto devices kat, speed or fatigue",
         |row| Some(row.cell.protocol.clone()),
     ),
 ];
@@ -111,7 +111,7 @@ const STATIONS: [Axis; 3] = [Axis::Mtu, Axis::Cores, Axis::Offloads];
 /// The trial's outcome, and the figures of tools.
 const TRIAL: &[Declared] = &[
     ("repeat", "from 1", |row| text(row.trial.repeat)),
-    ("started_utc", "moment at which the trial began", |row| {
+    ("started_utc", "start of the trial", |row| {
         Some(journal::time::utc(row.trial.started_unix_ns))
     }),
     ("duration_ns", "wall time of the whole trial", |row| {
@@ -122,7 +122,7 @@ const TRIAL: &[Declared] = &[
     }),
     (
         "counts",
-        "false where a later trial of the same cell and repeat replaces this one",
+        "false if a later trial of the same cell and repeat replaces this one",
         |row| text(row.counts),
     ),
     ("reasons", "why it is invalid or failed", |row| {
@@ -139,7 +139,7 @@ const TRIAL: &[Declared] = &[
     ("streams", "parallel streams over all processes", |row| {
         text(transfer(row)?.parameters.streams?)
     }),
-    ("window_bytes", "socket buffer asked for", |row| {
+    ("window_bytes", "requested socket buffer", |row| {
         text(transfer(row)?.parameters.window_bytes?)
     }),
     ("datagram_bytes", "UDP payload", |row| {
@@ -153,7 +153,7 @@ const TRIAL: &[Declared] = &[
     }),
     (
         "sent_bytes",
-        "payload that the sender handed to its sockets; of a duplex transfer, like all columns of a transfer, from A to B",
+        "payload that the sender handed to its sockets; for a duplex transfer, like all columns of a transfer, from A to B",
         |row| text(transfer(row)?.sent_bytes),
     ),
     (
@@ -169,15 +169,17 @@ const TRIAL: &[Declared] = &[
         "received_bytes as a rate",
         |row| bps(transfer(row)?, |found| found.received_bytes),
     ),
-    ("retransmits", "TCP segments sent again", |row| {
+    ("retransmits", "TCP segments retransmitted", |row| {
         text(transfer(row)?.retransmits?)
     }),
     ("datagrams_sent", "UDP datagrams sent", |row| {
         text(transfer(row)?.datagrams?.sent)
     }),
-    ("datagrams_lost", "of those, not received", |row| {
-        text(transfer(row)?.datagrams?.lost)
-    }),
+    (
+        "datagrams_lost",
+        "sent datagrams that were not received",
+        |row| text(transfer(row)?.datagrams?.lost),
+    ),
     (
         "datagrams_out_of_order",
         "out of order at the receiver",
@@ -210,7 +212,7 @@ const TRIAL: &[Declared] = &[
     ),
     (
         "reverse_offered_payload_bps",
-        "of a duplex transfer from B to A; so are the other columns reverse_…",
+        "for a duplex transfer from B to A; so are the other columns reverse_…",
         |row| bps(reverse(row)?, |found| found.sent_bytes),
     ),
     (
@@ -276,7 +278,7 @@ const TRIAL: &[Declared] = &[
     }),
     (
         "cpu_dut_ns",
-        "CPU time of the device's processes; empty where it runs on machines of its own",
+        "CPU time of the device's processes; empty if it runs on separate machines",
         |row| text(cpu(row)?.dut_ns?),
     ),
     ("cpu_kernel_ns", "the rest of the busy time", |row| {
@@ -288,7 +290,7 @@ const TRIAL: &[Declared] = &[
     ("checks_made", "checks of the evidence", |row| {
         text(crate::evidence::of_trial(row.trial)?.checks.len())
     }),
-    ("checks_passed", "of those, passed", |row| {
+    ("checks_passed", "passed checks of the evidence", |row| {
         text(
             crate::evidence::of_trial(row.trial)?
                 .checks
@@ -367,10 +369,7 @@ pub(crate) fn write(run: &Run<'_>) -> String {
 /// Returns the documentation of the columns, as Markdown.
 pub(crate) fn documentation() -> String {
     let mut page = String::from(
-        "# results.csv\n\nOne row per trial, in the order made; of a frame test, one per goal, load \
-         or other figure of the trial, and of crypto devices one per case, device or start. RFC 4180, UTF-8, a header line. \
-         Keys carry units. The figures of a trial that is invalid or failed are empty, as is what \
-         does not apply: a cell that is invalid has no number. Raw counters of every trial are in \
+        "# results.csv\n\nOne row per trial, in the order of measurement; for a frame test, one per goal, load or other figure of the trial, and for crypto devices one per case, device or start. RFC 4180, UTF-8, a header line. Keys carry units. Figures that do not apply, and figures of an invalid or failed trial, are empty: an invalid cell has no number. Raw counters of every trial are in \
          the journal ([journal.md](../journal.md)). A text that begins with `=`, `+`, `-`, `@`, a tab or a line's \
          end, which a spreadsheet would take for a formula, has an apostrophe in front.\n\nGenerated from the code; a test keeps it \
          true.\n\n| Column | Meaning |\n| --- | --- |\n",

@@ -232,7 +232,7 @@ static DECLARATIONS: [Declaration; 81] = [
         is_usual: |name| *name == Value::Open,
         column: column(
             "congestion_control",
-            "asked for in a TCP transfer; auto: the kernel's default",
+            "requested for a TCP transfer; auto: the kernel's default",
         ),
         ..declare(Axis::Congestion, "congestion", Unit::Plain)
     },
@@ -265,7 +265,7 @@ static DECLARATIONS: [Declaration; 81] = [
     },
     Declaration {
         value: |cell| Some(http(cell)?.client.name().into()),
-        column: column("http_client", "open-loop, our own, or wget2"),
+        column: column("http_client", "open-loop, which is our client, or wget2"),
         ..always(Axis::Client, "client", Unit::Plain)
     },
     Declaration {
@@ -289,14 +289,14 @@ static DECLARATIONS: [Declaration; 81] = [
     },
     Declaration {
         value: |cell| Some(http(cell)?.store.name().into()),
-        column: column("store", "where the client of HTTP puts files: ram or disk"),
+        column: column("store", "storage for the HTTP client's files: ram or disk"),
         ..declare(Axis::Store, "store", Unit::Plain)
     },
     Declaration {
         value: |cell| Some(http(cell)?.connections.into()),
         column: column(
             "connections",
-            "concurrent connections of HTTP; of wget2 files in parallel",
+            "concurrent connections of HTTP; for wget2 files in parallel",
         ),
         ..declare(Axis::Connections, "connections", Unit::Plain)
     },
@@ -305,7 +305,7 @@ static DECLARATIONS: [Declaration; 81] = [
         value: |cell| Some(http(cell)?.transactions_per_connection?.into()),
         column: column(
             "transactions_per_connection",
-            "after which the client of HTTP closes it; empty: never",
+            "number after which the client of HTTP closes a connection; empty: never",
         ),
         ..declare(
             Axis::TransactionsPerConnection,
@@ -325,12 +325,12 @@ static DECLARATIONS: [Declaration; 81] = [
     declare(Axis::Ramp, "ramp", Unit::Time),
     Declaration {
         value: |cell| Some(video(cell)?.player.name().into()),
-        column: column("player", "what plays video: vlc or ffmpeg"),
+        column: column("player", "player of the video: vlc or ffmpeg"),
         ..always(Axis::Player, "player", Unit::Plain)
     },
     Declaration {
         value: |cell| Some(video(cell)?.transport.name().into()),
-        column: column("transport", "how video comes: rtp or http"),
+        column: column("transport", "transport of the video: rtp or http"),
         ..always(Axis::Transport, "transport", Unit::Plain)
     },
     Declaration {
@@ -358,8 +358,7 @@ static DECLARATIONS: [Declaration; 81] = [
         is_usual: |direction| *direction == TransferDirection::default().into(),
         column: column(
             "direction",
-            "of frames encrypt, decrypt or both: what part of the device is loaded; of a tool's transfer a-to-b, \
-             b-to-a or duplex",
+            "for frames encrypt, decrypt or both: the loaded part of the device; for a tool's transfer a-to-b, b-to-a or duplex",
         ),
         ..declare(Axis::Direction, "direction", Unit::Plain)
     },
@@ -386,7 +385,7 @@ static DECLARATIONS: [Declaration; 81] = [
         value: |cell| Some(traffic(cell)?.frames.tunnels.into()),
         phrase: Some(|tunnels| tunnels.counted("tunnel")),
         is_usual: |tunnels| *tunnels == Value::Number(1),
-        column: column("tunnels", "tunnels that the flows are spread over"),
+        column: column("tunnels", "tunnels that share the flows"),
         ..declare(Axis::Tunnels, "tunnels", Unit::Plain)
     },
     Declaration {
@@ -406,7 +405,7 @@ static DECLARATIONS: [Declaration; 81] = [
             _ => "offloads off".to_owned(),
         }),
         is_usual: |on| *on == Value::Switch(false),
-        column: column("offloads", "whether TSO, GSO and GRO are on"),
+        column: column("offloads", "whether TSO, GSO and UDP segmentation are on"),
         ..declare(Axis::Offloads, "offloads", Unit::Plain)
     },
     Declaration {

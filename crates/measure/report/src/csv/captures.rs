@@ -7,7 +7,7 @@ use journal::record::Captured;
 pub(super) const COLUMNS: &[Declared] = &[
     (
         "captured_at",
-        "where frames were captured during the trial, which costs time: `cipher`, `station-a`, `station-b`; empty: nowhere",
+        "places of capture during the trial, which costs time: `cipher`, `station-a`, `station-b`; empty: none",
         |row| joined(row, |capture| Some(capture.at.name())),
     ),
     (
@@ -20,7 +20,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     }),
     (
         "capture_dropped",
-        "frames that should have been in them and were not copied",
+        "frames that belong in these files but were not copied",
         |row| sum(row, |capture| capture.contents.dropped),
     ),
 ];

@@ -17,17 +17,17 @@ pub(super) fn by_cell(claims: &[ClaimResult]) -> BTreeMap<&str, Vec<&ClaimResult
 pub(super) const COLUMNS: &[Declared] = &[
     (
         "dut_workers",
-        "worker threads of the device, where the campaign sets them",
+        "worker threads of the device, if the campaign sets them",
         |row| text(encryptor(row)?.workers),
     ),
     (
         "dut_tunnels",
-        "tunnels of the device, where the campaign sets them",
+        "tunnels of the device, if the campaign sets them",
         |row| text(encryptor(row)?.tunnels),
     ),
     (
         "claims",
-        "what is claimed of the cell, and by what source; several are separated by semicolons",
+        "claims about the cell, with their sources; several are separated by semicolons",
         |row| {
             all(row, |claim| {
                 format!("{}: {} by {}", claim.measure, claim.claim, claim.source)
@@ -36,7 +36,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "claim_verdicts",
-        "whether each of them is met, in the same order",
+        "whether each claim is met, in the same order",
         |row| all(row, |claim| claim.verdict.name().to_owned()),
     ),
 ];

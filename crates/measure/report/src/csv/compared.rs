@@ -32,7 +32,7 @@ pub(super) fn standings(rankings: &[Ranking]) -> BTreeMap<&str, Standings<'_>> {
 pub(super) const COLUMNS: &[Declared] = &[
     (
         "overhead_bytes",
-        "what the device's suite adds to a packet of the cell, on average",
+        "bytes that the device's suite adds to a packet of the cell, on average",
         |row| text(overhead(row)?.overhead_bytes),
     ),
     (
@@ -42,7 +42,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "ceiling_basis",
-        "line-rate, or baseline where links have no rate: where the ceiling comes from",
+        "source of the ceiling: line-rate, or baseline if links have no rate",
         |row| {
             text(match ceiling(row)?.basis {
                 CeilingBasis::LineRate => "line-rate",
@@ -52,22 +52,22 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "ceiling_payload_bps",
-        "payload that the path could carry in such packets",
+        "payload that the path could carry in packets of this size",
         |row| number(ceiling(row)?.payload_bps?, 0),
     ),
     (
         "ceiling_frames_per_s",
-        "frames of one direction that it could carry",
+        "frames of one direction that the path could carry",
         |row| number(ceiling(row)?.frames_per_s?, 0),
     ),
     (
         "ceiling_reached",
-        "the cell's figure by its ceiling",
+        "the cell's figure divided by its ceiling",
         |row| number(ceiling(row)?.reached?, 4),
     ),
     (
         "rank",
-        "the cell's best rank in its group: 1 plus the number of devices that are surely better",
+        "the cell's best rank in its group: 1 plus the number of devices that are significantly better",
         |row| text(main(row)?.rank?.first),
     ),
     ("rank_last", "its worst possible rank", |row| {
@@ -88,12 +88,12 @@ pub(super) const COLUMNS: &[Declared] = &[
     }),
     (
         "efficiency_rank",
-        "as rank, by bits per CPU-second of the whole machine",
+        "rank by bits per CPU-second of the whole machine",
         |row| text(row.standings.efficiency?.rank?.first),
     ),
     (
         "efficiency_rank_last",
-        "its worst possible rank by that",
+        "its worst possible rank by that measure",
         |row| text(row.standings.efficiency?.rank?.last),
     ),
 ];

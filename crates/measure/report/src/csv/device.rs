@@ -9,27 +9,23 @@ use journal::record::{DeviceFatigue, DeviceSpeed, FatigueSegment, KatOutcome, Ka
 use stats::{DeviceTestInfo, KatVerdict};
 
 pub(super) const COLUMNS: &[Declared] = &[
-    (
-        "device",
-        "name of the crypto device that the row is of",
-        |row| {
-            let device = match row.figure? {
-                Figure::KnownAnswer(found) => found.device,
-                Figure::Speed(_, found) => found.device,
-                Figure::Fatigue(_, found) => found.device,
-                _ => return None,
-            };
-            Some(info(row)?.members.get(device)?.clone())
-        },
-    ),
+    ("device", "name of the row's crypto device", |row| {
+        let device = match row.figure? {
+            Figure::KnownAnswer(found) => found.device,
+            Figure::Speed(_, found) => found.device,
+            Figure::Fatigue(_, found) => found.device,
+            _ => return None,
+        };
+        Some(info(row)?.members.get(device)?.clone())
+    }),
     (
         "devices",
-        "crypto devices that work at once in the cell",
+        "crypto devices that work in parallel in the cell",
         |row| text(info(row)?.members.len()),
     ),
     (
         "operation",
-        "of a speed trial: algorithm and action; of a functional trial: the algorithm",
+        "for a speed trial: algorithm and action; for a functional trial: the algorithm",
         |row| match row.figure {
             Some(Figure::KnownAnswer(found)) => Some(found.algorithm.clone()),
             _ => info(row)?.operation.clone(),
@@ -37,28 +33,28 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "input_bytes",
-        "bytes of input of one operation; empty where its size means nothing",
+        "bytes of input of one operation; empty if its size has no meaning",
         |row| text(info(row)?.input_bytes?),
     ),
     (
         "at_once",
-        "workers in parallel: of a speed trial over all devices, of a fatigue trial on each",
+        "workers in parallel: for a speed trial over all devices, for a fatigue trial on each",
         |row| text(info(row)?.concurrency?),
     ),
     (
         "at_once_by",
-        "what they are: threads of one process, or processes",
+        "kind of workers: threads of one process, or processes",
         |row| info(row)?.workers.clone(),
     ),
     (
         "queue_depth",
-        "operations that each of them keeps in flight",
+        "operations that each worker keeps in flight",
         |row| text(info(row)?.depth?),
     ),
-    ("known_answer_case", "what was tried", |row| {
+    ("known_answer_case", "name of the case", |row| {
         Some(known_answer(row)?.case.clone())
     }),
-    ("known_answer_inputs", "inputs tried", |row| {
+    ("known_answer_inputs", "number of tested inputs", |row| {
         text(known_answer(row)?.tried)
     }),
     (
@@ -78,7 +74,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "known_answer_detail",
-        "which input was wrong and what came, or why there is no result",
+        "the wrong input and its result, or why there is no result",
         |row| match &known_answer(row)?.outcome {
             KatOutcome::Pass | KatOutcome::NonePublished => None,
             KatOutcome::Wrong { input, detail, .. } => Some(format!("{input}: {detail}")),
@@ -87,7 +83,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "operations_done",
-        "operations that the device did and that did not fail; of a fatigue trial, those with a right result",
+        "operations that the device completed without failure; for a fatigue trial, operations with a right result",
         |row| text(counted(row, |found| found.operations, |found| found.right)?),
     ),
     ("operations_per_s", "the same as a rate", |row| {
@@ -109,7 +105,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "together_ns",
-        "of that, the time in which all worked",
+        "part of that span in which all workers worked",
         |row| text(speed(row)?.0.together_ns),
     ),
     (
@@ -119,7 +115,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "cpu_reference_ns_per_operation",
-        "CPU time of our own engines for one operation; empty where it was not measured",
+        "CPU time of our engines for one operation; empty if it was not measured",
         |row| {
             let found = speed(row)?.0.reference?;
             (found.operations > 0)
@@ -134,17 +130,19 @@ pub(super) const COLUMNS: &[Declared] = &[
     ("operation_p99_ns", "99th percentile of it", |row| {
         text(speed(row)?.1.latency_ns_p99)
     }),
-    ("operation_max_ns", "longest that was timed", |row| {
-        text(speed(row)?.1.latency_ns_max)
-    }),
+    (
+        "operation_max_ns",
+        "longest latency of a timed operation",
+        |row| text(speed(row)?.1.latency_ns_max),
+    ),
     (
         "device_counted",
-        "operations that the device counted; empty where it does not count",
+        "operations that the device counted; empty if it does not count",
         |row| text(speed(row)?.1.device_operations?),
     ),
     (
         "work_shown",
-        "who did the work of a device that is declared to spare the CPU, and the proof",
+        "which part did the work of a device that is declared to spare the CPU, and the proof",
         |row| text(speed(row)?.0.proof?.name()),
     ),
     ("operations_failed", "operations that failed", |row| {
@@ -152,7 +150,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     }),
     (
         "results_wrong",
-        "wrong results; of a speed trial, among those that were checked",
+        "wrong results; for a speed trial, among the checked results",
         |row| text(counted(row, |found| found.wrong, |found| found.wrong)?),
     ),
     (
@@ -162,17 +160,17 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "results_checked_measured",
-        "of those, results of the measured time; empty in older journals",
+        "checked results of the measured time; empty in older journals",
         |row| text(speed(row)?.1.checked_measured?),
     ),
     (
         "wrong_found_percent",
-        "probability to find 1 wrong result in 1000, in per cent; empty in older journals",
+        "probability to detect 1 wrong result in 1000, in per cent; empty in older journals",
         |row| text(f64::from(speed(row)?.1.power_ppm?) / 10_000.0),
     ),
     (
         "acceptance_found_percent",
-        "probability to find 1 accepted of 1000 invalid inputs, in per cent; empty where an operation of a speed trial gives no verdict, and in older journals",
+        "probability to detect 1 accepted of 1000 invalid inputs, in per cent; empty if an operation of a speed trial gives no verdict, and in older journals",
         |row| text(f64::from(speed(row)?.1.acceptance_power_ppm?) / 10_000.0),
     ),
     (
@@ -193,7 +191,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "fatigue_start",
-        "1, and one more for each time that the run was resumed",
+        "1, plus 1 for each resume of the run",
         |row| text(fatigue(row)?.0.start),
     ),
     ("under_load_ns", "time under load", |row| {
@@ -201,12 +199,12 @@ pub(super) const COLUMNS: &[Declared] = &[
     }),
     (
         "unreported_ns",
-        "of that, time whose operations are in no count, since the process died before its next report",
+        "part of that time before the death of a process, since its last report: its operations are not counted",
         |row| text(fatigue(row)?.1.unreported_ns),
     ),
     (
         "first_failure_ns",
-        "of that, until the first failure; empty without one",
+        "time under load until the first failure; empty without one",
         |row| {
             let found = fatigue(row)?.1;
             let failed = found.lives.iter().find(|life| life.failed)?;
@@ -225,7 +223,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "workers_resident_bytes_max",
-        "most memory of its processes in RAM at once",
+        "maximum memory of its processes in RAM",
         |row| text(fatigue(row)?.1.resident_bytes_max),
     ),
 ];

@@ -18,17 +18,17 @@ pub(super) const COLUMNS: &[Declared] = &[
     }),
     (
         "hostile_elapsed_ns",
-        "from the first to the last of them",
+        "from the first to the last hostile packet",
         |row| text(attack(row)?.elapsed_ns),
     ),
     (
         "event",
-        "what was done to the device: rekey; crash, restart; link-down, link-up; reset; take-down, set-up; wrong-keys, missed-rollover",
+        "kind of event: rekey; crash, restart; link-down, link-up; reset; take-down, set-up; wrong-keys, missed-rollover",
         |row| Some(event(row)?.name.clone()),
     ),
     (
         "event_at_ns",
-        "when it was begun, from the intended time of the trial's first frame on",
+        "start of the event, from the intended time of the trial's first frame on",
         |row| text(event(row)?.at_ns),
     ),
     (
@@ -38,27 +38,27 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "event_frames_lost",
-        "frames that it cost: intended between it and the next event, or the end, but for those on their way then",
+        "frames lost through the event: intended between it and the next event, or the end, except frames in flight then",
         |row| text(event(row)?.lost),
     ),
     (
         "event_first_frame_ns",
-        "from it to the first frame that came after it; empty when none came before the next",
+        "from the event to the first frame that arrived after it; empty if none arrived before the next",
         |row| text(event(row)?.first_ns?),
     ),
     (
         "event_outage_ns",
-        "from it to the last loss before the next event, 0 without one; empty when frames were still being lost",
+        "from the event to the last loss before the next event, 0 without one; empty if frames were still being lost",
         |row| text(event(row)?.outage_ns?),
     ),
     (
         "event_slowest_ns",
-        "longest latency from it until 100 ms after it was done; empty when none came",
+        "longest latency from the event until 100 ms after it was done; empty if no frame arrived",
         |row| text(event(row)?.slowest_ns?),
     ),
     (
         "event_silent_ns",
-        "of a reset: from the last frame that arrived before it to the first after it; empty when none came again",
+        "for a reset: from the last frame that arrived before it to the first after it; empty if none arrived again",
         |row| text(event(row)?.reset.as_ref()?.silent_ns?),
     ),
 ];

@@ -15,7 +15,7 @@ pub(super) const TRAFFIC: &[Declared] = &[
     ),
     (
         "frame_genome",
-        "sizes of the mix and in what numbers",
+        "sizes of the mix, with their relative numbers",
         |row| Some(traffic(row)?.genome.clone()),
     ),
     ("frame_bytes_mean", "mean frame size with FCS", |row| {
@@ -27,8 +27,7 @@ pub(super) const TRAFFIC: &[Declared] = &[
 pub(super) const COLUMNS: &[Declared] = &[
     (
         "figure",
-        "what the row is of: goal, load, latency, burst or recovery; quiet, disturbed, hostile or event; segment or point; \
-         known-answer, speed or fatigue",
+        "kind of figure in this row: goal, load, latency, burst or recovery; quiet, disturbed, hostile or event; segment or point; known-answer, speed or fatigue",
         |row| text(row.figure?.name()),
     ),
     ("goal", "name of the search goal", |row| {
@@ -39,17 +38,17 @@ pub(super) const COLUMNS: &[Declared] = &[
     }),
     (
         "lower_frames_per_s",
-        "relevant lower bound; empty when there is none",
+        "relevant lower bound; empty without one",
         |row| text(goal(row)?.lower?),
     ),
     (
         "upper_frames_per_s",
-        "relevant upper bound; empty when there is none",
+        "relevant upper bound; empty without one",
         |row| text(goal(row)?.upper?),
     ),
     (
         "goal_outcome",
-        "of the goal's search (RFC 9971): regular, max-load-meets, min-load-fails or unfinished; empty in older journals",
+        "outcome of the goal's search (RFC 9971): regular, max-load-meets, min-load-fails or unfinished; empty in older journals",
         |row| {
             let outcome = match goal(row)?.outcome? {
                 GoalOutcome::Regular => "regular",
@@ -90,7 +89,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "frames_intended",
-        "frames that the schedule asks for",
+        "frames in the schedule",
         |row| match soak::point(row) {
             Some(point) => text(point.intended),
             None => text(load(row)?.intended),
@@ -109,7 +108,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "frames_lost",
-        "sent and not received; of a point, intended and not received",
+        "sent and not received; for a point, intended and not received",
         |row| match soak::point(row) {
             Some(point) => text(point.intended.saturating_sub(point.received)),
             None => text(load(row)?.lost()),
@@ -117,33 +116,33 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "frames_lost_a_to_b",
-        "of those lost, sent from A to B, where both directions are loaded",
+        "lost frames that were sent from A to B, if both directions are loaded",
         |row| text(load(row)?.directions.first()?.lost()),
     ),
     (
         "frames_lost_b_to_a",
-        "of those lost, sent from B to A",
+        "lost frames that were sent from B to A",
         |row| text(load(row)?.directions.get(1)?.lost()),
     ),
     (
         "frames_reordered",
-        "came after a later one of their flow",
+        "received after a later frame of their flow",
         |row| text(load(row)?.reordered),
     ),
-    ("frames_duplicated", "came again", |row| {
+    ("frames_duplicated", "received again", |row| {
         text(load(row)?.duplicated)
     }),
-    ("frames_corrupted", "came damaged", |row| {
+    ("frames_corrupted", "received damaged", |row| {
         text(load(row)?.corrupted)
     }),
     (
         "frames_receiver_dropped",
-        "of those lost, lost in the receiving station",
+        "lost frames that the receiving station lost",
         |row| text(load(row)?.receiver_dropped),
     ),
     (
         "frames_queued",
-        "of those received, held by a queue that grew until the load was over",
+        "received frames that a queue held which grew until the load was over",
         |row| text(load(row)?.queued()),
     ),
     (
@@ -201,7 +200,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     }),
     (
         "latency_a_to_b_p50_ns",
-        "median of the frames from A to B, where both directions were loaded",
+        "median of the frames from A to B, if both directions were loaded",
         |row| text(direction(row, 0)?.0?),
     ),
     ("latency_a_to_b_p99_ns", "99th percentile of these", |row| {
@@ -232,10 +231,10 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "ipdv_min_ns",
-        "smallest delay less that of the frame before in the same flow (RFC 5481 IPDV)",
+        "smallest difference between a frame's delay and the delay of the previous frame of its flow (RFC 5481 IPDV)",
         |row| text(ipdv(row)?.map(|found| found.min_ns).min()?),
     ),
-    ("ipdv_max_ns", "largest", |row| {
+    ("ipdv_max_ns", "largest difference", |row| {
         text(ipdv(row)?.map(|found| found.max_ns).max()?)
     }),
     (
@@ -256,7 +255,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "verdict",
-        "what limits the cell's figure, over all repeats",
+        "limit of the cell's figure, over all repeats",
         |row| {
             row.figure?;
             text(row.cell.verdict()?.limit.name())

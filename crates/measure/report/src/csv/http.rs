@@ -16,13 +16,12 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "http_connections_per_s",
-        "connections established in the sustain phase, TLS included, per second; empty where the client does not \
-         report them",
+        "connections established in the sustain phase, TLS included, per second; empty if the client does not report them",
         |row| per_s(row, |http| http.connections),
     ),
     (
         "http_connections_most",
-        "most connections open at one time",
+        "maximum number of connections open at one time",
         |row| text(http(row)?.connections_most?),
     ),
     (
@@ -32,12 +31,12 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "http_transactions_failed",
-        "of these, failed for any reason",
+        "transactions of these that failed for any reason",
         |row| text(http(row)?.failures()),
     ),
     (
         "http_direct_write_bps",
-        "rate at which the client's store took files of the same sizes directly; empty where it stores none",
+        "rate of direct writes of files of the same sizes to the client's store; empty if it stores none",
         |row| text(http(row)?.stored?.direct_bytes_per_s.saturating_mul(8)),
     ),
 ];

@@ -7,7 +7,7 @@ use stats::{TrialEnergy, monitored_in};
 pub(super) const COLUMNS: &[Declared] = &[
     (
         "gw1_cpu_percent",
-        "mean utilisation of the first box's processor while traffic of the figure's load flowed; empty where it was not read",
+        "mean utilisation of the first box's processor while traffic of the figure's load flowed; empty if it was not read",
         |row| mean(row, "gw1", "cpu"),
     ),
     (
@@ -37,7 +37,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "boxes_joules_per_gbit",
-        "power of all boxes whose power is read by the rate carried meanwhile in all loaded directions, of payload for tools, of frames with their FCS (L2) for frame tests",
+        "power of all monitored boxes divided by the rate carried meanwhile in all loaded directions, of payload for tools, of frames with their FCS (L2) for frame tests",
         |row| per_gbit(row, false),
     ),
     (
@@ -47,7 +47,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "machines_joules_per_gbit",
-        "that power by the same rate",
+        "that power divided by the same rate",
         |row| per_gbit(row, true),
     ),
 ];

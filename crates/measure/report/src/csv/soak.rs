@@ -9,22 +9,22 @@ use journal::record::{DevicePoint, SoakPoint, SoakSegment};
 pub(super) const COLUMNS: &[Declared] = &[
     (
         "device_start",
-        "which start of the device a segment ran on: more than one where the run had broken off",
+        "number of the device's start that a segment ran on: more than one if the run was interrupted",
         |row| text(segment(row)?.start),
     ),
     (
         "segment_started_unix_ns",
-        "when the first frame of the segment was intended to leave, since 1970-01-01 UTC",
+        "intended time of the segment's first frame, since 1970-01-01 UTC",
         |row| text(segment(row)?.started_unix_ns),
     ),
     (
         "point_at_ns",
-        "where a point of a soak begins, from the segment's first frame on",
+        "start of a point of a soak, from the segment's first frame on",
         |row| text(point(row)?.at_ns),
     ),
     (
         "point_silent_ns",
-        "longest time that ended in the point, or went on at its end, of whose frames none was received",
+        "longest span of intended times without a received frame that ended in the point, or went on at its end",
         |row| text(point(row)?.silent_ns),
     ),
     (
@@ -34,7 +34,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "device_cpu_ns",
-        "CPU time of its processes in that time; empty where it does not report it",
+        "CPU time of its processes in that time; empty if it does not report it",
         |row| text(device(row)?.cpu_ns?),
     ),
     (
@@ -49,7 +49,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "device_desyncs",
-        "times that it found its keys out of step in that time; empty likewise",
+        "times that it detected that its keys were out of step in that time; empty likewise",
         |row| text(device(row)?.desyncs?),
     ),
     (

@@ -11,7 +11,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "video_packets_lost",
-        "of those, never received by station A",
+        "packets of these that station A never received",
         |row| packets(row, |rtp| rtp.lost),
     ),
     (
@@ -24,12 +24,14 @@ pub(super) const COLUMNS: &[Declared] = &[
         "frames of the clip's measured part, of all streams",
         |row| sum(row, |stream| stream.frames.expected),
     ),
-    ("video_frames_shown", "of these, shown by a player", |row| {
-        sum(row, |stream| stream.frames.shown)
-    }),
+    (
+        "video_frames_shown",
+        "frames of these that a player showed",
+        |row| sum(row, |stream| stream.frames.shown),
+    ),
     (
         "video_frames_damaged",
-        "of those shown, frames that differ from the clip's",
+        "shown frames that differ from the clip's",
         |row| sum(row, |stream| stream.frames.damaged),
     ),
     (
@@ -43,7 +45,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     ),
     (
         "video_freezes",
-        "gaps between new frames of 150 ms more than one frame, and three times as long",
+        "gaps between new frames that exceed one frame's time by 150 ms, and are three times as long",
         |row| sum(row, |stream| stream.frames.freezes),
     ),
     (
