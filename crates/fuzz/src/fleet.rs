@@ -2,8 +2,8 @@
 
 use arbitrary::{Result, Unstructured};
 use fleet::{
-    Held, Identity, Job, LabOffer, LoadHistogram, Manifest, Point, Record, RunFigures, Selector,
-    State, Terms, Trust, Users,
+    Assignment, Identity, Job, LabOffer, LoadHistogram, Manifest, Point, Record, RunFigures,
+    Selector, State, Terms, Trust, Users,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -22,7 +22,7 @@ pub(crate) fn entry(data: &[u8]) {
     survives::<Job>(data);
     survives::<State>(data);
     survives::<LabOffer>(data);
-    survives::<Held>(data);
+    survives::<Assignment>(data);
     survives::<Manifest>(data);
     survives::<RunFigures>(data);
     survives::<Point>(data);

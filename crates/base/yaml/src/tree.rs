@@ -177,7 +177,7 @@ impl Builder<'_> {
                 if self.expects_key() {
                     self.refuse_key(region)
                 } else {
-                    drop(self.attach(Kind::Refused, region))
+                    self.attach(Kind::Refused, region);
                 }
             }
             Event::Scalar(text, style, anchor, tag) => {

@@ -1,6 +1,6 @@
 //! A fleet as a page shows it: states and labs, kept current by the server's reports.
 
-use crate::bucket::{Bucket, Snapshot as Reported, Versioned};
+use crate::bucket::{Bucket, BucketEvent as Reported, Versioned};
 use crate::error::FleetError;
 use crate::history::Headline;
 use crate::lease::EXPIRY;

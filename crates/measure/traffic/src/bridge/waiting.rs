@@ -75,9 +75,9 @@ impl Waiting {
     pub(super) fn take_due(&mut self, now_ns: u64, send: impl FnOnce(&[u8])) -> Option<u64> {
         let (entry, is_held_back) = self.next().filter(|(entry, _)| entry.due_ns <= now_ns)?;
         if is_held_back {
-            drop(self.held_back.pop())
+            self.held_back.pop();
         } else {
-            drop(self.in_order.pop_front())
+            self.in_order.pop_front();
         }
         send(&self.buffer[entry.slot as usize * self.stride..][..entry.bytes as usize]);
         self.free.push(entry.slot);

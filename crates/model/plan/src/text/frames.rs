@@ -217,7 +217,7 @@ fn disturbed(test: &Disturbed) -> String {
             "{load} for {}, then the same with new keys for all tunnels every {}{}",
             time(*duration_ns),
             time(*every_ns),
-            if throughput {
+            if *throughput {
                 ", then the search once more with them"
             } else {
                 ""

@@ -249,7 +249,7 @@ impl<'a> Half<'a> {
                 "auth = pubkey\n      cacerts = ca.crt",
             ),
         };
-        let ppk_of_connection = if ppk {
+        let ppk_of_connection = if *ppk {
             format!("    ppk_id = \"{ppk_id}\"\n    ppk_required = yes\n")
         } else {
             String::new()
