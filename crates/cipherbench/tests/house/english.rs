@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// Markers per 10,000 words.
 const LIMIT: usize = 90;
-/// Fewer words are too few to count in.
+/// A text of fewer words counts as one of this length: a few markers say little there.
 const WORDS_MIN: usize = 200;
 
 /// Each marker is a sequence of words, given as the alternatives of each place.
@@ -90,8 +90,8 @@ impl Counts {
 
     /// Appends what exceeds the limit.
     fn report(&self, name: &str, found: &mut String) {
-        if self.words >= WORDS_MIN && self.markers * 10_000 > LIMIT * self.words {
-            let rate = self.markers * 10_000 / self.words;
+        let rate = self.markers * 10_000 / self.words.max(WORDS_MIN);
+        if rate > LIMIT {
             let _ = writeln!(found, "{rate} {name}");
         }
     }

@@ -22,7 +22,7 @@ fn plan(name: &str) -> Plan {
 /// The table of one report.
 fn mapped(name: &str) -> String {
     let plan = plan(name);
-    let mut text = "| In the report | What | Section here | Figures | Beside | Remarks |\n| --- | --- | --- | --: | --: | --- |\n".to_owned();
+    let mut text = "| In the report | What | Section here | Figures | Compared | Remarks |\n| --- | --- | --- | --: | --: | --- |\n".to_owned();
     let [report] = &plan.reports[..] else {
         panic!("{name} names one report");
     };

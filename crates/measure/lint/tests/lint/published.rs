@@ -280,7 +280,7 @@ fn percentiles_and_extremes_out_of_order_are_errors() {
 #[test]
 fn every_fixture_is_tested() {
     let source =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/published.rs"));
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lint/published.rs"));
     let source = source.unwrap();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/published");
     let mut count = 0;

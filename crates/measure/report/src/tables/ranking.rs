@@ -201,7 +201,7 @@ fn note(run: &Run<'_>, found: &Ranked<'_>) -> String {
     }
     if has_yardstick(main) {
         parts.push(format!(
-            "of {}: likewise, without its interval; no rank rests on it",
+            "of {}: the same ratio to that device, without its interval, which decides no rank",
             main.yardstick
         ));
     }

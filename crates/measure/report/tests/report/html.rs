@@ -222,7 +222,7 @@ fn a_cell_without_a_figure_says_so_in_its_place_and_why_once() {
     assert!(figures.contains("[2 of 3: no-clear-text]"), "{figures}");
     let trouble: String = select(&page, "#trouble").into_iter().map(text).collect();
     assert!(
-        trouble.contains("no-clear-text: 212 frames ")
+        trouble.contains("no-clear-text failed: 212 frames ")
             && trouble.contains("the device under test cipherbench died"),
         "{trouble}"
     );
