@@ -1,16 +1,14 @@
 //! The run in one sentence: the measured quantity, the share of the baseline, the bottleneck, the
 //! certainty, and whether it may be published.
 
-use super::share::Share;
+use super::share::{self, COMPARED, Share};
 use super::{Fact, Headline, findings, ratios};
 use crate::format::{self, percent};
-use crate::layout::{Protocol, Run};
+use crate::layout::Run;
 use crate::order::unique;
 use crate::tables::ranking;
 use plan::Adapter;
-use stats::{
-    CeilingBasis, CellResult, Comparison, Limit, Metric, Status, Warning, WarningKind, Weight,
-};
+use stats::{CeilingBasis, CellResult, Comparison, Limit, Status, Warning, WarningKind, Weight};
 use units::human::counted;
 
 /// From this share of the link's rate on, a figure is limited by the link.
@@ -76,22 +74,6 @@ struct LeadStatement<'r> {
     range: String,
 }
 
-/// Quantities compared with a baseline, by priority: the first one found is the answer.
-const COMPARED: [(Metric, Option<Protocol>, &str); 4] = [
-    (
-        Metric::PayloadThroughput,
-        Some(Protocol::Tcp),
-        "TCP payload",
-    ),
-    (
-        Metric::PayloadThroughput,
-        Some(Protocol::Udp),
-        "UDP payload",
-    ),
-    (Metric::TransactionsPerSecond, None, "transactions"),
-    (Metric::FrameRate, None, "frames"),
-];
-
 /// The devices' shares of the baseline, for the first quantity with a baseline.
 fn carried<'r>(run: &'r Run<'_>, headlines: &[Headline]) -> Option<LeadStatement<'r>> {
     COMPARED.into_iter().find_map(|(metric, protocol, what)| {
@@ -134,18 +116,9 @@ fn carried<'r>(run: &'r Run<'_>, headlines: &[Headline]) -> Option<LeadStatement
     })
 }
 
-/// Whether the answer is the first ranking: no device is compared with a baseline.
-pub(super) fn is_ranking(run: &Run<'_>) -> bool {
-    let mut cells = run.results.cells.iter();
-    !cells.any(|cell| {
-        let mut metrics = COMPARED.iter().map(|(metric, ..)| *metric);
-        metrics.any(|metric| run.comparison(cell, metric).is_some())
-    })
-}
-
 /// Without a baseline: the best device of the first ranking.
 fn ranked<'r>(run: &'r Run<'_>) -> Option<LeadStatement<'r>> {
-    if !is_ranking(run) {
+    if !share::is_ranking(run) {
         return None;
     }
     let ranked = ranking::ranked(run);

@@ -1,6 +1,6 @@
 //! Answers the campaign's question in a few sentences: the comparisons and their results.
 
-use super::answer;
+use super::share;
 use crate::format::{Scale, capitalized, counted};
 use crate::layout::Run;
 use crate::order::grouped;
@@ -28,7 +28,7 @@ pub(crate) fn findings(run: &Run<'_>) -> Vec<String> {
     if by_suite.is_empty() {
         let ranked = ranking::ranked(run);
         // The first one is in the answer.
-        let said = usize::from(answer::is_ranking(run));
+        let said = usize::from(share::is_ranking(run));
         let others = ranked.iter().skip(said);
         found.extend(limited(others.filter_map(|one| best(run, one))));
     } else {

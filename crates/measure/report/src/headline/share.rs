@@ -10,6 +10,22 @@ use units::human::counted;
 /// Maximum number of settings named with a ratio; more say little.
 const SETTINGS_MAX: usize = 2;
 
+/// Quantities compared with a baseline, by priority: the first one found is the answer.
+pub(super) const COMPARED: [(Metric, Option<Protocol>, &str); 4] = [
+    (
+        Metric::PayloadThroughput,
+        Some(Protocol::Tcp),
+        "TCP payload",
+    ),
+    (
+        Metric::PayloadThroughput,
+        Some(Protocol::Udp),
+        "UDP payload",
+    ),
+    (Metric::TransactionsPerSecond, None, "transactions"),
+    (Metric::FrameRate, None, "frames"),
+];
+
 /// A device with its ratios to the baseline.
 pub(super) struct Share<'r> {
     pub(super) device: String,
@@ -126,4 +142,13 @@ fn settings(run: &Run<'_>, a: &CellResult, b: &CellResult) -> Option<(String, St
         own(&a.coordinates, &b.coordinates)?,
         own(&b.coordinates, &a.coordinates)?,
     ))
+}
+
+/// Whether the answer is the first ranking: no device is compared with a baseline.
+pub(super) fn is_ranking(run: &Run<'_>) -> bool {
+    let mut cells = run.results.cells.iter();
+    !cells.any(|cell| {
+        let mut metrics = COMPARED.iter().map(|(metric, ..)| *metric);
+        metrics.any(|metric| run.comparison(cell, metric).is_some())
+    })
 }
