@@ -512,7 +512,7 @@ mod tests {
         }
         assert_eq!(
             ended(&record),
-            "udp/direct #2: invalid: no-clear-text: 7 frames were readable"
+            "udp/direct #2: invalid: no-clear-text failed: 7 frames were readable"
         );
     }
 }
