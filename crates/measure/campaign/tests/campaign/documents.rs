@@ -178,7 +178,7 @@ fn every_key_is_documented_and_no_other() {
         ),
         (
             "duts[11].external.boxes[0].monitor.gauges.g.x",
-            &["A reading is a command, whose first number is the value, or a map:"],
+            &["A reading is a command (the first number that it prints is the value), or a map:"],
         ),
         ("trials[0].tcp.x", &[all, "### `tcp`"]),
         ("trials[1].udp.x", &[all, "### `udp`"]),
@@ -362,11 +362,7 @@ fn the_documented_profiles_are_those_of_plans() {
             time(latency.trial_ns),
             time(recovery.overload_ns),
         ];
-        let documented = column(
-            &campaign,
-            "a set of goals with the times that belong to it:",
-            at,
-        );
+        let documented = column(&campaign, "A profile is a set of goals with its times:", at);
         let documented: Vec<_> = documented.iter().map(|(_, value)| *value).collect();
         // Times are documented as people say them.
         let minutes = |text: &str| text.replace("1 min", "60 s").replace("2 min", "120 s");
