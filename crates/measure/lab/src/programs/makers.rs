@@ -145,23 +145,23 @@ mod tests {
     #[test]
     fn a_program_is_known_by_its_maker() {
         for (name, said, whose) in [
-            ("ping", BUSYBOX, "that of BusyBox"),
+            ("ping", BUSYBOX, "the one of BusyBox"),
             (
                 "ping",
                 "ping (GNU inetutils) 2.4\n",
-                "that of GNU inetutils",
+                "the one of GNU inetutils",
             ),
             (
                 "traceroute",
                 "traceroute (GNU inetutils) 2.4\n",
-                "that of GNU inetutils",
+                "the one of GNU inetutils",
             ),
-            ("traceroute", BUSYBOX, "that of BusyBox"),
+            ("traceroute", BUSYBOX, "the one of BusyBox"),
             ("ping", "toybox 0.8\n", "an unknown maker"),
             (
                 "iperf",
                 "iperf 3.12 (cJSON 1.7.15)\n",
-                "that of ESnet (iperf 3)",
+                "the one of ESnet (iperf 3)",
             ),
         ] {
             let problem = unfit(name, said, Use::Plain).unwrap();
