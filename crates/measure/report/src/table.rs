@@ -447,7 +447,7 @@ mod tests {
     fn an_explanation_comes_before_the_counters() {
         let explanation = Explanation::new("1 frame was readable", "it is broken", "repair it");
         let cell = Cell::explained("no-clear-text", &explanation, "1 of 300 frames");
-        let text = "no-clear-text: 1 frame was readable. Likely cause: it is broken. What to do: repair it.";
+        let text = "no-clear-text failed: 1 frame was readable. Likely cause: it is broken. What to do: repair it.";
         assert_eq!(cell.text, text);
         assert_eq!(cell.whole(), format!("{text} Counters: 1 of 300 frames"));
         assert_eq!(Cell::reason("dead").whole(), "dead");
