@@ -307,14 +307,19 @@ fn a_search_on_a_slow_line_reaches_its_rate() {
     // A frame of 64 B takes 672 bits of the line.
     let mut links = links(&plan(&cell), &cell);
     links.rate_bps = Some(672 * FRAMES_PER_S);
-    let result = lab.measured_on(&cell, links).frames().cloned().unwrap();
-    let found = result.throughput.unwrap();
+    let measured = lab.measured_on(&cell, links);
+    let found = measured.frames().unwrap().throughput.clone().unwrap();
     assert_eq!(
         (found.max_load, found.max_load_by.as_str()),
         (FRAMES_PER_S, "line-rate")
     );
-    // What a busy machine holds up for a moment is lost in the shaper's queue, or not sent in time.
-    let lower = found.goals[0].lower.unwrap();
+    // What a busy machine holds up for a moment is lost in the shaper's queue, or not sent in time:
+    // at times at every load.
+    let Some(lower) = found.goals[0].lower else {
+        let mut passed = measured.evidence.checks.iter().map(|check| &*check.name);
+        assert!(!passed.any(|name| name == "machine-was-ours"), "{found:?}");
+        busy::too_busy("no load was carried without loss".to_owned())
+    };
     assert!(lower > FRAMES_PER_S / 4, "{found:?}");
 }
 
