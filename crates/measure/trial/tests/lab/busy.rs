@@ -24,11 +24,17 @@ const OF_THE_MACHINE: [&str; 11] = [
     "impair-kept-up",
 ];
 
+/// A search without loss finds no load that such a machine carries, which has no check.
+const NO_LOAD: &str = "no load met the goal";
+
 /// Whether the machine is the only cause of these reasons of an invalid trial.
 pub(crate) fn is_the_cause<'a>(reasons: impl IntoIterator<Item = &'a str>) -> bool {
-    let mut reasons = reasons.into_iter().peekable();
+    let reasons = reasons.into_iter();
+    let mut checks = reasons
+        .filter(|reason| !reason.starts_with(NO_LOAD))
+        .peekable();
     let check = |reason: &'a str| reason.split_once(": ").map_or(reason, |(check, _)| check);
-    reasons.peek().is_some() && reasons.all(|reason| OF_THE_MACHINE.contains(&check(reason)))
+    checks.peek().is_some() && checks.all(|reason| OF_THE_MACHINE.contains(&check(reason)))
 }
 
 /// Why there is no result: the machine was too busy for it.

@@ -154,8 +154,7 @@ impl TestLab {
                 *measured
             }
             Outcome::Invalid { reasons, .. }
-                if busy::is_the_cause(reasons.iter().map(String::as_str))
-                    || is_search_spoilt(&reasons) =>
+                if busy::is_the_cause(reasons.iter().map(String::as_str)) =>
             {
                 busy::too_busy(format!("{}: {}", cell.id, reasons.join("; ")))
             }
@@ -169,16 +168,6 @@ impl TestLab {
 /// tester another program: whether others are noticed has a test of its own.
 fn is_other_test(reason: &str) -> bool {
     reason.starts_with("machine-was-ours")
-}
-
-/// Whether a machine that others used lost frames at every load of a search, and nothing else is
-/// wrong.
-fn is_search_spoilt(reasons: &[String]) -> bool {
-    let checks = reasons
-        .iter()
-        .filter(|reason| !reason.starts_with("no load met the goal"));
-    reasons.iter().any(|reason| is_other_test(reason))
-        && busy::is_the_cause(checks.map(String::as_str))
 }
 
 pub(crate) fn lab_plan() -> LabPlan {
