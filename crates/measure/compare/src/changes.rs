@@ -140,12 +140,14 @@ impl CellChange {
         self.low.zip(self.high)
     }
 
-    /// Returns what is needed to decide on which side of a ratio the change is.
+    /// Returns the repeats, or the other remedy, that would decide on which side of a ratio the
+    /// change is.
     pub(crate) fn needed(&self, bound: f64) -> Needed {
         self.statistics.change.needed(bound, self.alpha)
     }
 
-    /// Returns what is needed to show a change, or to exclude one beyond the margin.
+    /// Returns the repeats, or the other remedy, that would show a change or exclude one beyond the
+    /// margin.
     pub(crate) fn needed_within(&self, margin_percent: f64) -> Needed {
         let margin = margin_percent / 100.0;
         self.statistics.change.needed_within(margin, self.alpha)
@@ -220,7 +222,7 @@ struct Counted<'a> {
 
 pub(crate) fn found<'a>(pairs: &Pairs<'a>, sides: Sides<'a>) -> ChangeSet<'a> {
     let pairing = pairs.pairing;
-    let (mut changes, mut without, mut partly) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut changes, mut without_change, mut partly) = (Vec::new(), Vec::new(), Vec::new());
     let mut without_ratio = Vec::new();
     for &pair in &pairs.both {
         let bases = pair.base.result.readings();
@@ -239,44 +241,40 @@ pub(crate) fn found<'a>(pairs: &Pairs<'a>, sides: Sides<'a>) -> ChangeSet<'a> {
         let invalid: Vec<String> = invalid.collect();
         let invalid = (!invalid.is_empty()).then(|| invalid.join("; "));
         let before = changes.len();
-        for base in &bases {
-            if let Some(other) = others.iter().find(|other| is_same(base, other))
-                && let Some(change) = Change::of(base, other, pairing)
-            {
-                changes.push(Counted {
-                    ranked_alpha: pairs.ranked_alpha(&pair, base),
-                    pair,
-                    base: base.clone(),
-                    other: other.clone(),
-                    change,
-                    invalid: invalid.clone(),
-                });
-            }
-        }
-        if changes.len() == before {
-            without.push(WithoutChange::of(pair, sides));
-            continue;
-        }
         let [base_name, other_name] = sides.named(pair).map(|(.., name)| name);
-        let compared = &changes[before..];
-        let only_in_other = others
-            .iter()
-            .filter(|other| !bases.iter().any(|base| is_same(base, other)));
-        for reading in bases.iter().chain(only_in_other) {
-            let is_in = |all: &[Reading]| all.iter().any(|one| is_same(reading, one));
-            let reason = match (is_in(&bases), is_in(&others)) {
-                (true, true) if compared.iter().any(|one| is_same(reading, &one.base)) => continue,
-                (true, true) => "its ratio is not known".to_owned(),
-                (true, false) => format!("{other_name} has no figure of it"),
-                (false, _) => format!("{base_name} has no figure of it"),
+        let lacks = |reading: &Reading, reason: String| WithoutRatio {
+            cell: pair.base.planned.id.clone(),
+            quantity: reading.quantity,
+            load_percent: reading.load_percent,
+            reason,
+        };
+        let mut without = Vec::new();
+        for base in &bases {
+            let Some(other) = others.iter().find(|other| is_same(base, other)) else {
+                without.push(lacks(base, format!("{other_name} has no figure of it")));
+                continue;
             };
-            without_ratio.push(WithoutRatio {
-                cell: pair.base.planned.id.clone(),
-                quantity: reading.quantity,
-                load_percent: reading.load_percent,
-                reason,
+            let Some(change) = Change::of(base, other, pairing) else {
+                without.push(lacks(base, "its ratio is not known".to_owned()));
+                continue;
+            };
+            changes.push(Counted {
+                ranked_alpha: pairs.ranked_alpha(&pair, base),
+                pair,
+                base: base.clone(),
+                other: other.clone(),
+                change,
+                invalid: invalid.clone(),
             });
         }
+        let is_new = |other: &&Reading| !bases.iter().any(|base| is_same(base, other));
+        let new = others.iter().filter(is_new);
+        without.extend(new.map(|other| lacks(other, format!("{base_name} has no figure of it"))));
+        if changes.len() == before {
+            without_change.push(WithoutChange::of(pair, sides));
+            continue;
+        }
+        without_ratio.extend(without);
         for (side, _, help, run, _) in lacking {
             let repeats = &side.result.repeats;
             let found = Partly {
@@ -295,7 +293,7 @@ pub(crate) fn found<'a>(pairs: &Pairs<'a>, sides: Sides<'a>) -> ChangeSet<'a> {
     ChangeSet {
         changes,
         pairing,
-        without,
+        without: without_change,
         without_ratio,
         partly,
     }

@@ -108,6 +108,18 @@ impl GateResult {
     }
 }
 
+impl GateCell {
+    fn undecided(run: usize, cell: &str, quantity: String, reason: String) -> Self {
+        Self {
+            run,
+            cell: cell.to_owned(),
+            quantity,
+            outcome: Outcome::Undecided,
+            reason,
+        }
+    }
+}
+
 impl Gate {
     /// Checks the changes of all runs against the gate; the first run is the base.
     pub(crate) fn judge(&self, runs: &[Run<'_>], pairs: &[RunPair]) -> GateResult {
@@ -127,23 +139,23 @@ impl Gate {
                 let cell = by_id.get(without.cell.as_str());
                 cell.is_some_and(|cell| !cell.calibration)
             });
-            cells.extend(missing.map(|without| GateCell {
-                run: pair.run,
-                cell: without.cell.clone(),
-                quantity: self.quantity.clone(),
-                outcome: Outcome::Undecided,
-                reason: words::of_missing(without),
+            cells.extend(missing.map(|without| {
+                let quantity = self.quantity.clone();
+                GateCell::undecided(
+                    pair.run,
+                    &without.cell,
+                    quantity,
+                    words::of_missing(without),
+                )
             }));
             let lacking = pair.without_ratio.iter();
             let lacking = lacking.filter(|found| {
                 by_id.contains_key(found.cell.as_str()) && found.quantity.word() == self.quantity
             });
-            cells.extend(lacking.map(|found| GateCell {
-                run: pair.run,
-                cell: found.cell.clone(),
-                quantity: in_words(found.quantity, found.load_percent),
-                outcome: Outcome::Undecided,
-                reason: words::of_lacking(&found.reason),
+            cells.extend(lacking.map(|found| {
+                let quantity = in_words(found.quantity, found.load_percent);
+                let reason = words::of_lacking(&found.reason);
+                GateCell::undecided(pair.run, &found.cell, quantity, reason)
             }));
         }
         if cells.is_empty() {
@@ -170,13 +182,14 @@ impl Gate {
                 let is_known =
                     |known: &GateCell| (known.run, &known.cell) == (pair.run, &change.cell);
                 if !cells.iter().any(is_known) {
-                    cells.push(GateCell {
-                        run: pair.run,
-                        cell: change.cell.clone(),
-                        quantity: self.quantity.clone(),
-                        outcome: Outcome::Undecided,
-                        reason: words::of_lacking("neither has a figure of it"),
-                    });
+                    let reason = words::of_lacking("neither has a figure of it");
+                    let quantity = self.quantity.clone();
+                    cells.push(GateCell::undecided(
+                        pair.run,
+                        &change.cell,
+                        quantity,
+                        reason,
+                    ));
                 }
             }
         }
@@ -200,16 +213,11 @@ impl Gate {
         let bound = self.bound();
         // A gate decides without a reader, so evidence against one repeat is enough.
         if let Some(invalid) = &change.statistics.invalid {
-            return GateCell {
-                run,
-                cell: change.cell.clone(),
-                quantity: change.quantity_in_words(),
-                outcome: Outcome::Undecided,
-                reason: format!(
-                    "{}, without the invalid repeats; {invalid}",
-                    change.in_words()
-                ),
-            };
+            let reason = format!(
+                "{}, without the invalid repeats; {invalid}",
+                change.in_words()
+            );
+            return GateCell::undecided(run, &change.cell, change.quantity_in_words(), reason);
         }
         let outcome = match (change.interval(), self.drops) {
             (None, _) => Outcome::Undecided,

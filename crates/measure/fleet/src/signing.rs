@@ -4,7 +4,7 @@
 //! for running it: one fleet, an expiry date and, for a repeated job, a number of periods. One
 //! signature is enough for all periods.
 //!
-//! An agent checks dates by its machine's clock, which nobody at the server can set.
+//! An agent checks dates by its machine's clock, so a server cannot move them.
 
 use crate::error::FleetError;
 use crate::identity::{Identity, lines, text_of};

@@ -180,7 +180,7 @@ pub(crate) enum Block {
 pub(crate) enum Document {
     Html,
     Markdown,
-    /// The short form, printed at the end of a run.
+    /// The text for a terminal, without commands and prose.
     Terminal,
 }
 

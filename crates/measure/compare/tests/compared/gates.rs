@@ -94,7 +94,7 @@ fn a_figure_that_has_gone_is_not_passed() {
     );
 }
 
-/// A cell whose throughput is compared, and whose CPU time only one run knows, or neither.
+/// The throughput of a cell is compared; only one run, or neither, has its CPU time.
 #[test]
 fn a_quantity_that_has_gone_from_a_compared_cell_is_not_passed() {
     let without = run(1, &[("tcp", BASE), ("tcp/streams=2", BASE)]);

@@ -1,4 +1,4 @@
-//! What a fleet sends and stores, with a real server.
+//! Messages and storage of a fleet with a real server, and attacks on them.
 
 mod attack;
 mod job;

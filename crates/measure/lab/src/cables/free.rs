@@ -1,4 +1,4 @@
-//! Whether an interface of a machine is free: nobody needs it, and all its settings survive a loan.
+//! Checks that an interface of a machine is unused, and that all its settings survive a loan.
 
 use super::{parse, read, refused};
 use crate::{Node, Result};
