@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long `report` takes for a run of 10 000 trials and `compare` for two such runs, and their memory.
 
-The runs are made up (`render` of crates/measure/report), so nothing is measured over a network.
+The runs are made up (`render` of crates/results/report), so nothing is measured over a network.
 Each command runs several times; printed are the shortest wall-clock time, with the CPU time beside
 it, and the largest resident set.
 

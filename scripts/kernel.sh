@@ -124,7 +124,7 @@ cat > "$work/task" <<EOF
 # The first start of a daemon and its tool reads all their libraries through 9p, and nobody waits for that.
 find -L /usr/lib/ipsec -type f -exec cat {} + > /dev/null 2>&1
 swanctl --version > /dev/null 2>&1
-cd '$PWD/crates/measure/lab'
+cd '$PWD/crates/bench/lab'
 export PATH='$PATH' HOME='$HOME' CIPHERBENCH_KERNEL=full
 EOF
 if [ $# -eq 0 ]; then

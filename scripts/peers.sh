@@ -7,7 +7,7 @@
 #
 # WireGuard in Rust comes from crates.io, the one in Go from its own module where Go is installed, and clients of
 # ETSI GS QKD 014 from PyPI. They are installed into $PEERS, by default ~/.cache/cipherbench-peers, where
-# `cipherbench` looks after PATH (crates/measure/lab/src/programs). What is already installed stays unchanged. It
+# `cipherbench` looks after PATH (crates/bench/lab/src/programs). What is already installed stays unchanged. It
 # acts as root, or through sudo if that needs no password or a terminal can provide it. An unavailable peer is
 # reported and skipped. Versions are those of scripts/versions.sh.
 set -eu

@@ -4,7 +4,7 @@
 //! cargo test -p cipherbench` rewrites the expected texts in `golden/`.
 
 mod attack;
-#[path = "../../../measure/trial/tests/lab/busy.rs"]
+#[path = "../../../bench/trial/tests/lab/busy.rs"]
 mod busy;
 mod compare;
 mod devices;

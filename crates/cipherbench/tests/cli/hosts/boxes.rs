@@ -24,7 +24,7 @@ use std::path::Path;
 const IDLE_MTU: &str = "1496";
 
 /// A bump in the wire: what enters one port leaves the other sealed, and back.
-const BUMP: &str = include_str!("../../../../measure/trial/tests/lab/external/bump.py");
+const BUMP: &str = include_str!("../../../../bench/trial/tests/lab/external/bump.py");
 
 /// The cables of both hosts.
 const EXTERNAL: &str = "{ station_a: rack0, station_b: rack0 }";

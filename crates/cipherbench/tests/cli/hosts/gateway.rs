@@ -19,9 +19,9 @@ use std::path::Path;
 
 const CHARON: &str = "/usr/lib/ipsec/charon";
 
-const SWANCTL: &str = include_str!("../../../../measure/trial/tests/lab/external/box.swanctl.conf");
+const SWANCTL: &str = include_str!("../../../../bench/trial/tests/lab/external/box.swanctl.conf");
 const STRONGSWAN: &str =
-    include_str!("../../../../measure/trial/tests/lab/external/box.strongswan.conf");
+    include_str!("../../../../bench/trial/tests/lab/external/box.strongswan.conf");
 
 /// The gateway: `up MTU CIPHER_MTU SUITE_WORD [anew]` and `down`. It needs an address of its own
 /// behind the tunnel, packets for which it passes on all the same. With `anew` it ends its IKE SA

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! UPDATE_GOLDEN=1 cargo test -p cipherbench-report
-//! git diff crates/measure/report/tests/golden docs/schema
+//! git diff crates/results/report/tests/golden docs/schema
 //! ```
 
 mod answer;

@@ -10,7 +10,7 @@ use serde_json::Value;
 #[test]
 fn the_text_documents_are_as_they_were() {
     let journal = fixture::cards();
-    let path = |name: &str| format!("crates/measure/report/tests/golden/{name}");
+    let path = |name: &str| format!("crates/results/report/tests/golden/{name}");
     assert_golden(&path("device.md"), &report::build(&journal).markdown);
     let terminal = report::terminal(&journal, None, 100, false);
     assert_golden(&path("device.txt"), &terminal);

@@ -72,7 +72,7 @@ fn markdown_is_as_it_was() {
         ("monitored-frames", fixture::monitored_frames()),
         ("http", fixture::http()),
     ] {
-        let path = format!("crates/measure/report/tests/golden/{name}.md");
+        let path = format!("crates/results/report/tests/golden/{name}.md");
         assert_golden(&path, &report::build(&journal).markdown);
     }
 }
@@ -92,7 +92,7 @@ fn the_terminal_shows_what_it_showed() {
         ("peers", fixture::peers(3)),
         ("suites", fixture::suites(None)),
     ] {
-        let path = format!("crates/measure/report/tests/golden/{name}.txt");
+        let path = format!("crates/results/report/tests/golden/{name}.txt");
         assert_golden(
             &path,
             &report::terminal(
@@ -108,7 +108,7 @@ fn the_terminal_shows_what_it_showed() {
     }
     let narrow = report::terminal(&fixture::troubled(), None, 80, true);
     assert_golden(
-        "crates/measure/report/tests/golden/troubled-80-color.txt",
+        "crates/results/report/tests/golden/troubled-80-color.txt",
         &narrow,
     );
 }
@@ -143,7 +143,7 @@ fn charts_are_as_they_were() {
             list.push_str(&format!("{name} {number} {:016x} {title}\n", fnv_1a(svg)));
         }
     }
-    assert_golden("crates/measure/report/tests/golden/charts.txt", &list);
+    assert_golden("crates/results/report/tests/golden/charts.txt", &list);
 }
 
 /// FNV-1a of 64 bits: it need not withstand anybody, only differ.
@@ -237,7 +237,7 @@ fn the_short_form_is_as_it_was_and_short() {
             assert!(lines <= 80, "{name}, {width} columns: {lines} lines");
             if ["quick", "peers", "frames", "troubled"].contains(&name) {
                 assert_golden(
-                    &format!("crates/measure/report/tests/golden/{name}-brief-{width}.txt"),
+                    &format!("crates/results/report/tests/golden/{name}-brief-{width}.txt"),
                     &text,
                 );
             }

@@ -8,7 +8,7 @@ use crate::machine::{json, rows};
 #[test]
 fn the_text_documents_are_as_they_were() {
     let journal = fixture::soak();
-    let path = |name: &str| format!("crates/measure/report/tests/golden/{name}");
+    let path = |name: &str| format!("crates/results/report/tests/golden/{name}");
     assert_golden(&path("soak.md"), &report::build(&journal).markdown);
     let terminal = report::terminal(&journal, None, 100, false);
     assert_golden(&path("soak.txt"), &terminal);
