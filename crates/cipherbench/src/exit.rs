@@ -1,10 +1,13 @@
 //! Exit codes, and the failures that lead to them.
 
+use fleet::FleetError;
+use guard::visible_lines;
 use journal::JournalError;
 use lab::LabError;
 use report::WriteError;
 use std::fmt;
 use std::process::{ExitCode, Termination};
+use view::ViewError;
 use yaml::Mistakes;
 
 /// The program's exit codes. Part of the interface: never renumbered.
@@ -98,5 +101,27 @@ impl From<JournalError> for Failure {
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Self {
         Self::new(Exit::Usage, error)
+    }
+}
+
+impl From<FleetError> for Failure {
+    fn from(error: FleetError) -> Self {
+        let exit = match error {
+            FleetError::Disk { .. } | FleetError::Mistake { .. } | FleetError::Unfit { .. } => {
+                Exit::Usage
+            }
+            _ => Exit::CannotBuild,
+        };
+        // Their texts may come from servers and peers.
+        Self::new(exit, visible_lines(&error.to_string()))
+    }
+}
+
+impl From<ViewError> for Failure {
+    fn from(error: ViewError) -> Self {
+        match error {
+            ViewError::Fleet(error) => error.into(),
+            error => Self::new(Exit::Usage, error),
+        }
     }
 }

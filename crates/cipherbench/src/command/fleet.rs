@@ -1,30 +1,25 @@
 //! `cipherbench fleet …`: one queue of campaigns for many labs.
 
-mod cache;
-mod history;
-mod pooled;
-mod serve;
-mod status;
-
-pub(crate) use cache::{folder_of, journal_of};
-
 use crate::cli::{DEFAULT_URL, Fleet as Arguments, FleetCommand};
 use crate::exit::{Exit, Failure};
 use crate::planning::load_lab;
 use crate::{output, signals};
 use campaign::HostFacts;
 use fleet::{
-    Access, Agent, AgentLab, FirstUsers, Fleet, FleetError, Identity, Job, LEFT_AFTER, LabOffer,
-    Role, Selector, Server, ServerExtras, ServerOptions, ServerTls, State, Terms, Trust, fetch,
-    leftovers_removed, new_id, submit, watch,
+    Access, Agent, AgentLab, Change, FirstUsers, Fleet, FleetError, Identity, Job, LEFT_AFTER,
+    LabOffer, Record, Role, Selector, Server, ServerExtras, ServerOptions, ServerTls, State, Terms,
+    Trust, fetch, leftovers_removed, new_id, submit, watch,
 };
-use guard::{Writers, escaped, unescaped, visible, visible_lines};
+use guard::{Writers, escaped, unescaped, visible};
+use journal::Journal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
+use view::{Status, ViewError, labels, visible_json};
 
 /// The largest campaign that `check` reads.
 const CAMPAIGN_BYTES_MAX: usize = 1 << 20;
@@ -41,11 +36,11 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
             replicas,
             ..
         } => {
-            let removed: Result<_, FleetError> = fleet::run(async {
+            let (removed, is_open) = fleet::run(async {
                 let fleet = Fleet::set_up(&access, replicas.map(usize::from)).await?;
-                Ok((fleet.remove_leftovers(LEFT_AFTER).await, fleet.is_open()))
-            });
-            let (removed, is_open) = removed.map_err(failure)?;
+                let removed = fleet.remove_leftovers(LEFT_AFTER).await;
+                Ok::<_, FleetError>((removed, fleet.is_open()))
+            })?;
             if is_open {
                 output::warn(&[
                     "that server accepts everybody who reaches it; agents there need `--trust FILE`",
@@ -75,7 +70,7 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
             ..
         } => {
             let first = match users {
-                None if !open => Some(FirstUsers::of(store).map_err(failure)?),
+                None if !open => Some(FirstUsers::of(store)?),
                 _ => None,
             };
             if let Some(first) = first.as_ref().filter(|first| first.is_new) {
@@ -111,14 +106,14 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
             agent(access, labs, folder, allow.as_deref(), trust.as_deref())
         }
         FleetCommand::Key { file } => {
-            let identity = Identity::create(file).map_err(failure)?;
+            let identity = Identity::create(file)?;
             output::stdout(&format!("{}\n", identity.public()))?;
             Ok(Exit::Done)
         }
         FleetCommand::Users { folder } => {
-            let users = FirstUsers::of(folder).map_err(failure)?;
+            let users = FirstUsers::of(folder)?;
             let path = folder.join("users.conf");
-            output::file(&path, &users.config().map_err(failure)?)?;
+            output::file(&path, &users.config()?)?;
             let text = format!(
                 "{} has the users of {}: include it in nats-server's configuration\n",
                 path.display(),
@@ -158,15 +153,15 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
             let valid = Duration::from_secs(valid.unwrap_or(days * 24 * 60 * 60));
             queue(&access, &job, matrix.as_ref(), valid)
         }
-        FleetCommand::Status { json, all } => status::status(&access, *json, *all),
-        FleetCommand::Watch { until_done } => status::watch(&access, *until_done),
-        FleetCommand::Records { job } => status::records(&access, job),
-        FleetCommand::Serve { listen, names } => serve::serve(&access, *listen, names),
+        FleetCommand::Status { json, all } => status(&access, *json, *all),
+        FleetCommand::Watch { until_done } => watch_jobs(&access, *until_done),
+        FleetCommand::Records { job } => records(&access, job),
+        FleetCommand::Serve { listen, names } => serve_pages(&access, *listen, names),
         FleetCommand::Discard { entry } => discard(&access, entry),
         FleetCommand::Cancel { job } => cancel(&access, job),
         FleetCommand::Release { job } => {
             let released = fleet::run(async { Fleet::connect(&access).await?.release(job).await });
-            match released.map_err(failure)? {
+            match released? {
                 Some(State::Running(_)) => {
                     output::stdout(&format!("job {job} is queued again\n"))?;
                 }
@@ -181,14 +176,13 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
             }
             Ok(Exit::Done)
         }
-        FleetCommand::History { cell, json } => history::history(&access, cell.as_deref(), *json),
+        FleetCommand::History { cell, json } => history(&access, cell.as_deref(), *json),
         FleetCommand::Fetch { job, out } => {
             let (run, state) = fleet::run(async {
                 let fleet = Fleet::connect(&access).await?;
                 let run = fetch(&fleet, job, out).await?;
-                Ok((run, fleet.state(job).await?))
-            })
-            .map_err(failure)?;
+                Ok::<_, FleetError>((run, fleet.state(job).await?))
+            })?;
             let run = match (run, state) {
                 (Some(run), _) => run,
                 (None, None) => return Err(unknown(job)),
@@ -206,38 +200,114 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
     }
 }
 
-/// Labels behind a lab's name, for a terminal.
-fn labels(labels: &BTreeMap<String, String>) -> String {
-    let labels = labels.iter();
-    labels
-        .map(|(key, value)| format!(" {}={}", visible(key), visible(value)))
-        .collect()
-}
-
-fn failure(error: FleetError) -> Failure {
-    let exit = match error {
-        FleetError::Disk { .. } | FleetError::Mistake { .. } | FleetError::Unfit { .. } => {
-            Exit::Usage
-        }
-        _ => Exit::CannotBuild,
-    };
-    // Their texts may come from servers and peers.
-    Failure::new(exit, visible_lines(&error.to_string()).into_owned())
-}
-
 fn unknown(job: &str) -> Failure {
-    let text = format!(
-        "the fleet has no job {job}\nhelp: `cipherbench fleet status --all` lists jobs and their state"
-    );
-    Failure::new(Exit::Usage, text)
+    ViewError::UnknownJob(job.to_owned()).into()
+}
+
+/// The journal of a run: a folder, or `fleet:JOB` of the fleet at $CIPHERBENCH_FLEET.
+pub(crate) fn journal_of(run: &Path) -> Result<Journal, Failure> {
+    Ok(journal::read(&folder_of(run)?)?)
+}
+
+/// The folder of a run: the given one, or for `fleet:JOB` the folder in the cache.
+pub(crate) fn folder_of(run: &Path) -> Result<PathBuf, Failure> {
+    let job = run.to_str().and_then(|run| run.strip_prefix("fleet:"));
+    match job {
+        Some(job) if !run.exists() => {
+            let access = Access {
+                url: set("CIPHERBENCH_FLEET").map_or_else(
+                    || DEFAULT_URL.to_owned(),
+                    |url| url.to_string_lossy().into_owned(),
+                ),
+                key: set("CIPHERBENCH_FLEET_KEY").map(PathBuf::from),
+                ca: set("CIPHERBENCH_FLEET_CA").map(PathBuf::from),
+            };
+            Ok(view::cached(&access, job)?)
+        }
+        _ => Ok(run.to_owned()),
+    }
+}
+
+fn set(name: &str) -> Option<std::ffi::OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+fn status(access: &Access, json: bool, all: bool) -> Result<Exit, Failure> {
+    let status = fleet::run(async { Status::of(&Fleet::connect(access).await?, all).await })?;
+    output::warn(status.unreadable());
+    output::stdout(&if json { status.json() } else { status.text() })?;
+    Ok(Exit::Done)
+}
+
+fn watch_jobs(access: &Access, until_done: bool) -> Result<Exit, Failure> {
+    let stop = stop_channel()?;
+    let mut printed = Ok(());
+    let see = |change: Change<'_>| {
+        let line = match change {
+            Change::Job(job, state) => view::job_line(job, state),
+            Change::Progress(job, progress) => view::progress_line(job, progress),
+            Change::Away(reason) => return output::stderr(&format!("{reason}\n")),
+        };
+        if printed.is_ok() {
+            printed = output::stdout(&line);
+        }
+    };
+    fleet::run(async {
+        let fleet = Fleet::connect(access).await?;
+        fleet.watch(until_done, stop, see).await;
+        Ok::<_, FleetError>(())
+    })?;
+    printed?;
+    Ok(Exit::Done)
+}
+
+/// Prints each line of a job's journal when it arrives, until the job has ended.
+fn records(access: &Access, job: &str) -> Result<Exit, Failure> {
+    let mut printed = Ok(());
+    let see = |record: Record| {
+        if printed.is_ok() {
+            printed = output::stdout(&format!("{}\n", visible_json(&record.text)));
+        }
+    };
+    let is_known = fleet::run(async {
+        let fleet = Fleet::connect(access).await?;
+        fleet.follow_records(job, see).await
+    })?;
+    printed?;
+    if is_known {
+        Ok(Exit::Done)
+    } else {
+        Err(unknown(job))
+    }
+}
+
+fn history(access: &Access, cell: Option<&str>, as_json: bool) -> Result<Exit, Failure> {
+    let text = fleet::run(async {
+        let fleet = Fleet::connect(access).await?;
+        match cell {
+            Some(cell) => view::history(&fleet, cell, as_json).await,
+            None => Ok(view::cells(&fleet).await?),
+        }
+    })?;
+    output::stdout(&text)?;
+    Ok(Exit::Done)
+}
+
+fn serve_pages(access: &Access, listen: SocketAddr, names: &[String]) -> Result<Exit, Failure> {
+    let stop = stop_channel()?;
+    let ready = |address| {
+        // The service continues if standard output is closed.
+        let _ = output::stdout(&format!("ready url=http://{address}/\n"));
+    };
+    fleet::run(view::serve(access, listen, names, stop, ready))?;
+    Ok(Exit::Done)
 }
 
 fn cancel(access: &Access, job: &str) -> Result<Exit, Failure> {
     let (repeated, before) = fleet::run(async {
         let fleet = Fleet::connect(access).await?;
-        Ok((fleet.end_repeat(job).await?, fleet.cancel(job).await?))
-    })
-    .map_err(failure)?;
+        Ok::<_, FleetError>((fleet.end_repeat(job).await?, fleet.cancel(job).await?))
+    })?;
     let text = match before {
         _ if repeated => format!("job {job} is repeated no more; what it has queued stays\n"),
         None => return Err(unknown(job)),
@@ -252,7 +322,7 @@ fn discard(access: &Access, shown: &str) -> Result<Exit, Failure> {
     let entry = &*unescaped(shown);
     let (bucket, key) = entry.split_once('/').unwrap_or((entry, ""));
     let discarded = fleet::run(async { Fleet::connect(access).await?.discard(bucket, key).await });
-    if discarded.map_err(failure)? {
+    if discarded? {
         output::stdout(&format!("entry {} is removed\n", escaped(entry)))?;
         Ok(Exit::Done)
     } else {
@@ -282,8 +352,8 @@ fn read(path: &Path) -> Result<(String, Option<&'static str>), Failure> {
 
 fn serve(options: &ServerOptions, extras: &ServerExtras) -> Result<Exit, Failure> {
     let stop = signals::stop()?;
-    let mut server = Server::start_with(options, extras).map_err(failure)?;
-    fleet::run(server.set_up()).map_err(failure)?;
+    let mut server = Server::start_with(options, extras)?;
+    fleet::run(server.set_up())?;
     if options.users.is_none() {
         let text = "without users, everybody on this machine may do everything on this server: read and change runs, \
                     and have agents that trust no keys run campaigns";
@@ -406,11 +476,11 @@ fn agent(
         access,
         labs,
         allow: allow.transpose()?,
-        trust: trust.map(Trust::read).transpose().map_err(failure)?,
+        trust: trust.map(Trust::read).transpose()?,
     };
     let stopped = stop_channel()?;
     let say = |text: String| output::stderr(&format!("{text}\n"));
-    fleet::run(agent.run(stopped, say)).map_err(failure)?;
+    fleet::run(agent.run(stopped, say))?;
     Ok(Exit::Done)
 }
 
@@ -450,7 +520,7 @@ fn queue(
             values.split(',').map(of_value).collect()
         }
     };
-    let sent = fleet::run(async {
+    let offers = fleet::run(async {
         let fleet = Fleet::connect(access).await?;
         if let Some(path) = &access.key {
             let identity = Identity::read(path)?;
@@ -464,9 +534,8 @@ fn queue(
                 None => submit(&fleet, job).await?,
             }
         }
-        Ok(fleet.offers().await)
-    });
-    let offers = sent.map_err(failure)?;
+        Ok::<_, FleetError>(fleet.offers().await)
+    })?;
     let ids: String = jobs.iter().map(|job| format!("{}\n", job.id)).collect();
     output::stdout(&ids)?;
     match offers {

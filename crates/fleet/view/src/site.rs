@@ -1,4 +1,4 @@
-//! `cipherbench fleet serve`: the fleet in a browser.
+//! The fleet in a browser.
 //!
 //! ```text
 //! browser ◄─ HTTP, server-sent events ─► site ─► pages ◄─ overview ◄─ reports of the server
@@ -8,22 +8,15 @@
 //! when something changed.
 
 mod cells;
-mod lists;
+mod overview;
 mod pages;
-mod parts;
-mod refuse;
 
-use super::cache::cached;
-use super::{failure, stop_channel};
-use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::cache::cached;
+use crate::error::ViewError;
+use crate::page::{SCRIPT, answer, parts, style};
 use axum::Router;
 use axum::extract::{Path, Request, State};
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-    X_FRAME_OPTIONS,
-};
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html, IntoResponse, Response};
@@ -32,28 +25,14 @@ use fleet::{Access, Fleet, Overview, watch};
 use futures_util::stream::{self, Stream};
 use guard::visible_lines;
 use pages::Page;
-use refuse::refusal;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
-const SCRIPT: &str = include_str!("serve/page.js");
-const STYLE: &str = include_str!("serve/page.css");
-/// The browser refuses everything that does not come from this server.
-const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'; \
-                      form-action 'none'; frame-ancestors 'none'";
-/// The policy of a report, which contains its style and script.
-static REPORT_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
-    let policy = format!(
-        "{}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-        report::PAGE_POLICY
-    );
-    HeaderValue::from_str(&policy).unwrap_or_else(|error| unreachable!("{policy}: {error}"))
-});
 /// Delay from a change to rendering, since changes come in groups.
 const SETTLE: Duration = Duration::from_millis(300);
 /// Interval of rendering without a change: a lab that becomes silent is no change.
@@ -76,53 +55,53 @@ struct Site {
     reports: Semaphore,
 }
 
-pub(super) fn serve(
+/// Serves the pages until `stop` is true, to browsers that use an address, `localhost` or one of
+/// `names`. Calls `ready` with the address when it listens.
+///
+/// # Errors
+/// When the fleet does not answer, and when the address cannot be used.
+pub async fn serve(
     access: &Access,
     listen: SocketAddr,
     names: &[String],
-) -> Result<Exit, Failure> {
-    let mut stop = stop_channel()?;
-    fleet::run(async {
-        let fleet = Fleet::connect(access).await.map_err(failure)?;
-        let cannot = |error: std::io::Error| {
-            let text =
-                format!("cannot listen on {listen}: {error}\nhelp: take another address: --listen");
-            Failure::new(Exit::Usage, text)
-        };
-        let listener = TcpListener::bind(listen).await.map_err(cannot)?;
-        let listen = listener.local_addr().map_err(cannot)?;
-        // The service continues if standard output is closed.
-        let _ = output::stdout(&format!("ready url=http://{listen}/\n"));
-        let overview = Arc::new(Overview::default());
-        let (render, mut asked) = mpsc::channel::<PageRequest>(OPEN_MAX);
-        let site = Arc::new(Site {
-            access: access.clone(),
-            names: names.to_vec(),
-            overview: Arc::clone(&overview),
-            render,
-            open: Arc::new(Semaphore::new(OPEN_MAX)),
-            reports: Semaphore::new(REPORTS_MAX),
-        });
-        let render = async {
-            while let Some((page, answer)) = asked.recv().await {
-                let content = page.content(&fleet, &overview).await.into_string();
-                // The browser may have gone.
-                let _ = answer.send(content);
-            }
-        };
-        tokio::select! {
-            ended = axum::serve(listener, router(site)).into_future() => ended.map_err(cannot)?,
-            () = overview.follow(&fleet) => {}
-            () = render => {}
-            _ = stop.wait_for(|stop| *stop) => {}
+    mut stop: watch::Receiver<bool>,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<(), ViewError> {
+    let fleet = Fleet::connect(access).await?;
+    let cannot = |error| ViewError::Listen {
+        address: listen,
+        error,
+    };
+    let listener = TcpListener::bind(listen).await.map_err(cannot)?;
+    ready(listener.local_addr().map_err(cannot)?);
+    let overview = Arc::new(Overview::default());
+    let (render, mut asked) = mpsc::channel::<PageRequest>(OPEN_MAX);
+    let site = Arc::new(Site {
+        access: access.clone(),
+        names: names.to_vec(),
+        overview: Arc::clone(&overview),
+        render,
+        open: Arc::new(Semaphore::new(OPEN_MAX)),
+        reports: Semaphore::new(REPORTS_MAX),
+    });
+    let render = async {
+        while let Some((page, answer)) = asked.recv().await {
+            let content = page.content(&fleet, &overview).await.into_string();
+            // The browser may have gone.
+            let _ = answer.send(content);
         }
-        Ok(Exit::Done)
-    })
+    };
+    tokio::select! {
+        ended = axum::serve(listener, router(site)).into_future() => ended.map_err(cannot)?,
+        () = overview.follow(&fleet) => {}
+        () = render => {}
+        _ = stop.wait_for(|stop| *stop) => {}
+    }
+    Ok(())
 }
 
 fn router(site: Arc<Site>) -> Router {
-    let fixed =
-        |kind: &'static str, text: String| get(async move || ([(CONTENT_TYPE, kind)], text));
+    let fixed = |kind: &'static str, text: String| get(async move || answer::file(kind, text));
     Router::new()
         .route("/", get(async |site| page(site, Page::Overview).await))
         .route("/cells", get(async |site| page(site, Page::Cells).await))
@@ -139,52 +118,13 @@ fn router(site: Arc<Site>) -> Router {
         .route("/run/{job}", get(run))
         .route("/page.css", fixed("text/css", style()))
         .route("/page.js", fixed("text/javascript", SCRIPT.to_owned()))
-        .layer(middleware::from_fn_with_state(Arc::clone(&site), answer))
+        .layer(middleware::from_fn_with_state(Arc::clone(&site), answered))
         .with_state(site)
 }
 
-/// Of every page.
-fn style() -> String {
-    format!("{}{STYLE}", report::STYLES.concat())
+async fn answered(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
+    answer::answer(&site.names, request, next).await
 }
-
-/// Answers a request that [`refusal`] lets pass, with the headers of every answer.
-async fn answer(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
-    let refused = refusal(
-        &site.names,
-        request.method(),
-        request.uri(),
-        request.headers(),
-    );
-    let mut response = match refused {
-        Some(refused) => refused.into_response(),
-        None => next.run(request).await,
-    };
-    for (name, value) in HEADERS {
-        let headers = response.headers_mut();
-        headers
-            .entry(name)
-            .or_insert(HeaderValue::from_static(value));
-    }
-    response
-}
-
-/// Headers of every answer; a report has another policy.
-const HEADERS: [(HeaderName, &str); 7] = [
-    (CONTENT_SECURITY_POLICY, POLICY),
-    (CACHE_CONTROL, "no-store"),
-    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (X_FRAME_OPTIONS, "DENY"),
-    (REFERRER_POLICY, "no-referrer"),
-    (
-        HeaderName::from_static("cross-origin-opener-policy"),
-        "same-origin",
-    ),
-    (
-        HeaderName::from_static("cross-origin-resource-policy"),
-        "same-origin",
-    ),
-];
 
 async fn page(State(site): State<Arc<Site>>, page: Page) -> Response {
     let shell = page.shell(&site.access.url);
@@ -246,19 +186,15 @@ async fn run(State(site): State<Arc<Site>>, Path(job): Path<String>) -> Response
     };
     let access = site.access.clone();
     let name = job.clone();
-    let render = move || -> Result<String, Failure> {
+    let render = move || -> Result<String, ViewError> {
         let journal = journal::read(&cached(&access, &job)?)?;
         Ok(report::build(&journal).html)
     };
     match tokio::task::spawn_blocking(render).await {
-        Ok(Ok(html)) => (
-            [(CONTENT_SECURITY_POLICY, REPORT_POLICY.clone())],
-            Html(html),
-        )
-            .into_response(),
-        Ok(Err(failure)) => {
+        Ok(Ok(html)) => answer::report(html),
+        Ok(Err(error)) => {
             let shell = pages::missing(&site.access.url, &name);
-            let content = parts::sentence(&failure.to_string()).into_string();
+            let content = parts::sentence(&format!("error: {error}")).into_string();
             (StatusCode::NOT_FOUND, Html(shell.around(&content))).into_response()
         }
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),

@@ -1,16 +1,11 @@
-//! Content of the pages.
+//! The page of labs and jobs.
 
-use super::super::labels;
-use super::super::status::idle;
-use super::cells::{course_of, named_cells, of_cells};
-use super::lists::{List, ListRow, ROOM, chars, lists};
-use super::parts::{SHORT, date, encoded, shortened, start};
-use fleet::{
-    Figure, Fleet, Headline, Job, LabStatus, Overview, Progress, Row, Snapshot, State,
-    UnreadableEntry,
-};
-use guard::visible_lines;
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use crate::page::lists::{List, ListRow, ROOM, chars, lists};
+use crate::page::parts::{SHORT, date, encoded, shortened, start};
+use crate::status::idle;
+use crate::text::labels;
+use fleet::{Figure, Headline, Job, LabStatus, Progress, Row, Snapshot, State, UnreadableEntry};
+use maud::{Markup, html};
 use stats::Quantity;
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -20,8 +15,6 @@ use units::human::counted;
 
 /// Entries that cannot be read and are listed.
 const UNREADABLE: usize = 20;
-/// Ended jobs that are listed.
-const ENDED: usize = 20;
 /// Figures of an ended job.
 const FIGURES: usize = 2;
 /// Pixels of the section with unreadable entries, at 400 px of width.
@@ -29,117 +22,8 @@ const TROUBLE: u32 = 250;
 /// Most bytes of a cell's name next to a figure.
 const NAME_BYTES: usize = 50;
 
-/// A page.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Page {
-    /// Labs and jobs.
-    Overview,
-    /// All cells.
-    Cells,
-    /// The course of a cell, by its id.
-    Cell(String),
-}
-
-/// The constant part of a page, around its content.
-pub(super) struct Shell {
-    title: String,
-    provenance: String,
-    is_live: bool,
-}
-
-impl Page {
-    pub(super) fn shell(&self, url: &str) -> Shell {
-        Shell {
-            title: match self {
-                Self::Overview => "Labs and jobs".to_owned(),
-                Self::Cells => "Cells".to_owned(),
-                Self::Cell(_) => "A cell over all runs".to_owned(),
-            },
-            provenance: provenance(url),
-            is_live: true,
-        }
-    }
-
-    /// The changing content.
-    pub(super) async fn content(&self, fleet: &Fleet, overview: &Overview) -> Markup {
-        if let Some(reason) = overview.away() {
-            return trouble(&reason);
-        }
-        let content = match self {
-            Self::Overview => overview.see(fleet, ENDED).await.map(|seen| all(&seen)),
-            Self::Cells => named_cells(fleet).await.map(|cells| of_cells(&cells)),
-            Self::Cell(id) => course_of(fleet, id).await,
-        };
-        content.unwrap_or_else(|error| trouble(&error.to_string()))
-    }
-}
-
-/// Of a run that is not in the archive.
-pub(super) fn missing(url: &str, job: &str) -> Shell {
-    Shell {
-        title: format!("No report of {job}"),
-        provenance: provenance(url),
-        is_live: false,
-    }
-}
-
-/// Without the user's name and password.
-fn provenance(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("nats", url));
-    let host = rest.rsplit('@').next().unwrap_or(rest);
-    format!("The fleet at {scheme}://{host}")
-}
-
-impl Shell {
-    /// The whole page around rendered content: names and texts of submitters and agents without
-    /// characters that reorder a line or control something.
-    pub(super) fn around(&self, content: &str) -> String {
-        let page = html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="color-scheme" content="light dark";
-                    @if self.is_live { noscript { meta http-equiv="refresh" content="10"; } }
-                    title { (self.title) " – cipherbench" }
-                    link rel="stylesheet" href="/page.css";
-                    @if self.is_live { script src="/page.js" defer {} }
-                }
-                body {
-                    header {
-                        p.kind { "Fleet" }
-                        h1 { (self.title) }
-                        p.provenance {
-                            (self.provenance)
-                            span #link hidden { ". This page has lost its own server: what it shows is old" }
-                        }
-                        nav aria-label="Pages" {
-                            a href="/" { "Labs and jobs" } " "
-                            a href="/cells" { "Cells" }
-                        }
-                    }
-                    main { (PreEscaped(content)) }
-                }
-            }
-        };
-        visible_lines(&page.into_string()).into_owned()
-    }
-}
-
-/// The server does not answer.
-fn trouble(reason: &str) -> Markup {
-    html! {
-        section.trouble {
-            h2 { "The fleet's server does not answer" }
-            p { (reason) }
-            p.advice { "Runs go on meanwhile. This page goes on when the server is back." }
-        }
-    }
-}
-
 /// Running and waiting jobs come first.
-fn all(seen: &Snapshot) -> Markup {
+pub(super) fn all(seen: &Snapshot) -> Markup {
     let rows = &seen.listing.rows;
     let (open, ended): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| !row.state.is_final());
     let (running, queued): (Vec<&Row>, Vec<&Row>) = open

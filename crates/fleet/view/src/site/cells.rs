@@ -1,9 +1,8 @@
 //! The pages of cells: a list of names, and the course of one cell over all runs.
 
-use super::super::history::{LAST, NOTHING_ELSE, Series, archived, change, ratio, series};
-use super::super::labels;
-use super::super::pooled::Pooled;
-use super::parts::{date, encoded, heading, list, sentence};
+use crate::course::{LAST, NOTHING_ELSE, Pooled, Series, archived, change, ratio, series};
+use crate::page::parts::{date, encoded, heading, list, sentence};
+use crate::text::labels;
 use fleet::{Figure, Fleet, FleetError};
 use maud::{Markup, html};
 use report::{Course, CourseChange, CoursePoint};

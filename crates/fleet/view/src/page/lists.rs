@@ -6,7 +6,7 @@ use units::human::counted;
 
 /// Height of the shown rows of all lists together, in pixels at 400 px of width. The whole page is
 /// then lower than two screens of 800 px.
-pub(super) const ROOM: u32 = 960;
+pub(crate) const ROOM: u32 = 960;
 /// Characters in a line of a row there.
 const LINE_CHARS: usize = 42;
 /// Pixels of a line, and of a row's margins.
@@ -14,29 +14,29 @@ const LINE: u32 = 20;
 const ROW: u32 = 14;
 
 /// A list of the page.
-pub(super) struct List {
+pub(crate) struct List {
     /// Id of its section; the id of its folded part ends with `-others`.
-    pub(super) id: &'static str,
-    pub(super) title: String,
+    pub(crate) id: &'static str,
+    pub(crate) title: String,
     /// Noun for a row.
-    pub(super) noun: &'static str,
+    pub(crate) noun: &'static str,
     /// Text of an empty list; without it the section is omitted.
-    pub(super) none: Option<&'static str>,
-    pub(super) heads: &'static [&'static str],
-    pub(super) rows: Vec<ListRow>,
+    pub(crate) none: Option<&'static str>,
+    pub(crate) heads: &'static [&'static str],
+    pub(crate) rows: Vec<ListRow>,
     /// Text after the rows.
-    pub(super) note: Option<String>,
+    pub(crate) note: Option<String>,
 }
 
 /// A row of a list.
-pub(super) struct ListRow {
+pub(crate) struct ListRow {
     cells: Markup,
     height: u32,
 }
 
 impl ListRow {
     /// `chars` has the characters of each group of cells that begins a line on a narrow screen.
-    pub(super) fn new(cells: Markup, chars: &[usize]) -> Self {
+    pub(crate) fn new(cells: Markup, chars: &[usize]) -> Self {
         let lines: usize = chars.iter().map(|chars| chars.div_ceil(LINE_CHARS)).sum();
         let lines = u32::try_from(lines).unwrap_or(u32::MAX);
         Self {
@@ -47,12 +47,12 @@ impl ListRow {
 }
 
 /// Characters of a text.
-pub(super) fn chars(text: &str) -> usize {
+pub(crate) fn chars(text: &str) -> usize {
     text.chars().count()
 }
 
 /// Renders all lists; together, their shown rows are at most `room` high.
-pub(super) fn lists(lists: &[List], room: u32) -> Markup {
+pub(crate) fn lists(lists: &[List], room: u32) -> Markup {
     let heights = lists
         .iter()
         .map(|list| list.rows.iter().map(|row| row.height).collect());

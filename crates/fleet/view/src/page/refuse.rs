@@ -13,7 +13,7 @@ use std::net::IpAddr;
 ///    that is a whole URL, as a proxy gets it, names the same host.
 /// 3. No script of another site asks (`Origin`, `Sec-Fetch-Site`), and no other site shows a part
 ///    of this one; a link from there is followed.
-pub(super) fn refusal(
+pub(crate) fn refusal(
     names: &[String],
     method: &Method,
     target: &Uri,

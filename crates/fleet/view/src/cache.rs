@@ -1,11 +1,8 @@
 //! Runs of the archive in the user's cache.
 
-use super::{failure, unknown};
-use crate::cli::DEFAULT_URL;
-use crate::exit::{Exit, Failure};
+use crate::error::ViewError;
 use fleet::{Access, Fleet, FleetError, Manifest, RunFile, fetch_if};
 use guard::{Component, visible};
-use journal::Journal;
 use std::fs::{self, DirBuilder, DirEntry, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -20,45 +17,21 @@ const ENTRY_BYTES: u64 = 4096;
 /// One fetches at a time: two would not see each other's bytes.
 const LOCK: &str = ".lock";
 
-/// The journal of a run: a folder, or `fleet:JOB` of the fleet at $CIPHERBENCH_FLEET.
-pub(crate) fn journal_of(run: &Path) -> Result<Journal, Failure> {
-    Ok(journal::read(&folder_of(run)?)?)
-}
-
-/// The folder of a run: the given one, or for `fleet:JOB` the folder in the cache.
-pub(crate) fn folder_of(run: &Path) -> Result<PathBuf, Failure> {
-    let job = run.to_str().and_then(|run| run.strip_prefix("fleet:"));
-    match job {
-        Some(job) if !run.exists() => {
-            let access = Access {
-                url: set("CIPHERBENCH_FLEET").map_or_else(
-                    || DEFAULT_URL.to_owned(),
-                    |url| url.to_string_lossy().into_owned(),
-                ),
-                key: set("CIPHERBENCH_FLEET_KEY").map(PathBuf::from),
-                ca: set("CIPHERBENCH_FLEET_CA").map(PathBuf::from),
-            };
-            cached(&access, job)
-        }
-        _ => Ok(run.to_owned()),
-    }
-}
-
 fn set(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// The folder of an archived run, in the user's cache once it was fetched.
-pub(super) fn cached(access: &Access, job: &str) -> Result<PathBuf, Failure> {
+/// Returns the folder of an archived run, in the user's cache once it was fetched.
+///
+/// # Errors
+/// When the fleet has no run of the job, or does not answer, and when the cache has no room for it.
+pub fn cached(access: &Access, job: &str) -> Result<PathBuf, ViewError> {
     let cache = set("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .or_else(|| Some(PathBuf::from(set("HOME")?).join(".cache")));
-    let Some(cache) = cache else {
-        let text = "there is no folder for runs of the fleet\nhelp: set XDG_CACHE_HOME or HOME, or use `cipherbench fleet fetch`";
-        return Err(Failure::new(Exit::Usage, text));
-    };
+    let cache = cache.ok_or(ViewError::NoCache)?;
     let Some(name) = Component::new(job).ok().filter(|_| fleet::is_id(job)) else {
-        return Err(unknown(&visible(job)));
+        return Err(ViewError::UnknownJob(visible(job).into_owned()));
     };
     let of_server = cache.join("cipherbench/fleet").join(access.folder_name());
     let folder = of_server.join(name);
@@ -78,20 +51,16 @@ pub(super) fn cached(access: &Access, job: &str) -> Result<PathBuf, Failure> {
         .recursive(true)
         .mode(0o700)
         .create(&of_server);
-    private.map_err(|error| {
-        let text = format!(
-            "cannot make {}: {error}\nhelp: set XDG_CACHE_HOME to a folder that you may write",
-            of_server.display()
-        );
-        Failure::new(Exit::Usage, text)
-    })?;
-    let _lock = lock(&of_server.join(LOCK)).map_err(|error| {
-        let text = format!(
-            "cannot lock {}: {error}\nhelp: set XDG_CACHE_HOME to a folder that you may write",
-            of_server.display()
-        );
-        Failure::new(Exit::Usage, text)
-    })?;
+    let unusable = |action| {
+        let path = of_server.clone();
+        move |error| ViewError::Cache {
+            action,
+            path,
+            error,
+        }
+    };
+    private.map_err(unusable("make"))?;
+    let _lock = lock(&of_server.join(LOCK)).map_err(unusable("lock"))?;
     // Another program was faster.
     if let Some(run) = find() {
         return Ok(run);
@@ -111,11 +80,7 @@ pub(super) fn cached(access: &Access, job: &str) -> Result<PathBuf, Failure> {
     };
     let fetched =
         fleet::run(async { fetch_if(&Fleet::connect(access).await?, job, &folder, accept).await });
-    match fetched {
-        Ok(Some(run)) => Ok(run),
-        Ok(None) => Err(unknown(job)),
-        Err(error) => Err(failure(error)),
-    }
+    fetched?.ok_or_else(|| ViewError::UnknownJob(job.to_owned()))
 }
 
 /// The locked file, until it is dropped.

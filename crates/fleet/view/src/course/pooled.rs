@@ -11,15 +11,15 @@ const RUNS_MAX: usize = 200;
 
 /// The frames of runs between two changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Pooled {
+pub(crate) struct Pooled {
     /// Place of the part's first run in the series.
-    pub(super) from: usize,
+    pub(crate) from: usize,
     /// Number of runs with a merged histogram.
-    pub(super) runs: usize,
+    pub(crate) runs: usize,
     /// Their frames.
-    pub(super) frames: u64,
+    pub(crate) frames: u64,
     /// Median, 90th, 99th and 99.9th percentile; `null` if less than one frame would be above it.
-    pub(super) percentiles_ns: [Option<u64>; 4],
+    pub(crate) percentiles_ns: [Option<u64>; 4],
 }
 
 impl Pooled {
@@ -34,7 +34,7 @@ impl Pooled {
         })
     }
 
-    pub(super) fn in_words(&self) -> String {
+    pub(crate) fn in_words(&self) -> String {
         let names = ["p50", "p90", "p99", "p99.9"].into_iter();
         let known = names.zip(self.percentiles_ns).filter_map(|(name, found)| {
             let value = duration_ns(found? as f64);

@@ -4,18 +4,18 @@ use journal::time::utc;
 use maud::{Markup, html};
 
 /// A sentence in the place of a page.
-pub(super) fn sentence(text: &str) -> Markup {
+pub(crate) fn sentence(text: &str) -> Markup {
     html! { section { pre { (text) } } }
 }
 
 /// A section with a table.
-pub(super) fn list(id: &str, title: &str, heads: &[&str], rows: &[Markup]) -> Markup {
+pub(crate) fn list(id: &str, title: &str, heads: &[&str], rows: &[Markup]) -> Markup {
     let rows: Vec<&Markup> = rows.iter().collect();
     html! { section id=(id) { h2 { (title) } (table(heads, &rows)) } }
 }
 
 /// A table that shows its rows as paragraphs on a narrow screen.
-pub(super) fn table(heads: &[&str], rows: &[&Markup]) -> Markup {
+pub(crate) fn table(heads: &[&str], rows: &[&Markup]) -> Markup {
     html! {
         div."table list" {
             table {
@@ -27,10 +27,10 @@ pub(super) fn table(heads: &[&str], rows: &[&Markup]) -> Markup {
 }
 
 /// Characters of a text that are shown without unfolding it.
-pub(super) const SHORT: usize = 84;
+pub(crate) const SHORT: usize = 84;
 
 /// A text that is folded to its beginning if it is long or has several lines.
-pub(super) fn shortened(id: &str, text: &str) -> Markup {
+pub(crate) fn shortened(id: &str, text: &str) -> Markup {
     if text.chars().count() <= SHORT && !text.contains('\n') {
         return html! { (text) };
     }
@@ -43,19 +43,19 @@ pub(super) fn shortened(id: &str, text: &str) -> Markup {
 }
 
 /// The beginning of a text's first line.
-pub(super) fn start(text: &str) -> String {
+pub(crate) fn start(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     line.chars().take(SHORT).collect()
 }
 
 /// `2026-11-20 11:30:00`, in UTC.
-pub(super) fn date(unix_s: u64) -> String {
+pub(crate) fn date(unix_s: u64) -> String {
     let text = utc(unix_s.saturating_mul(1_000_000_000));
     text.trim_end_matches('Z').replace('T', " ")
 }
 
 /// A text as a part of a path.
-pub(super) fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     let byte = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
             char::from(byte).to_string()
@@ -66,8 +66,18 @@ pub(super) fn encoded(text: &str) -> String {
 }
 
 /// With a capital at its beginning, as a heading.
-pub(super) fn heading(text: &str) -> String {
+pub(crate) fn heading(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|first| first.to_uppercase());
     first.into_iter().flatten().chain(chars).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::encoded;
+
+    #[test]
+    fn a_text_is_one_part_of_a_path() {
+        assert_eq!(encoded("tcp-1500 a/b?ü"), "tcp-1500%20a%2Fb%3F%C3%BC");
+    }
 }

@@ -1,6 +1,7 @@
-//! Content of the pages.
+//! The page of labs and jobs.
 
 use super::*;
+use crate::site::pages::Page;
 use fleet::{Assignment, LabOffer, LastTrial, Listing, Progress, Selector};
 
 fn row(id: &str, state: State, misfits: &[(&str, &str)]) -> Row {
@@ -235,7 +236,7 @@ fn a_crowded_fleet_takes_two_screens_and_silent_labs_come_first() {
     let Some(browser) = testing::Browser::find("the page of a crowded fleet") else {
         return;
     };
-    let style = format!("<style>{}</style>", super::super::style());
+    let style = format!("<style>{}</style>", crate::page::style());
     let page = Page::Overview.shell("nats://host:4222").around(&content);
     let page = page.replace("<link rel=\"stylesheet\" href=\"/page.css\">", &style);
     let page = page.replace("<script src=\"/page.js\" defer></script>", "");
@@ -258,13 +259,4 @@ fn a_crowded_fleet_takes_two_screens_and_silent_labs_come_first() {
         // Neither is it emptier than it must be.
         assert!(heights[0] >= 1300, "{heights:?}");
     }
-}
-
-#[test]
-fn a_cell_is_one_part_of_a_path_and_a_password_is_not_shown() {
-    assert_eq!(encoded("tcp-1500 a/b?ü"), "tcp-1500%20a%2Fb%3F%C3%BC");
-    assert_eq!(
-        provenance("nats://me:secret@host:4222"),
-        "The fleet at nats://host:4222"
-    );
 }

@@ -1,0 +1,52 @@
+//! A run's figures by cell, for the archive of a fleet.
+
+use fleet::{Figure, LoadHistogram, RunFigures};
+use journal::Journal;
+use stats::{LoadLatency, Reading, Results};
+
+/// Returns the figures, names and histograms of a run's cells, and its surroundings.
+#[must_use]
+pub fn figures(journal: &Journal) -> RunFigures {
+    let results = Results::of(journal);
+    let planned = journal.header.plan.cells.iter();
+    let measured = planned.zip(&results.cells).filter_map(|(cell, result)| {
+        let figures: Vec<Figure> = result.readings().iter().filter_map(figure).collect();
+        (!figures.is_empty()).then(|| (cell.id.clone(), figures))
+    });
+    let planned = journal.header.plan.cells.iter();
+    let names = planned.map(|cell| {
+        let measured = plan::text::in_words(cell);
+        (cell.id.clone(), format!("{}: {measured}", cell.dut.name))
+    });
+    let planned = journal.header.plan.cells.iter();
+    let histograms = planned.zip(&results.cells).filter_map(|(cell, result)| {
+        let loads = result.frames().map_or(&[][..], |frames| &frames.latency);
+        let histogram = |load: &LoadLatency| {
+            Some(LoadHistogram {
+                load_percent: load.percent?,
+                buckets: load.histogram.clone(),
+            })
+        };
+        let found: Vec<LoadHistogram> = loads.iter().filter_map(histogram).collect();
+        (!found.is_empty()).then(|| (cell.id.clone(), found))
+    });
+    RunFigures {
+        surroundings: compare::surroundings(journal),
+        cells: measured.collect(),
+        names: names.collect(),
+        histograms: histograms.collect(),
+    }
+}
+
+/// Returns the geometric mean, as in changes between runs; `None` if a repeat is not above 0.
+fn figure(reading: &Reading) -> Option<Figure> {
+    let logs = reading.value.values.iter().map(|repeat| repeat.value.ln());
+    let mean = logs.sum::<f64>() / f64::from(reading.value.n);
+    mean.is_finite().then(|| Figure {
+        key: reading.quantity.key().to_owned(),
+        load_percent: reading.load_percent,
+        value: mean.exp(),
+        repeats: reading.value.n,
+        spread: Some((reading.value.min, reading.value.max)),
+    })
+}

@@ -1,0 +1,30 @@
+//! Views of a fleet and of its runs: texts for a terminal, JSON, and pages of a browser.
+//!
+//! ```text
+//! Fleet ─► status, course ─► history ─► terminal
+//!   └────► cache ─► report ─┐
+//!   └────► cells, overview ─┴─► site ─► browser
+//! ```
+//!
+//! The elements of pages (`page`) and the answer to a request (`page::answer`) do not depend on a
+//! fleet; the routes and their contents (`site`) do.
+
+#![forbid(unsafe_code)]
+
+mod cache;
+mod course;
+mod error;
+mod figures;
+mod history;
+mod page;
+mod site;
+mod status;
+mod text;
+
+pub use cache::cached;
+pub use error::ViewError;
+pub use figures::figures;
+pub use history::{cells, history};
+pub use site::serve;
+pub use status::{Status, job_line, progress_line};
+pub use text::{labels, visible_json};

@@ -1,0 +1,70 @@
+//! Pages of a browser, whatever they show: the frame around a page's content, its elements, and the
+//! answer to a request.
+
+pub(crate) mod answer;
+pub(crate) mod lists;
+pub(crate) mod parts;
+mod refuse;
+
+use guard::visible_lines;
+use maud::{DOCTYPE, PreEscaped, html};
+
+pub(crate) const SCRIPT: &str = include_str!("page/page.js");
+const STYLE: &str = include_str!("page/page.css");
+
+/// The constant part of a page, around its content.
+pub(crate) struct Shell {
+    /// Kind of the page, above its title.
+    pub(crate) kind: &'static str,
+    pub(crate) title: String,
+    /// Source of the content.
+    pub(crate) provenance: String,
+    /// The pages of the site: path and title.
+    pub(crate) pages: &'static [(&'static str, &'static str)],
+    /// Whether the content is replaced when it changes.
+    pub(crate) is_live: bool,
+}
+
+impl Shell {
+    /// The whole page around rendered content: names and texts of submitters and agents without
+    /// characters that reorder a line or control something.
+    pub(crate) fn around(&self, content: &str) -> String {
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    @if self.is_live { noscript { meta http-equiv="refresh" content="10"; } }
+                    title { (self.title) " – cipherbench" }
+                    link rel="stylesheet" href="/page.css";
+                    @if self.is_live { script src="/page.js" defer {} }
+                }
+                body {
+                    header {
+                        p.kind { (self.kind) }
+                        h1 { (self.title) }
+                        p.provenance {
+                            (self.provenance)
+                            span #link hidden { ". This page has lost its own server: what it shows is old" }
+                        }
+                        nav aria-label="Pages" {
+                            @for (at, (path, title)) in self.pages.iter().enumerate() {
+                                @if at > 0 { " " }
+                                a href=(path) { (title) }
+                            }
+                        }
+                    }
+                    main { (PreEscaped(content)) }
+                }
+            }
+        };
+        visible_lines(&page.into_string()).into_owned()
+    }
+}
+
+/// The style of every page.
+pub(crate) fn style() -> String {
+    format!("{}{STYLE}", report::STYLES.concat())
+}
