@@ -8,7 +8,7 @@ mod points;
 
 use crate::axis::{AxisValues, RUN_MAX, axis};
 use crate::dut;
-use operation::{Algorithm, Operation};
+use catalog::{Algorithm, Operation};
 use operations::{block_bytes, read_algorithms, read_operations};
 use plan::{self, Adapter, DeviceKind, DeviceTest, Workers, nanos};
 use std::time::Duration;
@@ -85,7 +85,7 @@ const WORKERS: [(&str, Workers); 2] = [
 
 fn kat(map: &Map<'_>) -> Result<DeviceTrial, Reported> {
     let algorithms = map.optional("algorithms").map(read_algorithms);
-    let all = || operation::ALGORITHMS.to_vec();
+    let all = || catalog::ALGORITHMS.to_vec();
     Ok(DeviceTrial::Kat(
         algorithms.transpose()?.unwrap_or_else(all),
     ))
@@ -168,7 +168,7 @@ fn fatigue(map: &Map<'_>) -> Result<Fatigue, Reported> {
     });
     let restart = map.with_default("restart", true, Node::bool);
     let all = || {
-        operation::ALGORITHMS
+        catalog::ALGORITHMS
             .iter()
             .flat_map(|algorithm| algorithm.operations())
     };

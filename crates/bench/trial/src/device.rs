@@ -21,7 +21,7 @@ mod speed;
 use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::measurer::{Measurer, Trial, record};
-use device::Facts;
+use catalog::device::Facts;
 use device::report::Line;
 use device::spec::Spec;
 use journal::record::{

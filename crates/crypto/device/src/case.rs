@@ -4,10 +4,10 @@
 //! that are not deterministic (ECDSA signatures, RSA encryption) are verified on the CPU by the
 //! inverse operation.
 
-use crate::operation::{Action, Curve, Family, MlDsa, MlKem, Mode, Operation, Padding};
 use crate::{DeviceError, Job, Keys, Session, textbook};
 use base16ct::HexDisplay;
 use base16ct::lower::encode_string;
+use catalog::{Action, Curve, Family, MlDsa, MlKem, Mode, Operation, Padding};
 
 /// An input and its expected result. Made once, used by any thread.
 #[derive(Debug, Clone)]

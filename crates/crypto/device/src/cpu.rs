@@ -13,9 +13,11 @@ mod rustcrypto;
 pub(crate) use peer::Peer;
 
 use crate::openssl::{self, OpenSsl};
-use crate::operation::{Action, Family, Hash, Mode, Padding};
-use crate::{Cipher, Device, DeviceError, Facts, Job, Keys, Operation, Session};
+use crate::{Device, DeviceError, Job, Keys, Session};
 use ::gost::Kernel;
+use catalog::device::Facts;
+use catalog::{Action, Family, Hash, Mode, Padding};
+use catalog::{Cipher, Operation};
 use std::cell::OnceCell;
 use std::sync::OnceLock;
 

@@ -1,6 +1,8 @@
 //! The traits of a device: device, session, job and queue.
 
-use crate::{Count, Facts, Inputs, Keys, Operation, UnknownName};
+use crate::{Count, Inputs, Keys};
+use catalog::device::Facts;
+use catalog::{Operation, UnknownName};
 
 /// An error of a device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -19,11 +19,12 @@ mod tally;
 
 use std::time::Duration;
 
-use crate::operation::device::Fatigue as Test;
 use crate::orders::Orders;
 use crate::report::Fatigue;
 use crate::threads::check_threads;
-use crate::{Case, Device, DeviceError, Keys, Operation, Session};
+use crate::{Case, Device, DeviceError, Keys, Session};
+use catalog::Operation;
+use catalog::device::Fatigue as Test;
 use life::{End, Trial};
 use tally::Tallies;
 

@@ -1,7 +1,9 @@
 //! Faulty devices for tests: our engines with altered results.
 
 use crate::cpu::{self, Cpu};
-use crate::{Device, DeviceError, Facts, Job, Keys, Operation, Session};
+use crate::{Device, DeviceError, Job, Keys, Session};
+use catalog::Operation;
+use catalog::device::Facts;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The fault of a device.

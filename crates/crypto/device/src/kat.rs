@@ -21,11 +21,12 @@
 
 use crate::case::{Case, plaintext_bytes_max};
 use crate::cpu::{Cpu, Peer};
-use crate::operation::device::{KatOutcome, KatRow};
-use crate::operation::{Action, Algorithm, Family};
 use crate::report::Line;
 use crate::vectors;
-use crate::{Device, DeviceError, Job, Keys, Operation, Session};
+use crate::{Device, DeviceError, Job, Keys, Session};
+use catalog::Operation;
+use catalog::device::{KatOutcome, KatRow};
+use catalog::{Action, Algorithm, Family};
 use std::time::{Duration, Instant};
 
 /// Interval of progress reports in a row.
@@ -75,7 +76,7 @@ pub(crate) fn run(
     };
     let named: Vec<Algorithm> = algorithms.iter().map(parse).collect::<Result<_, _>>()?;
     let algorithms = if named.is_empty() {
-        crate::ALGORITHMS
+        catalog::ALGORITHMS
     } else {
         &named
     };

@@ -8,8 +8,8 @@ mod der;
 
 pub use der::RsaNumbers;
 
-use crate::operation::{Algorithm, Cipher, Curve, Family, MlDsa, MlKem, Mode};
 use aws_lc_rs::digest::{Context, SHA256, digest};
+use catalog::{Algorithm, Cipher, Curve, Family, MlDsa, MlKem, Mode};
 use std::fmt;
 use zeroize::Zeroizing;
 

@@ -38,10 +38,3 @@ pub use keys::{KeyPair, Keys, RsaNumbers, Secret};
 pub use open::open;
 pub use pkcs11::SoftHsm;
 pub use serve::serve;
-// Names are in a separate crate, so that reading campaigns needs no device libraries.
-pub use ::operation;
-pub use ::operation::device::Facts;
-pub use ::operation::{
-    ALGORITHMS, Action, Algorithm, Cipher, Curve, Family, Hash, MlDsa, MlKem, Mode, Operation,
-    Padding, UnknownName,
-};

@@ -2,9 +2,9 @@
 
 use crate::DeviceError;
 use crate::device::{aws_lc_failed, refused};
-use crate::operation::MlDsa;
 use aws_lc_rs::encoding::AsRawBytes;
 use aws_lc_rs::signature::{self, PqdsaKeyPair};
+use catalog::MlDsa;
 use zeroize::Zeroizing;
 
 /// Expands a seed to the private key in the encoding of FIPS 204 (algorithm 24).
@@ -28,8 +28,8 @@ pub(crate) fn key(parameters: MlDsa, seed: &[u8]) -> Result<PqdsaKeyPair, Device
 mod tests {
     use super::*;
     use crate::Keys;
-    use crate::operation::Algorithm;
     use aws_lc_rs::signature::KeyPair as _;
+    use catalog::Algorithm;
 
     #[test]
     fn an_expanded_key_has_the_same_public_key() {

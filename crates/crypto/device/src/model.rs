@@ -24,9 +24,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::case::split_mix;
 use crate::keys::Fingerprint;
-use crate::operation::device::{DeviceFault, DeviceModel};
 use crate::threads::{lock, thread_cpu_ns};
-use crate::{Device, DeviceError, Facts, Job, Keys, Operation, Queue, Session};
+use crate::{Device, DeviceError, Job, Keys, Queue, Session};
+use catalog::Operation;
+use catalog::device::Facts;
+use catalog::device::{DeviceFault, DeviceModel};
 use schedule::Schedule;
 
 /// Picoseconds. 128 bits, since times are sums over all operations of a trial.

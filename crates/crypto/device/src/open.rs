@@ -1,8 +1,8 @@
 //! Opening a device from its spec.
 
 use crate::model::Modelled;
-use crate::operation::device::DeviceKind;
 use crate::{Device, DeviceError, cpu, openssl, pkcs11};
+use catalog::device::DeviceKind;
 
 /// Opens a device.
 ///

@@ -12,7 +12,9 @@ mod ffi;
 mod job;
 mod names;
 
-use crate::{Device, DeviceError, Facts, Job, Keys, Operation, Session};
+use crate::{Device, DeviceError, Job, Keys, Session};
+use catalog::Operation;
+use catalog::device::Facts;
 use ffi::Library;
 use std::path::Path;
 

@@ -5,7 +5,7 @@
 //! finish their operation, and the result is reported as usual. It ends any other trial
 //! immediately, without [`Line::End`].
 
-use operation::device::{Facts, KatRow};
+use catalog::device::{Facts, KatRow};
 use serde::{Deserialize, Serialize};
 
 /// More of a line than this is not read; the longest one has the latencies of a fatigue trial.

@@ -8,12 +8,12 @@ use std::thread;
 
 use guard::Lines;
 
-use crate::operation::device::{DeviceKind, DeviceTest};
 use crate::orders::{self, Orders};
 use crate::pkcs11::SoftHsm;
 use crate::report::{Fatigue, LINE_BYTES_MAX, Line};
 use crate::spec::Spec;
 use crate::{Device, DeviceError, Keys, fatigue, kat, open, speed};
+use catalog::device::{DeviceKind, DeviceTest};
 
 /// A spec is far shorter.
 const SPEC_BYTES_MAX: usize = 16 << 20;

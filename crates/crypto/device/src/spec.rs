@@ -1,6 +1,6 @@
 //! The first line of a worker's standard input, as JSON.
 
-use operation::device::{DeviceKind, DeviceTest};
+use catalog::device::{DeviceKind, DeviceTest};
 use serde::{Deserialize, Serialize};
 
 /// One trial on one device, or one process's part of it.

@@ -26,12 +26,13 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::count::{Count, Tally};
-use crate::operation::device::DeviceSpeed;
-use crate::operation::sample::results_needed;
 use crate::orders::Orders;
 use crate::report::Speed;
 use crate::threads::{Gate, check_threads, panicked, process_cpu_ns, start};
-use crate::{Action, Case, Device, DeviceError, Inputs, Job, Keys, Operation, Queue};
+use crate::{Case, Device, DeviceError, Inputs, Job, Keys, Queue};
+use catalog::device::DeviceSpeed;
+use catalog::sample::results_needed;
+use catalog::{Action, Operation};
 use sample::{Plan, SampledResult, Sampler, Verified};
 
 /// Maximum number of samples per thread; more are thinned out.

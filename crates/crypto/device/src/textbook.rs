@@ -24,7 +24,8 @@ pub(crate) fn encrypt(block: &[u8], key: &RsaNumbers<'_>) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
     use crate::Device as _;
-    use crate::{Algorithm, Keys, Operation, cpu};
+    use crate::{Keys, cpu};
+    use catalog::{Algorithm, Operation};
 
     /// Numbers small enough for a calculator: the example of the inventors (n = 47 × 59, e = 17).
     #[test]

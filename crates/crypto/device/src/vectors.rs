@@ -1,8 +1,9 @@
 //! Official known answers in `vectors/device/`, read once. `vectors/README.md` describes the format
 //! and origin of the records.
 
-use crate::operation::{Action, Algorithm, Family, Padding};
-use crate::{Case, Keys, Operation, Secret};
+use crate::{Case, Keys, Secret};
+use catalog::Operation;
+use catalog::{Action, Algorithm, Family, Padding};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use zeroize::Zeroizing;
@@ -249,7 +250,7 @@ mod tests {
     #[test]
     fn most_algorithms_have_known_answers() {
         // No authoritative source has published any for these.
-        let without: Vec<_> = crate::ALGORITHMS
+        let without: Vec<_> = catalog::ALGORITHMS
             .iter()
             .filter(|&&algorithm| of(algorithm).next().is_none())
             .map(|algorithm| algorithm.name())

@@ -7,7 +7,7 @@ use crate::cache::Cache;
 use crate::curve::{Curve, Direction, EngineCurves};
 use crate::measure;
 use crate::routed::Predictor;
-use choice::CpuChoice;
+use catalog::CpuChoice;
 
 /// A candidate for processing batches.
 pub(crate) struct Contender {

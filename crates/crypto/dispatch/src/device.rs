@@ -20,7 +20,7 @@ use engine::{EngineFailed, Packet, Transform};
 use wire::Suite;
 
 use crate::curve::Load;
-use choice::Model;
+use catalog::EngineModel;
 
 /// The engine's name in errors.
 pub(crate) const NAME: &str = "model";
@@ -86,7 +86,7 @@ struct Ticket {
 }
 
 impl Device {
-    pub(crate) fn new(model: &Model) -> Self {
+    pub(crate) fn new(model: &EngineModel) -> Self {
         let (units, queue) = (usize::from(model.parallel), model.queue as usize);
         Self {
             latency_ps: model.latency.as_nanos() * PS_PER_NS,
@@ -265,7 +265,7 @@ mod tests {
 
     /// A device with 50 µs of latency, whose units take 1 ns per byte.
     fn device(queue: u32, parallel: u16) -> Device {
-        Device::new(&Model {
+        Device::new(&EngineModel {
             latency: Duration::from_micros(50),
             rate_bps: 8_000_000_000,
             queue,
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn errors_are_reproducible_and_have_the_configured_rate() {
         let model = |errors_ppm| {
-            let device = Device::new(&Model {
+            let device = Device::new(&EngineModel {
                 latency: Duration::ZERO,
                 rate_bps: 1_000_000_000_000,
                 queue: 1,

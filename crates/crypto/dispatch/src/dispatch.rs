@@ -14,7 +14,7 @@ use crate::curve::{Direction, EngineCurves, Load};
 use crate::device::{self, Device, OnDevice};
 use crate::measure;
 use crate::routed::{Failures, Policy, Predictor, Route, Routed};
-use choice::{Choice, CpuChoice, Model};
+use catalog::{Choice, CpuChoice, EngineModel};
 
 /// A prepared choice for a suite, which makes the keying material of SAs. Clones share one
 /// instance.
@@ -119,7 +119,7 @@ impl Dispatch {
     }
 
     fn with_model(
-        model: &Model,
+        model: &EngineModel,
         otherwise: Option<&CpuChoice>,
         suite: Suite,
         cache: &Cache,
@@ -440,7 +440,7 @@ mod tests {
         let cache = Cache::at(folder.path());
         let (identity, curves) = kept(&cache);
         let named = CpuChoice::Named(ENGINE.to_owned());
-        let model = Model {
+        let model = EngineModel {
             latency: Duration::from_micros(1),
             rate_bps: 1_000_000_000,
             queue: 64,

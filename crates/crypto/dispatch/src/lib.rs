@@ -28,6 +28,6 @@ mod measure;
 pub mod pace;
 mod routed;
 
-pub use choice::{Choice, CpuChoice, Model};
+pub use catalog::{Choice, CpuChoice, EngineModel};
 pub use curve::{Curve, Direction, EngineCurves, Fit, Load, Point};
 pub use dispatch::{Dispatch, Replaced, Turn};

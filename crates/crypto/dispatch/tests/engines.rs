@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dispatch::{Choice, CpuChoice, Direction, Dispatch, Model};
+use dispatch::{Choice, CpuChoice, Direction, Dispatch, EngineModel};
 use engine::{Packet, Transform};
 use wire::Suite;
 use wire::overhead::esp_bytes;
@@ -15,7 +15,7 @@ fn prepare(choice: &Choice, suite: Suite) -> Dispatch {
 fn usable(suite: Suite) -> Vec<&'static str> {
     let usable = engine::engines()
         .iter()
-        .filter(|engine| engine.version.is_ok() && choice::serves(engine.name, suite));
+        .filter(|engine| engine.version.is_ok() && catalog::serves(engine.name, suite));
     usable.map(|engine| engine.name).collect()
 }
 
@@ -26,8 +26,8 @@ fn plain(suite: Suite) -> Box<dyn Transform> {
         .transform(&dispatch::pace::keymat(suite))
 }
 
-fn model(latency: Duration, errors_ppm: u32) -> Model {
-    Model {
+fn model(latency: Duration, errors_ppm: u32) -> EngineModel {
+    EngineModel {
         latency,
         rate_bps: 10_000_000_000_000,
         queue: 64,

@@ -14,11 +14,11 @@ pub(crate) trait Engine: Sync {
 
     /// Whether it has the suite.
     fn serves(&self, suite: Suite) -> bool {
-        choice::serves(self.name(), suite)
+        catalog::serves(self.name(), suite)
     }
 
     /// Whether other engines are much faster with the suite on this processor:
-    /// [`CpuChoice::Auto`](choice::CpuChoice::Auto) tries it last.
+    /// [`CpuChoice::Auto`](catalog::CpuChoice::Auto) tries it last.
     fn is_outrun(&self, _suite: Suite) -> bool {
         false
     }

@@ -24,7 +24,7 @@ mod selection;
 mod transform;
 pub mod vectors;
 
-pub use choice::{CpuChoice, NULL};
+pub use catalog::{CpuChoice, NULL};
 pub use known_answers::Failure;
 pub use selection::{EngineError, EngineInfo, PassedOver, Selection, engines, select};
 pub use transform::{EngineFailed, Packet, SequenceNumbers, Transform};

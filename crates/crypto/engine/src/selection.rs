@@ -1,7 +1,7 @@
 //! Selection of the engine for a suite.
 //!
 //! To add an engine: write a module that implements [`Engine`], and add it to [`ENGINES`] and to
-//! the table in crate `choice`, ordered by speed. The tests then check it against every vector and
+//! the table in crate `catalog`, ordered by speed. The tests then check it against every vector and
 //! the other engines.
 
 use crate::aws_lc::AwsLc;
@@ -12,13 +12,13 @@ use crate::known_answers::{self, Failure};
 use crate::null::Null;
 use crate::rustcrypto::RustCrypto;
 use crate::{Aead, SequenceNumbers, Transform};
-use choice::{CpuChoice, UnknownEngine};
+use catalog::{CpuChoice, UnknownEngine};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use wire::Suite;
 
-/// Every engine, in the order of [`choice::engines`].
+/// Every engine, in the order of [`catalog::engines`].
 static ENGINES: [&dyn Engine; 6] = [
     &IpsecMb,
     &AwsLc,

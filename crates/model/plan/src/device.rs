@@ -1,6 +1,6 @@
 //! Crypto devices, and the tests made on them.
 
-pub use operation::device::{
+pub use catalog::device::{
     DeviceFault, DeviceKind, DeviceModel, DeviceSpeed, DeviceTest, Fatigue, Kat, Workers,
 };
 

@@ -1,6 +1,6 @@
 //! Algorithms and operations by name, or by their class.
 
-use operation::{ALGORITHMS, Algorithm, Cipher, Family, Hash, Mode, Operation};
+use catalog::{ALGORITHMS, Algorithm, Cipher, Family, Hash, Mode, Operation};
 use yaml::{Node, Reported};
 
 /// A class's name, as campaigns have it, and the test whether a family belongs to it.

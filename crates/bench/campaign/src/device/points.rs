@@ -2,7 +2,7 @@
 
 use super::{DeviceTrial, Fatigue, SLICES, Speed};
 use crate::expand::{Grid, Point};
-use operation::Operation;
+use catalog::Operation;
 use plan::{Axis, DeviceSpeed, DeviceTest, Kat, Measurement, Value, Workers, nanos};
 use std::fmt::Display;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 
 use super::entry::{Entry, Variants, WeakAllowed, name, suite, suites};
 use crate::axis::{AxisValues, RUN_MAX, axis};
-use choice::{Choice, CpuChoice};
+use catalog::{Choice, CpuChoice};
 use plan::{Encryptor, KeySource, Mode, compact, compact_time, nanos};
 use std::time::Duration;
 use units::{BitRate, Layer};
@@ -184,14 +184,14 @@ impl Axes {
         for engine in self.engine.iter() {
             let missing = named(&engine.value).into_iter().find_map(|name| {
                 let mut suites = self.suite.iter().map(|suite| suite.value);
-                let suite = suites.find(|suite| !choice::serves(name, *suite))?;
+                let suite = suites.find(|suite| !catalog::serves(name, *suite))?;
                 Some((name, suite))
             });
             let Some((name, suite)) = missing else {
                 continue;
             };
-            let have: Vec<_> = choice::engines()
-                .filter(|engine| choice::serves(engine, suite))
+            let have: Vec<_> = catalog::engines()
+                .filter(|engine| catalog::serves(engine, suite))
                 .map(|engine| format!("`{engine}`"))
                 .collect();
             let help = format!(

@@ -19,7 +19,7 @@ use crate::checkpoint::Checkpoint;
 use crate::error::TrialError;
 use crate::event::{EventSink, TrialEvent};
 use crate::measurer::{Trial, unix_ns};
-use device::Facts;
+use catalog::device::Facts;
 use device::report::{Fatigue, Line};
 use journal::record::{
     DeviceFacts, DeviceFatigue, DeviceFound, FatiguePoint, FatigueProgress, FatigueSegment, Outcome,

@@ -3,7 +3,7 @@
 use super::pool::{WorkerMessage, WorkerPool};
 use super::{Context, facts, measured, problem, spec};
 use crate::error::TrialError;
-use device::Facts;
+use catalog::device::Facts;
 use device::report::Line;
 use journal::record::{DeviceFound, KatOutcome, KatRow, Outcome};
 use plan::{Device, DeviceTest, Devices, Kat};

@@ -1,8 +1,8 @@
 //! Evidence of a speed trial: which hardware did the work, and checks of its figure.
 
 use crate::evidence::{count, percent, then_repeat, then_repeat_or};
-use device::operation::Operation;
-use device::operation::sample::WRONG_ONE_IN;
+use catalog::Operation;
+use catalog::sample::WRONG_ONE_IN;
 use journal::record::{Check, DeviceSpeed, Explanation, Proof, SpeedTrial};
 use plan::DeviceSpeed as Test;
 

@@ -5,8 +5,8 @@ use super::proof::{checks, gives_verdict, proof};
 use super::{Context, facts, measured, problem, spec};
 use crate::error::TrialError;
 use crate::measurer::judge;
-use device::Facts;
-use device::operation::sample::power_ppm;
+use catalog::device::Facts;
+use catalog::sample::power_ppm;
 use device::report::{Line, Speed};
 use device::spec::Spec;
 use journal::record::{

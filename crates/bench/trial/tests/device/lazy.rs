@@ -1,8 +1,8 @@
 //! Tokens that verify signatures, or only say so. The example `truth` uses this file too.
 
 use campaign::{HostFacts, LabFile, from_text};
+use catalog::device::DeviceKind;
 use device::SoftHsm;
-use device::operation::device::DeviceKind;
 use journal::record::Outcome;
 use lab::Interrupt;
 use std::path::Path;

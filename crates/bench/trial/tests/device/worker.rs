@@ -1,6 +1,6 @@
 //! The programs that work on devices: the real one, and some that do what no device should.
 
-use device::Facts;
+use catalog::device::Facts;
 use device::report::{Fatigue, Line, Speed};
 use device::spec::Spec;
 use journal::record::{KatOutcome, KatRow};

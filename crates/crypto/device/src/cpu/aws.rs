@@ -2,7 +2,6 @@
 
 use super::{function, in_place, output};
 use crate::device::{aws_lc_failed, refused};
-use crate::operation::{Cipher, Hash, Mode};
 use crate::{DeviceError, Job, Secret};
 use aws_lc_rs::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::cipher::{
@@ -10,6 +9,7 @@ use aws_lc_rs::cipher::{
 };
 use aws_lc_rs::iv::FixedLength;
 use aws_lc_rs::{cmac, digest, hmac};
+use catalog::{Cipher, Hash, Mode};
 
 const BLOCK_BYTES: usize = 16;
 

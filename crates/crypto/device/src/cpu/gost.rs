@@ -2,8 +2,9 @@
 
 use super::{function, in_place};
 use crate::device::refused;
-use crate::operation::{Action, Cipher, Family, Mode};
-use crate::{DeviceError, Job, Operation, Secret};
+use crate::{DeviceError, Job, Secret};
+use catalog::Operation;
+use catalog::{Action, Cipher, Family, Mode};
 use gost::kuznyechik::Kuznyechik;
 use gost::magma::{Gost89, Magma, Sbox};
 use gost::mode::{Cbc, Cnt, Ctr, CtrAcpkm, Ecb, IV_BLOCKS_MAX, Imito, Mgm, Omac};
@@ -189,7 +190,7 @@ fn iv(secret: &Secret, bytes: usize) -> Result<Vec<u8>, DeviceError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Algorithm;
+    use catalog::Algorithm;
 
     fn made(algorithm: &str, action: Action, nonce_bytes: usize) -> JobResult {
         let operation = Operation {

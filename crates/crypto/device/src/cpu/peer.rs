@@ -3,7 +3,9 @@
 
 use super::Cpu;
 use crate::openssl::{self, OpenSsl};
-use crate::{Device, DeviceError, Facts, Job, Keys, Operation, Session};
+use crate::{Device, DeviceError, Job, Keys, Session};
+use catalog::Operation;
+use catalog::device::Facts;
 
 /// OpenSSL's default provider, with our engines as fallback.
 pub(crate) struct Peer {

@@ -5,8 +5,7 @@ use crate::case::{kem_ciphertext_bytes, signature_bytes};
 use crate::device::{aws_lc_failed, refused};
 use crate::keys::KeyPair;
 use crate::ml_dsa;
-use crate::operation::{Action, Curve, Family, MlDsa, MlKem, Padding};
-use crate::{DeviceError, Job, Operation};
+use crate::{DeviceError, Job};
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::kem::{self, DecapsulationKey, EncapsulationKey};
 use aws_lc_rs::rand::SystemRandom;
@@ -18,6 +17,8 @@ use aws_lc_rs::rsa::{
 use aws_lc_rs::signature::{
     self, EcdsaKeyPair, Ed25519KeyPair, ParsedPublicKey, VerificationAlgorithm,
 };
+use catalog::Operation;
+use catalog::{Action, Curve, Family, MlDsa, MlKem, Padding};
 
 type JobResult = Result<Box<dyn Job>, DeviceError>;
 

@@ -2,9 +2,9 @@
 
 use super::{in_place, output};
 use crate::device::refused;
-use crate::operation::{Cipher, Hash};
 use crate::{DeviceError, Job, Secret};
 use aes::{Aes128, Aes192, Aes256};
+use catalog::{Cipher, Hash};
 use cbc::cipher::{
     Array, BlockCipherDecrypt, BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt, InnerIvInit,
     KeyInit,

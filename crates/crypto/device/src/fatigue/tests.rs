@@ -65,7 +65,7 @@ fn a_pin_that_is_refused_is_tried_once() {
 struct Closing(Faulty, std::sync::Arc<std::sync::atomic::AtomicBool>);
 
 impl Device for Closing {
-    fn facts(&self) -> crate::Facts {
+    fn facts(&self) -> catalog::device::Facts {
         self.0.facts()
     }
 

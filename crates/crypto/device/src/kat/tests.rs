@@ -3,8 +3,9 @@
 use super::*;
 use crate::faulty::{Faulty, How};
 use crate::model::Modelled;
-use crate::operation::device::{DeviceFault, DeviceModel};
-use crate::{Facts, cpu, openssl};
+use crate::{cpu, openssl};
+use catalog::device::Facts;
+use catalog::device::{DeviceFault, DeviceModel};
 use std::path::Path;
 
 /// All rows of a device.
@@ -47,7 +48,7 @@ fn offered(rows: &[KatRow]) -> Vec<&str> {
 /// All algorithms except most of RSA with 3072 and 4096 bits, which takes most of the time and does
 /// not differ from shorter keys.
 fn quick() -> Vec<&'static str> {
-    let names = crate::ALGORITHMS.iter().map(|algorithm| algorithm.name());
+    let names = catalog::ALGORITHMS.iter().map(|algorithm| algorithm.name());
     let long = |name: &&str| name.starts_with("rsa-3072") || name.starts_with("rsa-4096");
     names
         .filter(|name| !long(name) || matches!(*name, "rsa-3072-pss" | "rsa-4096-oaep"))

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::{PS_PER_NS, Ps};
-use crate::operation::device::DeviceModel;
+use catalog::device::DeviceModel;
 
 /// The units and the queue.
 pub(super) struct Schedule {
@@ -47,7 +47,7 @@ impl Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operation::device::DeviceFault;
+    use catalog::device::DeviceFault;
 
     /// 1000 operations per second and unit.
     const MODEL: DeviceModel = DeviceModel {

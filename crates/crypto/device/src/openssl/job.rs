@@ -8,8 +8,9 @@ use super::ffi::{
 use super::names;
 use crate::case::{kem_ciphertext_bytes, signature_bytes};
 use crate::ml_dsa;
-use crate::operation::{Action, Cipher, Family, Mode, Padding};
-use crate::{DeviceError, Job, Keys, Operation, Secret};
+use crate::{DeviceError, Job, Keys, Secret};
+use catalog::Operation;
+use catalog::{Action, Cipher, Family, Mode, Padding};
 
 /// The reason why OpenSSL's GOST 28147-89 differs from ours.
 const MESHING: &str = "the GOST engine and provider change the key of GOST 28147-89 after each KiB (RFC 4357 section 2.3.2)";

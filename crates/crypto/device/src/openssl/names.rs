@@ -1,6 +1,6 @@
 //! libcrypto's names of algorithms; for GOST, the names in its GOST engine and provider.
 
-use crate::operation::{Cipher, Curve, Hash, MlDsa, MlKem, Mode};
+use catalog::{Cipher, Curve, Hash, MlDsa, MlKem, Mode};
 
 pub(super) const fn hash(hash: Hash) -> &'static str {
     match hash {

@@ -11,9 +11,10 @@ use cryptoki::session::Session as Connection;
 
 use super::{code, describe, failed};
 use crate::ml_dsa;
-use crate::operation::{Action, Cipher, Curve, Family, MlDsa, MlKem};
 use crate::threads::lock;
-use crate::{DeviceError, Keys, Operation};
+use crate::{DeviceError, Keys};
+use catalog::Operation;
+use catalog::{Action, Cipher, Curve, Family, MlDsa, MlKem};
 
 /// Identifies the object in the token that an operation needs. Operations with equal values share
 /// it.
@@ -361,7 +362,7 @@ mod tests {
             )
         };
         let mut templates = 0;
-        for operation in crate::ALGORITHMS.iter().flat_map(|one| one.operations()) {
+        for operation in catalog::ALGORITHMS.iter().flat_map(|one| one.operations()) {
             let Ok(template) = template(operation, &keys) else {
                 continue;
             };

@@ -20,8 +20,9 @@ use super::key::KeyObject;
 use super::raw::{CallError, Functions, Keyed};
 use super::{describe, failed};
 use crate::case::signature_bytes;
-use crate::operation::{Action, Cipher, Curve, Family, Hash, Mode, Padding};
-use crate::{DeviceError, Job, Keys, Operation};
+use crate::{DeviceError, Job, Keys};
+use catalog::Operation;
+use catalog::{Action, Cipher, Curve, Family, Hash, Mode, Padding};
 
 const GCM_TAG_BITS: u64 = 128;
 

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::unusable;
 use crate::DeviceError;
-use crate::operation::device::DeviceKind;
+use catalog::device::DeviceKind;
 
 /// Paths of the module in distributions.
 const MODULES: [&str; 5] = [

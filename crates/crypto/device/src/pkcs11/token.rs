@@ -21,7 +21,9 @@ use super::mechanism::{Call, Mechanisms, TokenJob};
 use super::raw::Functions;
 use super::{code, describe, failed, unusable, unusable_since};
 use crate::threads::lock;
-use crate::{Device, DeviceError, Facts, Job, Keys, Operation, Session};
+use crate::{Device, DeviceError, Job, Keys, Session};
+use catalog::Operation;
+use catalog::device::Facts;
 
 /// Permission bits of group and others.
 const OTHERS: u32 = 0o077;

@@ -20,9 +20,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::case::split_mix;
-use crate::operation::Operation;
 use crate::threads::lock;
 use crate::{Case, Device, DeviceError, Keys};
+use catalog::Operation;
 
 /// Longest mean time between two examined operations of a thread.
 const INTERVAL_MAX_NS: u64 = 100_000;

@@ -1,11 +1,12 @@
 //! Counting, and devices whose faults must be found.
 
 use super::*;
+use crate::Session;
 use crate::case::split_mix;
 use crate::cpu::{self, Cpu};
 use crate::faulty::How;
-use crate::operation::device::Workers;
-use crate::{Facts, Session};
+use catalog::device::Facts;
+use catalog::device::Workers;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 fn reading(ms: u64, operations: u64) -> (SystemTime, Reading) {

@@ -1,6 +1,6 @@
 //! Trials on modelled coprocessors must measure the model's parameters.
 
-use device::operation::device::{DeviceFault, DeviceKind, DeviceModel, DeviceTest};
+use catalog::device::{DeviceFault, DeviceKind, DeviceModel, DeviceTest};
 use device::report::{Fatigue, Line, Speed};
 
 use crate::worker::{Worker, endless, kat, loops, speed};

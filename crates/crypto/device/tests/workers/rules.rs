@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use catalog::device::{DeviceKind, DeviceTest, KatOutcome, KatRow};
 use device::SoftHsm;
-use device::operation::device::{DeviceKind, DeviceTest, KatOutcome, KatRow};
 use device::report::{Fatigue, Line, Speed};
 
 use crate::worker::{Worker, endless, kat, loops, speed};

@@ -4,8 +4,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use catalog::device::{DeviceKind, DeviceTest, KatOutcome};
 use device::SoftHsm;
-use device::operation::device::{DeviceKind, DeviceTest, KatOutcome};
 use device::report::Line;
 
 use crate::worker::{Worker, endless, kat, loops, speed};

@@ -1,6 +1,6 @@
 //! Trials on our own engines.
 
-use device::operation::device::DeviceTest;
+use catalog::device::DeviceTest;
 use device::report::Line;
 
 use crate::worker::{CPU, Worker, endless, loops, speed};

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use device::operation::device::{
+use catalog::device::{
     DeviceKind, DeviceSpeed, DeviceTest, Fatigue as FatigueTest, Kat, KatRow, Workers,
 };
 use device::report::{Fatigue, Line, Speed};

@@ -217,7 +217,7 @@ fn named(name: &str) -> CpuChoice {
 
 #[test]
 fn engines_have_the_names_and_the_order_of_the_table() {
-    let known: Vec<_> = choice::engines().collect();
+    let known: Vec<_> = catalog::engines().collect();
     assert_eq!(ENGINES.map(|engine| engine.name()).to_vec(), known);
 }
 

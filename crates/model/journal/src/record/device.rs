@@ -4,7 +4,7 @@
 //! Counts and times are integers, as everywhere in a journal. In a trial on several devices in
 //! parallel each has an entry, in the order of the plan ([`plan::Devices::members`]).
 
-pub use operation::device::{Facts, KatOutcome, KatRow};
+pub use catalog::device::{Facts, KatOutcome, KatRow};
 
 use super::{at_most_one, is_empty};
 use schemars::JsonSchema;
@@ -189,7 +189,7 @@ pub struct DeviceSpeed {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked_measured: Option<u64>,
     /// Probability, in parts per million, that they would have contained a wrong one if 1 of 1000
-    /// results were wrong ([`operation::sample`]); `None` in older journals.
+    /// results were wrong ([`catalog::sample`]); `None` in older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_ppm: Option<u32>,
     /// Of those, wrong.

@@ -3,14 +3,14 @@
 use super::{DeviceTestInfo, Repeats};
 use crate::bulk::{estimate, per_second, ratio};
 use crate::estimate::Estimate;
+use catalog::Operation;
 use journal::record::{CpuReference, DeviceSpeed, Proof, SpeedTrial};
-use operation::Operation;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Minimum probability of detecting a device with 1 wrong result in 1000: 99 %, as
-/// [`operation::sample`] plans it.
-pub const FOUND_MIN: f64 = operation::sample::POWER_MIN_PPM as f64 / 1e6;
+/// [`catalog::sample`] plans it.
+pub const FOUND_MIN: f64 = catalog::sample::POWER_MIN_PPM as f64 / 1e6;
 
 /// Workers count as parallel if all of them worked for at least this share of the time.
 pub(crate) const TOGETHER_MIN_RATIO: f64 = 0.9;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cpu;
-use crate::operation::sample::results_needed;
+use catalog::sample::results_needed;
 
 const SECOND_NS: u64 = 1_000_000_000;
 

@@ -1,7 +1,7 @@
 //! Settings of Cipherbench's encryptor as a device under test.
 
 use crate::keys::KeySource;
-use choice::Choice;
+use catalog::Choice;
 use serde::{Deserialize, Serialize, Serializer};
 use wire::Suite;
 use wire::l2tp;

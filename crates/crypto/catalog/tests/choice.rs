@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use choice::{Choice, CpuChoice, Model};
+use catalog::{Choice, CpuChoice, EngineModel};
 use proptest::prelude::*;
 
 fn read(text: &str, insecure: bool) -> Result<Choice, String> {
@@ -20,8 +20,8 @@ fn named(name: &str) -> Choice {
     Choice::Named(name.to_owned())
 }
 
-fn model() -> Model {
-    Model {
+fn model() -> EngineModel {
+    EngineModel {
         latency: Duration::from_micros(50),
         rate_bps: 10_000_000_000,
         queue: 64,
@@ -58,7 +58,7 @@ fn a_name_a_threshold_and_a_model_are_read() {
             false
         ),
         Ok(Choice::Model {
-            model: Model {
+            model: EngineModel {
                 latency: Duration::from_millis(1),
                 rate_bps: 1_000_000_000,
                 queue: 64,
@@ -220,7 +220,7 @@ fn any_choice() -> impl Strategy<Value = Choice> {
     );
     let model = (model, 0u32..=1_000_000, any_cpu()).prop_map(|(numbers, errors_ppm, engine)| {
         let (latency_ns, rate_bps, queue, parallel) = numbers;
-        Model {
+        EngineModel {
             latency: Duration::from_nanos(latency_ns),
             rate_bps,
             queue,

@@ -36,7 +36,7 @@ pub enum Choice {
     /// `{ model: { latency: 50 µs, rate: 10 Gbit/s }, else: auto }`
     Model {
         /// Its parameters.
-        model: Model,
+        model: EngineModel,
         /// Engine for batches that the coprocessor would finish later, and for all batches once it
         /// has failed; `None`: no other engine.
         otherwise: Option<CpuChoice>,
@@ -46,7 +46,7 @@ pub enum Choice {
 /// Parameters of a modelled coprocessor: an engine computes real results, and the model sets their
 /// timing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Model {
+pub struct EngineModel {
     /// Time from the end of a packet's processing until its return: the minimum wait of every
     /// batch.
     pub latency: Duration,
@@ -141,7 +141,7 @@ impl fmt::Display for Choice {
     }
 }
 
-impl fmt::Display for Model {
+impl fmt::Display for EngineModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

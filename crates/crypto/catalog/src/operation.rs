@@ -15,11 +15,7 @@
 //! Signatures have a fixed length: ECDSA signatures are r and s, each with the length of the
 //! curve's order (IEEE P1363).
 
-#![forbid(unsafe_code)]
-
-pub mod device;
 mod list;
-pub mod sample;
 
 pub use list::ALGORITHMS;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use units::{Bytes, Layer, Ratio};
 use yaml::{Map, Node, Reported};
 
-use crate::{Choice, CpuChoice, Model, NULL, engines};
+use crate::{Choice, CpuChoice, EngineModel, NULL, engines};
 
 /// Longest inner packet; a higher threshold would have no effect.
 const BELOW_MAX: u64 = 65_535;
@@ -87,7 +87,7 @@ fn read_model(map: &Map<'_>, model: Node<'_>, insecure: bool) -> Result<Choice, 
         });
         let errors = map.with_default("errors", 0, read_errors);
         let engine = map.with_default("engine", CpuChoice::Auto, |node| read_cpu(node, insecure));
-        Ok(Model {
+        Ok(EngineModel {
             latency: latency?,
             rate_bps: rate?.bps(),
             queue: queue?,
