@@ -72,8 +72,8 @@ fn inner(pkcs8: &[u8]) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Keys, catalog::ALGORITHMS};
-    use catalog::{Algorithm, Family};
+    use crate::Keys;
+    use catalog::{ALGORITHMS, Algorithm, Family};
 
     #[test]
     fn every_built_in_pair_is_parsed() {
