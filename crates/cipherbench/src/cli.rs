@@ -545,8 +545,8 @@ pub(crate) enum Keys {
         #[arg(long, value_name = "DIR", default_value = ".")]
         out: PathBuf,
         /// Validity in days
-        #[arg(long, value_name = "N", default_value_t = control::certificates::CERTIFICATE_DAYS)]
-        #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(control::certificates::DAYS_MAX)))]
+        #[arg(long, value_name = "N", default_value_t = pki::CERTIFICATE_DAYS)]
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(pki::DAYS_MAX)))]
         days: u32,
     },
     /// Make a post-quantum pre-shared key (PPK, RFC 8784), for both ends of a tunnel

@@ -6,9 +6,11 @@
 //! - [`Component`] and [`RelativePath`]: a name before it becomes part of a path;
 //! - [`visible`], [`visible_lines`] and [`visible_styled`]: a text before it reaches a terminal;
 //! - [`read_bytes`], [`read_text`], [`output`] and [`Lines`]: input of unknown length, before it
-//!   fills memory;
+//!   fills memory; [`read_wiped`] also wipes that memory;
 //! - `Writers::check` (feature `writers`): a file that decides whom or what to trust, before it is
 //!   believed.
+//!
+//! [`create_durable`] creates the files that hold secrets.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +18,7 @@ mod lines;
 mod name;
 mod read;
 mod run;
+mod secret;
 mod text;
 #[cfg(feature = "writers")]
 mod writers;
@@ -24,6 +27,7 @@ pub use lines::{Line, Lines};
 pub use name::{Component, NameError, RelativePath, is_identifier};
 pub use read::{open_regular, read_bytes, read_from, read_text};
 pub use run::{output, output_within};
+pub use secret::{create_durable, read_wiped, sync_folder};
 pub use text::{escaped, unescaped, visible, visible_lines, visible_styled};
 #[cfg(feature = "writers")]
 pub use writers::{Insecure, Writers};

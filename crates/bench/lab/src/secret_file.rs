@@ -1,7 +1,7 @@
 //! Files of this machine that hold a secret for its user alone.
 
-use guard::{Writers, open_regular};
-use keying::{metadata_of_file, read_whole};
+use guard::{Writers, open_regular, read_wiped};
+use keying::metadata_of_file;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -38,7 +38,7 @@ pub(crate) fn read(path: &Path) -> Result<Zeroizing<String>, String> {
         .and(metadata.uid())
         .check(path)
         .map_err(|insecure| format!("the secret's file {name} could be replaced: {insecure}"))?;
-    let bytes = read_whole(&mut file, BYTES_MAX).map_err(not_read)?;
+    let bytes = read_wiped(&mut file, BYTES_MAX).map_err(not_read)?;
     let text = std::str::from_utf8(&bytes).map_err(|_| {
         format!("the secret's file {name} is no text\nhelp: write the secret as its first line")
     })?;

@@ -3,7 +3,6 @@
 use crate::cli::Keys;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use control::certificates;
 use std::path::Path;
 
 pub(crate) fn keys(keys: &Keys) -> Result<Exit, Failure> {
@@ -18,7 +17,7 @@ pub(crate) fn keys(keys: &Keys) -> Result<Exit, Failure> {
             )
         }
         Keys::Authority { folder } => {
-            let made = certificates::create_authority(folder).map_err(wrong)?;
+            let made = pki::create_authority(folder).map_err(wrong)?;
             format!(
                 "made {}, which every gateway needs, and {}, which makes certificates: \
                  keep that where no gateway is\n",
@@ -32,15 +31,12 @@ pub(crate) fn keys(keys: &Keys) -> Result<Exit, Failure> {
             out,
             days,
         } => {
-            let made =
-                certificates::create_certificate(authority, name, out, *days).map_err(wrong)?;
+            let made = pki::create_certificate(authority, name, out, *days).map_err(wrong)?;
             format!(
                 "made {} and {}, good for {days} days; the gateway needs both, and {}\n",
                 made.certificate.display(),
                 made.key.display(),
-                authority
-                    .join(certificates::AUTHORITY_CERTIFICATE)
-                    .display()
+                authority.join(pki::AUTHORITY_CERTIFICATE).display()
             )
         }
         Keys::Ppk { file, other } => {

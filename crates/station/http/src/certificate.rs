@@ -2,14 +2,11 @@
 
 use crate::error::HttpError;
 use crate::spec::{Identity, SERVER_NAME};
-use control::certificates::{create_authority, create_certificate};
+use pki::{Authority, CertificateError, days_from_now};
 use rustls::RootCertStore;
 use rustls::client::Resumption;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::sync::Arc;
 
 /// A trial takes a day at most.
@@ -27,27 +24,20 @@ pub struct Certificate {
 /// Creates an authority and a certificate for [`SERVER_NAME`] that it signs.
 ///
 /// # Errors
-/// [`HttpError::Certificate`], and [`HttpError::System`] if no temporary folder can be created.
+/// [`HttpError::Certificate`]: the operating system gives no randomness.
 pub fn issue() -> Result<Certificate, HttpError> {
-    let refused = |error: &dyn std::fmt::Display| HttpError::Certificate(error.to_string());
-    let folder = tempfile::Builder::new()
-        .permissions(Permissions::from_mode(0o700))
-        .tempdir();
-    let folder = folder.map_err(HttpError::system("create a folder"))?;
-    let folder = folder.path();
-    let authority = create_authority(folder).map_err(|error| refused(&error))?;
-    let server =
-        create_certificate(folder, SERVER_NAME, folder, DAYS).map_err(|error| refused(&error))?;
-    let read = |path: &Path| {
-        fs::read_to_string(path).map_err(HttpError::system(format!("read {}", path.display())))
+    let issued = || {
+        let authority = Authority::generate()?;
+        let server = authority.issue(SERVER_NAME, days_from_now(DAYS))?;
+        Ok(Certificate {
+            authority: authority.certificate().to_owned(),
+            identity: Identity {
+                certificate: server.certificate,
+                key: server.key.to_string(),
+            },
+        })
     };
-    Ok(Certificate {
-        authority: read(&authority.certificate)?,
-        identity: Identity {
-            certificate: read(&server.certificate)?,
-            key: read(&server.key)?,
-        },
-    })
+    issued().map_err(|error: CertificateError| HttpError::Certificate(error.to_string()))
 }
 
 /// The client's TLS 1.3 configuration. It trusts only this authority and resumes no session, so

@@ -7,8 +7,8 @@
 //! worst is printed beside it.
 
 use control::Identity;
-use control::certificates::{Authority, Texts, days_from_now};
 use control::tls::{self, KEY_EXCHANGE};
+use pki::{Authority, Texts, days_from_now};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, ConnectionCommon, ServerConnection, SideData};
 use std::error::Error;

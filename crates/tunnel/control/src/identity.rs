@@ -1,11 +1,9 @@
 //! The gateway's identity: its certificate and key, and the authority that it trusts.
 
-use crate::files::{self, ReadError};
-use crate::names;
 use crate::reason;
 use crate::tls;
-use crate::validity;
 use guard::Writers;
+use pki::{ReadError, name_of, read_public, read_secret, validity_of};
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
@@ -139,8 +137,8 @@ impl Identity {
             )),
             other => refused(reason::of_certificate(&other)),
         })?;
-        let name = names::of_certificate(&own.cert[0]).map_err(refused)?;
-        let valid = validity::of_chain(&own.cert).map_err(refused)?;
+        let name = name_of(&own.cert[0]).map_err(refused)?;
+        let valid = validity_of(&own.cert).map_err(refused)?;
         let own = Arc::new(own);
         let client = tls::client(&provider, &roots, &own).map_err(IdentityError::Tls)?;
         let server = tls::server(&provider, &roots, &own).map_err(IdentityError::Tls)?;
@@ -245,7 +243,7 @@ fn certificates(
     path: &Path,
     writers: &Writers,
 ) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
-    let text = files::read_public(path, writers)?;
+    let text = read_public(path, writers)?;
     let found: Vec<_> = CertificateDer::pem_slice_iter(&text)
         .collect::<Result<_, _>>()
         .map_err(|error| malformed(path, error))?;
@@ -266,7 +264,7 @@ fn roots(path: &Path, writers: &Writers) -> Result<RootCertStore, IdentityError>
 }
 
 fn private_key(path: &Path, writers: &Writers) -> Result<PrivateKeyDer<'static>, IdentityError> {
-    let text = files::read_secret(path, writers)?;
+    let text = read_secret(path, writers)?;
     PrivateKeyDer::from_pem_slice(&text)
         .map_err(|_| malformed(path, "it has no private key in PEM"))
 }

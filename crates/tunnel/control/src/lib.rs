@@ -21,18 +21,14 @@
 
 #![forbid(unsafe_code)]
 
-pub mod certificates;
 mod clock;
-mod files;
 pub mod frame;
 mod identity;
-pub mod names;
 mod reason;
 mod shell;
 pub mod tls;
 mod validity;
 
-pub use files::ReadError;
 pub use identity::{Identity, IdentityError};
 pub use shell::{LINKS_PER_TUNNEL_MAX, OPEN_LIMIT, PENDING_MAX, PENDING_PER_ADDRESS_MAX};
 pub use validity::CertificateEvent;
@@ -199,7 +195,7 @@ fn check(setup: &Setup) -> Result<(), String> {
     for (index, tunnel) in setup.tunnels.iter().enumerate() {
         let settings = &tunnel.settings;
         let named = format!("tunnel {} with {}", settings.tunnel, settings.peer_name);
-        names::check(&settings.peer_name).map_err(|bad| bad.to_string())?;
+        pki::check_name(&settings.peer_name).map_err(|bad| bad.to_string())?;
         if settings.own_name != setup.identity.name() {
             return Err(format!(
                 "{named}: this side is to be {}, but its certificate is that of {}",

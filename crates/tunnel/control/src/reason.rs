@@ -1,9 +1,9 @@
 //! Human-readable reasons for failed connections.
 
 use crate::validity::about;
+use pki::words;
 use rustls::pki_types::UnixTime;
 use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
-use std::fmt;
 use std::io;
 use std::time::Duration;
 
@@ -104,19 +104,6 @@ fn of_chain(what: &webpki::Error) -> String {
         }
         other => format!("it is not accepted: {}", words(other)),
     }
-}
-
-/// Writes the name of an error in words: `UnsupportedCertVersion` as `unsupported cert version`.
-pub(crate) fn words(error: &impl fmt::Debug) -> String {
-    let name = format!("{error:?}");
-    let mut words = String::new();
-    for letter in name.chars().take_while(|letter| letter.is_alphanumeric()) {
-        if letter.is_uppercase() && !words.is_empty() {
-            words.push(' ');
-        }
-        words.extend(letter.to_lowercase());
-    }
-    words
 }
 
 /// rustls writes them as `DnsName("gw3")`.

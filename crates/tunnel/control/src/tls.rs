@@ -8,10 +8,9 @@
 //! Sources: RFC 8446; draft-ietf-tls-ecdhe-mlkem for the group; RFC 8446 §7.5 and RFC 5705 for the
 //! exporter.
 
-use crate::names;
 use crate::reason;
-use crate::validity;
 use keying::chain::{CHAIN_BYTES, Secret};
+use pki::{name_of, validity_of};
 use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::{self, cipher_suite, kx_group};
@@ -164,14 +163,14 @@ where
     let certificate = chain
         .first()
         .ok_or(Breach::Missing("certificate of the peer"))?;
-    let peer = names::of_certificate(certificate).map_err(Breach::Name)?;
+    let peer = name_of(certificate).map_err(Breach::Name)?;
     // The name was extracted by other code than TLS verifies names with, so verify it as TLS does.
     let name =
         ServerName::try_from(peer.as_str()).map_err(|error| Breach::Name(error.to_string()))?;
     ParsedCertificate::try_from(certificate)
         .and_then(|parsed| verify_server_name(&parsed, &name))
         .map_err(|error| Breach::Name(reason::of_certificate(&error)))?;
-    let not_after = validity::of_chain(chain).map_err(Breach::Name)?.end;
+    let not_after = validity_of(chain).map_err(Breach::Name)?.end;
     let mut secret = Zeroizing::new([0; CHAIN_BYTES]);
     connection
         .export_keying_material(&mut *secret, EXPORTER_LABEL, None)

@@ -1,6 +1,5 @@
-//! Validity periods of certificates (RFC 5280 §4.1.2.5), and the notices about this side's.
+//! Notices about the end of this side's certificate.
 
-use rustls::pki_types::CertificateDer;
 use std::fmt;
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
@@ -9,27 +8,6 @@ use std::time::{Duration, SystemTime};
 const NOTICE_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// The longest time between two looks at the clock, which may be set.
 const LOOK_EVERY: Duration = Duration::from_secs(60 * 60);
-
-/// Returns the period in which all certificates of a chain are valid, or the problem of one.
-pub(crate) fn of_chain(chain: &[CertificateDer<'_>]) -> Result<Range<SystemTime>, String> {
-    let mut periods = Vec::with_capacity(chain.len());
-    for certificate in chain {
-        let (_, parsed) = x509_parser::parse_x509_certificate(certificate)
-            .map_err(|_| "it cannot be read as an X.509 certificate".to_owned())?;
-        let time = |seconds: i64| {
-            SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
-        };
-        let validity = parsed.validity();
-        periods.push(time(validity.not_before.timestamp())..time(validity.not_after.timestamp()));
-    }
-    let common = |one: Range<SystemTime>, other: Range<SystemTime>| {
-        one.start.max(other.start)..one.end.min(other.end)
-    };
-    periods
-        .into_iter()
-        .reduce(common)
-        .ok_or_else(|| "there is no certificate".to_owned())
-}
 
 /// An event of this gateway's certificate. Displays as the predicate of a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,10 +4,10 @@ use crate::KeyError;
 use crate::Side;
 use crate::derive::SECRET_BYTES;
 use crate::text::{Epochs, FILE_BYTES_MAX, KeyFile, Malformed};
-use guard::Writers;
-use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use guard::{Writers, create_durable, read_wiped};
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -65,36 +65,19 @@ pub fn create_pair(a: &Path, b: &Path) -> Result<(), KeyError> {
 /// # Errors
 /// [`KeyError::NotCreated`]; files created by this call are removed.
 pub(crate) fn create_all(files: &[(PathBuf, &[u8])]) -> Result<(), KeyError> {
-    let mut made = Vec::new();
-    let result = files
-        .iter()
-        .try_for_each(|(path, content)| create(path, content, &mut made));
-    if result.is_err() {
-        for path in made {
-            // A leftover unused key is harmless, and the first error is more informative.
-            let _ = fs::remove_file(path);
-        }
+    for (index, (path, content)) in files.iter().enumerate() {
+        create_durable(path, content, KEY_MODE).map_err(|source| {
+            for (made, _) in &files[..index] {
+                // A leftover unused key is harmless, and the first error is more informative.
+                let _ = fs::remove_file(made);
+            }
+            KeyError::NotCreated {
+                path: path.to_owned(),
+                source,
+            }
+        })?;
     }
-    result
-}
-
-/// Creates one file, and adds it to `made` as soon as it exists.
-fn create(path: &Path, content: &[u8], made: &mut Vec<PathBuf>) -> Result<(), KeyError> {
-    let mut make = || {
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(KEY_MODE)
-            .open(path)?;
-        made.push(path.to_owned());
-        file.write_all(content)?;
-        file.sync_all()?;
-        sync_folder(path)
-    };
-    make().map_err(|source| KeyError::NotCreated {
-        path: path.to_owned(),
-        source,
-    })
+    Ok(())
 }
 
 /// The metadata of a regular file.
@@ -117,22 +100,6 @@ pub(crate) fn epoch_path(key_file: &Path) -> PathBuf {
     path.into()
 }
 
-/// Makes the directory entry of a file durable.
-///
-/// # Errors
-/// The operating system's errors.
-pub fn sync_folder(path: &Path) -> io::Result<()> {
-    File::open(folder_of(path))?.sync_all()
-}
-
-/// The folder of a file.
-pub(crate) fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    }
-}
-
 /// Reads a PPK file. Rejects it if anyone but its owner may use it, or if others than `writers`
 /// could have written it.
 pub(crate) fn read_ppk(path: &Path, writers: &Writers) -> Result<Zeroizing<Vec<u8>>, KeyError> {
@@ -144,7 +111,7 @@ pub(crate) fn read_ppk(path: &Path, writers: &Writers) -> Result<Zeroizing<Vec<u
     let metadata = file.metadata().map_err(not_read)?;
     refuse_mode(path, metadata.mode(), KEY_FORBIDDEN, "use")?;
     writers.check(path)?;
-    read_whole(&mut file, FILE_BYTES_MAX).map_err(not_read)
+    read_wiped(&mut file, FILE_BYTES_MAX).map_err(not_read)
 }
 
 pub(crate) fn refuse_mode(
@@ -161,21 +128,6 @@ pub(crate) fn refuse_mode(
         mode: mode & 0o7777,
         may,
     })
-}
-
-/// Reads a file of up to `bytes_max` bytes into memory that is wiped when dropped and never
-/// reallocated.
-///
-/// # Errors
-/// The operating system's errors, and when the file is longer.
-pub fn read_whole(file: &mut File, bytes_max: usize) -> io::Result<Zeroizing<Vec<u8>>> {
-    let mut text = Zeroizing::new(Vec::with_capacity(bytes_max + 1));
-    file.take(bytes_max as u64 + 1).read_to_end(&mut text)?;
-    if text.len() > bytes_max {
-        let what = format!("it has more than {bytes_max} bytes: is it the right file?");
-        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
-    }
-    Ok(text)
 }
 
 pub(crate) fn malformed(path: &Path, error: Malformed) -> KeyError {

@@ -35,7 +35,7 @@ mod text;
 
 pub use derive::SaKeys;
 pub use error::KeyError;
-pub use files::{FileTexts, create_pair, metadata_of_file, pair_texts, read_whole, sync_folder};
+pub use files::{FileTexts, create_pair, metadata_of_file, pair_texts};
 pub use keys::Keys;
 pub use observer::ObserverKeys;
 pub use ppk::{PpkFile, create_ppk, ppk_text};

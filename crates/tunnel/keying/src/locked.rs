@@ -8,12 +8,9 @@
 //! wrote last.
 
 use crate::KeyError;
-use crate::files::{
-    KEY_FORBIDDEN, KEY_MODE, epoch_path, malformed, metadata_of_file, read_whole, refuse_mode,
-    sync_folder,
-};
+use crate::files::{KEY_FORBIDDEN, KEY_MODE, epoch_path, malformed, metadata_of_file, refuse_mode};
 use crate::text::{Epochs, FILE_BYTES_MAX, KeyFile};
-use guard::Writers;
+use guard::{Writers, read_wiped, sync_folder};
 use nix::fcntl::OFlag;
 use nix::unistd::{Gid, Uid, fchown, geteuid};
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
@@ -74,7 +71,7 @@ impl LockedKeyFile {
                 links: metadata.nlink(),
             });
         }
-        let text = read_whole(&mut file, FILE_BYTES_MAX).map_err(not_read)?;
+        let text = read_wiped(&mut file, FILE_BYTES_MAX).map_err(not_read)?;
         let content = KeyFile::parse(&text).map_err(|error| malformed(&path, error))?;
         let (recorded, epochs_inode) = read_epochs(&path, &writers)?;
         Ok(Self {
@@ -232,7 +229,7 @@ fn read_epochs(key_file: &Path, writers: &Writers) -> Result<(Epochs, Inode), Ke
     let metadata = metadata_of_file(&file).map_err(not_read)?;
     refuse_mode(&path, metadata.mode(), EPOCH_FORBIDDEN, "write")?;
     writers.check(&path)?;
-    let text = read_whole(&mut file, FILE_BYTES_MAX).map_err(not_read)?;
+    let text = read_wiped(&mut file, FILE_BYTES_MAX).map_err(not_read)?;
     let epochs = Epochs::parse(&text).map_err(|error| malformed(&path, error))?;
     Ok((epochs, Inode::of(&metadata)))
 }

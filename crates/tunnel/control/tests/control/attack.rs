@@ -4,10 +4,10 @@
 use crate::quantum::Network;
 use crate::support::{Gateway, HERE, Site, listener};
 use control::Identity;
-use control::certificates::days_from_now;
 use keying::chain::Policy;
 use keying::rollover::Event;
 use nix::sys::socket::{setsockopt, sockopt::Linger};
+use pki::days_from_now;
 use std::cell::Cell;
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};

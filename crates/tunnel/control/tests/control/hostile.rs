@@ -5,10 +5,10 @@ use crate::support::{
     Gateway, HERE, Site, connect_from, listener, provider, roots, settings, tunnel,
 };
 use control::OPEN_LIMIT;
-use control::certificates::{Texts, days_from_now};
 use control::frame::framed;
 use keying::message::{Cause, MESSAGE_BYTES_MAX, Message, Offer, Refusal, VERSION};
 use keying::rollover::Role;
+use pki::{Texts, days_from_now};
 use rustls::crypto::SupportedKxGroup;
 use rustls::crypto::aws_lc_rs::kx_group;
 use rustls::pki_types::pem::PemObject;

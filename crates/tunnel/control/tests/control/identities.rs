@@ -2,7 +2,7 @@
 
 use crate::support::{Site, write_secret};
 use control::Identity;
-use control::certificates::{self, Texts, days_from_now};
+use pki::{Texts, create_authority, create_certificate, days_from_now};
 use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, Issuer, KeyPair};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -25,13 +25,13 @@ fn says(texts: &Texts) -> String {
 fn created_files_are_valid_and_have_the_right_modes() {
     let folder = testing::folder().expect("a folder");
     let path = |name: &str| folder.path().join(name);
-    let made = certificates::create_authority(folder.path()).expect("an authority");
+    let made = create_authority(folder.path()).expect("an authority");
     assert_eq!(
         [&made.certificate, &made.key],
         [&path("ca.pem"), &path("ca.key")]
     );
-    let made = certificates::create_certificate(folder.path(), "gw1.example", folder.path(), 3)
-        .expect("a certificate");
+    let made =
+        create_certificate(folder.path(), "gw1.example", folder.path(), 3).expect("a certificate");
     for key in [&made.key, &path("ca.key")] {
         assert_eq!(fs::metadata(key).expect("a file").mode() & 0o777, 0o600);
     }
@@ -43,41 +43,14 @@ fn created_files_are_valid_and_have_the_right_modes() {
 }
 
 #[test]
-fn no_file_is_overwritten_and_incomplete_pairs_are_removed() {
-    let folder = testing::folder().expect("a folder");
-    let path = |name: &str| folder.path().join(name);
-    certificates::create_authority(folder.path()).expect("an authority");
-    let make = || certificates::create_certificate(folder.path(), "gw1", folder.path(), 1);
-    fs::write(path("gw1.pem"), "somebody's").expect("a file");
-    let error = make().expect_err("it exists").to_string();
-    assert!(
-        error.contains("gw1.pem") && error.contains("never overwritten"),
-        "{error}"
-    );
-    assert!(!path("gw1.key").exists(), "a key of no certificate");
-    fs::remove_file(path("gw1.pem")).expect("a file");
-    fs::write(path("gw1.key"), "somebody's").expect("a file");
-    let error = make().expect_err("it exists").to_string();
-    assert!(error.contains("gw1.key"), "{error}");
-    assert!(!path("gw1.pem").exists(), "a certificate of another key");
-    assert_eq!(fs::read(path("gw1.key")).expect("a file"), b"somebody's");
-    let error = certificates::create_authority(folder.path()).expect_err("it exists");
-    assert!(error.to_string().contains("ca.key"), "{error}");
-    let nowhere = path("nowhere");
-    let error = certificates::create_certificate(folder.path(), "gw2", &nowhere, 1);
-    let error = error.expect_err("no folder").to_string();
-    assert!(error.contains("create its folder first"), "{error}");
-}
-
-#[test]
 fn a_loaded_authority_signs_like_the_created_one() {
     let site = Site::new();
     write_secret(&site.path("ca.key"), site.authority.texts().key.as_bytes());
-    let made = certificates::create_certificate(site.folder.path(), "gw7", site.folder.path(), 1);
+    let made = create_certificate(site.folder.path(), "gw7", site.folder.path(), 1);
     made.expect("a certificate");
     assert_eq!(load(&site, "gw7").expect("an identity").name(), "gw7");
     fs::set_permissions(site.path("ca.key"), Permissions::from_mode(0o640)).expect("a file");
-    let error = certificates::create_certificate(site.folder.path(), "gw8", site.folder.path(), 1);
+    let error = create_certificate(site.folder.path(), "gw8", site.folder.path(), 1);
     let error = error.expect_err("others may read the key").to_string();
     assert!(
         error.contains("mode 0640") && error.contains("chmod 600"),

@@ -3,10 +3,10 @@
 
 use crate::support::{Gateway, Pair, Site, listener, ppk, settings, tunnel};
 use control::Identity;
-use control::certificates::{Authority, days_from_now};
 use keying::chain::Policy;
 use keying::message::{Cause, Refusal};
 use keying::rollover::{Role, Settings};
+use pki::{Authority, days_from_now};
 use std::fs;
 use std::time::{Duration, SystemTime};
 use wire::Suite;

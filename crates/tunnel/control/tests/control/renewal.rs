@@ -2,7 +2,7 @@
 
 use crate::support::{Gateway, Pair};
 use control::CertificateEvent;
-use control::certificates::days_from_now;
+use pki::days_from_now;
 use std::fs;
 
 /// Waits for this many events of a gateway's certificate, and returns the last of them.

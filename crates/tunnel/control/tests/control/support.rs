@@ -1,12 +1,12 @@
 //! Gateways without a data plane: the control plane's events are recorded, and can be awaited.
 
-use control::certificates::{Authority, Texts, days_from_now};
 use control::{CertificateEvent, Control, Handle, Identity, Lanes, Setup, Tunnel};
 use keying::chain::{EpochSecret, Policy};
 use keying::message::Refusal;
 use keying::rollover::{Allowance, Event, Ppk, Role, Settings};
 use keying::{KeyRing, Side};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, connect, socket};
+use pki::{Authority, Texts, days_from_now};
 use qkd::Kme;
 use rustls::RootCertStore;
 use rustls::crypto::aws_lc_rs::default_provider;

@@ -277,7 +277,7 @@ fn handshake(
 /// The name in the peer's certificate.
 fn name(node: Node<'_>) -> Result<String, Reported> {
     let name = node.text()?;
-    control::names::check(name).map_err(|_| {
+    pki::check_name(name).map_err(|_| {
         node.mistake(
             format!("`{name}` is not a valid name in a gateway's certificate"),
             "use lower-case letters, digits, `-` and `.`, as in `gw2` or `gw2.example.net`",

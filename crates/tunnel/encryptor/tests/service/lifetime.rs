@@ -4,7 +4,7 @@
 use crate::namespace::{Namespace, pair};
 use crate::negotiated::{await_established, folder, metric, start_both, tunnel};
 use crate::tests::{assert_is_nobody, await_that, give_to_nobody, start};
-use control::certificates::{Authority, create_certificate};
+use pki::{Authority, create_certificate};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

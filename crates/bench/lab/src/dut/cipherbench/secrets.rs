@@ -3,8 +3,8 @@
 
 use crate::dut::keys::{fresh_pair, write_file, write_keys};
 use crate::{LabError, Node, NodeId, Result};
-use control::certificates::{Authority, CertificateError, Texts, days_from_now};
 use keying::FileTexts;
+use pki::{Authority, CertificateError, Texts, days_from_now};
 use plan::KeySource;
 use std::net::Ipv4Addr;
 use std::time::Duration;

@@ -6,7 +6,7 @@
 //! its lifetime should be no longer than necessary.
 
 use crate::files::{self, ReadError};
-use crate::names::{self, BadName};
+use crate::names::{BadName, check_name};
 use base16ct::HexDisplay;
 use guard::Writers;
 use rcgen::string::Ia5String;
@@ -24,7 +24,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use zeroize::{Zeroize, Zeroizing};
 
 /// Lifetime of an authority in days: ten years.
-pub const AUTHORITY_DAYS: u32 = 3652;
+const AUTHORITY_DAYS: u32 = 3652;
 /// Default lifetime of a certificate in days.
 pub const CERTIFICATE_DAYS: u32 = 365;
 /// Maximum lifetime of a certificate in days.
@@ -32,7 +32,7 @@ pub const DAYS_MAX: u32 = 36_500;
 /// File name of the authority's certificate.
 pub const AUTHORITY_CERTIFICATE: &str = "ca.pem";
 /// File name of the authority's key.
-pub const AUTHORITY_KEY: &str = "ca.key";
+const AUTHORITY_KEY: &str = "ca.key";
 
 /// Certificates are valid from this long before their creation, since clocks differ.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(3600);
@@ -122,7 +122,7 @@ pub fn create_certificate(
     folder: &Path,
     days: u32,
 ) -> Result<Files, CertificateError> {
-    names::check(name)?;
+    check_name(name)?;
     let texts = Authority::load(authority)?.issue(name, days_from_now(days))?;
     write(
         folder,
@@ -248,7 +248,7 @@ impl Authority {
         address: Option<IpAddr>,
         valid: Range<SystemTime>,
     ) -> Result<Texts, CertificateError> {
-        names::check(name)?;
+        check_name(name)?;
         let key = WipedKey(KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?);
         let mut params = CertificateParams::default();
         params.subject_alt_names = vec![SanType::DnsName(Ia5String::try_from(name)?)];
@@ -347,5 +347,37 @@ fn exists_hint(error: &io::Error) -> &'static str {
         }
         io::ErrorKind::NotFound => " (create its folder first)",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_file_is_overwritten_and_incomplete_pairs_are_removed() {
+        let folder = testing::folder().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        create_authority(folder.path()).expect("an authority");
+        let make = || create_certificate(folder.path(), "gw1", folder.path(), 1);
+        fs::write(path("gw1.pem"), "somebody's").expect("a file");
+        let error = make().expect_err("it exists").to_string();
+        assert!(
+            error.contains("gw1.pem") && error.contains("never overwritten"),
+            "{error}"
+        );
+        assert!(!path("gw1.key").exists(), "a key of no certificate");
+        fs::remove_file(path("gw1.pem")).expect("a file");
+        fs::write(path("gw1.key"), "somebody's").expect("a file");
+        let error = make().expect_err("it exists").to_string();
+        assert!(error.contains("gw1.key"), "{error}");
+        assert!(!path("gw1.pem").exists(), "a certificate of another key");
+        assert_eq!(fs::read(path("gw1.key")).expect("a file"), b"somebody's");
+        let error = create_authority(folder.path()).expect_err("it exists");
+        assert!(error.to_string().contains("ca.key"), "{error}");
+        let nowhere = path("nowhere");
+        let error = create_certificate(folder.path(), "gw2", &nowhere, 1);
+        let error = error.expect_err("no folder").to_string();
+        assert!(error.contains("create its folder first"), "{error}");
     }
 }

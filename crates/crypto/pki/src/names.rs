@@ -1,10 +1,6 @@
 //! Gateway names, as in certificates and in the configuration of peers.
 
-use crate::reason;
-use rustls::pki_types::{CertificateDer, DnsName};
-
-/// Maximum length of a name in bytes (RFC 1035 §2.3.4, without the root's dot).
-pub const NAME_BYTES_MAX: usize = 253;
+use pki_types::DnsName;
 
 /// An invalid gateway name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -18,7 +14,7 @@ pub struct BadName(pub String);
 ///
 /// # Errors
 /// [`BadName`].
-pub fn check(name: &str) -> Result<(), BadName> {
+pub fn check_name(name: &str) -> Result<(), BadName> {
     let small = name
         .bytes()
         .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.'));
@@ -29,37 +25,17 @@ pub fn check(name: &str) -> Result<(), BadName> {
     }
 }
 
-/// Returns the only name of a certificate, or a description of the problem.
-///
-/// Extracts the name only. TLS verifies that the certificate is valid for it.
-pub(crate) fn of_certificate(certificate: &CertificateDer<'_>) -> Result<String, String> {
-    let parsed = webpki::EndEntityCert::try_from(certificate).map_err(|error| {
-        let words = reason::words(&error);
-        format!("it cannot be read as an X.509 certificate: {words}")
-    })?;
-    let names: Vec<_> = parsed.valid_dns_names().collect();
-    match names[..] {
-        [name] => match check(name) {
-            Ok(()) => Ok(name.to_owned()),
-            Err(bad) => Err(bad.to_string()),
-        },
-        [] => Err("it has no DNS name among its alternative names".to_owned()),
-        _ => Err(format!(
-            "it has {} names ({}): a gateway has one",
-            names.len(),
-            names.join(", ")
-        )),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Maximum length of a name in bytes (RFC 1035 §2.3.4, without the root's dot).
+    const NAME_BYTES_MAX: usize = 253;
+
     #[test]
     fn names_have_one_spelling() {
         for good in ["gw1", "a-b.example.net", "x1.2y", &"a".repeat(63)] {
-            assert_eq!(check(good), Ok(()), "{good}");
+            assert_eq!(check_name(good), Ok(()), "{good}");
         }
         let long = "a.".repeat(NAME_BYTES_MAX / 2) + "aa";
         for bad in [
@@ -80,7 +56,7 @@ mod tests {
             &long,
             &"a".repeat(64),
         ] {
-            assert_eq!(check(bad), Err(BadName(bad.to_owned())));
+            assert_eq!(check_name(bad), Err(BadName(bad.to_owned())));
         }
     }
 }

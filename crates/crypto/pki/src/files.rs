@@ -1,10 +1,9 @@
 //! Certificate and key files: read with a size limit, created once, never overwritten.
 
-use guard::Writers;
-use keying::{read_whole, sync_folder};
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use guard::{Writers, create_durable, read_wiped};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -43,13 +42,19 @@ pub enum ReadError {
 }
 
 /// Reads a public file that one of these users has written.
-pub(crate) fn read_public(path: &Path, by: &Writers) -> Result<Zeroizing<Vec<u8>>, ReadError> {
+///
+/// # Errors
+/// [`ReadError::NotRead`] and [`ReadError::Insecure`].
+pub fn read_public(path: &Path, by: &Writers) -> Result<Zeroizing<Vec<u8>>, ReadError> {
     read(path, 0, by)
 }
 
 /// Reads a key file that one of these users has written. Rejects it if anyone but its owner may use
 /// it.
-pub(crate) fn read_secret(path: &Path, by: &Writers) -> Result<Zeroizing<Vec<u8>>, ReadError> {
+///
+/// # Errors
+/// [`ReadError`].
+pub fn read_secret(path: &Path, by: &Writers) -> Result<Zeroizing<Vec<u8>>, ReadError> {
     read(path, SECRET_FORBIDDEN, by)
 }
 
@@ -68,7 +73,7 @@ fn read(path: &Path, forbidden: u32, by: &Writers) -> Result<Zeroizing<Vec<u8>>,
         });
     }
     by.check(path)?;
-    read_whole(&mut file, BYTES_MAX).map_err(not_read)
+    read_wiped(&mut file, BYTES_MAX).map_err(not_read)
 }
 
 /// Creates a certificate file and its key file durably: both, or neither.
@@ -76,29 +81,13 @@ pub(crate) fn create_both(
     certificate: (&Path, &[u8]),
     key: (&Path, &[u8]),
 ) -> Result<(), (PathBuf, io::Error)> {
+    let create = |(path, content): (&Path, &[u8]), mode| {
+        create_durable(path, content, mode).map_err(|error| (path.to_owned(), error))
+    };
     // The key first: a certificate without its key is useless.
-    create(key.0, key.1, SECRET_MODE)?;
-    create(certificate.0, certificate.1, PUBLIC_MODE).inspect_err(|_| {
+    create(key, SECRET_MODE)?;
+    create(certificate, PUBLIC_MODE).inspect_err(|_| {
         // A leftover unused key is harmless, and the first error is more informative.
         let _ = fs::remove_file(key.0);
     })
-}
-
-/// Creates a file that must not exist yet; removes it if writing fails.
-fn create(path: &Path, content: &[u8], mode: u32) -> Result<(), (PathBuf, io::Error)> {
-    let open = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .open(path);
-    open.and_then(|mut file| {
-        let written = file
-            .write_all(content)
-            .and_then(|()| file.sync_all())
-            .and_then(|()| sync_folder(path));
-        written.inspect_err(|_| {
-            let _ = fs::remove_file(path);
-        })
-    })
-    .map_err(|error| (path.to_owned(), error))
 }
