@@ -371,8 +371,8 @@ fn known_answers(rows: &[KatRow]) -> String {
 /// Describes a fatigue trial so far.
 fn fatigue(segment: &FatigueSegment) -> String {
     let sum = |of: fn(&DeviceFatigue) -> u64| segment.devices.iter().map(of).sum::<u64>();
-    let right = sum(|device| device.right);
-    let bad = sum(|device| device.wrong + device.failed + device.passed_invalid);
+    let right = sum(|device| device.counts.right);
+    let bad = sum(|device| device.counts.bad());
     format!(
         "{} operations right and {bad} not in {}",
         human::number(right as f64),

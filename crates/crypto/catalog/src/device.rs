@@ -3,7 +3,9 @@
 //!
 //! The JSON of these types is part of the journal's format.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
 use std::path::PathBuf;
 
 /// The kind of a crypto device, with the parameters to open it.
@@ -145,6 +147,59 @@ pub struct Fatigue {
     pub restart: bool,
     /// Time between snapshots in the journal, in nanoseconds: the most that a killed run loses.
     pub snapshot_ns: u64,
+}
+
+/// Counts of a device in a fatigue trial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FatigueCounts {
+    /// Operations with a right result.
+    pub right: u64,
+    /// Operations with a wrong result.
+    pub wrong: u64,
+    /// Operations that failed.
+    pub failed: u64,
+    /// Invalid inputs that it refused, as it must.
+    pub refused: u64,
+    /// Invalid inputs that it accepted.
+    pub passed_invalid: u64,
+    /// Times that it was reopened after a failure.
+    pub restarts: u64,
+}
+
+impl FatigueCounts {
+    /// Right results and refused invalid inputs.
+    #[must_use]
+    pub const fn good(&self) -> u64 {
+        self.right.saturating_add(self.refused)
+    }
+
+    /// Wrong results, failures and accepted invalid inputs.
+    #[must_use]
+    pub const fn bad(&self) -> u64 {
+        let wrong = self.wrong.saturating_add(self.failed);
+        wrong.saturating_add(self.passed_invalid)
+    }
+
+    /// Operations with any outcome.
+    #[must_use]
+    pub const fn tried(&self) -> u64 {
+        self.good().saturating_add(self.bad())
+    }
+}
+
+impl AddAssign for FatigueCounts {
+    fn add_assign(&mut self, other: Self) {
+        for (to, count) in [
+            (&mut self.right, other.right),
+            (&mut self.wrong, other.wrong),
+            (&mut self.failed, other.failed),
+            (&mut self.refused, other.refused),
+            (&mut self.passed_invalid, other.passed_invalid),
+            (&mut self.restarts, other.restarts),
+        ] {
+            *to = to.saturating_add(count);
+        }
+    }
 }
 
 /// A device's description of itself.

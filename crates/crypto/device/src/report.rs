@@ -5,7 +5,7 @@
 //! finish their operation, and the result is reported as usual. It ends any other trial
 //! immediately, without [`Line::End`].
 
-use catalog::device::{Facts, KatRow};
+use catalog::device::{Facts, FatigueCounts, KatRow};
 use serde::{Deserialize, Serialize};
 
 /// More of a line than this is not read; the longest one has the latencies of a fatigue trial.
@@ -95,18 +95,9 @@ pub struct Speed {
 pub struct Fatigue {
     /// Since the start, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Operations with a right result.
-    pub right: u64,
-    /// Operations with a wrong result.
-    pub wrong: u64,
-    /// Operations that failed.
-    pub failed: u64,
-    /// Invalid inputs that were refused, as they should be.
-    pub refused: u64,
-    /// Invalid inputs that passed.
-    pub passed_invalid: u64,
-    /// Times the device was reopened.
-    pub restarts: u64,
+    /// Operations and restarts.
+    #[serde(flatten)]
+    pub counts: FatigueCounts,
     /// Rounds through the offered operations that every thread of this process has completed;
     /// `None` in output of versions that did not count them.
     #[serde(default)]

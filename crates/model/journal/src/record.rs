@@ -25,7 +25,8 @@ pub use captured::{CaptureContents, Captured, LengthCount, ProtocolCount};
 pub use check::{Check, Explanation, in_brief};
 pub use device::{
     CpuReference, DeviceFacts, DeviceFatigue, DeviceFound, DeviceResult, DeviceSpeed, Facts,
-    FatiguePoint, FatigueProgress, FatigueSegment, KatOutcome, KatRow, Life, Proof, SpeedTrial,
+    FatigueCounts, FatiguePoint, FatigueProgress, FatigueSegment, KatOutcome, KatRow, Life, Proof,
+    SpeedTrial,
 };
 pub use disturbed::{AttackTrial, Disturbance, DutEvent, ResetFound, TimeBin, Timeline};
 pub use frame_trial::{

@@ -366,9 +366,7 @@ fn broken_off_fatigue<'s>(segments: impl Iterator<Item = &'s FatigueProgress>) -
         .iter()
         .filter_map(|one| one.segment.devices.iter().map(|part| part.elapsed_ns).max())
         .sum();
-    let bad: u64 = parts()
-        .map(|part| part.wrong + part.failed + part.passed_invalid + part.crashes)
-        .sum();
+    let bad: u64 = parts().map(|part| part.counts.bad() + part.crashes).sum();
     Some(Reason {
         repeat: segments.first()?.repeat,
         text: format!(

@@ -246,7 +246,7 @@ impl Run<'_> {
         let member = &mut self.members[index];
         match message {
             WorkerMessage::Line(Line::Ready) => {
-                member.ended.restarts += 1;
+                member.ended.counts.restarts += 1;
                 member.phase = Phase::Ready;
                 self.begin(index);
             }
@@ -439,7 +439,7 @@ impl<'a> Member<'a> {
     /// Records that its worker died or could not reopen the device, at `worked_until` since the
     /// trial began.
     fn fail(&mut self, text: String, worked_until: Duration, after: AfterFailure) {
-        let worked = self.last.as_ref().is_some_and(|last| last.right > 0);
+        let worked = self.last.as_ref().is_some_and(|last| last.counts.right > 0);
         let unreported_ns = self.ended.unreported_ns;
         if self.phase == Phase::Working {
             self.end(End::Died, worked_until);
@@ -481,15 +481,13 @@ impl<'a> Member<'a> {
 /// Rounds through the operations: as workers reported, or estimated as if the device offered all of
 /// the operations, which is too low if it does not.
 fn rounds(of: &DeviceFatigue, test: &Test) -> u64 {
-    let operations = of.right + of.wrong + of.failed + of.refused + of.passed_invalid;
     let each = (test.operations.len() as u64).saturating_mul(test.threads.into());
-    of.rounds.unwrap_or(operations / each.max(1))
+    of.rounds.unwrap_or(of.counts.tried() / each.max(1))
 }
 
 /// Counts that change when a worker makes progress: operations with any outcome, and restarts.
 const fn progress(of: &Fatigue) -> [u64; 2] {
-    let tried = of.right + of.wrong + of.failed + of.refused + of.passed_invalid;
-    [tried, of.restarts]
+    [of.counts.tried(), of.counts.restarts]
 }
 
 /// Trials last weeks at most, which fit.

@@ -27,12 +27,7 @@ pub(super) fn add_process(
     end: End,
 ) {
     to.elapsed_ns = to.elapsed_ns.saturating_add(elapsed_ns);
-    to.right += fatigue.right;
-    to.wrong += fatigue.wrong;
-    to.failed += fatigue.failed;
-    to.refused += fatigue.refused;
-    to.passed_invalid += fatigue.passed_invalid;
-    to.restarts += fatigue.restarts;
+    to.counts += fatigue.counts;
     if let Some(rounds) = fatigue.rounds {
         to.rounds = Some(to.rounds.unwrap_or(0) + rounds);
     }
@@ -55,12 +50,12 @@ pub(super) fn add_process(
     if end == End::Died {
         to.crashes += 1;
         // The operation in progress failed.
-        to.failed += 1;
+        to.counts.failed += 1;
         to.unreported_ns += elapsed_ns.saturating_sub(fatigue.elapsed_ns);
     }
     // Lives that the worker itself did not keep.
     let kept = fatigue.restarts_ns.len() as u64;
-    to.lives_left_out += fatigue.restarts.saturating_sub(kept);
+    to.lives_left_out += fatigue.counts.restarts.saturating_sub(kept);
 }
 
 /// Returns the lives in one process: each from a start to the next failure, the last to the end.
@@ -90,8 +85,8 @@ fn lives(fatigue: &Fatigue, elapsed_ns: u64, end: End) -> Vec<Life> {
 pub(super) fn add_point(points: &mut Vec<FatiguePoint>, at_ns: u64, of: &DeviceFatigue) {
     points.push(FatiguePoint {
         at_ns,
-        right: of.right + of.refused,
-        bad: of.wrong + of.failed + of.passed_invalid,
+        right: of.counts.good(),
+        bad: of.counts.bad(),
     });
     if points.len() > POINTS_MAX {
         let mut index = 0;
@@ -106,16 +101,18 @@ pub(super) fn add_point(points: &mut Vec<FatiguePoint>, at_ns: u64, of: &DeviceF
 #[cfg(test)]
 mod tests {
     use super::*;
+    use journal::record::FatigueCounts;
 
     fn fatigue(failures_ns: &[u64], restarts_ns: &[u64]) -> Fatigue {
         Fatigue {
             elapsed_ns: 100,
-            right: 10,
-            wrong: 0,
-            failed: failures_ns.len() as u64,
-            refused: 1,
-            passed_invalid: 0,
-            restarts: restarts_ns.len() as u64,
+            counts: FatigueCounts {
+                right: 10,
+                failed: failures_ns.len() as u64,
+                refused: 1,
+                restarts: restarts_ns.len() as u64,
+                ..FatigueCounts::default()
+            },
             rounds: Some(2),
             failures_ns: failures_ns.to_vec(),
             restarts_ns: restarts_ns.to_vec(),
@@ -159,7 +156,10 @@ mod tests {
             [(0, 30, true), (35, 100, true), (150, 250, false)]
         );
         // The reported failure, and the operation in progress when it died.
-        assert_eq!((device.failed, device.crashes, device.right), (2, 1, 20));
+        assert_eq!(
+            (device.counts.failed, device.crashes, device.counts.right),
+            (2, 1, 20)
+        );
         assert_eq!(device.rounds, Some(4));
         // It reported until its end.
         assert_eq!(device.unreported_ns, 0);
@@ -174,7 +174,10 @@ mod tests {
         let mut points = Vec::new();
         for second in 0..100_000 {
             let device = DeviceFatigue {
-                right: second,
+                counts: FatigueCounts {
+                    right: second,
+                    ..FatigueCounts::default()
+                },
                 ..DeviceFatigue::default()
             };
             add_point(&mut points, second, &device);

@@ -35,7 +35,7 @@ pub(crate) fn a_device_without_progress_has_failed_at_its_last_operation() {
          trials: [fatigue: { operations: sha-256, threads: 1, duration: 1 h, restart: false }]",
     );
     let device = &only_segment(&result).devices[0];
-    assert_eq!((device.crashes, device.right), (1, 5), "{device:?}");
+    assert_eq!((device.crashes, device.counts.right), (1, 5), "{device:?}");
     let [life] = &*device.lives else {
         panic!("{device:?}");
     };
@@ -67,7 +67,7 @@ pub(crate) fn a_hanging_device_ends_a_fatigue_trial_in_time() {
     let bound = 2 * Duration::from_secs(5) + 4 * PATIENCE + Duration::from_secs(10);
     assert!(begin.elapsed() < bound, "{:?}", begin.elapsed());
     let device = &only_segment(&result).devices[0];
-    assert!(device.right > 0 && device.crashes > 0, "{device:?}");
+    assert!(device.counts.right > 0 && device.crashes > 0, "{device:?}");
     assert!(device.reasons[0].contains("no progress"), "{device:?}");
     let given_up = device
         .reasons
@@ -120,13 +120,17 @@ pub(crate) fn a_device_that_crashes_keeps_what_it_reported() {
             ),
         );
         let device = only_segment(&result).devices[0].clone();
-        assert_eq!((device.crashes, device.restarts), (1, 0), "{device:?}");
+        assert_eq!(
+            (device.crashes, device.counts.restarts),
+            (1, 0),
+            "{device:?}"
+        );
         device
     };
     // Most likely it crashes within its first second, and sometimes before its first report, which
     // comes after 10 ms unless the machine is busy.
     let mut devices = (0..11).map(|_| crash());
-    let device = devices.find(|device| device.right > 0);
+    let device = devices.find(|device| device.counts.right > 0);
     let device = device.expect("a report before the crash");
     assert!(
         device.unreported_ns > 0 && device.unreported_ns < device.elapsed_ns,

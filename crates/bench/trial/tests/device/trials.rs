@@ -260,11 +260,15 @@ pub(crate) fn a_device_that_stops_is_restarted_and_its_lives_are_recorded() {
         panic!("{result:?}");
     };
     assert!(
-        device.right > 0 && device.restarts > 0 && device.failed > 0,
+        device.counts.right > 0 && device.counts.restarts > 0 && device.counts.failed > 0,
         "{device:?}"
     );
     assert_eq!(
-        (device.wrong, device.passed_invalid, device.crashes),
+        (
+            device.counts.wrong,
+            device.counts.passed_invalid,
+            device.crashes
+        ),
         (0, 0, 0),
         "{device:?}"
     );
@@ -281,7 +285,7 @@ pub(crate) fn a_device_whose_process_dies_is_started_again_and_given_up_at_last(
     );
     let device = &only_segment(&result).devices[0];
     assert!(device.crashes > 1, "{device:?}");
-    assert_eq!(device.restarts, device.crashes - 1);
+    assert_eq!(device.counts.restarts, device.crashes - 1);
     assert_eq!(device.lives.len() as u64, device.crashes);
     assert!(device.lives.iter().all(|life| life.failed));
     assert!(device.reasons[0].contains("on fire"), "{device:?}");
@@ -301,7 +305,7 @@ pub(crate) fn a_device_that_is_not_to_be_restarted_is_left() {
     );
     let device = &only_segment(&result).devices[0];
     assert_eq!(
-        (device.crashes, device.restarts, device.lives.len()),
+        (device.crashes, device.counts.restarts, device.lives.len()),
         (1, 0, 1)
     );
 }
@@ -316,7 +320,7 @@ pub(crate) fn loops_end_a_fatigue_trial() {
     assert_eq!(segment.devices.len(), 2);
     for device in &segment.devices {
         assert_eq!(
-            (device.right, device.threads),
+            (device.counts.right, device.threads),
             (3 * 2 * 50, 3),
             "{device:?}"
         );
@@ -349,7 +353,7 @@ pub(crate) fn an_interrupted_fatigue_trial_is_recorded_and_goes_on() {
     let last = last.fatigue().expect("of a fatigue trial").clone();
     let first_ns = last.segment.elapsed_ns();
     assert!(first_ns > 0 && first_ns < 3_000_000_000, "{first_ns}");
-    assert!(last.segment.devices[0].right > 0);
+    assert!(last.segment.devices[0].counts.right > 0);
 
     let ended = measure(
         REAL,

@@ -1,6 +1,6 @@
 //! The programs that work on devices: the real one, and some that do what no device should.
 
-use catalog::device::Facts;
+use catalog::device::{Facts, FatigueCounts};
 use device::report::{Fatigue, Line, Speed};
 use device::spec::Spec;
 use journal::record::{KatOutcome, KatRow};
@@ -110,12 +110,10 @@ fn chatter() {
 fn fatigue(elapsed_ns: u64, right: u64) -> Line {
     Line::Fatigue(Fatigue {
         elapsed_ns,
-        right,
-        wrong: 0,
-        failed: 0,
-        refused: 0,
-        passed_invalid: 0,
-        restarts: 0,
+        counts: FatigueCounts {
+            right,
+            ..FatigueCounts::default()
+        },
         rounds: Some(right),
         failures_ns: Vec::new(),
         restarts_ns: Vec::new(),

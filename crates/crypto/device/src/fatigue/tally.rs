@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::report::Fatigue;
 use crate::threads::lock;
+use catalog::device::FatigueCounts;
 
 /// Longest time between two progress reports.
 const TICK: Duration = Duration::from_secs(1);
@@ -137,12 +138,14 @@ impl Tallies {
         let notes = lock(&self.notes);
         Fatigue {
             elapsed_ns: self.elapsed_ns(),
-            right: sum(|worker| &worker.right),
-            wrong: sum(|worker| &worker.wrong),
-            failed: sum(|worker| &worker.failed) + self.absent.load(Ordering::Relaxed),
-            refused: sum(|worker| &worker.refused),
-            passed_invalid: sum(|worker| &worker.passed_invalid),
-            restarts: notes.restarts,
+            counts: FatigueCounts {
+                right: sum(|worker| &worker.right),
+                wrong: sum(|worker| &worker.wrong),
+                failed: sum(|worker| &worker.failed) + self.absent.load(Ordering::Relaxed),
+                refused: sum(|worker| &worker.refused),
+                passed_invalid: sum(|worker| &worker.passed_invalid),
+                restarts: notes.restarts,
+            },
             rounds: Some(self.rounds()),
             failures_ns: notes.failures_ns.clone(),
             restarts_ns: notes.restarts_ns.clone(),

@@ -58,7 +58,7 @@ fn a_pin_that_is_refused_is_tried_once() {
     let (done, last) = run_trial_with_restarts(How::FailsOnce, true, &reopen);
     assert!(matches!(done, Err(DeviceError::PinRefused(_))), "{done:?}");
     assert_eq!(tries.get(), 1);
-    assert!(last.is_some_and(|last| last.failed > 0));
+    assert!(last.is_some_and(|last| last.counts.failed > 0));
 }
 
 /// A device that sets a flag when it is closed.
@@ -113,32 +113,47 @@ fn the_last_report_comes_before_the_device_is_closed() {
     assert!(is_closed());
     let before = before.expect("a report before it was closed");
     let all = u64::from(THREADS) * LOOPS * OPERATIONS.len() as u64;
-    assert_eq!(before.right + before.refused, all, "{before:?}");
+    assert_eq!(
+        before.counts.right + before.counts.refused,
+        all,
+        "{before:?}"
+    );
 }
 
 #[test]
 fn a_device_may_refuse_by_failing() {
     let fatigue = run_trial(How::RefusesByErrors);
     let all = u64::from(THREADS) * LOOPS * OPERATIONS.len() as u64;
-    assert_eq!(fatigue.right + fatigue.refused, all, "{fatigue:?}");
-    assert!(fatigue.refused > 0, "{fatigue:?}");
-    assert_eq!((fatigue.failed, fatigue.wrong), (0, 0), "{fatigue:?}");
+    assert_eq!(
+        fatigue.counts.right + fatigue.counts.refused,
+        all,
+        "{fatigue:?}"
+    );
+    assert!(fatigue.counts.refused > 0, "{fatigue:?}");
+    assert_eq!(
+        (fatigue.counts.failed, fatigue.counts.wrong),
+        (0, 0),
+        "{fatigue:?}"
+    );
     assert_eq!(fatigue.rounds, Some(LOOPS), "{fatigue:?}");
 }
 
 #[test]
 fn a_device_that_dies_of_an_invalid_input_has_failed() {
     let fatigue = run_trial(How::DiesOfInvalid);
-    assert_eq!(fatigue.refused, 0, "{fatigue:?}");
-    assert!(fatigue.failed > 0 && fatigue.right > 0, "{fatigue:?}");
+    assert_eq!(fatigue.counts.refused, 0, "{fatigue:?}");
+    assert!(
+        fatigue.counts.failed > 0 && fatigue.counts.right > 0,
+        "{fatigue:?}"
+    );
     assert_eq!(fatigue.failures_ns.len(), 1, "{fatigue:?}");
 }
 
 #[test]
 fn a_chance_failure_at_an_invalid_input_is_a_failure() {
     let fatigue = run_trial(How::FailsOnce);
-    assert_eq!(fatigue.failed, 1, "{fatigue:?}");
-    assert!(fatigue.refused > 0, "{fatigue:?}");
+    assert_eq!(fatigue.counts.failed, 1, "{fatigue:?}");
+    assert!(fatigue.counts.refused > 0, "{fatigue:?}");
     assert!(
         fatigue.reasons[0].contains("does not fail every time"),
         "{fatigue:?}"

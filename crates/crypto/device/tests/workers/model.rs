@@ -180,18 +180,18 @@ fn wrong_bytes_are_found() {
         4,
         true,
     );
-    let fatigue = run_fatigue(model, work, |fatigue| fatigue.restarts >= 2);
+    let fatigue = run_fatigue(model, work, |fatigue| fatigue.counts.restarts >= 2);
     assert!(
-        fatigue.wrong + fatigue.passed_invalid >= fatigue.restarts,
+        fatigue.counts.wrong + fatigue.counts.passed_invalid >= fatigue.counts.restarts,
         "{fatigue:?}"
     );
-    assert_eq!(fatigue.failed, 0, "{fatigue:?}");
+    assert_eq!(fatigue.counts.failed, 0, "{fatigue:?}");
     let lives = fatigue.failures_ns.len() as u64;
     assert!(
-        lives == fatigue.restarts || lives == fatigue.restarts + 1,
+        lives == fatigue.counts.restarts || lives == fatigue.counts.restarts + 1,
         "{fatigue:?}"
     );
-    assert_eq!(fatigue.restarts_ns.len() as u64, fatigue.restarts);
+    assert_eq!(fatigue.restarts_ns.len() as u64, fatigue.counts.restarts);
     // Failures and restarts alternate.
     let turns = fatigue.failures_ns.iter().zip(&fatigue.restarts_ns);
     assert!(
@@ -199,16 +199,16 @@ fn wrong_bytes_are_found() {
         "{fatigue:?}"
     );
     assert!(
-        fatigue.right > 0 && !fatigue.reasons.is_empty(),
+        fatigue.counts.right > 0 && !fatigue.reasons.is_empty(),
         "{fatigue:?}"
     );
 }
 
 fn failures_without_restarts_are_counted() {
     let work = endless(&["sha-256"], 4, false);
-    let fatigue = run_fatigue(QUICK, work, |fatigue| fatigue.failed >= 3);
+    let fatigue = run_fatigue(QUICK, work, |fatigue| fatigue.counts.failed >= 3);
     assert_eq!(
-        (fatigue.restarts, fatigue.failures_ns.len()),
+        (fatigue.counts.restarts, fatigue.failures_ns.len()),
         (0, 1),
         "{fatigue:?}"
     );
@@ -216,8 +216,8 @@ fn failures_without_restarts_are_counted() {
         !fatigue.reasons.is_empty() && fatigue.reasons.len() <= 20,
         "{fatigue:?}"
     );
-    assert!(fatigue.right > fatigue.failed, "{fatigue:?}");
-    assert_eq!(fatigue.wrong, 0, "{fatigue:?}");
+    assert!(fatigue.counts.right > fatigue.counts.failed, "{fatigue:?}");
+    assert_eq!(fatigue.counts.wrong, 0, "{fatigue:?}");
 }
 
 fn a_device_that_stops_is_reopened() {
@@ -226,10 +226,13 @@ fn a_device_that_stops_is_reopened() {
         ..QUICK
     };
     let fatigue = run_fatigue(model, endless(&["sha-256"], 4, true), |fatigue| {
-        fatigue.restarts >= 2
+        fatigue.counts.restarts >= 2
     });
-    assert!(fatigue.failed >= fatigue.restarts, "{fatigue:?}");
-    assert!(fatigue.right > 0, "{fatigue:?}");
+    assert!(
+        fatigue.counts.failed >= fatigue.counts.restarts,
+        "{fatigue:?}"
+    );
+    assert!(fatigue.counts.right > 0, "{fatigue:?}");
     assert!(
         fatigue
             .reasons
@@ -248,7 +251,11 @@ fn a_stopped_device_fails_every_operation() {
     let fatigue = Worker::start(device(model), loops(&["sha-256"], 4, 10))
         .go()
         .fatigue();
-    assert_eq!((fatigue.right, fatigue.failed), (0, 40), "{fatigue:?}");
+    assert_eq!(
+        (fatigue.counts.right, fatigue.counts.failed),
+        (0, 40),
+        "{fatigue:?}"
+    );
     assert_eq!(fatigue.failures_ns.len(), 1, "{fatigue:?}");
 }
 
@@ -277,7 +284,11 @@ fn an_invalid_input_that_fails_is_not_refused() {
             test.invalid_every = 2;
         }
         let fatigue = Worker::start(device(model), work).go().fatigue();
-        assert_eq!((fatigue.refused, fatigue.failed), (0, 40), "{fatigue:?}");
+        assert_eq!(
+            (fatigue.counts.refused, fatigue.counts.failed),
+            (0, 40),
+            "{fatigue:?}"
+        );
         assert_eq!(fatigue.rounds, Some(10), "{fatigue:?}");
     }
 }

@@ -205,8 +205,7 @@ impl Trials {
         [
             self.kat.iter().any(|row| row.outcome.is_bad()),
             speed.is_ok_and(|one| one.wrong + one.accepted > 0) || speed.is_err(),
-            fatigue.is_ok_and(|one| one.wrong + one.failed + one.passed_invalid > 0)
-                || fatigue.is_err(),
+            fatigue.is_ok_and(|one| one.counts.bad() > 0) || fatigue.is_err(),
         ]
     }
 

@@ -124,16 +124,20 @@ fn its_operations_are_verified() {
     }
     let fatigue = Worker::start(DeviceKind::SoftHsm, work).go().fatigue();
     assert_eq!(
-        fatigue.right + fatigue.refused,
+        fatigue.counts.right + fatigue.counts.refused,
         10 * 6 * MIXED.len() as u64,
         "{fatigue:?}"
     );
     assert_eq!(
-        (fatigue.wrong, fatigue.failed, fatigue.passed_invalid),
+        (
+            fatigue.counts.wrong,
+            fatigue.counts.failed,
+            fatigue.counts.passed_invalid
+        ),
         (0, 0, 0),
         "{fatigue:?}"
     );
-    assert!(fatigue.refused > 20, "{fatigue:?}");
+    assert!(fatigue.counts.refused > 20, "{fatigue:?}");
 }
 
 fn a_created_token_is_removed_with_its_trial() {
@@ -177,14 +181,14 @@ fn vanish(restart: bool) -> String {
     let token = SoftHsm::make().unwrap();
     let mut worker = start(&token, token.spec(), endless(&MIXED, 5, restart)).go();
     match worker.line() {
-        Some(Line::Fatigue(fatigue)) => assert_eq!(fatigue.failed, 0, "{fatigue:?}"),
+        Some(Line::Fatigue(fatigue)) => assert_eq!(fatigue.counts.failed, 0, "{fatigue:?}"),
         other => panic!("{other:?}"),
     }
     unplug(&token);
     let fatigue = worker.fatigue();
-    assert!(fatigue.failed >= 1, "{fatigue:?}");
+    assert!(fatigue.counts.failed >= 1, "{fatigue:?}");
     assert_eq!(
-        (fatigue.failures_ns.len(), fatigue.restarts),
+        (fatigue.failures_ns.len(), fatigue.counts.restarts),
         (1, 0),
         "{fatigue:?}"
     );

@@ -73,13 +73,21 @@ fn operations_without_a_size_have_a_speed() {
 
 fn every_operation_of_every_thread_is_verified() {
     let fatigue = Worker::start(CPU, loops(&MIXED, 10, 20)).go().fatigue();
-    assert_eq!(fatigue.right, 10 * 20 * MIXED.len() as u64, "{fatigue:?}");
     assert_eq!(
-        (fatigue.wrong, fatigue.failed, fatigue.passed_invalid),
+        fatigue.counts.right,
+        10 * 20 * MIXED.len() as u64,
+        "{fatigue:?}"
+    );
+    assert_eq!(
+        (
+            fatigue.counts.wrong,
+            fatigue.counts.failed,
+            fatigue.counts.passed_invalid
+        ),
         (0, 0, 0),
         "{fatigue:?}"
     );
-    assert_eq!((fatigue.refused, fatigue.restarts), (0, 0));
+    assert_eq!((fatigue.counts.refused, fatigue.counts.restarts), (0, 0));
     assert!(
         fatigue.failures_ns.is_empty() && fatigue.reasons.is_empty(),
         "{fatigue:?}"
@@ -93,17 +101,21 @@ fn invalid_inputs_are_refused() {
     }
     let fatigue = Worker::start(CPU, work).go().fatigue();
     assert_eq!(
-        fatigue.right + fatigue.refused,
+        fatigue.counts.right + fatigue.counts.refused,
         4 * 50 * MIXED.len() as u64,
         "{fatigue:?}"
     );
-    assert!(fatigue.refused > 200, "{fatigue:?}");
-    assert_eq!(fatigue.passed_invalid, 0, "{fatigue:?}");
+    assert!(fatigue.counts.refused > 200, "{fatigue:?}");
+    assert_eq!(fatigue.counts.passed_invalid, 0, "{fatigue:?}");
 }
 
 fn a_thousand_threads_take_little_memory() {
     let fatigue = Worker::start(CPU, loops(&MIXED, 1000, 1)).go().fatigue();
-    assert_eq!(fatigue.right, 1000 * MIXED.len() as u64, "{fatigue:?}");
+    assert_eq!(
+        fatigue.counts.right,
+        1000 * MIXED.len() as u64,
+        "{fatigue:?}"
+    );
     let most = fatigue.resident_bytes_max;
     assert!(most > 0, "the kernel reports no VmHWM");
     assert!(most < 1_000_000_000, "{most} bytes");
@@ -113,7 +125,7 @@ fn a_fatigue_trial_ends_on_request() {
     for word in ["stop", ""] {
         let mut worker = Worker::start(CPU, endless(&MIXED, 3, true)).go();
         match worker.line() {
-            Some(Line::Fatigue(fatigue)) => assert!(fatigue.right > 0, "{fatigue:?}"),
+            Some(Line::Fatigue(fatigue)) => assert!(fatigue.counts.right > 0, "{fatigue:?}"),
             other => panic!("{other:?}"),
         }
         if word.is_empty() {
@@ -122,7 +134,11 @@ fn a_fatigue_trial_ends_on_request() {
             worker.send(word);
         }
         let fatigue = worker.fatigue();
-        assert_eq!((fatigue.wrong, fatigue.failed), (0, 0), "{fatigue:?}");
+        assert_eq!(
+            (fatigue.counts.wrong, fatigue.counts.failed),
+            (0, 0),
+            "{fatigue:?}"
+        );
     }
 }
 
@@ -133,7 +149,7 @@ fn fatigue_ends_in_time() {
     }
     let fatigue = Worker::start(CPU, work).go().fatigue();
     assert!(fatigue.elapsed_ns >= 300_000_000, "{fatigue:?}");
-    assert!(fatigue.right > 0, "{fatigue:?}");
+    assert!(fatigue.counts.right > 0, "{fatigue:?}");
 }
 
 fn a_stopped_speed_trial_has_no_figure() {

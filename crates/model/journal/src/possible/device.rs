@@ -91,9 +91,10 @@ pub(super) fn of_segment(segment: &FatigueSegment, devices: usize, found: &mut C
 }
 
 fn of_device_fatigue(device: &DeviceFatigue, found: &mut Contradictions) {
-    let counts = [device.right, device.wrong, device.failed, device.refused];
-    found.measurable("operations", counts);
-    let failures = [device.passed_invalid, device.restarts, device.crashes];
+    let counts = &device.counts;
+    let operations = [counts.right, counts.wrong, counts.failed, counts.refused];
+    found.measurable("operations", operations);
+    let failures = [counts.passed_invalid, counts.restarts, device.crashes];
     found.measurable("failures", failures);
     let others = [
         device.elapsed_ns,

@@ -4,7 +4,7 @@
 //! Counts and times are integers, as everywhere in a journal. In a trial on several devices in
 //! parallel each has an entry, in the order of the plan ([`plan::Devices::members`]).
 
-pub use catalog::device::{Facts, KatOutcome, KatRow};
+pub use catalog::device::{Facts, FatigueCounts, KatOutcome, KatRow};
 
 use super::{at_most_one, is_empty};
 use schemars::JsonSchema;
@@ -305,18 +305,9 @@ pub struct DeviceFatigue {
     pub threads: u32,
     /// Time under load.
     pub elapsed_ns: u64,
-    /// Operations with a right result.
-    pub right: u64,
-    /// Operations with a wrong result.
-    pub wrong: u64,
-    /// Operations that failed.
-    pub failed: u64,
-    /// Invalid inputs that it refused, as it must.
-    pub refused: u64,
-    /// Invalid inputs that it accepted: a failure.
-    pub passed_invalid: u64,
-    /// Times that the device was reopened after a failure.
-    pub restarts: u64,
+    /// Operations and restarts.
+    #[serde(flatten)]
+    pub counts: FatigueCounts,
     /// Deaths of its process; restarts are counted separately, and the last death may have none.
     pub crashes: u64,
     /// Time under load that no worker could report on, since it died before its next report. The
@@ -348,7 +339,7 @@ impl DeviceFatigue {
     /// Whether there was no failure.
     #[must_use]
     pub const fn is_sound(&self) -> bool {
-        self.wrong == 0 && self.failed == 0 && self.passed_invalid == 0 && self.crashes == 0
+        self.counts.bad() == 0 && self.crashes == 0
     }
 }
 

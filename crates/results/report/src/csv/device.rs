@@ -84,12 +84,18 @@ pub(super) const COLUMNS: &[Declared] = &[
     (
         "operations_done",
         "operations that the device completed without failure; for a fatigue trial, operations with a right result",
-        |row| text(counted(row, |found| found.operations, |found| found.right)?),
+        |row| {
+            text(counted(
+                row,
+                |found| found.operations,
+                |found| found.counts.right,
+            )?)
+        },
     ),
     ("operations_per_s", "the same as a rate", |row| {
         match row.figure? {
             Figure::Speed(trial, found) => rate(found.operations, trial.span_ns),
-            Figure::Fatigue(_, found) => rate(found.right, found.elapsed_ns),
+            Figure::Fatigue(_, found) => rate(found.counts.right, found.elapsed_ns),
             _ => None,
         }
     }),
@@ -146,12 +152,22 @@ pub(super) const COLUMNS: &[Declared] = &[
         |row| text(speed(row)?.0.proof?.name()),
     ),
     ("operations_failed", "operations that failed", |row| {
-        text(counted(row, |found| found.failed, |found| found.failed)?)
+        text(counted(
+            row,
+            |found| found.failed,
+            |found| found.counts.failed,
+        )?)
     }),
     (
         "results_wrong",
         "wrong results; for a speed trial, among the checked results",
-        |row| text(counted(row, |found| found.wrong, |found| found.wrong)?),
+        |row| {
+            text(counted(
+                row,
+                |found| found.wrong,
+                |found| found.counts.wrong,
+            )?)
+        },
     ),
     (
         "results_checked",
@@ -178,7 +194,7 @@ pub(super) const COLUMNS: &[Declared] = &[
         "invalid inputs that were refused, as required",
         |row| match speed(row) {
             Some((_, one)) => text(one.invalid? - one.accepted?),
-            None => text(fatigue(row)?.1.refused),
+            None => text(fatigue(row)?.1.counts.refused),
         },
     ),
     (
@@ -186,7 +202,7 @@ pub(super) const COLUMNS: &[Declared] = &[
         "invalid inputs that were accepted",
         |row| match speed(row) {
             Some((_, one)) => text(one.accepted?),
-            None => text(fatigue(row)?.1.passed_invalid),
+            None => text(fatigue(row)?.1.counts.passed_invalid),
         },
     ),
     (
@@ -214,7 +230,7 @@ pub(super) const COLUMNS: &[Declared] = &[
     (
         "restarts",
         "times that it was reopened after a failure",
-        |row| text(fatigue(row)?.1.restarts),
+        |row| text(fatigue(row)?.1.counts.restarts),
     ),
     (
         "crashes",

@@ -134,7 +134,7 @@ fn lasting(cell: &CellResult) -> Option<Fact> {
         .map(|one| one.without_failure_ns)
         .min()?;
     let sum = |of: fn(&stats::FatigueDevice) -> u64| found.devices.iter().map(of).sum::<u64>();
-    let right = sum(|one| one.right) as f64;
+    let right = sum(|one| one.counts.right) as f64;
     Some(Fact {
         label: "Fatigue".into(),
         figure: duration_ns(least as f64),
@@ -144,8 +144,8 @@ fn lasting(cell: &CellResult) -> Option<Fact> {
             "{failures} of {} failed; {} right, {} wrong, {}",
             counted(lives, "device"),
             Scale::si(right, "op").value(right),
-            sum(|one| one.wrong),
-            counted(sum(|one| one.restarts), "restart")
+            sum(|one| one.counts.wrong),
+            counted(sum(|one| one.counts.restarts), "restart")
         ),
     })
 }

@@ -9,7 +9,7 @@ use super::survival::{Life, Survival};
 use super::{DeviceTestInfo, Repeats};
 use crate::bulk::per_second;
 use crate::cell::CellResult;
-use journal::record::{DeviceFatigue, FatigueSegment};
+use journal::record::{DeviceFatigue, FatigueCounts, FatigueSegment};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -66,18 +66,9 @@ pub struct FatigueDevice {
     pub without_failure_ns: u64,
     /// Whether a failure ended it.
     pub has_failed: bool,
-    /// Operations with a right result.
-    pub right: u64,
-    /// Operations with a wrong result.
-    pub wrong: u64,
-    /// Operations that failed.
-    pub failed: u64,
-    /// Invalid inputs that it refused, as it must.
-    pub refused: u64,
-    /// Invalid inputs that it accepted.
-    pub passed_invalid: u64,
-    /// Times that it was reopened after a failure.
-    pub restarts: u64,
+    /// Operations and restarts.
+    #[serde(flatten)]
+    pub counts: FatigueCounts,
     /// Times that its process died or was killed because it hung. After the last time it may not
     /// have been restarted.
     pub crashes: u64,
@@ -149,6 +140,14 @@ impl<'a> Parts<'a> {
         parts.fold(0, u64::saturating_add)
     }
 
+    fn counts(&self) -> FatigueCounts {
+        let mut counts = FatigueCounts::default();
+        for (_, part) in &self.0 {
+            counts += part.counts;
+        }
+        counts
+    }
+
     /// Time under load until the first failure.
     fn first_failure_ns(&self) -> Option<u64> {
         let (before_ns, part) = self.0.iter().find(|(_, part)| !is_sound(part))?;
@@ -190,7 +189,7 @@ impl FatigueResult {
                 devices.extend(FatigueDevice::of(member, *repeat, &parts));
             }
         }
-        let restarts = devices.iter().any(|device| device.restarts > 0);
+        let restarts = devices.iter().any(|device| device.counts.restarts > 0);
         let sum = |of: fn(&FatigueDevice) -> u64| devices.iter().map(of).sum::<u64>();
         // Every life but the last was ended by a failure.
         let kept = lives.iter().filter(|life| life.failed).count() as u64;
@@ -217,7 +216,7 @@ impl FatigueDevice {
         let elapsed_ns = parts.sum(|part| part.elapsed_ns);
         let unreported_ns = parts.sum(|part| part.unreported_ns);
         let first_failure_ns = parts.first_failure_ns();
-        let (right, refused) = (parts.sum(|part| part.right), parts.sum(|part| part.refused));
+        let counts = parts.counts();
         let mut reasons: Vec<String> = Vec::new();
         for reason in parts.0.iter().flat_map(|(_, part)| &part.reasons) {
             if reasons.len() < REASONS_TOLD && !reasons.contains(reason) {
@@ -232,19 +231,11 @@ impl FatigueDevice {
             elapsed_ns,
             without_failure_ns: first_failure_ns.unwrap_or(elapsed_ns),
             has_failed: first_failure_ns.is_some(),
-            right,
-            wrong: parts.sum(|part| part.wrong),
-            failed: parts.sum(|part| part.failed),
-            refused,
-            passed_invalid: parts.sum(|part| part.passed_invalid),
-            restarts: parts.sum(|part| part.restarts),
+            counts,
             crashes: parts.sum(|part| part.crashes),
             unreported_ns,
-            operations_per_s: per_second(
-                right.saturating_add(refused),
-                elapsed_ns.saturating_sub(unreported_ns),
-            )
-            .unwrap_or(0.0),
+            operations_per_s: per_second(counts.good(), elapsed_ns.saturating_sub(unreported_ns))
+                .unwrap_or(0.0),
             lives_kept: parts.lives().count() as u64,
             lives_left_out: parts.sum(|part| part.lives_left_out),
             longest_life_ns: parts

@@ -116,9 +116,9 @@ fn fatigue_failures(cells: &[CellResult]) -> Option<Warning> {
              that passed, {} processes that died.",
             counted(failed.len(), "device"),
             units::human::duration_ns(shortest.unwrap_or(0) as f64),
-            sum(|device| device.wrong),
-            sum(|device| device.failed),
-            sum(|device| device.passed_invalid),
+            sum(|device| device.counts.wrong),
+            sum(|device| device.counts.failed),
+            sum(|device| device.counts.passed_invalid),
             sum(|device| device.crashes)
         )
     };

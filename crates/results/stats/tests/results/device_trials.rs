@@ -135,10 +135,13 @@ fn segment(start: u32, hours: u64, failures_min: &[&[u64]]) -> FatigueSegment {
             device,
             threads: 150,
             elapsed_ns: hours * HOUR_NS,
-            right: 36_000 * hours,
-            failed: failures.len() as u64,
-            restarts: failures.len() as u64,
-            refused: 3600 * hours,
+            counts: FatigueCounts {
+                right: 36_000 * hours,
+                failed: failures.len() as u64,
+                restarts: failures.len() as u64,
+                refused: 3600 * hours,
+                ..FatigueCounts::default()
+            },
             lives,
             resident_bytes_max: 50 << 20,
             ..DeviceFatigue::default()
@@ -179,7 +182,10 @@ fn times_without_failure_add_up_over_segments_and_end_at_the_first_failure() {
     assert_eq!(sound.without_failure_ns, 4 * HOUR_NS);
     assert_eq!((of(0).survival.failures, of(0).lives.is_none()), (0, true));
     let bad = &of(1).devices[1];
-    assert_eq!((bad.has_failed, bad.failed, bad.restarts), (true, 2, 2));
+    assert_eq!(
+        (bad.has_failed, bad.counts.failed, bad.counts.restarts),
+        (true, 2, 2)
+    );
     assert_eq!(bad.without_failure_ns, HOUR_NS + HOUR_NS / 2);
     assert!((bad.operations_per_s - 11.0).abs() < 1e-9, "{bad:?}");
     assert_eq!(bad.longest_life_ns, 90 * 60 * SECOND_NS);
@@ -206,7 +212,7 @@ fn a_failure_without_a_recorded_life_counts_too() {
     let one = fatigue("card");
     let mut run = journal(vec![one.clone()], 1, 2);
     let mut found = segment(1, 2, &[&[]]);
-    found.devices[0].wrong = 1;
+    found.devices[0].counts.wrong = 1;
     found.devices[0].points = vec![FatiguePoint {
         at_ns: HOUR_NS,
         right: 10,

@@ -2,7 +2,9 @@
 
 use super::text;
 use crate::fixture::cell_id;
-use journal::record::{DeviceFatigue, FatiguePoint, FatigueProgress, FatigueSegment, Life};
+use journal::record::{
+    DeviceFatigue, FatigueCounts, FatiguePoint, FatigueProgress, FatigueSegment, Life,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -23,9 +25,12 @@ pub(super) fn fatigue() -> impl Strategy<Value = FatigueSegment> {
         .prop_map(
             |([elapsed_ns, right, wrong, failed, crashes], lives, points, reasons)| DeviceFatigue {
                 elapsed_ns,
-                right,
-                wrong,
-                failed,
+                counts: FatigueCounts {
+                    right,
+                    wrong,
+                    failed,
+                    ..FatigueCounts::default()
+                },
                 crashes,
                 lives,
                 points,

@@ -138,15 +138,15 @@ fn device_cells(found: &FatigueDevice) -> [Cell; 13] {
             format!("≥ {without}")
         }),
         Cell::plain(match found.unreported_ns {
-            0 => found.right.to_string(),
-            _ => format!("≥ {}", found.right),
+            0 => found.counts.right.to_string(),
+            _ => format!("≥ {}", found.counts.right),
         }),
         Cell::plain(Scale::si(found.operations_per_s, "op/s").value(found.operations_per_s)),
-        Cell::faults(found.wrong),
-        Cell::faults(found.failed),
-        Cell::plain(found.refused.to_string()),
-        Cell::faults(found.passed_invalid),
-        Cell::plain(found.restarts.to_string()),
+        Cell::faults(found.counts.wrong),
+        Cell::faults(found.counts.failed),
+        Cell::plain(found.counts.refused.to_string()),
+        Cell::faults(found.counts.passed_invalid),
+        Cell::plain(found.counts.restarts.to_string()),
         Cell::faults(found.crashes),
         Cell::plain(bytes(found.resident_bytes_max as f64)),
     ]
