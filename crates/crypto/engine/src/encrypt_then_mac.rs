@@ -4,7 +4,9 @@
 //! extended sequence number, which is not sent (RFC 4303 §2.2.1, §3.3.2.1). To open: compare the
 //! ICV in constant time, and decrypt only what is authentic.
 
-use crate::transform::{EngineFailed, Packet, SequenceNumbers, Transform, one_by_one};
+use crate::transform::{
+    EngineFailed, Packet, SequenceNumbers, Transform, one_by_one, open_each, text_of,
+};
 use ctutils::CtEq;
 use std::ops::Range;
 use wire::overhead::ESP_HEADER_BYTES;
@@ -107,28 +109,6 @@ impl EncryptThenMac {
     }
 }
 
-/// Returns the range of the text in a packet of this suite and length.
-///
-/// # Panics
-/// If the packet is too short, or its text is not of whole blocks.
-#[inline]
-pub(crate) fn text_of(suite: Suite, packet_bytes: usize) -> Range<usize> {
-    let start = ESP_HEADER_BYTES + suite.iv_bytes();
-    let end = packet_bytes.saturating_sub(suite.icv_bytes());
-    assert!(
-        end >= start + suite.pad_to_bytes(),
-        "a packet of {packet_bytes} B has no text of {suite}"
-    );
-    if let Suite::EncryptThenMac(cipher, _) = suite {
-        let text = end - start;
-        assert!(
-            text.is_multiple_of(cipher.block_bytes()),
-            "{text} B are whole blocks of {suite}"
-        );
-    }
-    start..end
-}
-
 impl Transform for EncryptThenMac {
     fn suite(&self) -> Suite {
         self.suite
@@ -136,20 +116,6 @@ impl Transform for EncryptThenMac {
 
     fn numbers(&self) -> SequenceNumbers {
         self.numbers
-    }
-
-    fn seal_from(
-        &mut self,
-        sequence_high: u32,
-        text: &[u8],
-        packet: &mut [u8],
-    ) -> Result<(), EngineFailed> {
-        let place = text_of(self.suite, packet.len());
-        // The cost of the copy is negligible compared with a chaining cipher.
-        packet[place].copy_from_slice(text);
-        self.encrypt(packet);
-        self.authenticate(sequence_high, packet);
-        Ok(())
     }
 
     fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed> {
@@ -180,10 +146,8 @@ impl Transform for EncryptThenMac {
         packets: &[Packet],
         authentic: &mut [bool],
     ) -> Result<(), EngineFailed> {
-        assert_eq!(packets.len(), authentic.len(), "one verdict per packet");
-        for ((packet, sequence_high), authentic) in one_by_one(buffer, packets).zip(authentic) {
-            *authentic = self.open_in_place(sequence_high, packet);
-        }
-        Ok(())
+        open_each(buffer, packets, authentic, |packet, sequence_high| {
+            self.open_in_place(sequence_high, packet)
+        })
     }
 }

@@ -4,9 +4,8 @@
 //! neither encrypts nor authenticates, is never selected automatically, and its configuration
 //! requires `insecure`.
 
-use crate::encrypt_then_mac::text_of;
 use crate::engine::Engine;
-use crate::transform::one_by_one;
+use crate::transform::{one_by_one, open_each, text_of};
 use crate::{
     Aead, EngineFailed, NONCE_BYTES, Packet, SequenceNumbers, TAG_BYTES, TagMismatch, Transform,
 };
@@ -81,15 +80,14 @@ impl Transform for Key {
         packets: &[Packet],
         authentic: &mut [bool],
     ) -> Result<(), EngineFailed> {
-        assert_eq!(packets.len(), authentic.len(), "one answer a packet");
-        for ((packet, _), authentic) in one_by_one(buffer, packets).zip(authentic) {
+        open_each(buffer, packets, authentic, |packet, _| {
             let text = text_of(self.0, packet.len());
-            *authentic = packet[text.end..] == ICV[..self.0.icv_bytes()];
-            if !*authentic {
+            let authentic = packet[text.end..] == ICV[..self.0.icv_bytes()];
+            if !authentic {
                 packet[text].fill(0);
             }
-        }
-        Ok(())
+            authentic
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! ESP transforms of whole batches, for one SA on one engine.
 
 use crate::{Aead, NONCE_BYTES, TAG_BYTES};
+use std::ops::Range;
 use wire::overhead::ESP_HEADER_BYTES;
 use wire::{SALT_BYTES, Suite};
 
@@ -80,6 +81,9 @@ pub trait Transform: Send {
     /// Seals `text` into `packet`, which already has header and IV: ciphertext, then ICV. For long
     /// packets, where a copy would cost more than a batch gains.
     ///
+    /// By default the text is copied and sealed in place: with a slow cipher the cost of the copy is
+    /// negligible.
+    ///
     /// # Errors
     /// [`EngineFailed`]: the content of `packet` behind header and IV is undefined.
     fn seal_from(
@@ -87,7 +91,16 @@ pub trait Transform: Send {
         sequence_high: u32,
         text: &[u8],
         packet: &mut [u8],
-    ) -> Result<(), EngineFailed>;
+    ) -> Result<(), EngineFailed> {
+        let place = text_of(self.suite(), packet.len());
+        packet[place].copy_from_slice(text);
+        let whole = Packet {
+            at: 0,
+            bytes: packet.len(),
+            sequence_high,
+        };
+        self.seal(packet, &[whole])
+    }
 
     /// Seals packets in place.
     ///
@@ -194,13 +207,11 @@ impl Transform for EspAead {
         packets: &[Packet],
         authentic: &mut [bool],
     ) -> Result<(), EngineFailed> {
-        assert_eq!(packets.len(), authentic.len(), "one verdict per packet");
-        for ((packet, sequence_high), authentic) in one_by_one(buffer, packets).zip(authentic) {
+        open_each(buffer, packets, authentic, |packet, sequence_high| {
             let (prefix, sealed) = split(packet);
             let (aad, aad_bytes, nonce) = self.aad_and_nonce(prefix, sequence_high);
-            *authentic = self.aead.open(&nonce, &aad[..aad_bytes], sealed).is_ok();
-        }
-        Ok(())
+            self.aead.open(&nonce, &aad[..aad_bytes], sealed).is_ok()
+        })
     }
 }
 
@@ -237,4 +248,45 @@ pub(crate) fn one_by_one<'a>(
         free = packet.at + packet.bytes;
         (bytes, packet.sequence_high)
     })
+}
+
+/// Opens the packets of a batch one by one with `open`, which returns whether a packet is
+/// authentic.
+///
+/// # Panics
+/// As [`one_by_one`], and if there is not one verdict per packet.
+#[inline]
+pub(crate) fn open_each(
+    buffer: &mut [u8],
+    packets: &[Packet],
+    authentic: &mut [bool],
+    mut open: impl FnMut(&mut [u8], u32) -> bool,
+) -> Result<(), EngineFailed> {
+    assert_eq!(packets.len(), authentic.len(), "one verdict per packet");
+    for ((packet, sequence_high), authentic) in one_by_one(buffer, packets).zip(authentic) {
+        *authentic = open(packet, sequence_high);
+    }
+    Ok(())
+}
+
+/// Returns the range of the text in a packet of this suite and length.
+///
+/// # Panics
+/// If the packet is too short, or its text is not of whole blocks.
+#[inline]
+pub(crate) fn text_of(suite: Suite, packet_bytes: usize) -> Range<usize> {
+    let start = ESP_HEADER_BYTES + suite.iv_bytes();
+    let end = packet_bytes.saturating_sub(suite.icv_bytes());
+    assert!(
+        end >= start + suite.pad_to_bytes(),
+        "a packet of {packet_bytes} B has no text of {suite}"
+    );
+    if let Suite::EncryptThenMac(cipher, _) = suite {
+        let text = end - start;
+        assert!(
+            text.is_multiple_of(cipher.block_bytes()),
+            "{text} B are whole blocks of {suite}"
+        );
+    }
+    start..end
 }

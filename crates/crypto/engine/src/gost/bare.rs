@@ -1,6 +1,6 @@
 //! Magma in ECB and CTR, which do not authenticate, and in CBC with OMAC.
 
-use super::packets::{Parts, copy_and_seal, parts};
+use super::packets::{Parts, parts};
 use crate::transform::{EngineFailed, Packet, Transform, one_by_one};
 use ::gost::magma::Magma;
 use ::gost::mode::{Cbc, Ctr, Ecb, MacMessage, Message, Omac};
@@ -68,15 +68,6 @@ impl<T: Texts> Transform for Bare<T> {
         T::SUITE
     }
 
-    fn seal_from(
-        &mut self,
-        sequence_high: u32,
-        text: &[u8],
-        packet: &mut [u8],
-    ) -> Result<(), EngineFailed> {
-        copy_and_seal(self, sequence_high, text, packet)
-    }
-
     fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed> {
         one_by_one(buffer, packets).for_each(drop);
         self.0.seal(parts(T::SUITE, buffer, packets));
@@ -142,15 +133,6 @@ fn authenticated<'a>(
 impl Transform for CbcOmac {
     fn suite(&self) -> Suite {
         Self::SUITE
-    }
-
-    fn seal_from(
-        &mut self,
-        sequence_high: u32,
-        text: &[u8],
-        packet: &mut [u8],
-    ) -> Result<(), EngineFailed> {
-        copy_and_seal(self, sequence_high, text, packet)
     }
 
     fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed> {

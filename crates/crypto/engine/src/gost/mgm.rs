@@ -20,7 +20,7 @@
 
 use super::integrity;
 use super::nonce::Nonce;
-use super::packets::{Parts, copy_and_seal, parts};
+use super::packets::{Parts, parts};
 use super::tree::{Branch, Leaf, Tree};
 use crate::transform::{EngineFailed, Packet, Transform};
 use ::gost::mode::{AeadMessage, Mgm};
@@ -143,15 +143,6 @@ fn message<'a>(parts: Parts<'a>, nonce: Nonce) -> AeadMessage<'a, Nonce, [u8; 12
 impl<C: BlockCipher> Transform for InMgm<C> {
     fn suite(&self) -> Suite {
         self.suite
-    }
-
-    fn seal_from(
-        &mut self,
-        sequence_high: u32,
-        text: &[u8],
-        packet: &mut [u8],
-    ) -> Result<(), EngineFailed> {
-        copy_and_seal(self, sequence_high, text, packet)
     }
 
     fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed> {

@@ -1,6 +1,6 @@
 //! The parts of packets in a batch.
 
-use crate::transform::{EngineFailed, Packet, Transform, one_by_one};
+use crate::transform::{Packet, one_by_one};
 use wire::Suite;
 use wire::overhead::ESP_HEADER_BYTES;
 
@@ -56,23 +56,4 @@ pub(super) fn parts<'a>(
     packets: &'a [Packet],
 ) -> impl Iterator<Item = Parts<'a>> {
     one_by_one(buffer, packets).map(move |(packet, high)| Parts::of(suite, packet, high))
-}
-
-/// Implements [`Transform::seal_from`] by sealing in place: the cost of the copy is negligible
-/// compared with these ciphers.
-pub(super) fn copy_and_seal(
-    transform: &mut impl Transform,
-    sequence_high: u32,
-    text: &[u8],
-    packet: &mut [u8],
-) -> Result<(), EngineFailed> {
-    Parts::of(transform.suite(), packet, sequence_high)
-        .text
-        .copy_from_slice(text);
-    let whole = Packet {
-        at: 0,
-        bytes: packet.len(),
-        sequence_high,
-    };
-    transform.seal(packet, &[whole])
 }
