@@ -5,6 +5,7 @@
 
 mod attack;
 mod browser;
+pub mod busy;
 
 pub use attack::attack;
 pub use browser::Browser;

@@ -66,7 +66,7 @@ fn assert_every_frame_came(sandbox: &Sandbox, cell: &str, outcome: &Value) {
     let busy = sandbox.busy_warnings();
     let all_came = last["sent"] == last["intended"] && last["received"] == last["sent"];
     if !all_came && !busy.is_empty() {
-        crate::busy::too_busy(format!("{cell}: {}", busy.join(", ")));
+        testing::busy::too_busy(format!("{cell}: {}", busy.join(", ")));
     }
     assert_eq!(last["sent"], last["intended"], "{cell}");
     assert_eq!(last["sent"], last["received"], "{cell}");

@@ -51,7 +51,6 @@ pub(crate) use tuned::{
     what_a_host_does_not_let_be_tuned_is_reported,
 };
 
-use crate::busy;
 use crate::support::{Ended, PROGRAM, Sandbox, end, finish, start, wait_for};
 use nix::sys::signal::{SIGINT, SIGKILL, SIGSTOP, Signal, kill};
 use nix::unistd::Pid;
@@ -63,6 +62,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use testing::busy;
 
 /// Why these tests cannot run here, if they cannot.
 pub(crate) fn missing() -> Option<String> {

@@ -4,8 +4,6 @@
 //! cargo test -p cipherbench` rewrites the expected texts in `golden/`.
 
 mod attack;
-#[path = "../../../bench/trial/tests/lab/busy.rs"]
-mod busy;
 mod compare;
 mod devices;
 mod encrypt;
@@ -28,6 +26,7 @@ use fleet::attack as fleet_attack;
 use libtest_mimic::{Arguments, Completion, Trial};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use testing::busy;
 
 /// The time of a slower test is printed: together they take most of CI's time.
 const SLOW: Duration = Duration::from_secs(10);

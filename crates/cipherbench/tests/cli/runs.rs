@@ -1,12 +1,12 @@
 //! Whole runs.
 
-use crate::busy;
 use crate::support::{PINGS, PROGRAM, Sandbox, end};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use testing::busy;
 
 const DOCUMENTS: [&str; 4] = ["report.html", "report.md", "results.csv", "results.json"];
 

@@ -1,7 +1,6 @@
 //! A separate folder, lab name and mark for each test, so that tests neither interfere nor leave
 //! anything behind.
 
-use crate::busy;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -12,6 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use testing::busy;
 
 /// Environment variable that marks all processes that a test starts, directly or indirectly.
 const MARK: &str = "CIPHERBENCH_TEST";

@@ -14,7 +14,6 @@ mod rack;
 mod refused;
 mod reset;
 
-use crate::busy;
 use crate::frames::{assert_all_came, frames, load, passes, short};
 use crate::one_gateway::is_on_kernel;
 use crate::trials::{TestLab, cell, lab_plan, ping, plan, tcp};
@@ -28,6 +27,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
+use testing::busy;
 use trial::links;
 
 const PATIENCE: Duration = Duration::from_secs(60);

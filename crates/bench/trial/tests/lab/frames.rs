@@ -1,6 +1,5 @@
 //! Frame tests through each DUT, with every check passing.
 
-use crate::busy;
 use crate::trials::{TestLab, cell, encrypting, kill_encryptor_below, plan};
 use journal::record::{FrameResult, Measured, Outcome};
 use lab::{Interrupt, LabError, NodeId};
@@ -9,6 +8,7 @@ use plan::{
     PortKind, Ports, Procedure, Profile, Recovery, ThroughputSearch, Traffic,
 };
 use std::time::{Duration, Instant};
+use testing::busy;
 use trial::{Trial, links, measure};
 use wire::Suite;
 use wire::mix::{Contents, FrameMix, TestFrames};

@@ -4,7 +4,6 @@
 //!  A ---- gw1 ==== impair1 ==== gw2 ---- B
 //! ```
 
-use crate::busy;
 use crate::frames::{frames, load, passes, short};
 use crate::trials::{TestLab, cell, child, encrypting, lab_plan, ping};
 use impair::{Distribution, Impairment, Jitter, Loss, Profile, Queue, Rate, Reorder};
@@ -12,6 +11,7 @@ use journal::record::{FrameTrial, Impaired, LatencyBucket, Measured, Outcome};
 use lab::{Bench, NodeId};
 use plan::{Adapter, Cell, Direction, Element, LabPlan};
 use std::time::{Duration, Instant};
+use testing::busy;
 
 const MS: u64 = 1_000_000;
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,6 +1,5 @@
 //! What disturbs a trial from outside spoils its figure or is recorded beside it.
 
-use crate::busy;
 use crate::frames::{frames, load, short};
 use crate::trials::{TestLab, cell, encrypting, plan, tcp};
 use journal::record::{Cpu, Measured, Outcome, PathPlace};
@@ -9,6 +8,7 @@ use lab::{Bench, NodeId};
 use plan::{Adapter, Cell, Direction};
 use std::process::{Child, Command};
 use std::time::Duration;
+use testing::busy;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 const ATTEMPTS: usize = 10;

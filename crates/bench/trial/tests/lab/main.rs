@@ -11,7 +11,6 @@
 //! impaired path; and `capture`. `null-esp` and `noise-esp` send packets for the tests of sabotage.
 
 mod attacks;
-mod busy;
 mod captures;
 mod directions;
 mod disturbed;
@@ -44,6 +43,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use testing::busy;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

@@ -1,12 +1,12 @@
 //! Round trips by reflection at station B, beside latencies one way of the same machine and clock.
 
-use crate::busy;
 use crate::frames::{frames, passes, search, short, traffic};
 use crate::trials::{TestLab, encrypting};
 use journal::record::{FrameResult, LatencyBucket, LatencyTrial, Measured};
 use plan::{
     Adapter, Direction, IpVersion, LatencyPath, LatencyTest, PortKind, Ports, Procedure, Traffic,
 };
+use testing::busy;
 use wire::mix::{Contents, FrameMix, TestFrames};
 
 const MS: u64 = 1_000_000;

@@ -1,6 +1,5 @@
 //! A shaper on the path: its rate is the figure, neither what it saved nor what its queue holds.
 
-use crate::busy;
 use crate::frames::{frames, search, short};
 use crate::one_gateway::{is_missing, strongswan};
 use crate::trials::{TestLab, cell, plan, udp};
@@ -9,6 +8,7 @@ use lab::protocol::Program;
 use lab::{Bench, NodeId};
 use plan::{Adapter, Cell, Direction, IkeAuth, Procedure};
 use std::time::Duration;
+use testing::busy;
 
 const MS: u64 = 1_000_000;
 const PATIENCE: Duration = Duration::from_secs(10);

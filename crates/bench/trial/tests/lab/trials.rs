@@ -1,6 +1,5 @@
 //! One trial of each kind, with every check passing, and faults.
 
-use crate::busy;
 use journal::record::{CountsByRole, Measured, Outcome, Transfer, TrialRecord};
 use lab::{Interrupt, Links, NamespaceLab, NodeId, Setup};
 use plan::{
@@ -10,6 +9,7 @@ use plan::{
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use testing::busy;
 use trial::{Trial, links, measure};
 use wire::Suite;
 

@@ -3,7 +3,6 @@
 
 use super::await_that;
 use super::rack::{Rack, adapter, shipped};
-use crate::busy;
 use crate::frames::{assert_all_came, frames, load, passes, short};
 use crate::one_gateway::{emulated, is_missing};
 use crate::trials::TestLab;
@@ -18,6 +17,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use testing::busy;
 use wire::Suite;
 
 /// The box's configuration, for its own test network and the station's.

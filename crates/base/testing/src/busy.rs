@@ -1,5 +1,4 @@
-//! Trials that a busy machine spoils are repeated, and after that the test is skipped, loudly. The
-//! program's own tests use this file too.
+//! Trials that a busy machine spoils are repeated, and after that the test is skipped, loudly.
 //!
 //! Only the record of a trial decides whether the machine was the cause: each failed check must be
 //! one that a busy machine fails. A test that fails for any other reason fails.
@@ -7,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Repeats of what a busy machine spoilt.
-pub(crate) const REPEATS: usize = 3;
+pub const REPEATS: usize = 3;
 
 /// Checks that a busy machine fails.
 const OF_THE_MACHINE: [&str; 11] = [
@@ -28,7 +27,7 @@ const OF_THE_MACHINE: [&str; 11] = [
 const NO_LOAD: &str = "no load met the goal";
 
 /// Whether the machine is the only cause of these reasons of an invalid trial.
-pub(crate) fn is_the_cause<'a>(reasons: impl IntoIterator<Item = &'a str>) -> bool {
+pub fn is_the_cause<'a>(reasons: impl IntoIterator<Item = &'a str>) -> bool {
     let reasons = reasons.into_iter();
     let mut checks = reasons
         .filter(|reason| !reason.starts_with(NO_LOAD))
@@ -41,12 +40,15 @@ pub(crate) fn is_the_cause<'a>(reasons: impl IntoIterator<Item = &'a str>) -> bo
 struct TooBusy(String);
 
 /// Ends an attempt that a busy machine spoilt, in any depth.
-pub(crate) fn too_busy(why: String) -> ! {
+pub fn too_busy(why: String) -> ! {
     resume_unwind(Box::new(TooBusy(why)))
 }
 
-/// Makes an attempt, and repeats it so often while the machine is too busy; the error says why.
-pub(crate) fn repeated<T>(repeats: usize, mut attempt: impl FnMut() -> T) -> Result<T, String> {
+/// Makes an attempt, and repeats it so often while the machine is too busy.
+///
+/// # Errors
+/// Why the machine was too busy, each time.
+pub fn repeated<T>(repeats: usize, mut attempt: impl FnMut() -> T) -> Result<T, String> {
     let mut spoilt = Vec::new();
     while spoilt.len() <= repeats {
         match catch_unwind(AssertUnwindSafe(&mut attempt)) {
@@ -61,7 +63,7 @@ pub(crate) fn repeated<T>(repeats: usize, mut attempt: impl FnMut() -> T) -> Res
 }
 
 /// Runs a test, repeated as by [`repeated`]; returns why it was skipped, if it was.
-pub(crate) fn skipped(repeats: usize, test: impl FnMut()) -> Option<String> {
+pub fn skipped(repeats: usize, test: impl FnMut()) -> Option<String> {
     let why = repeated(repeats, test).err()?;
     eprintln!("SKIPPED: this machine is too busy: {why}");
     Some(why)
