@@ -11,6 +11,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
+use strum::VariantArray;
 use units::{BitRate, Bytes, FrameRate, Layer, ParseError, Ratio};
 
 impl<'d> Node<'d> {
@@ -90,6 +91,19 @@ impl<'d> Node<'d> {
                 let what = format!("{} is not known", self.document.source.the(noun, text));
                 self.mistake(what, names::help(compared, noun, &names))
             })
+    }
+
+    /// One of an enum's names; returns the variant.
+    ///
+    /// # Errors
+    /// As for [`one_of`](Self::one_of).
+    pub fn choice<T>(self, noun: &str) -> Result<T, Reported>
+    where
+        T: VariantArray + Copy + Into<&'static str>,
+    {
+        let variants = T::VARIANTS.iter().copied();
+        let known: Vec<_> = variants.map(|variant| (variant.into(), variant)).collect();
+        self.one_of(noun, &known)
     }
 
     /// `None` for `word`, else what `read` returns.

@@ -33,7 +33,7 @@ pub(crate) fn read(node: Node<'_>) -> Result<Option<Spanned<Capture>>, Reported>
 fn points(node: Node<'_>) -> Result<Vec<CapturePoint>, Reported> {
     let mut read = Vec::new();
     node.one_or_many(|item| {
-        let point = item.one_of("place to capture at", &CapturePoint::ALL)?;
+        let point = item.choice::<CapturePoint>("place to capture at")?;
         if read.contains(&point) {
             let what = format!("`{}` is given twice", point.name());
             return Err(item.mistake(what, "one capture a place: remove one"));

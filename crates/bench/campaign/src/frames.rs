@@ -22,9 +22,7 @@ pub(crate) use procedure::{PROCEDURES, Reader};
 
 use crate::axis::{AxisValues, CORES_MAX, axis, required_axis};
 use crate::expand::{Grid, Point};
-use plan::{
-    Axis, Direction, FrameTest, IpVersion, Measurement, PortKind, Ports, Stations, Traffic,
-};
+use plan::{Axis, Direction, FrameTest, IpVersion, Measurement, Ports, Stations, Traffic};
 use procedure::ProcedureConfig;
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
 use wire::mix::{Contents, FrameMix, TestFrames};
@@ -120,11 +118,7 @@ pub(crate) fn read(map: &Map<'_>, reader: Reader) -> Result<FrameTrial, Reported
 
 /// Reads `auto`, one kind for both ends, or one for each end.
 fn ports(node: Node<'_>) -> Result<Ports, Reported> {
-    let kind = |node: Node<'_>| {
-        node.word_or("auto", |node| {
-            node.one_of("port kind", &PortKind::ALL.map(|it| (it.name(), it)))
-        })
-    };
+    let kind = |node: Node<'_>| node.word_or("auto", |node| node.choice("port kind"));
     if !node.is_map() {
         return kind(node).map(|kind| Ports { tx: kind, rx: kind });
     }

@@ -47,7 +47,7 @@ pub(crate) fn read(map: &Map<'_>) -> Result<HttpAxes, Reported> {
         node.one_of("server", &HttpServer::ALL)
     });
     let client = axis(map, "client", HttpClient::default(), |node| {
-        node.one_of("client", &HttpClient::ALL)
+        node.choice("client")
     });
     let object = axis(map, "object", None, |node| {
         node.word_or("mix", object_bytes)
@@ -58,9 +58,7 @@ pub(crate) fn read(map: &Map<'_>) -> Result<HttpAxes, Reported> {
     let tls = axis(map, "tls", false, |node| {
         node.one_of("TLS version", &[("off", false), ("1.3", true)])
     });
-    let store = axis(map, "store", Store::default(), |node| {
-        node.one_of("store", &Store::ALL)
-    });
+    let store = axis(map, "store", Store::default(), |node| node.choice("store"));
     let connections = connections(map, CONNECTIONS_DEFAULT);
     let transactions = axis(map, "transactions_per_connection", None, |node| {
         node.word_or("unlimited", |node| node.integer(1..=u32::MAX))

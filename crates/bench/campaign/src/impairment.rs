@@ -169,7 +169,7 @@ fn jitter(node: Node<'_>) -> Result<Jitter, Reported> {
     node.map(|map| {
         let time = map.required("time").and_then(time);
         let distribution = map.with_default("distribution", Distribution::default(), |node| {
-            node.one_of("distribution", &Distribution::ALL)
+            node.choice("distribution")
         });
         Ok(of(time?, distribution?))
     })

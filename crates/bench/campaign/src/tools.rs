@@ -116,7 +116,7 @@ impl RawLoad {
         let streams = |node: Node<'_>| node.integer(1..=axis::STREAMS_MAX);
         let load = Self {
             tool: axis(map, "tool", plan::Tool::default(), |node| {
-                node.one_of("tool", &plan::Tool::ALL)
+                node.choice("tool")
             }),
             direction: axis(map, "direction", TransferDirection::default(), |node| {
                 node.one_of("direction", &TransferDirection::ALL)

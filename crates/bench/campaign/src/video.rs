@@ -32,10 +32,10 @@ pub(crate) struct VideoAxes {
 /// Reads the keys of a `video` trial.
 pub(crate) fn read(map: &Map<'_>) -> Result<VideoAxes, Reported> {
     let player = axis(map, "player", Player::default(), |node| {
-        node.one_of("player", &Player::ALL)
+        node.choice("player")
     });
     let transport = axis(map, "transport", VideoTransport::default(), |node| {
-        node.one_of("transport", &VideoTransport::ALL)
+        node.choice("transport")
     });
     let streams = axis(map, "streams", STREAMS_DEFAULT, |node| {
         node.integer(1..=STREAMS_MAX)

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 use std::path::PathBuf;
+use strum::IntoStaticStr;
 
 /// The kind of a crypto device, with the parameters to open it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,8 +82,9 @@ pub enum DeviceFault {
 }
 
 /// A trial of a crypto device.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "procedure")]
+#[strum(serialize_all = "kebab-case")]
 pub enum DeviceTest {
     /// The functional trial, which checks results.
     Kat(Kat),
@@ -120,8 +122,9 @@ pub struct DeviceSpeed {
 }
 
 /// The kind of concurrent workers on a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Workers {
     /// Threads of one process for each device.
     Threads,
@@ -262,23 +265,16 @@ impl KatOutcome {
 impl DeviceTest {
     /// Short name.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Kat(_) => "kat",
-            Self::Speed(_) => "speed",
-            Self::Fatigue(_) => "fatigue",
-        }
+    pub fn name(&self) -> &'static str {
+        self.into()
     }
 }
 
 impl Workers {
     /// Returns its name in campaigns.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Threads => "threads",
-            Self::Processes => "processes",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

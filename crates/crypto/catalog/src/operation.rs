@@ -20,6 +20,7 @@ mod list;
 pub use list::ALGORITHMS;
 
 use std::fmt;
+use strum::IntoStaticStr;
 
 /// An algorithm with everything that determines its result, except key and input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -152,7 +153,8 @@ pub enum MlKem {
 }
 
 /// The action on an algorithm's input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Action {
     /// Message to digest or MAC.
     Digest,
@@ -356,14 +358,8 @@ impl Operation {
 impl Action {
     /// Returns its name, the second word of an operation's name.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Digest => "digest",
-            Self::Encrypt => "encrypt",
-            Self::Decrypt => "decrypt",
-            Self::Sign => "sign",
-            Self::Verify => "verify",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

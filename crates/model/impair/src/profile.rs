@@ -1,6 +1,7 @@
 //! What a path does to frames.
 
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 /// An Ethernet frame of 1500 B with FCS, preamble and gap.
 const LONG_FRAME_BYTES: u64 = 1500 + 14 + 4 + 20;
@@ -127,6 +128,8 @@ pub struct Jitter {
 /// Distribution of the jitter. No frame is sooner than its delay allows, which is never negative.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Distribution {
     /// Around the delay, with the time as standard deviation.
     #[default]
@@ -137,16 +140,6 @@ pub enum Distribution {
     Exponential,
     /// Added to the delay, with the time as mean and a heavy tail: Lomax with shape 3.
     Pareto,
-}
-
-impl Distribution {
-    /// All, by their names.
-    pub const ALL: [(&'static str, Self); 4] = [
-        ("normal", Self::Normal),
-        ("uniform", Self::Uniform),
-        ("exponential", Self::Exponential),
-        ("pareto", Self::Pareto),
-    ];
 }
 
 /// Which frames vanish.

@@ -5,6 +5,7 @@ use impair::{
     Reorder, SPARED_BYTES,
 };
 use proptest::prelude::*;
+use strum::VariantArray;
 
 const FRAMES: u64 = 400_000;
 /// Frames this far apart do not wait for one another.
@@ -235,10 +236,10 @@ fn held_back_frames_are_overtaken_by_those_that_follow_within_the_time() {
 }
 
 fn any_impairment() -> impl Strategy<Value = Impairment> {
-    let jitter = (0_u64..5_000_000, 0..Distribution::ALL.len());
+    let jitter = (0_u64..5_000_000, 0..Distribution::VARIANTS.len());
     let jitter = jitter.prop_map(|(time_ns, at)| Jitter {
         time_ns,
-        distribution: Distribution::ALL[at].1,
+        distribution: Distribution::VARIANTS[at],
     });
     let loss = prop_oneof![
         (0_u32..=1_000_000).prop_map(|ppm| Loss::Random { ppm }),

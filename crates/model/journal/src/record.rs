@@ -58,6 +58,7 @@ use plan::Plan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use strum::IntoStaticStr;
 
 /// Version of the written journal format; a reader refuses a higher one.
 ///
@@ -74,8 +75,9 @@ pub const FORMAT_CHECKED: u32 = 6;
 pub const FORMAT_VERSION_OLDEST: u32 = 1;
 
 /// One line of a journal.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, IntoStaticStr, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "record")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Record {
     /// The first line, once.
     Header(Box<Header>),
@@ -96,16 +98,8 @@ pub enum Record {
 impl Record {
     /// Its kind, as in the key `record`.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Header(_) => "header",
-            Self::Resumed(_) => "resumed",
-            Self::Tuned(_) => "tuned",
-            Self::Soaked(_) => "soaked",
-            Self::Fatigued(_) => "fatigued",
-            Self::Trial(_) => "trial",
-            Self::End(_) => "end",
-        }
+    pub fn name(&self) -> &'static str {
+        self.into()
     }
 }
 

@@ -7,6 +7,7 @@
 
 use super::{Ability, Desync, ThroughputSearch};
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 /// A constant load, and the disturbance under it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,8 +48,9 @@ impl BaseLoad {
 }
 
 /// A disturbance of a DUT.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "event")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Event {
     /// The keys of all tunnels are renewed on demand, repeatedly; a control without rekeys comes
     /// first.
@@ -113,6 +115,8 @@ pub enum Event {
 /// The part that fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Failure {
     /// The encryptor on gw2 dies (SIGKILL) and is started again.
     Crash,
@@ -126,6 +130,8 @@ pub enum Failure {
 /// How an encryptor is restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Reset {
     /// Its processes are killed (SIGKILL), and started again immediately with the same
     /// configuration: the process reset of RFC 6201 §4.2.2, unplanned.
@@ -140,8 +146,9 @@ pub enum Reset {
 
 /// Hostile packets, made from packets captured between the gateways. They are sent to gw2 from
 /// gw1's end of that link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Attack {
     /// Sealed packets with a new sequence number and a wrong integrity check value.
     BadIcv,
@@ -154,15 +161,8 @@ pub enum Attack {
 impl Event {
     /// Short name: the procedure's.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Rekey { .. } => "rekey",
-            Self::Failover { .. } => "failover",
-            Self::Reset { .. } => "reset",
-            Self::Setup { .. } => "setup",
-            Self::Desync { .. } => "desync",
-            Self::Hostile { .. } => "hostile",
-        }
+    pub fn name(&self) -> &'static str {
+        self.into()
     }
 
     /// Whether a route leads past the DUT during the event, so that packets in clear are the
@@ -227,32 +227,18 @@ impl Event {
 }
 
 impl Failure {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Crash, Self::Link, Self::Bypass];
-
     /// Name in campaigns.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Crash => "crash",
-            Self::Link => "link",
-            Self::Bypass => "bypass",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
 impl Reset {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Process, Self::Orderly, Self::Command];
-
     /// Name in campaigns.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Process => "process",
-            Self::Orderly => "orderly",
-            Self::Command => "command",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -262,11 +248,7 @@ impl Attack {
 
     /// Name in campaigns.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::BadIcv => "bad-icv",
-            Self::Replay => "replay",
-            Self::Garbage => "garbage",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }

@@ -6,6 +6,7 @@ use crate::adapter::{Adapter, Carrier, Direction};
 use crate::{Disturbed, Mrr, ServiceTest, Soak, ThroughputSearch};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use strum::{IntoStaticStr, VariantArray};
 use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES, LINE_GAP_BYTES, TestFrames};
 
 /// Traffic of Cipherbench's generator, and its procedure.
@@ -115,6 +116,8 @@ impl fmt::Display for Ports {
 /// A kind of port for frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum PortKind {
     /// AF_XDP.
     Xdp,
@@ -127,18 +130,10 @@ pub enum PortKind {
 }
 
 impl PortKind {
-    /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Xdp, Self::Packet, Self::Socket, Self::Memory];
-
     /// Name in campaigns.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Xdp => "xdp",
-            Self::Packet => "packet",
-            Self::Socket => "socket",
-            Self::Memory => "memory",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -198,7 +193,7 @@ impl Procedure {
 
     /// Short name, in cell ids and tables.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Load(_) => "load",
             Self::Throughput(_) => "throughput",
@@ -265,8 +260,11 @@ pub struct LatencyTest {
 }
 
 /// The path over which latency is timed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, IntoStaticStr, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum LatencyPath {
     /// From A to B (RFC 1242 §3.8); round trip between two hosts if their clocks do not agree well
     /// enough.
@@ -283,11 +281,8 @@ impl LatencyPath {
 
     /// Name in campaigns.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::OneWay => "one-way",
-            Self::RoundTrip => "round-trip",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]

@@ -1,6 +1,7 @@
 //! Trials over HTTP, with the terms of RFC 9411: server, client and objects.
 
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 /// A trial over HTTP. A client on station A fetches objects from a server on station B.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,6 +108,8 @@ impl HttpServer {
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
+#[derive(IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum HttpClient {
     /// Built in: compares each object while it arrives, and stores none.
     #[default]
@@ -116,17 +119,10 @@ pub enum HttpClient {
 }
 
 impl HttpClient {
-    /// All, with their names in campaigns.
-    pub const ALL: [(&'static str, Self); 2] =
-        [("open-loop", Self::OpenLoop), ("wget2", Self::Wget2)];
-
     /// Name in campaigns, ids and tables.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::OpenLoop => "open-loop",
-            Self::Wget2 => "wget2",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -151,10 +147,7 @@ impl HttpVersion {
     /// Name in campaigns, ids and tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Http1 => "1.1",
-            Self::Http2 => "2",
-        }
+        Self::ALL[self as usize].0
     }
 }
 
@@ -163,6 +156,8 @@ impl HttpVersion {
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
+#[derive(IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Store {
     /// A separate RAM disk (tmpfs).
     #[default]
@@ -172,15 +167,9 @@ pub enum Store {
 }
 
 impl Store {
-    /// All, with their names in campaigns.
-    pub const ALL: [(&'static str, Self); 2] = [("ram", Self::Ram), ("disk", Self::Disk)];
-
     /// Name in campaigns, ids and tables.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ram => "ram",
-            Self::Disk => "disk",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }

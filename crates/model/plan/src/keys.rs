@@ -2,11 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use strum::IntoStaticStr;
 
 /// Source of the tunnels' keys. Unless they are static, the gateways agree on them by TLS 1.3
 /// outside the tunnels, with certificates generated at the start, and renew them periodically.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, IntoStaticStr, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum KeySource {
     /// A key file that both gateways have. A new epoch needs no message between them; there are no
     /// periodic epochs.
@@ -35,14 +39,8 @@ impl KeySource {
 
     /// Name in campaigns.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Static => "static",
-            Self::Pqc => "pqc",
-            Self::Ppk => "ppk",
-            Self::Qkd => "qkd",
-            Self::Both => "both",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Whether gateways agree on keys over a control channel.

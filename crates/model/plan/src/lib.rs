@@ -475,7 +475,7 @@ impl Measurement {
     /// Short name: `tcp`, `udp`, `ping`, `http`, `flows`, `video`, or the name of the frame test's
     /// procedure.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Tcp { .. } => "tcp",
             Self::Udp { .. } => "udp",

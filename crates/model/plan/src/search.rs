@@ -6,6 +6,7 @@ pub use ::search::Goal as Criteria;
 pub use profile::ProfileTimes;
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// A search for throughput.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,8 +26,9 @@ pub struct ThroughputSearch {
 }
 
 /// Sets of goals with a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Profile {
     /// Short trials; NDR and PDR in seconds.
     Fast,
@@ -41,13 +43,8 @@ pub enum Profile {
 impl Profile {
     /// Name in campaigns and reports.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Fast => "fast",
-            Self::Rfc2544 => "rfc2544",
-            Self::Tst009 => "tst009",
-            Self::Custom => "custom",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -1,12 +1,15 @@
 //! The tools that make bulk transfers.
 
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 /// A program that sends and receives a bulk transfer. If two disagree on one path, check both.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
+#[derive(IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Tool {
     /// iperf3, of ESnet: up to version 3.15 one thread for all streams of a process.
     #[default]
@@ -16,16 +19,10 @@ pub enum Tool {
 }
 
 impl Tool {
-    /// All, with their names in campaigns.
-    pub const ALL: [(&'static str, Self); 2] = [("iperf3", Self::Iperf3), ("iperf2", Self::Iperf2)];
-
     /// Name in campaigns, ids and tables.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Iperf3 => "iperf3",
-            Self::Iperf2 => "iperf2",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Whether it is the default.
@@ -40,6 +37,8 @@ impl Tool {
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum TransferDirection {
     /// From station A to station B.
     #[default]
@@ -53,6 +52,8 @@ pub enum TransferDirection {
 /// One direction of the traffic between the stations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum FlowDirection {
     /// From station A to station B.
     AToB,
@@ -70,12 +71,8 @@ impl TransferDirection {
 
     /// Name in campaigns, ids and tables.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::AToB => "a-to-b",
-            Self::BToA => "b-to-a",
-            Self::Duplex => "duplex",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Whether it is the default.
@@ -98,10 +95,7 @@ impl TransferDirection {
 impl FlowDirection {
     /// Name in tables and machine-readable output.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::AToB => "a-to-b",
-            Self::BToA => "b-to-a",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }

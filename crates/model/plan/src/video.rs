@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use strum::{IntoStaticStr, VariantArray};
 
 /// A trial of video. Station B sends a clip, which players on station A show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +59,8 @@ const SECOND_NS: u64 = 1_000_000_000;
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
+#[derive(IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Player {
     /// VLC without a window.
     #[default]
@@ -67,16 +70,10 @@ pub enum Player {
 }
 
 impl Player {
-    /// All, with their names in campaigns.
-    pub const ALL: [(&'static str, Self); 2] = [("vlc", Self::Vlc), ("ffmpeg", Self::Ffmpeg)];
-
     /// Name in campaigns, ids and tables.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Vlc => "vlc",
-            Self::Ffmpeg => "ffmpeg",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The program that must be installed.
@@ -94,6 +91,8 @@ impl Player {
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
+#[derive(IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum VideoTransport {
     /// RTP over UDP (RFC 3550) with an MPEG transport stream (RFC 2250), sent at the clip's rate.
     #[default]
@@ -103,16 +102,10 @@ pub enum VideoTransport {
 }
 
 impl VideoTransport {
-    /// All, with their names in campaigns.
-    pub const ALL: [(&'static str, Self); 2] = [("rtp", Self::Rtp), ("http", Self::Http)];
-
     /// Name in campaigns, ids and tables.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Rtp => "rtp",
-            Self::Http => "http",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -144,11 +137,7 @@ impl Picture {
     /// Name in campaigns, ids and tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::P360 => "360p",
-            Self::P720 => "720p",
-            Self::P1080 => "1080p",
-        }
+        Self::ALL[self as usize].0
     }
 
     /// Width and height in pixels.

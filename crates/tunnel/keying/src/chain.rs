@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha384;
 use std::fmt;
 use std::sync::Arc;
+use strum::IntoStaticStr;
 use wire::Suite;
 use zeroize::Zeroizing;
 
@@ -52,8 +53,9 @@ const SPOILED: &[u8] = b"cipherbench spoiled v1";
 pub type Secret = Zeroizing<[u8; CHAIN_BYTES]>;
 
 /// The required key sources. A missing source is never replaced by a weaker one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Policy {
     /// The hybrid handshake. QKD is not used.
     Pqc,
@@ -72,13 +74,8 @@ impl Policy {
 
     /// The policy's name in configurations and messages: `pqc`, `qkd`, `both`, `either`.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Pqc => "pqc",
-            Self::Qkd => "qkd",
-            Self::Both => "both",
-            Self::Either => "either",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The policy with this [`name`](Self::name).

@@ -24,9 +24,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Entry<Encryptor>, Reported> {
     let name = name(map, "cipherbench");
     let allowed = WeakAllowed::read(map);
     let axes = Axes {
-        mode: axis(map, "mode", Mode::L3, |node| {
-            node.one_of("mode", &Mode::ALL.map(|mode| (mode.name(), mode)))
-        }),
+        mode: axis(map, "mode", Mode::L3, |node| node.choice("mode")),
         suite: suites(map, Suite::Aes256Gcm, &allowed, |node, allowed| {
             suite(node, &Suite::ALL, allowed)
         }),

@@ -12,11 +12,11 @@ pub(super) fn read(map: &Map<'_>) -> Result<Entry<StrongSwan>, Reported> {
     let name = name(map, "strongswan");
     let allowed = WeakAllowed::read(map);
     let data_path = axis(map, "data_path", DataPath::Libipsec, |node| {
-        node.one_of("data path", &DataPath::ALL.map(|it| (it.name(), it)))
+        node.choice("data path")
     });
     let suite = suites(map, Suite::Aes256Gcm, &allowed, common_suite);
     let auth = axis(map, "auth", IkeAuth::Psk, |node| {
-        node.one_of("authentication", &IkeAuth::ALL.map(|it| (it.name(), it)))
+        node.choice("authentication")
     });
     let ppk = axis(map, "ppk", false, Node::bool);
     let ml_kem = axis(map, "ml_kem", false, Node::bool);

@@ -5,7 +5,7 @@ use crate::axis::{RUN_MAX, required_axis};
 use crate::frames::keys::{is_empty, trial_time, whole_percent};
 use crate::frames::rate::{self, Rate};
 use crate::frames::search::{self, Search};
-use plan::{Attack, Axis, BaseLoad, Coordinate, Desync, Disturbed, Event, Failure, Reset, nanos};
+use plan::{Attack, Axis, BaseLoad, Coordinate, Desync, Disturbed, Event, nanos};
 use std::time::Duration;
 use wire::mix::FrameMix;
 use yaml::{Map, Node, Place, Reported, Spanned};
@@ -105,9 +105,7 @@ fn searched_again(map: &Map<'_>, load: &Result<Load, Reported>) -> Result<bool, 
 
 pub(super) fn failover(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
     let load = Load::read(map);
-    let failures = required_axis(map, "failure", |node| {
-        node.one_of("failure", &Failure::ALL.map(|it| (it.name(), it)))
-    });
+    let failures = required_axis(map, "failure", |node| node.choice("failure"));
     let times = times(map, FAILURES_DEFAULT);
     let down = map.with_default("down", DOWN_DEFAULT, phase);
     let watch = map.with_default("watch", FAILOVER_WATCH_DEFAULT, phase);
@@ -127,9 +125,7 @@ pub(super) fn failover(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
 
 pub(super) fn reset(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
     let load = Load::read(map);
-    let kinds = required_axis(map, "kind", |node| {
-        node.one_of("kind", &Reset::ALL.map(|it| (it.name(), it)))
-    });
+    let kinds = required_axis(map, "kind", |node| node.choice("kind"));
     let times = times(map, RESETS_DEFAULT);
     let watch = map.with_default("watch", RESET_WATCH_DEFAULT, phase);
     let (load, times, watch) = (load?, times?, watch?);

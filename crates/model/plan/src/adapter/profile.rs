@@ -3,6 +3,7 @@
 use super::carrier::{Carrier, LinkForm};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use strum::IntoStaticStr;
 
 /// Why a DUT cannot run in a lab in memory.
 pub(super) const NO_INTERFACES: &str = "needs interfaces, and a lab in memory has none";
@@ -117,8 +118,9 @@ pub enum Ability {
 }
 
 /// Part of a DUT that is in the path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Direction {
     /// A – gw1 – station: one device encrypts, the station opens.
     Encrypt,
@@ -134,12 +136,8 @@ impl Direction {
 
     /// Name in campaigns and reports.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Encrypt => "encrypt",
-            Self::Decrypt => "decrypt",
-            Self::Both => "both",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

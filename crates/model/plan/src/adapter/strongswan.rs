@@ -4,6 +4,7 @@ use super::carrier::{Carrier, Form};
 use super::profile::{Ability, Direction, DutProfile, GatewayTraffic, PacketLimit};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use strum::{IntoStaticStr, VariantArray};
 use units::human::counted;
 use wire::Suite;
 
@@ -32,19 +33,18 @@ const fn one() -> u16 {
 /// Data path of strongSwan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum DataPath {
+    /// `kernel-libipsec`, in the daemon: for kernels without ESP. Its ESP is in UDP always.
+    Libipsec,
     /// The kernel's XFRM: bare ESP.
     Kernel,
     /// The kernel's XFRM: ESP in UDP, as between gateways with NAT in between (RFC 3948).
     KernelUdp,
-    /// `kernel-libipsec`, in the daemon: for kernels without ESP. Its ESP is in UDP always.
-    Libipsec,
 }
 
 impl DataPath {
-    /// All.
-    pub const ALL: [Self; 3] = [Self::Libipsec, Self::Kernel, Self::KernelUdp];
-
     /// Whether the kernel seals and opens, and not the daemon.
     #[must_use]
     pub const fn in_kernel(self) -> bool {
@@ -53,18 +53,16 @@ impl DataPath {
 
     /// Name in campaigns.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Kernel => "kernel",
-            Self::KernelUdp => "kernel-udp",
-            Self::Libipsec => "libipsec",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
 /// How IKEv2 peers authenticate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum IkeAuth {
     /// A pre-shared key.
     Psk,
@@ -73,16 +71,10 @@ pub enum IkeAuth {
 }
 
 impl IkeAuth {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Psk, Self::Certificates];
-
     /// Name in campaigns.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Psk => "psk",
-            Self::Certificates => "certificates",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

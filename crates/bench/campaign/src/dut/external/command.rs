@@ -1,6 +1,7 @@
 //! Commands of boxes, and names of their output.
 
 use plan::{COMMAND_CHARS_MAX, Placeholder, command_fits, fill_in};
+use strum::VariantArray;
 use yaml::{Node, Reported, Spanned};
 
 const NAME_CHARS_MAX: usize = 40;
@@ -17,7 +18,8 @@ pub(super) fn read_command(node: Node<'_>) -> Result<String, Reported> {
     match fill_in(command, |_| String::new()) {
         Ok(_) => Ok(command.to_owned()),
         Err(word) => {
-            let known = Placeholder::ALL.map(|known| format!("{{{}}}", known.name()));
+            let known = Placeholder::VARIANTS.iter();
+            let known: Vec<_> = known.map(|known| format!("{{{}}}", known.name())).collect();
             let what = format!("`{{{word}}}` stands for nothing here");
             let help = format!("commands may have {}", known.join(", "));
             Err(node.mistake(what, help))

@@ -205,7 +205,7 @@ const fn restarts(action: DutAction) -> bool {
 }
 
 /// Returns the name in records.
-const fn name(action: DutAction) -> &'static str {
+fn name(action: DutAction) -> &'static str {
     match action {
         DutAction::Rekey => "rekey",
         DutAction::Kill(_) => "crash",

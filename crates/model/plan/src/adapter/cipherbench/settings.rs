@@ -3,6 +3,7 @@
 use crate::keys::KeySource;
 use catalog::Choice;
 use serde::{Deserialize, Serialize, Serializer};
+use strum::{IntoStaticStr, VariantArray};
 use wire::Suite;
 use wire::l2tp;
 use wire::overhead::IPV4_HEADER_BYTES;
@@ -53,6 +54,8 @@ pub struct Encryptor {
 /// Payload and encapsulation of an encryptor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Mode {
     /// IP packets in ESP: a router to its neighbours.
     #[default]
@@ -66,18 +69,10 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::L3, Self::L2, Self::L2tpv3, Self::L2tpv3Clear];
-
     /// Name in campaigns.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::L3 => "l3",
-            Self::L2 => "l2",
-            Self::L2tpv3 => "l2tpv3",
-            Self::L2tpv3Clear => "l2tpv3-clear",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Whether the gateways bridge: the stations are neighbours then.
@@ -180,8 +175,9 @@ const fn one() -> u16 {
 }
 
 /// How keys get out of step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Desync {
     /// gw2 holds other keys for the epoch in force than gw1 seals with.
     WrongKeys,
@@ -195,10 +191,7 @@ impl Desync {
 
     /// Name in campaigns.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::WrongKeys => "wrong-keys",
-            Self::MissedRollover => "missed-rollover",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use strum::IntoStaticStr;
 
 /// Values read from a box: once, before and after a trial, and at an interval.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,8 +44,11 @@ pub struct Reading {
 }
 
 /// Kinds of readings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum ReadingKind {
     /// Utilisation of a processor in per cent.
     Cpu,
@@ -61,14 +65,8 @@ pub enum ReadingKind {
 impl ReadingKind {
     /// As journals and results name it.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Cpu => "cpu",
-            Self::Temperature => "temperature",
-            Self::Power => "power",
-            Self::Gauge => "gauge",
-            Self::Counter => "counter",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -5,6 +5,7 @@ use super::monitor::Observed;
 use crate::adapter::carrier::{Carrier, LinkForm};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use strum::{IntoStaticStr, VariantArray};
 use wire::Suite;
 
 /// Third-party boxes between the lab's [`Cables`](crate::Cables).
@@ -160,7 +161,8 @@ impl External {
 }
 
 /// A word in braces in a box's command that is replaced: `{mtu}`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Placeholder {
     /// The suite's name in campaigns, or the maker's words; `none` if the boxes do not encrypt.
     Suite,
@@ -195,45 +197,10 @@ pub enum Placeholder {
 }
 
 impl Placeholder {
-    /// All of them.
-    pub const ALL: [Self; 15] = [
-        Self::Suite,
-        Self::SuiteWord,
-        Self::Mtu,
-        Self::CipherMtu,
-        Self::StationA,
-        Self::StationB,
-        Self::Tunnels,
-        Self::GatewayA,
-        Self::GatewayB,
-        Self::NetworkA,
-        Self::NetworkB,
-        Self::TestNetworkA,
-        Self::TestNetworkB,
-        Self::CipherA,
-        Self::CipherB,
-    ];
-
     /// The word between the braces.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Suite => "suite",
-            Self::SuiteWord => "suite_word",
-            Self::Mtu => "mtu",
-            Self::CipherMtu => "cipher_mtu",
-            Self::StationA => "station_a",
-            Self::StationB => "station_b",
-            Self::Tunnels => "tunnels",
-            Self::GatewayA => "gateway_a",
-            Self::GatewayB => "gateway_b",
-            Self::NetworkA => "network_a",
-            Self::NetworkB => "network_b",
-            Self::TestNetworkA => "test_network_a",
-            Self::TestNetworkB => "test_network_b",
-            Self::CipherA => "cipher_a",
-            Self::CipherB => "cipher_b",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -259,10 +226,9 @@ pub fn fill_in(
         let word = after.split_once('}').map(|(word, _)| word).filter(is_word);
         rest = match word {
             Some(word) => {
-                let known = Placeholder::ALL
-                    .into_iter()
-                    .find(|known| known.name() == word);
-                filled.push_str(&value(known.ok_or(word)?));
+                let mut known = Placeholder::VARIANTS.iter();
+                let known = known.find(|known| known.name() == word);
+                filled.push_str(&value(*known.ok_or(word)?));
                 &after[word.len() + 1..]
             }
             None => {
@@ -314,7 +280,7 @@ mod tests {
 
     #[test]
     fn every_placeholder_is_found_by_its_name() {
-        for placeholder in Placeholder::ALL {
+        for &placeholder in Placeholder::VARIANTS {
             let command = format!("x{{{}}}y", placeholder.name());
             let found = fill_in(&command, |found| {
                 assert_eq!(found, placeholder);
