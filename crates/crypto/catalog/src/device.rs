@@ -179,8 +179,8 @@ impl FatigueCounts {
     /// Wrong results, failures and accepted invalid inputs.
     #[must_use]
     pub const fn bad(&self) -> u64 {
-        let wrong = self.wrong.saturating_add(self.failed);
-        wrong.saturating_add(self.passed_invalid)
+        let failed = self.failed.saturating_add(self.passed_invalid);
+        self.wrong.saturating_add(failed)
     }
 
     /// Operations with any outcome.
@@ -192,16 +192,12 @@ impl FatigueCounts {
 
 impl AddAssign for FatigueCounts {
     fn add_assign(&mut self, other: Self) {
-        for (to, count) in [
-            (&mut self.right, other.right),
-            (&mut self.wrong, other.wrong),
-            (&mut self.failed, other.failed),
-            (&mut self.refused, other.refused),
-            (&mut self.passed_invalid, other.passed_invalid),
-            (&mut self.restarts, other.restarts),
-        ] {
-            *to = to.saturating_add(count);
-        }
+        self.right = self.right.saturating_add(other.right);
+        self.wrong = self.wrong.saturating_add(other.wrong);
+        self.failed = self.failed.saturating_add(other.failed);
+        self.refused = self.refused.saturating_add(other.refused);
+        self.passed_invalid = self.passed_invalid.saturating_add(other.passed_invalid);
+        self.restarts = self.restarts.saturating_add(other.restarts);
     }
 }
 

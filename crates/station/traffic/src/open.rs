@@ -10,6 +10,7 @@ use esp::{InboundSa, OpenError, Opened};
 use keying::{epoch_of, lane_of};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
+use strum::{IntoStaticStr, VariantArray};
 use wire::headers::{IPV4_IN_IP, IPV6_IN_IP, NO_NEXT_HEADER};
 
 /// Maximum number of forged packets with unknown SPIs per batch for which keys are derived or
@@ -19,7 +20,8 @@ const FORGERIES_PER_BATCH: u32 = 2;
 const KEEPALIVE: &[u8] = &[0xff];
 
 /// The reason that a packet has no inner packet. The names match the encryptor's drop reasons.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Refusal {
     /// Shorter than the shortest ESP packet, or cut off.
     Runt,
@@ -48,23 +50,9 @@ pub enum Refusal {
 impl Refusal {
     /// Its name, for example `integrity_failed`.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        Self::ALL[self as usize].1
+    pub fn name(self) -> &'static str {
+        self.into()
     }
-
-    const ALL: [(Self, &'static str); 11] = [
-        (Self::Runt, "runt"),
-        (Self::Keepalive, "keepalive"),
-        (Self::KeyExchange, "key_exchange"),
-        (Self::NoSa, "no_sa"),
-        (Self::Replayed, "replayed"),
-        (Self::TooOld, "too_old"),
-        (Self::IntegrityFailed, "integrity_failed"),
-        (Self::BadTrailer, "bad_trailer"),
-        (Self::Dummy, "dummy"),
-        (Self::BadPayload, "bad_payload"),
-        (Self::OpenFailed, "open_failed"),
-    ];
 }
 
 impl From<OpenError> for Refusal {
@@ -82,7 +70,7 @@ impl From<OpenError> for Refusal {
 
 /// Number of refused packets by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Refused([u64; Refusal::ALL.len()]);
+pub(crate) struct Refused([u64; Refusal::VARIANTS.len()]);
 
 impl Refused {
     pub(crate) const fn add(&mut self, refusal: Refusal) {
@@ -102,8 +90,11 @@ impl Refused {
     /// The reasons that occurred, in the form of
     /// [`Received::refused`](crate::report::Received::refused).
     pub(crate) fn by_name(&self) -> BTreeMap<String, u64> {
-        let named = Refusal::ALL.map(|(refusal, name)| (name.to_owned(), self.0[refusal as usize]));
-        named.into_iter().filter(|(_, count)| *count > 0).collect()
+        let named = Refusal::VARIANTS.iter().zip(self.0);
+        let occurred = named.filter(|(_, count)| *count > 0);
+        occurred
+            .map(|(refusal, count)| (refusal.name().to_owned(), count))
+            .collect()
     }
 }
 
