@@ -94,7 +94,7 @@ impl Lines {
         let left = if begins {
             String::new()
         } else {
-            format!(" ({} left)", clock(left))
+            format!(" (about {} left)", clock(left))
         };
         output::stderr(&format!("[{trial}/{trials}] {what}{left}\n"));
     }
@@ -165,10 +165,11 @@ impl Bar {
             // Writing to the bar's buffer does not fail.
             let _ = out.write_str(&clock(end.saturating_duration_since(Instant::now())));
         };
-        let style = ProgressStyle::with_template("{bar:20} {pos}/{len}  {left} left  {wide_msg}")
-            .expect("the template is valid")
-            .with_key("left", left)
-            .progress_chars("━╸ ");
+        let style =
+            ProgressStyle::with_template("{bar:20} {pos}/{len}  about {left} left  {wide_msg}")
+                .expect("the template is valid")
+                .with_key("left", left)
+                .progress_chars("━╸ ");
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         bar.set_style(style);
         bar.enable_steady_tick(TICK);

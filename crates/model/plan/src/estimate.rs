@@ -81,15 +81,16 @@ pub fn noisy_ns(plan: &Plan) -> u64 {
     whole.max(plan.estimate_ns())
 }
 
-/// Time of a whole plan: `8.2 min`, or `8.2 min to 14.1 min` if it depends on noise.
+/// Time of a whole plan: `about 8.2 min`, or `about 8.2 min, with noisy searches about 14.1 min`.
+/// Neither is a bound: repeats of spoilt trials, retries and outages add to both.
 #[must_use]
 pub fn in_words(plan: &Plan) -> String {
     let [usual, noisy] =
         [plan.estimate_ns(), noisy_ns(plan)].map(|time| human::duration_ns(time as f64));
     if usual == noisy {
-        usual
+        format!("about {usual}")
     } else {
-        format!("{usual} to {noisy}")
+        format!("about {usual}, with noisy searches about {noisy}")
     }
 }
 

@@ -232,7 +232,7 @@ fn heading(plan: &Plan) -> String {
     line(
         &mut text,
         &format!(
-            "{}, each {}: {}, about {}",
+            "{}, each {}: {}, {}",
             counted(cells, "cell"),
             counted(plan.repeats, "time"),
             counted(cells * u64::from(plan.repeats), "trial"),
