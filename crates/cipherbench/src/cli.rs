@@ -164,7 +164,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE")]
     pub(crate) lab: Option<PathBuf>,
     /// Folder in which the run's folder is created
-    #[arg(long, value_name = "DIR", default_value = "runs")]
+    #[arg(long, value_name = "DIR", default_value = journal::DEFAULT_ROOT)]
     pub(crate) out: PathBuf,
     /// Measure the campaign's short form, its key `quick`
     #[arg(long)]
@@ -473,7 +473,7 @@ pub(crate) struct Kat {
     #[arg(value_name = "NAME", value_delimiter = ',')]
     pub(crate) algorithms: Vec<String>,
     /// Folder in which the run's folder is created
-    #[arg(long, value_name = "DIR", default_value = "runs")]
+    #[arg(long, value_name = "DIR", default_value = journal::DEFAULT_ROOT)]
     pub(crate) out: PathBuf,
     #[command(flatten)]
     pub(crate) output: Output,
@@ -505,7 +505,7 @@ pub(crate) struct Fatigue {
     #[arg(long)]
     pub(crate) no_restart: bool,
     /// Folder in which the run's folder is created
-    #[arg(long, value_name = "DIR", default_value = "runs")]
+    #[arg(long, value_name = "DIR", default_value = journal::DEFAULT_ROOT)]
     pub(crate) out: PathBuf,
     #[command(flatten)]
     pub(crate) output: Output,

@@ -1,6 +1,7 @@
 //! The folder of a run.
 
 use crate::JournalError;
+use crate::record::Header;
 use crate::time::utc_compact;
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
@@ -9,6 +10,9 @@ use std::path::{Path, PathBuf};
 
 /// Name of the journal in the folder of a run.
 pub const FILE_NAME: &str = "journal.jsonl";
+
+/// Folder of runs without `--out`, below the working directory.
+pub const DEFAULT_ROOT: &str = "runs";
 
 /// A longer journal is not read. A journal of 10 000 trials has some tens of megabytes.
 pub const FILE_BYTES_MAX: usize = 2 << 30;
@@ -29,7 +33,7 @@ pub fn run_dir(root: &Path, started_unix_ns: u64, name: &str) -> Result<PathBuf,
     let made = folders.recursive(true).create(root);
     made.map_err(|error| JournalError::io("create", root, error))?;
     folders.recursive(false);
-    let base = format!("{}-{}", utc_compact(started_unix_ns), safe(name));
+    let base = folder_name(started_unix_ns, name);
     for namesake in 1..=MAX_NAMESAKES {
         let path = match namesake {
             1 => root.join(&base),
@@ -44,6 +48,31 @@ pub fn run_dir(root: &Path, started_unix_ns: u64, name: &str) -> Result<PathBuf,
     Err(JournalError::Exists {
         path: root.join(base),
     })
+}
+
+/// Returns the path of a run's folder as the recorded command created it, relative to that
+/// command's working directory. `None` if a shell, HTML or Markdown would need it quoted. A second
+/// run of the same name in the same second has a suffix that the journal does not record.
+#[must_use]
+pub fn dir_as_created(header: &Header) -> Option<String> {
+    let mut words = header.command.iter().map(String::as_str);
+    words.next()?;
+    let mut root = DEFAULT_ROOT;
+    while let Some(word) = words.next() {
+        if word == "--out" {
+            root = words.next()?;
+        } else if let Some(path) = word.strip_prefix("--out=") {
+            root = path;
+        }
+    }
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "./-".contains(c);
+    let is_path = root.starts_with(|c: char| c != '-') && root.chars().all(is_plain);
+    let name = folder_name(header.started_unix_ns, &header.plan.name);
+    is_path.then(|| format!("{}/{name}", root.trim_end_matches('/')))
+}
+
+fn folder_name(started_unix_ns: u64, name: &str) -> String {
+    format!("{}-{}", utc_compact(started_unix_ns), safe(name))
 }
 
 /// Replaces `RUN` with the run's folder in commands that a text names: texts of a journal and of

@@ -22,7 +22,7 @@ pub mod time;
 mod writer;
 
 pub use error::JournalError;
-pub use folder::{FILE_NAME, run_dir, with_run};
+pub use folder::{DEFAULT_ROOT, FILE_NAME, dir_as_created, run_dir, with_run};
 pub use reader::{Journal, Warning, from_bytes, read};
 pub use record::Record;
 pub use writer::{Writer, to_bytes};

@@ -7,6 +7,7 @@ mod checksums;
 mod documentation;
 mod faults;
 mod fixture;
+mod folders;
 mod possible;
 mod roundtrip;
 mod versions;
