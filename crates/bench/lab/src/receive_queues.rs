@@ -53,7 +53,7 @@ impl<'a> ReceiveQueues<'a> {
         };
         let table = node.run(ethtool(&["-x", interface]), TOOL_LIMIT)?.stdout;
         let Some(weights) = weights(&table) else {
-            "the driver has no table of receive queues: it divides frames by a rule of its own"
+            "the driver has no table of receive queues: it divides frames by an unknown rule"
                 .clone_into(&mut this.in_words);
             return Ok(this);
         };

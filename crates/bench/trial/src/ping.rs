@@ -40,7 +40,7 @@ pub enum PingError {
     #[error("ping says: {0}")]
     Reported(String),
     /// A reply came back altered: the path corrupts packets.
-    #[error("a reply's payload is not what was sent: `{0}`")]
+    #[error("a reply's payload differs from the request's: `{0}`")]
     Corrupted(String),
     /// A reply that `ping` itself marks as wrong.
     #[error("a reply is wrong: {fault}; ping says `{line}`")]
@@ -192,7 +192,7 @@ fn reply(line: &str) -> Result<(u64, u64), PingError> {
     let sequence = sequence.ok_or_else(|| malformed("a reply without `icmp_seq`", line))?;
     let time = value("time=").ok_or_else(|| malformed("a reply without `time`", line))?;
     if !line.ends_with(" ms") {
-        return Err(malformed("a reply whose time is not in ms", line));
+        return Err(malformed("a reply with a time that is not in ms", line));
     }
     let ms: f64 = time
         .parse()

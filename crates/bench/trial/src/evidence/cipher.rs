@@ -97,7 +97,7 @@ impl CipherTraffic<'_> {
             let cause = if form.encrypts() {
                 "the encryptor passes packets unsealed, or another program sends between the gateways"
             } else {
-                "the boxes pass packets beside their tunnel, or another program sends between them"
+                "the boxes pass packets outside their tunnel, or another program sends between them"
             };
             Some(Explanation::new(
                 format!("{} between the gateways were not {name}", frames(strange)),
@@ -348,7 +348,7 @@ impl CipherTraffic<'_> {
         };
         Explanation::new(
             format!("{frames} between the gateways were neither {name} nor {beside}{example}"),
-            "another program sends on the link, or a gateway itself does, beside its tunnel",
+            "another program sends on the link, or a gateway itself does, outside its tunnel",
             then_repeat("stop what sends them"),
         )
     }

@@ -91,7 +91,7 @@ pub(super) fn counted_wrong(differences: &[String]) -> Option<Explanation> {
     (!differences.is_empty()).then(|| {
         Explanation::new(
             first_of(differences),
-            "the encryptor lost packets without naming a reason, passed traffic beside its cipher, or was \
+            "the encryptor lost packets without naming a reason, passed traffic without encryption, or was \
              restarted during the trial",
             then_repeat_or(
                 "look in its log whether it was restarted, and stop what restarts it",

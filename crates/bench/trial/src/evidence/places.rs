@@ -350,7 +350,10 @@ pub(super) fn links_lossless(path: &ObservedPath<'_>, lost_at: &[LostAt]) -> Opt
     let mut detail = if vanished.is_empty() {
         "no packet vanished on a link, as far as counters tell".to_owned()
     } else {
-        format!("packets vanished where no device is, {}", words(&vanished))
+        format!(
+            "packets vanished outside every device, {}",
+            words(&vanished)
+        )
     };
     if !elsewhere.is_empty() {
         detail += &format!("; packets were lost {}", words(&elsewhere));
@@ -359,7 +362,7 @@ pub(super) fn links_lossless(path: &ObservedPath<'_>, lost_at: &[LostAt]) -> Opt
         let packets = count(lost.packets(), lost.before.packets, "packet");
         Explanation::new(
             format!(
-                "{packets} vanished {}, where no device is",
+                "{packets} vanished {}, outside every device",
                 lost.places
                     .first()
                     .map_or("on a link", |place| place.words())

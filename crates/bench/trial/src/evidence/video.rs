@@ -84,7 +84,7 @@ fn never_shown(number: u32, stream: &VideoStream) -> Explanation {
         (0, _) => (
             "no byte of it arrived".to_owned(),
             "the path lets nothing of it through",
-            "look what the device or the impaired path drops",
+            "look at the drops of the device and the impaired path",
         ),
         (bytes, 0) => (
             format!("{bytes} B arrived, and the player decoded no frame of them"),

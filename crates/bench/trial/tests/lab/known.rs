@@ -95,7 +95,7 @@ fn a_queue_that_drops_on_the_cipher_link_is_named() {
         assert_eq!(one.places, [PathPlace::CipherLink], "{one:?}");
         assert_eq!(one.before.at, "gw1/cipher_tx_packets");
         assert_eq!(one.behind.at, "gw1/w0 sent");
-        let own = "links-lossless: packets vanished where no device is, between gw1 and gw2: ";
+        let own = "links-lossless: packets vanished outside every device, between gw1 and gw2: ";
         assert!(
             reasons.iter().any(|reason| reason.starts_with(own)),
             "{reasons:#?}"

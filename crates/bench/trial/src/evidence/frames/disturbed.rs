@@ -125,7 +125,7 @@ fn carries_afterwards(observed: &FrameObserved<'_>) -> Option<Check> {
                 count(own.lost(), own.sent, "frame"),
                 load(trial)
             ),
-            "it has not recovered from what was done to it: a tunnel or a worker stayed down",
+            "it has not recovered from the events: a tunnel or a worker stayed down",
             then_repeat("look in its log for what stayed down, and remove the cause"),
         )
     });

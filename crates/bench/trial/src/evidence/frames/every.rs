@@ -362,12 +362,12 @@ fn foreign_seen(read: Read<'_>, form: LinkForm, watch: &CipherWatch) -> Explanat
     let (shown, cause, advice) = match watch.marker_frames {
         0 => (
             "",
-            "another program sends on the link, or a gateway itself does, beside its tunnel",
+            "another program sends on the link, or a gateway itself does, outside its tunnel",
             "stop what sends them",
         ),
         _ if !form.encrypts() => (
             ", some with the stations' data",
-            "the boxes pass packets beside their tunnel",
+            "the boxes pass packets outside their tunnel",
             "correct the boxes' routes or policy so that everything takes the tunnel",
         ),
         _ => (
