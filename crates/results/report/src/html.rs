@@ -51,7 +51,7 @@ pub(crate) fn write(run: &Run<'_>) -> String {
             }
         }
     };
-    printable(page.into_string())
+    text::with_folder(run, printable(page.into_string()))
 }
 
 /// Replaces characters that HTML forbids even when escaped, or that reorder or hide text, by `�`;
@@ -221,7 +221,7 @@ fn footer(run: &Run<'_>) -> Markup {
             pre { code { (text::command(run)) } }
             p {
                 "Rebuilt from the run's journal alone: " code { "cipherbench report RUN" } ". "
-                (text::RUN) ". "
+                (text::folder(run)) ". "
                 "Beside this file: " code { (crate::MARKDOWN_NAME) } ", " code { (crate::CSV_NAME) }
                 ", " code { (crate::JSON_NAME) } ", " code { (journal::FILE_NAME) } "."
             }

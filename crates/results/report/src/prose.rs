@@ -80,15 +80,15 @@ const COMPARED: &[Paragraph] = &[
         "Ranking",
         "A device's rank is 1 plus the number of devices that are surely better. The \
         second number is its worst possible rank. Not being distinguished is not transitive, so devices are not \
-        cut into groups; a device with a wide spread gets a wide span of ranks, not a good one. Surely better is \
-         what the ratios within the same repeats show; overlap of two intervals decides nothing. The path without an encryptor and \
-         controls are not ranked.",
+        cut into groups; a device with a wide spread gets a wide span of ranks, not a good one. The ratios within the \
+        same repeats decide which is better; overlap of two intervals decides nothing. The path without an encryptor \
+        and controls are not ranked.",
     ),
     (
         "Ceilings",
         "What a suite adds follows from its headers, IV, padding and tag. A ceiling is the links' rate by the \
-         length of packets on the fuller link, which nothing exceeds for long. Where links have no rate it is the \
-         baseline's figure less what the longer packets would take of a line that it had filled: that \
+         length of packets on the fuller link, which nothing exceeds for long. If links have no rate it is the \
+         baseline's figure less the share of the longer packets on a line that it had filled: that \
          is no bound, and a device with an advantage that the baseline lacks may exceed it. It \
          shows how much of the distance to the baseline is due to the suite's bytes.",
     ),
@@ -137,7 +137,7 @@ const DEVICE_SPEED: &[Paragraph] = &[
     ),
     (
         "Faster, slower, the same",
-        "One figure is above another where the difference exceeds the farthest repeat of either, \
+        "One figure is above another if the difference exceeds the farthest repeat of either, \
         and 2 %. A device overtakes the CPU from the smallest number on from which it is above \
         it at all larger ones; between two numbers, the point is interpolated on the line that \
         joins their ratios on logarithmic axes. It saturates at the smallest number that no \
@@ -269,7 +269,7 @@ const METHOD: &[Paragraph] = &[
     ),
     (
         "CPU",
-        "CPU-seconds of the stations' tools and of the device's processes; what is left of the \
+        "CPU-seconds of the stations' tools and of the device's processes; the rest of the \
          machine's busy time is the kernel's forwarding, its threads and the tester. Payload per \
          CPU-second divides throughput by the cores kept busy; on a machine whose cores are \
          shared it is the steadier figure.",
@@ -300,7 +300,7 @@ const LIMITS: &[Paragraph] = &[
     ),
     (
         NOT_ZERO_LOSS,
-        "UDP rates here are what arrived at the load offered, with the loss beside them. They are \
+        "UDP rates here are received rates at the offered load, with the loss. They are \
          not RFC 2544 throughput, which is the highest rate without any loss.",
     ),
     (

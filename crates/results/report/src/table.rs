@@ -10,6 +10,11 @@ use std::borrow::Cow;
 
 /// Suffix of figures, names and ratios with repeats measured after a resume.
 pub(crate) const LATE_MARK: &str = " †";
+/// Sign before a figure's largest distance of a repeat from the mean.
+const DEVIATION: &str = "±";
+/// Legend of [`DEVIATION`], for tables whose note does not explain it.
+const DEVIATION_MEANING: &str =
+    "±: largest distance of a repeat from the mean (per cent of the mean)";
 /// Marks after figures, and their meanings. The legend below a table explains the marks used in it.
 const MARKS: [(&str, &str); 6] = [
     ("T", "limited by the tester, a lower bound"),
@@ -215,23 +220,39 @@ impl Table {
         (!self.rows.is_empty()).then_some(self)
     }
 
-    /// Returns the meaning of the marks in the cells, to be printed below the table.
+    /// Returns the meaning of the marks in the table, to be printed below it.
     pub(crate) fn footnote(&self) -> Option<String> {
-        let cells = || self.rows.iter().flat_map(|row| &row.cells);
+        self.legend(&self.note, self.rows.iter().flat_map(|row| &row.cells))
+    }
+
+    /// Returns the meaning of the marks in some of the table's cells, below a printed note.
+    pub(crate) fn legend<'a>(
+        &self,
+        note: &str,
+        cells: impl Iterator<Item = &'a Cell> + Clone,
+    ) -> Option<String> {
         let is_in = |mark: &str| match mark {
-            "†" => cells().any(|cell| cell.text.ends_with(LATE_MARK)),
-            mark => self.has_marks && cells().any(|cell| marks(&cell.text).any(|own| own == mark)),
+            "†" => cells.clone().any(|cell| cell.text.ends_with(LATE_MARK)),
+            mark => {
+                self.has_marks
+                    && cells
+                        .clone()
+                        .any(|cell| marks(&cell.text).any(|own| own == mark))
+            }
         };
         let mut parts: Vec<String> = MARKS
             .iter()
             .filter(|(mark, _)| is_in(mark))
             .map(|(mark, meaning)| format!("{mark}: {meaning}"))
             .collect();
-        if cells().any(|cell| cell.is_partly()) {
+        if cells.clone().any(Cell::is_partly) {
             parts.push(
                 "[m of n]: of m of the n planned repeats; the others are invalid, failed or not run"
                     .to_owned(),
             );
+        }
+        if !note.contains(DEVIATION) && cells.clone().any(Cell::has_deviation) {
+            parts.insert(0, DEVIATION_MEANING.to_owned());
         }
         (!parts.is_empty()).then(|| parts.join("; "))
     }
@@ -270,6 +291,12 @@ fn marks(text: &str) -> impl Iterator<Item = &str> {
 }
 
 impl Cell {
+    /// Whether it shows how far repeats are from their mean.
+    fn has_deviation(&self) -> bool {
+        let mut words = self.text.split(' ').skip(1);
+        self.kind == Kind::Plain && words.any(|word| word == DEVIATION)
+    }
+
     /// Whether its figure is for only some of the repeats.
     fn is_partly(&self) -> bool {
         let Some((_, rest)) = self.text.rsplit_once(" [") else {
@@ -410,7 +437,13 @@ mod tests {
             Cell::plain("1.20 ± 0.01 L *"),
             Cell::plain("3 ± 0 ?"),
         ]);
-        assert_eq!(table.footnote(), None, "these letters may be units");
+        let legend = table.footnote().unwrap();
+        assert!(
+            legend.starts_with("±: ") && !legend.contains("L: "),
+            "letters may be units: {legend}"
+        );
+        table.note = "mean ± largest distance from it".into();
+        assert_eq!(table.footnote(), None);
         table.has_marks = true;
         let legend = table.footnote().unwrap();
         for mark in ["L: ", "?: ", "*: "] {

@@ -7,8 +7,23 @@ pub(crate) mod terminal;
 use crate::format::{command_line, counted};
 use crate::layout::Run;
 
-/// Explains the commands in a document, which may be moved and does not know its folder.
-pub(crate) const RUN: &str = "RUN in a command is the folder of this run, which has its journal";
+/// Explains the run's folder in the commands of a document, which may be moved.
+pub(crate) fn folder(run: &Run<'_>) -> &'static str {
+    if journal::dir_as_created(&run.journal.header).is_some() {
+        "Commands name the run's folder as it was created, from the directory where the run was started: \
+         if it was moved, give its new path"
+    } else {
+        "RUN in a command is the folder of this run, which has its journal"
+    }
+}
+
+/// Puts the run's folder, if the journal shows it, into the commands of a document.
+pub(crate) fn with_folder(run: &Run<'_>, page: String) -> String {
+    match journal::dir_as_created(&run.journal.header) {
+        Some(folder) => journal::with_run(&page, &folder),
+        None => page,
+    }
+}
 
 /// Time and place: `2026-11-20T11:30:00Z, Intel Xeon, 2 cores, Linux 6.18.44, cipherbench 0.1.0`.
 pub(crate) fn provenance(run: &Run<'_>) -> String {

@@ -217,7 +217,7 @@ fn throughput(counts: RateBasis, frames: Option<&FrameFigures>) -> Measured {
     let lossless = |goal: &&GoalResult| goal.parameters.loss_ratio_ppm == 0;
     let Some(goal) = found.goals.iter().find(lossless) else {
         return refuse(
-            "published is a load without any loss; measured are loads whose goals allow some",
+            "published is a load without any loss; the goals of the measured loads allow some",
         );
     };
     let Some(rates) = &goal.lower else {

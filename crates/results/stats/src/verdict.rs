@@ -357,7 +357,7 @@ fn full_link(question: &Question<'_>, figure: &Estimate) -> Option<String> {
 fn tester_alone(question: &Question<'_>, figure: &Estimate) -> Option<String> {
     matches!(question.rig, Rig::Itself).then(|| {
         format!(
-            "No device is in the path: {} are what the tester itself does.",
+            "No device is in the path: {} are the tester's own rate.",
             question.unit.text(figure.mean)
         )
     })

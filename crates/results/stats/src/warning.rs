@@ -316,7 +316,7 @@ fn one_apart(cells: &[CellResult]) -> Option<Warning> {
         cells.iter().filter(is_apart).collect(),
         |cells| {
             format!(
-                "In {} one repeat lies apart from all others: where some repeats are disturbed, a 95 % interval \
+                "In {} one repeat lies apart from all others: if some repeats are disturbed, a 95 % interval \
                  holds the mean less often than it says.",
                 counted(cells.len(), "cell")
             )
@@ -496,7 +496,7 @@ fn generator_limited(cells: &[CellResult]) -> Option<Warning> {
              is the limit, not the path."
                 .into()
         },
-        "Read those UDP columns as what the tool can send; give it more streams or cores.",
+        "Read those UDP columns as the tool's limit; give it more streams or cores.",
     )
 }
 

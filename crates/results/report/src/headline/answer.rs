@@ -57,7 +57,7 @@ fn in_print(run: &Run<'_>, cells: &[&CellResult]) -> String {
         format!("no ({})", list(Weight::Spoils))
     } else if of(Weight::Qualifies).next().is_some() {
         format!(
-            "with these conditions beside it ({})",
+            "together with these conditions ({})",
             list(Weight::Qualifies)
         )
     } else {

@@ -264,7 +264,7 @@ fn hostile(what: &str, found: &DisturbanceResult, hostile: &HostileResult) -> Op
             format!("from {from}"),
             "% on".to_owned(),
             format!(
-                "of the load in {what} it loses more than 0.1 %; beside {most} it loses {}",
+                "of the load in {what} it loses more than 0.1 %; with {most} it loses {}",
                 lost(last)
             ),
         ),
@@ -276,10 +276,7 @@ fn hostile(what: &str, found: &DisturbanceResult, hostile: &HostileResult) -> Op
         None => (
             format!("≥ {}", last.percent),
             "% withstood".to_owned(),
-            format!(
-                "of the load in {what}: beside {most} it loses {}",
-                lost(last)
-            ),
+            format!("of the load in {what}: with {most} it loses {}", lost(last)),
         ),
     };
     let came = match hostile.delivered {

@@ -87,13 +87,13 @@ fn claims(run: &Run<'_>) -> Vec<String> {
 fn keys(run: &Run<'_>) -> Option<String> {
     let costs = run.results.key_costs.iter();
     let ratios = costs.map(|cost| (&cost.ratio, cost.differs));
-    compared("Sources of keys beside static keys", ratios)
+    compared("Sources of keys compared with static keys", ratios)
 }
 
 fn hybrids(run: &Run<'_>) -> Option<String> {
     let gains = run.results.hybrid_gains.iter();
     let ratios = gains.map(|gain| (&gain.ratio, gain.differs));
-    compared("Hybrids beside each engine alone", ratios)
+    compared("Hybrids compared with each engine alone", ratios)
 }
 
 /// The joint result of comparisons of one kind, from their ratios and whether each shows a

@@ -6,7 +6,7 @@ use crate::tables;
 pub(super) const SECTION: Section = Section {
     id: "claims",
     name: "Claims",
-    title: "Claims beside what was measured",
+    title: "Claims and measured figures",
     chapter: RESULTS,
     answers: true,
     brief: true,

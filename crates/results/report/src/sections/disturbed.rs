@@ -109,7 +109,7 @@ const fn timeline(kind: FrameKind) -> &'static str {
         }
         _ => {
             "The first repeat of each device (or the first in which it did not recover), by the frames' intended time. Filled: frames received. Red: frames lost. \
-             Lines: what was done, and how long frames were lost from then on."
+             Lines: each event, and how long frames were lost after it."
         }
     }
 }

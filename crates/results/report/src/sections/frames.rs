@@ -18,8 +18,8 @@ pub(super) const THROUGHPUT: Section = Section::result(
             out.chart(
                 format!("Throughput by frame size: {}", set.common),
                 "Bars: relevant lower bound of the first goal, mean of the repeats; whiskers: the \
-                 farthest repeat; the line on a bar: the upper bound. A word above a bar: what limits it, \
-                 where that is not the device; unsure: the evidence does not decide. A line rate far above \
+                 farthest repeat; the line on a bar: the upper bound. A word above a bar: its limit, \
+                 if that is not the device; unsure: the evidence does not decide. A line rate far above \
                  all figures is not drawn.",
                 || chart::throughput::draw(run, set, &format!("frames-{index}-bars")),
             );
@@ -137,7 +137,7 @@ fn latency_charts(out: &mut Blocks, mix: chart::Mix<'_>, path: LatencyPath, id: 
             mix.point.name()
         ),
         "All repeats pooled. Each nine is as wide as the one before; both axes are \
-         logarithmic. Dotted: where fewer than ten frames lie beyond, up to the slowest.",
+         logarithmic. Dotted: fewer than ten frames are slower.",
         || chart::latency::by_percentile(mix, path, &format!("{id}-percentiles")),
     );
 }

@@ -6,7 +6,7 @@ use crate::tables;
 pub(super) const SECTION: Section = Section {
     id: "hybrids",
     name: "Hybrids",
-    title: "Hybrids of engines beside each engine alone",
+    title: "Hybrids of engines compared with each engine alone",
     chapter: RESULTS,
     answers: true,
     brief: true,

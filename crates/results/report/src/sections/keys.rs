@@ -6,7 +6,7 @@ use crate::tables;
 pub(super) const SECTION: Section = Section {
     id: "keys",
     name: "Sources of keys",
-    title: "Sources of keys beside static keys",
+    title: "Sources of keys compared with static keys",
     chapter: RESULTS,
     answers: true,
     brief: true,

@@ -12,7 +12,7 @@ pub(super) const SECTION: Section = Section::result("latency", "Latency", |run, 
             out.chart(
                 format!("Round-trip time by percentile: {conditions}"),
                 "All repeats pooled. Each nine is as wide as the one before; both axes are logarithmic. \
-                 Dotted: where fewer than ten replies lie beyond, up to the slowest.",
+                 Dotted: fewer than ten replies are slower.",
                 || chart::latency::draw(run, set, point, &format!("latency-{at}-{index}")),
             );
         }

@@ -53,10 +53,10 @@ fn blocks(run: &Run<'_>, out: &mut Blocks) {
 fn how_to_read(axis: ScalingAxis) -> &'static str {
     if axis.adds() {
         "Dots: mean of the repeats; whiskers: the farthest repeat's distance. Dotted: linear \
-            scaling. Line: the fitted law, where one describes the points. Dashed: where scaling \
+            scaling. Line: the fitted law, if one describes the points. Dashed: scaling \
             stops."
     } else {
         "Dots: mean of the repeats; whiskers: the farthest repeat's distance. Dotted: no \
-            loss. Dashed: where the figure falls."
+            loss. Dashed: the figure falls."
     }
 }

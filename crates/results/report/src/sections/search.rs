@@ -11,7 +11,7 @@ use crate::tables::frames as tables;
 pub(super) const BURSTS: Section = Section::result("bursts", "Back-to-back frames", |run, out| {
     let sets = run.frame_sets_of(BackToBack);
     for (index, set) in sets.iter().enumerate() {
-        let how = "Bars: the longest burst at the highest load of which no frame was lost, mean of the repeats. Whiskers: \
+        let how = "Bars: the longest burst without loss at the highest load, mean of the repeats. Whiskers: \
                    the farthest repeat's distance.";
         out.chart(
             format!("Longest burst without loss: {}", set.common),

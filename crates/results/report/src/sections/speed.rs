@@ -25,8 +25,7 @@ pub(super) const SECTION: Section = Section {
             out.tables(tables::cells_outside_series(run));
             return;
         }
-        let how =
-            format!("{DOTS} Dashed: where a device meets the CPU, and where its scaling stops.");
+        let how = format!("{DOTS} Dashed: a device overtakes the CPU, or its scaling stops.");
         for (index, series) in series(run, false) {
             chart(run, out, index, series, &how);
             out.table(tables::curves(run, series));

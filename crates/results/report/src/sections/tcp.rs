@@ -30,7 +30,7 @@ pub(super) const SECTION: Section = Section {
 /// Appends the throughput of all sets at a glance, if they form a matrix.
 pub(super) fn matrix(run: &Run<'_>, out: &mut Blocks, sets: &[Set<'_>], id: &str) {
     let how = "Means of the repeats; the darker or, on dark paper, the brighter, the more. Shades \
-               follow the logarithm where figures span more than a decade.";
+               follow the logarithm if figures span more than a decade.";
     out.chart(
         "Payload throughput of every device and setting",
         how,
@@ -60,7 +60,7 @@ pub(super) fn bars(run: &Run<'_>, out: &mut Blocks, set: &Set<'_>, payload: Opti
 pub(super) fn timeline(run: &Run<'_>, out: &mut Blocks, set: &Set<'_>, id: &str) {
     let scales = match set.payloads().len() {
         0 | 1 => "One scale for all panels.",
-        _ => "Each datagram size has a scale of its own.",
+        _ => "Each datagram size has its own scale.",
     };
     let note = format!("Payload received, a line per repeat. {scales}");
     out.chart("Over time", note, || {

@@ -30,7 +30,7 @@ pub(crate) fn overview(run: &Run<'_>) -> Option<Table> {
             .filter_map(|it| it.differs.as_deref()),
     );
     let note = format!(
-        "{}; figures: as printed there; with a ratio: those that a cell here measures in the same unit, layer and \
+        "{}; figures: as printed there; with a ratio: measured here in the same unit, layer and \
          directions; ratio: measured by published, lowest to highest. Nothing is judged by them. Why they differ: {}",
         sources.join("; "),
         differs.join("; ")
@@ -110,7 +110,8 @@ pub(crate) fn drawings(
     run: &Run<'_>,
     mut has_section: impl FnMut(&str) -> Option<&'static str>,
 ) -> Option<Table> {
-    let note = "what the report draws or says without a table of rates: nothing is compared, the section shows the same here";
+    let note = "drawings and statements of the report without a table of rates; nothing is compared, the named section \
+                shows the same here";
     let mut table = Table::new("Drawings and statements of the published report", note)
         .labels(["In the report", "What"])
         .text("Here");

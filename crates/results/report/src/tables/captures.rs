@@ -37,7 +37,7 @@ pub(crate) fn capture_protocols(run: &Run<'_>) -> Vec<Table> {
 
 /// Frames by length.
 pub(crate) fn capture_lengths(run: &Run<'_>) -> Vec<Table> {
-    let note = "frames in the captures of all repeats by length before they were cut, without FCS, and their share; what is \
+    let note = "frames in the captures of all repeats by length before they were cut, without FCS, and their share; a frame \
                 longer than the MTU is a super-packet, which a network card or the kernel cuts later";
     tables(run, "Frame lengths", note, "Up to", |contents| {
         let lengths = contents.lengths.iter();

@@ -15,13 +15,13 @@ pub(crate) fn claims(run: &Run<'_>, short: bool) -> Vec<Table> {
     }
 }
 
-const NOTE: &str = "measured: mean ± largest distance from it; ratio: measured by claimed; met or not met where the whole \
+const NOTE: &str = "measured: mean ± largest distance from it; ratio: measured by claimed; met or not met: the whole \
                     interval of the figure is on one side of the claim (Student's t on logarithms, 5 % over all claims, Holm), else not decided; numbers are those of the \
                     table of sources";
 
 fn verdicts(run: &Run<'_>, short: bool) -> Table {
     let note = if short { "" } else { NOTE };
-    let mut table = Table::new("Claims beside what was measured", note)
+    let mut table = Table::new("Claims and measured figures", note)
         .labels(["No.", "Device"])
         .text("Claim");
     if !short {

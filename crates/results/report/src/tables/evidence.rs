@@ -19,8 +19,8 @@ pub(crate) fn evidence(run: &Run<'_>) -> Table {
         let form = common_form(run).map(LinkForm::name);
         titles.extend([form.unwrap_or("Sealed"), "Clear marker"]);
         note.push_str(&format!(
-            "; of the frames sampled between the gateways, those that were {} and those that \
-             showed the stations' marker in clear",
+            "; of the frames sampled between the gateways: {}, and showing \
+             the stations' marker in clear",
             form.unwrap_or("sealed by the device")
         ));
     }
@@ -51,8 +51,8 @@ pub(crate) fn evidence(run: &Run<'_>) -> Table {
 /// How much of the frame trials the evidence covers, one row per cell with covered trials. Empty
 /// without such cells, and for journals from before every trial was read.
 pub(crate) fn coverage(run: &Run<'_>) -> Table {
-    let note = "frame trials over all repeats, the search's included: those in which the counters of the \
-                cipher link were read, those in which the kernel filter saw every frame on it, and the \
+    let note = "frame trials over all repeats, including those of searches; by counters: the counters of the \
+                cipher link were read; every frame: the kernel filter saw every frame on it; then the \
                 frames of trials with both; samples are of one trial a repeat";
     let mut table = Table::new("Frame trials with evidence", note)
         .label("Cell")

@@ -15,7 +15,7 @@ const TIMES: [&str; 4] = ["p50", "p90", "p99", "Max"];
 pub(crate) fn http(run: &Run<'_>) -> Option<Table> {
     let note = format!(
         "Of the sustain phase, of transactions that brought the whole object, compared byte by byte: {FORMAT}. \
-         Ratio: transactions/s by those of the baseline, over the pairs of repeats. Limit: what was full, by CPU time and by files written directly (Store); unknown: nothing observed was"
+         Ratio: transactions/s to the baseline's, paired by repeat. Limit: the full resource, by CPU time and by files written directly (Store); unknown: none observed was full"
     );
     let figures = [
         "Objects",
@@ -44,8 +44,8 @@ pub(crate) fn http(run: &Run<'_>) -> Option<Table> {
 /// Times to first and last byte by size of the objects; `None` if no client reports them.
 pub(crate) fn http_times(run: &Run<'_>) -> Option<Table> {
     let note = "From the moment at which the transaction should begin (open loop), or began; opening a connection is \
-                part of its first one. All repeats pooled, resolved to 1 %; a percentile is given where at least one \
-                time lies beyond it";
+                part of its first one. All repeats pooled, resolved to 1 %; a percentile is given if at least one \
+                time is longer";
     let titles = |of: &'static str| TIMES.map(|title| format!("{of} {title}"));
     let mut table = Table::new("Time to first and last byte over HTTP", note)
         .labels(["Traffic", "DUT", "Object"])
@@ -69,8 +69,8 @@ pub(crate) fn http_times(run: &Run<'_>) -> Option<Table> {
 pub(crate) fn flows(run: &Run<'_>) -> Option<Table> {
     let note = format!(
         "Completion time: from the moment at which a flow should begin to connect, to its last byte, compared byte by \
-         byte. All repeats pooled, resolved to 1 %; a percentile is given where at least one time lies beyond it. \
-         Rates: {FORMAT}. Ratio: flows/s by those of the baseline, over the pairs of repeats"
+         byte. All repeats pooled, resolved to 1 %; a percentile is given if at least one time is longer. \
+         Rates: {FORMAT}. Ratio: flows/s to the baseline's, paired by repeat"
     );
     let mut table = Table::new("Completion time of short flows", note)
         .labels(["Traffic", "DUT"])

@@ -9,7 +9,7 @@ use stats::{Estimate, HybridGain, KeyCost, Metric};
 use units::human::duration_ns;
 
 const NOTE: &str = "each by the same device with static keys in the same repeat: mean of these quotients, and its 95 % \
-                    interval (Student's t on logarithms); a difference is shown where chance explains it in less than 5 %, \
+                    interval (Student's t on logarithms); a difference is shown if chance explains it in less than 5 %, \
                     over all cells by the same quantity (Holm)";
 
 /// Each source in each group; `None` if no source was compared with static keys.
@@ -18,7 +18,7 @@ pub(crate) fn keys(run: &Run<'_>) -> Option<Table> {
     if found.is_empty() {
         return None;
     }
-    let mut table = Table::new("Sources of keys beside static keys", NOTE)
+    let mut table = Table::new("Sources of keys compared with static keys", NOTE)
         .labels(["Measured", "Quantity", "Keys"])
         .figures(["Ratio to static keys", "95 % interval"])
         .text("Difference");
@@ -41,10 +41,13 @@ pub(crate) fn hybrids(run: &Run<'_>) -> Option<Table> {
     if found.is_empty() {
         return None;
     }
-    let mut table = Table::new("Hybrids of engines beside each engine alone", HYBRIDS_NOTE)
-        .labels(["Measured", "Quantity", "Hybrid", "Engine alone"])
-        .figures(["Ratio to the engine alone", "95 % interval"])
-        .text("Gain");
+    let mut table = Table::new(
+        "Hybrids of engines compared with each engine alone",
+        HYBRIDS_NOTE,
+    )
+    .labels(["Measured", "Quantity", "Hybrid", "Engine alone"])
+    .figures(["Ratio to the engine alone", "95 % interval"])
+    .text("Gain");
     let words = run.group_words();
     for ((group, _), own) in grouped(found.iter().map(|gain| ((&gain.group, gain.metric), gain))) {
         for gain in own {

@@ -16,8 +16,8 @@ pub(crate) fn latency(run: &Run<'_>, sets: &[Set<'_>]) -> Vec<Table> {
 
 fn of(run: &Run<'_>, set: &Set<'_>) -> Table {
     let note = format!(
-        "{}; percentiles are of all repeats pooled, and given where at least one reply lies beyond \
-         them; p50 by repeat: {FORMAT} of the repeats' own medians{}",
+        "{}; percentiles are of all repeats pooled, and given if at least one reply is \
+         slower; p50 by repeat: {FORMAT} of the repeats' own medians{}",
         set.common,
         of_baseline(set, "p50")
     );

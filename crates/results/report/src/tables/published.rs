@@ -22,7 +22,7 @@ pub(crate) fn published(run: &Run<'_>) -> Option<Table> {
     let converted = unique(found.iter().filter_map(|one| one.converted.as_deref()));
     if !converted.is_empty() {
         note += &format!(
-            ". Measured was converted to what is published: {}",
+            ". Measured was converted to the published layer: {}",
             converted.join("; ")
         );
     }
@@ -31,7 +31,7 @@ pub(crate) fn published(run: &Run<'_>) -> Option<Table> {
     if counts {
         labels.insert(3, "Counts");
     }
-    let mut table = Table::new("Published figures beside measured ones", note)
+    let mut table = Table::new("Published and measured figures", note)
         .labels(labels)
         .figures(["Measured", "Ratio"]);
     for one in found {

@@ -49,8 +49,8 @@ pub(crate) fn overview(run: &Run<'_>) -> Vec<Table> {
 }
 
 fn side_by_side(run: &Run<'_>, groups: &[Ranked<'_>]) -> Table {
-    let note = "mean of the repeats, and in brackets the rank, a range where it is not decided; a range is from the best to the \
-                worst possible rank, where the ratios of two devices within the same repeats do not decide; without a rank: \
+    let note = "mean of the repeats, and in brackets the rank, a range if it is not decided; a range is from the best to the \
+                worst possible rank, if the ratios of two devices within the same repeats do not decide; without a rank: \
                 for reference";
     let mut table = Table::new("Ranking: all figures", note).label("Device");
     for found in groups {

@@ -30,9 +30,9 @@ pub(crate) fn scale(series: &Scaling) -> Scale {
 /// One row for the verdict on each series, and one for each law.
 pub(crate) fn verdicts(found: &[Scaling], short: bool) -> Table {
     let note = "stops scaling at n: the smallest n that no larger one surely exceeds, by more than \
-                2 %, where the repeats exclude a gain of more than 10 % past it (Student's t on logarithms of paired repeats, \
-                5 % over all pairs of this axis, Holm); X(n) = λ n / (1 + α (n − 1) + β n (n − 1)): α is the serial share, β what each pair costs, \
-                and by Amdahl's law β = 0; fitted to relative errors; residual: that of the farthest point";
+                2 %, if the repeats exclude a gain of more than 10 % past it (Student's t on logarithms of paired repeats, \
+                5 % over all pairs of this axis, Holm); X(n) = λ n / (1 + α (n − 1) + β n (n − 1)): α is the serial share, β the cost of each pair, \
+                and by Amdahl's law β = 0; fitted to relative errors; residual: of the farthest point";
     let mut note = if short {
         String::new()
     } else {
@@ -44,7 +44,7 @@ pub(crate) fn verdicts(found: &[Scaling], short: bool) -> Table {
         note.push_str(&format!("; no law is fitted: {why}"));
     }
     let has_laws = !short && shared.is_none();
-    let mut table = Table::new("Scaling: where it stops", note).labels(["Measurement", "Device"]);
+    let mut table = Table::new("Scaling: its end", note).labels(["Measurement", "Device"]);
     if has_laws {
         table = table.label("By");
     }
@@ -150,10 +150,10 @@ pub(crate) fn figures(run: &Run<'_>, all: &[&Scaling]) -> Table {
     let last = if axis.adds() {
         "efficiency: speed-up divided by the increase in number"
     } else {
-        "kept: what is left of the figure with fewest"
+        "kept: share of the figure with fewest"
     };
     let note = format!(
-        "{FORMAT}; speed-up against the fewest, over the pairs of repeats, with its 95 % interval (Student's t on logarithms); {last}; busy: cores that the \
+        "{FORMAT}; speed-up against the fewest, paired by repeat, with its 95 % interval (Student's t on logarithms); {last}; busy: cores that the \
          device's processes keep busy; idle: cores of the machine that are idle"
     );
     let mut table = Table::new(format!("By {}: {measurement}", axis.name()), note)

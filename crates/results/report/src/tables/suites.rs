@@ -206,7 +206,7 @@ fn note(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords) -> String {
     let packet = cells().find_map(|cell| cell.overhead.as_ref());
     parts.extend(packet.map(|found| {
         format!(
-            "overhead: what the suite adds to a packet of {:.0} B",
+            "overhead: bytes that the suite adds to a packet of {:.0} B",
             found.packet_bytes
         )
     }));
@@ -222,7 +222,7 @@ pub(crate) fn basis_words(run: &Run<'_>, ceiling: &stats::Ceiling) -> String {
         CeilingBasis::LineRate => {
             let rate = run.plan().lab.link_bps.unwrap_or(0);
             format!(
-                "ceiling: what a link of {} carries of such packets",
+                "ceiling: rate of such packets on a link of {}",
                 units::human::bit_rate(rate as f64)
             )
         }

@@ -6,8 +6,8 @@ use crate::table::{Cell, Table};
 use stats::ToolCheck;
 
 const NOTE: &str = "payload received: mean ± largest distance from it; difference: of the farthest figures, in per cent of \
-                    the larger, over the pairs of repeats, with its 95 % interval (Student's t on logarithms); frames: our own generator at the same load; \
-                    tools disagree where more than 5 % are sure (5 % over all transfers, Holm)";
+                    the larger, paired by repeat, with its 95 % interval (Student's t on logarithms); frames: our own generator at the same load; \
+                    tools disagree if more than 5 % are sure (5 % over all transfers, Holm)";
 
 /// The result of each tool, for transfers measured by several tools; `None` without any.
 pub(crate) fn tools(run: &Run<'_>) -> Option<Table> {

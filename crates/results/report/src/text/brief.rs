@@ -43,7 +43,7 @@ pub(crate) fn write(
     width: usize,
     color: bool,
 ) -> String {
-    let mut page = Page::new(width, color).of_run(files);
+    let mut page = Page::new(width, color).of_run(run, files);
     page.line(&page.style.bold(&visible(run.title())));
     page.wrapped("", "", &headline::soundness(run), Style::plain);
     page.line("");

@@ -27,10 +27,11 @@ pub(crate) fn write(run: &Run<'_>) -> String {
     page.push_str(&format!(
         "\nMade by:\n\n{}\n{}.\n",
         code_block(&super::command(run)),
-        super::RUN
+        super::folder(run)
     ));
     // Markdown is often read in a terminal.
-    visible_lines(&page).into_owned()
+    let page = visible_lines(&page).into_owned();
+    super::with_folder(run, page)
 }
 
 fn head(page: &mut String, run: &Run<'_>) {

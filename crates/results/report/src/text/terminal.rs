@@ -27,7 +27,7 @@ pub(crate) fn write(
     width: usize,
     color: bool,
 ) -> String {
-    let mut page = Page::new(width, color).of_run(files);
+    let mut page = Page::new(width, color).of_run(run, files);
     head(&mut page, run);
     for (section, blocks) in sections::of(run, Document::Terminal) {
         for block in &blocks {
@@ -177,8 +177,9 @@ impl Page {
     }
 
     /// Replaces the run's folder in the commands of texts.
-    pub(super) fn of_run(mut self, files: Option<Folders<'_>>) -> Self {
-        self.run = files.map(|files| files.run.display().to_string());
+    pub(super) fn of_run(mut self, run: &Run<'_>, files: Option<Folders<'_>>) -> Self {
+        let known = files.map(|files| files.run.display().to_string());
+        self.run = known.or_else(|| journal::dir_as_created(&run.journal.header));
         self
     }
 
@@ -260,12 +261,9 @@ impl Page {
         }
     }
 
-    /// Prints a table in few lines: the settings common to all its cells, the columns that fit, and
-    /// `rows` lines of rows. Returns whether the table is complete.
+    /// Prints a table in few lines: the settings common to all its cells, the columns that fit,
+    /// `rows` lines of rows, and the legend of their marks. Returns whether the table is complete.
     pub(super) fn short_table(&mut self, table: &Table, rows: usize) -> bool {
-        let legend = table.footnote();
-        let legend = legend.map_or(0, |legend| wrap(&self.shown(&legend), self.width).len());
-        let rows = rows.saturating_sub(legend).max(1);
         self.line("");
         self.line(&self.style.bold(&visible(&table.caption)));
         // The rest of the note explains the columns.
@@ -278,8 +276,18 @@ impl Page {
         let Some(part) = parts.first() else {
             return true;
         };
+        let legend = |rows: usize| {
+            let rows = table.rows[..rows].iter();
+            let cells = rows.flat_map(|row| part.iter().map(|&column| &row.cells[column]));
+            table.legend(shared, cells)
+        };
         self.heading(table, &widths, part);
+        // The legend of all rows is at least as long as that of the rows that fit.
+        let reserved = legend(table.rows.len());
+        let reserved = reserved.map_or(0, |legend| wrap(&self.shown(&legend), self.width).len());
+        let rows = rows.saturating_sub(reserved).max(1);
         let begin = self.lines();
+        let mut printed = table.rows.len();
         for (index, row) in table.rows.iter().enumerate() {
             let mut own = self.empty();
             own.row(table, &widths, part, &row.cells);
@@ -289,13 +297,15 @@ impl Page {
                 let left = table.rows.len() - index;
                 let line = self.style.dim(&format!("… {left} rows more"));
                 self.line(&line);
-                self.footnote(table);
-                return false;
+                printed = index;
+                break;
             }
             self.append(&own);
         }
-        self.footnote(table);
-        parts.len() == 1
+        if let Some(legend) = legend(printed) {
+            self.wrapped("", "", &legend, Style::dim);
+        }
+        printed == table.rows.len() && parts.len() == 1
     }
 
     /// Returns the width of each column. Figures are never broken; text is.

@@ -133,7 +133,7 @@ fn a_ceiling_is_of_the_line_where_it_has_a_rate_and_else_of_the_baseline() {
         (
             LINE,
             "line-rate",
-            "ceiling: what a link of 10 Gbit/s carries of such packets",
+            "ceiling: rate of such packets on a link of 10 Gbit/s",
         ),
         (
             None,
@@ -269,6 +269,37 @@ fn commands_on_a_terminal_name_the_run() {
             let mut commands =
                 commands.map(|name| format!("cipherbench {name} {}", folder.display()));
             assert!(commands.any(|command| text.contains(&command)), "{text}");
+        }
+    }
+}
+
+#[test]
+fn commands_in_documents_name_the_run_or_explain_its_placeholder() {
+    for mut journal in [
+        fixture::troubled(),
+        fixture::peers(5),
+        fixture::in_progress(),
+    ] {
+        let documents = report::build(&journal);
+        for text in [&documents.html, &documents.markdown] {
+            assert!(!text.contains(" RUN"), "{text}");
+            let folder = "runs/20261120T113000Z-";
+            let commands = ["resume", "report", "compare"];
+            let mut commands = commands
+                .map(|name| format!("cipherbench {name} {folder}"))
+                .into_iter();
+            assert!(commands.any(|command| text.contains(&command)), "{text}");
+        }
+        // A folder that a shell would need quoted is not printed.
+        journal.header.command = ["cipherbench", "run", "--out", "my runs"]
+            .map(String::from)
+            .into();
+        let documents = report::build(&journal);
+        for text in [&documents.html, &documents.markdown] {
+            assert!(
+                text.contains("RUN in a command is the folder of this run"),
+                "{text}"
+            );
         }
     }
 }

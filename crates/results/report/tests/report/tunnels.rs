@@ -30,8 +30,8 @@ fn a_column_of_one_form_has_its_name_and_one_of_several_says_sealed() {
         let wanted = ["Cell", "Checks", sealed, "Clear", "marker", "Verdict"];
         assert_eq!(heading(&journal), wanted, "{names:?}");
         let noted = match sealed {
-            "Sealed" => "those that were sealed by the device and those",
-            form => &format!("those that were {form} and those"),
+            "Sealed" => "between the gateways: sealed by the device, and",
+            form => &format!("between the gateways: {form}, and"),
         };
         let documents = report::build(&journal);
         assert!(documents.markdown.contains(noted), "{names:?}");

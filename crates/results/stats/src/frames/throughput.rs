@@ -407,7 +407,7 @@ pub(super) fn bounded_by(by: &str) -> &str {
     match by {
         "line-rate" => "the line rate",
         "given" => "as the campaign says",
-        "generator" => "what the generator reaches",
+        "generator" => "the generator's rate",
         other => other,
     }
 }

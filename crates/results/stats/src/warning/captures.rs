@@ -60,7 +60,7 @@ fn incomplete(captures: &[TrialCapture]) -> Option<Warning> {
 fn secrets(captures: &[TrialCapture]) -> Option<Warning> {
     let cells = cells(captures, |it| it.capture.secrets.is_some())?;
     let text = format!(
-        "The run's folder has the keys of the tunnels of {}, beside the captures: with them anyone reads the captured \
+        "The run's folder has the keys of the tunnels of {} next to the captures: with them anyone reads the captured \
          traffic.",
         counted(cells.len(), "cell")
     );

@@ -44,7 +44,7 @@ pub(super) fn directions_apart(cells: &[CellResult]) -> Option<Warning> {
                 counted(cells.len(), "cell")
             )
         },
-        "A search holds the worse direction to its goal. Look at what the two directions do not share: \
+        "A search holds the worse direction to its goal. Look at parts that only one direction uses: \
          the gateways' outbound and inbound SAs, their cores, queues and counters.",
     )
 }

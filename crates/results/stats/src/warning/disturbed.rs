@@ -123,7 +123,7 @@ pub(super) fn not_recovered(cells: &[CellResult]) -> Option<Warning> {
                 each.join(", ")
             )
         },
-        "Such events have no time of their own and count as longer than any other in a median; watch longer \
+        "Such events have no time and count as longer than any other in a median; watch longer \
          to tell a slow recovery from none.",
     )
 }
@@ -144,7 +144,7 @@ pub(super) fn quiet_loss(cells: &[CellResult]) -> Option<Warning> {
                 counted(cells.len(), "cell")
             )
         },
-        "Lower the load until the quiet trial loses none: what is lost beside rekeys or hostile packets there \
+        "Lower the load until the quiet trial loses none: loss during rekeys or hostile packets there \
          is not theirs alone.",
     )
 }
@@ -170,6 +170,6 @@ pub(super) fn hostile_shortfall(cells: &[CellResult]) -> Option<Warning> {
                 100.0 * HOSTILE_SHORTFALL_RATIO
             )
         },
-        "Read the packets sent, not the share; give the attacker a core of its own, or lower the load.",
+        "Read the packets sent, not the share; give the attacker a separate core, or lower the load.",
     )
 }

@@ -35,7 +35,7 @@ pub(super) fn lowest_load_fails(cells: &[CellResult]) -> Option<Warning> {
                 counted(cells.len(), "cell")
             )
         },
-        "Lower `min_load`; where the device carries hardly anything, look first at what it loses.",
+        "Lower `min_load`; if the device carries hardly anything, look first at its losses.",
     )
 }
 
@@ -56,7 +56,7 @@ pub(super) fn highest_load_meets(cells: &[CellResult]) -> Option<Warning> {
                 counted(cells.len(), "cell")
             )
         },
-        "Raise `max_load` where the campaign sets it; where the generator is the limit, give the \
+        "Raise `max_load` if the campaign sets it; if the generator is the limit, give the \
          stations more cores.",
     )
 }
@@ -109,7 +109,7 @@ pub(super) fn unequal_goals(journal: &Journal) -> Option<Warning> {
         WarningKind::UnequalGoals,
         unequal,
         text,
-        "Give all goals of a search the same `final`, or search for them in trials of their own.",
+        "Give all goals of a search the same `final`, or search for them in separate trials.",
     )
 }
 
@@ -196,7 +196,7 @@ pub(super) fn tester_limited(cells: &[CellResult]) -> Option<Warning> {
         cells.iter().filter(limited).collect(),
         |cells| {
             format!(
-                "In {} the tester is the limit (at least {:.0} % of what it does without a device, \
+                "In {} the tester is the limit (at least {:.0} % of its rate without a device, \
                  or loss of its own): the figure is a lower bound of the device's.",
                 counted(cells.len(), "cell"),
                 100.0 * TESTER_LIMITED_RATIO

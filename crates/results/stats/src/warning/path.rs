@@ -150,7 +150,7 @@ pub(super) fn unexplained_retransmissions(journal: &Journal) -> Option<Warning> 
         worst.explained
     );
     let advice = "Something loses packets without counting them: look at the kernels' backlog \
-                  (`/proc/net/softnet_stat`), at the device, and at what is between its gateways.";
+                  (`/proc/net/softnet_stat`), at the device, and between its gateways.";
     warning(
         WarningKind::UnexplainedRetransmissions,
         cells(&found),
@@ -215,7 +215,7 @@ pub(super) fn one_way_loss(journal: &Journal) -> Option<Warning> {
         worst.requests,
         worst.replies
     );
-    let advice = "Look at what the two directions do not share: the gateways' inbound and outbound \
+    let advice = "Look at parts that only one direction uses: the gateways' inbound and outbound \
                   SAs, their policies, queues and counters.";
     warning(WarningKind::OneWayLoss, cells(&found), text, advice)
 }
@@ -237,7 +237,7 @@ pub(super) fn queue_drained(journal: &Journal) -> Option<Warning> {
         of_cells(&found),
         duration_ns(longest_ns as f64)
     );
-    let advice = "Read the rate as what the path carries; for loss and delay under a load, set a `rate` below it.";
+    let advice = "Read the rate as the path's limit; for loss and delay under a load, set a `rate` below it.";
     warning(WarningKind::QueueDrained, cells(&found), text, advice)
 }
 

@@ -147,7 +147,7 @@ pub(super) fn sittings_apart(cells: &[CellResult]) -> Option<Warning> {
             },
             named.join(", ")
         ),
-        "A change of the machine between the two is in their ratio and rank; where that matters, measure all \
+        "A change of the machine between the two is in their ratio and rank; if that matters, measure all \
          of them in a new run.",
     )
 }
@@ -166,7 +166,7 @@ pub(super) fn environment_changed(journal: &Journal) -> Option<Warning> {
         "The run was resumed with another program revision, kernel or machine: its trials were not \
          all made under the same conditions."
             .into(),
-        "Start a new run where that matters.",
+        "Start a new run if that matters.",
     )
 }
 
@@ -180,7 +180,7 @@ pub(super) fn few_repeats(journal: &Journal) -> Option<Warning> {
             "Each cell was measured {}: the spread says little.",
             times(repeats)
         ),
-        "Use at least 3 repeats, and 5 where devices are compared.",
+        "Use at least 3 repeats, and 5 if devices are compared.",
     )
 }
 

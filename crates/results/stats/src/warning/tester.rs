@@ -424,12 +424,12 @@ pub(super) fn lost_at(journal: &Journal) -> Option<Warning> {
             let places = [
                 (
                     outside.before,
-                    "between the sending station and what the device took in",
+                    "between the sending station and the device's input",
                 ),
                 (outside.between, "between the gateways"),
                 (
                     outside.behind,
-                    "between what the device put out and the receiving station",
+                    "between the device's output and the receiving station",
                 ),
             ];
             for (frames, place) in places.into_iter().filter(|(frames, _)| *frames > 0) {
@@ -454,7 +454,7 @@ pub(super) fn lost_at(journal: &Journal) -> Option<Warning> {
     });
     let (cells, words) = worst(found.collect())?;
     let text = format!(
-        "In {} counters of the path or of the device tell where packets were lost: {words}.",
+        "In {} counters of the path or of the device show the place of lost packets: {words}.",
         counted(cells.len(), "cell")
     );
     let advice = "What was lost inside a gateway, or in the queue of an interface that leads to it, is the \

@@ -32,7 +32,7 @@ pub(crate) fn disagree(checks: &[ToolCheck]) -> Option<Warning> {
             "Tools disagree by more than their spread. {}.",
             said.join("; ")
         ),
-        "Where a reason is named, remove it or take the tool that it does not concern; where none is, look at the \
+        "If a reason is named, remove it or use a tool that it does not concern; if none is, look at the \
          interfaces' counters in the evidence of both, and carry neither figure over to other machines.",
     )
 }

@@ -226,10 +226,10 @@ fn loss_in_front_of_the_device_and_between_its_gateways_is_a_warning_where_it_be
     let with_put_out = |put_out| found(200_000, 0, put_out, 0);
     assert_eq!(with(200_000 - 216, 216, 0), None);
     let text = with(200_000 - 217, 0, 0).unwrap();
-    let words = "between the sending station and what the device took in: 217 of 200000 frames";
+    let words = "between the sending station and the device's input: 217 of 200000 frames";
     assert!(text.contains(words), "{text}");
     let text = with_put_out(199_300).unwrap();
-    let words = "between what the device put out and the receiving station: 300 of 200000";
+    let words = "between the device's output and the receiving station: 300 of 200000";
     assert!(text.contains(words), "{text}");
     let text = with(200_000, 500, 0).unwrap();
     assert!(

@@ -73,7 +73,7 @@ pub(crate) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     let mut svg = Svg::new(id);
     svg.legend([
         (Key::Swatch("lost-area"), "lost"),
-        (Key::Line("mark"), "what was done"),
+        (Key::Line("mark"), "events"),
     ]);
     for (index, panel) in panels.iter().enumerate() {
         let top = LEGEND_HEIGHT + panel_height * index as f64 + ABOVE;

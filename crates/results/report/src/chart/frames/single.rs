@@ -14,7 +14,7 @@ pub(crate) fn loads(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Marku
         [only] => Some(lying(only)),
         _ => None,
     });
-    let title = format!("{}: received of what was offered", set.kind.name());
+    let title = format!("{}: share of the offered frames received", set.kind.name());
     drawn(run, title, "frames", bars, id, "pps")
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn service(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Mar
             ..bar
         })
     });
-    let title = "Service test: received of what was offered".to_owned();
+    let title = "Service test: share of the offered frames received".to_owned();
     drawn(run, title, "frames", bars.collect(), id, "pps")
 }
 

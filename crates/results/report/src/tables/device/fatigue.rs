@@ -82,9 +82,9 @@ fn devices(run: &Run<'_>, short: bool) -> Table {
     let cells = run.device_cells(DeviceKind::Fatigue);
     let all = cells.filter_map(|(cell, _)| Some(figures(cell)?.devices.len()));
     let only_failed = short && all.sum::<usize>() > BATCH_PRINTED;
-    let note = "without failure: time under load until the first one; right: operations whose result was right; refused: \
-                invalid inputs refused, as required; let in: invalid inputs accepted; crashes: its process died or hung; ≥: what a \
-                process did between its last report and its death is not counted; \
+    let note = "without failure: time under load until the first one; right: operations with a right result; refused: \
+                invalid inputs refused, as required; let in: invalid inputs accepted; crashes: its process died or hung; ≥: operations of a \
+                process between its last report and its death are not counted; \
                 memory: most of its processes in RAM";
     let title = if only_failed {
         "Fatigue: devices that failed"
@@ -204,8 +204,8 @@ fn published<'r>(run: &'r Run<'_>, batch: &FatigueBatch) -> Vec<Shares<'r>> {
 /// The curve of each device, and of its starts if there were several; `None` if nothing failed.
 fn survival(run: &Run<'_>) -> Option<Table> {
     let note = "Kaplan-Meier estimate of the share that works for longer, with Greenwood's 95 % interval; first failure: each \
-                device of each repeat once; each start: restarts as well; n of m times: of the times of failures, n \
-                evenly, and what failed between them is not in a row";
+                device of each repeat once; each start: restarts as well; n of m times: n of the m times of failures, evenly \
+                spaced; failures between them have no row";
     let mut table = Table::new("Survival", note)
         .labels(["Device", "Of", "After"])
         .figures(["At risk", "Failed", "Survives", "95 % interval"]);
@@ -271,7 +271,7 @@ fn printed(curve: &Survival) -> Vec<stats::SurvivalStep> {
 
 fn reasons(run: &Run<'_>) -> Option<Table> {
     let mut table = Table::new(
-        "Fatigue: what went wrong first",
+        "Fatigue: first failures",
         "as the device reports it, at most 20 of each",
     )
     .labels(["Device", "Repeat"])

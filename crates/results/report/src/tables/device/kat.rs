@@ -131,7 +131,7 @@ fn verdict(found: &KatAlgorithm) -> Cell {
 fn failures(columns: &[Column<'_>]) -> Option<Table> {
     let mut table = Table::new(
         "Functional trial: what did not pass",
-        "the first input of each case whose result was wrong; bytes count from 0",
+        "the first input with a wrong result of each case; bytes count from 0",
     )
     .labels(["Device", "Algorithm", "Case"])
     .text("Input")
@@ -158,7 +158,7 @@ fn failures(columns: &[Column<'_>]) -> Option<Table> {
 /// Every case, with the number of inputs tried.
 fn cases(columns: &[Column<'_>]) -> Table {
     let mut table = Table::new(
-        "Functional trial: what was tried",
+        "Functional trial: inputs",
         "inputs tried in each repeat; the worst repeat's result",
     )
     .labels(["Algorithm", "Case"])

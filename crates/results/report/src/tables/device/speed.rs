@@ -56,7 +56,7 @@ pub(crate) fn findings(run: &Run<'_>) -> Option<Table> {
     let note = "faster, slower: surely, and by more than 2 % (Student's t on logarithms of paired repeats, 5 % over \
                 all comparisons of this kind over one axis, Holm); about: interpolated between the numbers \
                 measured on both sides; stops scaling at n: the smallest n that no larger one \
-                surely exceeds, where the repeats exclude a gain of more than 10 % past it";
+                surely exceeds, if the repeats exclude a gain of more than 10 % past it";
     let mut table = Table::new("Speed: where curves cross and end", note)
         .labels(["Operation", "Device"])
         .text("What it shows");
@@ -100,7 +100,7 @@ pub(crate) fn sizes(run: &Run<'_>) -> Vec<Table> {
 fn by_size(run: &Run<'_>, common: &str, all: &[&DeviceSeries]) -> Table {
     let curves = all.iter().flat_map(|series| &series.curves);
     let numbers = numbers(curves);
-    let note = "bytes of input per second, mean of the repeats and the farthest repeat's distance in per cent";
+    let note = "bytes of input per second, mean of the repeats ± the farthest repeat's distance in per cent";
     let mut table = Table::new(format!("Speed by size of input: {common}"), note)
         .labels(["Operation", "Device"]);
     table = table.figures(numbers.iter().map(|n| format!("{n} B")));
@@ -209,8 +209,8 @@ pub(crate) fn curves(run: &Run<'_>, series: &DeviceSeries) -> Table {
         DeviceAxis::Depth => "Depth",
         DeviceAxis::Bytes => "Bytes",
     };
-    let note = "mean of the repeats and the farthest repeat's distance; ratios over the pairs of repeats: above 1 the first is faster, = \
-                where neither is surely faster by 2 %; not together: processes \
+    let note = "mean of the repeats ± the farthest repeat's distance; ratios paired by repeat: above 1 the first is faster, = \
+                if neither is surely faster by 2 %; not together: processes \
                 overlapped for too little of the time to be compared";
     let mut table = Table::new(format!("Speed: {}", series_name(series)), note).label(title);
     let ratios = standings(series);
@@ -249,10 +249,10 @@ pub(crate) fn cells_outside_series(run: &Run<'_>) -> Option<Table> {
 }
 
 fn some_cells(run: &Run<'_>, wanted: impl Fn(&CellResult) -> bool) -> Option<Table> {
-    let note = "CPU: time of the worker processes for one operation, and in brackets by that of our own engines, where \
+    let note = "CPU: time of the worker processes for one operation, and in brackets its ratio to that of our own engines, if \
                 the device is declared to spare the CPU; latency of an operation; checked: results checked against the CPU, selected at random, and wrong ones; of verdicts, + invalid inputs that were refused, \
                 and accepted ones; in brackets \
-                the probability to find 1 wrong in 1000, where it is below 99 %";
+                the probability to find 1 wrong in 1000, if it is below 99 %";
     let mut table = Table::new("Speed: every measurement", note)
         .labels(["Operation", "Input", "At once", "Device"])
         .figures(["Speed", "CPU", "p50", "p99", "Failed", "Checked"])

@@ -17,7 +17,7 @@ pub(crate) fn bounds(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
          bound; trials: at the lower and the upper bound, over all repeats; search: mean time of one, for all goals; \
          failed by: frames of the upper bound's trials that were lost on the way, that only a growing queue carried \
          (delay grew as long as the load lasted), or that the tester did not offer or lost; result: irregular \
-         where a bound is missing or too far from the other (RFC 9971)",
+         if a bound is missing or too far from the other (RFC 9971)",
         set.common
     );
     let mut table = head(
@@ -121,7 +121,7 @@ fn result(goal: &GoalResult) -> Cell {
 pub(crate) fn layers(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; relevant lower bound of the first goal; L1: with preamble and gap; L2: frames with \
-         FCS; IP: packets; of tester: by what the tester does without a device; of link: by the rate \
+         FCS; IP: packets; of tester: in per cent of the tester's rate without a device; of link: in per cent of the rate \
          of the fuller link",
         set.common
     );
@@ -202,7 +202,7 @@ fn bounded_by(by: &str) -> &str {
     match by {
         "line-rate" => "the line rate",
         "given" => "as the campaign says",
-        "generator" => "what the generator reaches",
+        "generator" => "the generator's rate",
         other => other,
     }
 }
@@ -216,8 +216,8 @@ pub(crate) fn verdicts(run: &Run<'_>) -> Option<Table> {
     judged().next()?;
     let note = format!(
         "{} of frame tests; a figure is link-limited from {:.0} % of the link's rate on, \
-         machine-limited where stations and device share cores or a station had no idle time, and \
-         tester-limited where it is surely at least {:.0} % of what the tester does without a device \
+         machine-limited if stations and device share cores or a station had no idle time, and \
+         tester-limited if it is surely at least {:.0} % of the tester's rate without a device \
          (Student's t on logarithms of paired repeats, 5 % over all of these cells, Holm); one repeat decides nothing",
         counted(judged().count() as u64, "cell"),
         100.0 * stats::LINK_LIMITED_RATIO,

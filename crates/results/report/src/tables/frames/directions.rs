@@ -38,8 +38,8 @@ fn figures(found: &DirectionLoss) -> [Cell; 2] {
 
 /// Rows for each cell and load with latency in both directions; `None` without any.
 pub(crate) fn latency_directions(run: &Run<'_>) -> Option<Table> {
-    let note = "cells that load both directions at once; of all repeats pooled, from the intended send time; a percentile is \
-                missing where less than one frame would lie beyond it";
+    let note = "cells that load both directions at once; of all repeats pooled, from the intended send time; a percentile needs \
+                at least one slower frame";
     let mut table = Table::new("Latency by direction", note)
         .labels(["Cell", "Load", "Direction"])
         .figures(["Frames", "Min.", "p50", "p99", "p99.9", "Max."]);

@@ -111,7 +111,7 @@ fn verdict_cells(found: &SoakRun) -> [Cell; 8] {
 
 fn drifts(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = "change over the whole time by the Theil-Sen slope, in per cent of the median, and its 95 % interval; p: \
-                Mann-Kendall test; both corrected for the correlation of adjacent points; judged steady where the whole interval is within the bound";
+                Mann-Kendall test; both corrected for the correlation of adjacent points; steady: the whole interval is within the bound";
     let mut table = head(set, Table::new(caption(set, "Soak: drift"), note))
         .labels(["Repeat", "Of"])
         .figures(["Median", "Change", "95 % interval", "p", "Allowed"])
@@ -180,9 +180,9 @@ pub(crate) fn drift_cells(drift: Option<&Drift>, median: fn(f64) -> String) -> [
 fn device(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = "latency one way, from the intended send time, all repeats pooled; capacity: forwarding rate at the maximum \
                 offered load (RFC 2285), in probes before the first segment and after the last one, in no other figure; \
-                cores: that the device's processes kept busy; \
-                memory: of its processes in RAM, at most; out of step: keys out of step, as the device reports them; starts: \
-                of the device, more than one where the run had broken off";
+                cores: kept busy by the device's processes; \
+                memory: most RAM of its processes; out of step: keys out of step, as the device reports them; starts: \
+                of the device, several if the run was interrupted";
     let mut table = head(
         set,
         Table::new(caption(set, "Soak: latency and device"), note),
@@ -213,7 +213,7 @@ fn device(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
 
 /// Reasons for instability; `None` if all soaks are stable.
 fn reasons(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
-    let note = "violated conditions, and those that could not be shown";
+    let note = "conditions that were violated or not shown";
     let mut table = head(set, Table::new(caption(set, "Soak: why not stable"), note))
         .label("Repeat")
         .text("Why");

@@ -171,7 +171,7 @@ fn left_out(means: &[(Device<'_>, &MeanFrameRate)]) -> String {
     if !without.is_empty() {
         text.push_str(&format!(", {}", without.join(", ")));
     }
-    text.push_str("; of all sizes: with those that a link limits, as vendors print it");
+    text.push_str("; of all sizes: includes sizes that a link limits, as vendors print it");
     text
 }
 

@@ -85,8 +85,8 @@ fn suffers(quiet: Option<&DisturbedLoad>, found: &HostileResult) -> Cell {
 /// Every share: the hostile packets sent, and the result for the load.
 pub(super) fn shares(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
-        "{}; hostile: packets/s actually sent; came through: of those that came again, came damaged, or came so late \
-         that they may have come before; latency one way, from the intended send time, all repeats pooled",
+        "{}; hostile: packets/s actually sent; came through: repeated, damaged, or so late \
+         that they may be repeats; latency one way, from the intended send time, all repeats pooled",
         set.common
     );
     let mut table = head(set, Table::new(caption(set, "loss and latency"), note))
