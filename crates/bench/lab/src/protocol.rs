@@ -284,7 +284,7 @@ pub enum Request {
     /// Watch the settings of the station's network namespace until `SettingsWatchEnd`; see
     /// [`journal::record::PathSettings`].
     SettingsWatch {
-        /// Whether to count frames of ARP and neighbour discovery too.
+        /// Whether to count frames of ARP, neighbour and group discovery too.
         neighbours: bool,
     },
     /// End a watch on settings.
@@ -483,11 +483,13 @@ pub struct NodeReading {
     pub processes: Vec<CpuTime>,
 }
 
-/// The energy counter of one package.
+/// The energy counter of a package or of its memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnergyZone {
     /// The zone's name: `intel-rapl:0`.
     pub name: String,
+    /// Its part of the machine: `package-0`, `dram`; empty if the kernel does not name it.
+    pub domain: String,
     /// Energy in microjoules.
     pub energy_uj: u64,
     /// The value at which the counter wraps to 0.

@@ -236,7 +236,7 @@ impl Energy<'_> {
         }
     }
 
-    /// Energy of all packages in microjoules.
+    /// Energy of all packages and their memory in microjoules.
     fn read(&mut self) -> Result<Answer, String> {
         let zones = self.zones().map_err(|error| error.to_string())?;
         if zones.len() != self.zones.len() {

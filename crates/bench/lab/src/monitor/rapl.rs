@@ -9,26 +9,36 @@ use std::path::Path;
 /// The kernel's folder of energy counters.
 pub(crate) const FOLDER: &str = "/sys/class/powercap";
 
-/// Prefix of package zones; cores and memory controllers are zones below them.
-const PACKAGE: &str = "intel-rapl:";
+/// Prefix of zones.
+const PREFIX: &str = "intel-rapl:";
 
-/// Reads the packages of a machine, in the order of their names; empty if it has none or this user
-/// must not read them.
+/// Domain of the memory modules, a zone below its package.
+const DRAM: &str = "dram";
+
+/// Domain of the whole platform, at the level of packages and with their energy in it.
+const PLATFORM: &str = "psys";
+
+/// Reads the packages of a machine and their memory, in the order of their names; empty if it has
+/// none or this user must not read them.
 ///
 /// # Errors
-/// When a file of a package has an unknown form.
+/// When a file of a zone has an unknown form.
 pub(crate) fn read(folder: &Path) -> io::Result<Vec<EnergyZone>> {
     let mut zones = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        // `intel-rapl:0` is a package, `intel-rapl:0:1` a part of it.
-        let number = name.strip_prefix(PACKAGE);
-        if number.is_some_and(|number| number.parse::<u32>().is_ok())
+        let Some(numbers) = name.strip_prefix(PREFIX) else {
+            continue;
+        };
+        let domain = fs::read_to_string(entry.path().join("name")).unwrap_or_default();
+        let domain = domain.trim().to_owned();
+        if is_counted(numbers, &domain)
             && let Some(energy_uj) = readable(&entry.path().join("energy_uj"))?
         {
             let range = readable(&entry.path().join("max_energy_range_uj"))?;
             zones.push(EnergyZone {
                 name,
+                domain,
                 energy_uj,
                 range_uj: range.map_or(u64::MAX, |most| most.saturating_add(1)),
             });
@@ -38,12 +48,28 @@ pub(crate) fn read(folder: &Path) -> io::Result<Vec<EnergyZone>> {
     Ok(zones)
 }
 
+/// Whether no other counted zone includes a zone's energy. `numbers` are `0` for a package and
+/// `0:1` for a part of it.
+fn is_counted(numbers: &str, domain: &str) -> bool {
+    match numbers.split_once(':') {
+        None => numbers.parse::<u32>().is_ok() && domain != PLATFORM,
+        // A package includes its cores and graphics (`core`, `uncore`), but not its memory.
+        Some(_) => domain == DRAM,
+    }
+}
+
 /// The journal's description of this machine's counters.
 pub(crate) fn in_words(folder: &Path) -> String {
     match read(folder) {
         Ok(zones) if !zones.is_empty() => {
-            let names: Vec<_> = zones.into_iter().map(|zone| zone.name).collect();
-            format!("RAPL: {}", names.join(", "))
+            let has_memory = zones.iter().any(|zone| zone.domain == DRAM);
+            let names = zones.into_iter().map(|zone| match zone.domain.as_str() {
+                "" => zone.name,
+                domain => format!("{} ({domain})", zone.name),
+            });
+            let names: Vec<_> = names.collect();
+            let memory = if has_memory { "" } else { "; without memory" };
+            format!("RAPL: {}{memory}", names.join(", "))
         }
         Ok(_) => format!("no RAPL: {} shows no package to read", folder.display()),
         Err(error) => format!("no RAPL: {error}"),
@@ -73,30 +99,63 @@ mod tests {
     }
 
     #[test]
-    fn packages_are_read_and_their_parts_left_out() {
+    fn packages_and_their_memory_are_read_and_no_energy_twice() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         assert!(read(folder).unwrap().is_empty());
         assert!(in_words(&folder.join("none")).starts_with("no RAPL: "));
-        for (zone, energy) in [
-            ("intel-rapl:1", "7\n"),
-            ("intel-rapl:0", "5\n"),
-            ("intel-rapl:0:0", "3\n"),
+        for (zone, domain, energy) in [
+            ("intel-rapl:1", "package-1\n", "7\n"),
+            ("intel-rapl:0", "package-0\n", "5\n"),
+            ("intel-rapl:0:0", "core\n", "3\n"),
+            ("intel-rapl:2", "psys\n", "90\n"),
+            ("intel-rapl-mmio:0", "package-0\n", "5\n"),
         ] {
+            write(folder, zone, "name", domain);
             write(folder, zone, "energy_uj", energy);
             write(folder, zone, "max_energy_range_uj", "262143328850\n");
         }
         write(folder, "intel-rapl", "enabled", "1\n");
         write(folder, "dtpm", "energy_uj", "9\n");
-        let found = read(folder).unwrap();
-        let brief: Vec<_> = found
-            .iter()
-            .map(|zone| (&*zone.name, zone.energy_uj))
-            .collect();
-        assert_eq!(brief, [("intel-rapl:0", 5), ("intel-rapl:1", 7)]);
-        assert!(found.iter().all(|zone| zone.range_uj == 262_143_328_851));
-        assert_eq!(in_words(folder), "RAPL: intel-rapl:0, intel-rapl:1");
+        let brief = || -> Vec<_> {
+            let zones = read(folder).unwrap();
+            assert!(zones.iter().all(|zone| zone.range_uj == 262_143_328_851));
+            let zones = zones.into_iter();
+            zones.map(|zone| (zone.name, zone.energy_uj)).collect()
+        };
+        let packages = [("intel-rapl:0", 5), ("intel-rapl:1", 7)];
+        assert_eq!(brief(), packages.map(|(name, uj)| (name.to_owned(), uj)));
+        assert_eq!(
+            in_words(folder),
+            "RAPL: intel-rapl:0 (package-0), intel-rapl:1 (package-1); without memory"
+        );
+        write(folder, "intel-rapl:0:1", "name", "dram\n");
+        write(folder, "intel-rapl:0:1", "energy_uj", "2\n");
+        write(
+            folder,
+            "intel-rapl:0:1",
+            "max_energy_range_uj",
+            "262143328850\n",
+        );
+        let energies: Vec<_> = brief().into_iter().map(|(_, uj)| uj).collect();
+        assert_eq!(energies, [5, 2, 7]);
+        assert_eq!(
+            in_words(folder),
+            "RAPL: intel-rapl:0 (package-0), intel-rapl:0:1 (dram), intel-rapl:1 (package-1)"
+        );
         write(folder, "intel-rapl:1", "energy_uj", "much\n");
         assert!(read(folder).unwrap_err().to_string().contains("much"));
+    }
+
+    #[test]
+    fn a_package_without_a_name_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "intel-rapl:0", "energy_uj", "5\n");
+        write(folder.path(), "intel-rapl:0:0", "energy_uj", "3\n");
+        assert_eq!(read(folder.path()).unwrap().len(), 1);
+        assert_eq!(
+            in_words(folder.path()),
+            "RAPL: intel-rapl:0; without memory"
+        );
     }
 }
