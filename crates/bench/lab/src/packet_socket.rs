@@ -9,6 +9,7 @@ use nix::sys::socket::{
 };
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 /// The longest frame: a super-packet of 64 KB with its Ethernet header and a VLAN tag.
@@ -182,7 +183,7 @@ impl AsFd for PacketSocket {
 }
 
 /// Sets a socket's filter.
-pub(crate) fn attach(socket: &impl AsRawFd, filter: &[libc::sock_filter]) -> io::Result<()> {
+fn attach(socket: &impl AsRawFd, filter: &[libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog {
         len: u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
         filter: filter.as_ptr().cast_mut(),
@@ -200,4 +201,30 @@ pub(crate) fn attach(socket: &impl AsRawFd, filter: &[libc::sock_filter]) -> io:
     };
     Errno::result(result)?;
     Ok(())
+}
+
+/// A filter applied to bytes: the kernel runs it without a frame's metadata, such as the VLAN tag
+/// that it removed.
+pub(crate) struct BytesFilter {
+    sender: UnixDatagram,
+    receiver: UnixDatagram,
+}
+
+impl BytesFilter {
+    pub(crate) fn new(filter: &[libc::sock_filter]) -> io::Result<Self> {
+        let (sender, receiver) = UnixDatagram::pair()?;
+        attach(&receiver, filter)?;
+        receiver.set_nonblocking(true)?;
+        Ok(Self { sender, receiver })
+    }
+
+    /// Whether the filter passes these bytes.
+    pub(crate) fn passes(&self, frame: &[u8]) -> io::Result<bool> {
+        self.sender.send(frame)?;
+        match self.receiver.recv(&mut [0]) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
 }

@@ -12,7 +12,8 @@ pub(crate) struct SettingsWatch<'a> {
 }
 
 impl<'a> SettingsWatch<'a> {
-    /// Starts to watch; with `neighbours` frames of ARP and neighbour discovery are counted too.
+    /// Starts to watch; with `neighbours` frames of ARP, neighbour and group discovery are counted
+    /// too.
     pub(crate) fn start(bench: &'a dyn Bench, neighbours: bool) -> Result<Self, LabError> {
         let mut all = Self {
             watches: Vec::new(),

@@ -504,10 +504,11 @@ pub struct OpenedPackets {
 ///
 /// Frames are foreign unless they are sealed in the device's form (ESP, bare or in UDP with a
 /// non-zero SPI; WireGuard's or OpenVPN's data on its ports), a key exchange by UDP or TCP for
-/// devices that have one, a NAT keepalive (RFC 3948 §2.3), ARP, IPv6 neighbour discovery, or the
-/// lab's probes that compare the clocks of two hosts. A later fragment of ESP or UDP is classified
-/// like its packet's first one. A frame in the device's form is also foreign if the stations' data
-/// is readable at the offsets of NULL encryption. Without encryption all traffic is foreign.
+/// devices that have one, a NAT keepalive (RFC 3948 §2.3), ARP, IPv6 neighbour or group discovery,
+/// or the lab's probes that compare the clocks of two hosts. A later fragment of ESP or UDP is
+/// classified like its packet's first one. A frame in the device's form is also foreign if the
+/// stations' data is readable at the offsets of NULL encryption. Without encryption all traffic is
+/// foreign.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CipherWatch {
     /// All foreign frames (or super-packets).

@@ -66,19 +66,19 @@ fn is_arp(frame: &[u8]) -> bool {
     is_short && words.all(|is_it| is_it)
 }
 
-/// Whether an IPv6 packet is no longer than neighbour and group discovery can be. Key exchange in
-/// UDP may have any length.
-fn is_short_discovery(packet: &[u8]) -> bool {
-    let next = packet.get(6).copied();
-    let is_list = match next {
-        Some(ICMPV6) => packet.get(IPV6_HEADER_BYTES) == Some(&forms::ND_ADVERTISEMENT),
-        Some(HOP_BY_HOP) => true,
-        _ => return true,
+/// Whether an IPv6 packet is neighbour discovery (RFC 4861), or group discovery behind a hop-by-hop
+/// header (RFC 2710, RFC 3810), and no longer than these can be.
+fn is_discovery(packet: &[u8]) -> bool {
+    let Some((header, payload)) = packet.split_at_checked(IPV6_HEADER_BYTES) else {
+        return false;
     };
-    let most = if is_list {
-        forms::ND_LIST_BYTES_MOST
-    } else {
-        forms::ND_FRAME_BYTES_MOST
+    let most = match (header[6], payload) {
+        (ICMPV6, [forms::ND_ADVERTISEMENT, ..]) => forms::ND_LIST_BYTES_MOST,
+        (ICMPV6, [133..=137, ..]) => forms::ND_FRAME_BYTES_MOST,
+        (HOP_BY_HOP, [ICMPV6, 0, _, _, _, _, _, _, 130..=132 | 143, ..]) => {
+            forms::ND_LIST_BYTES_MOST
+        }
+        _ => return false,
     };
     packet.len() + ETHERNET_HEADER_BYTES <= usize::from(most)
 }
@@ -116,9 +116,7 @@ impl<'a> Classifier<'a> {
             forms::EAPOL_ETHERTYPE if self.expects(forms::MACSEC) => Some(Kind::Control),
             forms::MACSEC_ETHERTYPE if self.expects(forms::MACSEC) => macsec(frame),
             ETHERTYPE_IPV4 => self.ipv4(packet),
-            ETHERTYPE_IPV6 => self
-                .ipv6(packet)
-                .filter(|kind| *kind != Kind::Control || is_short_discovery(packet)),
+            ETHERTYPE_IPV6 => is_discovery(packet).then_some(Kind::Control),
             _ => None,
         };
         match kind {
@@ -169,21 +167,9 @@ impl<'a> Classifier<'a> {
         Some(kind)
     }
 
-    fn ipv6(&self, packet: &[u8]) -> Option<Kind> {
-        let next_header = *packet.get(6)?;
-        let payload = packet.get(IPV6_HEADER_BYTES..)?;
-        if next_header == HOP_BY_HOP {
-            let length = (usize::from(*payload.get(1)?) + 1) * 8;
-            return self.transport(*payload.first()?, payload.get(length..)?);
-        }
-        self.transport(next_header, payload)
-    }
-
     fn transport(&self, protocol: u8, payload: &[u8]) -> Option<Kind> {
         match protocol {
             UDP => self.udp(payload),
-            // Group and neighbour discovery: RFC 2710, RFC 3810, RFC 4861.
-            ICMPV6 if matches!(*payload.first()?, 130..=137 | 143) => Some(Kind::Control),
             _ => {
                 let bare = self.bare(protocol)?;
                 of_shapes(bare.shapes, bare.control, payload, payload.len())

@@ -3,7 +3,7 @@
 use crate::protocol::{ControlPort, SealedPort};
 use memchr::memmem::Finder;
 
-/// Expected traffic between the gateways, in addition to ARP and neighbour discovery.
+/// Expected traffic between the gateways, in addition to ARP, neighbour and group discovery.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Expected<'a> {
     /// Ports of the DUT's sealed packets, and of a key exchange that shares them.

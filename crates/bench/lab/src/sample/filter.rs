@@ -26,11 +26,17 @@ const ETHERTYPE_ARP: u32 = 0x0806;
 const ETHERTYPE_IPV6: u32 = 0x86dd;
 const TCP: u32 = 6;
 const UDP: u32 = 17;
+const HOP_BY_HOP: u32 = 0;
 const ICMPV6: u32 = 58;
 
 /// Neighbour discovery: RFC 4861 §4.
 const ND_FIRST: u32 = 133;
 const ND_BEYOND: u32 = 138;
+
+/// Group discovery: RFC 2710 §3 and, for the report of version 2, RFC 3810 §5.2.
+const GROUPS_FIRST: u32 = 130;
+const GROUPS_LAST: u32 = 132;
+const GROUP_REPORT: u32 = 143;
 
 /// Offsets in a frame. Offsets in the IPv4 payload assume a header of length 0 and are relative to
 /// X, the header's length.
@@ -43,6 +49,9 @@ const SOURCE_AT: u32 = 26;
 const TARGET_AT: u32 = 30;
 const IPV6_NEXT_AT: u32 = 20;
 const ICMPV6_TYPE_AT: u32 = 54;
+/// A hop-by-hop header of 8 bytes: next header and length, and the ICMPv6 type behind it.
+const HOP_BY_HOP_AT: u32 = 54;
+const GROUP_TYPE_AT: u32 = 62;
 const SOURCE_PORT_AT: u32 = 14;
 const TARGET_PORT_AT: u32 = 16;
 const UDP_LENGTH_AT: u32 = 18;
@@ -75,7 +84,7 @@ pub(super) fn foreign_only(expected: Expected<'_>, inside: bool) -> Vec<sock_fil
     program.unless(BPF_JGE, FRAGMENT_AT + 14, FOREIGN);
     program.load(BPF_H | BPF_ABS, ETHERTYPE_AT);
     program.skip_unless(BPF_JEQ, ETHERTYPE_ARP, &arp());
-    program.skip_unless(BPF_JEQ, ETHERTYPE_IPV6, &neighbour_discovery());
+    program.skip_unless(BPF_JEQ, ETHERTYPE_IPV6, &ipv6_discovery());
     program.skip_unless(BPF_JEQ, probe::ETHERTYPE.into(), &clock_probe());
     if forms::has(forms::MACSEC, sealed_ports) {
         program.when(BPF_JEQ, forms::EAPOL_ETHERTYPE.into(), EXPECTED);
@@ -148,11 +157,13 @@ pub(crate) fn probes() -> Vec<sock_filter> {
     program.0
 }
 
-/// Returns the filter that passes only neighbour discovery, of any length.
+/// Returns the filter that passes only neighbour and group discovery, of any length.
 pub(crate) fn discovery() -> Vec<sock_filter> {
-    let mut program = unless_discovery(EXPECTED);
-    program.push(BPF_RET | BPF_K, FOREIGN);
-    program.0
+    let [mut neighbours, mut groups] = [unless_neighbours(EXPECTED), unless_groups(EXPECTED)];
+    for part in [&mut neighbours, &mut groups] {
+        part.push(BPF_RET | BPF_K, FOREIGN);
+    }
+    by_next_header(&neighbours, &groups, EXPECTED).0
 }
 
 /// The part that passes a frame with a UDP probe's length if it is a probe.
@@ -195,31 +206,56 @@ fn clock_probe() -> Assembler {
     program
 }
 
-/// The part that ends with `answer` unless the frame is neighbour discovery; then A is its ICMPv6
-/// type.
-fn unless_discovery(answer: u32) -> Assembler {
+/// The part for IPv6 in this form: `groups` runs behind a hop-by-hop header, `neighbours` without
+/// one. Ends with `answer` if the frame has no ICMPv6 type.
+fn by_next_header(neighbours: &Assembler, groups: &Assembler, answer: u32) -> Assembler {
     let mut program = Assembler::default();
     program.load(BPF_W | BPF_LEN, 0);
     program.unless(BPF_JGE, ICMPV6_TYPE_AT + 1, answer);
     program.load(BPF_B | BPF_ABS, IPV6_NEXT_AT);
+    program.skip_unless(BPF_JEQ, HOP_BY_HOP, groups);
     program.unless(BPF_JEQ, ICMPV6, answer);
+    program.0.extend(&neighbours.0);
+    program
+}
+
+/// The part that ends with `answer` unless the ICMPv6 type is one of neighbour discovery; then A is
+/// the type.
+fn unless_neighbours(answer: u32) -> Assembler {
+    let mut program = Assembler::default();
     program.load(BPF_B | BPF_ABS, ICMPV6_TYPE_AT);
     program.unless(BPF_JGE, ND_FIRST, answer);
     program.when(BPF_JGE, ND_BEYOND, answer);
     program
 }
 
-fn neighbour_discovery() -> Assembler {
-    let mut program = unless_discovery(FOREIGN);
-    let mut advertisement = Assembler::default();
-    advertisement.load(BPF_W | BPF_LEN, 0);
-    advertisement.when(BPF_JGT, forms::ND_LIST_BYTES_MOST.into(), FOREIGN);
-    advertisement.push(BPF_RET | BPF_K, EXPECTED);
-    program.skip_unless(BPF_JEQ, forms::ND_ADVERTISEMENT.into(), &advertisement);
+/// The part that ends with `answer` unless group discovery follows a hop-by-hop header of 8 bytes.
+fn unless_groups(answer: u32) -> Assembler {
+    let mut others = Assembler::default();
+    others.unless(BPF_JGE, GROUPS_FIRST, answer);
+    others.when(BPF_JGT, GROUPS_LAST, answer);
+    let mut program = Assembler::default();
     program.load(BPF_W | BPF_LEN, 0);
-    program.when(BPF_JGT, forms::ND_FRAME_BYTES_MOST.into(), FOREIGN);
-    program.push(BPF_RET | BPF_K, EXPECTED);
+    program.unless(BPF_JGE, GROUP_TYPE_AT + 1, answer);
+    program.load(BPF_H | BPF_ABS, HOP_BY_HOP_AT);
+    program.unless(BPF_JEQ, ICMPV6 << 8, answer);
+    program.load(BPF_B | BPF_ABS, GROUP_TYPE_AT);
+    let beyond = others.0.len() as u8;
+    program.jump(BPF_JMP | BPF_JEQ | BPF_K, GROUP_REPORT, beyond, 0);
+    program.0.extend(others.0);
     program
+}
+
+/// The part for neighbour and group discovery, in frames no longer than these can be.
+fn ipv6_discovery() -> Assembler {
+    let mut neighbours = unless_neighbours(FOREIGN);
+    let mut advertisement = Assembler::default();
+    advertisement.until(forms::ND_LIST_BYTES_MOST);
+    neighbours.skip_unless(BPF_JEQ, forms::ND_ADVERTISEMENT.into(), &advertisement);
+    neighbours.until(forms::ND_FRAME_BYTES_MOST);
+    let mut groups = unless_groups(FOREIGN);
+    groups.until(forms::ND_LIST_BYTES_MOST);
+    by_next_header(&neighbours, &groups, FOREIGN)
 }
 
 /// The part for ARP for IPv4 over Ethernet with nothing behind it.
@@ -333,6 +369,13 @@ impl Assembler {
     fn unless_beyond_header(&mut self, bytes: u32) {
         self.load_length_beyond_header();
         self.unless(BPF_JGE, bytes, FOREIGN);
+    }
+
+    /// Ends as expected for frames of at most `bytes`, as foreign for longer ones.
+    fn until(&mut self, bytes: u16) {
+        self.load(BPF_W | BPF_LEN, 0);
+        self.when(BPF_JGT, bytes.into(), FOREIGN);
+        self.push(BPF_RET | BPF_K, EXPECTED);
     }
 
     /// Runs `part` only if the test of A against `k` holds.

@@ -6,10 +6,10 @@
 //! it is clean or entirely foreign. A watch can be read at its end, or between trials while it
 //! continues.
 
-use super::classify::{Classifier, Kind, words};
+use super::classify::{self, Classifier, Kind};
 use super::expected::Expected;
 use super::filter;
-use crate::packet_socket::{FRAME_BYTES_MAX, PacketSocket};
+use crate::packet_socket::{BytesFilter, FRAME_BYTES_MAX, PacketSocket};
 use crate::protocol::{ControlPort, SealedPort};
 use journal::record::CipherWatch;
 use nix::errno::Errno;
@@ -35,6 +35,8 @@ pub(crate) struct Watch {
     sealed: Vec<SealedPort>,
     control: Vec<ControlPort>,
     markers: Vec<Vec<u8>>,
+    /// The socket's filter, for frames without their VLAN tags.
+    untagged: BytesFilter,
 }
 
 impl Watch {
@@ -63,6 +65,7 @@ impl Watch {
             sealed: expected.sealed.to_vec(),
             control: expected.control.to_vec(),
             markers: expected.markers.to_vec(),
+            untagged: BytesFilter::new(&program)?,
         })
     }
 
@@ -109,13 +112,9 @@ impl Watch {
             let frame = &buffer[..bytes];
             watch.foreign_bytes += bytes as u64;
             watch.marker_frames += u64::from(classifier.shows_marker(frame));
-            // Assumed foreign because of its contents: it has the device's form.
-            let is_sealed = matches!(classifier.kind(frame), Kind::Sealed { .. });
-            watch.clear_sealed_frames += u64::from(is_sealed);
-            let mut example = words(frame);
-            if is_sealed {
-                example += ", with clear text inside";
-            }
+            let reason = Reason::of(classifier.kind(frame), self.untagged.passes(frame)?);
+            watch.clear_sealed_frames += u64::from(reason == Reason::ClearTextInside);
+            let example = classify::words(frame) + reason.words();
             if watch.examples.len() < CipherWatch::EXAMPLES_MAX
                 && !watch.examples.contains(&example)
             {
@@ -123,5 +122,72 @@ impl Watch {
             }
         }
         Ok(watch)
+    }
+}
+
+/// Why the filter passed a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    /// Its form.
+    Form,
+    /// It has the device's form, and the stations' data inside.
+    ClearTextInside,
+    /// A VLAN tag, which the kernel has removed from the frame.
+    VlanTag,
+}
+
+impl Reason {
+    /// `is_foreign` is the filter's verdict without the tag, the only metadata that it reads.
+    fn of(kind: Kind, is_foreign: bool) -> Self {
+        match kind {
+            _ if !is_foreign => Self::VlanTag,
+            Kind::Sealed { .. } => Self::ClearTextInside,
+            _ => Self::Form,
+        }
+    }
+
+    /// The end of an example.
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Form => "",
+            Self::ClearTextInside => ", with clear text inside",
+            Self::VlanTag => ", with a VLAN tag",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::tests::{ipv4, sealed, udp};
+
+    const PORTS: [SealedPort; 1] = [SealedPort::esp(4500)];
+
+    #[test]
+    fn the_reason_is_only_what_was_seen() {
+        let markers = [b"0123456789".to_vec()];
+        let expected = Expected {
+            markers: &markers,
+            ..sealed(&PORTS)
+        };
+        let untagged = BytesFilter::new(&filter::foreign_only(expected, true)).unwrap();
+        let reason = |frame: &[u8]| {
+            let kind = Classifier::new(expected).kind(frame);
+            Reason::of(kind, untagged.passes(frame).unwrap())
+        };
+        let esp = [&[0, 0, 1, 2, 0, 0, 0, 1][..], &[0xa5; 400]].concat();
+        let clear = [&esp[..8], &b"0123456789".repeat(40)].concat();
+        // The kernel passes frames that it expects only if they have a tag.
+        assert_eq!(reason(&ipv4(50, &esp)), Reason::VlanTag);
+        assert_eq!(reason(&udp(4500, 4500, &esp)), Reason::VlanTag);
+        assert_eq!(reason(&ipv4(50, &clear)), Reason::ClearTextInside);
+        assert_eq!(reason(&udp(4500, 4500, &clear)), Reason::ClearTextInside);
+        assert_eq!(reason(&ipv4(6, &clear)), Reason::Form);
+        // ESP over IPv6, which no device here sends.
+        let mut over_ipv6 = vec![0; 14 + 40];
+        over_ipv6[12..14].copy_from_slice(&[0x86, 0xdd]);
+        over_ipv6[20] = 50;
+        over_ipv6.extend(&esp);
+        assert_eq!(reason(&over_ipv6), Reason::Form);
     }
 }

@@ -1,4 +1,4 @@
-//! Frames of ARP and neighbour discovery that a namespace receives on any interface.
+//! Frames of ARP, neighbour and group discovery that a namespace receives on any interface.
 //!
 //! Packet sockets of these protocols see no IPv4 packet, so they cost the tools' traffic nothing.
 //! They count received frames only: a frame that a node sends is counted at the other end of its

@@ -1,5 +1,5 @@
-//! Frames of ARP and IPv6 neighbour discovery: their allowed number on the links, and the check of
-//! their number in a trial by tools.
+//! Frames of ARP, IPv6 neighbour and group discovery: their allowed number on the links, and the
+//! check of their number in a trial by tools.
 
 use super::failure::{count, then_repeat_or};
 use super::{ToolObserved, check};
@@ -29,13 +29,13 @@ pub(super) fn links_not_flooded(observed: &ToolObserved<'_>) -> Option<Check> {
         .map(|(node, frames)| format!("{frames} at {node}"))
         .collect();
     let detail = format!(
-        "frames of ARP and neighbour discovery arrived: {}; {most} or fewer are allowed at each",
+        "frames of ARP, neighbour and group discovery arrived: {}; {most} or fewer are allowed at each",
         words.join(", ")
     );
     let failure = (*frames > most).then(|| {
         Explanation::new(
             format!(
-                "{node} received {} of ARP or neighbour discovery, of {most} or fewer allowed",
+                "{node} received {} of ARP, neighbour or group discovery, of {most} or fewer allowed",
                 count(*frames, 0, "frame")
             ),
             "another program sends them on the lab's links, something on the path doubles broadcasts, or a host \

@@ -22,8 +22,8 @@ pub struct PathSettings {
     /// as differences over the trial; without zeros.
     #[serde(default)]
     pub stack: BTreeMap<String, u64>,
-    /// Frames of ARP and IPv6 neighbour discovery that each node received on any interface over the
-    /// trial, by node; empty in frame tests and in older journals.
+    /// Frames of ARP, IPv6 neighbour and group discovery that each node received on any interface
+    /// over the trial, by node; empty in frame tests and in older journals.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub neighbour_frames: BTreeMap<String, u64>,
 }

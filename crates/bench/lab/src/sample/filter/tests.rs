@@ -185,7 +185,7 @@ fn probes_pass_in_both_forms_and_other_frames_do_not() {
 }
 
 #[test]
-fn the_filter_of_neighbour_discovery_passes_it_at_any_length_and_nothing_else() {
+fn the_filter_of_discovery_passes_it_at_any_length_and_nothing_else() {
     let filter = discovery();
     let icmpv6 = |kind: u8, length: usize| {
         let mut frame = vec![0; length];
@@ -201,4 +201,15 @@ fn the_filter_of_neighbour_discovery_passes_it_at_any_length_and_nothing_else() 
     let mut tcp = icmpv6(135, 86);
     tcp[20] = 6;
     assert!(!passes(&filter, &tcp));
+    let groups = |kind: u8, length: usize| {
+        let mut frame = icmpv6(0, length);
+        (frame[20], frame[54], frame[62]) = (0, 58, kind);
+        frame
+    };
+    for kind in [130, 131, 132, 143] {
+        assert!(passes(&filter, &groups(kind, 90)) && passes(&filter, &groups(kind, 1514)));
+    }
+    for kind in [128, 129, 133, 135, 142, 144] {
+        assert!(!passes(&filter, &groups(kind, 90)), "{kind}");
+    }
 }

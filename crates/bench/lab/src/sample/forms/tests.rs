@@ -296,3 +296,66 @@ fn both_judges_agree_on_packets_of_any_bytes() {
         prop_assert_eq!(is_foreign_on(&[port], &frame), is_other, "{:?} {:02x?}", port, frame);
     });
 }
+
+/// Frames of every kind, at lengths around the limits of each: both agree on them under every form.
+#[test]
+fn both_judges_agree_on_frames_of_every_kind() {
+    let ports = [
+        None,
+        Some(SealedPort::esp(4500)),
+        Some(port(500, Form::Esp, true)),
+        Some(port(51_820, Form::WireGuard, true)),
+        Some(port(1194, Form::OpenVpn, false)),
+        Some(port(0, Form::MacSec, true)),
+        Some(GRE),
+        Some(L2TPV3),
+    ];
+    let of_type = |ethertype: u16, begin: &[u8], length: usize| {
+        let mut frame = vec![0; 12];
+        frame.extend(ethertype.to_be_bytes());
+        frame.extend(begin);
+        frame.resize(length.max(frame.len()), 0x5a);
+        frame
+    };
+    let ipv6 = |next: u8, payload: &[u8], length: usize| {
+        let mut header = [0; 40];
+        (header[0], header[6]) = (0x60, next);
+        of_type(0x86dd, &[&header[..], payload].concat(), length)
+    };
+    let mut frames = Vec::new();
+    for length in [55, 60, 62, 63, 64, 65, 72, 86, 102, 103, 310, 311, 1514] {
+        frames.push(of_type(0x0806, &[0, 1, 8, 0, 6, 4, 0, 1], length));
+        frames.push(of_type(0x0806, &[], length));
+        frames.push(of_type(0x88b5, b"CBclocks", length));
+        frames.push(of_type(0x888e, &[3, 5], length));
+        for tci in [0x00, 0x0c, 0x2e, 0x8c] {
+            frames.push(of_type(0x88e5, &[tci, 0, 0, 0, 0, 1], length));
+        }
+        frames.push(of_type(0x88cc, &[], length));
+        for kind in 127..=145 {
+            frames.push(ipv6(58, &[kind], length));
+            frames.push(ipv6(0, &[58, 0, 5, 2, 0, 0, 1, 0, kind], length));
+            // A longer hop-by-hop header, and ICMPv6 over IPv4.
+            frames.push(ipv6(0, &[58, 1, 5, 2, 0, 0, 1, 0, kind], length));
+            frames.push(ipv4(58, &[kind; 40]));
+        }
+        for next in [0, 4, 6, 17, 47, 50, 115] {
+            frames.push(ipv6(
+                next,
+                &[0x11, 0x94, 0x11, 0x94, 0, 200, 0, 0, 4],
+                length,
+            ));
+            frames.push(ipv4(next, &vec![4; length]));
+        }
+        for number in [500, 1194, 1701, 4500, 51_820, 9] {
+            frames.push(udp(number, 9, &vec![4; length]));
+        }
+    }
+    for port in ports {
+        for frame in &frames {
+            let is_other = kind_on(port.as_slice(), frame) == Other;
+            let is_foreign = is_foreign_on(port.as_slice(), frame);
+            assert_eq!(is_foreign, is_other, "{port:?} {frame:02x?}");
+        }
+    }
+}
