@@ -76,7 +76,7 @@ impl Draft {
         if let Some(Procedure::Disturbed(test)) = self.frame_test().map(|test| &test.procedure) {
             let what = format!(
                 "`{}` is done to programs and links, and a lab in memory has neither",
-                test.event.name()
+                test.event.kind().name()
             );
             return Some(self.trial.mistake(what, help));
         }

@@ -35,15 +35,13 @@
 //! trials add up to the time of the plan.
 
 mod device;
-mod frames;
 
 pub use crate::adapter::{
     BOX_COMMAND, BOX_READY, HANDSHAKE, IKE_UP, KME_UP, TLS_UP, TUNNEL_SET_UP,
 };
+pub use crate::procedure::{EVIDENCE_RUN, FLOOD_RUN, FRAMES_AROUND, LEAD_RUN, NOISY_SEARCHES};
+use crate::{Cell, Event, Measurement, Plan};
 pub use device::{ALGORITHM, OPERATION, PROCESS, THREAD};
-pub use frames::{EVIDENCE_RUN, FLOOD_RUN, FRAMES_AROUND, LEAD_RUN, NOISY_SEARCHES};
-
-use crate::{Cell, Disturbed, Event, Measurement, Plan, Procedure};
 use std::time::Duration;
 use units::human;
 
@@ -109,15 +107,12 @@ fn at_pace(cell: &Cell, repeats: u32, searches: u32) -> u64 {
 }
 
 /// Number of set-ups in a trial, with one before it to learn their duration.
-const fn set_ups(measurement: &Measurement) -> u32 {
-    match measurement {
-        Measurement::Frames(test) => match &test.procedure {
-            Procedure::Disturbed(Disturbed {
-                event: Event::Setup { times, .. },
-                ..
-            }) => *times + 1,
-            _ => 0,
-        },
+fn set_ups(measurement: &Measurement) -> u32 {
+    let Measurement::Frames(test) = measurement else {
+        return 0;
+    };
+    match test.procedure.event() {
+        Some(Event::Setup { times, .. }) => times + 1,
         _ => 0,
     }
 }
@@ -159,7 +154,7 @@ pub fn attempts(cell: &Cell) -> u32 {
 /// Time of the measurement itself.
 fn measuring(measurement: &Measurement, searches: u32) -> Duration {
     match measurement {
-        Measurement::Frames(test) => frames::time(&test.procedure, searches),
+        Measurement::Frames(test) => test.procedure.time(searches),
         Measurement::Device(test) => device::time(test),
         tool => tool.tool_time().unwrap_or_default(),
     }

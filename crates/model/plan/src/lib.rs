@@ -15,19 +15,16 @@ mod checked;
 mod claim;
 mod demand;
 mod device;
-mod disturbed;
 pub mod estimate;
 mod frames;
 mod hosts;
 mod http;
 mod keys;
-mod mrr;
 mod names;
 mod order;
+mod procedure;
 mod published;
 mod search;
-mod service;
-mod soak;
 mod stations;
 pub mod text;
 mod tool;
@@ -46,20 +43,17 @@ pub use device::{
     Device, DeviceFault, DeviceKind, DeviceModel, DeviceSpeed, DeviceTest, Devices, Fatigue, Kat,
     Workers,
 };
-pub use disturbed::{Attack, BaseLoad, Disturbed, Event, Failure, Reset};
 pub use hosts::{Host, HostName, Hosts};
 pub use http::{HttpClient, HttpServer, HttpTest, HttpVersion, Store};
 pub use impair::{Impairment, Profile as ImpairProfile};
 pub use keys::KeySource;
-pub use mrr::Mrr;
 pub use names::{TEST_RANGES, is_congestion, is_interface, is_program_path, is_test_network};
 pub use order::Order;
+pub use procedure::*;
 pub use published::{
     Published, PublishedAt, PublishedCell, PublishedChart, PublishedReport, PublishedRow,
     PublishedTable, PublishedUnit, RateBasis, RateDirection, RateKind, RateLayer,
 };
-pub use service::{ServiceStep, ServiceTest};
-pub use soak::{DriftBounds, Soak};
 pub use stations::Stations;
 pub use text::{http_in_words, in_words, to_text, video_in_words};
 pub use tool::{FlowDirection, Tool, TransferDirection};
@@ -68,10 +62,7 @@ pub use video::{Picture, Player, VideoTest, VideoTransport};
 pub use words::{compact, compact_time, nanos, on_off};
 
 pub use self::search::{Criteria, Goal, Profile, ProfileTimes, ThroughputSearch};
-pub use frames::{
-    BackToBack, FrameTest, IpVersion, LatencyPath, LatencyTest, Load, LossCurve, PortKind, Ports,
-    Procedure, Recovery, Traffic,
-};
+pub use frames::{FrameTest, IpVersion, PortKind, Ports, Traffic};
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -460,14 +451,11 @@ impl Measurement {
         }
     }
 
-    /// Whether its figure is compared with the tester's limit without a device. Trials of
-    /// disturbances and of stability are not: each includes a control.
+    /// Whether its figure is compared with the tester's limit without a device.
     #[must_use]
-    pub const fn has_ceiling(&self) -> bool {
+    pub fn has_ceiling(&self) -> bool {
         match self {
-            Self::Frames(test) => {
-                !matches!(test.procedure, Procedure::Disturbed(_) | Procedure::Soak(_))
-            }
+            Self::Frames(test) => test.procedure.plan().has_ceiling(),
             _ => false,
         }
     }
@@ -482,7 +470,7 @@ impl Measurement {
             Self::Ping { .. } => "ping",
             Self::Http(test) => test.kind(),
             Self::Video(_) => "video",
-            Self::Frames(test) => test.procedure.name(),
+            Self::Frames(test) => test.procedure.kind().name(),
             Self::Device(test) => test.name(),
         }
     }

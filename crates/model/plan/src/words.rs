@@ -30,3 +30,21 @@ pub fn compact(value: &impl Display) -> String {
 pub fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
+
+/// A time of a plan, exact.
+pub(crate) fn time(ns: u64) -> String {
+    units::time::print(Duration::from_nanos(ns))
+}
+
+/// A time next to figures: minutes and hours from two of them on.
+pub(crate) fn long_time(ns: u64) -> String {
+    units::human::duration_ns(ns as f64)
+}
+
+/// The highest load of a procedure, in frames/s.
+pub(crate) fn highest_load(max_load: Option<u64>) -> String {
+    max_load.map_or_else(
+        || "the line rate or what the generator reaches".to_owned(),
+        |load| units::FrameRate::new(load).to_string(),
+    )
+}

@@ -38,7 +38,7 @@ pub(crate) fn cell(dut: &str, size: u16, procedure: Procedure) -> Cell {
             ..Encryptor::new(Suite::Aes256Gcm)
         }),
     };
-    let group = format!("{}/frame={size}/direction=both", procedure.name());
+    let group = format!("{}/frame={size}/direction=both", procedure.kind().name());
     Cell {
         id: format!("{group}/{dut}"),
         calibration: dut == "straight",

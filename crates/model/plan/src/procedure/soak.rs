@@ -1,8 +1,12 @@
 //! A long load with a timeline of rate, loss, latency, CPU time and memory, and bounds for their
 //! drift.
 
-use super::BaseLoad;
+use super::{BaseLoad, Procedure, ProcedureKind, ProcedurePlan};
+use crate::ThroughputSearch;
+use crate::words::{long_time, time};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use units::Ratio;
 
 /// One load for minutes to hours, recorded point by point.
 ///
@@ -60,6 +64,79 @@ impl Soak {
             left_ns -= time_ns;
             (time_ns > 0).then_some(time_ns)
         })
+    }
+}
+
+impl ProcedurePlan for Soak {
+    fn kind(&self) -> ProcedureKind {
+        ProcedureKind::Soak
+    }
+
+    fn search(&self) -> Option<&ThroughputSearch> {
+        self.load.search()
+    }
+
+    fn load(&self) -> Option<u64> {
+        self.load.frames_per_s()
+    }
+
+    fn without_loads(&self) -> Procedure {
+        Procedure::Soak(Self {
+            load: self.load.at_any_load(),
+            ..self.clone()
+        })
+    }
+
+    fn finds_capacity(&self) -> bool {
+        false
+    }
+
+    fn has_ceiling(&self) -> bool {
+        false
+    }
+
+    fn time(&self, trial: &dyn Fn(u64) -> Duration, searches: u32) -> Duration {
+        let probe = self.probe_ns.map_or(Duration::ZERO, trial);
+        let segments = self.segments(0).map(|time_ns| trial(time_ns) + probe);
+        self.load.time(searches) + segments.sum::<Duration>() + probe
+    }
+
+    fn in_words(&self) -> Option<String> {
+        let ratio = |ppm: u32| Ratio::from_ppm(ppm.into());
+        let drift = self.drift;
+        Some(format!(
+            "{} for {}, in points of {} and segments of {}{}; stable if at most {} is lost, nothing stalls, and over the \
+             whole time the rate drifts by at most {}, the median latency by {}, the device's memory by {}{}",
+            self.load.in_words(),
+            time(self.duration_ns),
+            time(self.point_ns),
+            time(self.segment_ns),
+            self.probe_ns.map_or_else(String::new, |probe_ns| format!(
+                ", before and after which the capacity is probed for {}",
+                time(probe_ns)
+            )),
+            ratio(self.loss_ppm),
+            ratio(drift.rate_ppm),
+            ratio(drift.latency_ppm),
+            ratio(drift.memory_ppm),
+            [
+                ("CPU time", drift.cpu_ppm),
+                ("capacity", drift.capacity_ppm)
+            ]
+            .into_iter()
+            .filter_map(|(name, ppm)| Some(format!(", its {name} by {}", ratio(ppm?))))
+            .collect::<String>()
+        ))
+    }
+
+    fn settings(&self) -> Vec<String> {
+        let goal = Ratio::from_ppm(self.loss_ppm.into());
+        let own = [
+            long_time(self.duration_ns),
+            format!("points of {}", long_time(self.point_ns)),
+            format!("loss goal {goal}"),
+        ];
+        self.load.setting().into_iter().chain(own).collect()
     }
 }
 

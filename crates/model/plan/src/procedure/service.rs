@@ -1,6 +1,10 @@
 //! A service test: whether a device keeps to a service's rates and limits (ITU-T Y.1564).
 
+use super::{Procedure, ProcedureKind, ProcedurePlan};
+use crate::words::{long_time, time};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use units::{FrameRate, Ratio};
 
 /// The rates and limits of a service, and how they are tested (ITU-T Y.1564 §8.1). Frames have no
 /// colour: above the CIR, any of them may be dropped.
@@ -68,6 +72,59 @@ impl ServiceTest {
             ServiceStep::Policing => self.cir.saturating_add(share(self.eir, 125)),
         };
         load.max(1)
+    }
+}
+
+impl ProcedurePlan for ServiceTest {
+    fn kind(&self) -> ProcedureKind {
+        ProcedureKind::Service
+    }
+
+    fn load(&self) -> Option<u64> {
+        Some(self.cir)
+    }
+
+    fn without_loads(&self) -> Procedure {
+        Procedure::Service(Self {
+            cir: 0,
+            eir: 0,
+            ..self.clone()
+        })
+    }
+
+    fn finds_capacity(&self) -> bool {
+        false
+    }
+
+    fn drain(&self) -> Duration {
+        Duration::from_nanos(self.drain_ns)
+    }
+
+    fn time(&self, trial: &dyn Fn(u64) -> Duration, _searches: u32) -> Duration {
+        // A handful of steps.
+        trial(self.step_ns) * self.steps().count() as u32
+    }
+
+    fn in_words(&self) -> Option<String> {
+        let limit = |what: &str, ns: Option<u64>| {
+            ns.map_or_else(String::new, |ns| format!(", {what} {}", time(ns)))
+        };
+        let steps = self.steps();
+        let loads = steps.map(|step| FrameRate::new(self.load(step)).to_string());
+        Some(format!(
+            "{}, {} each, drain {}; up to the CIR of {} at most {} lost{}{}",
+            loads.collect::<Vec<_>>().join(", "),
+            time(self.step_ns),
+            time(self.drain_ns),
+            FrameRate::new(self.cir),
+            Ratio::from_ppm(self.loss_ppm.into()),
+            limit("mean delay", self.delay_ns),
+            limit("delay variation", self.variation_ns)
+        ))
+    }
+
+    fn settings(&self) -> Vec<String> {
+        vec![format!("{} per step", long_time(self.step_ns))]
     }
 }
 

@@ -5,9 +5,18 @@
 //! (draft-ietf-bmwg-ipsec-meth, expired), updated for IKEv2 and AEADs: `docs/methodology.md` lists
 //! the adopted and the omitted parts.
 
-use super::{Ability, Desync, ThroughputSearch};
+mod words;
+
+use super::{Procedure, ProcedureKind, ProcedurePlan, search_time};
+use crate::{Ability, Desync, ThroughputSearch};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 use strum::{IntoStaticStr, VariantArray};
+
+/// Load before the first event, to record the normal state.
+pub const LEAD_RUN: Duration = Duration::from_secs(1);
+/// Tunnels taken down and set up once.
+const SETUP_RUN: Duration = Duration::from_millis(500);
 
 /// A constant load, and the disturbance under it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +53,83 @@ impl BaseLoad {
             Self::Given { .. } => None,
             Self::Share { search, .. } => Some(search),
         }
+    }
+
+    /// The load, if it is given. The upper limit of a search is not the load.
+    pub(super) const fn frames_per_s(&self) -> Option<u64> {
+        match self {
+            Self::Given { frames_per_s } => Some(*frames_per_s),
+            Self::Share { .. } => None,
+        }
+    }
+
+    /// The same without loads, which may depend on the frame size.
+    pub(super) fn at_any_load(&self) -> Self {
+        match self {
+            Self::Given { .. } => Self::Given { frames_per_s: 0 },
+            Self::Share { percent, search } => Self::Share {
+                percent: *percent,
+                search: search.at_any_load(),
+            },
+        }
+    }
+
+    /// Time until the load is known.
+    pub(super) fn time(&self, searches: u32) -> Duration {
+        let search = self.search();
+        search.map_or(Duration::ZERO, |search| search_time(search, searches))
+    }
+}
+
+impl ProcedurePlan for Disturbed {
+    fn kind(&self) -> ProcedureKind {
+        self.event.kind()
+    }
+
+    fn search(&self) -> Option<&ThroughputSearch> {
+        self.load.search()
+    }
+
+    fn event(&self) -> Option<&Event> {
+        Some(&self.event)
+    }
+
+    fn load(&self) -> Option<u64> {
+        self.load.frames_per_s()
+    }
+
+    fn without_loads(&self) -> Procedure {
+        Procedure::Disturbed(Self {
+            load: self.load.at_any_load(),
+            ..self.clone()
+        })
+    }
+
+    fn finds_capacity(&self) -> bool {
+        false
+    }
+
+    fn has_ceiling(&self) -> bool {
+        false
+    }
+
+    fn time(&self, trial: &dyn Fn(u64) -> Duration, searches: u32) -> Duration {
+        let found = self.load.time(searches);
+        let again = match self.event {
+            Event::Rekey {
+                throughput: true, ..
+            } => found,
+            _ => Duration::ZERO,
+        };
+        found + self.event.time(trial) + again
+    }
+
+    fn in_words(&self) -> Option<String> {
+        Some(self.text())
+    }
+
+    fn settings(&self) -> Vec<String> {
+        self.settings_in_words()
     }
 }
 
@@ -159,10 +245,47 @@ pub enum Attack {
 }
 
 impl Event {
-    /// Short name: the procedure's.
+    /// The procedure that causes it.
     #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.into()
+    pub const fn kind(&self) -> ProcedureKind {
+        match self {
+            Self::Rekey { .. } => ProcedureKind::Rekey,
+            Self::Failover { .. } => ProcedureKind::Failover,
+            Self::Reset { .. } => ProcedureKind::Reset,
+            Self::Setup { .. } => ProcedureKind::Setup,
+            Self::Desync { .. } => ProcedureKind::Desync,
+            Self::Hostile { .. } => ProcedureKind::Hostile,
+        }
+    }
+
+    /// Time of its trials.
+    fn time(&self, trial: &dyn Fn(u64) -> Duration) -> Duration {
+        let lead_ns = LEAD_RUN.as_nanos() as u64;
+        let setup_ns = SETUP_RUN.as_nanos() as u64;
+        match *self {
+            Self::Rekey { duration_ns, .. } => trial(duration_ns) * 2,
+            Self::Failover {
+                times,
+                down_ns,
+                watch_ns,
+                ..
+            } => trial(lead_ns + (down_ns + watch_ns) * u64::from(times)),
+            Self::Reset {
+                times, watch_ns, ..
+            }
+            | Self::Desync {
+                times, watch_ns, ..
+            } => trial(lead_ns + watch_ns * u64::from(times)),
+            Self::Setup { times, watch_ns } => {
+                // Once before, to learn its duration.
+                SETUP_RUN + trial(lead_ns + (setup_ns + watch_ns) * u64::from(times))
+            }
+            Self::Hostile {
+                ref percents,
+                trial_ns,
+                ..
+            } => trial(trial_ns) * (percents.len() as u32 + 1),
+        }
     }
 
     /// Whether a route leads past the DUT during the event, so that packets in clear are the
@@ -202,26 +325,6 @@ impl Event {
             Self::Setup { .. } => Ability::SetUp,
             Self::Desync { .. } => Ability::Desync,
             Self::Hostile { .. } => Ability::Attack,
-        }
-    }
-
-    /// The procedure and its kind, as in campaigns: `` `failover` with `failure: crash` ``.
-    #[must_use]
-    pub fn in_words(&self) -> String {
-        match self {
-            Self::Rekey { .. } | Self::Setup { .. } => format!("`{}`", self.name()),
-            Self::Failover { failure, .. } => {
-                format!("`{}` with `failure: {}`", self.name(), failure.name())
-            }
-            Self::Reset { kind, .. } => {
-                format!("`{}` with `kind: {}`", self.name(), kind.name())
-            }
-            Self::Desync { cause, .. } => {
-                format!("`{}` with `cause: {}`", self.name(), cause.name())
-            }
-            Self::Hostile { attack, .. } => {
-                format!("`{}` with `attack: {}`", self.name(), attack.name())
-            }
         }
     }
 }
