@@ -1,29 +1,26 @@
 //! Frame trials as configured: axes of the traffic, and procedures.
 //!
-//! To add a procedure: its variant in [`plan::Procedure`] and in [`procedure`], its time in
-//! [`plan::estimate`], its words in `text`, and its table in `docs/campaign.md`.
+//! To add a procedure: one file of [`procedure`], and its table in `docs/campaign.md`.
 
 mod check;
-mod disturbed;
 mod given;
 mod keys;
 pub(crate) mod mix;
-mod mrr;
 mod procedure;
 mod profile;
 pub(crate) mod rate;
 mod search;
-mod service;
-mod soak;
 
 pub(crate) use check::{contents_for, for_duts, sealed_by_all};
 pub(crate) use given::FrameSettings;
-pub(crate) use procedure::{PROCEDURES, Reader};
 
 use crate::axis::{AxisValues, CORES_MAX, axis, required_axis};
 use crate::expand::{Grid, Point};
-use plan::{Axis, Direction, FrameTest, IpVersion, Measurement, Ports, Stations, Traffic};
-use procedure::ProcedureConfig;
+use plan::{
+    Axis, Direction, FrameTest, IpVersion, Measurement, Ports, ProcedureKind, Stations,
+    Traffic,
+};
+use procedure::{ProcedureConfig, Procedures};
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
 use wire::mix::{Contents, FrameMix, TestFrames};
 use yaml::{Map, Node, Place, Reported, Spanned};
@@ -32,7 +29,7 @@ use yaml::{Map, Node, Place, Reported, Spanned};
 #[derive(Debug)]
 pub(crate) struct FrameTrial {
     traffic: TrafficAxes,
-    procedures: Vec<ProcedureConfig>,
+    procedures: Procedures,
 }
 
 /// Flows if the campaign leaves them open: enough for hashes to spread them evenly over queues and
@@ -69,8 +66,8 @@ pub(crate) struct TrafficAxes {
     offloads: AxisValues<bool>,
 }
 
-/// Reads a frame trial; `reader` reads its procedures.
-pub(crate) fn read(map: &Map<'_>, reader: Reader) -> Result<FrameTrial, Reported> {
+/// Reads a frame trial with procedures of this kind.
+pub(crate) fn read(map: &Map<'_>, kind: ProcedureKind) -> Result<FrameTrial, Reported> {
     let node = map.node();
     let traffic = TrafficAxes {
         frame: required_axis(map, "frame", mix::read),
@@ -97,15 +94,16 @@ pub(crate) fn read(map: &Map<'_>, reader: Reader) -> Result<FrameTrial, Reported
         }),
         offloads: axis(map, "offloads", false, Node::bool),
     };
-    let procedures = reader.read(map);
+    let procedures = procedure::read(kind, map);
     traffic.check(node);
+    let mixes: Vec<&FrameMix> = traffic.frame.iter().map(|mix| &mix.value).collect();
     for asked in procedures.iter().flatten() {
-        asked.check(node, &traffic.frame);
+        asked.check(node, &mixes);
         if let Some(path) = asked.round_trips() {
             traffic.check_round_trips(node, path);
         }
     }
-    if matches!(reader, Reader::Disturbed(_)) {
+    if kind.is_disturbed() {
         traffic.check_whole(node);
     }
     // Mistakes of any axis were reported; without one all values are there.
@@ -232,16 +230,16 @@ impl FrameTrial {
                 },
             );
         grid.over_each(&self.procedures, |settings, asked| {
-            (settings.point(trial, asked), asked.coordinates())
+            (settings.point(trial, &**asked), asked.coordinates())
         })
     }
 }
 
 impl Settings {
-    fn point<'a>(mut self, trial: &'a Place, asked: &ProcedureConfig) -> Point<'a> {
+    fn point<'a>(mut self, trial: &'a Place, asked: &dyn ProcedureConfig) -> Point<'a> {
         let mix = &self.traffic.frames.mix;
         let procedure = asked.resolve(mix);
-        let loads = asked.loads().map(|load| Spanned {
+        let loads = asked.loads().into_iter().map(|load| Spanned {
             value: load.value.frames_per_s(mix),
             place: load.place.clone(),
         });

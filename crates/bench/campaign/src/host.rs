@@ -1,7 +1,8 @@
 //! The host that will run a plan, and the limits that it sets for a campaign.
 
 use crate::axis::CORES_MAX;
-use crate::{frames, tools};
+use crate::tools;
+use plan::ProcedureKind;
 use yaml::{Document, Mistake, Node, Place};
 
 /// Facts about the host that will run a plan.
@@ -29,7 +30,7 @@ impl HostFacts {
     /// cores are to be skipped.
     pub(crate) fn too_many_cores(&self, document: &Document) -> Vec<Mistake> {
         let tools = tools::TOOLS.iter().map(|(name, _)| *name);
-        let frames = frames::PROCEDURES.iter().map(|(name, _)| *name);
+        let frames = ProcedureKind::ALL.iter().map(|kind| kind.name());
         // `ping` runs on one core.
         let kinds: Vec<_> = tools.chain(frames).filter(|name| *name != "ping").collect();
         let (mut found, mut is_skipped) = (Vec::new(), false);

@@ -4,6 +4,7 @@ use crate::device::{self, DeviceTrial};
 use crate::frames::{self, FrameTrial};
 use crate::impairment;
 use crate::tools::{self, ToolTrial};
+use plan::ProcedureKind;
 use yaml::{Node, Place, Reported, Spanned};
 
 /// One entry of `trials`.
@@ -31,18 +32,18 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, Copy)]
 enum Reader {
     Tool(tools::Reader),
-    Frames(frames::Reader),
+    Frames(ProcedureKind),
 }
 
 /// Reads one entry of `trials`.
 pub(crate) fn read(node: Node<'_>) -> Result<Trial, Reported> {
     let tools = tools::TOOLS.map(|(name, reader)| (name, Reader::Tool(reader)));
-    let frames = frames::PROCEDURES.map(|(name, reader)| (name, Reader::Frames(reader)));
+    let frames = ProcedureKind::ALL.map(|kind| (kind.name(), Reader::Frames(kind)));
     let kinds: Vec<_> = tools.into_iter().chain(frames).collect();
     let (reader, body) = node.variant("trial", &kinds)?;
     body.map(|map| {
         let kind = match reader {
-            Reader::Frames(reader) => frames::read(map, reader).map(Kind::Frames),
+            Reader::Frames(kind) => frames::read(map, kind).map(Kind::Frames),
             Reader::Tool(reader) => tools::read(map, reader).map(Kind::Tool),
         };
         let duts = map.optional("duts").map(dut_names).transpose();

@@ -4,6 +4,7 @@ use crate::axis::RUN_MAX;
 use crate::frames::rate::{self, Rate};
 use std::time::Duration;
 use units::Ratio;
+use wire::mix::FrameMix;
 use yaml::{Map, Node, Reported, Spanned};
 
 const TRIAL_MIN: Duration = Duration::from_millis(10);
@@ -27,6 +28,22 @@ pub(super) fn drain(map: &Map<'_>, default: Duration) -> Result<Duration, Report
 /// Whether a trial is too short for one frame.
 pub(super) fn is_empty(frames_per_s: u64, trial: Duration) -> bool {
     u128::from(frames_per_s) * trial.as_nanos() < Duration::from_secs(1).as_nanos()
+}
+
+/// Reports a load without a frame in a trial of this time, for some mix.
+pub(super) fn check_for_frames(
+    node: Node<'_>,
+    load: &Spanned<Rate>,
+    trial: Duration,
+    mixes: &[&FrameMix],
+    help: &str,
+) {
+    let least = mixes.iter().map(|mix| load.value.frames_per_s(mix)).min();
+    if least.is_some_and(|least| is_empty(least, trial)) {
+        let time = units::time::print(trial);
+        let what = format!("in {time} at {} there is no frame", load.value);
+        node.mistake_at(&load.place, what, help);
+    }
 }
 
 pub(super) fn trial_time(node: Node<'_>) -> Result<Duration, Reported> {

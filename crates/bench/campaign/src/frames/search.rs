@@ -63,25 +63,26 @@ impl Search {
     }
 
     /// Highest and lowest load.
-    pub(super) fn loads(&self) -> (Option<&Spanned<Rate>>, Option<&Spanned<Rate>>) {
-        (self.max_load.as_ref(), Some(&self.min_load))
+    pub(super) fn loads(&self) -> Vec<&Spanned<Rate>> {
+        let highest = self.max_load.iter();
+        highest.chain([&self.min_load]).collect()
     }
 
     /// Checks loads and times against each other, independently of the mix.
-    pub(super) fn check<'m, I>(&self, node: Node<'_>, mixes: impl Fn() -> I)
-    where
-        I: Iterator<Item = &'m FrameMix>,
-    {
+    pub(super) fn check(&self, node: Node<'_>, mixes: &[&FrameMix]) {
         let min = self.min_load.value;
         if let Some(max_load) = &self.max_load {
             let max = max_load.value;
-            if mixes().any(|mix| max.frames_per_s(mix) <= min.frames_per_s(mix)) {
+            if mixes
+                .iter()
+                .any(|mix| max.frames_per_s(mix) <= min.frames_per_s(mix))
+            {
                 let what = format!("`max_load` of {max} is not above `min_load` of {min}");
                 let help = "raise `max_load`, or write a lower `min_load`";
                 node.mistake_at(&max_load.place, what, help);
             }
         }
-        let lowest = mixes().map(|mix| min.frames_per_s(mix)).min();
+        let lowest = mixes.iter().map(|mix| min.frames_per_s(mix)).min();
         let shortest = self
             .goals
             .iter()
@@ -116,12 +117,9 @@ impl Search {
     }
 
     /// Checks a separate trial of this time at the lowest load.
-    pub(super) fn check_lowest<'m, I>(&self, node: Node<'_>, mixes: impl Fn() -> I, trial: Duration)
-    where
-        I: Iterator<Item = &'m FrameMix>,
-    {
+    pub(super) fn check_lowest(&self, node: Node<'_>, mixes: &[&FrameMix], trial: Duration) {
         let min = self.min_load.value;
-        let lowest = mixes().map(|mix| min.frames_per_s(mix)).min();
+        let lowest = mixes.iter().map(|mix| min.frames_per_s(mix)).min();
         if lowest.is_some_and(|lowest| is_empty(lowest, trial)) {
             let time = units::time::print(trial);
             let what = format!("in {time} at `min_load` of {min}, which is 0 %, there is no frame");

@@ -134,9 +134,8 @@ impl ProcedurePlan for Disturbed {
 }
 
 /// A disturbance of a DUT.
-#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "event")]
-#[strum(serialize_all = "kebab-case")]
 pub enum Event {
     /// The keys of all tunnels are renewed on demand, repeatedly; a control without rekeys comes
     /// first.

@@ -1,22 +1,24 @@
 //! Disturbances of a DUT under a constant load: the keys of `rekey`, `failover`, `reset`, `setup`,
 //! `desync` and `hostile`.
 
+use super::ProcedureConfig;
 use crate::axis::{RUN_MAX, required_axis};
 use crate::frames::keys::{is_empty, trial_time, whole_percent};
 use crate::frames::rate::{self, Rate};
 use crate::frames::search::{self, Search};
-use plan::{Attack, Axis, BaseLoad, Coordinate, Desync, Disturbed, Event, nanos};
+use plan::{
+    Attack, Axis, BaseLoad, Coordinate, Desync, Disturbed, Event, Procedure, nanos,
+};
 use std::time::Duration;
 use wire::mix::FrameMix;
 use yaml::{Map, Node, Place, Reported, Spanned};
 
-/// A procedure of this kind as configured: the load may still be a bit rate.
-#[derive(Debug, Clone)]
-pub(crate) struct Config {
+#[derive(Debug)]
+pub(super) struct Config {
     load: Load,
-    pub(super) event: Event,
+    event: Event,
     /// The place of the event that a DUT must support: a value of an axis, or the trial.
-    pub(super) place: Place,
+    place: Place,
 }
 
 /// A load that is given, or a share of the throughput.
@@ -248,9 +250,9 @@ impl Load {
         }
     }
 
-    pub(super) fn loads(&self) -> (Option<&Spanned<Rate>>, Option<&Spanned<Rate>>) {
+    pub(super) fn loads(&self) -> Vec<&Spanned<Rate>> {
         match self {
-            Self::Given(rate) => (Some(rate), None),
+            Self::Given(rate) => vec![rate],
             Self::Share { search, .. } => search.loads(),
         }
     }
@@ -269,19 +271,17 @@ impl Load {
 
     /// Reports wrong bounds of a search, or a load without a frame in that time, for some mix. The
     /// smallest share of the load is checked too.
-    pub(super) fn check<'m, I>(
+    pub(super) fn check(
         &self,
         node: Node<'_>,
-        mixes: impl Fn() -> I,
+        mixes: &[&FrameMix],
         (shortest, percent): (Duration, u16),
-    ) where
-        I: Iterator<Item = &'m FrameMix>,
-    {
+    ) {
         let rate = match self {
             Self::Given(rate) => rate,
             Self::Share { search, .. } => return search.check(node, mixes),
         };
-        let Some(least) = mixes().map(|mix| rate.value.frames_per_s(mix)).min() else {
+        let Some(least) = mixes.iter().map(|mix| rate.value.frames_per_s(mix)).min() else {
             return;
         };
         let time = units::time::print(shortest);
@@ -303,26 +303,6 @@ impl Config {
         Self { load, event, place }
     }
 
-    /// The procedure for frames of this mix.
-    pub(super) fn resolve(&self, mix: &FrameMix) -> Disturbed {
-        Disturbed {
-            load: self.load.resolve(mix),
-            event: self.event.clone(),
-        }
-    }
-
-    pub(super) fn loads(&self) -> (Option<&Spanned<Rate>>, Option<&Spanned<Rate>>) {
-        self.load.loads()
-    }
-
-    /// Loads and times that do not go together for some mix.
-    pub(super) fn check<'m, I>(&self, node: Node<'_>, mixes: impl Fn() -> I)
-    where
-        I: Iterator<Item = &'m FrameMix>,
-    {
-        self.load.check(node, mixes, self.shortest());
-    }
-
     /// The shortest observed time, and the smallest share of the load in it.
     fn shortest(&self) -> (Duration, u16) {
         let (ns, percent) = match &self.event {
@@ -339,9 +319,29 @@ impl Config {
         };
         (Duration::from_nanos(ns), percent)
     }
+}
 
-    /// Its coordinates, in the order of ids.
-    pub(super) fn coordinates(&self) -> Vec<Coordinate> {
+impl ProcedureConfig for Config {
+    fn resolve(&self, mix: &FrameMix) -> Procedure {
+        Procedure::Disturbed(Disturbed {
+            load: self.load.resolve(mix),
+            event: self.event.clone(),
+        })
+    }
+
+    fn loads(&self) -> Vec<&Spanned<Rate>> {
+        self.load.loads()
+    }
+
+    fn event_place(&self) -> Option<&Place> {
+        Some(&self.place)
+    }
+
+    fn check(&self, node: Node<'_>, mixes: &[&FrameMix]) {
+        self.load.check(node, mixes, self.shortest());
+    }
+
+    fn coordinates(&self) -> Vec<Coordinate> {
         let mut at = match &self.event {
             Event::Rekey {
                 every_ns,

@@ -1,16 +1,16 @@
 //! The keys of `service`.
 
+use super::ProcedureConfig;
 use crate::frames::keys::{drain, is_empty, trial_time};
 use crate::frames::rate::{self, Rate};
-use plan::{Axis, Coordinate, Profile, ServiceStep, ServiceTest, compact, nanos};
+use plan::{Axis, Coordinate, Procedure, Profile, ServiceStep, ServiceTest, compact, nanos};
 use std::time::Duration;
 use units::Ratio;
 use wire::mix::FrameMix;
 use yaml::{Map, Node, Reported, Spanned};
 
-/// The procedure as configured: rates may still be bit rates.
-#[derive(Debug, Clone)]
-pub(crate) struct Config {
+#[derive(Debug)]
+pub(super) struct Config {
     cir: Spanned<Rate>,
     eir: Option<Spanned<Rate>>,
     loss: Ratio,
@@ -26,7 +26,7 @@ const LIMIT_MIN: Duration = Duration::from_nanos(1);
 const LIMIT_MAX: Duration = Duration::from_secs(10);
 const LOSS_MAX: Ratio = Ratio::from_percent(10);
 
-pub(super) fn read(map: &Map<'_>) -> Result<Config, Reported> {
+pub(super) fn read(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
     let rate = |node: Node<'_>| rate::read(node).map(|rate| node.spanned(rate));
     let limit = |key| {
         let limit = map
@@ -43,7 +43,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Config, Reported> {
     let policing = map.with_default("policing", false, Node::bool);
     let step = map.with_default("duration", STEP_DEFAULT, trial_time);
     let drain = drain(map, Profile::Fast.times().drain);
-    Ok(Config {
+    Ok(vec![Config {
         cir: cir?,
         eir: eir?,
         loss: loss?,
@@ -52,12 +52,11 @@ pub(super) fn read(map: &Map<'_>) -> Result<Config, Reported> {
         policing: policing?,
         step: step?,
         drain: drain?,
-    })
+    }])
 }
 
 impl Config {
-    /// The procedure for frames of this mix.
-    pub(super) fn resolve(&self, mix: &FrameMix) -> ServiceTest {
+    fn test(&self, mix: &FrameMix) -> ServiceTest {
         let eir = self.eir.as_ref();
         ServiceTest {
             cir: self.cir.value.frames_per_s(mix),
@@ -70,30 +69,29 @@ impl Config {
             drain_ns: nanos(self.drain),
         }
     }
+}
 
-    pub(super) const fn rates(&self) -> (Option<&Spanned<Rate>>, Option<&Spanned<Rate>>) {
-        (Some(&self.cir), self.eir.as_ref())
+impl ProcedureConfig for Config {
+    fn resolve(&self, mix: &FrameMix) -> Procedure {
+        Procedure::Service(self.test(mix))
+    }
+
+    fn loads(&self) -> Vec<&Spanned<Rate>> {
+        std::iter::once(&self.cir).chain(&self.eir).collect()
     }
 
     /// A first step without a frame, for some mix.
-    pub(super) fn check<'m>(&self, node: Node<'_>, mixes: impl Iterator<Item = &'m FrameMix>) {
-        let first = |mix| {
-            let test = self.resolve(mix);
-            test.load(ServiceStep::Cir(25))
-        };
-        if mixes
-            .map(first)
-            .min()
-            .is_some_and(|least| is_empty(least, self.step))
-        {
+    fn check(&self, node: Node<'_>, mixes: &[&FrameMix]) {
+        let first = |mix: &&FrameMix| self.test(mix).load(ServiceStep::Cir(25));
+        let least = mixes.iter().map(first).min();
+        if least.is_some_and(|least| is_empty(least, self.step)) {
             let time = units::time::print(self.step);
             let what = format!("in {time} at 25 % of {} there is no frame", self.cir.value);
             node.mistake_at(&self.cir.place, what, "raise `cir` or `duration`");
         }
     }
 
-    /// Its coordinates, in the order of ids.
-    pub(super) fn coordinates(&self) -> Vec<Coordinate> {
+    fn coordinates(&self) -> Vec<Coordinate> {
         vec![
             Axis::Cir.at(self.cir.value),
             Axis::Eir.at(self.eir.as_ref().map(|rate| rate.value)),

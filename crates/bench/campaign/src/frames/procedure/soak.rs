@@ -1,9 +1,10 @@
 //! A load for minutes to hours: the keys of `soak`.
 
+use super::ProcedureConfig;
+use super::disturbed::Load;
 use crate::axis::{AxisValues, RUN_MAX, axis};
-use crate::frames::disturbed::Load;
 use crate::frames::rate::Rate;
-use plan::{Axis, Coordinate, DriftBounds, Soak, nanos};
+use plan::{Axis, Coordinate, DriftBounds, Procedure, Soak, nanos};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use units::Ratio;
@@ -11,9 +12,8 @@ use units::time::print;
 use wire::mix::FrameMix;
 use yaml::{Map, Node, Reported, Spanned};
 
-/// The procedure as configured: the load may still be a bit rate.
-#[derive(Debug, Clone)]
-pub(crate) struct Config {
+#[derive(Debug)]
+pub(super) struct Config {
     load: Load,
     duration: Duration,
     point: Duration,
@@ -186,10 +186,9 @@ fn ppm(ratio: Ratio) -> u32 {
     u32::try_from(ratio.ppm()).unwrap_or(u32::MAX)
 }
 
-impl Config {
-    /// The procedure for frames of this mix.
-    pub(super) fn resolve(&self, mix: &FrameMix) -> Soak {
-        Soak {
+impl ProcedureConfig for Config {
+    fn resolve(&self, mix: &FrameMix) -> Procedure {
+        Procedure::Soak(Soak {
             load: self.load.resolve(mix),
             duration_ns: nanos(self.duration),
             point_ns: nanos(self.point),
@@ -197,23 +196,18 @@ impl Config {
             probe_ns: self.probe.map(nanos),
             loss_ppm: self.loss_ppm,
             drift: self.drift,
-        }
+        })
     }
 
-    pub(super) fn loads(&self) -> (Option<&Spanned<Rate>>, Option<&Spanned<Rate>>) {
+    fn loads(&self) -> Vec<&Spanned<Rate>> {
         self.load.loads()
     }
 
-    /// Loads and times that do not go together for some mix.
-    pub(super) fn check<'m, I>(&self, node: Node<'_>, mixes: impl Fn() -> I)
-    where
-        I: Iterator<Item = &'m FrameMix>,
-    {
+    fn check(&self, node: Node<'_>, mixes: &[&FrameMix]) {
         self.load.check(node, mixes, (self.point, 100));
     }
 
-    /// Its coordinates, in the order of ids.
-    pub(super) fn coordinates(&self) -> Vec<Coordinate> {
+    fn coordinates(&self) -> Vec<Coordinate> {
         let mut at = vec![Axis::Duration.at(self.duration)];
         at.extend(self.load.coordinates());
         at
