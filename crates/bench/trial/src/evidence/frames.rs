@@ -13,10 +13,10 @@ use super::failure::{count, nothing_seen, then_repeat, then_repeat_or};
 use super::neighbours::CONTROL_FRAMES;
 use super::{ObservedPath, check};
 use crate::command::Cores;
-use crate::frames::{Strays, was_offered};
+use crate::frames::{Strays, trials_of, was_offered};
 use journal::record::{Check, Explanation, FrameResult, FrameTrial};
 use lab::FramePath;
-use plan::{FrameTest, Procedure, Role};
+use plan::{FrameTest, Role};
 use units::human::{duration_ns, frame_rate};
 
 /// Two counts of the same frames that are read one after the other may differ by one in this many.
@@ -71,37 +71,12 @@ pub fn frame_checks(observed: &FrameObserved<'_>) -> Vec<Check> {
     checks.into_iter().flatten().collect()
 }
 
-/// Returns the trials that a figure is read from directly. A search counts a load that was not
-/// offered as not carried, and a loss curve reports the frames sent and the receiver's loss at each
-/// load.
+/// Returns the trials that a figure is read from directly.
 fn figures<'a>(observed: &FrameObserved<'a>) -> Vec<&'a FrameTrial> {
     let result = observed.result;
     let end = result.evidence_trial.unwrap_or(result.trials.len());
     let trials = &result.trials[..end.min(result.trials.len())];
-    let last = |count: usize| {
-        trials[trials.len().saturating_sub(count)..]
-            .iter()
-            .collect()
-    };
-    match &observed.test.procedure {
-        // Includes the trial that reflected frames for their times.
-        Procedure::Load(_) => last(trials.len()),
-        Procedure::Latency(_) => last(result.latency.len()),
-        Procedure::Recovery(_) if result.recovery().is_some() => last(1),
-        Procedure::Disturbed(_) => {
-            let disturbed = result.disturbances().iter();
-            disturbed.filter_map(|one| trials.get(one.trial)).collect()
-        }
-        Procedure::Service(_) => {
-            let steps = result.service().iter();
-            steps.filter_map(|step| trials.get(step.trial)).collect()
-        }
-        Procedure::Soak(_) => {
-            let segments = result.soak().iter();
-            segments.filter_map(|one| trials.get(one.trial)).collect()
-        }
-        _ => Vec::new(),
-    }
+    trials_of(&observed.test.procedure).figure_trials(result, trials)
 }
 
 /// The offered load is the intended load (RFC 2285 §3.5), in every frame trial.
@@ -189,10 +164,8 @@ fn load(trial: &FrameTrial) -> String {
 /// threads that take turns if cores are few, so all their traffic comes in bursts: the report warns
 /// of it.
 fn in_bursts(observed: &FrameObserved<'_>, figures: &[&FrameTrial]) -> Option<Objection> {
-    let has_own_bound = matches!(
-        observed.test.procedure,
-        Procedure::Disturbed(_) | Procedure::Recovery(_)
-    );
+    let procedure = &observed.test.procedure;
+    let has_own_bound = procedure.event().is_some() || trials_of(procedure).overloads();
     if has_own_bound || observed.seen.is_none() {
         return None;
     }
@@ -251,9 +224,10 @@ fn frames_arrived(observed: &FrameObserved<'_>) -> Option<Check> {
 fn receiver_kept_up(observed: &FrameObserved<'_>) -> Option<Check> {
     let result = observed.result;
     // An overload is meant to be more than can be carried.
-    let figures = match observed.test.procedure {
-        Procedure::Recovery(_) => Vec::new(),
-        _ => figures(observed),
+    let figures = if trials_of(&observed.test.procedure).overloads() {
+        Vec::new()
+    } else {
+        figures(observed)
     };
     let spoils = |own: &FrameTrial| {
         let lost = own.station_lost().saturating_mul(STATION_LOST_ONE_IN);

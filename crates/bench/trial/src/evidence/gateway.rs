@@ -4,7 +4,7 @@ use super::failure::{count, first_of, then_repeat, then_repeat_or};
 use super::{ObservedPath, REPLACED_SAS};
 use journal::record::{Check, Explanation};
 use lab::Counted;
-use plan::{Measurement, Procedure};
+use plan::Measurement;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A DUT's counters are read until they stop changing; packets that arrive at that moment may be
@@ -44,7 +44,7 @@ pub(crate) fn resets(after: &BTreeMap<String, u64>, before: &BTreeMap<String, u6
 pub(super) fn counters_rose(path: &ObservedPath<'_>) -> Option<Check> {
     path.cell.dut.adapter.external()?;
     let is_disturbed = match &path.cell.measurement {
-        Measurement::Frames(test) => matches!(test.procedure, Procedure::Disturbed(_)),
+        Measurement::Frames(test) => test.procedure.event().is_some(),
         _ => false,
     };
     if is_disturbed || path.dut_counters.is_empty() {

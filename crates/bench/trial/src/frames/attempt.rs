@@ -15,6 +15,7 @@ use super::carry_out;
 use super::clocks::{self, HostClocks};
 use super::confirm::take_evidence;
 use super::presence;
+use super::procedure;
 use super::spec::FrameStream;
 use super::station::{Sampled, StationRig};
 use crate::command::{CommandError, Cores};
@@ -30,7 +31,7 @@ use crate::settings::{SettingsWatch, lost_tunnels};
 use crate::watch::WatchPoint;
 use journal::record::{Figures, Measured, Outcome};
 use lab::{Bench, FramePath, Interrupt, LabError, NodeId, ReceiveQueues, RunningDut, TrafficLog};
-use plan::{FrameTest, IpVersion, PortKind, Procedure, Role, Traffic};
+use plan::{FrameTest, IpVersion, PortKind, Role, Traffic};
 
 /// Makes a frame test.
 pub(crate) fn attempt(
@@ -169,7 +170,7 @@ impl Attempt<'_> {
             .watched_gateway()
             .and_then(|gateway| WatchPoint::at(self.bench, gateway, beside_station, &markers));
         // A disturbance is a change.
-        let is_disturbed = matches!(self.test.procedure, Procedure::Disturbed(_));
+        let is_disturbed = self.test.procedure.event().is_some();
         let settings = (!is_disturbed).then(|| SettingsWatch::start(self.bench, false));
         let settings = settings.transpose()?;
         let mut rig = StationRig::new(
@@ -188,11 +189,7 @@ impl Attempt<'_> {
             presence::expect_carries(name, &mut rig, &found.evidence_load, self.interrupt)?;
         }
         // A procedure that asks for latency has no figure without it.
-        let asks = matches!(
-            self.test.procedure,
-            Procedure::Latency(_) | Procedure::Service(_)
-        );
-        if !asks {
+        if !procedure::of(&self.test.procedure).needs_latency() {
             found.result.latency.retain(|latency| !latency.is_inexact());
         }
         words.extend(rig.commands());
@@ -266,11 +263,7 @@ impl Attempt<'_> {
 
     /// A disturbance and a soak relate times of this program to times of the stations.
     fn expect_one_clock_where_needed(&self, has_two: bool) -> Result<(), TrialError> {
-        let compares_times = matches!(
-            self.test.procedure,
-            Procedure::Disturbed(_) | Procedure::Soak(_)
-        );
-        if has_two && compares_times {
+        if has_two && procedure::of(&self.test.procedure).compares_times() {
             Err(TrialError::frames(
                 "this trial compares the times of events with those of frames, and the stations are on hosts with two \
                  clocks: measure it with both stations on one host",

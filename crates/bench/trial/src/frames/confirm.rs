@@ -8,11 +8,11 @@
 //! itself makes these trials, and goes on with the ones that contradict it; trials that follow
 //! other trials after a search can only refuse the figure.
 
-use super::{ProcedureResult, Rig, RigLoad};
+use super::{ProcedureResult, Rig, RigLoad, procedure};
 use crate::error::TrialError;
 use journal::record::{FrameResult, FrameTrial};
 use lab::Interrupt;
-use plan::{FrameTest, Goal, Procedure};
+use plan::{FrameTest, Goal};
 
 /// Time of confirming trials, as a multiple of the first one's, or one trial of the goal if that is
 /// longer.
@@ -29,9 +29,9 @@ pub(crate) struct Confirmation<'a> {
 
 impl<'a> Confirmation<'a> {
     /// Returns how a result is confirmed; `None` without a throughput whose load was tried again,
-    /// and for a soak: it holds the load for hours, and failing to carry that load is its finding.
+    /// and for a procedure that does not confirm it.
     pub(crate) fn of(test: &'a FrameTest, result: &'a FrameResult) -> Option<Self> {
-        if matches!(test.procedure, Procedure::Soak(_)) {
+        if !procedure::of(&test.procedure).confirms_throughput() {
             return None;
         }
         let goal = test.procedure.search()?.goals.first()?;

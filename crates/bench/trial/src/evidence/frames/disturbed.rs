@@ -4,7 +4,7 @@ use super::{FrameObserved, Objection, load};
 use crate::evidence::failure::count;
 use crate::evidence::{check, then_repeat, then_repeat_or};
 use journal::record::{Check, Disturbance, Explanation, FrameTrial, ResetFound};
-use plan::{Event, Procedure};
+use plan::Event;
 use units::human::duration_ns;
 
 /// A recovered DUT loses at most one of this many frames at half the load: a tunnel of a hundred
@@ -20,10 +20,7 @@ const STALLED_ONE_IN: u64 = 4;
 
 /// Describes a sender that may have missed a failure.
 pub(super) fn stalled(observed: &FrameObserved<'_>, figures: &[&FrameTrial]) -> Option<Objection> {
-    let Procedure::Disturbed(test) = &observed.test.procedure else {
-        return None;
-    };
-    let (what, down_ns, remedy) = match test.event {
+    let (what, down_ns, remedy) = match *observed.test.procedure.event()? {
         Event::Failover { down_ns, .. } => (
             "failure",
             down_ns,
@@ -74,7 +71,7 @@ fn resets<'a>(observed: &FrameObserved<'a>) -> impl Iterator<Item = &'a ResetFou
 
 /// Makes every check that applies.
 pub(super) fn checks(observed: &FrameObserved<'_>) -> Vec<Option<Check>> {
-    let Procedure::Disturbed(test) = &observed.test.procedure else {
+    let Some(event) = observed.test.procedure.event() else {
         return Vec::new();
     };
     // Without a load from the search there were no disturbances.
@@ -82,7 +79,7 @@ pub(super) fn checks(observed: &FrameObserved<'_>) -> Vec<Option<Check>> {
         return Vec::new();
     }
     let mut checks = vec![carries_afterwards(observed)];
-    match &test.event {
+    match event {
         Event::Rekey {
             every_ns,
             duration_ns,
@@ -277,10 +274,7 @@ pub(super) fn was_acted_on(observed: &FrameObserved<'_>, number: usize) -> bool 
 /// Whether the procedure opened a way past the device in a trial: frames in clear are then the
 /// figure, and no fault of the trial.
 pub(super) fn was_exposed(observed: &FrameObserved<'_>, number: usize) -> bool {
-    let event = match &observed.test.procedure {
-        Procedure::Disturbed(test) => &test.event,
-        _ => return false,
-    };
+    let event = observed.test.procedure.event();
     let mut found = observed.result.disturbances().iter();
-    event.opens_bypass() && found.any(|it| it.trial + 1 == number)
+    event.is_some_and(Event::opens_bypass) && found.any(|it| it.trial + 1 == number)
 }

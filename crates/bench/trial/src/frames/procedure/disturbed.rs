@@ -1,13 +1,14 @@
 //! Disturbances of a DUT under a constant load: `rekey`, `failover`, `reset`, `setup`,
 //! `desync` and `hostile`.
 
-use super::RigLoad;
-use super::basis::{Basis, searched, share};
-use super::throughput::{Confirm, throughput_by};
-use super::trials::{DRAIN_NS, Trials};
+use super::ProcedureTrials;
 use crate::disturbance::{HostileLoad, PlannedAction, PlannedDisturbance};
 use crate::error::TrialError;
-use journal::record::FrameFound;
+use crate::frames::RigLoad;
+use crate::frames::basis::{Basis, searched, share};
+use crate::frames::throughput::{Confirm, throughput_by};
+use crate::frames::trials::{DRAIN_NS, Trials};
+use journal::record::{FrameFound, FrameResult, FrameTrial};
 use lab::{DutAction, NodeId};
 use plan::{
     Attack, BaseLoad, Desync, Disturbed, Event, Failure, Reset, ThroughputSearch, estimate,
@@ -21,80 +22,94 @@ const SETUP_TIMES: u64 = 3;
 /// recovered.
 const QUIET_PERCENT: u64 = 50;
 
-/// Carries out one of these procedures.
-pub(super) fn disturbed(trials: &mut Trials<'_>, plan: &Disturbed) -> Result<Basis, TrialError> {
-    let drain_ns = drain_ns(&plan.load);
-    let load = match base_load(trials, &plan.load)? {
-        Ok(load) => load,
-        Err(basis) => return Ok(basis),
-    };
-    let load_for = |duration_ns| RigLoad::new(Some(load), duration_ns, drain_ns);
-    match &plan.event {
-        Event::Rekey {
-            every_ns,
-            duration_ns,
-            throughput,
-        } => {
-            let load = load_for(*duration_ns);
-            trials.disturb(&load, &PlannedDisturbance::default())?;
-            trials.disturb(&load, &rekeys(*every_ns, *duration_ns))?;
-            if let Some(search) = plan.load.search().filter(|_| *throughput) {
-                search_with_rekeys(trials, search, *every_ns)?;
+impl ProcedureTrials for Disturbed {
+    fn carry_out(&self, trials: &mut Trials<'_>) -> Result<Basis, TrialError> {
+        let drain_ns = drain_ns(&self.load);
+        let load = match base_load(trials, &self.load)? {
+            Ok(load) => load,
+            Err(basis) => return Ok(basis),
+        };
+        let load_for = |duration_ns| RigLoad::new(Some(load), duration_ns, drain_ns);
+        match &self.event {
+            Event::Rekey {
+                every_ns,
+                duration_ns,
+                throughput,
+            } => {
+                let load = load_for(*duration_ns);
+                trials.disturb(&load, &PlannedDisturbance::default())?;
+                trials.disturb(&load, &rekeys(*every_ns, *duration_ns))?;
+                if let Some(search) = self.load.search().filter(|_| *throughput) {
+                    search_with_rekeys(trials, search, *every_ns)?;
+                }
+            }
+            Event::Failover {
+                failure,
+                times,
+                down_ns,
+                watch_ns,
+            } => {
+                let (mut planned, duration_ns) = failures(*failure, *times, *down_ns, *watch_ns);
+                planned.exposed = self.event.opens_bypass();
+                if planned.exposed {
+                    trials.rig.act(&[DutAction::OpenBypass])?;
+                }
+                let made = trials.disturb(&load_for(duration_ns), &planned);
+                if planned.exposed {
+                    trials.rig.act(&[DutAction::CloseBypass])?;
+                }
+                made?;
+            }
+            Event::Reset {
+                kind,
+                times,
+                watch_ns,
+            } => {
+                let (planned, duration_ns) = resets(*kind, *times, *watch_ns);
+                trials.disturb(&load_for(duration_ns), &planned)?;
+            }
+            Event::Setup { times, watch_ns } => {
+                let once_ns = trials.rig.act(&[DutAction::TakeDown, DutAction::SetUp])?;
+                let (planned, duration_ns) = set_ups(*times, once_ns, *watch_ns);
+                trials.disturb(&load_for(duration_ns), &planned)?;
+            }
+            Event::Desync {
+                cause,
+                times,
+                watch_ns,
+            } => {
+                let (planned, duration_ns) = desyncs(*cause, *times, *watch_ns);
+                trials.disturb(&load_for(duration_ns), &planned)?;
+            }
+            Event::Hostile {
+                attack,
+                percents,
+                trial_ns,
+            } => {
+                trials.disturb(&load_for(*trial_ns), &PlannedDisturbance::default())?;
+                for &percent in percents {
+                    let planned = hostile(*attack, percent, load);
+                    trials.disturb(&load_for(*trial_ns), &planned)?;
+                }
             }
         }
-        Event::Failover {
-            failure,
-            times,
-            down_ns,
-            watch_ns,
-        } => {
-            let (mut planned, duration_ns) = failures(*failure, *times, *down_ns, *watch_ns);
-            planned.exposed = plan.event.opens_bypass();
-            if planned.exposed {
-                trials.rig.act(&[DutAction::OpenBypass])?;
-            }
-            let made = trials.disturb(&load_for(duration_ns), &planned);
-            if planned.exposed {
-                trials.rig.act(&[DutAction::CloseBypass])?;
-            }
-            made?;
-        }
-        Event::Reset {
-            kind,
-            times,
-            watch_ns,
-        } => {
-            let (planned, duration_ns) = resets(*kind, *times, *watch_ns);
-            trials.disturb(&load_for(duration_ns), &planned)?;
-        }
-        Event::Setup { times, watch_ns } => {
-            let once_ns = trials.rig.act(&[DutAction::TakeDown, DutAction::SetUp])?;
-            let (planned, duration_ns) = set_ups(*times, once_ns, *watch_ns);
-            trials.disturb(&load_for(duration_ns), &planned)?;
-        }
-        Event::Desync {
-            cause,
-            times,
-            watch_ns,
-        } => {
-            let (planned, duration_ns) = desyncs(*cause, *times, *watch_ns);
-            trials.disturb(&load_for(duration_ns), &planned)?;
-        }
-        Event::Hostile {
-            attack,
-            percents,
-            trial_ns,
-        } => {
-            trials.disturb(&load_for(*trial_ns), &PlannedDisturbance::default())?;
-            for &percent in percents {
-                let planned = hostile(*attack, percent, load);
-                trials.disturb(&load_for(*trial_ns), &planned)?;
-            }
-        }
+        let found = std::mem::take(&mut trials.disturbed);
+        trials.result.found = FrameFound::Disturbed(found);
+        Ok(Basis::on(share(load, QUIET_PERCENT), drain_ns))
     }
-    let found = std::mem::take(&mut trials.disturbed);
-    trials.result.found = FrameFound::Disturbed(found);
-    Ok(Basis::on(share(load, QUIET_PERCENT), drain_ns))
+
+    fn figure_trials<'r>(
+        &self,
+        result: &'r FrameResult,
+        trials: &'r [FrameTrial],
+    ) -> Vec<&'r FrameTrial> {
+        let disturbed = result.disturbances().iter();
+        disturbed.filter_map(|one| trials.get(one.trial)).collect()
+    }
+
+    fn compares_times(&self) -> bool {
+        true
+    }
 }
 
 /// Returns the load in frames/s, or the basis with the reason for its lack.
