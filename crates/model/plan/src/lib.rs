@@ -20,6 +20,7 @@ mod frames;
 mod hosts;
 mod http;
 mod keys;
+mod measurement;
 mod names;
 mod order;
 mod procedure;
@@ -47,6 +48,7 @@ pub use hosts::{Host, HostName, Hosts};
 pub use http::{HttpClient, HttpServer, HttpTest, HttpVersion, Store};
 pub use impair::{Impairment, Profile as ImpairProfile};
 pub use keys::KeySource;
+pub use measurement::Measurement;
 pub use names::{TEST_RANGES, is_congestion, is_interface, is_program_path, is_test_network};
 pub use order::Order;
 pub use procedure::*;
@@ -55,7 +57,7 @@ pub use published::{
     PublishedTable, PublishedUnit, RateBasis, RateDirection, RateKind, RateLayer,
 };
 pub use stations::Stations;
-pub use text::{http_in_words, in_words, to_text, video_in_words};
+pub use text::{in_words, to_text};
 pub use tool::{FlowDirection, Tool, TransferDirection};
 pub use value::Value;
 pub use video::{Picture, Player, VideoTest, VideoTransport};
@@ -65,7 +67,6 @@ pub use self::search::{Criteria, Goal, Profile, ProfileTimes, ThroughputSearch};
 pub use frames::{FrameTest, IpVersion, PortKind, Ports, Traffic};
 
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 /// The plan of a run: cells, each measured `repeats` times, and the lab they are measured in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -310,168 +311,4 @@ pub struct Dut {
     pub name: String,
     /// The adapter that brings it up.
     pub adapter: Adapter,
-}
-
-/// The measurement of a trial.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "kind")]
-pub enum Measurement {
-    /// Bulk TCP by a tool.
-    Tcp {
-        /// The tool that sends and receives.
-        #[serde(default, skip_serializing_if = "Tool::is_default")]
-        tool: Tool,
-        /// Which way the payload goes.
-        #[serde(default, skip_serializing_if = "TransferDirection::is_default")]
-        direction: TransferDirection,
-        /// Congestion control by the kernel's name (`-C`, `-Z`); `None`: the kernel's default.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        congestion: Option<String>,
-        /// Parallel streams (`-P`), over all processes.
-        streams: u16,
-        /// Socket buffer (`-w`) in bytes; `None`: the kernel tunes it.
-        window_bytes: Option<u64>,
-        /// Measured time, in nanoseconds, after `warmup_ns`.
-        duration_ns: u64,
-        /// Time at the start that is not counted (`-O`).
-        warmup_ns: u64,
-    },
-    /// UDP by a tool.
-    Udp {
-        /// The tool that sends and receives.
-        #[serde(default, skip_serializing_if = "Tool::is_default")]
-        tool: Tool,
-        /// Which way the datagrams go.
-        #[serde(default, skip_serializing_if = "TransferDirection::is_default")]
-        direction: TransferDirection,
-        /// UDP payload (`-l`) in bytes; `None`: the largest that the MTU carries whole.
-        datagram_bytes: Option<u32>,
-        /// Offered payload rate (`-b`) of each way in bit/s; `None`: as fast as the tool can send.
-        rate_bps: Option<u64>,
-        /// Parallel streams (`-P`), over all processes.
-        streams: u16,
-        /// Measured time, in nanoseconds.
-        duration_ns: u64,
-        /// Time at the start that is not counted (`-O`).
-        warmup_ns: u64,
-    },
-    /// Round-trip time by ping, from A to B.
-    Ping {
-        /// Echo requests per trial.
-        count: u32,
-        /// From one request to the next, in nanoseconds.
-        interval_ns: u64,
-        /// ICMP payload in bytes.
-        payload_bytes: u16,
-        /// Whether the same requests are sent again under a TCP load from A to B, from B to A, and
-        /// both ways.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        loaded: bool,
-        /// Whether the hops of the path and its MTU are looked for.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        route: bool,
-    },
-    /// Objects over HTTP, fetched by A from B.
-    Http(HttpTest),
-    /// Video, played by A from B.
-    Video(VideoTest),
-    /// Ethernet frames of exact size by Cipherbench's generator and analyser.
-    Frames(FrameTest),
-    /// Operations of a crypto device.
-    Device(DeviceTest),
-}
-
-/// Loads under which echo requests are repeated.
-const LOADED_TIMES: u32 = 3;
-/// Time of a load around the requests, about.
-const LOAD_AROUND: Duration = Duration::from_secs(3);
-/// Time to find hops and MTU, about.
-const ROUTE_TIME: Duration = Duration::from_secs(5);
-
-impl Measurement {
-    /// The tool of a bulk transfer; `None` for other measurements.
-    #[must_use]
-    pub const fn tool(&self) -> Option<Tool> {
-        match self {
-            Self::Tcp { tool, .. } | Self::Udp { tool, .. } => Some(*tool),
-            Self::Ping { .. }
-            | Self::Http(_)
-            | Self::Video(_)
-            | Self::Frames(_)
-            | Self::Device(_) => None,
-        }
-    }
-
-    /// Which way the payload of a bulk transfer goes; `None` for other measurements.
-    #[must_use]
-    pub const fn transfer_direction(&self) -> Option<TransferDirection> {
-        match self {
-            Self::Tcp { direction, .. } | Self::Udp { direction, .. } => Some(*direction),
-            Self::Ping { .. }
-            | Self::Http(_)
-            | Self::Video(_)
-            | Self::Frames(_)
-            | Self::Device(_) => None,
-        }
-    }
-
-    /// Time that a tool runs: TCP and UDP end with a whole second. `None` without a tool.
-    #[must_use]
-    pub fn tool_time(&self) -> Option<Duration> {
-        match *self {
-            Self::Tcp {
-                duration_ns,
-                warmup_ns,
-                ..
-            }
-            | Self::Udp {
-                duration_ns,
-                warmup_ns,
-                ..
-            } => {
-                let run = Duration::from_nanos(duration_ns.saturating_add(warmup_ns));
-                Some(Duration::from_secs(
-                    run.as_secs() + u64::from(run.subsec_nanos() > 0),
-                ))
-            }
-            Self::Ping {
-                count,
-                interval_ns,
-                loaded,
-                route,
-                ..
-            } => {
-                let once = Duration::from_nanos(interval_ns) * count;
-                let loads = u32::from(loaded) * LOADED_TIMES;
-                Some(once + (once + LOAD_AROUND) * loads + ROUTE_TIME * u32::from(route))
-            }
-            Self::Http(test) => Some(Duration::from_nanos(test.run_ns())),
-            Self::Video(test) => Some(Duration::from_nanos(test.run_ns())),
-            Self::Frames(_) | Self::Device(_) => None,
-        }
-    }
-
-    /// Whether its figure is compared with the tester's limit without a device.
-    #[must_use]
-    pub fn has_ceiling(&self) -> bool {
-        match self {
-            Self::Frames(test) => test.procedure.plan().has_ceiling(),
-            _ => false,
-        }
-    }
-
-    /// Short name: `tcp`, `udp`, `ping`, `http`, `flows`, `video`, or the name of the frame test's
-    /// procedure.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Tcp { .. } => "tcp",
-            Self::Udp { .. } => "udp",
-            Self::Ping { .. } => "ping",
-            Self::Http(test) => test.kind(),
-            Self::Video(_) => "video",
-            Self::Frames(test) => test.procedure.kind().name(),
-            Self::Device(test) => test.name(),
-        }
-    }
 }

@@ -124,6 +124,17 @@ pub trait ProcedurePlan {
         None
     }
 
+    /// Whether it offers one load, not several up to it.
+    fn is_at_one_load(&self) -> bool {
+        false
+    }
+
+    /// Whether its figure rises with the resources of the DUT, as that of a load that is given does
+    /// not.
+    fn is_at_its_most(&self) -> bool {
+        false
+    }
+
     /// Whether its figure is how much the DUT carries, so that something limits it.
     fn finds_capacity(&self) -> bool {
         true

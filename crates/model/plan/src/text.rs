@@ -2,23 +2,13 @@
 
 mod device;
 mod frames;
-mod http;
-mod video;
-
-pub use http::in_words as http_in_words;
-pub use video::in_words as video_in_words;
 
 use crate::estimate;
-use crate::{
-    Cables, Cell, Element, Host, Hosts, LabKind, LabPlan, Measurement, Order, Plan, Tool,
-    TransferDirection,
-};
+use crate::{Cables, Cell, Element, Host, Hosts, LabKind, LabPlan, Measurement, Order, Plan};
 use std::fmt::Write;
-use std::time::Duration;
 use units::human;
 use units::human::counted;
-use units::time::print;
-use units::{BitRate, Bytes, Layer};
+use units::{BitRate, Layer};
 
 /// Renders a plan, with the commands that `commands` gives for a cell, word by word.
 ///
@@ -110,103 +100,10 @@ fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
     } else {
         ""
     };
-    let time = |duration_ns: u64, warmup_ns: u64| {
-        let duration = print(Duration::from_nanos(duration_ns));
-        match warmup_ns {
-            0 => duration,
-            _ => format!(
-                "{duration} after {} of warm-up",
-                print(Duration::from_nanos(warmup_ns))
-            ),
-        }
-    };
-    let by = |tool: Tool| {
-        if tool.is_default() {
-            String::new()
-        } else {
-            format!(" by {}", tool.name())
-        }
-    };
-    let going = |direction: TransferDirection| match direction {
-        TransferDirection::AToB => "",
-        TransferDirection::BToA => " from B to A",
-        TransferDirection::Duplex => " both ways at once",
-    };
     match &cell.measurement {
-        Measurement::Tcp {
-            tool,
-            direction,
-            congestion,
-            streams,
-            window_bytes,
-            duration_ns,
-            warmup_ns,
-        } => {
-            let streams = counted(*streams, "stream");
-            let window = window_bytes.map_or_else(String::new, |bytes| {
-                format!(", window {}", Bytes::new(bytes))
-            });
-            let congestion = congestion
-                .as_ref()
-                .map_or_else(String::new, |name| format!(", congestion control {name}"));
-            let time = time(*duration_ns, *warmup_ns);
-            format!(
-                "TCP{}{}, {streams} on {cores}{window}{congestion}, {time}, {path}{tuned}",
-                by(*tool),
-                going(*direction)
-            )
-        }
-        Measurement::Udp {
-            tool,
-            direction,
-            datagram_bytes,
-            rate_bps,
-            streams,
-            duration_ns,
-            warmup_ns,
-        } => {
-            let streams = counted(*streams, "stream");
-            let datagram = datagram_bytes.map_or_else(
-                || "the largest datagrams".to_owned(),
-                |bytes| format!("datagrams of {bytes} B"),
-            );
-            let rate = rate_bps.map_or_else(
-                || "full rate".to_owned(),
-                |bps| BitRate::new(bps, Layer::Payload).to_string(),
-            );
-            let time = time(*duration_ns, *warmup_ns);
-            format!(
-                "UDP{}{}, {datagram} at {rate}, {streams} on {cores}, {time}, {path}{tuned}",
-                by(*tool),
-                going(*direction)
-            )
-        }
-        Measurement::Ping {
-            count,
-            interval_ns,
-            payload_bytes,
-            loaded,
-            route,
-        } => {
-            let interval = print(Duration::from_nanos(*interval_ns));
-            let loaded = if *loaded {
-                ", idle and under TCP load"
-            } else {
-                ""
-            };
-            let route = if *route {
-                ", with hops and path MTU"
-            } else {
-                ""
-            };
-            format!(
-                "ping, {count} requests of {payload_bytes} B, one every {interval}{loaded}{route}, {path}"
-            )
-        }
-        Measurement::Http(test) => format!("{} on {cores}, {path}", http::in_words(test)),
-        Measurement::Video(test) => format!("{} on {cores}, {path}", video::in_words(test)),
         Measurement::Frames(test) => frames::in_words(test, group),
         Measurement::Device(test) => device::in_words(test),
+        tool => tool.tool_in_words(&cores, &path, tuned),
     }
 }
 

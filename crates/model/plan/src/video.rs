@@ -3,6 +3,10 @@
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use strum::{IntoStaticStr, VariantArray};
+use std::time::Duration;
+use units::human::counted;
+use units::time::print;
+use units::{BitRate, Layer};
 
 /// A trial of video. Station B sends a clip, which players on station A show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +53,23 @@ impl VideoTest {
     #[must_use]
     pub const fn run_ns(&self) -> u64 {
         self.frames_in_all() * Self::FRAME_NS
+    }
+
+    /// A trial of video in words, without cores and path.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let transport = match self.transport {
+            VideoTransport::Rtp => "RTP",
+            VideoTransport::Http => "HTTP",
+        };
+        format!(
+            "{} of {} video at {} over {transport}, played by {}, {} counted",
+            counted(self.streams, "stream"),
+            self.picture.name(),
+            BitRate::new(self.rate_bps, Layer::Payload),
+            self.player.name(),
+            print(Duration::from_nanos(self.duration_ns)),
+        )
     }
 }
 

@@ -12,7 +12,7 @@
 mod parse;
 mod words;
 
-pub use parse::{GateError, KINDS};
+pub use parse::GateError;
 
 use crate::changes::in_words;
 use crate::{CellChange, Run, RunPair};

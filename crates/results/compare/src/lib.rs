@@ -31,7 +31,7 @@ pub use cells::Match;
 pub use changes::{CellChange, Direction, Partly, WithoutChange, WithoutRatio};
 pub use differences::{Difference, of_surroundings, surroundings};
 pub use error::CompareError;
-pub use gate::{Gate, GateCell, GateError, GateResult, KINDS, Outcome};
+pub use gate::{Gate, GateCell, GateError, GateResult, Outcome};
 pub use junit::junit;
 pub use markdown::markdown;
 pub use text::{Detail, text};

@@ -105,6 +105,10 @@ impl ProcedurePlan for Disturbed {
         })
     }
 
+    fn is_at_one_load(&self) -> bool {
+        true
+    }
+
     fn finds_capacity(&self) -> bool {
         false
     }

@@ -32,6 +32,14 @@ impl ProcedurePlan for Load {
         })
     }
 
+    fn is_at_one_load(&self) -> bool {
+        true
+    }
+
+    fn is_at_its_most(&self) -> bool {
+        self.frames_per_s.is_none()
+    }
+
     fn held_ns(&self) -> Option<u64> {
         Some(self.duration_ns)
     }

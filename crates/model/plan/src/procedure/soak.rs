@@ -87,6 +87,10 @@ impl ProcedurePlan for Soak {
         })
     }
 
+    fn is_at_one_load(&self) -> bool {
+        true
+    }
+
     fn finds_capacity(&self) -> bool {
         false
     }

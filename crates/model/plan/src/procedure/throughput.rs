@@ -28,6 +28,10 @@ impl ProcedurePlan for ThroughputSearch {
         Procedure::Throughput(self.at_any_load())
     }
 
+    fn is_at_its_most(&self) -> bool {
+        true
+    }
+
     fn time(&self, _trial: &dyn Fn(u64) -> Duration, searches: u32) -> Duration {
         search_time(self, searches)
     }

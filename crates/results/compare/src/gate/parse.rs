@@ -1,39 +1,11 @@
 //! From text to gates.
 
 use super::{Filter, Gate};
-use plan::Axis;
+use plan::{Axis, Measurement};
 use stats::Quantity;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
-
-/// Kinds of trials, as ids and gates name them.
-pub const KINDS: &[&str] = &[
-    "tcp",
-    "udp",
-    "ping",
-    "http",
-    "flows",
-    "video",
-    "load",
-    "throughput",
-    "mrr",
-    "service",
-    "loss-curve",
-    "back-to-back",
-    "latency",
-    "recovery",
-    "rekey",
-    "failover",
-    "reset",
-    "setup",
-    "desync",
-    "hostile",
-    "soak",
-    "kat",
-    "speed",
-    "fatigue",
-];
 
 const VERBS: [&str; 2] = ["drops", "rises"];
 const EXAMPLE: &str = "tcp dut=cipherbench throughput drops > 5 %";
@@ -233,7 +205,8 @@ impl Parser<'_> {
     fn filter(&self, token: &Token) -> Result<Filter, GateError> {
         let word = token.word.as_str();
         let Some((key, value)) = word.split_once('=') else {
-            if KINDS.contains(&word) {
+            let kinds: Vec<_> = Measurement::kinds().collect();
+            if kinds.contains(&word) {
                 return Ok(Filter::Kind(word.to_owned()));
             }
             let help = if VERBS
@@ -243,7 +216,7 @@ impl Parser<'_> {
             {
                 "the order is: filters, one quantity, `drops` or `rises`".to_owned()
             } else {
-                yaml::names::help(word, "kind", KINDS)
+                yaml::names::help(word, "kind", &kinds)
             };
             let problem = format!("unknown kind of trial `{word}`");
             return Err(self.error(token.at.clone(), problem, help));

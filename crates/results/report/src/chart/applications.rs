@@ -12,7 +12,7 @@ pub(crate) fn transactions(run: &Run<'_>, is_flow: bool, id: &str) -> Option<Mar
     let is_wanted = |test: &HttpTest| (test.server == HttpServer::Plain) == is_flow;
     let cells = http_cells(run).filter(|(_, test)| is_wanted(test));
     let bars = cells.map(|(cell, test)| Bar {
-        setting: plan::http_in_words(test),
+        setting: test.in_words(),
         name: run.label(&cell.dut),
         cell,
         figure: cell.http().map(|found| {
@@ -53,7 +53,7 @@ pub(crate) fn video(run: &Run<'_>, id: &str) -> Option<Markup> {
             }
         });
         Some(Bar {
-            setting: plan::video_in_words(test),
+            setting: test.in_words(),
             name: run.label(&cell.dut),
             cell,
             figure,

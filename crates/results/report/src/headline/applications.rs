@@ -31,7 +31,7 @@ fn transactions(
         .iter()
         .filter_map(|(cell, test)| Some((test, &cell.http()?.object_throughput_bps)))
         .max_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean))?;
-    let words = plan::http_in_words(test);
+    let words = test.in_words();
     let own: Vec<&CellResult> = cells.iter().map(|(cell, _)| *cell).collect();
     let metric = Metric::TransactionsPerSecond;
     Some(rate(run, (label.to_owned(), words), &own, metric, best))

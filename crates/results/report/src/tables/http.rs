@@ -31,7 +31,7 @@ pub(crate) fn http(run: &Run<'_>) -> Option<Table> {
         .figures(figures)
         .text("Limit");
     for (cell, test) in over_http(run) {
-        let labels = [Cell::label(plan::http_in_words(test)), dut(run, cell)];
+        let labels = [Cell::label(test.in_words()), dut(run, cell)];
         let row = match cell.http() {
             Some(found) => rates(run, cell, found),
             None => without(cell, figures.len() + 1),
@@ -54,7 +54,7 @@ pub(crate) fn http_times(run: &Run<'_>) -> Option<Table> {
     for (cell, test) in over_http(run) {
         for found in cell.http().map_or(&[][..], |found| &found.times) {
             let mut row = vec![
-                Cell::label(plan::http_in_words(test)),
+                Cell::label(test.in_words()),
                 dut(run, cell),
                 Cell::label(Bytes::new(found.object_bytes).to_string()),
             ];
@@ -78,7 +78,7 @@ pub(crate) fn flows(run: &Run<'_>) -> Option<Table> {
         .figures(["Flows", "Flows/s", "Ratio", "Failed"])
         .text("Limit");
     for (cell, test) in http_cells(run).filter(|(_, test)| test.server == HttpServer::Plain) {
-        let labels = [Cell::label(plan::http_in_words(test)), dut(run, cell)];
+        let labels = [Cell::label(test.in_words()), dut(run, cell)];
         let times = cell
             .http()
             .and_then(|found| Some((found, found.times.first()?)));

@@ -33,10 +33,7 @@ pub(crate) fn video(run: &Run<'_>) -> Option<Table> {
         let Some((planned, test)) = test_of(run, cell) else {
             continue;
         };
-        let labels = [
-            Cell::label(plan::video_in_words(test)),
-            Cell::label(&planned.dut.name),
-        ];
+        let labels = [Cell::label(test.in_words()), Cell::label(&planned.dut.name)];
         let row = match cell.video() {
             Some(found) => row(cell, found),
             None => {

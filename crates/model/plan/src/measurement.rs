@@ -1,0 +1,285 @@
+//! What a trial measures, and with which tool.
+
+use crate::procedure::ProcedureKind;
+use crate::{DeviceTest, FrameTest, HttpTest, Tool, TransferDirection, VideoTest};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use units::human::counted;
+use units::time::print;
+use units::{BitRate, Bytes, Layer};
+
+/// The measurement of a trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Measurement {
+    /// Bulk TCP by a tool.
+    Tcp {
+        /// The tool that sends and receives.
+        #[serde(default, skip_serializing_if = "Tool::is_default")]
+        tool: Tool,
+        /// Which way the payload goes.
+        #[serde(default, skip_serializing_if = "TransferDirection::is_default")]
+        direction: TransferDirection,
+        /// Congestion control by the kernel's name (`-C`, `-Z`); `None`: the kernel's default.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        congestion: Option<String>,
+        /// Parallel streams (`-P`), over all processes.
+        streams: u16,
+        /// Socket buffer (`-w`) in bytes; `None`: the kernel tunes it.
+        window_bytes: Option<u64>,
+        /// Measured time, in nanoseconds, after `warmup_ns`.
+        duration_ns: u64,
+        /// Time at the start that is not counted (`-O`).
+        warmup_ns: u64,
+    },
+    /// UDP by a tool.
+    Udp {
+        /// The tool that sends and receives.
+        #[serde(default, skip_serializing_if = "Tool::is_default")]
+        tool: Tool,
+        /// Which way the datagrams go.
+        #[serde(default, skip_serializing_if = "TransferDirection::is_default")]
+        direction: TransferDirection,
+        /// UDP payload (`-l`) in bytes; `None`: the largest that the MTU carries whole.
+        datagram_bytes: Option<u32>,
+        /// Offered payload rate (`-b`) of each way in bit/s; `None`: as fast as the tool can send.
+        rate_bps: Option<u64>,
+        /// Parallel streams (`-P`), over all processes.
+        streams: u16,
+        /// Measured time, in nanoseconds.
+        duration_ns: u64,
+        /// Time at the start that is not counted (`-O`).
+        warmup_ns: u64,
+    },
+    /// Round-trip time by ping, from A to B.
+    Ping {
+        /// Echo requests per trial.
+        count: u32,
+        /// From one request to the next, in nanoseconds.
+        interval_ns: u64,
+        /// ICMP payload in bytes.
+        payload_bytes: u16,
+        /// Whether the same requests are sent again under a TCP load from A to B, from B to A, and
+        /// both ways.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        loaded: bool,
+        /// Whether the hops of the path and its MTU are looked for.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        route: bool,
+    },
+    /// Objects over HTTP, fetched by A from B.
+    Http(HttpTest),
+    /// Video, played by A from B.
+    Video(VideoTest),
+    /// Ethernet frames of exact size by Cipherbench's generator and analyser.
+    Frames(FrameTest),
+    /// Operations of a crypto device.
+    Device(DeviceTest),
+}
+
+/// Loads under which echo requests are repeated.
+const LOADED_TIMES: u32 = 3;
+/// Time of a load around the requests, about.
+const LOAD_AROUND: Duration = Duration::from_secs(3);
+/// Time to find hops and MTU, about.
+const ROUTE_TIME: Duration = Duration::from_secs(5);
+
+/// Names of the kinds of tools' trials.
+const TOOLS: [&str; 6] = ["tcp", "udp", "ping", "http", "flows", "video"];
+/// Names of the kinds of crypto devices' trials.
+const DEVICE_TRIALS: [&str; 3] = ["kat", "speed", "fatigue"];
+
+impl Measurement {
+    /// The names of all kinds, in the order of the documents.
+    pub fn kinds() -> impl Iterator<Item = &'static str> {
+        let procedures = ProcedureKind::ALL.into_iter().map(ProcedureKind::name);
+        TOOLS.into_iter().chain(procedures).chain(DEVICE_TRIALS)
+    }
+
+    /// The tool of a bulk transfer; `None` for other measurements.
+    #[must_use]
+    pub const fn tool(&self) -> Option<Tool> {
+        match self {
+            Self::Tcp { tool, .. } | Self::Udp { tool, .. } => Some(*tool),
+            Self::Ping { .. }
+            | Self::Http(_)
+            | Self::Video(_)
+            | Self::Frames(_)
+            | Self::Device(_) => None,
+        }
+    }
+
+    /// Which way the payload of a bulk transfer goes; `None` for other measurements.
+    #[must_use]
+    pub const fn transfer_direction(&self) -> Option<TransferDirection> {
+        match self {
+            Self::Tcp { direction, .. } | Self::Udp { direction, .. } => Some(*direction),
+            Self::Ping { .. }
+            | Self::Http(_)
+            | Self::Video(_)
+            | Self::Frames(_)
+            | Self::Device(_) => None,
+        }
+    }
+
+    /// Time that a tool runs: TCP and UDP end with a whole second. `None` without a tool.
+    #[must_use]
+    pub fn tool_time(&self) -> Option<Duration> {
+        match *self {
+            Self::Tcp {
+                duration_ns,
+                warmup_ns,
+                ..
+            }
+            | Self::Udp {
+                duration_ns,
+                warmup_ns,
+                ..
+            } => {
+                let run = Duration::from_nanos(duration_ns.saturating_add(warmup_ns));
+                Some(Duration::from_secs(
+                    run.as_secs() + u64::from(run.subsec_nanos() > 0),
+                ))
+            }
+            Self::Ping {
+                count,
+                interval_ns,
+                loaded,
+                route,
+                ..
+            } => {
+                let once = Duration::from_nanos(interval_ns) * count;
+                let loads = u32::from(loaded) * LOADED_TIMES;
+                Some(once + (once + LOAD_AROUND) * loads + ROUTE_TIME * u32::from(route))
+            }
+            Self::Http(test) => Some(Duration::from_nanos(test.run_ns())),
+            Self::Video(test) => Some(Duration::from_nanos(test.run_ns())),
+            Self::Frames(_) | Self::Device(_) => None,
+        }
+    }
+
+    /// Whether its figure is compared with the tester's limit without a device.
+    #[must_use]
+    pub fn has_ceiling(&self) -> bool {
+        match self {
+            Self::Frames(test) => test.procedure.plan().has_ceiling(),
+            _ => false,
+        }
+    }
+
+    /// Name of the kind, in campaigns, cell ids and gates.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Tcp { .. } => "tcp",
+            Self::Udp { .. } => "udp",
+            Self::Ping { .. } => "ping",
+            Self::Http(test) => test.kind(),
+            Self::Video(_) => "video",
+            Self::Frames(test) => test.procedure.kind().name(),
+            Self::Device(test) => test.name(),
+        }
+    }
+
+    /// A trial of tools in words; empty for others. `cores` and `path` describe the stations, `tuned`
+    /// a search for parameters.
+    pub(crate) fn tool_in_words(&self, cores: &str, path: &str, tuned: &str) -> String {
+        let time = |duration_ns: u64, warmup_ns: u64| {
+            let duration = print(Duration::from_nanos(duration_ns));
+            match warmup_ns {
+                0 => duration,
+                _ => format!(
+                    "{duration} after {} of warm-up",
+                    print(Duration::from_nanos(warmup_ns))
+                ),
+            }
+        };
+        let by = |tool: Tool| {
+            if tool.is_default() {
+                String::new()
+            } else {
+                format!(" by {}", tool.name())
+            }
+        };
+        let going = |direction: TransferDirection| match direction {
+            TransferDirection::AToB => "",
+            TransferDirection::BToA => " from B to A",
+            TransferDirection::Duplex => " both ways at once",
+        };
+        match self {
+            Self::Tcp {
+                tool,
+                direction,
+                congestion,
+                streams,
+                window_bytes,
+                duration_ns,
+                warmup_ns,
+            } => {
+                let streams = counted(*streams, "stream");
+                let window = window_bytes.map_or_else(String::new, |bytes| {
+                    format!(", window {}", Bytes::new(bytes))
+                });
+                let congestion = congestion
+                    .as_ref()
+                    .map_or_else(String::new, |name| format!(", congestion control {name}"));
+                let time = time(*duration_ns, *warmup_ns);
+                format!(
+                    "TCP{}{}, {streams} on {cores}{window}{congestion}, {time}, {path}{tuned}",
+                    by(*tool),
+                    going(*direction)
+                )
+            }
+            Self::Udp {
+                tool,
+                direction,
+                datagram_bytes,
+                rate_bps,
+                streams,
+                duration_ns,
+                warmup_ns,
+            } => {
+                let streams = counted(*streams, "stream");
+                let datagram = datagram_bytes.map_or_else(
+                    || "the largest datagrams".to_owned(),
+                    |bytes| format!("datagrams of {bytes} B"),
+                );
+                let rate = rate_bps.map_or_else(
+                    || "full rate".to_owned(),
+                    |bps| BitRate::new(bps, Layer::Payload).to_string(),
+                );
+                let time = time(*duration_ns, *warmup_ns);
+                format!(
+                    "UDP{}{}, {datagram} at {rate}, {streams} on {cores}, {time}, {path}{tuned}",
+                    by(*tool),
+                    going(*direction)
+                )
+            }
+            Self::Ping {
+                count,
+                interval_ns,
+                payload_bytes,
+                loaded,
+                route,
+            } => {
+                let interval = print(Duration::from_nanos(*interval_ns));
+                let loaded = if *loaded {
+                    ", idle and under TCP load"
+                } else {
+                    ""
+                };
+                let route = if *route {
+                    ", with hops and path MTU"
+                } else {
+                    ""
+                };
+                format!(
+                    "ping, {count} requests of {payload_bytes} B, one every {interval}{loaded}{route}, {path}"
+                )
+            }
+            Self::Http(test) => format!("{} on {cores}, {path}", test.in_words()),
+            Self::Video(test) => format!("{} on {cores}, {path}", test.in_words()),
+            Self::Frames(_) | Self::Device(_) => String::new(),
+        }
+    }
+}
