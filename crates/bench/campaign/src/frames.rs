@@ -230,7 +230,7 @@ impl FrameTrial {
                 },
             );
         grid.over_each(&self.procedures, |settings, asked| {
-            (settings.point(trial, &**asked), asked.coordinates())
+            (settings.point(trial, asked.as_ref()), asked.coordinates())
         })
     }
 }

@@ -71,6 +71,6 @@ pub(super) fn read(kind: ProcedureKind, map: &Map<'_>) -> Result<Procedures, Rep
 fn boxed<C: ProcedureConfig + 'static>(
     configs: Result<Vec<C>, Reported>,
 ) -> Result<Procedures, Reported> {
-    let boxed = |config| Box::new(config) as Box<dyn ProcedureConfig>;
+    let boxed = |config: C| -> Box<dyn ProcedureConfig> { Box::new(config) };
     Ok(configs?.into_iter().map(boxed).collect())
 }

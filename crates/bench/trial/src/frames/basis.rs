@@ -6,7 +6,7 @@ use crate::error::TrialError;
 use plan::ThroughputSearch;
 
 /// The basis of a procedure's figures.
-pub(super) struct Basis {
+pub(crate) struct Basis {
     pub(super) load: Option<u64>,
     pub(super) drain_ns: u64,
     pub(super) objection: Option<String>,

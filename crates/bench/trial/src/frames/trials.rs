@@ -20,7 +20,7 @@ pub(super) const EVIDENCE_NS: u64 = estimate::EVIDENCE_RUN.as_nanos() as u64;
 pub(super) const DRAIN_NS: u64 = 100_000_000;
 
 /// The state of a procedure.
-pub(super) struct Trials<'a> {
+pub(crate) struct Trials<'a> {
     pub(super) trial: &'a Trial<'a>,
     pub(super) rig: &'a mut dyn Rig,
     pub(super) events: EventSink<'a>,
