@@ -3,10 +3,10 @@
 use fleet::FleetError;
 use guard::visible_lines;
 use journal::JournalError;
-use lab::LabError;
 use report::WriteError;
 use std::fmt;
 use std::process::{ExitCode, Termination};
+use testbed::LabError;
 use view::ViewError;
 use yaml::Mistakes;
 

@@ -6,8 +6,9 @@ use crate::{cli, output, signals};
 use engine::EngineInfo;
 use journal::record::Environment;
 use journal::{Journal, Writer};
-use lab::programs::Missing;
-use lab::{Interrupt, LabError, NamespaceLab, Privilege, Setup, privilege};
+use lab::programs::{Missing, search_path};
+use lab::{NamespaceLab, Privilege, Setup, privilege};
+use memory_lab::InMemory;
 use plan::{Cell, LabKind, LabPlan, Plan};
 use report::{Folders, Report};
 use stats::Progress;
@@ -16,7 +17,8 @@ use std::env;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use trial::{Conclusion, Done, InMemory, Measurer, OnBench, OnDevices};
+use testbed::{Interrupt, LabError};
+use trial::{Conclusion, Done, Measurer, OnBench, OnDevices};
 
 /// A lab that is up, with its privilege and interrupt.
 pub(crate) struct Session {
@@ -59,7 +61,7 @@ impl Session {
             return Ok(Self {
                 privilege: None,
                 interrupt,
-                place: Place::Devices(OnDevices::new(worker)),
+                place: Place::Devices(OnDevices::new(worker, search_path())),
             });
         }
         // If the whole lab is on other hosts, this process needs no root privilege, and a user's

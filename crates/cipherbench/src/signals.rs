@@ -1,12 +1,12 @@
 //! Termination signals, such as Ctrl-C.
 
 use crate::exit::{Exit, Failure};
-use lab::Interrupt;
 use port::Stop;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::thread;
 use std::{fs, io};
+use testbed::Interrupt;
 
 /// The termination signals: Ctrl-C, `kill`, and the closing of the terminal, except signals that
 /// the parent process has set to be ignored, as `nohup` does.

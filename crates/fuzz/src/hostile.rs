@@ -3,7 +3,7 @@
 use crate::packets;
 use arbitrary::{Result, Unstructured};
 use traffic::hostile::{Random, Sealed};
-use traffic::spec::SealedForm;
+use traffic_spec::SealedForm;
 use wire::ethernet::EthernetView;
 use wire::headers::{IpView, UDP, be16};
 

@@ -17,8 +17,7 @@ pub(crate) use given::FrameSettings;
 use crate::axis::{AxisValues, CORES_MAX, axis, required_axis};
 use crate::expand::{Grid, Point};
 use plan::{
-    Axis, Direction, FrameTest, IpVersion, Measurement, Ports, ProcedureKind, Stations,
-    Traffic,
+    Axis, Direction, FrameTest, IpVersion, Measurement, Ports, ProcedureKind, Stations, Traffic,
 };
 use procedure::{ProcedureConfig, Procedures};
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES};

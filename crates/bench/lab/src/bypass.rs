@@ -7,8 +7,8 @@
 
 use crate::on_node::ip;
 use crate::sync::lock;
-use crate::{Node, Result};
 use std::sync::Mutex;
+use testbed::{Node, Result};
 
 /// Names of the next hop (RFC 5737, RFC 3849), and its address on the link.
 const ROUTER: &str = "203.0.113.254";

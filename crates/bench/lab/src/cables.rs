@@ -11,18 +11,19 @@
 
 mod free;
 
+use crate::Station;
 use crate::hosts::Seat;
 use crate::offloads;
 use crate::on_node::{ip, run_tool};
-use crate::protocol::{BorrowedInterface, Program, Request, Response};
 use crate::switch;
-use crate::{Interrupt, LabError, Links, Node, NodeId, Result, Station};
 use free::{HostInterface, free_interface, shown};
 use plan::{Cables, HostName};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use testbed::protocol::{BorrowedInterface, Program, Request, Response};
+use testbed::{Interrupt, LabError, Links, Node, NodeId, Result};
 
 /// How long one of the tools that look at interfaces may take.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);

@@ -3,11 +3,7 @@
 use crate::kill::kill_tree;
 use crate::own_children::OwnChild;
 use crate::procfs::ProcessStat;
-use crate::protocol::{
-    BorrowedInterface, Call, PROTOCOL_VERSION, REPLY_BYTES_MAX, Reply, Request, Response,
-};
 use crate::sync::{Deadline, await_true, lock};
-use crate::{Interrupt, LabError, Node, NodeId, Result};
 use guard::Lines;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -23,6 +19,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use testbed::protocol::{
+    BorrowedInterface, Call, PROTOCOL_VERSION, REPLY_BYTES_MAX, Reply, Request, Response,
+};
+use testbed::{Interrupt, LabError, Node, NodeId, Result};
 
 /// Interval of a pending call's checks of the interrupt.
 pub(crate) const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);

@@ -15,10 +15,7 @@
 //!
 //! Frames from the link are untrusted: a forged answer may spoil a comparison, but nothing else.
 
-mod exchange;
 pub(crate) mod probe;
-
-pub use exchange::{Ask, Exchange, Exchanges};
 
 use crate::host::corrected_ppb;
 use crate::packet_socket::PacketSocket;
@@ -37,6 +34,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use testbed::clocks::{Ask, Exchange, Exchanges};
 
 /// How long an answer may take: boxes may be far apart.
 const ANSWER_LIMIT: Duration = Duration::from_millis(200);

@@ -4,11 +4,11 @@
 //! interface is set down. So they are saved before and restored after.
 
 use crate::on_node::ip;
-use crate::protocol::Program;
 use crate::sync::lock;
-use crate::{LabError, Node, Result};
 use std::sync::Mutex;
 use std::time::Duration;
+use testbed::protocol::Program;
+use testbed::{LabError, Node, Result};
 
 /// How long `ip` may take.
 const TOOL_LIMIT: Duration = Duration::from_secs(10);

@@ -30,11 +30,11 @@ pub(crate) use crate::sync::join;
 pub(crate) use daemon::Daemon;
 pub(crate) use site::{Site, all, by_node, on_each};
 
-use crate::monitor::Poller;
-use crate::{DutAction, LabError, NodeId, Result, RunningDut};
+use crate::monitor::DevicePoller;
 use plan::{self, Dut, Reset};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use testbed::{DutAction, LabError, NodeId, Result, RunningDut};
 
 /// How long A may take to reach B once a DUT is ready.
 const PATH_LIMIT: Duration = Duration::from_secs(5);
@@ -86,7 +86,7 @@ pub(crate) trait Adapter: Send + Sync {
     }
 
     /// Periodic readings of it; empty for a DUT on the lab's machines.
-    fn pollers<'a>(&'a self, _site: &Site<'a>) -> Result<Vec<Poller<'a>>> {
+    fn pollers<'a>(&'a self, _site: &Site<'a>) -> Result<Vec<DevicePoller<'a>>> {
         Ok(Vec::new())
     }
 

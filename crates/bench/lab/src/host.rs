@@ -18,7 +18,6 @@ pub use cards::Card;
 pub use discipline::Discipline;
 pub(crate) use discipline::corrected_ppb;
 pub use findings::{Facts, Finding, Status, render};
-pub use load::Programs;
 pub(crate) use machine::SYSCTLS;
 pub use probes::{Attempt, Probes, TunSuperPackets};
 pub(crate) use topology::{assignable_cpus, logical_cpus, online_cpus};
@@ -26,11 +25,12 @@ pub use verdicts::judge;
 pub use versions::Installed;
 
 use crate::monitor::rapl;
-use crate::protocol::{CpuTime, Load};
-use crate::{Privilege, Result, perf, procfs};
+use crate::{Privilege, perf, procfs};
 use journal::record::Environment;
 use std::path::Path;
 use std::thread;
+use testbed::Result;
+use testbed::protocol::{CpuTime, Load};
 
 /// Far more than any tool prints about a machine or itself for this module.
 const OUTPUT_BYTES_MAX: usize = 1 << 20;
@@ -67,12 +67,6 @@ pub fn cpu_times() -> Option<(CpuTime, CpuTime)> {
         procfs::machine_cpu_time()?,
         procfs::cpu_time(std::process::id())?,
     ))
-}
-
-/// Identifies this boot of this machine.
-#[must_use]
-pub fn boot_id() -> String {
-    procfs::boot_id()
 }
 
 /// Who uses the CPUs of this machine, over a quarter of a second.

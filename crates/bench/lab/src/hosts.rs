@@ -20,14 +20,14 @@ pub(crate) mod part;
 mod reach;
 
 use crate::caller::Station;
-use crate::protocol::{Ended, PROTOCOL_VERSION, Program, Request, Response, THIS_PROGRAM};
-use crate::{Interrupt, LabError, Node, NodeId, Result};
 use plan::{Host, HostName};
 use reach::Reach;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use testbed::protocol::{Ended, PROTOCOL_VERSION, Program, Request, Response, THIS_PROGRAM};
+use testbed::{Interrupt, LabError, Node, NodeId, Result};
 
 /// Interval of a run's keepalives to its hosts.
 const BEAT: Duration = Duration::from_secs(1);

@@ -10,7 +10,6 @@
 //! multicast addresses are restored; an interface with a queueing discipline or a route is not
 //! taken ([`crate::cables`]).
 
-use crate::protocol::{BorrowedInterface, Program};
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, setns};
 use std::collections::BTreeMap;
@@ -19,6 +18,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::thread;
+use testbed::protocol::{BorrowedInterface, Program};
 
 /// Folders below `/proc/sys/net` with a folder for each interface.
 const PARAMETERS: [&str; 5] = [

@@ -5,6 +5,7 @@
 mod monitoring;
 mod two_hosts;
 
+use crate::Privilege;
 use crate::bypass::Bypass;
 use crate::cables::{Outside, lend_cable};
 use crate::cut::Cut;
@@ -21,15 +22,15 @@ use crate::switch;
 use crate::topology::{
     CIPHER_INTERFACES, End, IPV6_MTU_MIN, Map, STATION_INTERFACES, Side, W0, W1,
 };
-use crate::{
-    Bench, ClockEnd, DutAction, Interrupt, LabError, Links, Monitor, Node, NodeId, Privilege,
-    Result, RunningDut,
-};
 use plan::{Cables, Direction, Dut, External, Hosts, IpVersion, LabPlan};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
+use testbed::{
+    Bench, ClockEnd, DutAction, Interrupt, LabError, Links, Monitor, Node, NodeId, Result,
+    RunningDut,
+};
 use two_hosts::{CableEnds, LabHost, open_hosts};
 
 /// How long setting an offload may take.

@@ -1,12 +1,12 @@
 //! Address translation with nftables: as a DUT, and as an element of the path.
 
 use crate::on_node::{parse_json, run_tool};
-use crate::protocol::Program;
-use crate::{LabError, Node, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
+use testbed::protocol::Program;
+use testbed::{LabError, Node, Result};
 
 /// The lab's table. Deleting it deletes its chains and counters.
 const TABLE: &str = "cipherbench";

@@ -1,7 +1,7 @@
 //! Offloads of an interface, as `ethtool -k` prints them.
 
-use crate::protocol::Program;
 use std::collections::BTreeMap;
+use testbed::protocol::Program;
 
 /// Features that affect results, by their names in ethtool's output.
 const FEATURES: &[&str] = &[

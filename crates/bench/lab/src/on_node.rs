@@ -1,9 +1,9 @@
 //! Tools that run on nodes and must succeed.
 
-use crate::protocol::{Ended, Program};
-use crate::{Node, Result};
 use serde::de::DeserializeOwned;
 use std::time::Duration;
+use testbed::protocol::{Ended, Program};
+use testbed::{Node, Result};
 
 /// Time limit of one tool.
 const TOOL_LIMIT: Duration = Duration::from_secs(10);

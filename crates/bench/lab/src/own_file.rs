@@ -1,10 +1,10 @@
 //! The hash of this program's file: whether a host has the same file, and whether it arrived whole.
 
-use crate::protocol::THIS_PROGRAM;
-use crate::{LabError, Result};
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, Read};
+use testbed::protocol::THIS_PROGRAM;
+use testbed::{LabError, Result};
 
 /// Checks that the SHA-256 of this program's file, in hexadecimal, is that of the file sent.
 ///

@@ -7,10 +7,10 @@
 
 use crate::host::online_cpus;
 use crate::procfs;
-use crate::protocol::{Counted, Counts};
 use perf_event::events::{Event, Hardware};
 use perf_event::{Builder, Counter};
 use std::io;
+use testbed::protocol::{Counted, Counts};
 
 /// Attempts to attach to a program while its set of threads changes.
 const ATTEMPTS: u32 = 10;

@@ -1,11 +1,12 @@
 //! The privilege to build a lab of namespaces: root, or root in a user namespace.
 
-use crate::{LabError, Result, mark};
+use crate::mark;
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Uid, getegid, geteuid};
 use std::fs;
 use std::io;
+use testbed::{LabError, Result};
 
 const TUN_DEVICE: &str = "/dev/net/tun";
 

@@ -1,15 +1,14 @@
 //! Readers of `/proc`: processes and their parents, CPU time, listening sockets, interface
 //! counters.
 
-use crate::protocol::{CpuTime, Response};
 use journal::record::InterfaceCounters;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-
-const NANOS_PER_SECOND: u64 = 1_000_000_000;
+use testbed::machine::{boot_id, tick_ns};
+use testbed::protocol::{CpuTime, Response};
 
 /// One process, from `/proc/PID/stat`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -239,16 +238,6 @@ fn parse_machine_cpu_time(text: &str, tick_ns: u64) -> Option<CpuTime> {
     })
 }
 
-/// The length of a tick, the kernel's unit of CPU time.
-pub(crate) fn tick_ns() -> u64 {
-    let per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten();
-    NANOS_PER_SECOND
-        / per_second
-            .and_then(|ticks| u64::try_from(ticks).ok())
-            .unwrap_or(100)
-            .max(1)
-}
-
 /// Whether a TCP socket listens on `port` in this network namespace, IPv4 or IPv6.
 pub(crate) fn listens(port: u16) -> bool {
     const LISTEN: &str = "0A";
@@ -347,12 +336,6 @@ pub(crate) fn has_ipv6() -> bool {
 pub(crate) fn clock_id() -> String {
     let namespace = fs::read_link("/proc/self/ns/time").unwrap_or_default();
     format!("{} {}", boot_id(), namespace.display())
-}
-
-/// Identifies this boot of this machine.
-pub(crate) fn boot_id() -> String {
-    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    id.trim().to_owned()
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Counters of one node around a frame trial, all read in one round trip.
 
 use crate::procfs;
-use crate::protocol::{CpuTime, NodeReading, Response};
 use std::fs;
 use std::io;
+use testbed::protocol::{CpuTime, NodeReading, Response};
 
 /// Reads this node's counters.
 pub(crate) fn read(processes: Vec<CpuTime>) -> io::Result<NodeReading> {

@@ -4,14 +4,15 @@ use crate::caller::reap;
 use crate::kill::kill_all;
 use crate::lent;
 use crate::own_children::OwnChild;
-use crate::protocol::{BorrowedInterface, Program};
 use crate::sync::lock;
-use crate::{Node, Result, Station, procfs};
+use crate::{Station, procfs};
 use std::fs::File;
 use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use testbed::protocol::{BorrowedInterface, Program};
+use testbed::{Node, Result};
 
 /// Time limit for killed processes to disappear.
 const KILL_LIMIT: Duration = Duration::from_secs(5);

@@ -16,7 +16,6 @@ pub(crate) use expected::Expected;
 pub(crate) use watch::Watch;
 
 use crate::packet_socket::{FRAME_BYTES_MAX, PacketSocket};
-use crate::protocol::Sample;
 use classify::{Classifier, Kind};
 use contents::contents_of;
 use journal::record::CipherLink;
@@ -24,6 +23,7 @@ use packets::PacketTap;
 use std::collections::BTreeSet;
 use std::io;
 use std::time::{Duration, Instant};
+use testbed::protocol::Sample;
 
 /// Most SPIs, or equivalents in other forms, that are listed; no link of this lab has more.
 const SPIS_MAX: usize = 256;

@@ -9,9 +9,9 @@
 
 use crate::kill::{kill_all, kill_tree};
 use crate::mark::marked;
-use crate::procfs::{self, ProcessStat};
+use crate::procfs::ProcessStat;
 use crate::sync::Deadline;
-use crate::{LabError, NodeId, Privilege, Result, privilege};
+use crate::{Privilege, privilege};
 use guard::{open_regular, read_from, read_text};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -19,6 +19,8 @@ use std::io::{self, ErrorKind, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use testbed::machine::boot_id;
+use testbed::{LabError, NodeId, Result};
 
 /// Time limit for a killed process and all its descendants to disappear.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
@@ -81,7 +83,7 @@ impl Process {
 impl State {
     /// Whether the run was killed and none of its processes is left.
     fn is_over(&self) -> bool {
-        self.boot_id != procfs::boot_id()
+        self.boot_id != boot_id()
             || (self.run.alive().is_none()
                 && self
                     .stations
@@ -171,7 +173,7 @@ impl Hold {
         let swept = sweep(&left);
         remove_dead(folder, &path);
         let run = Process::now("run", std::process::id());
-        let boot_id = procfs::boot_id();
+        let boot_id = boot_id();
         let mark = format!("{lab}/{}/{}/{boot_id}", run.pid, run.start_ticks);
         let state = State {
             boot_id,
@@ -329,7 +331,7 @@ fn await_returns(stations: &[Process]) {
 /// A file without a valid state was not completely written: its run had no stations yet.
 fn sweep(text: &str) -> Vec<String> {
     let state: State = serde_json::from_str(text).unwrap_or_default();
-    if state.boot_id != procfs::boot_id() {
+    if state.boot_id != boot_id() {
         return Vec::new();
     }
     let run = state.run.pid;
@@ -396,7 +398,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         let dead = State {
-            boot_id: procfs::boot_id(),
+            boot_id: boot_id(),
             run: ended(),
             mark: "t1-1/none".to_owned(),
             stations: vec![ended()],
@@ -440,7 +442,7 @@ mod tests {
     fn a_name_is_free_although_another_run_looks_at_its_dead_one() {
         let folder = tempfile::tempdir().unwrap();
         let state = State {
-            boot_id: procfs::boot_id(),
+            boot_id: boot_id(),
             run: ended(),
             ..State::default()
         };

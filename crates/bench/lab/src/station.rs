@@ -1,5 +1,5 @@
 //! The station: a server on standard input and output, in one network namespace (see
-//! [`crate::protocol`]).
+//! [`testbed::protocol`]).
 //!
 //! The thread that reads requests forks all programs, because the kernel kills a child when the
 //! *thread* that forked it ends, and this one lives as long as the station. Requests that may wait
@@ -16,9 +16,8 @@ mod requests;
 
 use crate::hosts::SILENCE;
 use crate::hosts::attentive::Attentive;
-use crate::protocol::{Call, REPLY_BYTES_MAX, Reply, Request, Response};
 use crate::sync::lock;
-use crate::{LabError, NodeId, Result, host, privilege, state};
+use crate::{host, privilege, state};
 use ending::Ending;
 use nix::sys::prctl::set_child_subreaper;
 use processes::{Processes, end_all};
@@ -29,6 +28,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use testbed::protocol::{Call, REPLY_BYTES_MAX, Reply, Request, Response};
+use testbed::{LabError, NodeId, Result};
 
 /// A longer request is refused; the longest sensible one writes a file.
 const LINE_BYTES_MAX: u64 = 16 << 20;

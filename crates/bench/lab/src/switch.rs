@@ -1,12 +1,12 @@
 //! A Linux bridge on a node: as a DUT, and as an element of the path.
 
 use crate::on_node::{ip, parse_json, run_tool};
-use crate::protocol::Program;
 use crate::sync::await_true;
 use crate::topology::mac;
-use crate::{ElementId, Node, NodeId, Result};
 use serde::Deserialize;
 use std::time::Duration;
+use testbed::protocol::Program;
+use testbed::{ElementId, Node, NodeId, Result};
 
 /// The bridge's interface.
 pub(crate) const NAME: &str = "br0";

@@ -34,20 +34,14 @@ mod test_networks;
 pub(crate) use path::Side;
 pub(crate) use test_networks::{Hop, IPV6_MTU_MIN};
 
-use crate::node_id::{ElementId, NodeId};
-use crate::{FrameEnd, Links};
 use plan::{Addresses, LabPlan};
 use std::net::Ipv4Addr;
+use testbed::{DIRECT, ElementId, FrameEnd, Links, NodeId, PATH};
 
 /// Interfaces of the cipher link: gw1's and gw2's end.
 pub(crate) const CIPHER_INTERFACES: (&str, &str) = (W0.interface, W1.interface);
 /// Interfaces of the stations: A's and B's.
 pub(crate) const STATION_INTERFACES: (&str, &str) = (A0.interface, B0.interface);
-
-/// The path's interfaces in the order that traffic from A crosses them.
-pub(crate) const PATH: [End; 6] = [A0, A1, W0, W1, B1, B0];
-/// The interfaces of the link that bypasses the gateways, in the same order.
-pub(crate) const PAST_THE_GATEWAYS: [End; 2] = [C0, C1];
 
 /// One end of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,14 +55,7 @@ pub(crate) struct End {
     pub(crate) test_mac: [u8; 6],
 }
 
-impl End {
-    /// `node/interface`.
-    pub(crate) fn name(self) -> String {
-        format!("{}/{}", self.node.name(), self.interface)
-    }
-}
-
-const fn end(node: NodeId, interface: &'static str, number: u8) -> End {
+const fn end((node, interface): testbed::End, number: u8) -> End {
     End {
         node,
         interface,
@@ -77,14 +64,14 @@ const fn end(node: NodeId, interface: &'static str, number: u8) -> End {
     }
 }
 
-pub(crate) const A0: End = end(NodeId::A, "a0", 0xa0);
-pub(crate) const A1: End = end(NodeId::Gw1, "a1", 0xa1);
-pub(crate) const W0: End = end(NodeId::Gw1, "w0", 0xc0);
-pub(crate) const W1: End = end(NodeId::Gw2, "w1", 0xc1);
-pub(crate) const B1: End = end(NodeId::Gw2, "b1", 0xb1);
-pub(crate) const B0: End = end(NodeId::B, "b0", 0xb0);
-pub(crate) const C0: End = end(NodeId::A, "c0", 0xd0);
-pub(crate) const C1: End = end(NodeId::B, "c1", 0xd1);
+pub(crate) const A0: End = end(PATH[0], 0xa0);
+pub(crate) const A1: End = end(PATH[1], 0xa1);
+pub(crate) const W0: End = end(PATH[2], 0xc0);
+pub(crate) const W1: End = end(PATH[3], 0xc1);
+pub(crate) const B1: End = end(PATH[4], 0xb1);
+pub(crate) const B0: End = end(PATH[5], 0xb0);
+pub(crate) const C0: End = end(DIRECT[0], 0xd0);
+pub(crate) const C1: End = end(DIRECT[1], 0xd1);
 
 /// Returns a gateway's end of the cipher link and its peer's. Station B has gw2's ends if it is the
 /// peer of an external gateway.

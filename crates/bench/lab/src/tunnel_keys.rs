@@ -1,17 +1,21 @@
 //! The keys to open the sealed packets of a DUT with keys from the lab.
 
+use journal::record::OpenedPackets;
 use keying::{ObserverKeys, Side};
-use plan::Encryptor;
+use plan::{Encryptor, Mode};
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
+use testbed::TunnelKeys;
+use traffic::{Payload, Tunnels, Witness};
+use wire::Suite;
 use wire::l2tp::IpSession;
+use zeroize::Zeroizing;
 
-/// Keys of the built-in encryptor's tunnels, and the properties of its packets. The keys are wiped
-/// when the last clone is dropped.
-#[derive(Debug, Clone)]
-pub struct TunnelKeys {
+/// The built-in encryptor's tunnels with static keys, and the properties of their packets. The keys
+/// are wiped on drop.
+#[derive(Debug)]
+pub struct StaticTunnels {
     /// The keys of both gateways, in all epochs.
-    pub keys: Arc<ObserverKeys>,
+    pub keys: ObserverKeys,
     /// Suite, lanes, tunnels and payload.
     pub encryptor: Encryptor,
     /// Outer addresses of gw1 and gw2, or of the station that replaces a gateway, at gw1's end of
@@ -25,10 +29,9 @@ pub struct TunnelKeys {
     pub networks: [Vec<Network>; 2],
 }
 
-impl TunnelKeys {
+impl StaticTunnels {
     /// Whether a packet that `sender` sealed is from that side's station to the other one.
-    #[must_use]
-    pub fn is_between_stations(&self, sender: Side, [source, target]: [IpAddr; 2]) -> bool {
+    fn is_between_stations(&self, sender: Side, [source, target]: [IpAddr; 2]) -> bool {
         let [a, b] = &self.networks;
         let (own, other) = match sender {
             Side::A => (a, b),
@@ -36,6 +39,71 @@ impl TunnelKeys {
         };
         let is_in = |networks: &[Network], address| networks.iter().any(|it| it.contains(address));
         is_in(own, source) && is_in(other, target)
+    }
+
+    /// The side that sends packets with these outer addresses.
+    fn sender(&self, outer: [IpAddr; 2]) -> Option<Side> {
+        self.gateways.iter().find_map(|&ends| {
+            let [gw1, gw2] = ends.map(IpAddr::from);
+            let sides = [([gw1, gw2], Side::A), ([gw2, gw1], Side::B)];
+            let mut sides = sides.into_iter().filter(|(ends, _)| *ends == outer);
+            sides.next().map(|(_, side)| side)
+        })
+    }
+
+    fn format(&self) -> Tunnels {
+        let encryptor = &self.encryptor;
+        let gateways = self.gateways.iter();
+        let gateways = gateways.map(|ends| ends.map(IpAddr::from));
+        Tunnels {
+            suite: encryptor.suite,
+            gateways: gateways.collect(),
+            port: self.port,
+            lanes: encryptor.workers,
+            tunnels: encryptor.tunnels,
+            payload: match encryptor.mode {
+                Mode::L3 => Payload::Ip {
+                    aggregates: encryptor.aggregate,
+                },
+                Mode::L2 => Payload::Ethernet,
+                Mode::L2tpv3 | Mode::L2tpv3Clear => Payload::Pseudowire(self.sessions),
+            },
+        }
+    }
+}
+
+impl TunnelKeys for StaticTunnels {
+    fn suite(&self) -> Suite {
+        self.encryptor.suite
+    }
+
+    fn keymat(&self, outer: [IpAddr; 2], spi: u32) -> Option<Zeroizing<Vec<u8>>> {
+        let sender = self.sender(outer)?;
+        let keys = self.keys.inbound(self.suite(), sender, spi)?;
+        Some(keys.keymat)
+    }
+
+    fn open(&self, packets: &[Vec<u8>]) -> Result<OpenedPackets, String> {
+        let mut result = OpenedPackets {
+            packets: packets.len() as u64,
+            ..OpenedPackets::default()
+        };
+        if packets.is_empty() {
+            return Ok(result);
+        }
+        let witness = Witness::new(&self.keys, self.format()).map_err(|error| error.to_string())?;
+        for packet in packets {
+            match witness.open(packet) {
+                Ok(content) => {
+                    result.opened += 1;
+                    let mut packets = content.packets.into_iter();
+                    let is_theirs = |ends| self.is_between_stations(content.sender, ends);
+                    result.between_stations += u64::from(packets.any(is_theirs));
+                }
+                Err(refusal) => *result.refused.entry(refusal.name().to_owned()).or_default() += 1,
+            }
+        }
+        Ok(result)
     }
 }
 

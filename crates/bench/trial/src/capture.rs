@@ -9,14 +9,14 @@ use crate::error::TrialError;
 use crate::tools::{READY_LIMIT, report_of, sub_command};
 use ::capture::{CaptureReport, CaptureSpec};
 use journal::record::{Captured, Check, Explanation, Measured};
-use lab::protocol::{Program, Ready};
-use lab::{Bench, NodeId, RunningDut, path_interfaces};
 use plan::{Adapter, Capture, CapturePoint, Cell, Measurement, Role};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use traffic::report::READY;
+use testbed::protocol::{Program, Ready};
+use testbed::{Bench, NodeId, RunningDut, path_interfaces};
+use traffic_spec::READY;
 
 /// Name of the subcommand that runs a [`CaptureSpec`].
 const SUB_COMMAND: &str = "capture";

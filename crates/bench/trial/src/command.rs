@@ -18,10 +18,10 @@ pub(crate) mod video;
 use crate::cores::{Machine, Machines};
 use crate::timing::Timing;
 use journal::record::ToolParameters;
-use lab::NodeId;
-use lab::protocol::{Program, Ready};
 use plan::{Cell, Measurement, Stations, Tool, TransferDirection};
 use std::net::Ipv4Addr;
+use testbed::NodeId;
+use testbed::protocol::{Program, Ready};
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
 
 pub(crate) use iperf2::BLOCK_BYTES as IPERF2_BLOCK_BYTES;

@@ -2,9 +2,9 @@
 //! connection uses.
 
 use crate::error::TrialError;
-use lab::protocol::Program;
-use lab::{Bench, LabError, NodeId};
 use std::time::{Duration, Instant};
+use testbed::protocol::Program;
+use testbed::{Bench, LabError, NodeId};
 
 /// The algorithms that the kernel lets every program choose.
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";

@@ -2,10 +2,10 @@
 
 use crate::reading::nanoseconds;
 use journal::record::{CountsByRole, CpuCounts};
-use lab::protocol::{Counted, Counts, Request, Response};
-use lab::{Bench, LabError, NodeId, RunningDut};
 use std::collections::BTreeMap;
 use std::time::Instant;
+use testbed::protocol::{Counted, Counts, Request, Response};
+use testbed::{Bench, LabError, NodeId, RunningDut};
 
 /// Counters that run on the nodes, until [`Self::end`]. Nodes replace counters that are left
 /// behind.

@@ -22,12 +22,10 @@ use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::measurer::{Measurer, Trial, record};
 use catalog::device::Facts;
-use device::report::Line;
-use device::spec::Spec;
+use catalog::worker::{Line, Spec};
 use journal::record::{
     DeviceFacts, DeviceFound, DeviceResult, Figures, Measured, Outcome, TrialRecord,
 };
-use lab::{Interrupt, LabError};
 use plan::{Adapter, Device, DeviceKind, DeviceTest, Devices, Measurement};
 use pool::WorkerMessage;
 use std::borrow::Cow;
@@ -35,6 +33,7 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
+use testbed::{Interrupt, LabError};
 
 /// Seed of all keys and inputs: the same in every process and run, so that runs can be compared.
 const SEED: u64 = 1;
@@ -44,6 +43,8 @@ const SEED: u64 = 1;
 pub struct OnDevices {
     /// Command line of a worker: a program and its arguments, for example `cipherbench device`.
     worker: Vec<OsString>,
+    /// `PATH` of a worker, which starts the tools of a software token.
+    path: OsString,
     /// Overrides the longest time without progress of every kind of trial.
     silence: Option<Duration>,
     /// Tokens that rejected the PIN, with their errors. They are not opened again.
@@ -65,11 +66,13 @@ struct Context<'a> {
 }
 
 impl OnDevices {
-    /// Measures by workers with this command line, for example `cipherbench device`.
+    /// Measures by workers with this command line, for example `cipherbench device`, and this
+    /// `PATH`.
     #[must_use]
-    pub const fn new(worker: Vec<OsString>) -> Self {
+    pub const fn new(worker: Vec<OsString>, path: OsString) -> Self {
         Self {
             worker,
+            path,
             silence: None,
             refused: RefCell::new(Vec::new()),
         }

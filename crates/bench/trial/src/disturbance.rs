@@ -1,7 +1,7 @@
 //! The plan of a disturbance of a DUT in a frame trial.
 
-use lab::DutAction;
 use plan::Attack;
+use testbed::DutAction;
 
 /// Actions on a DUT and hostile packets in one frame trial; by default none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use crate::command::CommandError;
 use crate::transfer::TransferError;
-use lab::LabError;
 use search::SearchError;
+use testbed::LabError;
 
 /// Why a trial could not be measured. The text becomes the reason of a failed trial.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +18,7 @@ pub enum TrialError {
     /// A tool reported an error or ended unexpectedly.
     #[error("{node}: {problem}")]
     Tool {
-        /// [`lab::NodeId::name`].
+        /// [`testbed::NodeId::name`].
         node: &'static str,
         /// A sentence.
         problem: String,
@@ -51,7 +51,7 @@ pub enum TrialError {
 
 impl TrialError {
     /// A frame test that cannot be carried out; `problem` is a sentence with what to change.
-    pub(crate) fn frames(problem: impl Into<String>) -> Self {
+    pub fn frames(problem: impl Into<String>) -> Self {
         Self::Frames {
             problem: problem.into(),
         }

@@ -30,13 +30,14 @@ mod settings;
 mod tool;
 mod video;
 
-pub(crate) use asked::{REPLACED_SAS, dut_as_asked};
+pub use asked::{REPLACED_SAS, dut_as_asked};
 pub use cipher::CipherTraffic;
 pub(crate) use clock::apart_ns;
 pub(crate) use contents::{add_contents, must_look_random, recorded};
 pub(crate) use failure::{count, percent, then_repeat, then_repeat_or};
 pub use frames::{FrameObserved, FrameReadings, frame_checks};
-pub(crate) use gateway::{Gateway, IN_FLIGHT_PACKETS, counted_since, gateways_balance, resets};
+pub(crate) use gateway::{Gateway, IN_FLIGHT_PACKETS, resets};
+pub use gateway::{counted_since, gateways_balance};
 pub use path::ObservedPath;
 pub(crate) use places::Ends;
 

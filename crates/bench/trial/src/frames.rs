@@ -17,6 +17,7 @@ mod outage;
 mod points;
 mod presence;
 mod procedure;
+mod receive_queues;
 mod reset;
 mod rig;
 mod spec;
@@ -28,13 +29,12 @@ pub(crate) use attempt::attempt;
 pub(crate) use confirm::Confirmation;
 pub use confirm::take_evidence;
 pub use outage::{Bins, ExecutedAction};
-pub(crate) use points::{soaked, with_bins};
+pub use points::{DeviceReading, soaked, with_bins};
 pub use procedure::carry_out;
 pub(crate) use procedure::of as trials_of;
 pub use rig::{FrameRun, Relief, Rig, RigLoad, Soaked, Strays};
-pub use spec::BURST_NS;
-pub(crate) use spec::{FrameStream, peer_engine};
-pub(crate) use trials::was_offered;
+pub use spec::{BURST_NS, FrameStream, peer_engine};
+pub use trials::was_offered;
 
 use journal::record::FrameResult;
 

@@ -8,11 +8,10 @@ use crate::error::TrialError;
 use crate::measurer::Trial;
 use crate::tools::{READY_LIMIT, report_of, sub_command};
 use impair::{Impaired, Profile};
-use lab::protocol::{Program, Ready};
-use lab::{Bench, NodeId, RunningDut};
 use std::time::Duration;
-use traffic::BridgeSpec;
-use traffic::report::READY;
+use testbed::protocol::{Program, Ready};
+use testbed::{Bench, NodeId, RunningDut};
+use traffic_spec::{BridgeSpec, READY};
 
 /// Name of the subcommand that runs a [`BridgeSpec`].
 const SUB_COMMAND: &str = "impair";

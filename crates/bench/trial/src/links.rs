@@ -1,7 +1,7 @@
 //! The links of a lab as a cell needs them, and the interfaces that a path crosses.
 
-use lab::{FrameEnd, FramePath, Links};
 use plan::{Cell, Direction, Measurement, Plan, Role};
+use testbed::{FrameEnd, FramePath, Links};
 use wire::Suite;
 use wire::overhead::{Outer, outer_bytes};
 
@@ -56,7 +56,7 @@ pub fn links(plan: &Plan, cell: &Cell) -> Links {
 pub(crate) fn interfaces_between(path: &FramePath) -> Vec<String> {
     let name = |end: &FrameEnd| format!("{}/{}", end.node.name(), end.interface);
     let (source, sink) = (name(&path.source), name(&path.sink));
-    let mut all = lab::path_interfaces().to_vec();
+    let mut all = testbed::path_interfaces().to_vec();
     if path.begins_at_b() {
         all.reverse();
     }

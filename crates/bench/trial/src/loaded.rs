@@ -6,12 +6,12 @@ use crate::congestion;
 use crate::error::TrialError;
 use crate::iperf3::Sessions;
 use crate::reading::Counters;
-use crate::tools::{INTERRUPT_STEP, STOP_GRACE, Tools, latency, sleep_until, status, tool_error};
+use crate::tools::{INTERRUPT_STEP, STOP_GRACE, Tools, latency, sleep_until, tool_error};
 use journal::record::LoadedLatency;
-use lab::protocol::{Program, Ready};
-use lab::{Bench, Interrupt, NodeId, RunningDut};
 use plan::{FlowDirection, TransferDirection};
 use std::time::{Duration, Instant};
+use testbed::protocol::{Program, Ready};
+use testbed::{Bench, Interrupt, NodeId, RunningDut};
 
 /// Multiple of their planned time that the requests may take: under load `ping` waits for its core.
 const REQUESTS_LATE: u32 = 4;
@@ -104,7 +104,7 @@ impl Load<'_> {
         let started = Instant::now();
         let ping = tools.start(NodeId::A, self.ping)?;
         let deadline = started + requests * REQUESTS_LATE + END_LIMIT;
-        while Instant::now() < deadline && status(self.path.bench, NodeId::A, ping)?.is_none() {
+        while Instant::now() < deadline && self.path.bench.node(NodeId::A).status(ping)?.is_none() {
             let next = Instant::now() + INTERRUPT_STEP;
             sleep_until(
                 self.path.bench,
@@ -119,7 +119,7 @@ impl Load<'_> {
         let after = self.link_bytes()?;
         let found = latency(NodeId::A, &ended, self.path.path_damages)?;
         let direction = self.direction.name();
-        if let Some(ended) = status(self.path.bench, NodeId::A, client)? {
+        if let Some(ended) = self.path.bench.node(NodeId::A).status(client)? {
             let problem = format!("the load {direction} ended before the echo requests");
             let why = Sessions::parse(&ended.stdout).err();
             let problem = why.map_or(problem.clone(), |why| format!("{problem}: {why}"));

@@ -35,10 +35,10 @@ use crate::watch::{CipherLinkWatch, Sample, WatchPoint, WatchResult, Watcher};
 use crate::way::ends;
 use impair::Impaired;
 use journal::record::{Figures, HttpResult, Latency, Measured, Outcome, Transfer, VideoResult};
-use lab::protocol::{Ended, Program};
-use lab::{Bench, Interrupt, LabError, NodeId, RunningDut, TrafficLog};
 use plan::{Direction, FlowDirection, ImpairProfile, Measurement, Tool, TransferDirection};
 use std::time::{Duration, Instant};
+use testbed::protocol::{Ended, Program};
+use testbed::{Bench, Interrupt, LabError, NodeId, RunningDut, TrafficLog};
 
 /// Time for the tools beyond their running time: connecting, exchanging results, a lost last reply.
 const END_LIMIT: Duration = Duration::from_nanos(END_LIMIT_NS);

@@ -8,12 +8,12 @@ use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::{command, evidence};
 use journal::record::{Cpu, LogicalCpu, Measured, Outcome, TakenBy, ToolParameters, TrialRecord};
-use lab::host::Programs;
-use lab::protocol::{PROTOCOL_VERSION, Request, Response};
-use lab::{Bench, Interrupt, LabError, Links, Node, NodeId, RunningDut};
 use plan::{Capture, Cell, Direction};
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use testbed::machine::Programs;
+use testbed::protocol::{PROTOCOL_VERSION, Request, Response};
+use testbed::{Bench, Interrupt, LabError, Links, Node, NodeId, RunningDut};
 
 /// Programs that are named if they took much of the machine.
 const NAMED: usize = 3;
@@ -56,7 +56,7 @@ pub trait Measurer {
 ///
 /// # Errors
 /// [`LabError::Interrupted`]: then there is no record.
-pub(crate) fn record(
+pub fn record(
     trial: &Trial<'_>,
     make: impl FnOnce(&mut Vec<Vec<String>>) -> Result<Outcome, TrialError>,
 ) -> Result<TrialRecord, LabError> {
@@ -209,11 +209,8 @@ fn of_gone(bench: &dyn Bench, error: TrialError) -> TrialError {
 }
 
 /// Returns the outcome: measured if the DUT lived, there is no objection and no check failed.
-pub(crate) fn judge(
-    measured: Measured,
-    death: Option<String>,
-    objection: Option<String>,
-) -> Outcome {
+#[must_use]
+pub fn judge(measured: Measured, death: Option<String>, objection: Option<String>) -> Outcome {
     let mut reasons: Vec<String> = death.into_iter().chain(objection).collect();
     reasons.extend(evidence::objections(&measured.evidence.checks));
     let measured = Box::new(measured);

@@ -6,9 +6,9 @@ use crate::measure::attempt;
 use crate::measurer::{Measurer, Trial, boot_id, hello, record};
 use crate::reading::nodes;
 use journal::record::{Outcome, TrialRecord};
-use lab::{Bench, Interrupt, LabError, NodeId, host};
 use plan::Measurement;
 use std::path::Path;
+use testbed::{Bench, Interrupt, LabError, NodeId, machine};
 
 /// Measures on a lab of stations, for example `NamespaceLab`.
 pub struct OnBench<'a> {
@@ -42,7 +42,7 @@ impl Measurer for OnBench<'_> {
                 let taken_by = &mut measured.evidence.taken_by;
                 if !taken_by.is_empty() {
                     let there = boot_id(self.bench.node(NodeId::A)).ok();
-                    if there != Some(host::boot_id()) {
+                    if there != Some(machine::boot_id()) {
                         taken_by.clear();
                     }
                 }

@@ -4,8 +4,8 @@
 use crate::command::Commands;
 use crate::error::TrialError;
 use crate::tools::tool_error;
-use lab::Bench;
 use std::time::Duration;
+use testbed::Bench;
 
 /// Time of a preparation: encoding and decoding the longest clip on a busy machine.
 const LIMIT: Duration = Duration::from_secs(600);

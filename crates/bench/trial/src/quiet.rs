@@ -4,9 +4,9 @@
 //! the killed tool, for minutes if there is no answer. The next DUT would forward and count it.
 
 use crate::error::TrialError;
-use lab::protocol::Program;
-use lab::{Bench, Interrupt, LabError, NodeId};
 use std::time::{Duration, Instant};
+use testbed::protocol::Program;
+use testbed::{Bench, Interrupt, LabError, NodeId};
 
 /// Time until the kernel gives up orphaned connections: two retransmissions, at most 2 × 1.6 s
 /// apart.

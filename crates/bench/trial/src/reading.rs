@@ -1,13 +1,14 @@
 //! Readings before, during and after a trial: counters and CPU time.
 
+use crate::driver::driver_counters;
 use crate::error::TrialError;
 use crate::evidence::{counted_since, resets};
 use crate::measurer::boot_id;
 use journal::record::{Cpu, InterfaceCounters, MachineCpu};
-use lab::protocol::{CpuTime, Request, Response};
-use lab::{Bench, Counted, LabError, NodeId, RunningDut};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+use testbed::protocol::{CpuTime, Request, Response};
+use testbed::{Bench, Counted, LabError, NodeId, RunningDut};
 
 /// Maximum number of readings until a DUT's counters are steady.
 const STEADY_READS_MAX: u32 = 50;
@@ -31,18 +32,12 @@ impl Counters {
         let mut interfaces = BTreeMap::new();
         for id in nodes(bench) {
             let node = bench.node(id);
-            match node.call(Request::InterfaceCounters)? {
-                Response::InterfaceCounters(found) => interfaces.extend(
-                    found
-                        .into_iter()
-                        .map(|(name, value)| (format!("{}/{name}", id.name()), value)),
-                ),
-                other => return Err(node.unexpected(&other)),
-            }
+            let found = node.interface_counters()?.into_iter();
+            interfaces.extend(found.map(|(name, value)| (format!("{}/{name}", id.name()), value)));
         }
         let mut drivers = BTreeMap::new();
         for (id, interface) in bench.cards() {
-            let counters = lab::driver_counters(bench.node(id), interface)?;
+            let counters = driver_counters(bench.node(id), interface)?;
             drivers.insert(format!("{}/{interface}", id.name()), counters);
         }
         Ok(Self {

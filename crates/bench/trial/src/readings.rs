@@ -6,7 +6,7 @@ use crate::reading::{Counters, Offloads};
 use crate::watch::{WatchPoint, WatchResult};
 use impair::Impaired;
 use journal::record::{CipherWatch, Evidence, PathSettings};
-use lab::RunningDut;
+use testbed::RunningDut;
 
 /// Readings of links and DUT before, during and after the traffic.
 pub(crate) struct PathReadings<'a> {

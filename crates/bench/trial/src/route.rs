@@ -7,10 +7,10 @@
 use crate::error::TrialError;
 use crate::tools::tool_error;
 use journal::record::{Hop, Route};
-use lab::protocol::{Ended, Program};
-use lab::{Bench, Node, NodeId};
 use std::net::Ipv4Addr;
 use std::time::Duration;
+use testbed::protocol::{Ended, Program};
+use testbed::{Bench, Node, NodeId};
 
 /// Probes of each hop.
 const PROBES: u32 = 3;

@@ -13,10 +13,10 @@ use crate::measurer::{Measurer, Trial, unix_ns};
 use crate::tune::{self, Gain};
 use journal::Journal;
 use journal::record::{Datagrams, End, Outcome, Record, ToolParameters, Transfer, TrialRecord};
-use lab::{Interrupt, LabError};
 use plan::{Cell, Measurement, Plan, TrialRef, estimate};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use testbed::{Interrupt, LabError};
 
 /// Maximum measured time of a tuning attempt.
 const TUNE_DURATION_NS: u64 = 800_000_000;

@@ -2,9 +2,9 @@
 
 use crate::reading::{Offloads, nodes};
 use journal::record::{PathSettings, SettingChange};
-use lab::protocol::{Request, Response};
-use lab::{Bench, LabError, Node, NodeId};
 use std::collections::BTreeMap;
+use testbed::protocol::{Request, Response};
+use testbed::{Bench, LabError, Node, NodeId};
 
 /// A watch on every node, from its start to [`Self::end`]; ended without a result on drop.
 pub(crate) struct SettingsWatch<'a> {

@@ -6,8 +6,8 @@
 //! intervals. The tool's counts over the whole run are then exactly comparable with interface
 //! counters over the whole run.
 
-use lab::protocol::OUTPUT_LIMIT_BYTES;
 use plan::{HttpTest, VideoTest};
+use testbed::protocol::OUTPUT_LIMIT_BYTES;
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;

@@ -6,12 +6,12 @@ use crate::iperf3::{Iperf3Error, Sessions};
 use crate::ping;
 use crate::transfer::END_LIMIT_NS;
 use journal::record::Latency;
-use lab::protocol::{Ended, Program, Ready, Request, Response, THIS_PROGRAM};
-use lab::{Bench, Interrupt, LabError, NodeId};
 use plan::Tool;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::{Duration, Instant};
+use testbed::protocol::{Ended, Program, Ready, THIS_PROGRAM};
+use testbed::{Bench, Interrupt, LabError, NodeId};
 
 /// Time for a program to be ready.
 pub(crate) const READY_LIMIT: Duration = Duration::from_secs(5);
@@ -151,7 +151,7 @@ pub(crate) fn expect_running<'p>(
     programs: impl Iterator<Item = &'p (NodeId, u64)>,
 ) -> Result<(), TrialError> {
     for &(id, process) in programs {
-        if let Some(ended) = status(bench, id, process)? {
+        if let Some(ended) = bench.node(id).status(process)? {
             let (how, words) = (ended.how(), ended.last_words());
             return Err(TrialError::Tool {
                 node: id.name(),
@@ -160,19 +160,6 @@ pub(crate) fn expect_running<'p>(
         }
     }
     Ok(())
-}
-
-/// Returns how a program ended; `None` while it runs.
-pub(crate) fn status(
-    bench: &dyn Bench,
-    id: NodeId,
-    process: u64,
-) -> Result<Option<Ended>, LabError> {
-    let node = bench.node(id);
-    match node.call(Request::Status { process })? {
-        Response::Status(ended) => Ok(ended),
-        other => Err(node.unexpected(&other)),
-    }
 }
 
 /// Returns the counts of a tool's process.

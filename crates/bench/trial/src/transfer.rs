@@ -21,8 +21,8 @@ use crate::iperf3::{Session, Step};
 use crate::timing::Timing;
 use crate::way::ends;
 use journal::record::{Datagrams, Drain, Interval, TcpFacts, ToolParameters, Transfer};
-use lab::NodeId;
 use plan::FlowDirection;
+use testbed::NodeId;
 
 /// Traffic that may be in flight through a DUT, or in buffers, when the tool ends.
 const UNDECIDED_NS: u64 = 100_000_000;

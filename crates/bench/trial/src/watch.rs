@@ -6,13 +6,12 @@ use crate::error::TrialError;
 use crate::evidence::{add_contents, must_look_random, recorded};
 use crate::reading::{CpuReading, by_machine};
 use crate::timing::Timing;
-use crate::tools::{INTERRUPT_STEP, expect_running, sleep_until, status};
-use crate::witness::open_all;
-use journal::record::{CipherLink, CipherWatch, Cpu};
-use lab::protocol::{Contents, Request, Response};
-use lab::{Bench, Interrupt, LabError, Node, NodeId, RunningDut};
+use crate::tools::{INTERRUPT_STEP, expect_running, sleep_until};
+use journal::record::{CipherLink, CipherWatch, Cpu, OpenedPackets};
 use plan::{Adapter, Cell, ImpairProfile, Measurement, VideoTransport};
 use std::time::{Duration, Instant};
+use testbed::protocol::{Contents, Request, Response};
+use testbed::{Bench, Interrupt, LabError, Node, NodeId, RunningDut};
 
 /// Frames in one sample of a bulk transfer: copying them takes about a millisecond.
 const FRAMES_BULK: u32 = 100;
@@ -57,7 +56,12 @@ impl WatchResult {
     pub(crate) fn open_samples(&mut self, dut: &RunningDut) -> Result<(), TrialError> {
         let packets = std::mem::take(&mut self.packets);
         if let Some(keys) = &dut.tunnel_keys {
-            self.cipher_link.opened = Some(open_all(keys, &packets, self.not_whole)?);
+            let opened = keys.open(&packets);
+            let opened = opened.map_err(|problem| TrialError::Samples { problem })?;
+            self.cipher_link.opened = Some(OpenedPackets {
+                not_whole: self.not_whole,
+                ..opened
+            });
         }
         Ok(())
     }
@@ -315,9 +319,9 @@ impl Watcher<'_> {
         clients: &[u64],
         deadline: Instant,
     ) -> Result<(), TrialError> {
-        let dut = self.dut.path_processes();
+        let (a, dut) = (self.bench.node(NodeId::A), self.dut.path_processes());
         for &client in clients {
-            while Instant::now() < deadline && status(self.bench, NodeId::A, client)?.is_none() {
+            while Instant::now() < deadline && a.status(client)?.is_none() {
                 let next = Instant::now() + INTERRUPT_STEP;
                 sleep_until(self.bench, dut.clone(), next, self.interrupt)?;
                 expect_running(self.bench, dut.clone())?;

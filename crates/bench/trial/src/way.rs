@@ -1,7 +1,7 @@
 //! The ends of the path by the way of a transfer's payload.
 
-use lab::NodeId;
 use plan::FlowDirection;
+use testbed::NodeId;
 
 /// Returns the sending station and the receiving one.
 pub(crate) const fn ends(way: FlowDirection) -> [NodeId; 2] {

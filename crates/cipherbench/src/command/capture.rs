@@ -9,7 +9,7 @@ use std::io;
 pub(crate) fn capture() -> Result<Exit, Failure> {
     let stop = signals::stop()?;
     let spec = input::spec()?;
-    ::capture::serve(&spec, traffic::report::READY, io::stdout(), &stop)
+    ::capture::serve(&spec, traffic_spec::READY, io::stdout(), &stop)
         .map_err(|error| Failure::new(Exit::CannotBuild, error))?;
     Ok(Exit::Done)
 }

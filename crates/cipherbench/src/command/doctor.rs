@@ -7,11 +7,12 @@ use crate::{output, planning, signals};
 use engine::EngineInfo;
 use lab::host::tuning::{Change, RECORD, Tuning};
 use lab::host::{self, Finding, Status};
-use lab::{Interrupt, Visit, privilege};
+use lab::{Visit, privilege};
 use plan::{Cables, Host, HostName};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
+use testbed::Interrupt;
 
 /// Time limit for the check on a host, which tries out a lab's requirements.
 const LIMIT: Duration = Duration::from_secs(60);

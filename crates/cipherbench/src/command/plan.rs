@@ -4,10 +4,10 @@ use crate::cli::Plan as Arguments;
 use crate::exit::{Exit, Failure};
 use crate::{output, planning, programs};
 use lab::programs::Missing;
-use lab::protocol::Program;
 use plan::{Cell, Measurement, Plan};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use testbed::protocol::Program;
 use trial::CommandError;
 
 /// The output of `plan --json`.

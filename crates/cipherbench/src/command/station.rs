@@ -2,8 +2,8 @@
 
 use crate::cli::Station;
 use crate::exit::{Exit, Failure};
-use lab::NodeId;
 use std::{env, fs, io};
+use testbed::NodeId;
 
 /// Serves until end of file. Termination signals have their default action: the kernel then kills
 /// everything that it started.

@@ -296,26 +296,47 @@ fn the_pure_crates_build_without_a_c_compiler() {
         builds_c || probes || name.ends_with("-sys")
     };
     for name in PURE {
-        let package = format!("cipherbench-{name}");
-        let output = Command::new(env!("CARGO"))
-            .args(["tree", "--offline", "--locked", "--edges", "normal,build"])
-            .args(["--prefix", "none", "--format", "{p}", "--package", &package])
-            .current_dir(root())
-            .output()
-            .expect("cargo runs");
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(
-            output.status.success() && text.contains(&package),
-            "cargo tree: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        let wrong: BTreeSet<_> = text
-            .lines()
-            .filter_map(|line| line.split_whitespace().next())
-            .filter(|name| foreign(name))
+        let wrong: Vec<_> = needed_by(name)
+            .into_iter()
+            .filter(|it| foreign(it))
             .collect();
-        assert!(wrong.is_empty(), "{package} needs {wrong:?}");
+        assert!(wrong.is_empty(), "{name} needs {wrong:?}");
     }
+}
+
+/// Trials measure through crate `testbed`, so that tests need no lab, and a change of a lab or of
+/// the encryptor does not rebuild them.
+#[test]
+fn trials_build_without_labs_encryptors_and_devices() {
+    let needed = needed_by("trial");
+    for name in ["lab", "memory-lab", "encryptor", "esp", "engine", "device"] {
+        assert!(
+            !needed.contains(&format!("cipherbench-{name}")),
+            "trial needs {name}"
+        );
+    }
+    assert!(!needed.contains("openssl-sys"));
+}
+
+/// The packages that a crate of ours needs to build, without its tests.
+fn needed_by(name: &str) -> BTreeSet<String> {
+    let package = format!("cipherbench-{name}");
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "--locked", "--edges", "normal,build"])
+        .args(["--prefix", "none", "--format", "{p}", "--package", &package])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains(&package),
+        "cargo tree: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let names = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
+    names.map(str::to_owned).collect()
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod engine;
 mod operation;
 mod read;
 pub mod sample;
+pub mod worker;
 
 pub use choice::{Choice, EngineModel, NotAChoice};
 pub use engine::{CpuChoice, NULL, UnknownEngine, engines, serves};

@@ -20,11 +20,11 @@ mod tally;
 use std::time::Duration;
 
 use crate::orders::Orders;
-use crate::report::Fatigue;
 use crate::threads::check_threads;
 use crate::{Case, Device, DeviceError, Keys, Session};
 use catalog::Operation;
 use catalog::device::Fatigue as Test;
+use catalog::worker::Fatigue;
 use life::{End, Trial};
 use tally::Tallies;
 

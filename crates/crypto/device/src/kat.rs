@@ -21,12 +21,11 @@
 
 use crate::case::{Case, plaintext_bytes_max};
 use crate::cpu::{Cpu, Peer};
-use crate::report::Line;
 use crate::vectors;
 use crate::{Device, DeviceError, Job, Keys, Session};
-use catalog::Operation;
 use catalog::device::{KatOutcome, KatRow};
-use catalog::{Action, Algorithm, Family};
+use catalog::worker::Line;
+use catalog::{Action, Algorithm, Family, Operation};
 use std::time::{Duration, Instant};
 
 /// Interval of progress reports in a row.

@@ -1,4 +1,4 @@
-//! A worker: one process, one device, one trial. [`crate::report`] defines its input and output.
+//! A worker: one process, one device, one trial. [`catalog::worker`] defines its input and output.
 
 use std::env;
 use std::io::{self, BufReader, Read, Write};
@@ -10,10 +10,9 @@ use guard::Lines;
 
 use crate::orders::{self, Orders};
 use crate::pkcs11::SoftHsm;
-use crate::report::{Fatigue, LINE_BYTES_MAX, Line};
-use crate::spec::Spec;
 use crate::{Device, DeviceError, Keys, fatigue, kat, open, speed};
 use catalog::device::{DeviceKind, DeviceTest};
+use catalog::worker::{Fatigue, LINE_BYTES_MAX, Line, Spec};
 
 /// A spec is far shorter.
 const SPEC_BYTES_MAX: usize = 16 << 20;

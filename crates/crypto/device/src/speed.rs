@@ -27,11 +27,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::count::{Count, Tally};
 use crate::orders::Orders;
-use crate::report::Speed;
 use crate::threads::{Gate, check_threads, panicked, process_cpu_ns, start};
 use crate::{Case, Device, DeviceError, Inputs, Job, Keys, Queue};
 use catalog::device::DeviceSpeed;
 use catalog::sample::results_needed;
+use catalog::worker::Speed;
 use catalog::{Action, Operation};
 use sample::{Plan, SampledResult, Sampler, Verified};
 

@@ -1,8 +1,8 @@
 //! Trials over HTTP, with the terms of RFC 9411: server, client and objects.
 
 use serde::{Deserialize, Serialize};
-use strum::{IntoStaticStr, VariantArray};
 use std::time::Duration;
+use strum::{IntoStaticStr, VariantArray};
 use units::Bytes;
 use units::human::counted;
 use units::time::print;

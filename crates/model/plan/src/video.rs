@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
-use strum::{IntoStaticStr, VariantArray};
 use std::time::Duration;
+use strum::{IntoStaticStr, VariantArray};
 use units::human::counted;
 use units::time::print;
 use units::{BitRate, Layer};

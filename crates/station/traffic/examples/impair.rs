@@ -29,8 +29,8 @@ use std::process::Command;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
-use traffic::spec::{Addresses, Role, Send, Spec};
-use traffic::{Bridge, BridgePort, BridgeSpec, Monotonic, serve, serve_bridge};
+use traffic::{Bridge, BridgePort, serve, serve_bridge};
+use traffic_spec::{Addresses, BridgeSpec, Monotonic, Role, Send, Spec};
 use wire::coalesce::Joinable;
 use wire::mix::{Contents, FrameMix, TestFrames};
 use wire::vnet::{VNET_HEADER_BYTES, VnetHeader};
@@ -250,7 +250,7 @@ fn between_links(
         let text = serde_json::to_string(&send(frame_bytes, load)).expect("plain data");
         let mut output = Output::new(None);
         serve(&text, &mut output, &never).unwrap_or_else(|error| panic!("{error}"));
-        let report: traffic::report::Report = output.report();
+        let report: traffic_spec::Report = output.report();
         report.sent.expect("a sender reports what it sent")
     });
     let sent = sender.join().expect("the sender does not panic");
@@ -279,7 +279,7 @@ fn as_program(spec: &BridgeSpec, ready: Sender<()>, stop: &Stop) -> Impaired {
 
 /// The same bridge with full batches.
 fn saturated(spec: &BridgeSpec, ready: &Sender<()>, stop: &Stop) -> Impaired {
-    let bridge = spec.open().unwrap_or_else(|error| panic!("{error}"));
+    let bridge = Bridge::open(spec).unwrap_or_else(|error| panic!("{error}"));
     saturate(bridge, ready, stop)
 }
 

@@ -9,8 +9,8 @@
 
 use port::memory_frame_pair;
 use std::net::Ipv4Addr;
-use traffic::spec::{Addresses, IkeKeys, KeySource, Peer, Receive, Send};
-use traffic::{Analyser, Clock, Generator, KeyUse, Keys, Monotonic, Part, Step};
+use traffic::{Analyser, Generator, KeyUse, Keys, Step};
+use traffic_spec::{Addresses, Clock, IkeKeys, KeySource, Monotonic, Part, Peer, Receive, Send};
 use wire::Suite;
 use wire::mix::{Contents, FrameMix, TestFrames};
 

@@ -14,8 +14,8 @@ use nix::unistd::Pid;
 use port::{FrameSender, OpenFrames, Packets, Stop, open_senders};
 use std::net::Ipv4Addr;
 use std::process::Command;
-use traffic::spec::{Addresses, Send};
-use traffic::{Clock, Generator, Monotonic, Part, Step};
+use traffic::{Generator, Step};
+use traffic_spec::{Addresses, Clock, Monotonic, Part, Send};
 use wire::mix::{Contents, FrameMix, TestFrames};
 
 const DURATION_NS: u64 = 2_000_000_000;

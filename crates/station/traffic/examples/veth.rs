@@ -20,9 +20,8 @@ use std::net::Ipv4Addr;
 use std::process::Command;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
-use traffic::report::Report;
 use traffic::serve;
-use traffic::spec::{Addresses, Receive, Role, Send, Spec};
+use traffic_spec::{Addresses, Receive, Report, Role, Send, Spec};
 use wire::mix::{Contents, FrameMix, TestFrames};
 
 const FLOWS: u32 = 100;

@@ -1,14 +1,11 @@
 //! The analyser: checks and counts received frames.
 
-use crate::clock::Clock;
 use crate::error::TrafficError;
 use crate::flows::expected_ports;
 use crate::keys::{KeyUse, Keys, open_keys};
 use crate::open::{Opener, Refusal};
 use crate::parse::{datagram, ip_packet};
-use crate::report::Received;
 use crate::sequences::{Arrival, Sequences};
-use crate::spec::{self, SenderClock};
 use crate::tally::Tally;
 use port::{FrameReceiver, Stop, wait_readable};
 use std::io;
@@ -18,6 +15,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::yield_now;
 use std::time::{Duration, Instant};
+use traffic_spec::{Clock, Received, SenderClock};
 use wire::mix::{Contents, ETHERNET_HEADER_BYTES, FCS_BYTES};
 use wire::stamp::Stamp;
 
@@ -66,7 +64,7 @@ impl<'k> Analyser<'k> {
     /// # Panics
     /// When `receive` has a peer and there are no keys.
     pub fn new(
-        receive: &spec::Receive,
+        receive: &traffic_spec::Receive,
         tag: u16,
         keys: Option<&'k Keys>,
     ) -> Result<Self, TrafficError> {
@@ -246,7 +244,7 @@ impl<'k> Analyser<'k> {
 /// [`TrafficError`].
 pub fn receive(
     port: &mut impl FrameReceiver,
-    receive: &spec::Receive,
+    receive: &traffic_spec::Receive,
     tag: u16,
     clock: &impl Clock,
     stop: &Stop,

@@ -2,17 +2,16 @@
 //! schedule.
 
 use crate::analyser::wait_for;
-use crate::clock::{Clock, SECOND_NS};
 use crate::error::TrafficError;
 use crate::hostile::{Random, Sealed};
-use crate::report::Attacked;
-use crate::schedule::{Load, Part, Schedule};
-use crate::spec::{Attack, AttackKind, SealedForm};
 use port::{FRAME_SLOT_BYTES, FrameReceiver, FrameSender, Stop};
 use std::io;
 use std::os::fd::AsFd;
 use std::thread::yield_now;
 use std::time::Duration;
+use traffic_spec::{
+    Attack, AttackKind, Attacked, Clock, Load, Part, SECOND_NS, Schedule, SealedForm,
+};
 
 /// Hostile packets per call of the port.
 const BATCH: usize = 64;

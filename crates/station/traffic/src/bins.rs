@@ -1,8 +1,6 @@
 //! Frames by intended send time, which shows an outage.
 
-use crate::report::TimeBin;
-use crate::schedule::{Load, Part, Schedule};
-use crate::spec;
+use traffic_spec::TimeBin;
 
 /// Counts of a receiver by intended time, on a grid common to all receivers and senders of a host:
 /// bin n begins at n widths on CLOCK_MONOTONIC.
@@ -21,7 +19,7 @@ pub(crate) struct Bins {
 
 impl Bins {
     /// `None` for zero width.
-    pub(crate) fn new(wanted: spec::Bins) -> Option<Self> {
+    pub(crate) fn new(wanted: traffic_spec::Bins) -> Option<Self> {
         let most = usize::try_from(wanted.most).ok()?;
         (wanted.width_ns > 0).then(|| Self {
             width_ns: wanted.width_ns,
@@ -81,42 +79,6 @@ impl Bins {
     }
 }
 
-/// Frames that a paced `send` of one part, on the given number of threads from `start_ns` on,
-/// intends in each bin of this width: the first bin's number, on the grid of
-/// [`Received::first_bin`](crate::report::Received::first_bin), and the counts from there to the
-/// last bin with a frame. Empty when it intends none.
-#[must_use]
-pub fn intended_by_bin(
-    send: &spec::Send,
-    threads: u16,
-    start_ns: u64,
-    width_ns: u64,
-) -> (u64, Vec<u64>) {
-    let flows = send.frames.flows.max(1);
-    let load = Load {
-        frames_per_s: send.frames_per_s.unwrap_or(0),
-        duration_ns: send.duration_ns,
-        burst_ns: send.burst_ns,
-        start_ns,
-        first_frame: 0,
-    };
-    let width_ns = width_ns.max(1);
-    let first = start_ns / width_ns;
-    let mut counts = Vec::new();
-    let of = u32::from(threads.max(1));
-    for index in 0..of {
-        let mut schedule = Schedule::new(&load, flows, Part { index, of });
-        while let Some((due_ns, frames)) = schedule.take_burst() {
-            let bin = (due_ns / width_ns - first) as usize;
-            if bin >= counts.len() {
-                counts.resize(bin + 1, 0);
-            }
-            counts[bin] += frames;
-        }
-    }
-    (first, counts)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,7 +88,7 @@ mod tests {
     const MOST: u32 = 20;
 
     fn bins(width_ns: u64) -> Bins {
-        Bins::new(spec::Bins {
+        Bins::new(traffic_spec::Bins {
             width_ns,
             most: MOST,
         })
@@ -144,7 +106,7 @@ mod tests {
     fn nothing_counted_is_no_bin() {
         assert_eq!(bins(10).counted(), (0, &[][..]));
         assert!(
-            Bins::new(spec::Bins {
+            Bins::new(traffic_spec::Bins {
                 width_ns: 0,
                 most: 5
             })

@@ -17,9 +17,8 @@ mod rest;
 mod serve;
 mod waiting;
 
-pub use serve::{BridgeSpec, serve_bridge};
+pub use serve::serve_bridge;
 
-use crate::clock::Clock;
 use crate::tally::histogram;
 use hdrhistogram::Histogram;
 use impair::{Counts, Delivery, Direction, Fate, Impaired, Model, Profile};
@@ -30,6 +29,7 @@ use std::io::{self, ErrorKind};
 use std::ops::RangeInclusive;
 use std::os::fd::AsFd;
 use std::time::Duration;
+use traffic_spec::Clock;
 use waiting::Waiting;
 use wire::checksum::portable;
 use wire::segment::complete_checksum;

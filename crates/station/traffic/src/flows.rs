@@ -1,9 +1,8 @@
 //! The order of flows: round-robin.
 
 use crate::error::TrafficError;
-use crate::schedule::Part;
-use crate::spec::{Addresses, RANDOM_TEST_PORTS, Receive, TEST_PORT, test_ports};
 use std::ops::RangeInclusive;
+use traffic_spec::{Addresses, Part, RANDOM_TEST_PORTS, Receive, TEST_PORT, test_ports};
 use wire::mix::{Contents, TestFrames};
 
 /// Source port of each tunnel's first flow.

@@ -5,8 +5,8 @@
 
 use crate::error::TrafficError;
 use crate::flows::{self, Place};
-use crate::spec::Addresses;
 use std::net::IpAddr;
+use traffic_spec::Addresses;
 use wire::checksum::{dword, finish, portable, word};
 use wire::headers::{UDP, put16};
 use wire::mix::{Contents, ETHERNET_HEADER_BYTES, FCS_BYTES, FRAME_BYTES_MAX, TestFrames};

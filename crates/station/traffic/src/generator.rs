@@ -1,17 +1,14 @@
 //! The generator: sends frames to a port on schedule.
 
-use crate::clock::Clock;
 use crate::error::TrafficError;
 use crate::flows::FlowCursor;
 use crate::frames::{FrameSize, Headers};
 use crate::keys::{KeyUse, Keys, open_keys};
-use crate::report::Sent;
-use crate::schedule::{Load, Part, Schedule};
 use crate::seal::Sealer;
-use crate::spec;
 use port::{FrameSender, Stop};
 use std::io;
 use std::thread::yield_now;
+use traffic_spec::{Clock, Load, Part, Schedule, Sent};
 use wire::mix::MixOrder;
 use wire::stamp::{Stamp, payload_offset};
 
@@ -45,7 +42,7 @@ pub enum Step {
     Done,
 }
 
-/// Makes the frames of one part of a [`spec::Send`]; never waits.
+/// Makes the frames of one part of a [`traffic_spec::Send`]; never waits.
 pub struct Generator {
     frames: Frames,
     pace: Pace,
@@ -61,7 +58,7 @@ pub struct Generator {
 /// The treatment of frames that could not leave in time.
 #[derive(Debug, Clone, Copy)]
 struct Lateness {
-    /// [`spec::Send::keep_rate`].
+    /// [`traffic_spec::Send::keep_rate`].
     keep_rate: bool,
     /// How far the schedule has moved since a frame last left.
     moved_ns: u64,
@@ -90,7 +87,7 @@ impl Generator {
     /// ([`sender_threads`](crate::sender_threads)): nothing is sent in clear, and no sequence
     /// number twice.
     pub fn new(
-        send: &spec::Send,
+        send: &traffic_spec::Send,
         tag: u16,
         part: Part,
         keys: Option<&Keys>,
@@ -276,7 +273,7 @@ struct Frames {
 
 impl Frames {
     fn new(
-        send: &spec::Send,
+        send: &traffic_spec::Send,
         tag: u16,
         part: Part,
         keys: Option<&Keys>,
@@ -342,7 +339,7 @@ impl Frames {
 /// [`TrafficError`]; nothing has been sent unless it is [`TrafficError::PortGone`].
 pub fn send(
     port: &mut impl FrameSender,
-    send: &spec::Send,
+    send: &traffic_spec::Send,
     tag: u16,
     clock: &impl Clock,
     stop: &Stop,

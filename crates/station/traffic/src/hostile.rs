@@ -3,8 +3,8 @@
 //! Headers below the seal always remain valid: the kernel would drop invalid ones before a DUT sees
 //! them.
 
-use crate::spec::SealedForm;
 use std::ops::Range;
+use traffic_spec::SealedForm;
 use wire::checksum::{finish, portable, word};
 use wire::ethernet::EthernetView;
 use wire::headers::{ESP, IpView, UDP, be16, be32, put32};

@@ -5,7 +5,6 @@ pub(crate) mod charon;
 pub(crate) mod wireguard;
 
 use crate::error::TrafficError;
-use crate::spec::{KeySource, Peer};
 use agreed::AgreedKeys;
 use engine::{CpuChoice, EngineError, Selection};
 use esp::{InboundSa, Limits, OutboundSa, WindowSize};
@@ -13,6 +12,7 @@ use keying::{KeyFile, LANES_MAX, StaticKeys};
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use traffic_spec::{KeySource, Peer};
 use wire::Suite;
 use wireguard::WireGuardKeys;
 

@@ -15,8 +15,8 @@
 //!
 //! It uses ports only: no lab, and no files or sockets except for keys when a station itself seals
 //! or opens: a key file, the log of the station's IKE daemon, WireGuard's handshakes.
-//! One [`spec::Spec`] is one station's part in one trial; the binary serves it as `cipherbench
-//! frames`, the memory lab calls it directly.
+//! One [`Spec`](traffic_spec::Spec) is one station's part in one trial; the binary serves it as
+//! `cipherbench frames`, the memory lab calls it directly.
 
 #![forbid(unsafe_code)]
 
@@ -24,7 +24,6 @@ mod analyser;
 mod attack;
 mod bins;
 mod bridge;
-mod clock;
 mod delays;
 mod error;
 mod flows;
@@ -36,12 +35,9 @@ mod open;
 mod parse;
 mod periods;
 mod reflect;
-pub mod report;
-mod schedule;
 mod seal;
 mod sequences;
 mod serve;
-pub mod spec;
 mod tally;
 mod threads;
 mod variation;
@@ -49,9 +45,7 @@ mod witness;
 
 pub use analyser::{Analyser, receive};
 pub use attack::attack;
-pub use bins::intended_by_bin;
-pub use bridge::{Bridge, BridgePort, BridgeSpec, serve_bridge};
-pub use clock::{Clock, Monotonic};
+pub use bridge::{Bridge, BridgePort, serve_bridge};
 pub use delays::DELAY_SLICES;
 pub use error::TrafficError;
 pub use flows::{RANDOM_SOURCE_PORT_MIN, SOURCE_PORT_MIN};
@@ -60,6 +54,5 @@ pub use keys::charon::Log as DaemonLog;
 pub use keys::{KeyUse, Keys};
 pub use open::Refusal;
 pub use reflect::{exchange_ends, reflect_all};
-pub use schedule::{Load, Part, Schedule};
 pub use serve::{ServeError, analysers, generators, receive_all, send_all, sender_threads, serve};
 pub use witness::{Content, Payload, Tunnels, Witness};

@@ -4,13 +4,13 @@
 use crate::keys::Keys;
 use crate::keys::wireguard::{self, TRANSPORT};
 use crate::parse::{bare_esp, datagram};
-use crate::spec::Peer;
 use engine::{Aead, TAG_BYTES};
 use esp::{InboundSa, OpenError, Opened};
 use keying::{epoch_of, lane_of};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use strum::{IntoStaticStr, VariantArray};
+use traffic_spec::Peer;
 use wire::headers::{IPV4_IN_IP, IPV6_IN_IP, NO_NEXT_HEADER};
 
 /// Maximum number of forged packets with unknown SPIs per batch for which keys are derived or
@@ -88,7 +88,7 @@ impl Refused {
     }
 
     /// The reasons that occurred, in the form of
-    /// [`Received::refused`](crate::report::Received::refused).
+    /// [`Received::refused`](traffic_spec::Received::refused).
     pub(crate) fn by_name(&self) -> BTreeMap<String, u64> {
         let named = Refusal::VARIANTS.iter().zip(self.0);
         let occurred = named.filter(|(_, count)| *count > 0);

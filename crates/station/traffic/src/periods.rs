@@ -1,7 +1,5 @@
 //! Latency by intended send time: a small histogram for each interval, for percentiles over hours.
 
-use crate::spec;
-
 /// Buckets per octave (log2): latencies are resolved to 3 %.
 const SUB_BITS: u32 = 5;
 const SUB: u64 = 1 << SUB_BITS;
@@ -26,7 +24,7 @@ pub(crate) struct Periods {
 
 impl Periods {
     /// `None` for zero width.
-    pub(crate) fn new(wanted: spec::Bins) -> Option<Self> {
+    pub(crate) fn new(wanted: traffic_spec::Bins) -> Option<Self> {
         let most = usize::try_from(wanted.most).ok()?;
         (wanted.width_ns > 0).then(|| Self {
             width_ns: wanted.width_ns,
@@ -133,7 +131,7 @@ mod tests {
 
     fn periods(width_ns: u64) -> Periods {
         let most = MOST;
-        Periods::new(spec::Bins { width_ns, most }).unwrap()
+        Periods::new(traffic_spec::Bins { width_ns, most }).unwrap()
     }
 
     #[test]
@@ -148,7 +146,7 @@ mod tests {
         assert_eq!(upto, (1 << OCTAVES) - 1);
         assert_eq!(bucket(u64::MAX), BUCKETS - 1);
         assert!(
-            Periods::new(spec::Bins {
+            Periods::new(traffic_spec::Bins {
                 width_ns: 0,
                 most: 1
             })

@@ -8,11 +8,8 @@
 //! Nothing waits for a full batch, and nothing is allocated per frame.
 
 use crate::analyser::{Analyser, Goal};
-use crate::clock::{Clock, Monotonic};
 use crate::error::TrafficError;
 use crate::parse::{datagram, ip_packet};
-use crate::report::{Received, Reflected, Sent};
-use crate::spec::{Receive, Reflect};
 use crate::tally::{Tally, buckets, histogram};
 use crate::threads::on_threads;
 use hdrhistogram::Histogram;
@@ -20,6 +17,7 @@ use port::{FRAME_SLOT_BYTES, FrameReceiver, FrameSender, Stop};
 use std::io;
 use std::ops::Range;
 use std::thread::yield_now;
+use traffic_spec::{Clock, Monotonic, Receive, Received, Reflected, Sent};
 use wire::mix::FCS_BYTES;
 use wire::overhead::UDP_HEADER_BYTES;
 
@@ -56,16 +54,6 @@ pub fn exchange_ends(frame: &mut [u8]) -> bool {
     packet[addresses].rotate_left(half);
     frame[..MAC_ADDRESSES_BYTES].rotate_left(MAC_ADDRESSES_BYTES / 2);
     true
-}
-
-impl Reflect {
-    /// The frames that the reflector's analyser expects.
-    pub(crate) fn receive(&self) -> Receive {
-        Receive {
-            expected: self.expected,
-            ..Receive::new(self.frames.clone())
-        }
-    }
 }
 
 /// Frames that go back together, one behind the other.

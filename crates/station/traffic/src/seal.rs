@@ -10,13 +10,12 @@ use crate::frames::{
 use crate::keys::Keys;
 use crate::keys::agreed::AgreedKeys;
 use crate::keys::wireguard::{Sealing, WireGuardKeys};
-use crate::schedule::Part;
-use crate::spec::{Addresses, Peer};
 use esp::{OutboundSa, TRAILER_ROOM};
 use std::iter::once;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
+use traffic_spec::{Addresses, Part, Peer};
 use wire::checksum::{Sum, finish, portable, word};
 use wire::headers::{ESP, IPV4_IN_IP, IPV6_IN_IP, UDP, put16};
 use wire::mix::{ETHERNET_HEADER_BYTES, FRAME_BYTES_MAX};

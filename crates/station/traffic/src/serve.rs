@@ -2,15 +2,11 @@
 
 use crate::analyser::{Analyser, Goal};
 use crate::attack;
-use crate::clock::{Clock, Monotonic};
 use crate::error::TrafficError;
 use crate::flows::expected_ports;
 use crate::generator::{Generator, drive};
-use crate::keys::{KeyUse, Keys, open_keys};
+use crate::keys::{KeyUse, Keys, open_keys, wireguard};
 use crate::reflect::reflect_all;
-use crate::report::{READY, Received, Report, Sent};
-use crate::schedule::Part;
-use crate::spec::{Attack, Peer, Receive, Reflect, Role, Send, Spec};
 use crate::tally::Tally;
 use crate::threads::on_threads;
 use port::{
@@ -18,7 +14,12 @@ use port::{
     OpenFrames, Packets, Stop, open_outgoing, open_prompt_receivers, open_receivers, open_senders,
 };
 use std::io::{self, Write};
+use traffic_spec::{
+    Attack, Clock, KeySource, Monotonic, Part, Peer, READY, Receive, Received, Reflect, Report,
+    Role, Send, Sent, Spec,
+};
 use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES};
+use wire::overhead::{Outer, outer_bytes};
 
 /// Time for threads to start before the first frame is due.
 const LEAD_NS: u64 = 1_000_000;
@@ -364,8 +365,20 @@ fn slot_bytes(frame_bytes: u16, peer: Option<&Peer>) -> usize {
         None => clear,
         Some(peer) => {
             let inner = clear.saturating_sub(ETHERNET_HEADER_BYTES);
-            ETHERNET_HEADER_BYTES + peer.outer_bytes(inner)
+            ETHERNET_HEADER_BYTES + outer_bytes_of(peer, inner)
         }
+    }
+}
+
+/// Length of an IP packet of `inner` bytes once the peer has sealed it, with its outer headers.
+const fn outer_bytes_of(peer: &Peer, inner: usize) -> usize {
+    let outer = Outer {
+        ipv6: peer.local.is_ipv6(),
+        udp: peer.port.is_some(),
+    };
+    match peer.keys {
+        KeySource::WireGuard(_) => outer.header_bytes() + wireguard::sealed_bytes(inner),
+        _ => outer_bytes(peer.suite, outer, inner),
     }
 }
 
@@ -388,23 +401,4 @@ fn sum(stats: impl Iterator<Item = FramePortStats>) -> FramePortStats {
         send_failed: sum.send_failed + more.send_failed,
         receive_dropped: sum.receive_dropped + more.receive_dropped,
     })
-}
-
-impl Sent {
-    /// Adds the counts of two threads of one trial.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        Self {
-            intended: self.intended + other.intended,
-            frames: self.frames + other.frames,
-            frame_bytes: self.frame_bytes + other.frame_bytes,
-            elapsed_ns: self.elapsed_ns.max(other.elapsed_ns),
-            late_ns_max: self.late_ns_max.max(other.late_ns_max),
-            late_frames: self.late_frames + other.late_frames,
-            then_frames: self.then_frames + other.then_frames,
-            then_ns: self.then_ns.max(other.then_ns),
-            // All threads have the same.
-            start_ns: self.start_ns.max(other.start_ns),
-        }
-    }
 }

@@ -1,14 +1,12 @@
 //! Counts of a receiver, which can be merged over several threads.
 
 use crate::bins::Bins;
-use crate::clock::SECOND_NS;
 use crate::delays::Delays;
 use crate::open::Refused;
 use crate::periods::Periods;
-use crate::report::Received;
-use crate::spec;
 use crate::variation::Differences;
 use hdrhistogram::Histogram;
+use traffic_spec::{Received, SECOND_NS};
 
 /// Range of latencies resolved: from 1 ns to 100 s, to three significant digits.
 const LATENCY_NS_MAX: u64 = 100 * SECOND_NS;
@@ -56,7 +54,7 @@ struct Run {
 
 impl Tally {
     /// Empty counts, with bins and periods if requested.
-    pub(crate) fn new(receive: &spec::Receive) -> Self {
+    pub(crate) fn new(receive: &traffic_spec::Receive) -> Self {
         Self {
             counts: Received::default(),
             refused: Refused::default(),

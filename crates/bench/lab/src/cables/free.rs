@@ -1,10 +1,10 @@
 //! Checks that an interface of a machine is unused, and that all its settings survive a loan.
 
 use super::{parse, read, refused};
-use crate::{Node, Result};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use testbed::{Node, Result};
 
 /// Kinds of interfaces with `link` naming their other end.
 const PAIRS: [&str; 3] = ["veth", "netkit", "vxcan"];

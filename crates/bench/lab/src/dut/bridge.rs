@@ -6,8 +6,8 @@ use super::{Adapter, Site};
 use crate::on_node::ip;
 use crate::switch::{self, Port, READY_LIMIT};
 use crate::topology::{A0, A1, W0, W1};
-use crate::{FramePath, Result, RunningDut};
 use std::collections::BTreeMap;
+use testbed::{FramePath, Result, RunningDut};
 
 /// A Linux bridge between gw1's two interfaces.
 #[derive(Debug, Default)]

@@ -16,13 +16,9 @@ use super::pseudowire::sent_in;
 use super::site::{all, by_node, on_each};
 use super::{Adapter, Daemon, Site, daemon};
 use crate::on_node::run_tool;
-use crate::protocol::{ControlPort, Program, SealedPort, THIS_PROGRAM};
 use crate::sync::await_true;
 use crate::topology::{Side, W0, W1, cipher_ends};
-use crate::{
-    DutAction, FramePath, Network, Node, NodeId, Result, RunningDut, StationKeys, StationPeer,
-    TunnelKeys,
-};
+use crate::{Network, StaticTunnels};
 use metrics::read_counters;
 use nix::sys::signal::Signal;
 use plan::Encryptor;
@@ -31,6 +27,10 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use testbed::protocol::{ControlPort, Program, SealedPort, THIS_PROGRAM};
+use testbed::{
+    DutAction, FramePath, Node, NodeId, Result, RunningDut, StationKeys, StationPeer, TunnelKeys,
+};
 
 /// UDP port of the first lane; lane i has the i-th after it. The key exchange uses TCP on the same
 /// port.
@@ -241,7 +241,11 @@ impl Cipherbench {
 
     /// Returns the keys for the packets of its tunnels, in all epochs; `None` if the gateways agree
     /// on keys, or seal with none.
-    fn tunnel_keys(&self, site: &Site<'_>, secrets: &Secrets) -> Result<Option<TunnelKeys>> {
+    fn tunnel_keys(
+        &self,
+        site: &Site<'_>,
+        secrets: &Secrets,
+    ) -> Result<Option<Arc<dyn TunnelKeys>>> {
         let Encryptor { mode, .. } = self.encryptor;
         let Secrets::Static([texts, _]) = secrets else {
             return Ok(None);
@@ -252,8 +256,8 @@ impl Cipherbench {
         let keys = keying::ObserverKeys::read(texts)
             .ok_or_else(|| site.error("has a key file that cannot be read"))?;
         let [a, b] = [W0, W1].map(|end| site.map.address(end));
-        Ok(Some(TunnelKeys {
-            keys: Arc::new(keys),
+        Ok(Some(Arc::new(StaticTunnels {
+            keys,
             encryptor: self.encryptor.clone(),
             gateways: link_ends(site),
             port: PORT,
@@ -265,7 +269,7 @@ impl Cipherbench {
                     .filter_map(|text| Network::parse(text))
                     .collect()
             }),
-        }))
+        })))
     }
 
     /// Returns the path of test frames; a station that replaces a gateway gets that gateway's keys.

@@ -1,11 +1,11 @@
 //! Processes of a DUT: started, checked, killed and stopped.
 
 use super::site::{Site, all, on_each};
-use crate::protocol::{Ended, Program, Ready, Request, Response};
 use crate::sync::await_true;
-use crate::{DutAction, LabError, Node, NodeId, Result, RunningDut};
 use nix::sys::signal::Signal;
 use std::time::Duration;
+use testbed::protocol::{Ended, Program, Ready, Request, Response, millis};
+use testbed::{DutAction, LabError, Node, NodeId, Result, RunningDut};
 
 /// From SIGTERM to SIGKILL.
 pub(crate) const STOP_GRACE: Duration = Duration::from_secs(5);
@@ -35,7 +35,7 @@ impl<'a> Daemon<'a> {
             ready: Ready::Line(ready.to_owned()),
             ..Program::default()
         };
-        let limit_ms = crate::millis(limit);
+        let limit_ms = millis(limit);
         match node.call(Request::Start { program, limit_ms }) {
             Ok(Response::Started {
                 process, stdout, ..

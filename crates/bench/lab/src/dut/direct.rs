@@ -3,7 +3,7 @@
 use super::site::{all, on_each};
 use super::{Adapter, Site};
 use crate::on_node::ip;
-use crate::{Result, RunningDut};
+use testbed::{Result, RunningDut};
 
 /// Routes over the cipher link.
 #[derive(Debug, Default)]

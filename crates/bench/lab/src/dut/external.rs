@@ -20,12 +20,10 @@ mod stations;
 use super::site::by_node;
 use super::{Adapter, Site, daemon};
 use crate::cables::Outside;
-use crate::monitor::Poller;
-use crate::protocol::SealedPort;
+use crate::monitor::DevicePoller;
 use crate::scan::first_number;
 use crate::switch;
 use crate::sync::lock;
-use crate::{DutAction, FramePath, NodeId, Result, RunningDut, StationPeer};
 use commands::CommandRunner;
 use gateway::PeerStation;
 use observed::QueriedCounters;
@@ -34,6 +32,8 @@ use stations::Cabling;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
+use testbed::protocol::SealedPort;
+use testbed::{DutAction, FramePath, NodeId, Result, RunningDut, StationPeer};
 
 /// The fact that replaces a proof of encryption if the lab has no tap.
 const NOT_PROVEN: &str = "not proven: no tap between the boxes";
@@ -267,7 +267,7 @@ impl Adapter for External {
         }
     }
 
-    fn pollers<'a>(&'a self, site: &Site<'a>) -> Result<Vec<Poller<'a>>> {
+    fn pollers<'a>(&'a self, site: &Site<'a>) -> Result<Vec<DevicePoller<'a>>> {
         observed::pollers(self, site)
     }
 

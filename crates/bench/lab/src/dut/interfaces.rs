@@ -1,13 +1,12 @@
 //! Interface counters of a DUT that is the kernel itself; they locate lost frames.
 
 use super::Site;
-use crate::counted::Counted;
 use crate::on_node::parse_json;
-use crate::protocol::Program;
-use crate::{Node, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use testbed::protocol::Program;
+use testbed::{Counted, Node, Result};
 
 /// How long `tc` may take.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);

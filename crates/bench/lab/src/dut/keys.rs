@@ -1,10 +1,10 @@
 //! Key files on stations: made for one start of one DUT, in file systems that go with the stations.
 
-use crate::protocol::{Request, Response};
-use crate::{LabError, Node, NodeId, Result};
 use keying::FileTexts;
 use std::fs::File;
 use std::io::Read;
+use testbed::protocol::{Request, Response};
+use testbed::{LabError, Node, NodeId, Result};
 
 /// Returns the texts of a fresh pair of key files, for A's side and B's side.
 pub(super) fn fresh_pair(dut: &str) -> Result<[FileTexts; 2]> {

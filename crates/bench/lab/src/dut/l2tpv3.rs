@@ -9,16 +9,16 @@ use super::pseudowire::{cookie, sessions};
 use super::site::{all, by_node, gather, on_each};
 use super::{Adapter, Site};
 use crate::on_node::{ip, kernel_version, parse_json};
-use crate::protocol::Program;
 use crate::switch::{self, Port};
 use crate::sync::await_true;
 use crate::topology::{A0, B0, cipher_ends, clear_end};
-use crate::{LabError, Node, NodeId, Result, RunningDut};
 use plan::L2tpEncapsulation;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use testbed::protocol::Program;
+use testbed::{LabError, Node, NodeId, Result, RunningDut};
 use wire::l2tp::UDP_PORT;
 
 /// The pseudowire's interface.

@@ -21,15 +21,15 @@ use super::keys::write_file;
 use super::site::{by_node, on_each};
 use super::{Adapter, Daemon, Site, daemon};
 use crate::on_node::ip;
-use crate::protocol::{Request, Response, SealedPort};
 use crate::topology::cipher_ends;
-use crate::{DutAction, Node, NodeId, Result, RunningDut};
 use conf::{Conf, INTERFACE, PORT, Role};
 use identity::Identity;
 use log::Log;
 use plan::{Form, LinkForm};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use testbed::protocol::{Request, Response, SealedPort, millis};
+use testbed::{DutAction, Node, NodeId, Result, RunningDut};
 use wire::Suite;
 
 /// The program.
@@ -232,7 +232,7 @@ fn await_line(daemon: &Daemon<'_>, prefix: &str) -> Result<String> {
     let request = Request::AwaitLine {
         process: daemon.process,
         prefix: prefix.to_owned(),
-        limit_ms: crate::millis(CONNECT_LIMIT),
+        limit_ms: millis(CONNECT_LIMIT),
     };
     match node.call(request)? {
         Response::Line(Some(line)) => return Ok(line),

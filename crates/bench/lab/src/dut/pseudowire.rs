@@ -1,7 +1,7 @@
 //! Sessions and cookies of an L2TPv3 pseudowire between the gateways.
 
-use crate::NodeId;
 use std::net::Ipv4Addr;
+use testbed::NodeId;
 use wire::l2tp::{Cookie, Encapsulation, IpSession, Session};
 
 /// A pseudowire's cookies are this plus the session's number: 64-bit ones cost the most.

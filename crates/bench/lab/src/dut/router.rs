@@ -4,11 +4,12 @@ use super::direct::Direct;
 use super::interfaces::Interfaces;
 use super::site::by_node;
 use super::{Adapter, Site};
-use crate::protocol::Program;
+use crate::nat;
 use crate::topology::W0;
-use crate::{Node, Result, RunningDut, nat};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use testbed::protocol::Program;
+use testbed::{Node, Result, RunningDut};
 
 /// How long reading a kernel parameter may take.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);

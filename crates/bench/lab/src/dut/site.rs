@@ -4,15 +4,15 @@ use super::{PATH_INTERVAL, PATH_LIMIT, join};
 use crate::cables::Outside;
 use crate::hosts::Seat;
 use crate::on_node::ip;
-use crate::protocol::Program;
 use crate::sync::Deadline;
 use crate::topology::{A0, B0, End, Hop, Map, Side, W0, W1, cipher_ends};
-use crate::{FramePath, Interrupt, LabError, Links, Node, NodeId, Result};
 use plan::Direction;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::thread;
 use std::time::Duration;
+use testbed::protocol::Program;
+use testbed::{FramePath, Interrupt, LabError, Links, Node, NodeId, Result};
 
 /// The surroundings of a DUT.
 #[derive(Clone, Copy)]

@@ -4,8 +4,8 @@
 use super::keys::{fresh_pair, write_keys};
 use super::{Adapter, Site};
 use crate::topology::{C0, C1};
-use crate::{FrameEnd, FramePath, Result, RunningDut, StationKeys, StationPeer};
 use plan::Direction;
+use testbed::{FrameEnd, FramePath, Result, RunningDut, StationKeys, StationPeer};
 use wire::Suite;
 
 /// ESP in UDP (RFC 3948 §2).

@@ -36,9 +36,7 @@ pub(super) use station::IkeStation;
 use super::site::{all, by_node, on_each};
 use super::xfrm::{flush, remove_interface};
 use super::{Adapter, Daemon, Site, daemon};
-use crate::protocol::SealedPort;
 use crate::topology::cipher_ends;
-use crate::{DutAction, FramePath, Node, NodeId, Result, RunningDut};
 use charon::{Place, program_on};
 use config::{Half, INITIATOR};
 use gateway::Gateway;
@@ -46,6 +44,8 @@ use plan::{DataPath, Form, LinkForm, StrongSwan};
 use secrets::Secrets;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+use testbed::protocol::SealedPort;
+use testbed::{DutAction, FramePath, Node, NodeId, Result, RunningDut};
 
 /// How long a daemon may take until it answers.
 const READY_LIMIT: Duration = Duration::from_secs(15);

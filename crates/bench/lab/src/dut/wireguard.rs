@@ -19,16 +19,16 @@ use super::keys::write_file;
 use super::site::{all, by_node, on_each};
 use super::{Adapter, Daemon, Site, daemon};
 use crate::on_node::{ip, run_tool};
-use crate::protocol::{Program, SealedPort};
 use crate::sync::Deadline;
 use crate::topology::{Side, cipher_ends};
-use crate::{DutAction, FramePath, Node, NodeId, Result, RunningDut, StationKeys, StationPeer};
 use conf::{Conf, KeyPair, Peer};
 use implementation::Implementation;
 use plan::{Form, LinkForm, WireGuardProgram};
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
+use testbed::protocol::{Program, SealedPort};
+use testbed::{DutAction, FramePath, Node, NodeId, Result, RunningDut, StationKeys, StationPeer};
 use tool::{TOOL_LIMIT, wg};
 
 /// Its interface, on either gateway.

@@ -23,14 +23,14 @@ use super::keys::random_hex;
 use super::site::{all, by_node, gather, on_each};
 use super::{Adapter, Site};
 use crate::on_node::{ip, kernel_version};
-use crate::protocol::{Ended, Program};
 use crate::topology::{Side, W0, W1, cipher_ends};
-use crate::{LabError, Node, NodeId, Result, RunningDut};
 use algorithms::Algorithms;
 use sa_state::SaState;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
+use testbed::protocol::{Ended, Program};
+use testbed::{LabError, Node, NodeId, Result, RunningDut};
 
 /// SPIs by the gateway that sends; those below 256 are reserved (RFC 4303 §2.1).
 const SPIS: [u32; 2] = [0x1001, 0x1002];

@@ -2,12 +2,12 @@
 
 use super::OUTPUT_BYTES_MAX;
 use crate::programs::find;
-use crate::time_stamps;
 use nix::net::if_::if_nametoindex;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use testbed::time_stamps;
 
 /// An interface that a lab uses, and the card behind it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

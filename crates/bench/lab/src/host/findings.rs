@@ -5,13 +5,14 @@ use super::discipline::Discipline;
 use super::probes::Probes;
 use super::tuning::Change;
 use super::versions::Installed;
-use crate::protocol::Load;
-use crate::{Privilege, Result};
+use crate::Privilege;
 use journal::record::Environment;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io;
+use testbed::Result;
+use testbed::protocol::Load;
 
 /// The input of all verdicts.
 #[derive(Debug)]

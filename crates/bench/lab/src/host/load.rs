@@ -1,150 +1,31 @@
 //! The current users of this machine's CPUs.
 
 use super::online_cpus;
-use crate::procfs::{machine_cpu_time, tick_ns};
-use crate::protocol::{BusyProgram, CpuTime, Load};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use crate::procfs::machine_cpu_time;
 use std::thread;
 use std::time::{Duration, Instant};
+use testbed::machine::Programs;
+use testbed::protocol::{CpuTime, Load};
 
 /// Length of an observation: 25 of the kernel's accounting ticks.
 const SPAN: Duration = Duration::from_millis(250);
 
-/// Processes by number and start.
-type Processes = BTreeMap<(u32, u64), Process>;
-
-/// A process according to `/proc/PID/stat`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Process {
-    name: String,
-    parent: u32,
-    /// CPU time of its threads, in ticks.
-    user_ticks: u64,
-    system_ticks: u64,
-}
-
-/// The processes of this machine at one time.
-#[derive(Debug, Clone)]
-pub struct Programs {
-    at: Instant,
-    processes: Processes,
-}
-
-impl Programs {
-    /// Reads them.
-    #[must_use]
-    pub fn read() -> Self {
-        Self {
-            at: Instant::now(),
-            processes: processes(),
-        }
-    }
-
-    /// The programs that used the machine in user mode since `before`, the busiest first: without
-    /// this process and its descendants, and without programs that have ended.
-    #[must_use]
-    pub fn since(&self, before: &Self) -> Vec<BusyProgram> {
-        let span_ns = self.at.duration_since(before.at).as_nanos().max(1);
-        let own = family(&self.processes, std::process::id());
-        let user = |process: &Process| process.user_ticks;
-        busy((&before.processes, &self.processes), span_ns, &own, user)
-    }
-}
-
-/// Returns the CPU use of processes between two readings, the busiest first, without the processes
-/// in `own`; `ticks` selects the CPU time that counts.
-fn busy(
-    (before, after): (&Processes, &Processes),
-    span_ns: u128,
-    own: &BTreeSet<u32>,
-    ticks: impl Fn(&Process) -> u64,
-) -> Vec<BusyProgram> {
-    let others = after.iter().filter(|((pid, _), _)| !own.contains(pid));
-    let used = others.map(|(id, process)| {
-        let earlier = before.get(id).map_or(0, &ticks);
-        BusyProgram {
-            name: process.name.clone(),
-            pid: id.0,
-            percent: percent(ticks(process).saturating_sub(earlier), span_ns),
-        }
-    });
-    let mut used: Vec<_> = used.filter(|program| program.percent > 0).collect();
-    used.sort_by_key(|program| Reverse(program.percent));
-    used
-}
-
-/// A process and its living descendants.
-fn family(processes: &Processes, pid: u32) -> BTreeSet<u32> {
-    let mut found = BTreeSet::from([pid]);
-    loop {
-        let known = found.len();
-        for ((child, _), process) in processes {
-            if found.contains(&process.parent) {
-                found.insert(*child);
-            }
-        }
-        if found.len() == known {
-            return found;
-        }
-    }
-}
-
-/// Ticks in per cent of a time.
-fn percent(ticks: u64, span_ns: u128) -> u32 {
-    let used = u128::from(ticks) * u128::from(tick_ns());
-    u32::try_from(used * 100 / span_ns).unwrap_or(u32::MAX)
-}
-
 /// Looks at the use of the CPUs for a moment.
 pub(crate) fn look() -> Load {
     let began = Instant::now();
-    let before = (machine_cpu_time().unwrap_or_default(), processes());
+    let before = (machine_cpu_time().unwrap_or_default(), Programs::read());
     thread::sleep(SPAN);
-    let after = (machine_cpu_time().unwrap_or_default(), processes());
+    let after = (machine_cpu_time().unwrap_or_default(), Programs::read());
     let span_ns = began.elapsed().as_nanos().max(1);
     let grown = |of: fn(&CpuTime) -> u64| {
         let used = u128::from(of(&after.0).saturating_sub(of(&before.0)));
         u32::try_from(used * 100 / span_ns).unwrap_or(u32::MAX)
     };
-    let own = BTreeSet::from([std::process::id()]);
     Load {
         cpus: u32::try_from(online_cpus().len()).unwrap_or(u32::MAX),
         used_percent: grown(|time| time.user_ns + time.system_ns),
         stolen_percent: grown(|time| time.steal_ns),
-        programs: busy((&before.1, &after.1), span_ns, &own, Process::ticks),
-    }
-}
-
-fn processes() -> Processes {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let stats = entries.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok());
-    stats.filter_map(|stat| parse(&stat)).collect()
-}
-
-/// Parses `/proc/PID/stat`, without the time of ended children, which their parent gets in one
-/// step.
-fn parse(text: &str) -> Option<((u32, u64), Process)> {
-    // The name is in parentheses and may contain parentheses and spaces.
-    let (head, tail) = text.rsplit_once(')')?;
-    let (pid, name) = head.split_once(" (")?;
-    let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
-    // `fields[0]` is field 3 of proc(5).
-    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
-    let id = (pid.parse().ok()?, number(19)?);
-    let process = Process {
-        name: name.to_owned(),
-        parent: number(1)?.try_into().ok()?,
-        user_ticks: number(11)?,
-        system_ticks: number(12)?,
-    };
-    Some((id, process))
-}
-
-impl Process {
-    const fn ticks(&self) -> u64 {
-        self.user_ticks + self.system_ticks
+        programs: after.1.all_since(&before.1),
     }
 }
 
@@ -152,15 +33,6 @@ impl Process {
 mod tests {
     use super::*;
     use std::process::Command;
-
-    #[test]
-    fn the_time_of_children_is_not_counted_to_their_parent() {
-        let text = "70 (a (b) c) S 1 70 70 0 -1 4194560 9 8 0 0 11 22 333 444 20 0 1 0 5050 9 9\n";
-        let (id, process) = parse(text).unwrap();
-        assert_eq!((id, process.ticks()), ((70, 5050), 33));
-        assert_eq!((process.name.as_str(), process.parent), ("a (b) c", 1));
-        assert_eq!(parse("cpu  1 2 3\n"), None);
-    }
 
     #[test]
     fn a_program_that_uses_a_cpu_is_found() {
@@ -184,46 +56,5 @@ mod tests {
         };
         assert_eq!(program.name, "sh");
         assert!(load.used_percent > 0 && load.cpus > 0, "{load:?}");
-    }
-
-    #[test]
-    fn our_own_children_are_no_other_programs() {
-        let before = Programs::read();
-        let mut busy = Command::new("sh")
-            .args(["-c", "while :; do :; done"])
-            .spawn()
-            .unwrap();
-        let began = Instant::now();
-        let found = loop {
-            let now = Programs::read();
-            let mine = now.processes.iter().find(|((pid, _), _)| *pid == busy.id());
-            if mine.is_some_and(|(_, process)| process.user_ticks > 0)
-                || began.elapsed() > Duration::from_secs(30)
-            {
-                break now.since(&before);
-            }
-            thread::sleep(Duration::from_millis(10));
-        };
-        busy.kill().unwrap();
-        busy.wait().unwrap();
-        assert!(found.iter().all(|it| it.pid != busy.id()), "{found:?}");
-        // A process outside of this program's family counts.
-        let mut processes = before.processes.clone();
-        processes.insert(
-            (busy.id(), u64::MAX),
-            Process {
-                name: "other".to_owned(),
-                parent: 0,
-                user_ticks: 1_000,
-                system_ticks: 0,
-            },
-        );
-        let after = Programs {
-            at: before.at + Duration::from_secs(20),
-            processes,
-        };
-        let found = after.since(&before);
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!(found[0].name, "other");
     }
 }

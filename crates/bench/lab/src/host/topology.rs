@@ -1,11 +1,11 @@
 //! The cores and NUMA nodes of logical CPUs, from `/sys`.
 
-use crate::{LabError, Result};
 use journal::record::LogicalCpu;
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 use std::fs;
 use std::path::Path;
+use testbed::{LabError, Result};
 
 /// Most NUMA nodes that are looked for.
 const NODES_MAX: u16 = 1024;

@@ -10,7 +10,6 @@
 
 mod ring;
 
-use crate::procfs;
 use crate::programs::find;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -19,6 +18,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use testbed::machine::boot_id;
 
 /// Far more than a record of all parameters.
 const RECORD_BYTES_MAX: usize = 1 << 20;
@@ -130,7 +130,7 @@ impl Tuning {
             record: record.into(),
             wanted: WANTED.iter().cloned().chain(rings).collect(),
             ethtool,
-            boot_id: procfs::boot_id(),
+            boot_id: boot_id(),
         }
     }
 

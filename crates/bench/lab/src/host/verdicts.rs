@@ -8,11 +8,11 @@ use super::findings::{Facts, Finding, Status};
 use super::probes::{Attempt, Probes};
 use super::tuning::WANTED;
 use super::versions::Installed;
-use crate::LabError;
 use crate::perf;
 use crate::programs::{KNOWN, Known, how_to_get, refusal};
 use std::collections::BTreeMap;
 use std::io;
+use testbed::LabError;
 
 /// With fewer cores, stations and DUT share them.
 const CORES_ENOUGH: u32 = 8;

@@ -1,12 +1,11 @@
 //! The dialogue with a host's shell before it becomes a station: all over one connection, since
 //! each costs hundreds of milliseconds.
 
+use crate::Station;
 use crate::caller::{
     Errors, INTERRUPT_INTERVAL, Pipes, give_own_session, keep_last_lines, last_words,
 };
-use crate::protocol::Ended;
 use crate::sync::Deadline;
-use crate::{Interrupt, LabError, NodeId, Result, Station};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io::{self, BufRead, Read, Write};
@@ -16,6 +15,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use testbed::protocol::Ended;
+use testbed::{Interrupt, LabError, NodeId, Result};
 
 /// More of a line than this is no answer to anything.
 const LINE_BYTES_MAX: usize = 1 << 16;

@@ -1,14 +1,15 @@
 //! One machine's part of a lab: the lab's name there, and the remains of its stations.
 
 use crate::caller::Station;
+use crate::host;
 use crate::mark::MARK;
-use crate::protocol::{THIS_PROGRAM, THIS_PROGRAM_NAME};
 use crate::remains::Remains;
 use crate::state::Hold;
-use crate::{Interrupt, Node, NodeId, Result, host};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use testbed::protocol::{THIS_PROGRAM, THIS_PROGRAM_NAME};
+use testbed::{Interrupt, Node, NodeId, Result};
 
 /// A lab's resources on this machine, except the stations. Drop it after them.
 pub(crate) struct Part {
@@ -22,7 +23,7 @@ impl Part {
     /// Returns a sentence for each removal.
     ///
     /// # Errors
-    /// [`crate::LabError::Taken`] when another run has the name.
+    /// [`testbed::LabError::Taken`] when another run has the name.
     pub(crate) fn take(folder: &Path, lab: &str) -> Result<(Self, Vec<String>)> {
         let (hold, swept) = Hold::take(folder, lab)?;
         let part = Self {

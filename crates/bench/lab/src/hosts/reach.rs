@@ -5,11 +5,10 @@
 //! (`ssh host`). So no word contains a shell metacharacter, and scripts go over standard input.
 
 use super::dialogue::{Dialogue, OutputEvent};
+use crate::Station;
 use crate::own_file::own_hash;
 use crate::programs::search_path;
-use crate::protocol::{Ended, THIS_PROGRAM};
 use crate::sync::Deadline;
-use crate::{Interrupt, LabError, NodeId, Result, Station};
 use plan::Host;
 use std::fmt::Display;
 use std::fs::{self, File};
@@ -18,6 +17,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 use std::time::Duration;
+use testbed::protocol::{Ended, THIS_PROGRAM};
+use testbed::{Interrupt, LabError, NodeId, Result};
 
 /// How long a shell on the host may take to answer, connecting included.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);

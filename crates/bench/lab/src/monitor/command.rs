@@ -1,9 +1,10 @@
 //! A command of a box that is run repeatedly.
 
 use super::Answer;
-use crate::protocol::{Program, Request, Response};
-use crate::{Interrupt, LabError, Node, Station};
+use crate::Station;
 use std::time::Duration;
+use testbed::protocol::{Program, Request, Response};
+use testbed::{Interrupt, LabError, Node};
 
 /// A command on the host, without placeholders.
 pub(crate) struct BoxCommand<'a> {

@@ -2,15 +2,15 @@
 
 use super::query::TimedAnswers;
 use super::series::SeriesBuilder;
-use super::{Answer, BoxCommand, Count, Queries, TrafficLog};
-use crate::protocol::{EnergyZone, Request, Response};
-use crate::{Interrupt, Node, Result};
+use super::{Answer, BoxCommand, Count, Queries};
 use journal::record::MonitoredDevice;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use plan::{Reading, ReadingKind, Source};
 use std::time::{Duration, Instant};
+use testbed::protocol::{EnergyZone, Request, Response};
+use testbed::{Interrupt, Node, Poller, Result, TrafficLog};
 
 /// Interval of energy counters, which cost a read of a file each.
 const ENERGY_INTERVAL: Duration = Duration::from_millis(250);
@@ -18,7 +18,7 @@ const ENERGY_INTERVAL: Duration = Duration::from_millis(250);
 const JOULES_PPM: u64 = 1;
 
 /// A box or a machine with its readings.
-pub(crate) struct Poller<'a> {
+pub(crate) struct DevicePoller<'a> {
     name: String,
     is_machine: bool,
     interval: Duration,
@@ -42,7 +42,7 @@ pub(crate) struct Energy<'a> {
     zones: Vec<Count>,
 }
 
-impl<'a> Poller<'a> {
+impl<'a> DevicePoller<'a> {
     /// A box of that name.
     pub(crate) const fn of_box(
         name: String,
@@ -136,8 +136,29 @@ impl<'a> Poller<'a> {
         Ok(())
     }
 
-    /// Makes readings until the end of the trial.
-    pub(super) fn run(mut self, log: &TrafficLog) -> MonitoredDevice {
+    /// Reads every value. Returns the CPU time of commands.
+    fn round(&mut self, log: &TrafficLog, series: &mut [SeriesBuilder]) -> u64 {
+        let mut commands_ns = 0;
+        for reader in &mut self.readers {
+            if log.over().is_set() {
+                break;
+            }
+            commands_ns += reader.read(log.over(), |TimedAnswers { from, to, answers }| {
+                let load = |since| log.load(since, to);
+                for (number, answer) in answers {
+                    // A reading that failed because the trial ended is no gap.
+                    if answer.is_ok() || !log.over().is_set() {
+                        series[number].add(log.at_ns(from), (from, to), answer, load);
+                    }
+                }
+            });
+        }
+        commands_ns
+    }
+}
+
+impl Poller for DevicePoller<'_> {
+    fn run(mut self: Box<Self>, log: &TrafficLog) -> MonitoredDevice {
         if let Some(cpus) = &self.cpus {
             // A CPU may be offline by now; the thread then runs on any CPU.
             let _ = sched_setaffinity(Pid::from_raw(0), cpus);
@@ -170,26 +191,6 @@ impl<'a> Poller<'a> {
             cpu_ns: thread_cpu_ns().saturating_sub(began_ns) + commands_ns,
             series: series.into_iter().map(SeriesBuilder::build).collect(),
         }
-    }
-
-    /// Reads every value. Returns the CPU time of commands.
-    fn round(&mut self, log: &TrafficLog, series: &mut [SeriesBuilder]) -> u64 {
-        let mut commands_ns = 0;
-        for reader in &mut self.readers {
-            if log.is_over() {
-                break;
-            }
-            commands_ns += reader.read(&log.over, |TimedAnswers { from, to, answers }| {
-                let load = |since| log.load(since, to);
-                for (number, answer) in answers {
-                    // A reading that failed because the trial ended is no gap.
-                    if answer.is_ok() || !log.is_over() {
-                        series[number].add(log.at_ns(from), (from, to), answer, load);
-                    }
-                }
-            });
-        }
-        commands_ns
     }
 }
 

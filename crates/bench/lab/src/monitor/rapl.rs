@@ -1,10 +1,10 @@
 //! The energy counters of a machine: RAPL, by the kernel's powercap framework
 //! (`Documentation/power/powercap/powercap.rst`).
 
-use crate::protocol::EnergyZone;
 use std::fs;
 use std::io;
 use std::path::Path;
+use testbed::protocol::EnergyZone;
 
 /// The kernel's folder of energy counters.
 pub(crate) const FOLDER: &str = "/sys/class/powercap";

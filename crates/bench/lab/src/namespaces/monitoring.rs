@@ -1,9 +1,9 @@
 //! Periodic readings of the lab's machines and of the running DUT.
 
 use super::NamespaceLab;
-use crate::monitor::Poller;
-use crate::{LabError, Monitor, NodeId, Result};
+use crate::monitor::DevicePoller;
 use plan::HostName;
+use testbed::{LabError, Monitor, NodeId, Poller, Result};
 
 impl NamespaceLab {
     /// Reads the energy counters from another folder with the layout of `/sys/class/powercap`.
@@ -25,11 +25,13 @@ impl NamespaceLab {
             }
         }
         pollers.extend(self.machines()?.into_iter().map(|it| it.beside(busy)));
-        Ok(Monitor::new(pollers))
+        let pollers = pollers.into_iter();
+        let pollers = pollers.map(|poller| -> Box<dyn Poller + '_> { Box::new(poller) });
+        Ok(Monitor::new(pollers.collect()))
     }
 
     /// The machines that count their energy.
-    fn machines(&self) -> Result<Vec<Poller<'_>>> {
+    fn machines(&self) -> Result<Vec<DevicePoller<'_>>> {
         let machine = [("machine".to_owned(), self.station(NodeId::A))];
         let names = HostName::ALL.map(|name| format!("host {}", name.name()));
         let hosts = names
@@ -42,7 +44,7 @@ impl NamespaceLab {
         };
         let pollers = machines
             .into_iter()
-            .map(|(name, node)| Poller::of_machine(name, node, &self.powercap));
+            .map(|(name, node)| DevicePoller::of_machine(name, node, &self.powercap));
         let pollers: Result<Vec<_>> = pollers.collect();
         Ok(pollers?.into_iter().flatten().collect())
     }

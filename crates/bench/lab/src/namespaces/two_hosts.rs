@@ -4,8 +4,7 @@ use super::{NamespaceLab, Setup, cannot_build};
 use crate::hosts::part::Part;
 use crate::hosts::{RemoteHost, Seat};
 use crate::programs::{self, Missing};
-use crate::protocol::{Load, Program, Request, Response};
-use crate::{Interrupt, LabError, Node, NodeId, Result, Station, dut, host};
+use crate::{Station, dut, host};
 use journal::record::Environment;
 use plan::{Cell, Host, HostName, Hosts, LabPlan};
 use std::collections::BTreeMap;
@@ -13,6 +12,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
+use testbed::protocol::{Load, Program, Request, Response};
+use testbed::{Interrupt, LabError, Node, NodeId, Result};
 
 /// Time limit until both ends of a cable are up and pass frames: the link may be renegotiated.
 const CABLE_LIMIT: Duration = Duration::from_secs(15);

@@ -2,8 +2,6 @@
 
 use super::makers::{Use, asked_by, unfit, unfit_here};
 use super::{find, install, refusal};
-use crate::protocol::Program;
-use crate::{Node, Result};
 use plan::{
     Adapter, Cell, DeviceKind, Element, GatewayPeer, HttpClient, IkeAuth, LabKind, LabPlan,
     Measurement, Player, Tool, TransferDirection, VideoTransport, WireGuardProgram,
@@ -11,6 +9,8 @@ use plan::{
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use testbed::protocol::Program;
+use testbed::{Node, Result};
 
 /// Time limit for a program's version output.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);

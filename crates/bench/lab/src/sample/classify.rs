@@ -6,10 +6,10 @@ use super::forms::{
     KEEPALIVE, Meaning, Shape,
 };
 use crate::clocks::probe;
-use crate::protocol::{ControlPort, SealedPort};
 use plan::LinkForm;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use testbed::protocol::{ControlPort, SealedPort};
 use wire::headers::be32;
 use wire::overhead::{IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
 

@@ -3,8 +3,8 @@
 //! XOR, or sealed block by block (ECB), both do.
 
 use super::forms;
-use crate::protocol::Contents;
 use std::collections::BTreeSet;
+use testbed::protocol::Contents;
 use wire::overhead::{IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
 
 /// Most bytes of one sample that are inspected: a millisecond of work.

@@ -1,7 +1,7 @@
 //! The traffic that may be seen on the cipher link, and the markers that must not be.
 
-use crate::protocol::{ControlPort, SealedPort};
 use memchr::memmem::Finder;
+use testbed::protocol::{ControlPort, SealedPort};
 
 /// Expected traffic between the gateways, in addition to ARP, neighbour and group discovery.
 #[derive(Debug, Clone, Copy)]

@@ -13,13 +13,13 @@ use super::forms::{
     KEEPALIVE, Meaning, Shape,
 };
 use crate::clocks::probe;
-use crate::protocol::{ControlPort, SealedPort};
 use libc::{
     BPF_ABS, BPF_ALU, BPF_AND, BPF_B, BPF_H, BPF_IND, BPF_JA, BPF_JEQ, BPF_JGE, BPF_JGT, BPF_JMP,
     BPF_JSET, BPF_K, BPF_LD, BPF_LDX, BPF_LEN, BPF_MEM, BPF_MSH, BPF_RET, BPF_ST, BPF_SUB, BPF_W,
     BPF_X, sock_filter,
 };
 use plan::LinkForm;
+use testbed::protocol::{ControlPort, SealedPort};
 
 const ETHERTYPE_IPV4: u32 = 0x0800;
 const ETHERTYPE_ARP: u32 = 0x0806;

@@ -7,9 +7,9 @@
 //!
 //! Not checked: whether the packet can be opened, and by which key.
 
-use crate::protocol::SealedPort;
 use plan::{Form, LinkForm};
 use std::ops::RangeInclusive;
+use testbed::protocol::SealedPort;
 use wire::l2tp;
 
 /// The port on which IKE begins at the first byte and ESP is never sent; on any other port IKE

@@ -139,8 +139,8 @@ fn spread<T>(all: Vec<T>, most: usize) -> Vec<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::SealedPort;
     use crate::sample::tests::{fragment, sealed, udp};
+    use testbed::protocol::SealedPort;
 
     const PORTS: &[SealedPort] = &[SealedPort::esp(4500)];
 

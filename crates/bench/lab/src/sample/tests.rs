@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::packet_socket::BytesFilter;
-use crate::protocol::{ControlPort, SealedPort};
+use testbed::protocol::{ControlPort, SealedPort};
 
 /// An IPv4 packet in an Ethernet frame.
 pub(super) fn ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {

@@ -10,12 +10,12 @@ use super::classify::{self, Classifier, Kind};
 use super::expected::Expected;
 use super::filter;
 use crate::packet_socket::{BytesFilter, FRAME_BYTES_MAX, PacketSocket};
-use crate::protocol::{ControlPort, SealedPort};
 use journal::record::CipherWatch;
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
 use std::io;
 use std::time::Duration;
+use testbed::protocol::{ControlPort, SealedPort};
 
 /// Room for the first dozens of foreign frames; the kernel doubles it.
 const BUFFER_BYTES: usize = 128 << 10;

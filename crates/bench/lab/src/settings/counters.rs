@@ -1,8 +1,8 @@
 //! IP, ICMP, UDP and TCP counters of a network namespace.
 
-use crate::counted::Counted;
 use std::collections::BTreeMap;
 use std::{fs, io};
+use testbed::Counted;
 
 /// Tables of `/proc/net/snmp` and the counters used from them: packets that the namespace's
 /// programs sent (a super-packet of TCP counts as its segments), and counters that explain

@@ -2,10 +2,10 @@
 
 use super::processes::Processes;
 use crate::lent;
-use crate::protocol::{BorrowedInterface, Program};
 use std::fs::File;
 use std::io;
 use std::time::Duration;
+use testbed::protocol::{BorrowedInterface, Program};
 
 /// Time limit for each step of returning an interface.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);

@@ -1,12 +1,13 @@
 //! The station's network and mount namespaces. They have no names, so they vanish with their last
 //! process.
 
-use crate::{LabError, NodeId, Result, privilege};
+use crate::privilege;
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use std::fs;
 use std::path::{Path, PathBuf};
+use testbed::{LabError, NodeId, Result};
 
 /// Kernel parameters of every namespace, with reasons. The host's parameters stay unchanged.
 const SYSCTLS: &[(&str, &str)] = &[

@@ -1,7 +1,7 @@
 //! A program's output: always read, so that the program never blocks, and kept up to a limit.
 
-use crate::protocol::OUTPUT_LIMIT_BYTES;
 use std::collections::VecDeque;
+use testbed::protocol::OUTPUT_LIMIT_BYTES;
 
 /// Keeps the beginning and the end of a stream; omits the middle of a stream that is too long.
 #[derive(Debug, Default)]

@@ -2,7 +2,6 @@
 
 use super::pump::{self, Output, Pipes};
 use crate::procfs::ProcessStat;
-use crate::protocol::{CpuTime, Ended, Program, Ready, THIS_PROGRAM, THIS_PROGRAM_NAME};
 use crate::sync::{Deadline, lock, wait};
 use crate::{procfs, programs};
 use nix::sched::{CpuSet, sched_setaffinity};
@@ -15,6 +14,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+use testbed::protocol::{CpuTime, Ended, Program, Ready, THIS_PROGRAM, THIS_PROGRAM_NAME};
 
 /// Polling interval for a listening socket, which causes no event.
 const LISTENING_INTERVAL: Duration = Duration::from_millis(2);

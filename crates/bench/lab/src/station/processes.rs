@@ -3,7 +3,6 @@
 use super::process::Process;
 use crate::own_children::OwnChild;
 use crate::procfs;
-use crate::protocol::Program;
 use crate::sync::{Deadline, lock, wait};
 use nix::errno::Errno;
 use nix::sys::wait::{Id, WaitPidFlag, waitid, waitpid};
@@ -11,6 +10,7 @@ use nix::unistd::Pid;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
+use testbed::protocol::Program;
 
 /// Most programs that one station keeps at a time, including ended programs not yet reported.
 const PROCESSES_MAX: usize = 4096;

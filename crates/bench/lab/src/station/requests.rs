@@ -7,15 +7,11 @@ use crate::clocks::{self, Answerer};
 use crate::hosts::part::Part;
 use crate::monitor::rapl;
 use crate::perf::Counting;
-use crate::protocol::{PROTOCOL_VERSION, Program, Ready, Request, Response};
 use crate::sample::{self, Expected, Watch};
 use crate::settings::{ParameterFiles, SettingsWatch};
 use crate::sync::await_true;
 use crate::sync::lock;
-use crate::{
-    Interrupt, LabError, Node, NodeId, Station, host, http, lent, offloads, privilege, procfs,
-    reading,
-};
+use crate::{Station, host, http, lent, offloads, privilege, procfs, reading};
 use nix::sys::signal::Signal;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -26,6 +22,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
+use testbed::machine::boot_id;
+use testbed::protocol::{PROTOCOL_VERSION, Program, Ready, Request, Response};
+use testbed::{Interrupt, LabError, Node, NodeId};
 
 /// Time limit of `ethtool` for one interface.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
@@ -370,7 +369,7 @@ impl Requests {
             protocol: PROTOCOL_VERSION,
             program: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
-            boot_id: procfs::boot_id(),
+            boot_id: boot_id(),
             clock: procfs::clock_id(),
             cores: u16::try_from(self.processes.cores().len()).unwrap_or(u16::MAX),
             cpus: host::logical_cpus(self.processes.cores()),
@@ -522,7 +521,7 @@ impl Requests {
     fn tell_end(
         &self,
         handle: u64,
-        end: impl FnOnce(&Process) -> Result<crate::protocol::Ended, String>,
+        end: impl FnOnce(&Process) -> Result<testbed::protocol::Ended, String>,
     ) -> Result<Response, String> {
         let ended = end(&*self.processes.find(handle)?)?;
         self.processes.forget(handle);

@@ -5,10 +5,10 @@
 
 use super::{A0, A1, B0, B1, C0, C1, End, Link, Map, W0, W1, cipher_ends, end, host};
 use crate::nat::Translation;
-use crate::node_id::{ElementId, NodeId};
 use crate::switch::Port;
 use plan::{Addresses, Element};
 use std::net::Ipv4Addr;
+use testbed::{ElementId, NodeId};
 
 /// Ports of an element, towards gw1 and towards gw2.
 const PORTS: [&str; 2] = ["p0", "p1"];

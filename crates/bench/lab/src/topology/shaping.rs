@@ -5,7 +5,7 @@
 //! bytes. A super-packet counts as one frame: with offloads, TCP may exceed the line rate by 6 %.
 
 use super::Map;
-use crate::{Links, NodeId};
+use testbed::{Links, NodeId};
 
 /// The Ethernet header, part of the kernel's length.
 const ETHERNET_BYTES: u64 = 14;

@@ -9,8 +9,8 @@
 //! solicit and answer nothing, and the links carry only frames of the measurement.
 
 use super::{A0, A1, B0, B1, End, Map, Side, mac};
-use crate::{Links, NodeId};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use testbed::{Links, NodeId};
 
 /// Minimum MTU, in bytes, of a link that carries IPv6 (RFC 8200 §5).
 pub(crate) const IPV6_MTU_MIN: u16 = 1280;

@@ -7,12 +7,12 @@ use crate::support::{
     PATIENCE, TestLab, assert_nothing_is_left, await_that, dump, is_alive, ping, reason, shell,
     start,
 };
-use lab::protocol::Program;
-use lab::{Bench, DutAction, LabError, NodeId, RunningDut};
 use plan::{
     Ability, Adapter, Direction, Dut, Encryptor, OpenVpn, Reset, StrongSwan, WireGuard,
     WireGuardProgram,
 };
+use testbed::protocol::Program;
+use testbed::{Bench, DutAction, LabError, NodeId, RunningDut};
 use wire::Suite;
 
 /// A device, and its interface on a gateway.
@@ -293,13 +293,13 @@ pub(crate) fn a_device_that_was_dead_before_it_was_killed_is_reported() {
         .iter()
         .find(|(id, _)| *id == NodeId::Gw2)
         .unwrap();
-    gw2.call(lab::protocol::Request::Terminate { process })
+    gw2.call(testbed::protocol::Request::Terminate { process })
         .unwrap();
     await_that("it has ended", || {
-        let status = lab::protocol::Request::Status { process };
+        let status = testbed::protocol::Request::Status { process };
         !matches!(
             gw2.call(status).unwrap(),
-            lab::protocol::Response::Status(None)
+            testbed::protocol::Response::Status(None)
         )
     });
     let kill = DutAction::Kill(NodeId::Gw2);

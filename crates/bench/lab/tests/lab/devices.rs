@@ -6,11 +6,11 @@ use crate::support::{
 };
 use dispatch::Choice;
 use journal::record::CipherWatch;
-use lab::protocol::{Program, Request, Response, Sample, SealedPort};
-use lab::{Bench, LabError, NodeId};
 use plan::{Adapter, Direction, Dut, Encryptor};
 use std::process::Command;
 use std::time::Instant;
+use testbed::protocol::{Program, Request, Response, Sample, SealedPort};
+use testbed::{Bench, LabError, NodeId};
 
 /// The encryptor with the engine `auto` or `null`, the stand-in of [`crate::roles`] with any other.
 pub(crate) fn encryptor(engine: &str) -> Dut {

@@ -13,8 +13,7 @@ use crate::support::{
     ping, plan_with_path, setup, shell, this_program,
 };
 use journal::record::InterfaceCounters;
-use lab::protocol::{Request, Response};
-use lab::{Bench, LabError, Links, NamespaceLab, NodeId};
+use lab::NamespaceLab;
 use nix::sys::signal::Signal;
 use plan::{Adapter, Direction, Element, IpVersion};
 use std::collections::BTreeMap;
@@ -22,6 +21,8 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
+use testbed::protocol::{Request, Response};
+use testbed::{Bench, LabError, Links, NodeId};
 
 const PATHS: [&[Element]; 3] = [
     &[Element::Bridge],

@@ -3,8 +3,7 @@
 use crate::support::{
     PATIENCE, TestLab, await_that, install, is_alive, plan, setup, shell, start, this_program,
 };
-use lab::protocol::{Program, Request};
-use lab::{Bench, LabError, NamespaceLab, NodeId};
+use lab::NamespaceLab;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs::Permissions;
@@ -14,6 +13,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use testbed::protocol::{Program, Request};
+use testbed::{Bench, LabError, NodeId};
 
 pub(crate) fn a_lab_name_is_held_by_one_run_at_a_time() {
     let folder = testing::folder().unwrap();

@@ -11,10 +11,10 @@ use crate::peer::{
 };
 use crate::support::{self, PATIENCE, TestLab, assert_nothing_is_left, await_that, dump};
 use journal::record::{CipherWatch, InterfaceCounters};
-use lab::protocol::{Request, Response, SealedPort};
-use lab::{Bench, FrameEnd, FramePath, LabError, Links, NodeId, RunningDut};
 use plan::{Adapter, Direction, Dut, IpVersion};
 use std::net::IpAddr;
+use testbed::protocol::{Request, Response, SealedPort};
+use testbed::{Bench, FrameEnd, FramePath, LabError, Links, NodeId, RunningDut};
 
 /// Every frame for itself: an encryptor would join those of one flow for a link that takes
 /// super-packets.

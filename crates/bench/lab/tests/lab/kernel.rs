@@ -7,9 +7,9 @@ use crate::support::{
     watch,
 };
 use journal::record::CipherWatch;
-use lab::protocol::{Request, Response};
-use lab::{Bench, LabError, NodeId, RunningDut};
 use plan::{Adapter, Direction, Dut, L2tpEncapsulation, L2tpv3, Xfrm};
+use testbed::protocol::{Request, Response};
+use testbed::{Bench, LabError, NodeId, RunningDut};
 use wire::{Cipher, Hmac, Suite};
 
 const GATEWAYS: [NodeId; 2] = [NodeId::Gw1, NodeId::Gw2];

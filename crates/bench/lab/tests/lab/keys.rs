@@ -5,10 +5,10 @@ use crate::support::{
     LINKS, MARKER_IN_HEX, PATIENCE, TestLab, assert_nothing_is_left, await_that, dump, ping, reason,
 };
 use journal::record::CipherWatch;
-use lab::protocol::{ControlPort, Program, Request, Response, Sample};
-use lab::{Bench, DutAction, LabError, NodeId, RunningDut};
 use plan::{Adapter, Desync, Direction, Dut, Encryptor, KeySource};
 use std::collections::BTreeMap;
+use testbed::protocol::{ControlPort, Program, Request, Response, Sample};
+use testbed::{Bench, DutAction, LabError, NodeId, RunningDut};
 use wire::Suite;
 
 /// Asks gw1's address for faults of the KMEs: method and body.

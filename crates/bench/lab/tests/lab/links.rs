@@ -8,10 +8,10 @@ use crate::support::{
     MARKER_IN_HEX, PATIENCE, TestLab, end_watch, ping, shell, start, this_program, watch,
 };
 use journal::record::InterfaceCounters;
-use lab::protocol::{Program, Ready, Request, Response, Sample};
-use lab::{Bench, Links, Node, NodeId};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use testbed::protocol::{Program, Ready, Request, Response, Sample};
+use testbed::{Bench, Links, Node, NodeId};
 
 fn counters(node: &dyn Node) -> BTreeMap<String, InterfaceCounters> {
     match node.call(Request::InterfaceCounters).unwrap() {
@@ -220,7 +220,7 @@ pub(crate) fn a_station_reports_buffer_limits_and_datagrams_that_found_no_room()
         ..
     } = node
         .call(Request::Hello {
-            protocol: lab::protocol::PROTOCOL_VERSION,
+            protocol: testbed::protocol::PROTOCOL_VERSION,
         })
         .unwrap()
     else {

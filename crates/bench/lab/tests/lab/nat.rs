@@ -12,11 +12,12 @@ use crate::support::{
     setup, shell,
 };
 use crate::{openvpn, strongswan};
-use lab::{Bench, NamespaceLab, NodeId, RunningDut};
+use lab::NamespaceLab;
 use plan::{
     Adapter, Direction, Dut, Element, Encryptor, IpVersion, KeySource, Mode, OpenVpn, WireGuard,
     WireGuardProgram,
 };
+use testbed::{Bench, NodeId, RunningDut};
 use wire::Suite;
 
 /// Packets that left towards gw2 with the outer address, and with another one, at each NAT.

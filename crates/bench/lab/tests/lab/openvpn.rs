@@ -7,12 +7,12 @@ use crate::support::{
     is_alive, ping, reason, shell, watch,
 };
 use journal::record::CipherWatch;
-use lab::protocol::SealedPort;
-use lab::{Bench, LabError, NodeId};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use plan::{Adapter, Direction, Dut, Form, LinkForm, OpenVpn};
 use std::process::Command;
+use testbed::protocol::SealedPort;
+use testbed::{Bench, LabError, NodeId};
 use wire::Suite;
 
 const AEADS: [Suite; 3] = [Suite::Aes128Gcm, Suite::Aes256Gcm, Suite::ChaCha20Poly1305];
@@ -109,7 +109,7 @@ pub(crate) fn it_carries_the_path_sealed_with_the_suite_asked_for_and_leaves_not
 }
 
 /// Pings of the MTU cross whole and are seen sealed only, and its counters move by just these.
-fn carries_pings(lab: &TestLab, dut: &lab::RunningDut) {
+fn carries_pings(lab: &TestLab, dut: &testbed::RunningDut) {
     const PINGS: u64 = 20;
     let gw1 = lab.lab.node(NodeId::Gw1);
     let was = lab.lab.dut_counters(dut).unwrap();

@@ -6,13 +6,13 @@ use base16ct::mixed;
 use engine::CpuChoice;
 use esp::{InboundSa, OutboundSa, TRAILER_ROOM, WindowSize};
 use keying::StaticKeys;
-use lab::protocol::{Ended, Program, Ready};
-use lab::{FrameEnd, Node, StationKeys, StationPeer};
 use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, send, socket};
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::path::Path;
+use testbed::protocol::{Ended, Program, Ready};
+use testbed::{FrameEnd, Node, StationKeys, StationPeer};
 use wire::Suite;
 
 use crate::support::{PATIENCE, shell, this_program};

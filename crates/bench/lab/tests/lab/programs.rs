@@ -1,13 +1,14 @@
 //! Programs on a station, and what a station does with odd requests. One station, no namespaces.
 
 use crate::support::{PATIENCE, await_that, is_alive, reason, shell, start, this_program};
-use lab::protocol::{
-    OUTPUT_LIMIT_BYTES, PROTOCOL_VERSION, Program, Ready, Reply, Request, Response,
-};
-use lab::{Interrupt, Node, NodeId, Station};
+use lab::Station;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use testbed::protocol::{
+    OUTPUT_LIMIT_BYTES, PROTOCOL_VERSION, Program, Ready, Reply, Request, Response,
+};
+use testbed::{Interrupt, Node, NodeId};
 
 fn station() -> Station {
     let mut command = Command::new(this_program());
@@ -17,7 +18,7 @@ fn station() -> Station {
     station
 }
 
-fn run(program: Program) -> lab::protocol::Ended {
+fn run(program: Program) -> testbed::protocol::Ended {
     (&station() as &dyn Node).run(program, PATIENCE).unwrap()
 }
 

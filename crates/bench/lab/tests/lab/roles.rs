@@ -1,8 +1,7 @@
 //! What this executable is when it is not the tests.
 
 use crate::support;
-use lab::protocol::Program;
-use lab::{Bench, NamespaceLab, NodeId, privilege, station};
+use lab::{NamespaceLab, privilege, station};
 use plan::{Direction, Element};
 use std::io::{Read, Write};
 use std::path::Path;
@@ -10,6 +9,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use testbed::protocol::Program;
+use testbed::{Bench, NodeId};
 
 /// Plays the role that the command line asks for, if any.
 pub(crate) fn play(words: &[&str]) -> Option<ExitCode> {
@@ -44,7 +45,7 @@ pub(crate) fn play(words: &[&str]) -> Option<ExitCode> {
     })
 }
 
-fn serve(node: Option<NodeId>) -> Result<(), lab::LabError> {
+fn serve(node: Option<NodeId>) -> Result<(), testbed::LabError> {
     station::serve(node, &[], std::io::stdin(), std::io::stdout())
 }
 
@@ -175,23 +176,23 @@ fn fill_a_socket() {
 const HELD_PATH: [Element; 2] = [Element::Bridge, Element::Router];
 
 /// Builds a lab with a daemon on it, prints all process ids, and stays until it is killed.
-fn hold(folder: &Path) -> Result<(), lab::LabError> {
+fn hold(folder: &Path) -> Result<(), testbed::LabError> {
     privilege::acquire()?;
     let plan = support::plan_with_path("held", &HELD_PATH);
     let lab = NamespaceLab::build(&plan, &support::setup(folder))?;
     let node = lab.node(NodeId::Gw1);
     let daemon = "setsid sh -c 'echo $$; exec sleep 1000' </dev/null 2>/dev/null & wait $!";
-    let ready = lab::protocol::Ready::Line(String::new());
+    let ready = testbed::protocol::Ready::Line(String::new());
     let program = Program {
         ready,
         ..support::shell(daemon)
     };
-    let request = lab::protocol::Request::Start {
+    let request = testbed::protocol::Request::Start {
         program,
         limit_ms: 30_000,
     };
-    let lab::protocol::Response::Started { stdout, .. } = node.call(request)? else {
-        return Err(lab::LabError::Interrupted);
+    let testbed::protocol::Response::Started { stdout, .. } = node.call(request)? else {
+        return Err(testbed::LabError::Interrupted);
     };
     let stations = NodeId::ALL.into_iter().chain(lab.elements());
     let stations: Vec<_> = stations.map(|id| lab.station_pid(id).to_string()).collect();
@@ -202,7 +203,7 @@ fn hold(folder: &Path) -> Result<(), lab::LabError> {
 }
 
 /// Builds a lab with an encryptor when another program stands already where this one was.
-fn replaced(folder: &Path) -> Result<(), lab::LabError> {
+fn replaced(folder: &Path) -> Result<(), testbed::LabError> {
     let path = support::this_program();
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, "not a program").unwrap();
@@ -218,14 +219,14 @@ fn replaced(folder: &Path) -> Result<(), lab::LabError> {
 }
 
 /// Builds a lab with a bridge in its path.
-fn bridged(folder: &Path) -> Result<(), lab::LabError> {
+fn bridged(folder: &Path) -> Result<(), testbed::LabError> {
     privilege::acquire()?;
     let plan = support::plan_with_path("bridged", &[Element::Bridge]);
     NamespaceLab::build(&plan, &support::setup(folder)).map(drop)
 }
 
 /// Builds a lab as an ordinary user, reports what an earlier one left, and reaches B from A.
-fn ordinary_user(folder: &Path) -> Result<(), lab::LabError> {
+fn ordinary_user(folder: &Path) -> Result<(), testbed::LabError> {
     let privilege = privilege::acquire()?;
     let plan = support::plan_with_path("held", &HELD_PATH);
     let mut lab = NamespaceLab::build(&plan, &support::setup(folder))?;

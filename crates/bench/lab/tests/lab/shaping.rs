@@ -3,10 +3,11 @@
 use crate::peer::{packet, send_frames};
 use crate::support::{LINKS, PATIENCE, TestLab, await_that, direct, shell, start};
 use journal::record::InterfaceCounters;
-use lab::protocol::{Program, Ready, Request, Response};
-use lab::{Bench, Links, NamespaceLab, NodeId};
+use lab::NamespaceLab;
 use plan::{Adapter, Direction, Dut};
 use std::time::Instant;
+use testbed::protocol::{Program, Ready, Request, Response};
+use testbed::{Bench, Links, NodeId};
 
 /// FCS, preamble and gap, in bytes: what an interface does not count of a frame.
 const OVERHEAD_BYTES: u64 = 24;

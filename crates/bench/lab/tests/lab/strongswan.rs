@@ -8,13 +8,13 @@ use crate::support::{
     is_alive, ping, reason, shell, watch,
 };
 use journal::record::CipherWatch;
-use lab::protocol::SealedPort;
-use lab::{Bench, LabError, NodeId, RunningDut, StationKeys};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use plan::{Adapter, DataPath, Direction, Dut, Form, IkeAuth, LinkForm, StrongSwan};
 use std::path::Path;
 use std::process::Command;
+use testbed::protocol::SealedPort;
+use testbed::{Bench, LabError, NodeId, RunningDut, StationKeys};
 use wire::{Cipher, Hmac, Suite};
 
 const GATEWAYS: [NodeId; 2] = [NodeId::Gw1, NodeId::Gw2];

@@ -1,13 +1,14 @@
 //! What several tests need.
 
 use journal::record::CipherWatch;
-use lab::protocol::{Program, Request, Response, SealedPort};
-use lab::{Bench, Interrupt, LabError, Links, NamespaceLab, Node, NodeId, Setup};
+use lab::{NamespaceLab, Setup};
 use plan::{Adapter, Direction, Dut, Element, LabPlan};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use testbed::protocol::{Program, Request, Response, SealedPort};
+use testbed::{Bench, Interrupt, LabError, Links, Node, NodeId};
 
 /// No test waits longer for anything; machines that build at the same time are slow.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -153,7 +154,7 @@ pub(crate) fn start(node: &dyn Node, program: Program) -> (u64, u32) {
 /// Without `-w`, ping waits for late replies after its last request: one interval or two round
 /// trips, whichever is longer. With `-w` it sends more requests until `-c` replies are in, so tests
 /// that count packets exactly use a long interval instead.
-pub(crate) fn ping(lab: &NamespaceLab, arguments: &[&str]) -> lab::protocol::Ended {
+pub(crate) fn ping(lab: &NamespaceLab, arguments: &[&str]) -> testbed::protocol::Ended {
     let target = lab.target().to_string();
     let argv = ["ping", "-n"]
         .into_iter()

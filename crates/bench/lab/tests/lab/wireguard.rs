@@ -7,11 +7,11 @@ use crate::support::{
     ping, reason, shell, start, watch,
 };
 use journal::record::CipherWatch;
-use lab::protocol::{Program, Request, Response, Sample, SealedPort};
-use lab::{Bench, LabError, Links, NodeId, RunningDut, StationKeys};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use plan::{Adapter, Direction, Dut, Form, LinkForm, WireGuard, WireGuardProgram};
+use testbed::protocol::{Program, Request, Response, Sample, SealedPort};
+use testbed::{Bench, LabError, Links, NodeId, RunningDut, StationKeys};
 
 const PROGRAMS: [WireGuardProgram; 3] = [
     WireGuardProgram::Go,

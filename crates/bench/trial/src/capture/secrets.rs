@@ -1,15 +1,13 @@
 //! Keys of our tunnels as a table for Wireshark (`esp_sa`), so that people can open a capture.
 
 use ::capture::EspFlow;
-use keying::Side;
-use lab::{RunningDut, TunnelKeys};
 use plan::{Form, LinkForm};
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use testbed::RunningDut;
 use wire::{Cipher, Hmac, Suite};
 
 /// UDP ports that carry the DUT's ESP.
@@ -28,7 +26,7 @@ pub(super) fn table(dut: &RunningDut, flows: &[EspFlow]) -> Result<String, Strin
         .tunnel_keys
         .as_ref()
         .ok_or("no keys were written: only the device has them")?;
-    let suite = keys.encryptor.suite;
+    let suite = keys.suite();
     let (cipher, integrity) = names(suite).ok_or_else(|| {
         format!(
             "no keys were written: Wireshark does not decrypt {}",
@@ -37,10 +35,7 @@ pub(super) fn table(dut: &RunningDut, flows: &[EspFlow]) -> Result<String, Strin
     })?;
     let mut text = String::new();
     for flow in flows {
-        let Some(side) = sender(keys, flow) else {
-            continue;
-        };
-        let Some(found) = keys.keys.inbound(suite, side, flow.spi) else {
+        let Some(keymat) = keys.keymat([flow.source, flow.target], flow.spi) else {
             continue;
         };
         let _ = write!(
@@ -51,9 +46,9 @@ pub(super) fn table(dut: &RunningDut, flows: &[EspFlow]) -> Result<String, Strin
         let at = match suite {
             Suite::EncryptThenMac(..) => suite.key_bytes(),
             // Wireshark takes an AEAD's salt behind its key.
-            _ => found.keymat.len(),
+            _ => keymat.len(),
         };
-        let (key, rest) = found.keymat.split_at(at);
+        let (key, rest) = keymat.split_at(at);
         put_hex(&mut text, key);
         let _ = write!(text, "\",\"{integrity}\",\"");
         put_hex(&mut text, rest);
@@ -108,14 +103,4 @@ const fn names(suite: Suite) -> Option<(&'static str, &'static str)> {
         Hmac::Sha512 => "HMAC-SHA-512-256 [RFC4868]",
     };
     Some((cipher, hmac))
-}
-
-fn sender(keys: &TunnelKeys, flow: &EspFlow) -> Option<Side> {
-    let outer = [flow.source, flow.target];
-    keys.gateways.iter().find_map(|&ends| {
-        let [gw1, gw2] = ends.map(IpAddr::from);
-        let sides = [([gw1, gw2], Side::A), ([gw2, gw1], Side::B)];
-        let mut sides = sides.into_iter().filter(|(ends, _)| *ends == outer);
-        sides.next().map(|(_, side)| side)
-    })
 }

@@ -7,9 +7,9 @@ use crate::tools::sub_command_on;
 use http::object::MARKER;
 use http::{Fetch, Serve, Spec};
 use journal::record::ToolParameters;
-use lab::protocol::{Program, Ready, THIS_PROGRAM};
 use plan::HttpTest;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use testbed::protocol::{Program, Ready, THIS_PROGRAM};
 
 /// Name of the subcommand that plays a part.
 pub(crate) const SUB_COMMAND: &str = "http";

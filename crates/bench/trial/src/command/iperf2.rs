@@ -4,8 +4,8 @@
 //! behind a header in each datagram and in each block of a TCP stream.
 
 use super::{MARKER_BYTES, Share, pattern, seconds};
-use lab::protocol::Ready;
 use plan::TransferDirection;
+use testbed::protocol::Ready;
 
 /// Longest header before the digits that was observed.
 const HEADER_BYTES: usize = 160;

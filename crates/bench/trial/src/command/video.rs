@@ -5,11 +5,11 @@ use super::{CommandError, Commands, Cores, Preparation};
 use crate::timing::Timing;
 use crate::tools::sub_command_on;
 use journal::record::ToolParameters;
-use lab::NodeId;
-use lab::protocol::{Program, Ready, THIS_PROGRAM};
 use plan::{VideoTest, VideoTransport};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
+use testbed::NodeId;
+use testbed::protocol::{Program, Ready, THIS_PROGRAM};
 use video::{Prepare, RTP_MARKER, Receive, Serve, Spec, datagram_bytes};
 
 /// Name of the subcommand that plays a part.

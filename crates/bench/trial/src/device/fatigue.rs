@@ -20,13 +20,13 @@ use crate::error::TrialError;
 use crate::event::{EventSink, TrialEvent};
 use crate::measurer::{Trial, unix_ns};
 use catalog::device::Facts;
-use device::report::{Fatigue, Line};
+use catalog::worker::{Fatigue, Line};
 use journal::record::{
     DeviceFacts, DeviceFatigue, DeviceFound, FatiguePoint, FatigueProgress, FatigueSegment, Outcome,
 };
-use lab::LabError;
 use plan::{Device, DeviceTest, Devices, Fatigue as Test};
 use std::time::{Duration, Instant};
+use testbed::LabError;
 
 /// Time until all threads of a worker are ready.
 const READY_LIMIT: Duration = Duration::from_secs(180);

@@ -4,7 +4,7 @@ use super::pool::{WorkerMessage, WorkerPool};
 use super::{Context, facts, measured, problem, spec};
 use crate::error::TrialError;
 use catalog::device::Facts;
-use device::report::Line;
+use catalog::worker::Line;
 use journal::record::{DeviceFound, KatOutcome, KatRow, Outcome};
 use plan::{Device, DeviceTest, Devices, Kat};
 use std::time::Duration;

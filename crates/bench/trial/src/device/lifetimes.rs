@@ -1,7 +1,7 @@
 //! Times without failure of a device, from the failures and restarts that its workers report and
 //! the deaths of their processes.
 
-use device::report::Fatigue;
+use catalog::worker::Fatigue;
 use journal::record::{DeviceFatigue, FatiguePoint, Life};
 
 const REASONS_MAX: usize = 20;

@@ -3,11 +3,8 @@
 
 use super::{Context, problem};
 use crate::error::TrialError;
-use device::report::{LINE_BYTES_MAX, Line};
-use device::spec::Spec;
+use catalog::worker::{LINE_BYTES_MAX, Line, Spec};
 use guard::Lines;
-use lab::programs::search_path;
-use lab::{Interrupt, LabError};
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
@@ -19,6 +16,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
+use testbed::{Interrupt, LabError};
 
 /// Stack of a thread that reads lines: its calls are shallow, and there may be a thousand of them.
 const STACK_BYTES: usize = 256 << 10;
@@ -105,8 +103,7 @@ impl<'a> WorkerPool<'a> {
         let stderr = self.stderr.try_clone().map_err(refused)?;
         let mut child = Command::new(program)
             .args(arguments)
-            // It starts the tools of a software token.
-            .env("PATH", search_path())
+            .env("PATH", &self.context.devices.path)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(stderr)
@@ -400,7 +397,10 @@ mod tests {
 
     fn with_shell(script: &str, test: impl FnOnce(&mut WorkerPool<'_>)) {
         let context = Context {
-            devices: &OnDevices::new(["sh", "-c", script].map(OsString::from).to_vec()),
+            devices: &OnDevices::new(
+                ["sh", "-c", script].map(OsString::from).to_vec(),
+                std::env::var_os("PATH").unwrap(),
+            ),
             interrupt: &Interrupt::new(),
         };
         test(&mut WorkerPool::new(&context, false).unwrap());

@@ -7,8 +7,7 @@ use crate::error::TrialError;
 use crate::measurer::judge;
 use catalog::device::Facts;
 use catalog::sample::power_ppm;
-use device::report::{Line, Speed};
-use device::spec::Spec;
+use catalog::worker::{Line, Spec, Speed};
 use journal::record::{
     Cpu, CpuReference, DeviceFound, DeviceResult, DeviceSpeed, Evidence, Figures, Measured,
     Outcome, SpeedTrial,

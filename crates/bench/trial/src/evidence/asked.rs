@@ -2,14 +2,14 @@
 
 use super::check;
 use super::failure::{first_of, then_repeat_or};
-use dispatch::Choice;
+use catalog::Choice;
 use journal::record::{Check, Explanation, FrameTrial};
 use plan::{Adapter, Cell, Direction, Encryptor, Measurement, NO_SUITE};
 use std::collections::BTreeMap;
 
 /// Counter of SAs with an engine that failed and was replaced; the engine's name follows behind a
 /// dot.
-pub(crate) const REPLACED_SAS: &str = "engine_replaced_sas";
+pub const REPLACED_SAS: &str = "engine_replaced_sas";
 
 /// From this frame rate on, with this mean size or less, some frames arrive together.
 const SHARING_FRAMES_PER_S: u64 = 200_000;
@@ -18,7 +18,8 @@ const SHARING_BYTES: f64 = 512.0;
 /// Checks that every loaded gateway reported the settings of the plan; for our encryptor also that
 /// its engine was not replaced, and that packets shared ESP packets if they were to. `trial` is the
 /// frame trial with the evidence, if there is one.
-pub(crate) fn dut_as_asked(
+#[must_use]
+pub fn dut_as_asked(
     cell: &Cell,
     facts: &BTreeMap<String, String>,
     counters: &BTreeMap<String, u64>,
@@ -106,7 +107,7 @@ fn other_engine(
         _ if !encryptor.mode.has_esp() => found == NO_SUITE,
         Choice::Named(name) => found == name,
         Choice::Threshold { small, large, .. } => found.contains(small) && found.contains(large),
-        Choice::Auto | Choice::Model { .. } => found != engine::NULL && found != NO_SUITE,
+        Choice::Auto | Choice::Model { .. } => found != catalog::NULL && found != NO_SUITE,
     };
     let asked = &encryptor.engine;
     (!fits).then(|| format!("engine of {gateway} is {found}, and {asked} was asked for"))

@@ -14,8 +14,8 @@ use super::check;
 use super::cipher::CipherTraffic;
 use super::failure::{count, then_repeat_or};
 use journal::record::{Check, Explanation, SealedContents};
-use lab::protocol::Contents;
 use plan::{Adapter, LinkForm};
+use testbed::protocol::Contents;
 
 /// Minimum number of bytes for a test of their counts: 64 of each value.
 const BYTES_LEAST: u64 = 16 << 10;

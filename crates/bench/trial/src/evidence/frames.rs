@@ -15,8 +15,8 @@ use super::{ObservedPath, check};
 use crate::command::Cores;
 use crate::frames::{Strays, trials_of, was_offered};
 use journal::record::{Check, Explanation, FrameResult, FrameTrial};
-use lab::FramePath;
 use plan::{FrameTest, Role};
+use testbed::FramePath;
 use units::human::{duration_ns, frame_rate};
 
 /// Two counts of the same frames that are read one after the other may differ by one in this many.

@@ -3,9 +3,9 @@
 use super::failure::{count, first_of, then_repeat, then_repeat_or};
 use super::{ObservedPath, REPLACED_SAS};
 use journal::record::{Check, Explanation};
-use lab::Counted;
 use plan::Measurement;
 use std::collections::{BTreeMap, BTreeSet};
+use testbed::Counted;
 
 /// A DUT's counters are read until they stop changing; packets that arrive at that moment may be
 /// counted on one side only.
@@ -14,7 +14,8 @@ pub(crate) const IN_FLIGHT_PACKETS: u64 = 64;
 /// Returns the DUT's counts from `before` to `after`, by `gateway/counter`. Counters of replaced
 /// engines start with the trial, so they count in full: the load behind the figure may be long over
 /// when evidence is read.
-pub(crate) fn counted_since(
+#[must_use]
+pub fn counted_since(
     after: &BTreeMap<String, u64>,
     before: &BTreeMap<String, u64>,
 ) -> BTreeMap<String, u64> {
@@ -70,7 +71,8 @@ pub(super) fn counters_rose(path: &ObservedPath<'_>) -> Option<Check> {
 }
 
 /// Checks that every packet into each gateway is a packet out or a drop; `None` without counters.
-pub(crate) fn gateways_balance(counters: &BTreeMap<String, u64>) -> Option<Check> {
+#[must_use]
+pub fn gateways_balance(counters: &BTreeMap<String, u64>) -> Option<Check> {
     let names = counters.keys().filter_map(|key| key.split_once('/'));
     let names: BTreeSet<&str> = names.map(|(gateway, _)| gateway).collect();
     let gateways = names

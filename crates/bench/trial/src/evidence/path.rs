@@ -6,9 +6,9 @@ use super::cipher::{CipherTraffic, encryption_not_proven};
 use super::failure::{first_of, then_repeat_or};
 use impair::{Impaired, Profile};
 use journal::record::{Check, Cpu, Explanation, InterfaceCounters, PathSettings};
-use lab::Links;
 use plan::Cell;
 use std::collections::{BTreeMap, BTreeSet};
+use testbed::Links;
 
 /// Features that must be off when offloads are off (`ethtool -k` names them so).
 pub(super) const FEATURES: [&str; 4] = [

@@ -83,7 +83,7 @@ struct Line {
 impl ObservedPath<'_> {
     /// Returns where packets were lost, as far as counters show.
     pub(crate) fn lost_at(&self, ends: &Ends<'_>) -> Vec<LostAt> {
-        let [source, sink] = lab::direct_interfaces();
+        let [source, sink] = testbed::direct_interfaces();
         if let Ends::Frames(ends) = ends
             && (ends.source == source || ends.source == sink)
         {
@@ -112,7 +112,7 @@ impl ObservedPath<'_> {
     /// The counters from A to B, or from B to A.
     fn line(&self, forward: bool, ends: &Ends<'_>) -> Line {
         let mut line = Line::new(PLACES.to_vec());
-        let mut names = lab::path_interfaces();
+        let mut names = testbed::path_interfaces();
         let mut gateways = ["gw1", "gw2"];
         if !forward {
             names.reverse();
@@ -163,7 +163,7 @@ impl ObservedPath<'_> {
             PathPlace::DirectLink,
             PathPlace::StationB,
         ]);
-        let names = lab::direct_interfaces();
+        let names = testbed::direct_interfaces();
         for (number, name) in names.iter().enumerate() {
             line.interface(number + 1, self.counters.get(name), (name, number == 0));
         }

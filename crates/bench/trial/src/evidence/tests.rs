@@ -6,10 +6,10 @@ use journal::record::{
     CipherLink, CipherWatch, Cpu, Datagrams, Drain, InterfaceCounters, OpenedPackets, PathSettings,
     SettingChange,
 };
-use lab::Links;
 use plan::{Adapter, Cell, Dut, Encryptor, KeySource, Measurement, Tool};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use testbed::Links;
 use wire::Suite;
 
 mod asked;

@@ -20,7 +20,7 @@ const SKEW_PERCENT: u64 = 5;
 /// Reports the cores of the stations' tools. A fact rather than a test: shared cores bias a figure,
 /// they do not falsify it.
 pub(super) fn cores(observed: &ToolObserved<'_>) -> Option<Check> {
-    let used = |programs: &[lab::protocol::Program]| -> Vec<u16> {
+    let used = |programs: &[testbed::protocol::Program]| -> Vec<u16> {
         let cores = programs.iter().flat_map(|program| &program.cores);
         let cores: BTreeSet<u16> = cores.copied().collect();
         cores.into_iter().collect()

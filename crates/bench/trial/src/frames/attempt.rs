@@ -16,6 +16,7 @@ use super::clocks::{self, HostClocks};
 use super::confirm::take_evidence;
 use super::presence;
 use super::procedure;
+use super::receive_queues::ReceiveQueues;
 use super::spec::FrameStream;
 use super::station::{Sampled, StationRig};
 use crate::command::{CommandError, Cores};
@@ -30,8 +31,8 @@ use crate::readings::PathReadings;
 use crate::settings::{SettingsWatch, lost_tunnels};
 use crate::watch::WatchPoint;
 use journal::record::{Figures, Measured, Outcome};
-use lab::{Bench, FramePath, Interrupt, LabError, NodeId, ReceiveQueues, RunningDut, TrafficLog};
 use plan::{FrameTest, IpVersion, PortKind, Role, Traffic};
+use testbed::{Bench, FramePath, Interrupt, LabError, NodeId, RunningDut, TrafficLog};
 
 /// Makes a frame test.
 pub(crate) fn attempt(

@@ -10,13 +10,14 @@ use crate::error::TrialError;
 use crate::measurer::hello;
 use crate::tools::sleep_until;
 use journal::record::ClockAgreement;
-use lab::clocks::{Ask, Exchanges};
-use lab::protocol::{Request, Response};
-use lab::{Bench, ClockEnd, FrameEnd, FramePath, Interrupt, LabError, Node};
 use std::iter;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
-use traffic::spec::SenderClock;
+use testbed::clocks::{Ask, Exchanges};
+use testbed::protocol::{Request, Response};
+use testbed::time_stamps::card_clock;
+use testbed::{Bench, ClockEnd, FrameEnd, FramePath, Interrupt, LabError, Node};
+use traffic_spec::SenderClock;
 
 /// Probes of a comparison: a few milliseconds.
 const PROBES: u32 = 64;
@@ -248,7 +249,7 @@ impl<'a> HostClocks<'a> {
         let ends = [&self.path.asking, &self.path.answering];
         let ends = ends.into_iter().zip(self.course.last.by_cards);
         let ends = ends.map(|(end, by_card)| {
-            let clock = lab::card_clock(self.bench.node(end.node), end.interface)?;
+            let clock = card_clock(self.bench.node(end.node), end.interface)?;
             let by = match (clock, by_card) {
                 (Some(clock), true) => format!("its card, by the clock ptp{clock}"),
                 (Some(clock), false) => {
@@ -379,8 +380,8 @@ fn compare_now(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lab::clocks::Exchange;
     use proptest::prelude::*;
+    use testbed::clocks::Exchange;
 
     /// A true clock: the answering host's time at a time of the asking one.
     #[derive(Debug, Clone, Copy)]

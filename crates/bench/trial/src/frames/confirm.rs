@@ -11,8 +11,8 @@
 use super::{ProcedureResult, Rig, RigLoad, procedure};
 use crate::error::TrialError;
 use journal::record::{FrameResult, FrameTrial};
-use lab::Interrupt;
 use plan::{FrameTest, Goal};
+use testbed::Interrupt;
 
 /// Time of confirming trials, as a multiple of the first one's, or one trial of the goal if that is
 /// longer.

@@ -5,8 +5,7 @@
 
 use journal::record::{DutEvent, TimeBin, Timeline};
 use std::ops::Range;
-use traffic::report::{Received, Sent};
-use traffic::spec;
+use traffic_spec::{Received, Sent};
 
 /// Width of the finest bins.
 const BIN_NS: u64 = 1_000_000;
@@ -18,11 +17,11 @@ const TIMELINE_BINS_MAX: usize = 500;
 const IN_FLIGHT_NS: u64 = 20_000_000;
 
 /// Returns the bins for a load of this duration.
-pub(super) fn bins_for(duration_ns: u64) -> spec::Bins {
+pub(super) fn bins_for(duration_ns: u64) -> traffic_spec::Bins {
     let width_ns = BIN_NS * duration_ns.div_ceil(BIN_NS * BINS_MAX).max(1);
     // Two more: a schedule may end a burst late, and it begins within a bin.
     let most = (duration_ns / width_ns) as u32 + 2;
-    spec::Bins { width_ns, most }
+    traffic_spec::Bins { width_ns, most }
 }
 
 /// Frames sent and received in a trial, by intended time.

@@ -10,9 +10,7 @@ use super::spec::FrameStream;
 use crate::measurer::unix_ns;
 use journal::record::{DevicePoint, SoakPoint};
 use std::collections::BTreeMap;
-use traffic::report::{Received, Report};
-use traffic::spec::{self, Role};
-use traffic::{Clock, Monotonic, intended_by_bin};
+use traffic_spec::{Clock, Monotonic, Received, Report, Role, intended_by_bin};
 
 /// Width of the finest bins.
 const BIN_NS: u64 = 1_000_000;
@@ -21,20 +19,25 @@ const BINS_MAX: u64 = 60_000;
 
 /// A reading of a device's totals since its start. `None` if it does not report one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct DeviceReading {
+pub struct DeviceReading {
     /// On CLOCK_MONOTONIC.
-    pub(crate) at_ns: u64,
-    pub(crate) cpu_ns: Option<u64>,
-    pub(crate) resident_bytes: Option<u64>,
-    pub(crate) rekeys: Option<u64>,
-    pub(crate) desyncs: Option<u64>,
+    pub at_ns: u64,
+    /// CPU time in nanoseconds.
+    pub cpu_ns: Option<u64>,
+    /// Resident memory in bytes.
+    pub resident_bytes: Option<u64>,
+    /// Rekeys.
+    pub rekeys: Option<u64>,
+    /// Desynchronisations of its keys.
+    pub desyncs: Option<u64>,
 }
 
 /// Adds the counting of bins and periods to a load, for points of this width.
-pub(crate) fn with_bins(load: &RigLoad, point_ns: u64) -> RigLoad {
+#[must_use]
+pub fn with_bins(load: &RigLoad, point_ns: u64) -> RigLoad {
     let most = |width_ns: u64| u32::try_from(load.duration_ns / width_ns + 3).unwrap_or(u32::MAX);
     let (bin_ns, point_ns) = (bin_ns(load.duration_ns, point_ns), point_ns.max(1));
-    let of = |width_ns| spec::Bins {
+    let of = |width_ns| traffic_spec::Bins {
         width_ns,
         most: most(width_ns),
     };
@@ -56,7 +59,8 @@ fn bin_ns(duration_ns: u64, point_ns: u64) -> u64 {
 }
 
 /// Evaluates a segment over all loaded ways.
-pub(crate) fn soaked<'w>(
+#[must_use]
+pub fn soaked<'w>(
     ways: impl IntoIterator<Item = (&'w FrameStream<'w>, (&'w Report, &'w Report))>,
     load: &RigLoad,
     point_ns: u64,

@@ -3,8 +3,8 @@
 
 use super::{Rig, RigLoad};
 use crate::error::TrialError;
-use lab::Interrupt;
 use std::time::{Duration, Instant};
+use testbed::Interrupt;
 
 /// Frames of one offer.
 const FRAMES: u64 = 10;

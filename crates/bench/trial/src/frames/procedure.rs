@@ -24,8 +24,8 @@ use crate::error::TrialError;
 use crate::event::EventSink;
 use crate::measurer::Trial;
 use journal::record::{DisturbedTrials, FrameResult, FrameTrial};
-use lab::Interrupt;
 use plan::{FrameTest, Procedure};
+use testbed::Interrupt;
 
 /// The trials of a procedure.
 pub(crate) trait ProcedureTrials {

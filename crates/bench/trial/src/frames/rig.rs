@@ -6,10 +6,10 @@ use crate::measurer::unix_ns;
 use journal::record::{
     DelayVariation, Disturbance, FramePort, FrameTrial, LatencyBucket, Reflection, SoakPoint,
 };
-use lab::{DutAction, Interrupt};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use traffic::spec::{Bins, Then};
+use testbed::{DutAction, Interrupt};
+use traffic_spec::{Bins, Then};
 
 const NS_PER_S: u64 = 1_000_000_000;
 /// Time allowed for a sender beyond its duration and a quarter of it.
@@ -20,7 +20,7 @@ pub trait Rig {
     /// Makes one frame trial: sends, waits for stragglers, counts.
     ///
     /// # Errors
-    /// When it cannot be made; [`lab::LabError::Interrupted`] within a second of the interrupt.
+    /// When it cannot be made; [`testbed::LabError::Interrupted`] within a second of the interrupt.
     fn run(&mut self, load: &RigLoad, interrupt: &Interrupt) -> Result<FrameRun, TrialError>;
 
     /// Makes one frame trial with a disturbance of the DUT.
@@ -168,7 +168,8 @@ impl RigLoad {
 
     /// Time from its start after which a sender is stopped. A sender that is still later does not
     /// offer its load, and may have minutes of frames left.
-    pub(crate) fn sender_limit(&self) -> Duration {
+    #[must_use]
+    pub fn sender_limit(&self) -> Duration {
         let time = self.time();
         time + time / 4 + LATE_LIMIT
     }

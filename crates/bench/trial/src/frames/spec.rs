@@ -3,15 +3,15 @@
 use super::{FrameRun, Relief, RigLoad, Strays};
 use crate::markers::markers;
 use journal::record::{FramePort, FrameTrial, LatencyBucket, Reflection};
-use lab::{FrameEnd, FramePath, NodeId, StationKeys, StationPeer};
 use plan::{Adapter, Cell, IpVersion, PortKind, Ports, Traffic};
 use port::FramePortKind;
 use search::{DelaySlice, DelayTrend, Reserve};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use traffic::report::{Received, Report, Sent};
-use traffic::spec::{
-    Addresses, IkeKeys, KeySource, Peer, Receive, Reflect, Role, Send, SenderClock, Spec, TEST_PORT,
+use testbed::{FrameEnd, FramePath, NodeId, StationKeys, StationPeer};
+use traffic_spec::{
+    Addresses, IkeKeys, KeySource, Peer, Receive, Received, Reflect, Report, Role, Send,
+    SenderClock, Sent, Spec, TEST_PORT,
 };
 use wire::overhead::IPV4_HEADER_BYTES;
 
@@ -24,15 +24,19 @@ pub const BURST_NS: u64 = 50_000;
 
 /// One direction of the traffic of a cell.
 #[derive(Debug, Clone)]
-pub(crate) struct FrameStream<'a> {
-    pub(crate) cell: &'a Cell,
-    pub(crate) traffic: &'a Traffic,
-    pub(crate) path: FramePath,
+pub struct FrameStream<'a> {
+    /// The cell.
+    pub cell: &'a Cell,
+    /// Its traffic.
+    pub traffic: &'a Traffic,
+    /// From the sender to the receiver.
+    pub path: FramePath,
 }
 
 impl FrameStream<'_> {
     /// Returns the sender's spec.
-    pub(crate) fn sender(&self, load: &RigLoad, tag: u16, start_ns: Option<u64>) -> Spec {
+    #[must_use]
+    pub fn sender(&self, load: &RigLoad, tag: u16, start_ns: Option<u64>) -> Spec {
         let source = &self.path.source;
         let (from, to) = self.addresses();
         let send = Send {
@@ -56,12 +60,8 @@ impl FrameStream<'_> {
     }
 
     /// Returns the receiver's spec.
-    pub(crate) fn receiver(
-        &self,
-        load: &RigLoad,
-        tag: u16,
-        sender_clock: Option<SenderClock>,
-    ) -> Spec {
+    #[must_use]
+    pub fn receiver(&self, load: &RigLoad, tag: u16, sender_clock: Option<SenderClock>) -> Spec {
         // Reflected frames come back to their sender.
         let sink = if load.reflected {
             &self.path.source
@@ -201,9 +201,10 @@ const IPV6_PREFIX_BYTES: usize = 8;
 
 /// Returns the engine of the DUT's peer: the null engine for the control that does not encrypt; any
 /// other engine works with any other.
-pub(crate) fn peer_engine(adapter: &Adapter) -> &str {
+#[must_use]
+pub fn peer_engine(adapter: &Adapter) -> &str {
     match adapter.encryptor() {
-        Some(encryptor) if encryptor.is_null() => engine::NULL,
+        Some(encryptor) if encryptor.is_null() => catalog::NULL,
         _ => "auto",
     }
 }

@@ -27,15 +27,14 @@ use crate::measurer::unix_ns;
 use crate::tools::{STOP_GRACE, Tools, parse_report, sleep_until, sub_command, tool_error};
 use crate::watch::{WatchPoint, add_foreign};
 use journal::record::{CipherWatch, Disturbance};
-use lab::protocol::{Program, Ready, Request, Response};
-use lab::{Bench, DutAction, FramePath, Interrupt, LabError, NodeId, RunningDut, TrafficLog};
 use plan::{Cell, Traffic};
 use port::FramePortKind;
 use readings::PathReader;
 pub(super) use sampled::Sampled;
 use std::time::{Duration, Instant};
-use traffic::report::{READY, Report};
-use traffic::spec::Spec;
+use testbed::protocol::{Program, Ready, Request, Response};
+use testbed::{Bench, DutAction, FramePath, Interrupt, LabError, NodeId, RunningDut, TrafficLog};
+use traffic_spec::{READY, Report, Spec};
 
 /// Name of the subcommand that runs a [`Spec`].
 const SUB_COMMAND: &str = "frames";
@@ -423,7 +422,12 @@ impl Rig for StationRig<'_> {
     fn line_rate(&self) -> Option<u64> {
         let line_bps = self.line_bps?;
         let rate = |way: &FrameStream<'_>| {
-            let sealed = way.path.source.peer.as_ref().map(lab::StationPeer::carrier);
+            let sealed = way
+                .path
+                .source
+                .peer
+                .as_ref()
+                .map(testbed::StationPeer::carrier);
             way.traffic.line_rate_as(line_bps, sealed)
         };
         let rates = self.ways.iter().map(rate);

@@ -9,8 +9,8 @@ use journal::record::{
     Disturbance, DisturbedTrials, FrameResult, FrameTrial, GoalBounds, LatencyTrial, SoakProbe,
     SoakProgress, SoakSegment,
 };
-use lab::Interrupt;
 use plan::estimate;
+use testbed::Interrupt;
 
 /// Duration of the trial that warms the device up and finds the generator's highest load.
 const FLOOD_NS: u64 = estimate::FLOOD_RUN.as_nanos() as u64;
@@ -211,7 +211,8 @@ const MISSING_PERCENT: u64 = 2;
 
 /// Whether a frame trial offered its intended load: this many frames in this time, in each loaded
 /// direction, and some at full speed.
-pub(crate) fn was_offered(trial: &FrameTrial) -> bool {
+#[must_use]
+pub fn was_offered(trial: &FrameTrial) -> bool {
     let was_sent = |own: &FrameTrial| {
         let enough = u128::from(own.intended) * u128::from(100 - MISSING_PERCENT);
         own.sent > 0 && u128::from(own.sent) * 100 >= enough

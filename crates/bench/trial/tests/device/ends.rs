@@ -3,12 +3,13 @@
 use crate::trials::{measured, only_segment, plan, worker};
 use crate::worker::{HANGS, REAL, REFUSED, TRIES};
 use journal::record::{DeviceResult, KatOutcome, Outcome};
-use lab::{Interrupt, LabError};
+use lab::programs::search_path;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use testbed::{Interrupt, LabError};
 use trial::{Measurer, OnDevices, Trial, links};
 
 /// All cells of a campaign, once.
@@ -213,12 +214,8 @@ fn has_softhsm() -> bool {
 fn worker_in(folder: &Path) -> OnDevices {
     let program = std::env::current_exe().expect("a program");
     let temporary = format!("TMPDIR={}", folder.display());
-    OnDevices::new(vec![
-        "env".into(),
-        temporary.into(),
-        program.into(),
-        REAL.into(),
-    ])
+    let command = vec!["env".into(), temporary.into(), program.into(), REAL.into()];
+    OnDevices::new(command, search_path())
 }
 
 fn left_in(folder: &Path) -> Vec<String> {

@@ -4,9 +4,10 @@ use campaign::{HostFacts, LabFile, from_text};
 use catalog::device::DeviceKind;
 use device::SoftHsm;
 use journal::record::Outcome;
-use lab::Interrupt;
+use lab::programs::search_path;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use testbed::Interrupt;
 use trial::{Measurer, OnDevices, Trial, links};
 
 /// A token of PKCS #11, whose functions all pass to those of SoftHSM but for what a fault changes.
@@ -79,12 +80,13 @@ impl Token {
         let plan = plan.unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let (name, value) = self.softhsm.environment();
         let program = std::env::current_exe().expect("a program");
-        let mut on = OnDevices::new(vec![
+        let command = vec![
             "env".into(),
             format!("{name}={}", value.display()).into(),
             program.into(),
             worker.into(),
-        ]);
+        ];
+        let mut on = OnDevices::new(command, search_path());
         let cell = &plan.cells[0];
         let trial = Trial::of(cell, 1, links(&plan, cell));
         let record = on.measure(&trial, &mut |_| (), &Interrupt::new());

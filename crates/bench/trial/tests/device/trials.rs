@@ -6,8 +6,9 @@ use campaign::{HostFacts, LabFile, from_text};
 use journal::record::{
     DeviceResult, FatigueSegment, KatOutcome, Measured, Outcome, Proof, SpeedTrial,
 };
-use lab::{Interrupt, LabError};
+use lab::programs::search_path;
 use plan::{Cell, DeviceTest, Measurement, Plan};
+use testbed::{Interrupt, LabError};
 use trial::{Checkpoint, Measurer, OnDevices, Trial, TrialEvent, links};
 
 pub(crate) fn plan(text: &str) -> Plan {
@@ -22,7 +23,7 @@ pub(crate) fn plan(text: &str) -> Plan {
 
 pub(crate) fn worker(kind: &str) -> OnDevices {
     let program = std::env::current_exe().expect("a program");
-    OnDevices::new(vec![program.into(), kind.into()])
+    OnDevices::new(vec![program.into(), kind.into()], search_path())
 }
 
 /// Measures one cell, which earlier starts may have begun.

@@ -1,8 +1,7 @@
 //! The programs that work on devices: the real one, and some that do what no device should.
 
 use catalog::device::{Facts, FatigueCounts};
-use device::report::{Fatigue, Line, Speed};
-use device::spec::Spec;
+use catalog::worker::{Fatigue, Line, Spec, Speed};
 use journal::record::{KatOutcome, KatRow};
 use plan::{DeviceKind, DeviceTest};
 use std::fs::OpenOptions;

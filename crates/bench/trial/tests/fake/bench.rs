@@ -3,8 +3,6 @@
 use crate::counters::Counters;
 use crate::sealed::Tunnel;
 use journal::record::{CipherLink, CipherWatch, InterfaceCounters, PathSettings};
-use lab::protocol::{CpuTime, Ended, Program, Request, Response, SealedPort};
-use lab::{Bench, LabError, Links, Node, NodeId, RunningDut};
 use plan::{
     Adapter, Cell, Coordinate, Direction, Dut, Encryptor, LabPlan, Measurement, Plan, Stations,
     Tool, TransferDirection,
@@ -14,6 +12,8 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use testbed::protocol::{CpuTime, Ended, Program, Request, Response, SealedPort};
+use testbed::{Bench, LabError, Links, Node, NodeId, RunningDut};
 use wire::Suite;
 
 pub(crate) const MS: u64 = 1_000_000;

@@ -1,8 +1,8 @@
 //! Hardware counters of nodes: every program counts the same, and the machine some more.
 
-use lab::NodeId;
-use lab::protocol::{Counted, Counts, Request, Response};
 use std::collections::BTreeMap;
+use testbed::NodeId;
+use testbed::protocol::{Counted, Counts, Request, Response};
 
 /// Nodes that count, with the number of programs and whether they count the machine.
 #[derive(Debug, Default)]

@@ -3,11 +3,11 @@
 
 use crate::stations::{Script, StationBench, cell, test};
 use journal::record::{CipherLink, Measured, Outcome, TrialRecord};
-use lab::{Interrupt, LabError, NodeId};
 use plan::{Cell, Direction, FrameTest, IpVersion, Load, PortKind, Ports, Procedure};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
-use traffic::spec::{Receive, Role, Send};
+use testbed::{Interrupt, LabError, NodeId};
+use traffic_spec::{Receive, Role, Send};
 use trial::{Trial, links, measure};
 
 const MS: u64 = crate::bench::MS;

@@ -2,10 +2,10 @@
 
 use crate::bench::{FakeBench, Script, encrypting, ping, said, tcp, udp};
 use journal::record::{CipherLink, CipherWatch, CountsByRole, Measured, Outcome, TrialRecord};
-use lab::protocol::Ended;
-use lab::{Interrupt, LabError, NodeId};
 use plan::{Adapter, Cell, Measurement};
 use std::time::{Duration, Instant};
+use testbed::protocol::Ended;
+use testbed::{Interrupt, LabError, NodeId};
 use trial::{Trial, links, measure};
 
 const MS: u64 = crate::bench::MS;

@@ -4,10 +4,10 @@ use crate::bench::{ESTIMATE_NS, FakeBench, Script, encrypting, ping, plan, said,
 use journal::record::{
     FrameTrial, Outcome, Record, SoakProgress, SoakSegment, ToolParameters, TrialRecord,
 };
-use lab::{Interrupt, LabError, NodeId};
 use plan::{Adapter, Measurement, Order, Plan, WireGuard, WireGuardProgram};
 use std::convert::Infallible;
 use std::time::Duration;
+use testbed::{Interrupt, LabError, NodeId};
 use trial::{
     Checkpoint, Conclusion, Done, EventSink, Measurer, OnBench, Progress, RunEvent, Trial,
     TrialEvent, run,

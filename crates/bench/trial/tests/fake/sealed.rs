@@ -4,11 +4,11 @@ use engine::CpuChoice;
 use esp::{OutboundSa, TRAILER_ROOM};
 use journal::record::CipherLink;
 use keying::{ObserverKeys, Side, spi_of};
-use lab::protocol::Sample;
-use lab::{Network, TunnelKeys};
+use lab::{Network, StaticTunnels};
 use plan::Encryptor;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use testbed::protocol::Sample;
 use wire::Suite;
 use wire::l2tp::{Cookie, Encapsulation, IpSession, Session};
 
@@ -20,7 +20,7 @@ const IPV4: u8 = 4;
 /// A tunnel with static keys.
 #[derive(Debug, Clone)]
 pub(crate) struct Tunnel {
-    pub(crate) keys: TunnelKeys,
+    pub(crate) keys: Arc<StaticTunnels>,
     /// A frame that gw1 sent, with one packet from station A to station B.
     pub(crate) frame: Vec<u8>,
 }
@@ -32,14 +32,14 @@ impl Default for Tunnel {
         let frame = frame(&keys);
         let [a, b] = GATEWAYS.map(IpAddr::from);
         let network = |text| vec![Network::parse(text).unwrap()];
-        let keys = TunnelKeys {
-            keys: Arc::new(keys),
+        let keys = Arc::new(StaticTunnels {
+            keys,
             encryptor: Encryptor::new(Suite::Aes256Gcm),
             gateways: vec![GATEWAYS],
             port: PORT,
             sessions: [session(a, b), session(b, a)],
             networks: [network("10.1.0.0/24"), network("10.2.0.0/24")],
-        };
+        });
         Self { keys, frame }
     }
 }

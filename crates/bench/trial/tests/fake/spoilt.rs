@@ -2,8 +2,8 @@
 
 use crate::bench::{FakeBench, Script, ping, said, udp};
 use journal::record::Outcome;
-use lab::Interrupt;
 use plan::{Adapter, Cell};
+use testbed::Interrupt;
 use trial::{Trial, links, measure};
 
 fn data(name: &str) -> String {

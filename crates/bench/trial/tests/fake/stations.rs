@@ -5,7 +5,6 @@ mod node;
 
 use crate::bench::MS;
 use journal::record::{CipherLink, InterfaceCounters};
-use lab::{Bench, FrameEnd, FramePath, LabError, Links, Node, NodeId, RunningDut};
 use node::StationNode;
 use plan::{
     Adapter, Cell, Direction, Dut, FrameTest, IpVersion, Load, Measurement, Ports, Procedure,
@@ -15,7 +14,8 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use traffic::spec::Spec;
+use testbed::{Bench, FrameEnd, FramePath, LabError, Links, Node, NodeId, RunningDut};
+use traffic_spec::Spec;
 use wire::mix::{Contents, FrameMix, TestFrames};
 
 const DUT_PROCESS: u64 = 1_000_000;

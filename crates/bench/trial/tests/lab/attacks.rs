@@ -7,16 +7,18 @@
 //! ```
 
 use crate::trials::{TestLab, cell, encrypting, ping, plan};
-use lab::protocol::{Program, Ready, Request, Response, THIS_PROGRAM};
-use lab::{Bench, FramePath, LabError, NodeId, RunningDut};
 use plan::{
     Adapter, DataPath, Direction, Dut, Encryptor, Form, IkeAuth, LinkForm, OpenVpn, StrongSwan,
     WireGuard, WireGuardProgram,
 };
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use traffic::report::{Attacked, READY, Received, Report, Sent};
-use traffic::spec::{Addresses, Attack, AttackKind, Receive, Role, SealedForm, Send, Spec};
+use testbed::protocol::{Program, Ready, Request, Response, THIS_PROGRAM};
+use testbed::{Bench, FramePath, LabError, NodeId, RunningDut};
+use traffic_spec::{
+    Addresses, Attack, AttackKind, Attacked, READY, Receive, Received, Report, Role, SealedForm,
+    Send, Sent, Spec,
+};
 use trial::links;
 use wire::Suite;
 use wire::mix::{Contents, FrameMix, TestFrames};

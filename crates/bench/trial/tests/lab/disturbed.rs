@@ -4,7 +4,6 @@ use crate::frames::{frames, passes, short, traffic};
 use crate::past::unprotect;
 use crate::trials::{TestLab, encrypting};
 use journal::record::{Disturbance, DutEvent, FrameResult, Outcome, SoakPoint};
-use lab::NodeId;
 use plan::{
     Adapter, Attack, BaseLoad, Direction, Disturbed, DriftBounds, Encryptor, Event, Failure,
     IpVersion, OpenVpn, Procedure, Reset, Soak, Traffic,
@@ -13,6 +12,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use testbed::NodeId;
 use wire::Suite;
 use wire::mix::{Contents, FrameMix, TestFrames};
 

@@ -3,10 +3,10 @@
 use crate::frames::{assert_all_came, frames, load, passes, short, traffic};
 use crate::trials::{TestLab, cell, ping, plan, tcp};
 use journal::record::Measured;
-use lab::protocol::Program;
-use lab::{Bench, NodeId};
 use plan::{Adapter, Direction, Encryptor, IpVersion, KeySource, Mode, Traffic};
 use std::time::Duration;
+use testbed::protocol::Program;
+use testbed::{Bench, NodeId};
 use trial::links;
 use wire::Suite;
 use wire::mix::{Contents, FrameMix, TestFrames};

@@ -18,15 +18,14 @@ use crate::frames::{assert_all_came, frames, load, passes, short};
 use crate::one_gateway::is_on_kernel;
 use crate::trials::{TestLab, cell, lab_plan, ping, plan, tcp};
 use journal::record::{Measured, Outcome};
-use lab::{
-    Bench, DutAction, Interrupt, LabError, NamespaceLab, NodeId, Privilege, Setup, privilege,
-};
+use lab::{NamespaceLab, Privilege, Setup, privilege};
 use plan::{BaseLoad, Cell, Direction, Disturbed, Event, External, LabPlan, Procedure, Reset};
 use rack::{Does, Rack, adapter, run, shipped};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
+use testbed::{Bench, DutAction, Interrupt, LabError, NodeId};
 use testing::busy;
 use trial::links;
 
@@ -316,7 +315,7 @@ fn cut(lab: &mut TestLab, cell: &Cell) {
     let mut dut = bench.start_dut(&cell.dut, links, Direction::Both).unwrap();
     let reaches = |bench: &NamespaceLab| {
         let target = bench.target().to_string();
-        let ping = lab::protocol::Program::new(["ping", "-n", "-c", "1", "-W", "1", &target]);
+        let ping = testbed::protocol::Program::new(["ping", "-n", "-c", "1", "-W", "1", &target]);
         let ended = bench.node(NodeId::A).run(ping, PATIENCE).unwrap();
         ended.code == Some(0)
     };

@@ -4,8 +4,8 @@
 use crate::hidden::python;
 use crate::sabotage::{MS, sabotaged_after, tcp};
 use crate::trials::{TestLab, cell, encrypting, ping};
-use lab::NodeId;
 use plan::{Adapter, Cell, Encryptor, Measurement, Mode};
+use testbed::NodeId;
 use wire::Suite;
 
 /// Frames of a flood.

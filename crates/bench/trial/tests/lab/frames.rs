@@ -2,12 +2,12 @@
 
 use crate::trials::{TestLab, cell, encrypting, kill_encryptor_below, plan};
 use journal::record::{FrameResult, Measured, Outcome};
-use lab::{Interrupt, LabError, NodeId};
 use plan::{
     Adapter, Cell, Criteria, Direction, Encryptor, FrameTest, Goal, IpVersion, Load, Measurement,
     PortKind, Ports, Procedure, Profile, Recovery, ThroughputSearch, Traffic,
 };
 use std::time::{Duration, Instant};
+use testbed::{Interrupt, LabError, NodeId};
 use testing::busy;
 use trial::{Trial, links, measure};
 use wire::Suite;

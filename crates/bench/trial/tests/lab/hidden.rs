@@ -7,10 +7,10 @@ use crate::sabotage::{
     sabotaged_at, sabotaged_in, tcp,
 };
 use crate::trials::{cell, encrypting};
-use lab::NodeId;
 use plan::{Adapter, Measurement, Tool, TransferDirection};
 use std::process::Command;
 use std::time::Duration;
+use testbed::NodeId;
 
 /// All tests by name.
 pub(crate) const ALL: [(&str, fn()); 7] = [

@@ -2,9 +2,9 @@
 
 use crate::trials::{TestLab, cell, encrypting, kill_once_it_worked};
 use journal::record::Outcome;
-use lab::NodeId;
 use plan::{Adapter, HttpClient, HttpServer, HttpTest, HttpVersion, Measurement};
 use std::process::ExitCode;
+use testbed::NodeId;
 
 const MS: u64 = 1_000_000;
 

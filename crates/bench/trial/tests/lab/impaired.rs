@@ -8,9 +8,9 @@ use crate::frames::{frames, load, passes, short};
 use crate::trials::{TestLab, cell, child, encrypting, lab_plan, ping};
 use impair::{Distribution, Impairment, Jitter, Loss, Profile, Queue, Rate, Reorder};
 use journal::record::{FrameTrial, Impaired, LatencyBucket, Measured, Outcome};
-use lab::{Bench, NodeId};
 use plan::{Adapter, Cell, Direction, Element, LabPlan};
 use std::time::{Duration, Instant};
+use testbed::{Bench, NodeId};
 use testing::busy;
 
 const MS: u64 = 1_000_000;

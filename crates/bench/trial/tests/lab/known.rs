@@ -3,11 +3,11 @@
 use crate::frames::{frames, load, short};
 use crate::trials::{TestLab, cell, encrypting, plan, tcp};
 use journal::record::{Cpu, Measured, Outcome, PathPlace};
-use lab::protocol::Program;
-use lab::{Bench, NodeId};
 use plan::{Adapter, Cell, Direction};
 use std::process::{Child, Command};
 use std::time::Duration;
+use testbed::protocol::Program;
+use testbed::{Bench, NodeId};
 use testing::busy;
 
 const PATIENCE: Duration = Duration::from_secs(10);

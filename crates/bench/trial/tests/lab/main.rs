@@ -34,7 +34,7 @@ mod trials;
 mod video;
 
 use encryptor::Config;
-use lab::{NodeId, privilege, station};
+use lab::{privilege, station};
 use libtest_mimic::{Arguments, Completion, Trial};
 use port::Stop;
 use signal_hook::consts::{SIGTERM, SIGUSR1, SIGUSR2};
@@ -43,6 +43,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use testbed::NodeId;
 use testing::busy;
 
 fn main() -> ExitCode {
@@ -214,7 +215,7 @@ fn impaired_path() -> ExitCode {
 fn capture() -> ExitCode {
     let stop = stop_at_sigterm();
     let spec = std::io::read_to_string(std::io::stdin()).unwrap();
-    match capture::serve(&spec, traffic::report::READY, std::io::stdout(), &stop) {
+    match capture::serve(&spec, traffic_spec::READY, std::io::stdout(), &stop) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }

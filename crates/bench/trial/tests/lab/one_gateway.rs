@@ -6,7 +6,6 @@ use crate::frames::{
 };
 use crate::trials::{TestLab, child, lab_plan};
 use journal::record::{Measured, Outcome};
-use lab::NodeId;
 use plan::{
     Adapter, Cell, DataPath, Direction, IkeAuth, IpVersion, StrongSwan, WireGuard, WireGuardProgram,
 };
@@ -15,6 +14,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
+use testbed::NodeId;
 use wire::Suite;
 use wire::mix::FrameMix;
 

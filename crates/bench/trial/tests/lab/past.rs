@@ -4,11 +4,11 @@
 use crate::frames::{frames, short};
 use crate::trials::{TestLab, encrypting};
 use journal::record::{Measured, Outcome};
-use lab::NodeId;
 use plan::{BaseLoad, Direction, Disturbed, Event, Failure, Load, Procedure, Reset};
 use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use testbed::NodeId;
 
 const MS: u64 = 1_000_000;
 /// So low that a machine which compiles at the same time carries it too.

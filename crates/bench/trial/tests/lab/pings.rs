@@ -4,8 +4,8 @@ use crate::impaired::{counted, impaired, impaired_lab};
 use crate::trials::{TestLab, cell, encrypting, lab_plan, ping};
 use impair::Impairment;
 use journal::record::{Latency, Route};
-use lab::Bench;
 use plan::{Adapter, LabPlan, Measurement, TransferDirection};
+use testbed::Bench;
 
 /// All tests by name.
 pub(crate) const ALL: [(&str, fn()); 4] = [
@@ -127,10 +127,10 @@ fn a_path_that_lets_long_packets_vanish_is_found() {
     let found = route(&mut lab, Adapter::Direct);
     let mtus = (found.path_mtu_bytes, found.reported_mtu_bytes);
     assert_eq!(mtus, (Some(1300), Some(1300)), "{found:?}");
-    let gateway = lab::NodeId::Gw1;
+    let gateway = testbed::NodeId::Gw1;
     let rules = "table ip t { chain c { type filter hook output priority 0; \
                  icmp type destination-unreachable icmp code 4 drop; }; }";
-    let mut drop = lab::protocol::Program::new(["nft", "-f", "-"]);
+    let mut drop = testbed::protocol::Program::new(["nft", "-f", "-"]);
     drop.stdin = rules.to_owned();
     let ended = lab
         .lab

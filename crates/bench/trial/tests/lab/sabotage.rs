@@ -3,7 +3,7 @@
 
 use crate::trials::{TestLab, cell, encrypting, plan};
 use journal::record::{Evidence, Outcome};
-use lab::{Bench, Interrupt, LabError, Links, NamespaceLab, Node, NodeId, RunningDut};
+use lab::NamespaceLab;
 use plan::{
     Adapter, Cell, Direction, Dut, Encryptor, FrameTest, IpVersion, Load, Measurement, Ports,
     Procedure, Tool, Traffic, TransferDirection,
@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Command;
 use std::time::{Duration, Instant};
+use testbed::{Bench, Interrupt, LabError, Links, Node, NodeId, RunningDut};
 use trial::{Trial, links, measure};
 use wire::Suite;
 use wire::mix::{FrameMix, TestFrames};

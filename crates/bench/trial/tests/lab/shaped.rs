@@ -4,10 +4,10 @@ use crate::frames::{frames, search, short};
 use crate::one_gateway::{is_missing, strongswan};
 use crate::trials::{TestLab, cell, plan, udp};
 use journal::record::{Measured, Outcome};
-use lab::protocol::Program;
-use lab::{Bench, NodeId};
 use plan::{Adapter, Cell, Direction, IkeAuth, Procedure};
 use std::time::Duration;
+use testbed::protocol::Program;
+use testbed::{Bench, NodeId};
 use testing::busy;
 
 const MS: u64 = 1_000_000;

@@ -1,7 +1,7 @@
 //! One trial of each kind, with every check passing, and faults.
 
 use journal::record::{CountsByRole, Measured, Outcome, Transfer, TrialRecord};
-use lab::{Interrupt, Links, NamespaceLab, NodeId, Setup};
+use lab::{NamespaceLab, Setup};
 use plan::{
     Adapter, Cell, Coordinate, Dut, Encryptor, LabPlan, Measurement, Plan, Stations, Tool,
     TransferDirection,
@@ -9,6 +9,7 @@ use plan::{
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use testbed::{Interrupt, Links, NodeId};
 use testing::busy;
 use trial::{Trial, links, measure};
 use wire::Suite;
@@ -506,7 +507,7 @@ fn an_interrupt_in_mid_trial() {
     let result = measure(&mut lab.lab, &trial, &lab.interrupt);
     setter.join().unwrap();
     assert!(
-        matches!(result, Err(lab::LabError::Interrupted)),
+        matches!(result, Err(testbed::LabError::Interrupted)),
         "{result:?}"
     );
 }

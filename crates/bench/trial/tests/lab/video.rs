@@ -5,11 +5,11 @@ use crate::impaired::{counted, counts, impaired_lab};
 use crate::trials::{TestLab, cell, encrypting};
 use impair::{Impairment, Loss, Profile};
 use journal::record::{FramesSeen, Outcome, RtpCounts, VideoResult};
-use lab::protocol::Program;
-use lab::{Bench, NodeId};
 use plan::{Adapter, Cell, Measurement, Player, VideoTest, VideoTransport};
 use std::process::ExitCode;
 use std::time::Duration;
+use testbed::protocol::Program;
+use testbed::{Bench, NodeId};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

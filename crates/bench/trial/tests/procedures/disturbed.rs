@@ -3,12 +3,12 @@
 
 use crate::rig::{MS, SECOND, Simulated, cell, check, checks, search, test, trial};
 use journal::record::{AttackTrial, Disturbance, DutEvent, FrameFound, ResetFound};
-use lab::DutAction::{
-    CloseBypass, CutLink, JoinLink, Kill, OpenBypass, Rekey, Restart, SetUp, TakeDown,
-};
-use lab::{DutAction, Interrupt, NodeId};
 use plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure, Procedure, Reset};
 use search::simulate::Behaviour;
+use testbed::DutAction::{
+    CloseBypass, CutLink, JoinLink, Kill, OpenBypass, Rekey, Restart, SetUp, TakeDown,
+};
+use testbed::{DutAction, Interrupt, NodeId};
 use trial::TrialError;
 use trial::frames::{FrameRun, ProcedureResult, Rig, RigLoad, carry_out};
 use trial::{HostileLoad, PlannedDisturbance};

@@ -2,12 +2,12 @@
 
 use crate::rig::{CEILING, MS, SECOND, Simulated, cell, search, test, trial};
 use journal::record::{LatencyBucket, Reflection};
-use lab::{Interrupt, LabError};
 use plan::{
     BackToBack, LatencyPath, LatencyTest, Load, LossCurve, Mrr, Procedure, Recovery, ServiceStep,
     ServiceTest, ThroughputSearch,
 };
 use search::simulate::Behaviour;
+use testbed::{Interrupt, LabError};
 use trial::frames::{FrameRun, Rig, RigLoad, carry_out, take_evidence};
 use trial::{TrialError, TrialEvent};
 

@@ -2,10 +2,10 @@
 
 use crate::rig::{MS, Simulated, cell, search, test, trial};
 use journal::record::{FrameTrial, GoalBounds, QueueDrops, TrialReadings};
-use lab::Interrupt;
 use plan::Procedure;
 use search::simulate::Behaviour;
 use std::collections::BTreeMap;
+use testbed::Interrupt;
 use trial::TrialError;
 use trial::frames::{FrameRun, Rig, RigLoad, carry_out};
 

@@ -4,13 +4,13 @@ use journal::record::{
     Check, ClockAgreement, DelayVariation, FrameTrial, LatencyBucket, Reflection, SoakPoint,
     TrialReadings,
 };
-use lab::{Interrupt, Links};
 use plan::{
     Adapter, Cell, Criteria, Direction, Dut, FrameTest, Goal, IpVersion, Measurement, Ports,
     Procedure, Profile, Stations, ThroughputSearch, Traffic,
 };
 use search::Trial;
 use search::simulate::{Behaviour, Device};
+use testbed::{Interrupt, Links};
 use trial::TrialError;
 use trial::evidence::{FrameObserved, frame_checks};
 use trial::frames::{FrameRun, ProcedureResult, Relief, Rig, RigLoad, Soaked, carry_out};

@@ -3,9 +3,9 @@
 
 use crate::rig::{CEILING, Flaws, MS, SECOND, Simulated, check, checks, search, test};
 use journal::record::{GoalBounds, GoalOutcome, SearchEnd, ThroughputFound};
-use lab::Interrupt;
 use plan::{BackToBack, LossCurve, Procedure, Profile, ThroughputSearch};
 use search::simulate::Behaviour;
+use testbed::Interrupt;
 use trial::frames::{ProcedureResult, take_evidence};
 
 const CAPACITY: u64 = 777_777;

@@ -2,9 +2,9 @@
 
 use crate::rig::{MS, SECOND, Simulated, cell, check, search, test, trial};
 use journal::record::SoakProgress;
-use lab::{Interrupt, LabError};
 use plan::{BaseLoad, DriftBounds, Procedure, Soak};
 use search::simulate::Behaviour;
+use testbed::{Interrupt, LabError};
 use trial::TrialError;
 use trial::frames::{ProcedureResult, Rig, carry_out};
 use trial::{Checkpoint, Trial, TrialEvent};

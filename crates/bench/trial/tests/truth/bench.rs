@@ -6,9 +6,9 @@ use journal::record::{
     End, Environment, FORMAT_VERSION, Figures, Header, Measured, Outcome, TrialRecord,
 };
 use journal::{Journal, Record};
-use lab::{Interrupt, Links};
 use plan::{Cell, FrameTest, Measurement, Plan};
 use stats::{Limit, Results, WarningKind};
+use testbed::{Interrupt, Links};
 use trial::evidence::{FrameObserved, frame_checks, objections};
 use trial::frames::{ProcedureResult, Rig, carry_out, take_evidence};
 

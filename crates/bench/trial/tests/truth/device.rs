@@ -6,10 +6,10 @@
 
 use crate::events::{Events, Happened};
 use journal::record::{DelayTrend, Disturbance, FrameTrial, LatencyBucket};
-use lab::{DutAction, Interrupt};
 use plan::estimate::FRAMES_AROUND;
 use search::{DELAY_SLICES, DelaySlice, Reserve};
 use std::collections::BTreeMap;
+use testbed::{DutAction, Interrupt};
 use trial::frames::{FrameRun, Relief, Rig, RigLoad, Soaked};
 use trial::{PlannedDisturbance, TrialError};
 

@@ -7,8 +7,8 @@ use crate::device::{COPIES_S, Course, PATH_S, Simulated, latency};
 use journal::record::{
     AttackTrial, DevicePoint, Disturbance, FrameTrial, LatencyBucket, SoakPoint, TimeBin,
 };
-use lab::DutAction;
 use std::collections::BTreeMap;
+use testbed::DutAction;
 use trial::PlannedDisturbance;
 use trial::frames::{Bins, ExecutedAction, FrameRun, Rig, RigLoad, Soaked};
 

@@ -11,9 +11,9 @@ use crate::device::{Model, Simulated, Tester};
 use journal::record::{
     CipherWatch, DutWork, EndTraffic, InterfaceCounters, LinkTraffic, TrialReadings,
 };
-use lab::Interrupt;
 use plan::{Adapter, Cell};
 use std::collections::BTreeMap;
+use testbed::Interrupt;
 use trial::TrialError;
 use trial::frames::{FrameRun, Rig, RigLoad};
 use wire::mix::Contents;
@@ -142,7 +142,10 @@ impl Passed {
                 ..InterfaceCounters::default()
             }
         });
-        lab::path_interfaces().into_iter().zip(counters).collect()
+        testbed::path_interfaces()
+            .into_iter()
+            .zip(counters)
+            .collect()
     }
 
     /// Our encryptor's counters.

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use super::tally::{Tallies, Worker};
 use super::{Against, Inputs, Test};
-use crate::report::Fatigue;
 use crate::threads::{Gate, panicked, start};
 use crate::{Case, Device, DeviceError, Job};
+use catalog::worker::Fatigue;
 
 /// A device that fails immediately is called at most this often per thread.
 const AFTER_FAILURE: Duration = Duration::from_millis(1);

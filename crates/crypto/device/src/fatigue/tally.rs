@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::report::Fatigue;
 use crate::threads::lock;
 use catalog::device::FatigueCounts;
+use catalog::worker::Fatigue;
 
 /// Longest time between two progress reports.
 const TICK: Duration = Duration::from_secs(1);

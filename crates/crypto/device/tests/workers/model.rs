@@ -1,7 +1,7 @@
 //! Trials on modelled coprocessors must measure the model's parameters.
 
 use catalog::device::{DeviceFault, DeviceKind, DeviceModel, DeviceTest};
-use device::report::{Fatigue, Line, Speed};
+use catalog::worker::{Fatigue, Line, Speed};
 
 use crate::worker::{Worker, endless, kat, loops, speed};
 

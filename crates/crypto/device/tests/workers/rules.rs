@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use catalog::device::{DeviceKind, DeviceTest, KatOutcome, KatRow};
+use catalog::worker::{Fatigue, Line, Speed};
 use device::SoftHsm;
-use device::report::{Fatigue, Line, Speed};
 
 use crate::worker::{Worker, endless, kat, loops, speed};
 

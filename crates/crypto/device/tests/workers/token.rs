@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use catalog::device::{DeviceKind, DeviceTest, KatOutcome};
+use catalog::worker::Line;
 use device::SoftHsm;
-use device::report::Line;
 
 use crate::worker::{Worker, endless, kat, loops, speed};
 

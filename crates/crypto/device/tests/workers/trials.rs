@@ -1,7 +1,7 @@
 //! Trials on our own engines.
 
 use catalog::device::DeviceTest;
-use device::report::Line;
+use catalog::worker::Line;
 
 use crate::worker::{CPU, Worker, endless, loops, speed};
 

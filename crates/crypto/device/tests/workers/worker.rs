@@ -6,8 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use catalog::device::{
     DeviceKind, DeviceSpeed, DeviceTest, Fatigue as FatigueTest, Kat, KatRow, Workers,
 };
-use device::report::{Fatigue, Line, Speed};
-use device::spec::Spec;
+use catalog::worker::{Fatigue, Line, Spec, Speed};
 
 /// A worker that has received its spec. It is killed on drop.
 pub(crate) struct Worker {

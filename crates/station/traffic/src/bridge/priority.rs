@@ -57,8 +57,8 @@ impl Priority {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::{Clock, Monotonic, SECOND_NS};
     use std::thread;
+    use traffic_spec::{Clock, Monotonic, SECOND_NS};
 
     /// Longer than another thread's time slice, shorter than the kernel's stop.
     const PAUSE_NS: u64 = 12_000_000;

@@ -1,36 +1,22 @@
 //! The bridge as a program.
 
 use super::Bridge;
-use crate::clock::Monotonic;
-use crate::report::READY;
 use crate::serve::{ServeError, print_line};
-use impair::Profile;
 use port::{LinkOffloads, LinkPort, Stop};
-use serde::{Deserialize, Serialize};
 use std::io::Write;
+use traffic_spec::{BridgeSpec, Monotonic, READY};
 
-/// The configuration of `cipherbench impair`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BridgeSpec {
-    /// The interfaces towards station A and towards station B.
-    pub interfaces: [String; 2],
-    /// Longest frame in bytes, without FCS.
-    pub frame_bytes: usize,
-    /// What happens to the frames.
-    pub profile: Profile,
-}
-
-impl BridgeSpec {
+impl Bridge<LinkPort, Monotonic> {
     /// Opens the ports. From now on the kernel sees no frame of the interfaces.
     ///
     /// # Errors
     /// [`ServeError`] when a port cannot be opened.
-    pub fn open(&self) -> Result<Bridge<LinkPort, Monotonic>, ServeError> {
-        let [a, b] = &self.interfaces;
+    pub fn open(spec: &BridgeSpec) -> Result<Self, ServeError> {
+        let [a, b] = &spec.interfaces;
         let ports = [open(a)?, open(b)?];
-        Ok(Bridge::new(
-            &self.profile,
-            self.frame_bytes,
+        Ok(Self::new(
+            &spec.profile,
+            spec.frame_bytes,
             ports,
             Monotonic::new(),
         ))
@@ -45,7 +31,7 @@ impl BridgeSpec {
 /// [`ServeError`]; nothing has been printed then, or [`READY`] alone.
 pub fn serve_bridge(input: &str, mut output: impl Write, stop: &Stop) -> Result<(), ServeError> {
     let spec: BridgeSpec = serde_json::from_str(input)?;
-    let bridge = spec.open()?;
+    let bridge = Bridge::open(&spec)?;
     print_line(&mut output, READY)?;
     let impaired = bridge.run(stop).map_err(ServeError::Bridge)?;
     print_line(&mut output, &serde_json::to_string(&impaired)?)

@@ -7,9 +7,8 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::BorrowedFd;
-use traffic::report::Received;
-use traffic::spec::{RANDOM_TEST_PORTS, Receive, Send};
-use traffic::{Analyser, DELAY_SLICES, Part, RANDOM_SOURCE_PORT_MIN};
+use traffic::{Analyser, DELAY_SLICES, RANDOM_SOURCE_PORT_MIN};
+use traffic_spec::{Part, RANDOM_TEST_PORTS, Receive, Received, Send};
 use wire::mix::{Contents, FrameMix};
 use wire::stamp::{Stamp, payload_offset};
 
@@ -22,7 +21,7 @@ struct Stopped {
     looks: Cell<u64>,
 }
 
-impl traffic::Clock for Stopped {
+impl traffic_spec::Clock for Stopped {
     fn now_ns(&self) -> u64 {
         let looks = self.looks.get() + 1;
         self.looks.set(looks);

@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
-use traffic::{Bridge, BridgePort, Clock};
+use traffic::{Bridge, BridgePort};
+use traffic_spec::Clock;
 use wire::coalesce::Joinable;
 use wire::vnet::{VNET_HEADER_BYTES, VnetHeader};
 

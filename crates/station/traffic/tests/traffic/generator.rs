@@ -6,8 +6,8 @@ use port::Stop;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
-use traffic::spec::{TEST_PORT, Then};
-use traffic::{Generator, Part, SOURCE_PORT_MIN, Step, TrafficError, sender_threads};
+use traffic::{Generator, SOURCE_PORT_MIN, Step, TrafficError, sender_threads};
+use traffic_spec::{Part, TEST_PORT, Then};
 use wire::mix::FrameMix;
 use wire::stamp::Stamp;
 

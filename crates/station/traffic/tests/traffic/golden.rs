@@ -8,8 +8,8 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use traffic::spec::{Send, TEST_PORT};
-use traffic::{KeyUse, Keys, Part, SOURCE_PORT_MIN};
+use traffic::{KeyUse, Keys, SOURCE_PORT_MIN};
+use traffic_spec::{Part, Send, TEST_PORT};
 use wire::Suite;
 use wire::mix::{FrameMix, Share};
 

@@ -9,10 +9,9 @@ use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use traffic::attack;
 use traffic::hostile::{AHEAD, Random, Sealed};
-use traffic::report::Attacked;
-use traffic::spec::{Attack, AttackKind, SealedForm};
-use traffic::{Clock, Monotonic, attack};
+use traffic_spec::{Attack, AttackKind, Attacked, Clock, Monotonic, SealedForm};
 
 const FORMS: [SealedForm; 3] = [SealedForm::Esp, SealedForm::WireGuard, SealedForm::OpenVpn];
 const PORT: u16 = 4500;

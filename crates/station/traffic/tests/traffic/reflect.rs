@@ -6,9 +6,8 @@ use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use port::{FramePortKind, Stop};
 use proptest::prelude::*;
 use std::net::IpAddr;
-use traffic::report::{READY, Received, Reflected, Sent};
-use traffic::spec::{Receive, Reflect, Role, Spec};
-use traffic::{Part, ServeError, TrafficError, analysers, exchange_ends, reflect_all};
+use traffic::{ServeError, TrafficError, analysers, exchange_ends, reflect_all};
+use traffic_spec::{Part, READY, Receive, Received, Reflect, Reflected, Role, Sent, Spec};
 use wire::mix::{Contents, FrameMix};
 
 const TAG: u16 = 500;

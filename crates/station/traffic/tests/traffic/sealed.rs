@@ -6,9 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
 use tempfile::TempDir;
-use traffic::report::Received;
-use traffic::spec::{IkeKeys, KeySource, Peer, Receive, Send};
-use traffic::{Analyser, Generator, KeyUse, Keys, Part, Step, TrafficError, sender_threads};
+use traffic::{Analyser, Generator, KeyUse, Keys, Step, TrafficError, sender_threads};
+use traffic_spec::{IkeKeys, KeySource, Part, Peer, Receive, Received, Send};
 use wire::Suite;
 use wire::mix::FrameMix;
 

@@ -17,11 +17,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
-use traffic::report::{Attacked, READY, Report};
-use traffic::spec::{Attack, AttackKind, Bins, Peer, Receive, Role, SealedForm, Send, Spec};
 use traffic::{
-    KeyUse, Keys, ServeError, TrafficError, analysers, generators, intended_by_bin, receive_all,
-    send_all, sender_threads, serve,
+    KeyUse, Keys, ServeError, TrafficError, analysers, generators, receive_all, send_all,
+    sender_threads, serve,
+};
+use traffic_spec::{
+    Attack, AttackKind, Attacked, Bins, Peer, READY, Receive, Report, Role, SealedForm, Send, Spec,
+    intended_by_bin,
 };
 use wire::mix::FrameMix;
 

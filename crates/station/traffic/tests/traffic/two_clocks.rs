@@ -2,9 +2,7 @@
 
 use crate::analyser::{TAG, analyse, traffic};
 use crate::wire_tap::{all_frames, receive};
-use traffic::Part;
-use traffic::report::Received;
-use traffic::spec::{Receive, SenderClock};
+use traffic_spec::{Part, Receive, Received, SenderClock};
 
 /// Its clock is a quarter of an hour ahead of the sender's, and slower or faster by 100 ppm: it
 /// reports the same as by the sender's.

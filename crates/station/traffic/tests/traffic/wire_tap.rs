@@ -8,8 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use traffic::spec::{Addresses, KeySource, Peer, Receive, Send};
-use traffic::{Clock, Generator, Keys, Part, Step};
+use traffic::{Generator, Keys, Step};
+use traffic_spec::{Addresses, Clock, KeySource, Part, Peer, Receive, Send};
 use wire::Suite;
 use wire::mix::{Contents, FRAME_BYTES_MAX, FrameMix, TestFrames};
 

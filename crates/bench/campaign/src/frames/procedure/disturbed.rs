@@ -6,9 +6,7 @@ use crate::axis::{RUN_MAX, required_axis};
 use crate::frames::keys::{is_empty, trial_time, whole_percent};
 use crate::frames::rate::{self, Rate};
 use crate::frames::search::{self, Search};
-use plan::{
-    Attack, Axis, BaseLoad, Coordinate, Desync, Disturbed, Event, Procedure, nanos,
-};
+use plan::{Attack, Axis, BaseLoad, Coordinate, Desync, Disturbed, Event, Procedure, nanos};
 use std::time::Duration;
 use wire::mix::FrameMix;
 use yaml::{Map, Node, Place, Reported, Spanned};

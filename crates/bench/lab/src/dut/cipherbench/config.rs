@@ -3,11 +3,11 @@
 use super::PORT;
 use super::metrics::METRICS_PORT;
 use super::secrets::KeyConfig;
-use crate::NodeId;
 use crate::dut::Site;
 use crate::dut::pseudowire::{cookie, sessions};
 use crate::topology::{Side, cipher_ends, clear_end};
 use plan::{Encryptor, Mode};
+use testbed::NodeId;
 
 /// Returns a gateway's configuration with these keys.
 pub(super) fn text(

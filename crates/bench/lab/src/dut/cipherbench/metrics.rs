@@ -1,9 +1,9 @@
 //! An encryptor's metrics.
 
-use crate::Result;
 use crate::dut::{Daemon, prometheus};
-use crate::protocol::{Request, Response};
 use std::collections::BTreeMap;
+use testbed::Result;
+use testbed::protocol::{Request, Response};
 
 /// The port of its metrics.
 pub(super) const METRICS_PORT: u16 = 9464;

@@ -2,12 +2,12 @@
 //! owner only in each gateway's file system.
 
 use crate::dut::keys::{fresh_pair, write_file, write_keys};
-use crate::{LabError, Node, NodeId, Result};
 use keying::FileTexts;
 use pki::{Authority, CertificateError, Texts, days_from_now};
 use plan::KeySource;
 use std::net::Ipv4Addr;
 use std::time::Duration;
+use testbed::{LabError, Node, NodeId, Result};
 use zeroize::Zeroizing;
 
 /// Validity of certificates in days: longer than a campaign.

@@ -2,12 +2,12 @@
 
 use super::REKEY;
 use super::metrics::{metrics, read_counters};
-use crate::Result;
 use crate::dut::{Daemon, prometheus};
 use crate::sync::Deadline;
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
+use testbed::Result;
 
 /// How long the first tunnel may take: several attempts if the other gateway is late.
 const LIMIT: Duration = Duration::from_secs(15);

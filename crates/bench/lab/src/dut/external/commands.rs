@@ -3,13 +3,13 @@
 use super::super::Site;
 use super::answers;
 use crate::cables::Outside;
-use crate::protocol::{Ended, Program, Request, Response};
 use crate::sync::Deadline;
 use crate::topology::Side;
-use crate::{Interrupt, LabError, Node, NodeId, Result};
 use plan::{self, ExternalBox, Placeholder, fill_in};
 use std::thread;
 use std::time::Duration;
+use testbed::protocol::{Ended, Program, Request, Response};
+use testbed::{Interrupt, LabError, Node, NodeId, Result};
 
 /// Polling interval of a running command: the run may be interrupted between two polls.
 const STEP: Duration = Duration::from_millis(10);

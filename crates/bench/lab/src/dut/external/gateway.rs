@@ -4,13 +4,13 @@ use super::super::keys::write_file;
 use super::super::strongswan::IkeStation;
 use crate::dut::Site;
 use crate::on_node::run_tool;
-use crate::protocol::Program;
 use crate::secret_file;
 use crate::topology::Side;
-use crate::{LabError, Node, Result, StationKeys, StationPeer};
 use plan::{self, GatewayPeer, WireGuardPeer};
 use std::path::Path;
 use std::time::Duration;
+use testbed::protocol::Program;
+use testbed::{LabError, Node, Result, StationKeys, StationPeer};
 use wire::Suite;
 
 /// The station's keys for WireGuard's handshake.

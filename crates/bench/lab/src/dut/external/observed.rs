@@ -2,11 +2,11 @@
 
 use super::{External, answers};
 use crate::dut::Site;
-use crate::monitor::{BoxCommand, Count, Poller, Queries, Reader};
-use crate::{LabError, NodeId, Result};
+use crate::monitor::{BoxCommand, Count, DevicePoller, Queries, Reader};
 use plan::{ExternalBox, ReadingKind, Source};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use testbed::{LabError, NodeId, Result};
 
 /// Counters of one box that no command prints.
 pub(super) struct QueriedCounters {
@@ -65,7 +65,7 @@ pub(super) fn version(site: &Site<'_>, gateway: NodeId, source: &Source) -> Resu
 }
 
 /// Prepares the readings of boxes at an interval.
-pub(super) fn pollers<'a>(external: &External, site: &Site<'a>) -> Result<Vec<Poller<'a>>> {
+pub(super) fn pollers<'a>(external: &External, site: &Site<'a>) -> Result<Vec<DevicePoller<'a>>> {
     let mut pollers = Vec::new();
     for (gateway, its) in external.boxes() {
         let (Some(monitor), Some(outside)) = (&its.observed.monitor, site.outside) else {
@@ -89,7 +89,7 @@ pub(super) fn pollers<'a>(external: &External, site: &Site<'a>) -> Result<Vec<Po
         let queries = Queries::prepare(sources.into_iter());
         let queries = queries.map_err(|error| cannot_read(site, gateway, &error))?;
         readers.push(Reader::Queries(queries));
-        pollers.push(Poller::of_box(
+        pollers.push(DevicePoller::of_box(
             gateway.name().to_owned(),
             Duration::from_nanos(monitor.interval_ns),
             monitor.readings.clone(),

@@ -4,14 +4,14 @@ use super::super::Site;
 use super::super::site::{all, on_each};
 use crate::cables::{Outside, parse_mac};
 use crate::on_node::ip;
-use crate::protocol::Program;
 use crate::sync::Deadline;
 use crate::topology::{A0, B0, End, Side};
-use crate::{FrameEnd, FramePath, Node, NodeId, Result};
 use serde::Deserialize;
 use std::net::Ipv4Addr;
 use std::thread;
 use std::time::Duration;
+use testbed::protocol::Program;
+use testbed::{FrameEnd, FramePath, Node, NodeId, Result};
 
 /// Interval between two queries of a neighbour.
 const STEP: Duration = Duration::from_millis(100);

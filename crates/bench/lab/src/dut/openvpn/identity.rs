@@ -1,9 +1,9 @@
 //! A gateway's key and certificate for one start.
 
 use super::super::keys::write_file;
-use crate::protocol::{Ended, Program};
-use crate::{LabError, Node, Result};
 use std::time::Duration;
+use testbed::protocol::{Ended, Program};
+use testbed::{LabError, Node, Result};
 
 /// How long `openssl` may take.
 const TOOL_LIMIT: Duration = Duration::from_secs(10);

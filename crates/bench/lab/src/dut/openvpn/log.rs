@@ -1,7 +1,7 @@
 //! Parser of OpenVPN's log.
 
 use crate::dut::site::by_node;
-use crate::{LabError, NodeId};
+use testbed::{LabError, NodeId};
 
 /// Start of the line that it prints once its interface exists and its socket is bound.
 pub(super) const BOUND: &str = "UDPv4 link remote:";

@@ -17,11 +17,11 @@ use crate::dut::xfrm::{add_interface, flush, missing_esp, remove_interface};
 use crate::dut::{Daemon, Site};
 use crate::on_node::{ip, run_tool};
 use crate::programs::how_to_get;
-use crate::protocol::Program;
 use crate::settings::UNUSED_TABLE;
-use crate::{Node, NodeId, Result, StationKeys, StationPeer};
 use plan::{DataPath, StrongSwan};
 use std::net::Ipv4Addr;
+use testbed::protocol::Program;
+use testbed::{Node, NodeId, Result, StationKeys, StationPeer};
 
 /// Removes the rules that a daemon leaves when it is killed.
 const NO_RULES: &str = "

@@ -8,10 +8,10 @@ use crate::dut::Site;
 use crate::dut::xfrm::INTERFACE_ID;
 use crate::settings::{UNUSED_INTERFACE, UNUSED_TABLE};
 use crate::topology::{Side, cipher_ends};
-use crate::{Node, NodeId};
 use plan::{DataPath, IkeAuth, IkePeer, StrongSwan};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
+use testbed::{Node, NodeId};
 
 /// The connection's name.
 pub(super) const CONNECTION: &str = "t";

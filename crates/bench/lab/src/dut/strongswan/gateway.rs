@@ -4,9 +4,9 @@ use super::KEYS_LOG;
 use super::answers::{self, Answer};
 use super::causes::{Cause, cause};
 use super::config::Half;
-use crate::protocol::Program;
-use crate::{LabError, Node, Result};
 use std::time::Duration;
+use testbed::protocol::Program;
+use testbed::{LabError, Node, Result};
 
 /// How long one command may take.
 pub(super) const TOOL_LIMIT: Duration = Duration::from_secs(20);

@@ -4,11 +4,11 @@ use super::answers::{self, Answer};
 use super::config::{CONNECTION, Half, ml_kem_of};
 use super::gateway::Gateway;
 use super::suites;
-use crate::Result;
 use crate::sync::Deadline;
 use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;
+use testbed::Result;
 
 /// How long a peer may take to renew keys; after that its SAs are checked as they are.
 const SETTLE_LIMIT: Duration = Duration::from_secs(5);

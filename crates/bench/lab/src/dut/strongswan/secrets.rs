@@ -3,13 +3,13 @@
 
 use crate::dut::Site;
 use crate::dut::keys::random_hex;
-use crate::protocol::Program;
 use crate::secret_file;
-use crate::{LabError, NodeId, Result};
 use plan::{IkeAuth, IkePeer, IkeSecrets, StrongSwan};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
+use testbed::protocol::Program;
+use testbed::{LabError, NodeId, Result};
 
 /// How long `openssl` may take for three keys.
 const OPENSSL_LIMIT: Duration = Duration::from_secs(20);

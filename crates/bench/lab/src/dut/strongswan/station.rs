@@ -8,9 +8,9 @@ use super::{proof, tunnels};
 use crate::dut::{Daemon, Site};
 use crate::sync::await_true;
 use crate::topology::Side;
-use crate::{Node, NodeId, Result, StationPeer};
 use plan::{Carrier, DataPath, IkeAuth, IkePeer, IkeSecrets, StrongSwan};
 use std::time::{Duration, Instant};
+use testbed::{Node, NodeId, Result, StationPeer};
 
 /// How long a gateway may take to answer a request: longer than the retransmission timeout, 4 s.
 const ANSWER_LIMIT: Duration = Duration::from_secs(6);

@@ -12,13 +12,13 @@ use super::gateway::{Gateway, TOOL_LIMIT};
 use super::proof::{self, Standing};
 use crate::dut::Site;
 use crate::on_node::{ip, run_tool};
-use crate::protocol::Program;
 use crate::sync::Deadline;
 use crate::topology::{Side, cipher_ends};
-use crate::{LabError, Node, Result};
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
+use testbed::protocol::Program;
+use testbed::{LabError, Node, Result};
 
 /// How long setting up one tunnel, or renewing it, may take: several of IKE's retransmissions.
 const LIMIT: Duration = Duration::from_secs(15);

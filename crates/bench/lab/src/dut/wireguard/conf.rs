@@ -1,10 +1,10 @@
 //! Keys, and the configuration as `wg setconf` reads it and `wg showconf` prints it.
 
 use super::tool::{wg, wg_with};
-use crate::{Node, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::net::SocketAddr;
+use testbed::{Node, Result};
 
 /// A gateway's Curve25519 keys. Not `Debug`: the private one must not be printed.
 pub(super) struct KeyPair {

@@ -3,10 +3,10 @@
 use super::tool::TOOL_LIMIT;
 use crate::dut::daemon::did_not_come_up;
 use crate::programs::{self, how_to_get, of_wireguard};
-use crate::protocol::Program;
-use crate::{LabError, Node, Result};
 use plan::WireGuardProgram;
 use std::collections::BTreeMap;
+use testbed::protocol::Program;
+use testbed::{LabError, Node, Result};
 use wire::Suite;
 
 /// One of the programs.

@@ -1,8 +1,8 @@
 //! `wg`, run on gateways. Neither its arguments nor its errors contain a key.
 
-use crate::protocol::Program;
-use crate::{LabError, Node, Result};
 use std::time::Duration;
+use testbed::protocol::Program;
+use testbed::{LabError, Node, Result};
 
 /// How long `wg` may take, and a program to print its version.
 pub(super) const TOOL_LIMIT: Duration = Duration::from_secs(5);

@@ -4,9 +4,9 @@ use crate::host::Discipline;
 use crate::host::findings::render;
 use crate::host::probes::TunSuperPackets;
 use crate::host::tuning::Change;
-use crate::protocol::{BusyProgram, Load};
 use journal::record::Environment;
 use std::path::Path;
+use testbed::protocol::{BusyProgram, Load};
 
 fn good_facts() -> Facts {
     let works = Ok(());

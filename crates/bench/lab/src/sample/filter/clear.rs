@@ -197,10 +197,10 @@ impl Assembler {
 
 #[cfg(test)]
 mod tests {
-    use crate::protocol::SealedPort;
     use crate::sample::Expected;
     use crate::sample::tests::{fragment, ipv4, is_foreign_where, udp};
     use plan::{Form, LinkForm};
+    use testbed::protocol::SealedPort;
 
     const DIGITS: &[u8] = b"0123456789";
     const ADDRESSES: &[u8] = &[198, 18, 0, 1, 198, 19, 0, 1];

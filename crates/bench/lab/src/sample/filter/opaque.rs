@@ -102,12 +102,12 @@ impl Assembler {
 
 #[cfg(test)]
 mod tests {
-    use crate::protocol::SealedPort;
     use crate::sample::Expected;
     use crate::sample::classify::{Classifier, Kind};
     use crate::sample::tests::is_foreign_where;
     use plan::LinkForm;
     use proptest::prelude::*;
+    use testbed::protocol::SealedPort;
 
     const OPAQUE: [SealedPort; 1] = [SealedPort {
         port: 0,

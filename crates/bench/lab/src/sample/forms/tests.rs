@@ -1,8 +1,8 @@
-use crate::protocol::SealedPort;
 use crate::sample::classify::Kind::{self, Control, Other};
 use crate::sample::tests::{ipv4, is_foreign_on, kind_on, udp};
 use plan::{Form, LinkForm};
 use proptest::prelude::*;
+use testbed::protocol::SealedPort;
 
 const fn port(port: u16, form: Form, control: bool) -> SealedPort {
     SealedPort {

@@ -9,7 +9,7 @@ use crate::evidence::{
     then_repeat,
 };
 use journal::record::{Check, Explanation, FrameTrial, LostAt};
-use lab::FrameEnd;
+use testbed::FrameEnd;
 use units::human;
 
 /// Makes every check that applies.

@@ -9,13 +9,13 @@ use journal::record::{
     CipherLink, CipherWatch, Cpu, DutWork, EndTraffic, InterfaceCounters, LinkTraffic,
     OpenedPackets, PathSettings, SealedContents, TrialReadings,
 };
-use lab::{FrameEnd, Links, NodeId, StationPeer};
 use plan::{
     Adapter, Cell, Direction, Dut, Encryptor, IpVersion, Load, Measurement, Ports, Procedure,
     Traffic,
 };
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use testbed::{FrameEnd, Links, NodeId, StationPeer};
 use wire::Suite;
 use wire::mix::{Contents, FrameMix, TestFrames};
 
@@ -53,7 +53,7 @@ fn end(node: NodeId, interface: &str, stands_in: bool) -> FrameEnd {
         test_address: address,
         test_address_v6: address.to_ipv6_mapped(),
         peer: stands_in.then(|| StationPeer {
-            keys: lab::StationKeys::File(String::new()),
+            keys: testbed::StationKeys::File(String::new()),
             suite: Suite::Aes256Gcm,
             local: address,
             remote: address,

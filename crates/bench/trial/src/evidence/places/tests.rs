@@ -3,10 +3,10 @@
 use super::*;
 use crate::evidence::tests::fixture::encrypting;
 use journal::record::Cpu;
-use lab::Links;
 use plan::{Adapter, Cell, Dut, Measurement, Stations};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
+use testbed::Links;
 
 const SENT: u64 = 20_000;
 const LOST: u64 = 199;
@@ -83,7 +83,7 @@ impl Path {
                 offloads: false,
                 rate_bps: None,
             },
-            link_ends: lab::path_interfaces().to_vec(),
+            link_ends: testbed::path_interfaces().to_vec(),
             counters: BTreeMap::new(),
             dut_counters: BTreeMap::new(),
             settings: PathSettings::default(),

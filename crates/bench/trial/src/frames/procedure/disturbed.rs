@@ -9,10 +9,11 @@ use crate::frames::basis::{Basis, searched, share};
 use crate::frames::throughput::{Confirm, throughput_by};
 use crate::frames::trials::{DRAIN_NS, Trials};
 use journal::record::{FrameFound, FrameResult, FrameTrial};
-use lab::{DutAction, NodeId};
 use plan::{
     Attack, BaseLoad, Desync, Disturbed, Event, Failure, Reset, ThroughputSearch, estimate,
 };
+use testbed::{DutAction, NodeId};
+use testbed::{DutAction, NodeId};
 
 /// Load before the first event, which shows the undisturbed state.
 const LEAD_NS: u64 = estimate::LEAD_RUN.as_nanos() as u64;

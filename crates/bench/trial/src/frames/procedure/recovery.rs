@@ -7,7 +7,7 @@ use crate::frames::basis::{Basis, searched, share};
 use crate::frames::trials::Trials;
 use journal::record::{FrameFound, FrameResult, FrameTrial, RecoveryTrial};
 use plan::Recovery;
-use traffic::spec::Then;
+use traffic_spec::Then;
 
 /// Last part of the time after an overload, which must be free of loss, in per cent.
 const RECOVERED_PERCENT: u64 = 10;

@@ -9,14 +9,12 @@ use crate::frames::outage::{Bins, ExecutedAction, bins_for};
 use crate::frames::points::bins_of;
 use crate::frames::{FrameRun, RigLoad};
 use journal::record::{AttackTrial, Disturbance};
-use lab::protocol::Program;
-use lab::{DutAction, Interrupt, NodeId};
 use plan::{Attack, Form};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use traffic::report::Report;
-use traffic::spec::{self, AttackKind, Role, SealedForm, Spec};
-use traffic::{Clock, Monotonic};
+use testbed::protocol::Program;
+use testbed::{DutAction, Interrupt, NodeId};
+use traffic_spec::{AttackKind, Clock, Monotonic, Report, Role, SealedForm, Spec};
 
 impl StationRig<'_> {
     /// Makes a trial with a disturbance.
@@ -150,7 +148,7 @@ impl StationRig<'_> {
                 "hostile packets are made from sealed packets, which this device does not send",
             )
         })?;
-        let attack = spec::Attack {
+        let attack = traffic_spec::Attack {
             kind: match hostile.attack {
                 Attack::BadIcv => AttackKind::BadIcv,
                 Attack::Replay => AttackKind::Replay,

@@ -14,11 +14,11 @@ use journal::record::{
     CipherWatch, DutWork, EndTraffic, FrameTrial, InterfaceCounters, LinkTraffic, MachineTime,
     QueueDrops, TrialReadings,
 };
-use lab::protocol::{CpuTime, NodeReading, Request, Response};
-use lab::{Bench, FrameEnd, FramePath, LabError, NodeId, RunningDut};
 use plan::{Cell, Role};
 use std::collections::BTreeMap;
 use std::time::Instant;
+use testbed::protocol::{CpuTime, NodeReading, Request, Response};
+use testbed::{Bench, FrameEnd, FramePath, LabError, NodeId, RunningDut};
 
 /// The gateways' ends of the stations' links.
 const STATION_LINKS: [(NodeId, &str); 2] = [(NodeId::Gw1, "a1"), (NodeId::Gw2, "b1")];

@@ -6,7 +6,7 @@ use crate::frames::{FrameRun, RigLoad};
 use crate::reading::Counters;
 use crate::timing::Timing;
 use crate::watch::{Sample, WatchResult, Watcher};
-use lab::Interrupt;
+use testbed::Interrupt;
 
 /// Readings before, during and after a trial.
 pub(in crate::frames) struct Sampled {

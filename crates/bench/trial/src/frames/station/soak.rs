@@ -5,9 +5,9 @@ use crate::error::TrialError;
 use crate::frames::points::{self, DeviceReading};
 use crate::frames::rig::Soaked;
 use crate::frames::{FrameRun, RigLoad};
-use lab::{Interrupt, LabError};
 use std::time::{Duration, Instant};
-use traffic::{Clock, Monotonic};
+use testbed::{Interrupt, LabError};
+use traffic_spec::{Clock, Monotonic};
 
 impl StationRig<'_> {
     /// Makes a segment.

@@ -3,13 +3,12 @@
 use super::{DUT_PROCESS, FRAME_BYTES, Running, World};
 use crate::bench::MS;
 use journal::record::{CipherWatch, InterfaceCounters, PathSettings};
-use lab::protocol::{CpuTime, Ended, NodeReading, Program, Request, Response, Sample};
-use lab::{LabError, Node, NodeId};
 use port::{FramePortKind, FramePortStats};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use traffic::report::{Received, Report, Sent};
-use traffic::spec::{Role, Spec};
+use testbed::protocol::{CpuTime, Ended, NodeReading, Program, Request, Response, Sample};
+use testbed::{LabError, Node, NodeId};
+use traffic_spec::{Received, Report, Role, Sent, Spec};
 
 const FCS_BYTES: u64 = 4;
 

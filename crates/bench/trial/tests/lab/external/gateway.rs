@@ -7,7 +7,6 @@ use crate::frames::{assert_all_came, frames, load, passes, short};
 use crate::one_gateway::{emulated, is_missing};
 use crate::trials::TestLab;
 use journal::record::{Measured, Outcome};
-use lab::{Bench, NodeId};
 use plan::{
     Carrier, Cell, Direction, External, ExternalBox, Form, GatewayPeer, IkePeer, IkeSecrets,
     WireGuardPeer,
@@ -17,6 +16,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use testbed::{Bench, NodeId};
 use testing::busy;
 use wire::Suite;
 

@@ -5,13 +5,13 @@ use super::rack::{Rack, adapter, shipped};
 use crate::one_gateway::is_missing;
 use crate::trials::{TestLab, child};
 use journal::record::Outcome;
-use lab::NodeId;
 use plan::{Direction, External};
 use std::fs;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
+use testbed::NodeId;
 
 /// The station's own daemon changes its routes each time, which is no change of the path.
 pub(super) fn renewing() {

@@ -2,13 +2,14 @@
 
 use super::{Rack, await_that, held, lab_of, refusal, setup_in};
 use crate::external::rack::run;
-use lab::{NamespaceLab, NodeId};
+use lab::NamespaceLab;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use testbed::NodeId;
 
 /// Runs a shell script; returns whether it succeeded.
 fn can(script: &str) -> bool {

@@ -1,10 +1,10 @@
 use super::*;
-use crate::spec::{IkeKeys, KeySource, Peer};
 use crate::{KeyUse, Keys, TrafficError};
 use engine::CpuChoice;
 use esp::TRAILER_ROOM;
 use std::io::Write as _;
 use tempfile::TempDir;
+use traffic_spec::{IkeKeys, KeySource, Peer};
 use wire::Suite;
 
 const GW1: &str = include_str!("../fixtures/gw1-rekeys.log");

@@ -32,7 +32,7 @@ impl Fixture {
 
 #[test]
 fn packets_against_the_load_are_found_at_each_interface() {
-    for name in lab::path_interfaces() {
+    for name in testbed::path_interfaces() {
         // Neighbours may say something.
         let mut fixture = fixture(false);
         *fixture.idle(&name) = 20;

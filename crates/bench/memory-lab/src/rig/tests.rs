@@ -1,5 +1,5 @@
-use super::super::path;
 use super::*;
+use crate::path;
 use plan::{
     Adapter, Cell, Direction, Dut, Encryptor, FrameTest, IpVersion, Load, Measurement, Ports,
     Procedure, Traffic,
@@ -180,7 +180,7 @@ fn a_load_that_cannot_be_checked_in_time_is_a_load_that_was_not_offered() {
     let load = RigLoad::new(Some(1_000_000_000), 20 * MS, 100 * MS);
     let trial = run(&cell(Direction::Both), &load).trial;
     assert_eq!(trial.received, trial.sent, "{trial:?}");
-    assert!(!crate::frames::was_offered(&trial), "{trial:?}");
+    assert!(!trial::frames::was_offered(&trial), "{trial:?}");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Driver-specific counters of a network card (ethtool(8), `-S`).
 
-use crate::protocol::Program;
-use crate::{Node, Result};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use testbed::protocol::Program;
+use testbed::{Node, Result};
 
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
@@ -11,7 +11,7 @@ const TOOL_LIMIT: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// When the node fails.
-pub fn driver_counters(node: &dyn Node, interface: &str) -> Result<BTreeMap<String, u64>> {
+pub(crate) fn driver_counters(node: &dyn Node, interface: &str) -> Result<BTreeMap<String, u64>> {
     // It fails for drivers without counters.
     let ended = node.run(Program::new(["ethtool", "-S", interface]), TOOL_LIMIT)?;
     Ok(parse(&ended.stdout))

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Nanoseconds in a second.
-pub(crate) const SECOND_NS: u64 = 1_000_000_000;
+pub const SECOND_NS: u64 = 1_000_000_000;
 /// The last part of a wait is spent spinning, since a sleeper wakes up late: this long, unless the
 /// clock has measured the delay.
 const SPIN_NS_MAX: u64 = 60_000;

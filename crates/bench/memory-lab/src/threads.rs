@@ -7,13 +7,13 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
 /// A thread with its folder under /proc.
-pub(super) struct Thread<T> {
+pub(crate) struct Thread<T> {
     handle: JoinHandle<T>,
     task: PathBuf,
 }
 
 impl<T: Send + 'static> Thread<T> {
-    pub(super) fn start(name: &str, work: impl FnOnce() -> T + Send + 'static) -> io::Result<Self> {
+    pub(crate) fn start(name: &str, work: impl FnOnce() -> T + Send + 'static) -> io::Result<Self> {
         let (sender, receiver) = mpsc::channel();
         let handle = thread::Builder::new()
             .name(name.to_owned())
@@ -27,18 +27,18 @@ impl<T: Send + 'static> Thread<T> {
     }
 
     /// Returns its CPU time so far in nanoseconds; 0 if the kernel does not report it.
-    pub(super) fn cpu_ns(&self) -> u64 {
+    pub(crate) fn cpu_ns(&self) -> u64 {
         cpu_ns(&self.task)
     }
 
     /// Waits for its end.
-    pub(super) fn join(self) -> thread::Result<T> {
+    pub(crate) fn join(self) -> thread::Result<T> {
         self.handle.join()
     }
 }
 
 /// Returns the CPU time of the calling thread in nanoseconds; 0 if the kernel does not report it.
-pub(super) fn own_cpu_ns() -> u64 {
+pub(crate) fn own_cpu_ns() -> u64 {
     cpu_ns(&own_task())
 }
 

@@ -1,14 +1,10 @@
 //! Frame trials by two threads of this process.
 
-use super::ends::Exit;
-use super::gateways::Gateways;
-use super::threads::own_cpu_ns;
-use crate::error::TrialError;
-use crate::evidence::counted_since;
-use crate::frames::{FrameRun, FrameStream, Rig, RigLoad, Soaked, peer_engine, soaked, with_bins};
+use crate::ends::Exit;
+use crate::gateways::Gateways;
+use crate::threads::own_cpu_ns;
 use journal::record::{Cpu, FrameTrial};
-use lab::protocol::CpuTime;
-use lab::{Interrupt, LabError, host};
+use lab::host;
 use port::{FramePortKind, FramePortStats, FrameReceiver, FrameSender as _, Stop};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -17,33 +13,37 @@ use std::os::fd::BorrowedFd;
 use std::sync::mpsc;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
-use traffic::report::Report;
-use traffic::spec::Role;
-use traffic::{Monotonic, receive, send};
+use testbed::protocol::CpuTime;
+use testbed::{Interrupt, LabError};
+use traffic::{receive, send};
+use traffic_spec::{Monotonic, Report, Role};
+use trial::TrialError;
+use trial::evidence::counted_since;
+use trial::frames::{FrameRun, FrameStream, Rig, RigLoad, Soaked, peer_engine, soaked, with_bins};
 
 /// Interval of checking whether a thread has ended, or Ctrl-C was pressed.
 const STEP: Duration = Duration::from_millis(2);
 
 /// Frame trials over rings, on running gateways.
-pub(super) struct MemoryRig<'a> {
-    pub(super) gateways: Gateways,
-    pub(super) way: FrameStream<'a>,
+pub(crate) struct MemoryRig<'a> {
+    pub(crate) gateways: Gateways,
+    pub(crate) way: FrameStream<'a>,
     tag: u16,
     /// CPU time of the sender and of the receiver in the last trial.
     stations_cpu_ns: (u64, u64),
     /// The readings of the last trial with samples.
-    pub(super) sampled: Option<Sampled>,
+    pub(crate) sampled: Option<Sampled>,
 }
 
 /// The readings of a trial: this lab has no link to sample.
-pub(super) struct Sampled {
-    pub(super) cpu: Cpu,
-    pub(super) dut_counters: BTreeMap<String, u64>,
-    pub(super) trial: FrameTrial,
+pub(crate) struct Sampled {
+    pub(crate) cpu: Cpu,
+    pub(crate) dut_counters: BTreeMap<String, u64>,
+    pub(crate) trial: FrameTrial,
 }
 
 impl<'a> MemoryRig<'a> {
-    pub(super) const fn new(gateways: Gateways, way: FrameStream<'a>) -> Self {
+    pub(crate) const fn new(gateways: Gateways, way: FrameStream<'a>) -> Self {
         Self {
             gateways,
             way,

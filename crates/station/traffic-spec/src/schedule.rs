@@ -7,7 +7,8 @@
 //!
 //! Pure: it reads no clock.
 
-use crate::clock::SECOND_NS;
+use crate::SECOND_NS;
+use crate::spec::Send;
 
 /// One thread's share of the flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,7 +174,7 @@ impl Schedule {
     }
 
     /// Removes the rest of the current burst; returns its due time and number of frames.
-    pub(crate) fn take_burst(&mut self) -> Option<(u64, u64)> {
+    pub fn take_burst(&mut self) -> Option<(u64, u64)> {
         let due_ns = self.next_ns()?;
         let frames = self.burst_left.min(self.left);
         self.left -= frames;
@@ -192,6 +193,37 @@ impl Schedule {
             self.due_ns += 1;
         }
     }
+}
+
+/// Frames that a paced `send` of one part, on the given number of threads from `start_ns` on,
+/// intends in each bin of this width: the first bin's number, on the grid of
+/// [`Received::first_bin`](crate::Received::first_bin), and the counts from there to the
+/// last bin with a frame. Empty when it intends none.
+#[must_use]
+pub fn intended_by_bin(send: &Send, threads: u16, start_ns: u64, width_ns: u64) -> (u64, Vec<u64>) {
+    let flows = send.frames.flows.max(1);
+    let load = Load {
+        frames_per_s: send.frames_per_s.unwrap_or(0),
+        duration_ns: send.duration_ns,
+        burst_ns: send.burst_ns,
+        start_ns,
+        first_frame: 0,
+    };
+    let width_ns = width_ns.max(1);
+    let first = start_ns / width_ns;
+    let mut counts = Vec::new();
+    let of = u32::from(threads.max(1));
+    for index in 0..of {
+        let mut schedule = Schedule::new(&load, flows, Part { index, of });
+        while let Some((due_ns, frames)) = schedule.take_burst() {
+            let bin = (due_ns / width_ns - first) as usize;
+            if bin >= counts.len() {
+                counts.resize(bin + 1, 0);
+            }
+            counts[bin] += frames;
+        }
+    }
+    (first, counts)
 }
 
 #[cfg(test)]

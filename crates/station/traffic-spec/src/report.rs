@@ -1,10 +1,9 @@
 //! A station's report after its part in a trial.
 
-pub use wire::variation::{DelayVariation, Ipdv, Pdv};
-
 use port::{FramePortKind, FramePortStats, XdpMode};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use wire::variation::DelayVariation;
 
 /// Line that a receiver or a sender prints when its port is open; a sender then starts without
 /// waiting.
@@ -83,12 +82,12 @@ pub struct Sent {
     /// From the first frame's intended time to the end of the last burst, in nanoseconds.
     pub elapsed_ns: u64,
     /// Largest delay of a burst after its time in the schedule before that delay: if the schedule
-    /// moves ([`crate::spec::Send::keep_rate`]), the longest pause.
+    /// moves ([`crate::Send::keep_rate`]), the longest pause.
     pub late_ns_max: u64,
     /// Frames of bursts that left more than a millisecond after that time.
     pub late_frames: u64,
     /// The part of [`frames`](Self::frames) that belongs to the second part
-    /// ([`crate::spec::Send::then`]).
+    /// ([`crate::Send::then`]).
     #[serde(default)]
     pub then_frames: u64,
     /// When the last burst of the first part had left, CLOCK_MONOTONIC, in nanoseconds; 0 without a
@@ -100,6 +99,25 @@ pub struct Sent {
     pub start_ns: u64,
 }
 
+impl Sent {
+    /// Adds the counts of two threads of one trial.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            intended: self.intended + other.intended,
+            frames: self.frames + other.frames,
+            frame_bytes: self.frame_bytes + other.frame_bytes,
+            elapsed_ns: self.elapsed_ns.max(other.elapsed_ns),
+            late_ns_max: self.late_ns_max.max(other.late_ns_max),
+            late_frames: self.late_frames + other.late_frames,
+            then_frames: self.then_frames + other.then_frames,
+            then_ns: self.then_ns.max(other.then_ns),
+            // All threads have the same.
+            start_ns: self.start_ns.max(other.start_ns),
+        }
+    }
+}
+
 /// The counts of a receiver for the frames of this trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Received {
@@ -108,7 +126,7 @@ pub struct Received {
     /// Their bytes on the clear side, with FCS.
     pub frame_bytes: u64,
     /// The part of [`frames`](Self::frames) that belongs to the sender's second part
-    /// ([`crate::spec::Receive::first_frames`]).
+    /// ([`crate::Receive::first_frames`]).
     #[serde(default)]
     pub then_frames: u64,
     /// Copies of intact frames already received.
@@ -154,12 +172,12 @@ pub struct Received {
     /// Frames by latency from the intended send time, three significant digits: (highest value of
     /// the bucket in ns, frames), rising. Valid only if both stations read one clock.
     pub latency: Vec<(u64, u64)>,
-    /// Delay variation of these frames, if it was requested ([`crate::spec::Receive::variation`])
+    /// Delay variation of these frames, if it was requested ([`crate::Receive::variation`])
     /// and there are frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variation: Option<DelayVariation>,
     /// Number of the first bin with a frame: its start on CLOCK_MONOTONIC in widths of a bin
-    /// ([`crate::spec::Receive::bins`]).
+    /// ([`crate::Receive::bins`]).
     #[serde(default)]
     pub first_bin: u64,
     /// The bins from there to the last with a frame, by intended time; empty when none were
@@ -167,14 +185,14 @@ pub struct Received {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bins: Vec<TimeBin>,
     /// Number of the first period with a frame, as for the first bin
-    /// ([`crate::spec::Receive::periods`]).
+    /// ([`crate::Receive::periods`]).
     #[serde(default)]
     pub first_period: u64,
     /// The periods from there to the last with a frame, by intended time: each frame's latency, as
     /// in [`latency`](Self::latency) but with a resolution of 3 %.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub periods: Vec<Vec<(u64, u64)>>,
-    /// The intact frames of each of [`DELAY_SLICES`](crate::DELAY_SLICES) equal parts of the
+    /// The intact frames of each of `traffic::DELAY_SLICES` equal parts of the
     /// schedule and their mean delay from the intended send time, in nanoseconds: (frames, delay).
     /// A delay is negative if the clocks disagree. Empty for an unpaced load and for one in two
     /// parts.

@@ -6,22 +6,21 @@
 //!
 //! Not supported: other tools, links with a rate, more than one core per station.
 
+#![forbid(unsafe_code)]
+
 mod ends;
 mod gateways;
 mod rig;
 mod threads;
 
-use crate::command::CommandError;
-use crate::error::TrialError;
-use crate::event::EventSink;
-use crate::evidence::{FrameObserved, dut_as_asked, frame_checks, gateways_balance};
-use crate::frames::{FrameStream, ProcedureResult, carry_out, take_evidence};
-use crate::measurer::{Measurer, Trial, judge, record};
 use gateways::{Gateways, test_addresses};
 use journal::record::{Evidence, Figures, Measured, Outcome, TrialRecord};
-use lab::{FrameEnd, FramePath, Interrupt, LabError, NodeId};
 use plan::{FrameTest, Measurement};
 use rig::{MemoryRig, Sampled};
+use testbed::{FrameEnd, FramePath, Interrupt, LabError, NodeId};
+use trial::evidence::{FrameObserved, dut_as_asked, frame_checks, gateways_balance};
+use trial::frames::{FrameStream, ProcedureResult, carry_out, take_evidence};
+use trial::{CommandError, EventSink, Measurer, Trial, TrialError, judge, record};
 
 /// Measures within this process.
 #[derive(Debug, Default)]

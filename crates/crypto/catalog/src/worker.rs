@@ -1,15 +1,38 @@
-//! The output of a worker process: lines of JSON on standard output, the last one [`Line::End`].
+//! The input and output of a worker process, which makes one trial on one device.
 //!
-//! Its input: on standard input first the [`Spec`](crate::spec::Spec), then, for speed and fatigue,
-//! a line `go`. A line `stop`, or the end of standard input, ends a fatigue trial early: threads
+//! Output: lines of JSON on standard output, the last one [`Line::End`].
+//!
+//! Input: on standard input first the [`Spec`] as a line of JSON, then, for speed and fatigue, a
+//! line `go`. A line `stop`, or the end of standard input, ends a fatigue trial early: threads
 //! finish their operation, and the result is reported as usual. It ends any other trial
 //! immediately, without [`Line::End`].
 
-use catalog::device::{Facts, FatigueCounts, KatRow};
+use crate::device::{DeviceKind, DeviceTest, Facts, FatigueCounts, KatRow};
 use serde::{Deserialize, Serialize};
 
 /// More of a line than this is not read; the longest one has the latencies of a fatigue trial.
 pub const LINE_BYTES_MAX: usize = 16 << 20;
+
+/// One trial on one device, or one process's part of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Spec {
+    /// The device.
+    pub device: DeviceKind,
+    /// The test, with this process's share of it: a speed trial's concurrency is the number of
+    /// threads in this process, for either kind of workers.
+    pub test: DeviceTest,
+    /// Processes that share a speed trial on the device, this one included: together they verify
+    /// the needed number of results.
+    #[serde(default = "one")]
+    pub processes: u32,
+    /// Seed of keys and inputs, which are the same in every process and run.
+    pub seed: u64,
+}
+
+const fn one() -> u32 {
+    1
+}
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

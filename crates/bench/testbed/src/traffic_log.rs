@@ -1,7 +1,6 @@
 //! The times of traffic, as the trial reports them to the polling threads.
 
 use crate::Interrupt;
-use crate::sync::lock;
 use journal::record::TrafficWindow;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,8 +10,7 @@ pub struct TrafficLog {
     begun: Instant,
     state: Mutex<State>,
     changed: Condvar,
-    /// Set at the end: interrupts commands.
-    pub(super) over: Interrupt,
+    over: Interrupt,
 }
 
 #[derive(Default)]
@@ -31,7 +29,7 @@ struct Window {
 }
 
 impl TrafficLog {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             begun: Instant::now(),
             state: Mutex::default(),
@@ -44,16 +42,16 @@ impl TrafficLog {
     /// and direction, 0 as fast as the generator can; `None` for other tools.
     pub fn flows(&self, load: Option<u64>, from: Instant, time: Duration) {
         let to = from + time;
-        lock(&self.state).windows.push(Window { load, from, to });
+        self.state().windows.push(Window { load, from, to });
         self.changed.notify_all();
     }
 
     /// Waits until `due`, or until half an `interval` after the start of traffic that was reported
     /// after the first `seen` times, if that is earlier: so a trial of one interval has a reading.
     /// False at the end.
-    pub(super) fn wait(&self, due: Instant, interval: Duration, seen: &mut usize) -> bool {
+    pub fn wait(&self, due: Instant, interval: Duration, seen: &mut usize) -> bool {
         let mut due = due;
-        let mut state = lock(&self.state);
+        let mut state = self.state();
         loop {
             for window in &state.windows[*seen..] {
                 due = due.min(window.from + interval / 2);
@@ -67,6 +65,11 @@ impl TrafficLog {
         }
     }
 
+    /// The state, even if poisoned: plain data, which a panic leaves usable.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn wait_for_change<'s>(
         &'s self,
         state: MutexGuard<'s, State>,
@@ -77,30 +80,32 @@ impl TrafficLog {
     }
 
     /// Returns the load during a reading, if it was the same throughout.
-    pub(super) fn load(&self, from: Instant, to: Instant) -> Option<Option<u64>> {
-        let state = lock(&self.state);
+    pub fn load(&self, from: Instant, to: Instant) -> Option<Option<u64>> {
+        let state = self.state();
         let mut windows = state.windows.iter().rev();
         let around = windows.find(|window| window.from <= from && to <= window.to);
         around.map(|window| window.load)
     }
 
-    pub(super) fn is_over(&self) -> bool {
-        self.over.is_set()
+    /// Set at the end, to interrupt commands.
+    #[must_use]
+    pub const fn over(&self) -> &Interrupt {
+        &self.over
     }
 
-    pub(super) fn end(&self) {
-        lock(&self.state).is_over = true;
+    pub(crate) fn end(&self) {
+        self.state().is_over = true;
         self.over.set();
         self.changed.notify_all();
     }
 
     /// Time since the start of the readings.
-    pub(super) fn at_ns(&self, at: Instant) -> u64 {
+    pub fn at_ns(&self, at: Instant) -> u64 {
         u64::try_from(at.saturating_duration_since(self.begun).as_nanos()).unwrap_or(u64::MAX)
     }
 
-    pub(super) fn recorded(&self) -> Vec<TrafficWindow> {
-        let state = lock(&self.state);
+    pub(crate) fn recorded(&self) -> Vec<TrafficWindow> {
+        let state = self.state();
         let windows = state.windows.iter();
         windows
             .map(|window| TrafficWindow {

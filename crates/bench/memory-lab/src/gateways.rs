@@ -10,10 +10,8 @@
 //!
 //! Encryptors are the service's workers, on rings instead of TUN and UDP.
 
-use super::ends::{Entrance, Exit};
-use super::threads::Thread;
-use crate::error::TrialError;
-use crate::evidence::REPLACED_SAS;
+use crate::ends::{Entrance, Exit};
+use crate::threads::Thread;
 use dispatch::Dispatch;
 use encryptor::counters::{Counters, DropReason};
 use encryptor::lane::{self, LaneSettings, LaneTunnel};
@@ -23,7 +21,6 @@ use encryptor::renewal::Renewer;
 use encryptor::worker::Worker;
 use esp::{Limits, WindowSize};
 use keying::StaticKeys;
-use lab::{StationKeys, StationPeer};
 use plan::{Adapter, Direction, Dut, Encryptor, Mode};
 use port::{
     FrameClearPort, FrameReceiver as _, FrameSender as _, MemoryCipherPort, MemoryFrameReceiver,
@@ -42,6 +39,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use tempfile::TempDir;
+use testbed::{StationKeys, StationPeer};
+use trial::TrialError;
+use trial::evidence::REPLACED_SAS;
 use wire::Suite;
 use wire::aggfrag::HEADER_BYTES;
 use wire::overhead::{Outer, inner_mtu};
@@ -59,15 +59,15 @@ const ESP_PORT: u16 = 4500;
 const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
 
 /// A running device under test, and the stations' ends of the path through it.
-pub(super) struct Gateways {
-    pub(super) entrance: Entrance,
-    pub(super) exit: Exit,
+pub(crate) struct Gateways {
+    pub(crate) entrance: Entrance,
+    pub(crate) exit: Exit,
     /// The peer for a source in gw1's place.
-    pub(super) source_peer: Option<StationPeer>,
+    pub(crate) source_peer: Option<StationPeer>,
     /// The peer for a sink in gw2's place.
-    pub(super) sink_peer: Option<StationPeer>,
+    pub(crate) sink_peer: Option<StationPeer>,
     /// The device's facts, by `gateway/key`.
-    pub(super) facts: BTreeMap<String, String>,
+    pub(crate) facts: BTreeMap<String, String>,
     threads: Vec<Thread<io::Result<()>>>,
     counters: Vec<(&'static str, Arc<Counters>)>,
     /// Frames that `direct` could not forward.
@@ -83,7 +83,7 @@ pub(super) struct Gateways {
 
 impl Gateways {
     /// Starts a device for packets of up to `mtu` bytes.
-    pub(super) fn start(dut: &Dut, direction: Direction, mtu: u16) -> Result<Self, TrialError> {
+    pub(crate) fn start(dut: &Dut, direction: Direction, mtu: u16) -> Result<Self, TrialError> {
         let builder = Builder {
             dut: &dut.name,
             direction,
@@ -103,12 +103,12 @@ impl Gateways {
     }
 
     /// Returns the CPU time of its threads so far, in nanoseconds.
-    pub(super) fn cpu_ns(&self) -> u64 {
+    pub(crate) fn cpu_ns(&self) -> u64 {
         self.threads.iter().map(Thread::cpu_ns).sum()
     }
 
     /// Returns its counters so far, by `gateway/counter`, with the names of the service's metrics.
-    pub(super) fn counters(&self) -> BTreeMap<String, u64> {
+    pub(crate) fn counters(&self) -> BTreeMap<String, u64> {
         let mut sums = BTreeMap::new();
         for (gateway, dispatch) in &self.dispatches {
             for replaced in dispatch.replaced() {
@@ -126,7 +126,7 @@ impl Gateways {
 
     /// Returns the frames so far that the device forwarded and the sink had no room for: the sink's
     /// loss, not the device's.
-    pub(super) fn lost_at_sink(&self) -> u64 {
+    pub(crate) fn lost_at_sink(&self) -> u64 {
         let last = self.counters.last().map(|(gateway, _)| *gateway);
         let lanes = self.counters.iter();
         let lanes = lanes.filter(|(gateway, _)| Some(*gateway) == last);
@@ -141,7 +141,7 @@ impl Gateways {
     ///
     /// # Errors
     /// When one of them had failed.
-    pub(super) fn stop(mut self, dut: &Dut) -> Result<(), TrialError> {
+    pub(crate) fn stop(mut self, dut: &Dut) -> Result<(), TrialError> {
         let mut ended = Ok(());
         for result in self.join() {
             let result = result.unwrap_or_else(|panic| resume_unwind(panic));
@@ -453,7 +453,7 @@ fn selectors(tunnels: u16, side: usize) -> Vec<Selectors> {
 
 /// Returns the addresses of the first tunnel's frames on a side (0 is the source's), which no
 /// interface has.
-pub(super) fn test_addresses(side: usize) -> (Ipv4Addr, Ipv6Addr) {
+pub(crate) fn test_addresses(side: usize) -> (Ipv4Addr, Ipv6Addr) {
     let [ipv4, ipv6] = [[18, 0x18], [19, 0x19]][side];
     (
         Ipv4Addr::new(198, ipv4, 0, 1),
@@ -462,7 +462,7 @@ pub(super) fn test_addresses(side: usize) -> (Ipv4Addr, Ipv6Addr) {
 }
 
 fn failed(dut: &str, reason: impl Display) -> TrialError {
-    lab::LabError::Dut {
+    testbed::LabError::Dut {
         dut: dut.to_owned(),
         reason: reason.to_string(),
     }

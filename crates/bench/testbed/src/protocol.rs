@@ -20,6 +20,7 @@ use crate::clocks::{Ask, Exchanges};
 use journal::record::{Environment, InterfaceCounters, LogicalCpu};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Version of this protocol; both ends must have the same version.
 pub const PROTOCOL_VERSION: u32 = 14;
@@ -40,6 +41,12 @@ pub struct Reply {
     pub id: u64,
     /// The outcome; an error is a sentence for people.
     pub result: Result<Response, String>,
+}
+
+/// A time limit as requests contain it, in whole milliseconds.
+#[must_use]
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A program to start on a station.
@@ -78,7 +85,7 @@ pub enum Ready {
 pub const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// Name of [`THIS_PROGRAM`] in messages and process listings.
-pub(crate) const THIS_PROGRAM_NAME: &str = "cipherbench";
+pub const THIS_PROGRAM_NAME: &str = "cipherbench";
 
 impl Program {
     /// A program with its arguments that may run on all cores and counts as started immediately.

@@ -17,7 +17,7 @@ pub struct FramePath {
 
 impl FramePath {
     /// The end on that node: the source, or else the sink.
-    pub(crate) fn end_at(&mut self, node: NodeId) -> &mut FrameEnd {
+    pub fn end_at(&mut self, node: NodeId) -> &mut FrameEnd {
         if self.source.node == node {
             &mut self.source
         } else {

@@ -23,7 +23,7 @@ const BATCH: usize = 32;
 /// A device takes frames at the sender's pace: frames without room are lost, as at a full queue.
 /// Without a device, the sender waits for room in the analyser's ring instead, and is late: every
 /// frame of its highest rate is then checked.
-pub(super) struct Entrance {
+pub(crate) struct Entrance {
     target: Target,
     scratch: Box<[u8]>,
     sent: u64,
@@ -47,15 +47,15 @@ impl Entrance {
         }
     }
 
-    pub(super) fn straight(port: MemoryFrameSender) -> Self {
+    pub(crate) fn straight(port: MemoryFrameSender) -> Self {
         Self::new(Target::Straight(port))
     }
 
-    pub(super) fn clear(lanes: Vec<MemoryFrameSender>) -> Self {
+    pub(crate) fn clear(lanes: Vec<MemoryFrameSender>) -> Self {
         Self::new(Target::Clear(lanes))
     }
 
-    pub(super) fn cipher(lanes: Vec<MemoryCipherPort>, udp_port: u16) -> Self {
+    pub(crate) fn cipher(lanes: Vec<MemoryCipherPort>, udp_port: u16) -> Self {
         Self::new(Target::Cipher(
             lanes,
             Batch::new(FRAME_SLOT_BYTES),
@@ -143,13 +143,13 @@ fn destination_port(frame: &[u8]) -> u16 {
 
 /// The exit of a station's frames, by lane. Several lanes have no common descriptor to wait for:
 /// they are polled in turn.
-pub(super) enum Exit {
+pub(crate) enum Exit {
     Frames(Vec<MemoryFrameReceiver>),
     Cipher(Vec<CipherExit>),
 }
 
 /// The cipher side of one lane.
-pub(super) struct CipherExit {
+pub(crate) struct CipherExit {
     port: MemoryCipherPort,
     batch: Batch,
     frame: Box<[u8]>,
@@ -158,7 +158,7 @@ pub(super) struct CipherExit {
 
 impl Exit {
     /// `udp_port` is the first lane's.
-    pub(super) fn cipher(lanes: Vec<MemoryCipherPort>, udp_port: u16) -> Self {
+    pub(crate) fn cipher(lanes: Vec<MemoryCipherPort>, udp_port: u16) -> Self {
         let exits = (udp_port..).zip(lanes).map(|(udp_port, port)| CipherExit {
             port,
             batch: Batch::for_trains(BATCH),

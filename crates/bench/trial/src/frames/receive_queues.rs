@@ -9,9 +9,9 @@
 //! For a driver without a table nothing is set. The number of queues stays the same: on many cards
 //! a change takes the link down.
 
-use crate::protocol::{Program, Request, Response};
-use crate::{Node, Result};
 use std::time::Duration;
+use testbed::protocol::{Program, Request, Response};
+use testbed::{Node, Result};
 
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
@@ -29,11 +29,11 @@ const FIELDS: [(&str, char); 7] = [
 ];
 
 /// A card's settings for a trial, restored on drop.
-pub struct ReceiveQueues<'a> {
+pub(crate) struct ReceiveQueues<'a> {
     node: &'a dyn Node,
     undo: Vec<Program>,
     /// The result: the distribution in force, or why nothing was set.
-    pub in_words: String,
+    pub(crate) in_words: String,
 }
 
 impl<'a> ReceiveQueues<'a> {
@@ -41,7 +41,7 @@ impl<'a> ReceiveQueues<'a> {
     ///
     /// # Errors
     /// If the node fails. A driver's refusal is in [`in_words`](Self::in_words) instead.
-    pub fn divide(node: &'a dyn Node, interface: &str, queues: u16) -> Result<Self> {
+    pub(crate) fn divide(node: &'a dyn Node, interface: &str, queues: u16) -> Result<Self> {
         let mut this = Self {
             node,
             undo: Vec::new(),
@@ -145,9 +145,9 @@ fn fields(printed: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::NodeId;
-    use crate::protocol::Ended;
     use std::sync::Mutex;
+    use testbed::NodeId;
+    use testbed::protocol::Ended;
 
     const TABLE: &str = "RX flow hash indirection table for eth2 with 4 RX ring(s):\n    \
                          0:      0     1     2     3     0     1     2     3\n    \

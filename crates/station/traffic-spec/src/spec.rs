@@ -1,13 +1,12 @@
 //! The specification of one station's part in one trial.
 
-use crate::keys::wireguard;
+use impair::Profile;
 use port::{Beside, FramePortKind, Packets};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use wire::Suite;
 use wire::mix::{Contents, TestFrames};
-use wire::overhead::{Outer, outer_bytes};
 
 /// UDP destination port of test frames with fixed contents; the analyser recognises them by it.
 pub const TEST_PORT: u16 = 0xCB0E;
@@ -158,13 +157,15 @@ pub struct Peer {
 
 impl Peer {
     /// UDP ports of its packets; empty for bare ESP.
-    pub(crate) fn udp_ports(&self) -> Vec<u16> {
+    #[must_use]
+    pub fn udp_ports(&self) -> Vec<u16> {
         let all = self.port.into_iter().flat_map(|first| first..=u16::MAX);
         all.take(usize::from(self.lanes)).collect()
     }
 
     /// The form of its packets; `udp_ports` are their ports.
-    pub(crate) const fn packets<'p>(&self, udp_ports: &'p [u16]) -> Packets<'p> {
+    #[must_use]
+    pub const fn packets<'p>(&self, udp_ports: &'p [u16]) -> Packets<'p> {
         match (self.port, &self.keys) {
             (None, _) => Packets::BareEsp,
             (Some(_), KeySource::File(_)) => Packets::Udp(udp_ports),
@@ -176,22 +177,9 @@ impl Peer {
     /// Whether `threads` can seal without sharing an SA. Flow i belongs to thread i modulo
     /// `threads`, lane i modulo `lanes` and tunnel i modulo `tunnels`.
     #[must_use]
-    pub(crate) fn divides_among(&self, threads: u32) -> bool {
+    pub fn divides_among(&self, threads: u32) -> bool {
         let mut counts = [self.lanes, self.tunnels].into_iter().map(u32::from);
         counts.any(|count| count.is_multiple_of(threads))
-    }
-
-    /// Length of an IP packet of `inner` bytes once it is sealed, with its outer headers.
-    #[must_use]
-    pub const fn outer_bytes(&self, inner: usize) -> usize {
-        let outer = Outer {
-            ipv6: self.local.is_ipv6(),
-            udp: self.port.is_some(),
-        };
-        match self.keys {
-            KeySource::WireGuard(_) => outer.header_bytes() + wireguard::sealed_bytes(inner),
-            _ => outer_bytes(self.suite, outer, inner),
-        }
     }
 }
 
@@ -208,18 +196,18 @@ pub struct Receive {
     /// Open each packet as the DUT's peer would; unsealed packets are then foreign.
     pub peer: Option<Peer>,
     /// Number of frames in the sender's first part, if it has a second one ([`Send::then`]): later
-    /// ones are also counted in [`Received::then_frames`](crate::report::Received::then_frames).
+    /// ones are also counted in [`Received::then_frames`](crate::Received::then_frames).
     /// Flows take turns: frame n has sequence number n / `flows` in flow n mod `flows`.
     #[serde(default)]
     pub first_frames: Option<u64>,
-    /// The grid of [`Received::bins`](crate::report::Received::bins); `None`: no bins.
+    /// The grid of [`Received::bins`](crate::Received::bins); `None`: no bins.
     #[serde(default)]
     pub bins: Option<Bins>,
-    /// The grid of [`Received::periods`](crate::report::Received::periods); a period costs more
+    /// The grid of [`Received::periods`](crate::Received::periods); a period costs more
     /// than a bin. `None`: no periods.
     #[serde(default)]
     pub periods: Option<Bins>,
-    /// Whether [`Received::variation`](crate::report::Received::variation) is determined, which
+    /// Whether [`Received::variation`](crate::Received::variation) is determined, which
     /// costs a second histogram entry per frame and 16 bytes per flow.
     #[serde(default)]
     pub variation: bool,
@@ -255,7 +243,7 @@ impl Receive {
 /// UDP ports exchanged and nothing else changed, so that every checksum holds. None is sent back
 /// twice: the addressee on the way back expects other ports, and a copy is not new. This is the
 /// reflector of STAMP (RFC 8762 §4.3) without its time stamps: the smallest frames have no room for
-/// them, and [`Reflected`](crate::report::Reflected) takes their place.
+/// them, and [`Reflected`](crate::Reflected) takes their place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reflect {
     /// The sender's frames, as for [`Receive::frames`].
@@ -264,6 +252,17 @@ pub struct Reflect {
     pub expected: Option<u64>,
     /// The port to send by; [`Spec::port`] is that to receive by. `None`: the fastest that works.
     pub send_port: Option<FramePortKind>,
+}
+
+impl Reflect {
+    /// The frames that the reflector's analyser expects.
+    #[must_use]
+    pub fn receive(&self) -> Receive {
+        Receive {
+            expected: self.expected,
+            ..Receive::new(self.frames.clone())
+        }
+    }
 }
 
 /// How the sender's CLOCK_MONOTONIC differs from the receiver's.
@@ -321,7 +320,7 @@ pub struct Attack {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AttackKind {
-    /// One of the latest packets with its sequence number [`AHEAD`](crate::hostile::AHEAD) and a
+    /// One of the latest packets with its sequence number `traffic::hostile::AHEAD` and a
     /// flipped bit in its last byte: only an integrity check rejects it.
     BadIcv,
     /// Unchanged: alternately one of the latest, which any replay window contains, and one that is
@@ -344,4 +343,15 @@ pub enum SealedForm {
     /// OpenVPN's `P_DATA_V2`: opcode and peer, packet id.
     #[serde(rename = "openvpn")]
     OpenVpn,
+}
+
+/// The configuration of `cipherbench impair`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BridgeSpec {
+    /// The interfaces towards station A and towards station B.
+    pub interfaces: [String; 2],
+    /// Longest frame in bytes, without FCS.
+    pub frame_bytes: usize,
+    /// What happens to the frames.
+    pub profile: Profile,
 }

@@ -42,7 +42,8 @@ impl NodeId {
     }
 
     /// Whether its kernel forwards IP: gateways and routers do.
-    pub(crate) const fn forwards_ip(self) -> bool {
+    #[must_use]
+    pub const fn forwards_ip(self) -> bool {
         match self {
             Self::A | Self::B | Self::Tap | Self::Host => false,
             Self::Gw1 | Self::Gw2 => true,
@@ -72,7 +73,7 @@ pub struct ElementId {
 
 impl ElementId {
     /// Returns the elements of a path in its order, at most [`LabPlan::ELEMENTS_MAX`].
-    pub(crate) fn of_path(path: &[Element]) -> impl Iterator<Item = Self> {
+    pub fn of_path(path: &[Element]) -> impl Iterator<Item = Self> {
         let numbered = (0..).zip(path).take(LabPlan::ELEMENTS_MAX);
         numbered.map(|(index, &kind)| Self { index, kind })
     }
@@ -90,7 +91,8 @@ impl ElementId {
     }
 
     /// Its position, counted from 0 at gw1.
-    pub(crate) const fn index(self) -> u8 {
+    #[must_use]
+    pub const fn index(self) -> u8 {
         self.index
     }
 

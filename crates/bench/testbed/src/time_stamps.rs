@@ -1,7 +1,7 @@
 //! Detection of network cards that time-stamp frames (ethtool(8), `-T`).
 //!
-//! The stamps come from the card's clock (PTP hardware clock). [`crate::clocks`] uses them if the
-//! card is set to stamp all frames; this module finds the cards that can.
+//! The stamps come from the card's clock (PTP hardware clock). Comparisons of clocks use them if
+//! the card is set to stamp all frames; this module finds the cards that can.
 
 use crate::protocol::Program;
 use crate::{Node, Result};
@@ -20,7 +20,8 @@ pub fn card_clock(node: &dyn Node, interface: &str) -> Result<Option<u32>> {
 }
 
 /// Parses the output of `ethtool -T`.
-pub(crate) fn parse(printed: &str) -> Option<u32> {
+#[must_use]
+pub fn parse(printed: &str) -> Option<u32> {
     let lines = || printed.lines().map(str::trim);
     let stamps = [
         "hardware-transmit",
