@@ -1,9 +1,11 @@
 //! Exit codes, and the failures that lead to them.
 
+use engine::EngineError;
 use fleet::FleetError;
 use guard::visible_lines;
 use journal::JournalError;
 use report::WriteError;
+use speed::SpeedError;
 use std::fmt;
 use std::process::{ExitCode, Termination};
 use testbed::LabError;
@@ -123,5 +125,28 @@ impl From<ViewError> for Failure {
             ViewError::Fleet(error) => error.into(),
             error => Self::new(Exit::Usage, error),
         }
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        let exit = match error {
+            EngineError::Unknown(_) | EngineError::NotServed { .. } => Exit::Usage,
+            EngineError::Refused { .. } => Exit::CriterionFailed,
+            EngineError::Unavailable { .. } | EngineError::None { .. } => Exit::CannotBuild,
+        };
+        Self::new(exit, error)
+    }
+}
+
+impl From<SpeedError> for Failure {
+    fn from(error: SpeedError) -> Self {
+        let exit = match error {
+            SpeedError::Engine(error) => return error.into(),
+            SpeedError::Failed(_) => Exit::CriterionFailed,
+            SpeedError::Nothing(_) | SpeedError::TooFewCores { .. } => Exit::Usage,
+            SpeedError::Cores(_) | SpeedError::Pin { .. } => Exit::CannotBuild,
+        };
+        Self::new(exit, error)
     }
 }

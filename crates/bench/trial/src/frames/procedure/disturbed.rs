@@ -13,7 +13,6 @@ use plan::{
     Attack, BaseLoad, Desync, Disturbed, Event, Failure, Reset, ThroughputSearch, estimate,
 };
 use testbed::{DutAction, NodeId};
-use testbed::{DutAction, NodeId};
 
 /// Load before the first event, which shows the undisturbed state.
 const LEAD_NS: u64 = estimate::LEAD_RUN.as_nanos() as u64;

@@ -1,7 +1,7 @@
 //! Plain-text tables.
 
 /// A table with left-aligned first columns and right-aligned figures.
-pub(super) struct Table {
+pub(crate) struct Table {
     title: String,
     rows: Vec<Vec<String>>,
     /// Number of left-aligned columns.
@@ -9,7 +9,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn new(title: String, head: Vec<String>, words: usize) -> Self {
+    pub(crate) fn new(title: String, head: Vec<String>, words: usize) -> Self {
         Self {
             title,
             rows: vec![head],
@@ -18,12 +18,12 @@ impl Table {
     }
 
     /// Adds a row with the same number of cells as the head.
-    pub(super) fn push(&mut self, cells: Vec<String>) {
+    pub(crate) fn push(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
 
     /// The table below its title, with a newline at the end.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0)

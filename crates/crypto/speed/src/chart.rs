@@ -10,27 +10,27 @@ const TOP: f64 = 16.0;
 const BOTTOM: f64 = 40.0;
 
 /// Points joined by a line, or single points.
-pub(super) struct Series {
-    pub(super) name: String,
+pub(crate) struct Series {
+    pub(crate) name: String,
     /// Length of an inner packet in bytes, and its figure; sorted by length.
-    pub(super) points: Vec<(f64, f64)>,
+    pub(crate) points: Vec<(f64, f64)>,
     /// Measurements, drawn as dots in addition to a fitted line.
-    pub(super) dots: Vec<(f64, f64)>,
+    pub(crate) dots: Vec<(f64, f64)>,
 }
 
 /// A chart of figures over length, with two logarithmic axes.
-pub(super) struct Chart {
-    pub(super) title: String,
+pub(crate) struct Chart {
+    pub(crate) title: String,
     /// Quantity and unit of the figures.
-    pub(super) unit: &'static str,
-    pub(super) series: Vec<Series>,
+    pub(crate) unit: &'static str,
+    pub(crate) series: Vec<Series>,
     /// Lengths to mark.
-    pub(super) marks: Vec<usize>,
+    pub(crate) marks: Vec<usize>,
 }
 
 /// Maps values to positions by their logarithms.
 #[derive(Clone, Copy)]
-pub(super) struct Axis {
+pub(crate) struct Axis {
     min: f64,
     max: f64,
 }
@@ -54,17 +54,17 @@ impl Axis {
     }
 
     /// Number of doublings from end to end.
-    pub(super) const fn doublings(self) -> usize {
+    pub(crate) const fn doublings(self) -> usize {
         (self.max - self.min) as usize
     }
 
     /// Returns the value this number of halvings below the end.
-    pub(super) fn below_end(self, halvings: usize) -> f64 {
+    pub(crate) fn below_end(self, halvings: usize) -> f64 {
         (self.max - halvings as f64).exp2()
     }
 
     /// Position of a value on the axis: from 0 to 1.
-    pub(super) fn share(&self, value: f64) -> f64 {
+    pub(crate) fn share(&self, value: f64) -> f64 {
         (value.log2() - self.min) / (self.max - self.min)
     }
 
@@ -79,7 +79,7 @@ impl Axis {
 
 impl Chart {
     /// The axes of lengths and of figures, which cover all points.
-    pub(super) fn axes(&self) -> [Axis; 2] {
+    pub(crate) fn axes(&self) -> [Axis; 2] {
         let all = || {
             self.series
                 .iter()
@@ -91,7 +91,7 @@ impl Chart {
         ]
     }
 
-    pub(super) fn draw(&self) -> Markup {
+    pub(crate) fn draw(&self) -> Markup {
         let [x_axis, y_axis] = self.axes();
         let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
         let x = |value: f64| LEFT + (right - LEFT) * x_axis.share(value);

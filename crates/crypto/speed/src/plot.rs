@@ -1,6 +1,6 @@
 //! The page's charts as text, for a terminal of 72 columns.
 
-use super::chart::{Axis, Chart, Series};
+use crate::chart::{Axis, Chart, Series};
 use units::human;
 
 /// Columns of the chart itself: seven doublings of length, from 64 to 8192 bytes, in steps of
@@ -14,7 +14,7 @@ const SEVERAL: char = '*';
 const MARK: char = '^';
 
 /// Draws the chart with one letter per line and two logarithmic axes. Each row ends in a newline.
-pub(super) fn draw(chart: &Chart) -> String {
+pub(crate) fn draw(chart: &Chart) -> String {
     let [x_axis, y_axis] = chart.axes();
     let rows_a_doubling = match 2 * y_axis.doublings() + 1 {
         ..=ROWS_MAX => 2,

@@ -6,7 +6,7 @@ use wire::Suite;
 const NULL: &str = "the engine `null` neither encrypts nor authenticates";
 
 /// Returns why the suite on that engine must not protect data; `None` if it may.
-pub(super) fn reason(suite: Suite, engine: &str) -> Option<&'static str> {
+pub(crate) fn reason(suite: Suite, engine: &str) -> Option<&'static str> {
     match engine {
         engine::NULL => Some(NULL),
         _ => suite.insecure(),
@@ -14,12 +14,12 @@ pub(super) fn reason(suite: Suite, engine: &str) -> Option<&'static str> {
 }
 
 /// A suite's name: `aes-256-gcm`, `des-cbc-hmac-sha1 (insecure)`.
-pub(super) fn suite_name(suite: Suite) -> String {
+pub(crate) fn suite_name(suite: Suite) -> String {
     marked(suite.name(), suite.insecure().is_some())
 }
 
 /// An engine's name: `ipsec-mb`, `null (insecure)`.
-pub(super) fn engine_name(engine: &str) -> String {
+pub(crate) fn engine_name(engine: &str) -> String {
     marked(engine, engine == engine::NULL)
 }
 
@@ -32,7 +32,7 @@ fn marked(name: &str, is_insecure: bool) -> String {
 }
 
 /// The lines below the tables: each reason once, with its suite or engine.
-pub(super) fn notes<'a>(measured: impl IntoIterator<Item = (Suite, &'a str)>) -> String {
+pub(crate) fn notes<'a>(measured: impl IntoIterator<Item = (Suite, &'a str)>) -> String {
     let mut notes: Vec<String> = Vec::new();
     for (suite, engine) in measured {
         let of_suite = suite

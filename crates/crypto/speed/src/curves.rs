@@ -1,8 +1,8 @@
 //! Curves of engines and their crossovers, as text and as charts.
 
-use super::chart::{Chart, Series};
-use super::insecure::{self, engine_name, suite_name};
-use super::table::Table;
+use crate::chart::{Chart, Series};
+use crate::insecure::{self, engine_name, suite_name};
+use crate::table::Table;
 use dispatch::{Curve, Direction, Dispatch, EngineCurves, Load};
 use serde::Serialize;
 use units::human;
@@ -16,7 +16,7 @@ const BATCH_CHARTED: u64 = 32;
 
 /// The cost curves of all engines for a suite.
 #[derive(Serialize)]
-pub(super) struct SuiteCurves {
+pub(crate) struct SuiteCurves {
     suite: Suite,
     /// Why the suite must not protect data.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,7 +41,7 @@ struct Turn {
 }
 
 impl SuiteCurves {
-    pub(super) fn of(dispatch: &Dispatch) -> Self {
+    pub(crate) fn of(dispatch: &Dispatch) -> Self {
         let batches = |direction| match direction {
             Direction::SealFrom => &BATCHES[..1],
             Direction::Seal | Direction::Open => &BATCHES,
@@ -78,14 +78,14 @@ impl SuiteCurves {
     }
 
     /// The measured suites and engines.
-    pub(super) fn measured(&self) -> impl Iterator<Item = (Suite, &str)> {
+    pub(crate) fn measured(&self) -> impl Iterator<Item = (Suite, &str)> {
         self.engines
             .iter()
             .map(|engine| (self.suite, engine.engine.as_str()))
     }
 
     /// Two tables: the cost of each engine, and the fastest engines.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.costs() + "\n" + &self.winners()
     }
 
@@ -141,7 +141,7 @@ impl SuiteCurves {
     }
 
     /// One chart per direction: lines are predictions, dots are measurements.
-    pub(super) fn charts(&self) -> [Chart; 3] {
+    pub(crate) fn charts(&self) -> [Chart; 3] {
         Direction::ALL.map(|direction| self.chart(direction))
     }
 
@@ -224,8 +224,8 @@ impl Turns {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plot;
     use super::*;
+    use crate::plot;
     use dispatch::Fit;
 
     /// An engine with these times per packet and per byte in every direction.

@@ -1,0 +1,57 @@
+//! Threads that are pinned to cores.
+
+use crate::error::SpeedError;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+use std::thread;
+
+/// Returns cores for the threads: those with the highest numbers, since the first usually handle
+/// interrupts.
+///
+/// # Errors
+/// When this process may use fewer cores.
+pub fn cores(threads: u16) -> Result<Vec<usize>, SpeedError> {
+    let allowed = sched_getaffinity(Pid::from_raw(0)).map_err(SpeedError::Cores)?;
+    let all = (0..CpuSet::count()).filter(|&core| allowed.is_set(core) == Ok(true));
+    let mut cores: Vec<_> = all.collect();
+    let threads = usize::from(threads);
+    if threads > cores.len() {
+        return Err(SpeedError::TooFewCores {
+            threads,
+            cores: cores.len(),
+        });
+    }
+    Ok(cores.split_off(cores.len() - threads))
+}
+
+/// Runs a function in a thread pinned to a core.
+pub(crate) fn pinned<T: Send>(core: usize, work: impl Fn() -> T + Sync) -> Result<T, SpeedError> {
+    on_each(&[core], || Ok(work())).swap_remove(0)
+}
+
+/// Runs a function on each core, in pinned threads.
+pub(crate) fn on_each<T: Send>(
+    cores: &[usize],
+    work: impl Fn() -> Result<T, SpeedError> + Sync,
+) -> Vec<Result<T, SpeedError>> {
+    let stay_and_work = |core| {
+        let mut only = CpuSet::new();
+        let stays = only
+            .set(core)
+            .and_then(|()| sched_setaffinity(Pid::from_raw(0), &only));
+        stays.map_err(|error| SpeedError::Pin { core, error })?;
+        work()
+    };
+    let stay_and_work = &stay_and_work;
+    thread::scope(|scope| {
+        let threads = cores
+            .iter()
+            .map(|&core| scope.spawn(move || stay_and_work(core)));
+        let threads: Vec<_> = threads.collect();
+        let join = |thread: thread::ScopedJoinHandle<'_, _>| match thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        threads.into_iter().map(join).collect()
+    })
+}
