@@ -6,8 +6,9 @@ mod value;
 pub(crate) use fleet::{DEFAULT_URL, Fleet, FleetCommand};
 
 use crate::exit::EXIT_CODES;
-use crate::version;
+use crate::{output, version};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use session::Reporter;
 use std::path::PathBuf;
 use std::time::Duration;
 use value::{duration, length, long_duration, percent};
@@ -186,6 +187,15 @@ pub(crate) struct Output {
     /// Do not show progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+impl Output {
+    pub(crate) const fn reporter(&self) -> Reporter {
+        Reporter {
+            is_quiet: self.quiet,
+            write: output::stderr,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ use fleet::FleetError;
 use guard::visible_lines;
 use journal::JournalError;
 use report::WriteError;
+use session::SessionError;
 use speed::SpeedError;
 use std::fmt;
 use std::process::{ExitCode, Termination};
@@ -146,6 +147,29 @@ impl From<SpeedError> for Failure {
             SpeedError::Failed(_) => Exit::CriterionFailed,
             SpeedError::Nothing(_) | SpeedError::TooFewCores { .. } => Exit::Usage,
             SpeedError::Cores(_) | SpeedError::Pin { .. } => Exit::CannotBuild,
+        };
+        Self::new(exit, error)
+    }
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
+        let exit = match error {
+            SessionError::Mistakes(error) => return error.into(),
+            SessionError::Lab(error) => return error.into(),
+            SessionError::Journal(error) => return error.into(),
+            SessionError::Write(error) => return error.into(),
+            SessionError::NoShortForm
+            | SessionError::UnknownName { .. }
+            | SessionError::Permissions { .. }
+            | SessionError::NoRoom { .. }
+            | SessionError::ChangedPlan { .. }
+            | SessionError::NotTrusted(_) => Exit::Usage,
+            SessionError::Tune(_)
+            | SessionError::MissingPrograms(_)
+            | SessionError::NoProgramPath(_)
+            | SessionError::NoAnswer { .. } => Exit::CannotBuild,
+            SessionError::JournalLost(_) | SessionError::Interrupted(_) => Exit::Interrupted,
         };
         Self::new(exit, error)
     }

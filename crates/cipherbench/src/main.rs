@@ -4,15 +4,11 @@
 
 mod cli;
 mod command;
+mod documents;
 mod exit;
 mod input;
 mod output;
-mod planning;
-mod programs;
-mod progress;
-mod session;
 mod signals;
-mod trust;
 mod version;
 
 use clap::Parser;

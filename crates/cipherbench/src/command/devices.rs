@@ -7,10 +7,10 @@
 use crate::cli::{DeviceSpeed, Fatigue, Kat, Output};
 use crate::command::run::carry_out;
 use crate::exit::{Exit, Failure};
-use crate::planning::host_facts;
-use crate::programs::OnMissing;
 use campaign::LabFile;
 use plan::Plan;
+use session::host_facts;
+use session::programs::OnMissing;
 use std::path::Path;
 use std::time::Duration;
 

@@ -2,7 +2,6 @@
 
 use crate::cli::{DEFAULT_URL, Fleet as Arguments, FleetCommand};
 use crate::exit::{Exit, Failure};
-use crate::planning::load_lab;
 use crate::{output, signals};
 use campaign::HostFacts;
 use fleet::{
@@ -12,6 +11,7 @@ use fleet::{
 };
 use guard::{Writers, escaped, unescaped, visible};
 use journal::Journal;
+use session::load_lab;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::SocketAddr;

@@ -2,8 +2,9 @@
 
 use super::fleet;
 use crate::cli::Report;
+use crate::documents;
 use crate::exit::{Exit, Failure};
-use crate::{output, session};
+use crate::output;
 use report::Folders;
 use std::fs;
 
@@ -22,5 +23,5 @@ pub(crate) fn report(arguments: &Report) -> Result<Exit, Failure> {
         run: dir,
         documents: out.as_ref().unwrap_or(dir),
     };
-    session::conclude(folders, &journal, *form)
+    documents::conclude(folders, &journal, *form)
 }

@@ -1,13 +1,18 @@
 //! `cipherbench resume RUN`: continues an interrupted run.
 
 use crate::cli::Resume;
+use crate::documents::{conclude, within};
 use crate::exit::{Exit, Failure};
-use crate::programs::{self, OnMissing};
-use crate::session::{Session, conclude, unix_ns, within};
-use crate::{output, trust, version};
+use crate::{output, signals, version};
 use journal::Writer;
 use journal::record::{Record, Resumed};
+use session::programs::{self, OnMissing};
+use session::{Session, trust, unix_ns};
+use std::io::{self, BufRead, IsTerminal, Read};
 use trial::Done;
+
+/// Longer than any answer on a terminal.
+const ANSWER_BYTES_MAX: u64 = 1024;
 
 /// Continues the plan in the journal. Repeats failed trials, and invalid ones only on request.
 pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
@@ -39,17 +44,34 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
         }
         return conclude(within(dir), &journal, options.form);
     }
-    trust::require(&writer, plan, *trust)?;
+    trust::require(&writer, plan, *trust, agrees)?;
+    let reporter = options.reporter();
     let on_missing = OnMissing::by_option(*skip_missing);
-    done.left_out = programs::require(plan, &done, on_missing)?;
-    let session = Session::open(&plan.lab, options)?;
-    session.warn_of_load(options)?;
-    let on_hosts = programs::require_on_hosts(&session, plan, &done, on_missing)?;
+    done.left_out = programs::require(plan, &done, on_missing, reporter)?;
+    let session = Session::open(&plan.lab, signals::interrupt()?, reporter)?;
+    session.warn_of_load()?;
+    let on_hosts = programs::require_on_hosts(&session, plan, &done, on_missing, reporter)?;
     done.left_out.extend(on_hosts);
     writer.append(&Record::Resumed(Box::new(Resumed {
         at_unix_ns: unix_ns(),
         program: version::short().to_owned(),
         environment: session.environment()?,
     })))?;
-    session.carry_out(plan, &done, writer, dir, options)
+    let journal = session.carry_out(plan, &done, writer, dir)?;
+    conclude(within(dir), &journal, options.form)
+}
+
+/// Asks on a terminal whether to go on; `None` without one.
+fn agrees(question: &str) -> Option<bool> {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return None;
+    }
+    output::stderr(&format!("{question}Go on? [y/N] "));
+    let mut answer = String::new();
+    // Unreadable input is no agreement.
+    let _ = io::stdin()
+        .lock()
+        .take(ANSWER_BYTES_MAX)
+        .read_line(&mut answer);
+    Some(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

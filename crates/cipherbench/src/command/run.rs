@@ -1,14 +1,14 @@
 //! `cipherbench run [CAMPAIGN]` and `calibrate [CAMPAIGN]`: from a campaign to its report.
 
 use crate::cli::{Output, Run};
+use crate::documents::{conclude, within};
 use crate::exit::{Exit, Failure};
-use crate::programs::{self, OnMissing};
-use crate::session::{Session, unix_ns};
-use crate::{output, planning, trust, version};
+use crate::{output, signals, version};
 use journal::record::{FORMAT_VERSION, Header};
-use journal::{Journal, Writer};
 use plan::Plan;
-use std::path::{Path, PathBuf};
+use session::programs::{self, OnMissing};
+use session::{Session, trust, unix_ns};
+use std::path::Path;
 use trial::Done;
 
 /// Nothing is left behind unless measuring has begun: first missing programs are reported, then the
@@ -43,7 +43,8 @@ fn plan(arguments: &Run) -> Result<Plan, Failure> {
         repeats,
         ..
     } = arguments;
-    planning::plan(campaign.as_deref(), lab.as_deref(), *quick, *repeats)
+    let plan = session::plan(campaign.as_deref(), lab.as_deref(), *quick, *repeats);
+    Ok(plan?)
 }
 
 /// Runs a plan; its folder is created in `out`.
@@ -53,17 +54,18 @@ pub(crate) fn carry_out(
     mut plan: Plan,
     on_missing: OnMissing,
 ) -> Result<Exit, Failure> {
+    let reporter = options.reporter();
     let mut done = Done {
-        left_out: programs::require(&plan, &Done::default(), on_missing)?,
+        left_out: programs::require(&plan, &Done::default(), on_missing, reporter)?,
         ..Done::default()
     };
     if !options.quiet {
         let lab = &plan.lab.name;
-        output::stderr(&format!("{}, in lab {lab}\n", planning::summary(&plan)));
+        output::stderr(&format!("{}, in lab {lab}\n", session::summary(&plan)));
     }
-    let session = Session::open(&plan.lab, options)?;
-    session.warn_of_load(options)?;
-    let on_hosts = programs::require_on_hosts(&session, &plan, &done, on_missing)?;
+    let session = Session::open(&plan.lab, signals::interrupt()?, reporter)?;
+    session.warn_of_load()?;
+    let on_hosts = programs::require_on_hosts(&session, &plan, &done, on_missing, reporter)?;
     done.left_out.extend(on_hosts);
     let started_unix_ns = unix_ns();
     // The seed need not be secret, only not chosen: the low bits of the time are enough.
@@ -78,28 +80,10 @@ pub(crate) fn carry_out(
         environment: session.environment()?,
         plan,
     };
-    let (dir, writer) = begin(out, &header)?;
+    let (dir, writer) = session::begin(out, &header)?;
     if !header.plan.demands().is_empty() {
-        trust::register(&writer);
+        trust::register(&writer, reporter);
     }
-    session.carry_out(&header.plan, &done, writer, &dir, options)
-}
-
-/// Creates the run's folder with its journal and a first version of every document, so that an
-/// unwritable place is reported now and not after hours of measuring.
-fn begin(out: &Path, header: &Header) -> Result<(PathBuf, Writer), Failure> {
-    let dir = journal::run_dir(out, header.started_unix_ns, &header.plan.name)?;
-    let writer = Writer::create(&dir, header)?;
-    if let Err(error) = report::Report::of(&Journal::new(header.clone())).write_all(&dir) {
-        // It contains no measurements. Best effort: the first error is reported.
-        let _ = std::fs::remove_dir_all(&dir);
-        let text = format!(
-            "cannot write {}: {}\nhelp: nothing was measured yet, and the run's folder is removed; make room, or name \
-             another place with `--out`",
-            error.path.display(),
-            error.source
-        );
-        return Err(Failure::new(Exit::Usage, text));
-    }
-    Ok((dir, writer))
+    let journal = session.carry_out(&header.plan, &done, writer, &dir)?;
+    conclude(within(&dir), &journal, options.form)
 }

@@ -3,7 +3,7 @@
 
 mod frames;
 
-use crate::output;
+use crate::reporter::Reporter;
 use frames::frames_figure;
 use guard::visible;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -41,11 +41,14 @@ enum Display {
 }
 
 impl Watch {
-    /// Selects the display for standard error; none if `quiet`.
-    pub(crate) fn new(quiet: bool) -> Self {
-        let display = match (quiet, stderr().is_terminal()) {
+    /// Selects the display for standard error; none if the reporter is quiet.
+    pub(crate) fn new(reporter: Reporter) -> Self {
+        let display = match (reporter.is_quiet, stderr().is_terminal()) {
             (true, _) => Display::Nothing,
-            (false, false) => Display::Lines(Lines { printed: None }),
+            (false, false) => Display::Lines(Lines {
+                printed: None,
+                reporter,
+            }),
             (false, true) => Display::Bar(Bar::new()),
         };
         Self {
@@ -71,6 +74,7 @@ impl Watch {
 struct Lines {
     /// When the last one was.
     printed: Option<Instant>,
+    reporter: Reporter,
 }
 
 impl Lines {
@@ -96,7 +100,8 @@ impl Lines {
         } else {
             format!(" (about {} left)", clock(left))
         };
-        output::stderr(&format!("[{trial}/{trials}] {what}{left}\n"));
+        self.reporter
+            .notice(&format!("[{trial}/{trials}] {what}{left}\n"));
     }
 
     /// Describes completed trials and tuned cells, and the beginning of steps that take long or
@@ -176,7 +181,7 @@ impl Bar {
         Self { bar, end }
     }
 
-    /// The bar writes to the terminal by itself, past [`output`].
+    /// The bar writes to the terminal by itself, past the reporter.
     fn say(&self, text: &str) {
         self.bar.set_message(visible(text).into_owned());
     }
@@ -451,7 +456,13 @@ mod tests {
             let trial = plan::TrialRef { cell, repeat: 2 };
             lines.line(RunEvent::Started(trial))
         };
-        let mut lines = Lines { printed: None };
+        let mut lines = Lines {
+            printed: None,
+            reporter: Reporter {
+                is_quiet: false,
+                write: |_| (),
+            },
+        };
         cell.estimate_ns = 2_000_000_000;
         let first = line(&lines, &cell).unwrap();
         assert_eq!(first, format!("{} #2 begins, about 2 s", cell.id));

@@ -1,6 +1,6 @@
-//! Makes a plan for this host from the command line.
+//! A plan for this host, from names or files.
 
-use crate::exit::{Exit, Failure};
+use crate::error::SessionError;
 use campaign::{Campaign, HostFacts, LabFile};
 use plan::{LabKind, Plan, estimate};
 use std::path::Path;
@@ -9,12 +9,15 @@ use units::human::counted;
 
 /// Makes the plan of a campaign in a lab on this host, of its short form if `quick`; without files,
 /// of the built-in ones.
-pub(crate) fn plan(
+///
+/// # Errors
+/// All mistakes of the files, and an unknown name.
+pub fn plan(
     campaign: Option<&Path>,
     lab: Option<&Path>,
     quick: bool,
     repeats: Option<u32>,
-) -> Result<Plan, Failure> {
+) -> Result<Plan, SessionError> {
     let host = host_facts();
     let lab = lab.map(load_lab).transpose()?;
     let campaign = match (campaign, lab.as_ref().map(|lab| lab.plan().kind)) {
@@ -29,7 +32,7 @@ pub(crate) fn plan(
         }
     };
     let campaign = if quick {
-        campaign.shortened().ok_or_else(without_short_form)?
+        campaign.shortened().ok_or(SessionError::NoShortForm)?
     } else {
         campaign
     };
@@ -45,8 +48,9 @@ pub(crate) fn plan(
     Ok(campaign.plan(&lab, &host)?)
 }
 
-/// A plan in a line, with its estimated time.
-pub(crate) fn summary(plan: &Plan) -> String {
+/// Returns a plan in a line, with its estimated time.
+#[must_use]
+pub fn summary(plan: &Plan) -> String {
     format!(
         "campaign {}: {}, {}, {}",
         plan.name,
@@ -56,14 +60,8 @@ pub(crate) fn summary(plan: &Plan) -> String {
     )
 }
 
-fn without_short_form() -> Failure {
-    let text = "this campaign has no short form\nhelp: write one as its key `quick` (docs/campaign.md), or leave \
-                `--quick` out; `--repeats 1` shortens any campaign";
-    Failure::new(Exit::Usage, text)
-}
-
 /// Reads a campaign file, or returns the built-in campaign if there is no file of that name.
-fn load_campaign(path: &Path, host: &HostFacts) -> Result<Campaign, Failure> {
+fn load_campaign(path: &Path, host: &HostFacts) -> Result<Campaign, SessionError> {
     let built_in = path.to_str().and_then(Campaign::built_in_named);
     match built_in {
         Some(campaign) if !path.exists() => Ok(campaign),
@@ -76,7 +74,10 @@ fn load_campaign(path: &Path, host: &HostFacts) -> Result<Campaign, Failure> {
 }
 
 /// Reads a lab file, or returns the built-in lab if there is no file of that name.
-pub(crate) fn load_lab(path: &Path) -> Result<LabFile, Failure> {
+///
+/// # Errors
+/// All mistakes of the file, and an unknown name.
+pub fn load_lab(path: &Path) -> Result<LabFile, SessionError> {
     let built_in = path.to_str().and_then(LabFile::built_in_named);
     match built_in {
         Some(lab) if !path.exists() => Ok(lab),
@@ -93,18 +94,19 @@ fn is_name(path: &Path) -> bool {
     !path.exists() && path.components().count() == 1 && path.extension().is_none()
 }
 
-fn unknown(what: &str, path: &Path, names: &[&str], example: &str) -> Failure {
-    let text = format!(
-        "no {what} `{name}` is built in, and there is no such file\nhelp: built in are {}; others are files, such as \
-         {example}",
-        names.join(", "),
-        name = path.display()
-    );
-    Failure::new(Exit::Usage, text)
+fn unknown(kind: &'static str, path: &Path, names: &[&str], example: &'static str) -> SessionError {
+    SessionError::UnknownName {
+        kind,
+        name: path.display().to_string(),
+        known: names.join(", "),
+        example,
+    }
 }
 
-/// This host's properties that a plan depends on. Only cores that this process may use count.
-pub(crate) fn host_facts() -> HostFacts {
+/// Returns this host's properties that a plan depends on. Only cores that this process may use
+/// count.
+#[must_use]
+pub fn host_facts() -> HostFacts {
     let cores = available_parallelism().map_or(1, |cores| cores.get());
     HostFacts {
         cores: u16::try_from(cores).unwrap_or(u16::MAX),

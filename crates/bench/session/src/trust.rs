@@ -5,8 +5,8 @@
 //! the journal's first line. It is used only if it is a file of this user that no one else can
 //! change or read.
 
-use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::error::SessionError;
+use crate::reporter::Reporter;
 use guard::read_from;
 use journal::Writer;
 use nix::fcntl::OFlag;
@@ -14,7 +14,7 @@ use nix::unistd::geteuid;
 use plan::Plan;
 use std::fmt::Write as _;
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, BufRead, ErrorKind, IsTerminal, Read, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -22,12 +22,10 @@ use std::path::{Path, PathBuf};
 const FORBIDDEN: u32 = 0o077;
 /// A million runs.
 const STATE_BYTES_MAX: usize = 65 << 20;
-/// Longer than any answer on a terminal.
-const ANSWER_BYTES_MAX: u64 = 1024;
 
 /// Records that this user began this run. Without a state folder it prints a warning, since
 /// `resume` will then ask.
-pub(crate) fn register(writer: &Writer) {
+pub fn register(writer: &Writer, reporter: Reporter) {
     let registered = state_file().and_then(|path| {
         let add = |path: &Path| {
             if let Some(folder) = path.parent() {
@@ -42,7 +40,7 @@ pub(crate) fn register(writer: &Writer) {
         add(&path).map_err(|error| format!("{}: {error}", path.display()))
     });
     if let Err(reason) = registered {
-        output::stderr(&format!(
+        reporter.warn(&format!(
             "warning: this run cannot be registered as begun here ({reason}): `resume` will ask before it runs the \
              commands of the campaign\n"
         ));
@@ -50,43 +48,41 @@ pub(crate) fn register(writer: &Writer) {
 }
 
 /// Checks that a journal's plan may be carried out: that it could come from files and, unless this
-/// user began the run or passed `--trust`, that it runs nothing or the user agrees on a terminal.
-pub(crate) fn require(writer: &Writer, plan: &Plan, trust: bool) -> Result<(), Failure> {
-    let path = writer.path().display();
+/// user began the run or `is_trusted`, that it runs nothing or the user agrees. `agrees` gets the
+/// question, and returns `None` if it cannot be asked.
+///
+/// # Errors
+/// When the plan may not be carried out.
+pub fn require(
+    writer: &Writer,
+    plan: &Plan,
+    is_trusted: bool,
+    agrees: impl FnOnce(&str) -> Option<bool>,
+) -> Result<(), SessionError> {
     if let Some(mistake) = plan.mistake() {
-        let text = format!(
-            "{path}: the plan has what no campaign or lab file can have: {mistake}\nhelp: the journal was changed; run \
-             the campaign again"
-        );
-        return Err(Failure::new(Exit::Usage, text));
+        return Err(SessionError::ChangedPlan {
+            path: writer.path().to_owned(),
+            mistake,
+        });
     }
     let demands = plan.demands();
-    if demands.is_empty() || trust || is_registered(writer.header_digest()) {
+    if demands.is_empty() || is_trusted || is_registered(writer.header_digest()) {
         return Ok(());
     }
+    let path = writer.path().display();
     let mut text =
         format!("{path} was not begun by this user on this machine, and its plan runs or uses\n");
     for demand in &demands {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  {demand}");
     }
-    if io::stdin().is_terminal() && io::stderr().is_terminal() {
-        output::stderr(&format!("{text}Go on? [y/N] "));
-        let mut answer = String::new();
-        // Unreadable input is no agreement.
-        let _ = io::stdin()
-            .lock()
-            .take(ANSWER_BYTES_MAX)
-            .read_line(&mut answer);
-        if matches!(answer.trim(), "y" | "Y" | "yes") {
-            return Ok(());
-        }
-        text = format!("{path} was not resumed\n");
+    match agrees(&text) {
+        Some(true) => Ok(()),
+        Some(false) => Err(SessionError::NotTrusted(format!(
+            "{path} was not resumed\n"
+        ))),
+        None => Err(SessionError::NotTrusted(text)),
     }
-    text.push_str(
-        "help: if you trust whoever wrote this journal, use `resume --trust`; nothing was run",
-    );
-    Err(Failure::new(Exit::Usage, text))
 }
 
 /// Whether the state file has this digest. A file that others could have written counts as none.

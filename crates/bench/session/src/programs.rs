@@ -1,8 +1,8 @@
 //! The programs that a campaign needs and this host lacks: reported before anything is measured.
 
-use crate::exit::{Exit, Failure};
-use crate::output;
-use crate::session::Session;
+use crate::error::SessionError;
+use crate::reporter::Reporter;
+use crate::running::Session;
 use lab::programs::{Missing, missing};
 use plan::{Cell, Plan};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use units::human::counted;
 
 /// How a run continues if it needs missing programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OnMissing {
+pub enum OnMissing {
     /// It is refused.
     Refuse,
     /// It is refused, with the option that leaves cells out.
@@ -23,7 +23,8 @@ pub(crate) enum OnMissing {
 
 impl OnMissing {
     /// By the option `--skip-missing`.
-    pub(crate) const fn by_option(skip: bool) -> Self {
+    #[must_use]
+    pub const fn by_option(skip: bool) -> Self {
         if skip { Self::Skip } else { Self::RefuseOrSkip }
     }
 }
@@ -33,32 +34,38 @@ impl OnMissing {
 ///
 /// # Errors
 /// When programs are missing, unless the run continues without their cells and has others.
-pub(crate) fn require(
+pub fn require(
     plan: &Plan,
     done: &Done,
     on_missing: OnMissing,
-) -> Result<BTreeMap<String, String>, Failure> {
+    reporter: Reporter,
+) -> Result<BTreeMap<String, String>, SessionError> {
     let here = |cells: &[&Cell]| Ok(missing(&plan.lab, cells.iter().copied()));
-    require_where(plan, done, on_missing, here)
+    require_where(plan, done, on_missing, reporter, here)
 }
 
 /// As [`require`], of the hosts of a lab that is up.
-pub(crate) fn require_on_hosts(
+///
+/// # Errors
+/// As [`require`], and when a host does not answer.
+pub fn require_on_hosts(
     session: &Session,
     plan: &Plan,
     done: &Done,
     on_missing: OnMissing,
-) -> Result<BTreeMap<String, String>, Failure> {
+    reporter: Reporter,
+) -> Result<BTreeMap<String, String>, SessionError> {
     let there = |cells: &[&Cell]| session.missing(&plan.lab, cells);
-    require_where(plan, done, on_missing, there)
+    require_where(plan, done, on_missing, reporter, there)
 }
 
 fn require_where(
     plan: &Plan,
     done: &Done,
     on_missing: OnMissing,
-    find: impl FnOnce(&[&Cell]) -> Result<Vec<Missing>, Failure>,
-) -> Result<BTreeMap<String, String>, Failure> {
+    reporter: Reporter,
+    find: impl FnOnce(&[&Cell]) -> Result<Vec<Missing>, SessionError>,
+) -> Result<BTreeMap<String, String>, SessionError> {
     let is_left = |cell: &&Cell| {
         let mut repeats = 1..=plan.repeats;
         repeats.any(|repeat| !done.has(cell, repeat))
@@ -72,7 +79,7 @@ fn require_where(
     let others = cells.len() - without(&missing).len();
     if missing.iter().any(|it| it.lab) || others == 0 || on_missing == OnMissing::Refuse {
         text.push_str("help: install what is missing; no trial was run");
-        return Err(Failure::new(Exit::CannotBuild, text));
+        return Err(SessionError::MissingPrograms(text));
     }
     let others = match others {
         1 => "other cell".to_owned(),
@@ -83,21 +90,20 @@ fn require_where(
             text,
             "help: install what is missing, or measure the {others} with `--skip-missing`; no trial was run"
         );
-        return Err(Failure::new(Exit::CannotBuild, text));
+        return Err(SessionError::MissingPrograms(text));
     }
-    output::stderr(&format!(
+    reporter.warn(&format!(
         "warning: {text}going on with the {others}; the report names those left out as failed\n"
     ));
     Ok(reasons(&missing))
 }
 
-/// Prints a warning about the programs that a campaign needs and that are missing.
-pub(crate) fn warn(subject: &str, missing: &[Missing], cells: usize) {
-    if !missing.is_empty() {
-        let text = describe(missing, cells);
-        let help = "help: install them before `run`, which refuses, or leaves cells out with `--skip-missing`";
-        output::stderr(&format!("warning: {subject}{text}{help}\n"));
-    }
+/// A warning about the missing programs of a campaign with this number of cells, if any.
+pub(crate) fn warning(subject: &str, missing: &[Missing], cells: usize) -> Option<String> {
+    let text = describe(missing, cells);
+    let help =
+        "help: install them before `run`, which refuses, or leaves cells out with `--skip-missing`";
+    (!missing.is_empty()).then(|| format!("warning: {subject}{text}{help}\n"))
 }
 
 /// The programs that a plan needs and that are missing.

@@ -1,31 +1,30 @@
-//! The common part of `run` and `resume`: the lab, the remaining trials, and the documents.
+//! A run: its folder, its lab, and the trials that remain.
 
-use crate::exit::{Exit, Failure};
+use crate::error::SessionError;
 use crate::progress::Watch;
-use crate::{cli, output, signals};
+use crate::reporter::Reporter;
 use engine::EngineInfo;
-use journal::record::Environment;
+use journal::record::{Environment, Header};
 use journal::{Journal, Writer};
 use lab::programs::{Missing, search_path};
 use lab::{NamespaceLab, Privilege, Setup, privilege};
 use memory_lab::InMemory;
 use plan::{Cell, LabKind, LabPlan, Plan};
-use report::{Folders, Report};
-use stats::Progress;
+use report::Report;
 use std::collections::BTreeMap;
-use std::env;
-use std::path::Path;
-use std::thread;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::{env, fs, thread};
 use testbed::{Interrupt, LabError};
 use trial::{Conclusion, Done, Measurer, OnBench, OnDevices};
 
 /// A lab that is up, with its privilege and interrupt.
-pub(crate) struct Session {
+pub struct Session {
     /// `None` if the lab needs none.
     privilege: Option<Privilege>,
     interrupt: Interrupt,
     place: Place,
+    reporter: Reporter,
 }
 
 /// Between two attempts to reach hosts that went away.
@@ -43,25 +42,30 @@ enum Place {
 impl Session {
     /// Acquires the privilege, builds the lab, and reports the remains of a killed run. From here
     /// on Ctrl-C takes the lab down. The process must have one thread.
-    pub(crate) fn open(plan: &LabPlan, options: &cli::Output) -> Result<Self, Failure> {
-        let interrupt = signals::interrupt()?;
+    ///
+    /// # Errors
+    /// When the lab cannot be built here.
+    pub fn open(
+        plan: &LabPlan,
+        interrupt: Interrupt,
+        reporter: Reporter,
+    ) -> Result<Self, SessionError> {
         if plan.kind == LabKind::Memory {
             return Ok(Self {
                 privilege: None,
                 interrupt,
                 place: Place::Memory(InMemory),
+                reporter,
             });
         }
         if plan.kind == LabKind::Device {
-            let program = env::current_exe().map_err(|error| {
-                let text = format!("cannot find this program's own path: {error}");
-                Failure::new(Exit::CannotBuild, text)
-            })?;
+            let program = env::current_exe().map_err(SessionError::NoProgramPath)?;
             let worker = vec![program.into(), "device".into()];
             return Ok(Self {
                 privilege: None,
                 interrupt,
                 place: Place::Devices(OnDevices::new(worker, search_path())),
+                reporter,
             });
         }
         // If the whole lab is on other hosts, this process needs no root privilege, and a user's
@@ -76,21 +80,23 @@ impl Session {
         };
         let setup = Setup::new(privilege, interrupt.clone())?;
         let lab = NamespaceLab::build(plan, &setup)?;
-        if !options.quiet {
-            for sentence in lab.swept() {
-                output::stderr(&format!("{sentence}\n"));
-            }
+        for sentence in lab.swept() {
+            reporter.notice(&format!("{sentence}\n"));
         }
         Ok(Self {
             privilege,
             interrupt,
             place: Place::Namespaces(Box::new(lab)),
+            reporter,
         })
     }
 
     /// Warns of machines that are busy before anything is measured.
-    pub(crate) fn warn_of_load(&self, options: &cli::Output) -> Result<(), Failure> {
-        if options.quiet {
+    ///
+    /// # Errors
+    /// When a host does not answer.
+    pub fn warn_of_load(&self) -> Result<(), SessionError> {
+        if self.reporter.is_quiet {
             return Ok(());
         }
         let loads = match &self.place {
@@ -98,7 +104,7 @@ impl Session {
             _ => vec![("this machine".to_owned(), lab::host::load())],
         };
         for (machine, load) in loads.iter().filter(|(_, load)| load.is_high()) {
-            output::stderr(&format!(
+            self.reporter.notice(&format!(
                 "warning: {machine} is busy: {}\nhelp: figures get lower and trials invalid; stop what else runs \
                  there, or measure when it has ended\n",
                 load.in_words()
@@ -107,8 +113,11 @@ impl Session {
         Ok(())
     }
 
-    /// The machine, its tools and the usable engines.
-    pub(crate) fn environment(&self) -> Result<Environment, Failure> {
+    /// Returns the machine, its tools and the usable engines.
+    ///
+    /// # Errors
+    /// When a host does not answer.
+    pub fn environment(&self) -> Result<Environment, SessionError> {
         let usable =
             |engine: &EngineInfo| Some((engine.name.to_owned(), engine.version.clone().ok()?));
         let hosts = match &self.place {
@@ -123,26 +132,33 @@ impl Session {
     }
 
     /// The programs that cells need and that a host of the lab lacks.
-    pub(crate) fn missing(&self, plan: &LabPlan, cells: &[&Cell]) -> Result<Vec<Missing>, Failure> {
+    pub(crate) fn missing(
+        &self,
+        plan: &LabPlan,
+        cells: &[&Cell],
+    ) -> Result<Vec<Missing>, SessionError> {
         match &self.place {
             Place::Namespaces(lab) => Ok(lab.missing(plan, cells)?),
             _ => Ok(Vec::new()),
         }
     }
 
-    /// Runs the trials that are not `done`, takes the lab down, and writes the documents into
+    /// Runs the trials that are not `done`, and takes the lab down. Returns the journal, whose
+    /// documents remain to be written.
+    ///
+    /// # Errors
+    /// When the run ended before its last trial: the documents of the finished ones are then in
     /// `dir`.
-    pub(crate) fn carry_out(
+    pub fn carry_out(
         mut self,
         plan: &Plan,
         done: &Done,
         mut writer: Writer,
         dir: &Path,
-        options: &cli::Output,
-    ) -> Result<Exit, Failure> {
+    ) -> Result<Journal, SessionError> {
         let mut done = done.clone();
         let conclusion = loop {
-            let conclusion = self.measure(plan, &done, (&mut writer, dir), options)?;
+            let conclusion = self.measure(plan, &done, (&mut writer, dir))?;
             let Conclusion::LabLost { reason, trial } = &conclusion else {
                 break conclusion;
             };
@@ -162,7 +178,7 @@ impl Session {
         drop(self.place);
         let journal = journal::read(dir)?;
         match conclusion {
-            Conclusion::Finished { .. } => conclude(within(dir), &journal, options.form),
+            Conclusion::Finished { .. } => Ok(journal),
             Conclusion::Interrupted => {
                 Report::of(&journal).write_all(dir)?;
                 Err(interrupted(dir, &journal))
@@ -180,9 +196,8 @@ impl Session {
         plan: &Plan,
         done: &Done,
         (writer, dir): (&mut Writer, &Path),
-        options: &cli::Output,
-    ) -> Result<Conclusion, Failure> {
-        let mut watch = Watch::new(options.quiet);
+    ) -> Result<Conclusion, SessionError> {
+        let mut watch = Watch::new(self.reporter);
         let mut on_bench;
         let measurer: &mut dyn Measurer = match &mut self.place {
             Place::Namespaces(lab) => {
@@ -205,12 +220,12 @@ impl Session {
             &self.interrupt,
         );
         // The run ends if the journal cannot be written. Recorded trials are kept.
-        conclusion.map_err(|error| Failure::new(Exit::Interrupted, error))
+        conclusion.map_err(SessionError::JournalLost)
     }
 
     /// Waits for hosts that went away, up to the lab's time limit, and builds the lab again.
     /// Returns whether it is up.
-    fn reconnect(&mut self, plan: &LabPlan, reason: &str) -> Result<bool, Failure> {
+    fn reconnect(&mut self, plan: &LabPlan, reason: &str) -> Result<bool, SessionError> {
         let Some(hosts) = &plan.hosts else {
             return Ok(false);
         };
@@ -219,7 +234,7 @@ impl Session {
             return Ok(false);
         }
         let seconds = limit.as_secs_f64();
-        output::stderr(&format!(
+        self.reporter.warn(&format!(
             "{reason}\nthe trial is recorded as failed; waiting for the host, {seconds:.0} s at most\n"
         ));
         // Its names must be free on the hosts.
@@ -231,13 +246,14 @@ impl Session {
                 Ok(lab) => {
                     self.place = Place::Namespaces(Box::new(lab));
                     let waited = lost.elapsed().as_secs_f64();
-                    output::stderr(&format!("the lab is up again after {waited:.0} s\n"));
+                    self.reporter
+                        .warn(&format!("the lab is up again after {waited:.0} s\n"));
                     return Ok(true);
                 }
                 Err(LabError::Interrupted) => return Ok(false),
                 Err(_) if lost.elapsed() < limit => thread::sleep(RECONNECT_STEP),
                 Err(error) => {
-                    output::stderr(&format!("{error}\n"));
+                    self.reporter.warn(&format!("{error}\n"));
                     return Ok(false);
                 }
             }
@@ -245,52 +261,7 @@ impl Session {
     }
 }
 
-/// Writes every document of a run, prints its result, and returns the exit code.
-pub(crate) fn conclude(
-    folders: Folders<'_>,
-    journal: &Journal,
-    form: cli::Form,
-) -> Result<Exit, Failure> {
-    let report = Report::of(journal);
-    let exit = verdict(report.progress());
-    report.write_json(folders.documents)?;
-    let json = form.json.then(|| report.json());
-    let report = report.for_people();
-    let printed = json.unwrap_or_else(|| {
-        let (_, width) = console::Term::stdout().size();
-        let color = console::colors_enabled();
-        if form.full {
-            report.terminal(Some(folders), width.into(), color)
-        } else {
-            report.brief(Some(folders), width.into(), color)
-        }
-    });
-    report.write(folders.documents)?;
-    output::stdout(&printed)?;
-    Ok(exit)
-}
-
-/// The documents of a run are in its folder.
-pub(crate) const fn within(dir: &Path) -> Folders<'_> {
-    Folders {
-        run: dir,
-        documents: dir,
-    }
-}
-
-/// The exit code for the trials of a run.
-fn verdict(progress: &Progress) -> Exit {
-    let bad = progress.trials_invalid + progress.trials_failed + progress.trials_with_bad_device;
-    if bad > 0 {
-        Exit::CriterionFailed
-    } else if progress.trials_not_run > 0 || progress.trials_measured == 0 {
-        Exit::Inconclusive
-    } else {
-        Exit::Done
-    }
-}
-
-fn interrupted(dir: &Path, journal: &Journal) -> Failure {
+fn interrupted(dir: &Path, journal: &Journal) -> SessionError {
     let made = journal.latest_trials().len();
     let planned = journal.header.plan.trial_count();
     let text = format!(
@@ -299,16 +270,16 @@ fn interrupted(dir: &Path, journal: &Journal) -> Failure {
         going_on(dir, journal),
         dir.display()
     );
-    Failure::new(Exit::Interrupted, text)
+    SessionError::Interrupted(text)
 }
 
-fn lab_lost(dir: &Path, journal: &Journal, reason: &str) -> Failure {
+fn lab_lost(dir: &Path, journal: &Journal, reason: &str) -> SessionError {
     let text = format!(
         "{reason}\nhelp: finished trials are recorded; to continue: {}; to read them: cipherbench report {}",
         going_on(dir, journal),
         dir.display()
     );
-    Failure::new(Exit::Interrupted, text)
+    SessionError::Interrupted(text)
 }
 
 /// The command to continue. If all trials are complete, invalid ones were being repeated.
@@ -318,10 +289,30 @@ fn going_on(dir: &Path, journal: &Journal) -> String {
     format!("cipherbench resume {invalid}{}", dir.display())
 }
 
-/// The current time in nanoseconds since the Unix epoch.
-pub(crate) fn unix_ns() -> u64 {
+/// Returns the current time in nanoseconds since the Unix epoch.
+#[must_use]
+pub fn unix_ns() -> u64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Creates the run's folder with its journal and a first version of every document, so that an
+/// unwritable place is reported now and not after hours of measuring.
+///
+/// # Errors
+/// When a file cannot be written; the folder is then removed.
+pub fn begin(out: &Path, header: &Header) -> Result<(PathBuf, Writer), SessionError> {
+    let dir = journal::run_dir(out, header.started_unix_ns, &header.plan.name)?;
+    let writer = Writer::create(&dir, header)?;
+    if let Err(error) = Report::of(&Journal::new(header.clone())).write_all(&dir) {
+        // It contains no measurements. Best effort: the first error is reported.
+        let _ = fs::remove_dir_all(&dir);
+        return Err(SessionError::NoRoom {
+            path: error.path,
+            error: error.source,
+        });
+    }
+    Ok((dir, writer))
 }

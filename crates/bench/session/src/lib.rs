@@ -1,0 +1,30 @@
+//! What a person asks of the bench: a campaign's plan, a check of files, a run from its first trial
+//! to its journal, and the state of hosts.
+//!
+//! ```text
+//! campaign, lab ─► planning ─► Plan ─► programs ─► Session ─► Journal
+//!                                                   └─► progress ─► terminal
+//! ```
+//!
+//! The caller has the command line, the signals, the documents of a finished run, and the exit code.
+
+#![forbid(unsafe_code)]
+
+mod check;
+mod doctor;
+mod error;
+mod planning;
+mod preview;
+pub mod programs;
+mod progress;
+mod reporter;
+mod running;
+pub mod trust;
+
+pub use check::{Allowed, Checked, check};
+pub use doctor::{Action, Answer, Answers, ask_hosts, ask_this_host};
+pub use error::SessionError;
+pub use planning::{host_facts, load_lab, plan, summary};
+pub use preview::Preview;
+pub use reporter::Reporter;
+pub use running::{Session, begin, unix_ns};

@@ -1,0 +1,53 @@
+//! The documents of a run.
+
+use crate::exit::{Exit, Failure};
+use crate::{cli, output};
+use journal::Journal;
+use report::{Folders, Report};
+use stats::Progress;
+use std::path::Path;
+
+/// Writes every document of a run, prints its result, and returns the exit code.
+pub(crate) fn conclude(
+    folders: Folders<'_>,
+    journal: &Journal,
+    form: cli::Form,
+) -> Result<Exit, Failure> {
+    let report = Report::of(journal);
+    let exit = verdict(report.progress());
+    report.write_json(folders.documents)?;
+    let json = form.json.then(|| report.json());
+    let report = report.for_people();
+    let printed = json.unwrap_or_else(|| {
+        let (_, width) = console::Term::stdout().size();
+        let color = console::colors_enabled();
+        if form.full {
+            report.terminal(Some(folders), width.into(), color)
+        } else {
+            report.brief(Some(folders), width.into(), color)
+        }
+    });
+    report.write(folders.documents)?;
+    output::stdout(&printed)?;
+    Ok(exit)
+}
+
+/// The documents of a run are in its folder.
+pub(crate) const fn within(dir: &Path) -> Folders<'_> {
+    Folders {
+        run: dir,
+        documents: dir,
+    }
+}
+
+/// The exit code for the trials of a run.
+fn verdict(progress: &Progress) -> Exit {
+    let bad = progress.trials_invalid + progress.trials_failed + progress.trials_with_bad_device;
+    if bad > 0 {
+        Exit::CriterionFailed
+    } else if progress.trials_not_run > 0 || progress.trials_measured == 0 {
+        Exit::Inconclusive
+    } else {
+        Exit::Done
+    }
+}
