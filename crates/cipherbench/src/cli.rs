@@ -3,7 +3,7 @@
 mod fleet;
 mod value;
 
-pub(crate) use fleet::{DEFAULT_URL, Fleet, FleetCommand};
+pub(crate) use fleet::{Agent, DEFAULT_URL, Fleet, FleetCommand, Server, Submit};
 
 use crate::exit::EXIT_CODES;
 use crate::{output, version};

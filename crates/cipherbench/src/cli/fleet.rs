@@ -30,74 +30,12 @@ pub(crate) enum FleetCommand {
     ///
     /// Starts the packaged nats-server with file storage, each message on the disk before it is
     /// acknowledged.
-    Server {
-        /// Listening address
-        #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4222")]
-        listen: SocketAddr,
-        /// Folder of its store
-        #[arg(long, value_name = "DIR", default_value = "fleet")]
-        store: PathBuf,
-        /// Users and their roles: lines `ROLE KEY NAME` with the roles reader, submitter and agent
-        ///
-        /// Without it they are in the store's folder: the first start makes one user of each role.
-        /// A changed file takes effect within seconds; a file with a mistake is reported and
-        /// ignored.
-        #[arg(long, value_name = "FILE", conflicts_with = "existing")]
-        users: Option<PathBuf>,
-        /// Have no users: everybody on this machine may do everything; on a loopback address only
-        #[arg(long, conflicts_with_all = ["existing", "users"])]
-        open: bool,
-        /// The server's certificate (PEM), reloaded when it changes
-        #[arg(
-            long,
-            value_name = "FILE",
-            conflicts_with = "existing",
-            requires = "tls_key"
-        )]
-        tls_cert: Option<PathBuf>,
-        /// Its key (PEM)
-        #[arg(long, value_name = "FILE", requires = "tls_cert")]
-        tls_key: Option<PathBuf>,
-        /// Listen beyond this machine without TLS: the network itself is encrypted
-        #[arg(long, conflicts_with_all = ["existing", "tls_cert"])]
-        plain: bool,
-        /// Maximum size of its store [default: its current size and 90 % of the free space there]
-        #[arg(long, value_name = "SIZE", conflicts_with = "existing", value_parser = size)]
-        store_max: Option<u64>,
-        /// Start no server: make the fleet on the server at `--url`
-        #[arg(long)]
-        existing: bool,
-        /// Copies of all data, on a cluster [default: the existing number, or one]
-        #[arg(long, value_name = "N", requires = "existing")]
-        #[arg(value_parser = clap::value_parser!(u8).range(1..=5))]
-        replicas: Option<u8>,
-    },
+    Server(Server),
     /// Offer labs of this machine, and run the jobs queued for them, until SIGTERM
     ///
     /// Labs of one machine take turns, also over several agents of one user. After a crash the run
     /// is resumed.
-    Agent {
-        /// Lab files, or built-in labs (`namespaces`, `memory`)
-        #[arg(required = true, value_name = "LAB")]
-        labs: Vec<PathBuf>,
-        /// Folder for this agent's identity, and for runs until they are in the archive
-        #[arg(long, value_name = "DIR", default_value = "fleet-agent")]
-        folder: PathBuf,
-        /// Label that submitters can select, such as `firmware=2.1`
-        #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
-        labels: Vec<(String, String)>,
-        /// Permissions of campaigns here, in the format of `check --allow`
-        ///
-        /// Without it, campaigns of `external` boxes and of devices that load code do not fit.
-        #[arg(long, value_name = "FILE")]
-        allow: Option<PathBuf>,
-        /// Run only jobs signed by these keys: lines `KEY NAME`
-        #[arg(long, value_name = "FILE")]
-        trust: Option<PathBuf>,
-        /// Do not wait while another lab of the machine is measured: each disturbs the other
-        #[arg(long)]
-        at_once: bool,
-    },
+    Agent(Agent),
     /// Make a user's key; prints the public one
     Key {
         /// File for it, which must not exist
@@ -113,38 +51,7 @@ pub(crate) enum FleetCommand {
         folder: PathBuf,
     },
     /// Queue a campaign; prints the jobs' ids
-    Submit {
-        /// Campaign file
-        campaign: PathBuf,
-        /// Submit the campaign's short form
-        #[arg(long)]
-        quick: bool,
-        /// Run in this lab only [default: the lab that the campaign names (`lab:`), or any]
-        #[arg(long, value_name = "NAME")]
-        lab: Option<String>,
-        /// Run in labs with this label only
-        #[arg(long = "select", value_name = "KEY=VALUE", value_parser = label)]
-        select: Vec<(String, String)>,
-        /// Priority: jobs with a higher one run first
-        #[arg(
-            long,
-            value_name = "N",
-            default_value_t = 0,
-            allow_negative_numbers = true
-        )]
-        priority: i32,
-        /// Submit one job for each value, in labs with that label
-        #[arg(long, value_name = "KEY=VALUE,VALUE", value_parser = label)]
-        matrix: Option<(String, String)>,
-        /// Repeat once in each period until cancelled: `1 day`, `6 h`
-        #[arg(long, value_name = "PERIOD", value_parser = period)]
-        every: Option<u64>,
-        /// How long its signature is valid: agents with `--trust` run it until then
-        ///
-        /// At most 400 days. By default 30 days, or 365 days with `--every`.
-        #[arg(long, value_name = "PERIOD", value_parser = validity)]
-        valid: Option<u64>,
-    },
+    Submit(Submit),
     /// List labs and jobs
     Status {
         /// As JSON
@@ -214,6 +121,108 @@ pub(crate) enum FleetCommand {
         #[arg(long, requires = "cell")]
         json: bool,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Server {
+    /// Listening address
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4222")]
+    pub(crate) listen: SocketAddr,
+    /// Folder of its store
+    #[arg(long, value_name = "DIR", default_value = "fleet")]
+    pub(crate) store: PathBuf,
+    /// Users and their roles: lines `ROLE KEY NAME` with the roles reader, submitter and agent
+    ///
+    /// Without it they are in the store's folder: the first start makes one user of each role.
+    /// A changed file takes effect within seconds; a file with a mistake is reported and
+    /// ignored.
+    #[arg(long, value_name = "FILE", conflicts_with = "existing")]
+    pub(crate) users: Option<PathBuf>,
+    /// Have no users: everybody on this machine may do everything; on a loopback address only
+    #[arg(long, conflicts_with_all = ["existing", "users"])]
+    pub(crate) open: bool,
+    /// The server's certificate (PEM), reloaded when it changes
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "existing",
+        requires = "tls_key"
+    )]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Its key (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Listen beyond this machine without TLS: the network itself is encrypted
+    #[arg(long, conflicts_with_all = ["existing", "tls_cert"])]
+    pub(crate) plain: bool,
+    /// Maximum size of its store [default: its current size and 90 % of the free space there]
+    #[arg(long, value_name = "SIZE", conflicts_with = "existing", value_parser = size)]
+    pub(crate) store_max: Option<u64>,
+    /// Start no server: make the fleet on the server at `--url`
+    #[arg(long)]
+    pub(crate) existing: bool,
+    /// Copies of all data, on a cluster [default: the existing number, or one]
+    #[arg(long, value_name = "N", requires = "existing")]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=5))]
+    pub(crate) replicas: Option<u8>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Agent {
+    /// Lab files, or built-in labs (`namespaces`, `memory`)
+    #[arg(required = true, value_name = "LAB")]
+    pub(crate) labs: Vec<PathBuf>,
+    /// Folder for this agent's identity, and for runs until they are in the archive
+    #[arg(long, value_name = "DIR", default_value = "fleet-agent")]
+    pub(crate) folder: PathBuf,
+    /// Label that submitters can select, such as `firmware=2.1`
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    pub(crate) labels: Vec<(String, String)>,
+    /// Permissions of campaigns here, in the format of `check --allow`
+    ///
+    /// Without it, campaigns of `external` boxes and of devices that load code do not fit.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) allow: Option<PathBuf>,
+    /// Run only jobs signed by these keys: lines `KEY NAME`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trust: Option<PathBuf>,
+    /// Do not wait while another lab of the machine is measured: each disturbs the other
+    #[arg(long)]
+    pub(crate) at_once: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Submit {
+    /// Campaign file
+    pub(crate) campaign: PathBuf,
+    /// Submit the campaign's short form
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Run in this lab only [default: the lab that the campaign names (`lab:`), or any]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) lab: Option<String>,
+    /// Run in labs with this label only
+    #[arg(long = "select", value_name = "KEY=VALUE", value_parser = label)]
+    pub(crate) select: Vec<(String, String)>,
+    /// Priority: jobs with a higher one run first
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        allow_negative_numbers = true
+    )]
+    pub(crate) priority: i32,
+    /// Submit one job for each value, in labs with that label
+    #[arg(long, value_name = "KEY=VALUE,VALUE", value_parser = label)]
+    pub(crate) matrix: Option<(String, String)>,
+    /// Repeat once in each period until cancelled: `1 day`, `6 h`
+    #[arg(long, value_name = "PERIOD", value_parser = period)]
+    pub(crate) every: Option<u64>,
+    /// How long its signature is valid: agents with `--trust` run it until then
+    ///
+    /// At most 400 days. By default 30 days, or 365 days with `--every`.
+    #[arg(long, value_name = "PERIOD", value_parser = validity)]
+    pub(crate) valid: Option<u64>,
 }
 
 /// `key=value`.
