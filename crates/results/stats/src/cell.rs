@@ -2,15 +2,17 @@
 
 mod figures;
 mod json;
+mod progress;
 
 pub use figures::CellFigures;
+pub use progress::Progress;
 
-use crate::bulk::CpuResult;
-use crate::estimate::Estimate;
-use crate::monitored::{self, EnergyResult, MonitoredValue};
-use crate::overhead::{Ceiling, Overhead};
-use crate::packet_cost::PacketCost;
-use crate::parameters::Parameters;
+use crate::figures::bulk::CpuResult;
+use crate::figures::estimate::Estimate;
+use crate::figures::monitored::{self, EnergyResult, MonitoredValue};
+use crate::figures::overhead::{Ceiling, Overhead};
+use crate::figures::packet_cost::PacketCost;
+use crate::figures::parameters::Parameters;
 use figures::FiguresInfo;
 use journal::Journal;
 use journal::record::{

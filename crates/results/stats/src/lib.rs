@@ -5,118 +5,95 @@
 //!                                -> Verdict on each frame test, by the rig's calibration
 //! ```
 //!
+//! The crate has four floors, and each imports from those below it only: `figures` of one cell, the
+//! `cell` that holds them, `analysis` across cells, and `warning`.
+//!
 //! Everything here is a pure function of the journal: no clock, no environment, no random numbers.
 //! Counts are integers up to the one division that makes a rate of them. An invalid cell has
-//! reasons instead of a figure. One module, `significance`, decides which findings the repeats
-//! support.
+//! reasons instead of a figure. One module, `analysis::significance`, decides which findings the
+//! repeats support.
 //!
 //! The crate deliberately removes no outliers, and rounds nothing.
 
 #![forbid(unsafe_code)]
 
-mod bands;
-mod bulk;
-mod captures;
-mod ceiling;
+mod analysis;
 mod cell;
-mod change;
-mod claims;
-mod compare;
-mod cores;
-mod device;
-mod direction;
-mod drift;
-mod estimate;
-mod frames;
-mod goodput;
-mod http;
-mod hybrids;
-mod keys;
-mod latency;
-mod levels;
-mod monitored;
-#[cfg(test)]
-mod noise;
-mod overhead;
-mod packet_cost;
-mod parameters;
-mod published;
-mod quantity;
-mod ranked_by;
-mod ranking;
-mod repeats;
-mod rfc6349;
-mod scaling;
-mod significance;
-mod sittings;
-mod student;
-mod suites;
-mod tools;
-mod verdict;
-mod video;
+mod figures;
 mod warning;
 
-pub use bands::{BANDS_MIN_REPEATS, Band, TwoBands};
-pub use bulk::{Bulk, BulkDirection, CpuResult, Datagrams};
-pub use captures::TrialCapture;
-pub use cell::{CellFigures, CellResult, Control, LateRepeat, Reason, Repeats, Status};
-pub use change::{Change, Needed, Pairing, REPEATS_MAX, simultaneous_alpha};
-pub use claims::{ClaimResult, ClaimVerdict};
-pub use compare::{Bound, Comparison, Metric};
-pub use device::{
-    Course, Crossover, CrossoverPoint, DeviceAxis, DeviceCell, DeviceComparison, DeviceCurve,
-    DeviceFigures, DeviceGain, DeviceMember, DeviceOutcome, DevicePointResult, DeviceSeries,
-    DeviceSpeedResult, DeviceStanding, DeviceTestInfo, DeviceUnit, FOUND_MIN, FatigueBatch,
-    FatigueClass, FatigueDevice, FatigueResult, KatAlgorithm, KatCase, KatResult, KatVerdict,
-    MemberSpeed, REPORT_CLASSES_NS, SURVIVAL_STEPS_MAX, Survival, SurvivalStep, family,
+pub use analysis::calibration::Calibration;
+pub use analysis::change::{Change, Needed, Pairing, REPEATS_MAX, simultaneous_alpha};
+pub use analysis::claims::{ClaimResult, ClaimVerdict};
+pub use analysis::compare::{Bound, Comparison, Metric};
+pub use analysis::device::{
+    Course, Crossover, CrossoverPoint, DeviceAxis, DeviceComparison, DeviceCurve, DeviceGain,
+    DevicePointResult, DeviceSeries, DeviceStanding, DeviceUnit, FatigueBatch, FatigueClass,
+    REPORT_CLASSES_NS,
 };
-pub use direction::DirectionName;
-pub use drift::{DRIFT_MIN_POINTS, Drift, DriftJudgement};
-pub use estimate::{Estimate, Interval95, LARGE_SPREAD_PERCENT, Sample};
-pub use frames::{
-    BackToBackResult, CAPACITY_MIN_PROBES, Calibration, CleanRekeys, DesyncReport, DesyncResult,
-    DifferingReset, DirectionLatency, DirectionLoss, DisturbanceResult, DisturbedLoad, EventPlace,
-    EventResult, EventTimes, FailoverResult, FrameCell, FrameFigures, FrameOutcome, GoalResult,
-    HOSTILE_LOSS_PPM, HostileResult, HostileShare, IpdvByTrial, LatencyByTrial, LayerRates,
-    LoadLatency, LoadResult, LossAccount, MeanFrameRate, MrrResult, OutcomeRepeats, PortUsed,
-    RecoveryResult, RekeyResult, ResetResult, RoundTrip, STALL_NS, ServiceResult,
-    ServiceStepResult, SetupResult, SoakCapacity, SoakResult, SoakRun, SoakStall, SoakVerdict,
-    ThroughputResult, TrafficInfo, TrialSpread, fastest_load, histogram_percentile, longest_burst,
-    merged_histogram, merged_percentile,
-};
-pub use goodput::{GOODPUT_DRIFT_BOUND, GOODPUT_DRIFT_MIN_NS, GoodputDrift};
-pub use http::{HttpFigures, HttpLimit, HttpTimesResult, Percentiles};
-pub use hybrids::HybridGain;
-pub use keys::KeyCost;
-pub use latency::{
-    Distribution, HopResult, LatencyResult, LoadedResult, Pooled, RouteResult, percentile,
-};
-pub use monitored::{EnergyResult, MonitoredLoad, MonitoredValue, TrialEnergy, monitored_in};
-pub use overhead::{Ceiling, CeilingBasis, Overhead};
-pub use packet_cost::{PacketCost, PerPacket};
-pub use parameters::Parameters;
-pub use published::{PublishedPlace, PublishedResult};
-pub use quantity::{Quantity, Reading};
-pub use ranked_by::RankedBy;
-pub use ranking::{Rank, Ranking, Standing};
-pub use rfc6349::{Ideal, Rfc6349};
-pub use scaling::{
+pub use analysis::hybrids::HybridGain;
+pub use analysis::keys::KeyCost;
+pub use analysis::mean_frame_rate::MeanFrameRate;
+pub use analysis::published::{PublishedPlace, PublishedResult};
+pub use analysis::quantity::{Quantity, Reading};
+pub use analysis::ranked_by::RankedBy;
+pub use analysis::ranking::{Rank, Ranking, Standing};
+pub use analysis::scaling::{
     FIT_MIN_POINTS, FLAT_MAX_PERCENT, Fit, GAIN_MIN_PERCENT, Law, POOR_FIT_PERCENT, Scaling,
     ScalingAxis, ScalingPoint, ScalingUnit, SilentCap,
 };
-pub use significance::Ratio;
-pub use student::INTERVAL_MIN_REPEATS;
-pub use suites::{SuiteEntry, SuiteMatrix};
-pub use tools::{ALIKE_PERCENT, ToolCheck, ToolFigure};
-pub use verdict::{LINK_LIMITED_RATIO, Limit, TESTER_LIMITED_RATIO, Verdict};
-pub use video::{PacketCounts, VideoFigures};
+pub use analysis::significance::Ratio;
+pub use analysis::suites::{SuiteEntry, SuiteMatrix};
+pub use analysis::tools::{ALIKE_PERCENT, ToolCheck, ToolFigure};
+pub use analysis::verdict::{LINK_LIMITED_RATIO, TESTER_LIMITED_RATIO};
+pub use cell::{CellFigures, CellResult, Control, LateRepeat, Progress, Reason, Repeats, Status};
+pub use figures::bands::{BANDS_MIN_REPEATS, Band, TwoBands};
+pub use figures::bulk::{Bulk, BulkDirection, CpuResult, Datagrams};
+pub use figures::captures::TrialCapture;
+pub use figures::device::{
+    DeviceCell, DeviceFigures, DeviceMember, DeviceOutcome, DeviceSpeedResult, DeviceTestInfo,
+    FOUND_MIN, FatigueDevice, FatigueResult, KatAlgorithm, KatCase, KatResult, KatVerdict,
+    MemberSpeed, SURVIVAL_STEPS_MAX, Survival, SurvivalStep, family,
+};
+pub use figures::direction::DirectionName;
+pub use figures::drift::{DRIFT_MIN_POINTS, Drift, DriftJudgement};
+pub use figures::estimate::{Estimate, Interval95, LARGE_SPREAD_PERCENT, Sample};
+pub use figures::frames::{
+    BackToBackResult, CAPACITY_MIN_PROBES, CleanRekeys, DesyncReport, DesyncResult, DifferingReset,
+    DirectionLatency, DirectionLoss, DisturbanceResult, DisturbedLoad, EventPlace, EventResult,
+    EventTimes, FailoverResult, FrameCell, FrameFigures, FrameOutcome, GoalResult,
+    HOSTILE_LOSS_PPM, HostileResult, HostileShare, IpdvByTrial, LatencyByTrial, LayerRates, Limit,
+    LoadLatency, LoadResult, LossAccount, MrrResult, OutcomeRepeats, PortUsed, RecoveryResult,
+    RekeyResult, ResetResult, RoundTrip, STALL_NS, ServiceResult, ServiceStepResult, SetupResult,
+    SoakCapacity, SoakResult, SoakRun, SoakStall, SoakVerdict, ThroughputResult, TrafficInfo,
+    TrialSpread, Verdict, fastest_load, histogram_percentile, longest_burst, merged_histogram,
+    merged_percentile,
+};
+pub use figures::goodput::{GOODPUT_DRIFT_BOUND, GOODPUT_DRIFT_MIN_NS, GoodputDrift};
+pub use figures::http::{HttpFigures, HttpLimit, HttpTimesResult, Percentiles};
+pub use figures::latency::{
+    Distribution, HopResult, LatencyResult, LoadedResult, Pooled, RouteResult, percentile,
+};
+pub use figures::monitored::{
+    EnergyResult, MonitoredLoad, MonitoredValue, TrialEnergy, monitored_in,
+};
+pub use figures::overhead::{Ceiling, CeilingBasis, Overhead};
+pub use figures::packet_cost::{PacketCost, PerPacket};
+pub use figures::parameters::Parameters;
+pub use figures::rfc6349::{Ideal, Rfc6349};
+pub use figures::student::INTERVAL_MIN_REPEATS;
+pub use figures::video::{PacketCounts, VideoFigures};
 pub use warning::{HELD_LEAST_NS, Warning, WarningKind, Weight};
 
+use analysis::sittings::Sittings;
+use analysis::{
+    calibration, ceiling, claims, compare, hybrids, keys, mean_frame_rate, published, ranking,
+    scaling, suites, tools, verdict,
+};
+use figures::captures;
 use journal::Journal;
-use journal::record::{DeviceResult, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
-use sittings::Sittings;
 
 /// All figures of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -159,34 +136,12 @@ pub struct Results {
     pub warnings: Vec<Warning>,
 }
 
-/// Progress of a run, in trials.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Progress {
-    /// Whether the run is complete.
-    pub ended: bool,
-    /// Planned trials.
-    pub trials_planned: u64,
-    /// Of those, measured with all checks passed.
-    pub trials_measured: u64,
-    /// Of those measured, with a crypto device that failed or gave a wrong result: a valid
-    /// measurement of a bad device.
-    pub trials_with_bad_device: u64,
-    /// Of those, measured but found invalid.
-    pub trials_invalid: u64,
-    /// Of those, failed.
-    pub trials_failed: u64,
-    /// Of those, not run.
-    pub trials_not_run: u64,
-    /// Of those, left out because the machine has too few cores, as the campaign permits.
-    pub trials_skipped: u64,
-}
-
 impl Results {
     /// Sums up a run, complete or not.
     #[must_use]
     pub fn of(journal: &Journal) -> Self {
         let mut cells = cell::results(journal);
-        frames::judge_all(journal, &mut cells);
+        verdict::judge_all(journal, &mut cells);
         ceiling::set_ceilings(journal, &mut cells);
         ceiling::set_ideals(&mut cells);
         let sittings = Sittings::of(journal);
@@ -198,7 +153,7 @@ impl Results {
         let tool_checks = tools::checks(&journal.header.plan, &cells);
         let mut warnings = warning::warnings(journal, &cells, &comparisons, &scalings, &progress);
         warnings.extend(warning::tools_disagree(&tool_checks));
-        let device_series = device::all_series(journal, &cells);
+        let device_series = analysis::device::all_series(journal, &cells);
         warnings.extend(warning::device::warnings(&cells, &device_series));
         let captures = captures::captures(journal);
         warnings.extend(warning::captures::warnings(&captures));
@@ -207,8 +162,8 @@ impl Results {
         Self {
             progress,
             captures,
-            calibrations: frames::calibrations(&cells),
-            mean_frame_rates: frames::mean_frame_rates(journal, &cells),
+            calibrations: calibration::calibrations(&cells),
+            mean_frame_rates: mean_frame_rate::mean_frame_rates(journal, &cells),
             suites: suites::matrices(journal),
             rankings: ranking::rankings(journal, &cells, &sittings),
             claims: claims::claims(journal, &cells, &comparisons),
@@ -218,7 +173,7 @@ impl Results {
             tool_checks,
             published: published::published(journal, &cells),
             device_series,
-            fatigue_batches: device::batches(&cells),
+            fatigue_batches: analysis::device::batches(&cells),
             cells,
             comparisons,
             warnings,
@@ -237,37 +192,5 @@ impl Results {
         self.comparisons
             .iter()
             .find(|found| found.cell == cell && found.metric == metric)
-    }
-}
-
-impl Progress {
-    fn of(journal: &Journal, cells: &[CellResult]) -> Self {
-        let sum = |count: fn(&Repeats) -> u32| -> u64 {
-            cells
-                .iter()
-                .map(|cell| u64::from(count(&cell.repeats)))
-                .sum()
-        };
-        Self {
-            ended: journal.end.is_some(),
-            trials_planned: sum(|repeats| repeats.planned),
-            trials_measured: sum(|repeats| repeats.measured),
-            trials_with_bad_device: journal
-                .latest_trials()
-                .values()
-                .filter(|trial| has_bad_device(&trial.outcome))
-                .count() as u64,
-            trials_invalid: sum(|repeats| repeats.invalid),
-            trials_failed: sum(|repeats| repeats.failed),
-            trials_not_run: sum(|repeats| repeats.not_run),
-            trials_skipped: sum(|repeats| repeats.skipped),
-        }
-    }
-}
-
-fn has_bad_device(outcome: &Outcome) -> bool {
-    match outcome {
-        Outcome::Measured(measured) => measured.device().is_some_and(DeviceResult::is_bad),
-        Outcome::Invalid { .. } | Outcome::Failed { .. } => false,
     }
 }

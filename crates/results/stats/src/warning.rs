@@ -23,11 +23,10 @@ pub use held::HELD_LEAST_NS;
 pub(crate) use tools::disagree as tools_disagree;
 pub use weight::Weight;
 
-use crate::Progress;
-use crate::cell::{CellFigures, CellResult};
-use crate::compare::{Comparison, Metric};
-use crate::estimate::LARGE_SPREAD_PERCENT;
-use crate::scaling::{Scaling, other_workers};
+use crate::analysis::compare::{Comparison, Metric};
+use crate::analysis::scaling::{Scaling, other_workers};
+use crate::cell::{CellFigures, CellResult, Progress};
+use crate::figures::estimate::LARGE_SPREAD_PERCENT;
 use journal::Journal;
 use plan::ImpairProfile;
 use schemars::JsonSchema;
@@ -308,7 +307,7 @@ fn one_apart(cells: &[CellResult]) -> Option<Warning> {
     let is_apart = |cell: &&CellResult| {
         cell.figure().is_some_and(|found| {
             let values: Vec<f64> = found.values.iter().map(|one| one.value).collect();
-            crate::bands::one_apart(&values).is_some()
+            crate::figures::bands::one_apart(&values).is_some()
         })
     };
     about(

@@ -1,15 +1,15 @@
 //! The figures of a cell: a variant for each kind of measurement, with its key in `results.json`.
 
 use super::json::{DeviceInfo, FrameInfo};
-use crate::bulk::Bulk;
 use crate::cell::CellResult;
-use crate::device::{self, DeviceCell, DeviceFigures, DeviceTestInfo};
-use crate::estimate::Estimate;
-use crate::frames::{FrameCell, FrameFigures, TrafficInfo};
-use crate::http::{HttpFigures, HttpLimit};
-use crate::latency::LatencyResult;
-use crate::verdict::Verdict;
-use crate::video::VideoFigures;
+use crate::figures::bulk::Bulk;
+use crate::figures::device::{self, DeviceCell, DeviceFigures, DeviceTestInfo};
+use crate::figures::estimate::Estimate;
+use crate::figures::frames::Verdict;
+use crate::figures::frames::{FrameCell, FrameFigures, TrafficInfo};
+use crate::figures::http::{HttpFigures, HttpLimit};
+use crate::figures::latency::LatencyResult;
+use crate::figures::video::VideoFigures;
 use journal::record::{Figures, Measured};
 use plan::{Adapter, Cell, Measurement};
 use schemars::JsonSchema;

@@ -1,7 +1,9 @@
 //! The form in `results.json` of stations, and of figures that are nested by procedure or trial.
 
-use crate::device::{DeviceFigures, DeviceMember, DeviceSpeedResult, FatigueResult, KatResult};
-use crate::frames::{
+use crate::figures::device::{
+    DeviceFigures, DeviceMember, DeviceSpeedResult, FatigueResult, KatResult,
+};
+use crate::figures::frames::{
     BackToBackResult, DesyncResult, DirectionLoss, DisturbanceResult, DisturbedLoad,
     FailoverResult, FrameFigures, HostileResult, LoadLatency, LoadResult, MrrResult, PortUsed,
     RecoveryResult, RekeyResult, ResetResult, ServiceResult, SetupResult, SoakResult,

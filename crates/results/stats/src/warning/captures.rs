@@ -1,7 +1,7 @@
 //! Warnings about captures: their cost, missing packets, and keys stored next to them.
 
 use super::{Warning, WarningKind, counted, warning};
-use crate::captures::TrialCapture;
+use crate::figures::captures::TrialCapture;
 use std::collections::BTreeSet;
 
 pub(crate) fn warnings(captures: &[TrialCapture]) -> Vec<Warning> {

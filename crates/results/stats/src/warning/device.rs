@@ -2,9 +2,10 @@
 //! figures.
 
 use super::{Warning, WarningKind, about, counted, warning};
+use crate::analysis::device::DeviceSeries;
 use crate::cell::CellResult;
-use crate::device::{
-    DeviceSeries, DeviceSpeedResult, FOUND_MIN, FatigueDevice, KatVerdict, TOGETHER_MIN_RATIO,
+use crate::figures::device::{
+    DeviceSpeedResult, FOUND_MIN, FatigueDevice, KatVerdict, TOGETHER_MIN_RATIO,
 };
 use journal::record::Proof;
 

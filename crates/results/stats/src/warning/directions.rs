@@ -1,9 +1,9 @@
 //! The warning about two loaded directions that differ.
 
 use super::{Warning, WarningKind, about, counted};
+use crate::analysis::significance::{Level, p_differ};
 use crate::cell::CellResult;
-use crate::frames::DirectionLoss;
-use crate::significance::{Level, p_differ};
+use crate::figures::frames::DirectionLoss;
 
 /// Minimum distance of two counts of lost frames that is no chance, in standard deviations of
 /// counting: repeats that lost a frame or two each may agree by chance.

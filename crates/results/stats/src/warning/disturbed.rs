@@ -2,7 +2,7 @@
 
 use super::{Warning, WarningKind, about, counted};
 use crate::cell::CellResult;
-use crate::frames::{DisturbanceResult, EventPlace, HostileShare, hostile_delivered_in};
+use crate::figures::frames::{DisturbanceResult, EventPlace, HostileShare, hostile_delivered_in};
 use journal::Journal;
 use journal::record::Outcome;
 use std::collections::BTreeMap;

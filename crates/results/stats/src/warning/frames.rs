@@ -1,9 +1,10 @@
 //! Warnings about frame tests.
 
 use super::{Warning, WarningKind, about, counted, warning};
+use crate::analysis::verdict::TESTER_LIMITED_RATIO;
 use crate::cell::CellResult;
-use crate::frames::{FrameFigures, LossAccount};
-use crate::verdict::{Limit, TESTER_LIMITED_RATIO};
+use crate::figures::frames::Limit;
+use crate::figures::frames::{FrameFigures, LossAccount};
 use journal::Journal;
 use journal::record::{FrameTrial, GoalOutcome, Outcome, TrialRecord};
 use plan::{Event, Measurement, Procedure, ThroughputSearch};

@@ -1,7 +1,7 @@
 //! Warnings about the machine.
 
 use super::{Warning, WarningKind, counted, warning};
-use crate::cores::cores_wanted;
+use crate::analysis::cores::cores_wanted;
 use journal::Journal;
 use plan::Cell;
 

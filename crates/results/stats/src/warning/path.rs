@@ -1,7 +1,7 @@
 //! Warnings about what happened on the path within single trials by tools.
 
 use super::{Warning, WarningKind, counted, warning};
-use crate::levels::{LEVELS_APART, TwoLevels};
+use crate::analysis::levels::{LEVELS_APART, TwoLevels};
 use journal::Journal;
 use journal::record::{Evidence, InterfaceCounters, Measured, Outcome, TrialRecord};
 use plan::Measurement;

@@ -1,8 +1,7 @@
 //! Warnings about the course of the run.
 
 use super::{Warning, WarningKind, counted, warning};
-use crate::Progress;
-use crate::cell::CellResult;
+use crate::cell::{CellResult, Progress};
 use journal::Journal;
 use journal::record::{Outcome, TrialRecord, in_brief};
 use plan::{Cell, Measurement};

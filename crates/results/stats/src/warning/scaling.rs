@@ -1,7 +1,7 @@
 //! Silent caps.
 
 use super::{Warning, WarningKind, warning};
-use crate::scaling::{OtherWorkers, Scaling};
+use crate::analysis::scaling::{OtherWorkers, Scaling};
 
 /// Devices that stop scaling while cores are idle.
 pub(super) fn silent_caps(scalings: &[Scaling]) -> Option<Warning> {

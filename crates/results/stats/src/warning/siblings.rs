@@ -1,7 +1,7 @@
 //! A warning about cells that have enough CPUs on the machine, but not enough cores.
 
 use super::{Warning, WarningKind, counted, warning};
-use crate::cores::cores_wanted;
+use crate::analysis::cores::cores_wanted;
 use journal::Journal;
 use plan::Cell;
 

@@ -1,7 +1,7 @@
 //! Tools that measure different figures.
 
 use super::{Warning, WarningKind, warning};
-use crate::tools::{ToolCheck, ToolFigure};
+use crate::analysis::tools::{ToolCheck, ToolFigure};
 
 /// Transfers with two tools that disagree.
 pub(crate) fn disagree(checks: &[ToolCheck]) -> Option<Warning> {

@@ -1,0 +1,135 @@
+//! Mean frame rates over the frame sizes that the device limits, and over all sizes, as vendors
+//! print it next to their tables.
+
+use crate::cell::CellResult;
+use crate::figures::frames::Limit;
+use journal::Journal;
+use plan::{Axis, Cell, FrameTest, Measurement, Procedure};
+use schemars::JsonSchema;
+use serde::Serialize;
+use wire::mix::FrameMix;
+
+/// The mean frame rates over the fixed sizes of a table. A device that works frame by frame has
+/// about one frame rate at every size, until the line is full: the mean over all sizes is then also
+/// the line's.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MeanFrameRate {
+    /// Name of the DUT.
+    pub dut: String,
+    /// Ids of the averaged cells.
+    pub cells: Vec<String>,
+    /// Their sizes, FCS included, rising.
+    pub frame_bytes: Vec<u16>,
+    /// Ids of the cells left out because a link was the limit there.
+    pub link_limited_cells: Vec<String>,
+    /// Their sizes.
+    pub link_limited_frame_bytes: Vec<u16>,
+    /// Sizes that have no figure.
+    pub missing_frame_bytes: Vec<u16>,
+    /// Arithmetic mean of the cells' frame rates; `null` when no size is left.
+    pub frames_per_s: Option<f64>,
+    /// Arithmetic mean over all sizes, including sizes limited by a link, as vendors print it;
+    /// `null` when a size has no figure.
+    pub all_sizes_frames_per_s: Option<f64>,
+}
+
+impl MeanFrameRate {
+    /// `5 of 6 sizes` if a size that belongs to the mean has no figure: this mean is not comparable
+    /// with a complete one.
+    #[must_use]
+    pub fn lacking(&self) -> Option<String> {
+        let (known, missing) = (self.frame_bytes.len(), self.missing_frame_bytes.len());
+        (missing > 0).then(|| format!("{known} of {} sizes", known + missing))
+    }
+}
+
+/// The key of a table: everything that its cells share, which is all but the mix and what follows
+/// from it.
+#[derive(PartialEq)]
+struct Key<'a> {
+    dut: &'a str,
+    /// The campaign's settings besides the size, including its loads.
+    series: String,
+    cores: u16,
+    offloads: bool,
+    calibration: bool,
+    test: FrameTest,
+}
+
+/// For each DUT and table of throughput with more than one size, in the plan's order.
+pub(crate) fn mean_frame_rates(journal: &Journal, cells: &[CellResult]) -> Vec<MeanFrameRate> {
+    let mut tables: Vec<(Key<'_>, Vec<(u16, &CellResult)>)> = Vec::new();
+    for (cell, result) in journal.header.plan.cells.iter().zip(cells) {
+        let size = result.traffic().and_then(|found| found.frame_bytes);
+        let (Some(key), Some(size)) = (key(cell), size) else {
+            continue;
+        };
+        match tables.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, found)) => found.push((size, result)),
+            None => tables.push((key, vec![(size, result)])),
+        }
+    }
+    tables.retain(|(_, found)| found.len() > 1);
+    let mean = |(key, found): (Key<'_>, Vec<(u16, &CellResult)>)| mean(key.dut, found);
+    tables.into_iter().map(mean).collect()
+}
+
+fn key(cell: &Cell) -> Option<Key<'_>> {
+    let Measurement::Frames(test) = &cell.measurement else {
+        return None;
+    };
+    let mut test = test.clone();
+    test.traffic.frames.mix = FrameMix::fixed(0);
+    match &mut test.procedure {
+        Procedure::Throughput(search) => {
+            // The highest and lowest load may depend on the size.
+            (search.max_load, search.min_load) = (None, 0);
+        }
+        _ => return None,
+    }
+    Some(Key {
+        dut: &cell.dut.name,
+        series: cell.group_without(Axis::Frame),
+        cores: cell.stations?.cores,
+        offloads: cell.stations?.offloads,
+        calibration: cell.calibration,
+        test,
+    })
+}
+
+fn mean(dut: &str, mut found: Vec<(u16, &CellResult)>) -> MeanFrameRate {
+    found.sort_by_key(|(size, _)| *size);
+    let mut mean = MeanFrameRate {
+        dut: dut.to_owned(),
+        cells: Vec::new(),
+        frame_bytes: Vec::new(),
+        link_limited_cells: Vec::new(),
+        link_limited_frame_bytes: Vec::new(),
+        missing_frame_bytes: Vec::new(),
+        frames_per_s: None,
+        all_sizes_frames_per_s: None,
+    };
+    let sizes = found.len() as f64;
+    let (mut sum, mut sum_at_link) = (0.0, 0.0);
+    for (size, cell) in found {
+        let verdict = cell.verdict().map(|verdict| verdict.limit);
+        match cell.frame_rate() {
+            None => mean.missing_frame_bytes.push(size),
+            Some(rate) if verdict == Some(Limit::LinkLimited) => {
+                sum_at_link += rate.mean;
+                mean.link_limited_frame_bytes.push(size);
+                mean.link_limited_cells.push(cell.id.clone());
+            }
+            Some(rate) => {
+                sum += rate.mean;
+                mean.frame_bytes.push(size);
+                mean.cells.push(cell.id.clone());
+            }
+        }
+    }
+    let n = mean.frame_bytes.len();
+    mean.frames_per_s = (n > 0).then(|| sum / n as f64);
+    let is_whole = mean.missing_frame_bytes.is_empty();
+    mean.all_sizes_frames_per_s = is_whole.then(|| (sum + sum_at_link) / sizes);
+    mean
+}

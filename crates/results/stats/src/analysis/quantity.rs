@@ -1,0 +1,283 @@
+//! The quantities that are compared between cells of different runs and exported.
+//!
+//! Only quantities with a value above 0 in every repeat of a sound cell are here: changes are
+//! ratios. Counts of losses, outages and verdicts are in `results.json`.
+
+use crate::analysis::ranked_by::RankedBy;
+use crate::cell::CellResult;
+use crate::figures::estimate::Estimate;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A quantity of a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Quantity {
+    /// Payload received, of `tcp` and `udp`, in bit/s.
+    PayloadThroughput,
+    /// Bits of objects received, of `http`, in bit/s.
+    ObjectThroughput,
+    /// Frame rate of a search, `mrr`, `load` or `loss-curve`, in frames/s: the relevant lower bound
+    /// of the first goal, or the highest forwarding rate.
+    FrameRate,
+    /// Transactions with the whole object, of `http`, per second.
+    Transactions,
+    /// Operations of crypto devices per second.
+    Operations,
+    /// Payload bits per CPU-second of the machine, of `tcp` and `udp`.
+    PayloadBitsPerCpuSecond,
+    /// IP bits forwarded per CPU-second of the machine, of `throughput`, `mrr` and `loss-curve`.
+    IpBitsPerCpuSecond,
+    /// Median round-trip time of `ping`, or latency of frames under a load, in nanoseconds.
+    LatencyP50,
+    /// 99th percentile of the same, in nanoseconds.
+    LatencyP99,
+    /// Longest burst without loss, of `back-to-back`, in frames.
+    Burst,
+    /// From the end of an overload to the last loss, of `recovery`, in nanoseconds.
+    Recovery,
+}
+
+impl Quantity {
+    /// All.
+    pub const ALL: [Self; 11] = [
+        Self::PayloadThroughput,
+        Self::ObjectThroughput,
+        Self::FrameRate,
+        Self::Transactions,
+        Self::Operations,
+        Self::PayloadBitsPerCpuSecond,
+        Self::IpBitsPerCpuSecond,
+        Self::LatencyP50,
+        Self::LatencyP99,
+        Self::Burst,
+        Self::Recovery,
+    ];
+
+    /// In tables and gates. Quantities of different kinds of trial share a word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::PayloadThroughput | Self::ObjectThroughput | Self::FrameRate => "throughput",
+            Self::Transactions => "transactions",
+            Self::Operations => "operations",
+            Self::PayloadBitsPerCpuSecond | Self::IpBitsPerCpuSecond => "efficiency",
+            Self::LatencyP50 => "p50",
+            Self::LatencyP99 => "p99",
+            Self::Burst => "burst",
+            Self::Recovery => "recovery",
+        }
+    }
+
+    /// Key of a value in exports, with its unit.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::PayloadThroughput => "payload_throughput_bps",
+            Self::ObjectThroughput => "object_throughput_bps",
+            Self::FrameRate => "frames_per_s",
+            Self::Transactions => "transactions_per_s",
+            Self::Operations => "operations_per_s",
+            Self::PayloadBitsPerCpuSecond => "payload_bits_per_cpu_s",
+            Self::IpBitsPerCpuSecond => "ip_bits_per_cpu_s",
+            Self::LatencyP50 => "latency_p50_ns",
+            Self::LatencyP99 => "latency_p99_ns",
+            Self::Burst => "burst_frames",
+            Self::Recovery => "recovery_ns",
+        }
+    }
+
+    /// Whether more is better.
+    #[must_use]
+    pub const fn higher_is_better(self) -> bool {
+        !self.is_time()
+    }
+
+    /// Whether it is in nanoseconds.
+    #[must_use]
+    pub const fn is_time(self) -> bool {
+        matches!(self, Self::LatencyP50 | Self::LatencyP99 | Self::Recovery)
+    }
+
+    /// A value for people: `7.11 Gbit/s`.
+    #[must_use]
+    pub fn print(self, value: f64) -> String {
+        use units::human::{bit_rate, duration_ns, frame_rate, number};
+        match self {
+            Self::PayloadThroughput | Self::ObjectThroughput => bit_rate(value),
+            Self::FrameRate => frame_rate(value),
+            Self::Transactions | Self::Operations => format!("{}/s", number(value)),
+            Self::PayloadBitsPerCpuSecond | Self::IpBitsPerCpuSecond => {
+                format!("{} per CPU", bit_rate(value))
+            }
+            Self::LatencyP50 | Self::LatencyP99 | Self::Recovery => duration_ns(value),
+            Self::Burst => format!("{} frames", number(value)),
+        }
+    }
+
+    /// The same with five significant digits, so that a reader can compute ratios of figures.
+    #[must_use]
+    pub fn print_finely(self, value: f64) -> String {
+        use units::human::fine::{bit_rate, duration_ns, frame_rate, number};
+        match self {
+            Self::PayloadThroughput | Self::ObjectThroughput => bit_rate(value),
+            Self::FrameRate => frame_rate(value),
+            Self::Transactions | Self::Operations => format!("{}/s", number(value)),
+            Self::PayloadBitsPerCpuSecond | Self::IpBitsPerCpuSecond => {
+                format!("{} per CPU", bit_rate(value))
+            }
+            Self::LatencyP50 | Self::LatencyP99 | Self::Recovery => duration_ns(value),
+            Self::Burst => format!("{} frames", number(value)),
+        }
+    }
+}
+
+/// A quantity of a cell over its repeats.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// The quantity.
+    pub quantity: Quantity,
+    /// Of latency under several loads: the load in per cent of the throughput; 0 is the lowest one.
+    pub load_percent: Option<u8>,
+    /// The figure.
+    pub value: Estimate,
+    /// Of a search: the relevant upper bound. The true value is between the figure and this.
+    pub upper: Option<Estimate>,
+    /// Of a search: no upper bound is known, so the true value is the figure or any above it.
+    pub is_open: bool,
+}
+
+impl Reading {
+    fn new(quantity: Quantity, value: Estimate) -> Self {
+        Self {
+            quantity,
+            load_percent: None,
+            value,
+            upper: None,
+            is_open: false,
+        }
+    }
+}
+
+impl RankedBy {
+    /// The same quantity in comparisons, with the load that it is measured under.
+    #[must_use]
+    pub const fn quantity(self) -> (Quantity, Option<u8>) {
+        match self {
+            Self::PayloadThroughput => (Quantity::PayloadThroughput, None),
+            Self::RoundTripP50 => (Quantity::LatencyP50, None),
+            Self::FrameRate => (Quantity::FrameRate, None),
+            Self::LatencyP50 | Self::ReflectedP50 => (Quantity::LatencyP50, Some(0)),
+            Self::PayloadBitsPerCpuSecond => (Quantity::PayloadBitsPerCpuSecond, None),
+            Self::IpBitsPerCpuSecond => (Quantity::IpBitsPerCpuSecond, None),
+        }
+    }
+
+    /// Returns the quantity with the bounds of its search.
+    pub(crate) fn reading(self, cell: &CellResult) -> Option<Reading> {
+        let value = self.of(cell)?;
+        let searched = match self {
+            Self::FrameRate => cell.frame_rate_reading(),
+            _ => None,
+        };
+        let (quantity, load_percent) = self.quantity();
+        Some(Reading {
+            quantity,
+            load_percent,
+            value,
+            is_open: searched.as_ref().is_some_and(|found| found.is_open),
+            upper: searched.and_then(|found| found.upper),
+        })
+    }
+}
+
+impl CellResult {
+    /// Its quantities that can be compared with the same cell in another run; empty without a
+    /// figure, and for events, services, soaks and known answers.
+    #[must_use]
+    pub fn readings(&self) -> Vec<Reading> {
+        let mut found: Vec<Reading> = [
+            (Quantity::PayloadThroughput, RankedBy::PayloadThroughput),
+            (
+                Quantity::PayloadBitsPerCpuSecond,
+                RankedBy::PayloadBitsPerCpuSecond,
+            ),
+            (Quantity::IpBitsPerCpuSecond, RankedBy::IpBitsPerCpuSecond),
+        ]
+        .into_iter()
+        .filter_map(|(quantity, by)| Some(Reading::new(quantity, by.of(self)?)))
+        .collect();
+        let mut add = |quantity, value: Option<&Estimate>| {
+            found.extend(value.map(|value| Reading::new(quantity, value.clone())));
+        };
+        let http = self.http();
+        add(
+            Quantity::ObjectThroughput,
+            http.map(|http| &http.object_throughput_bps),
+        );
+        add(
+            Quantity::Transactions,
+            http.map(|http| &http.transactions_per_s),
+        );
+        let device = self.device().and_then(|device| device.speed());
+        add(
+            Quantity::Operations,
+            device.map(|speed| &speed.operations_per_s),
+        );
+        let times = self.latency();
+        add(Quantity::LatencyP50, times.map(|times| &times.p50_ns));
+        add(
+            Quantity::LatencyP99,
+            times.and_then(|times| times.p99_ns.as_ref()),
+        );
+        let frames = self.frames();
+        let burst = frames.and_then(|frames| frames.back_to_back());
+        add(Quantity::Burst, burst.map(|found| &found.burst_frames));
+        let recovery = frames.and_then(|frames| frames.recovery());
+        add(
+            Quantity::Recovery,
+            recovery.and_then(|found| found.recovery_ns.as_ref()),
+        );
+        found.extend(self.frame_rate_reading());
+        found.extend(self.latency_readings());
+        found
+    }
+
+    fn frame_rate_reading(&self) -> Option<Reading> {
+        let frames = self.frames()?;
+        let goal = frames
+            .throughput
+            .as_ref()
+            .and_then(|found| found.goals.first());
+        let upper = goal.and_then(|goal| goal.upper.as_ref());
+        let upper = upper.map(|rates| rates.frames_per_s.clone());
+        let value = frames.frame_rate()?.clone();
+        let is_open = frames.is_only_lower_bound();
+        Some(Reading {
+            // Without one, the line rate is the bound.
+            upper: upper.or_else(|| goal.filter(|_| !is_open).map(|_| value.clone())),
+            is_open,
+            ..Reading::new(Quantity::FrameRate, value)
+        })
+    }
+
+    /// Latency under the loads of `latency`. Other procedures measure latency under a load that
+    /// depends on the device, so two runs have no common load.
+    fn latency_readings(&self) -> Vec<Reading> {
+        let loads = self.frames().map_or(&[][..], |frames| &frames.latency);
+        let of_load = |quantity, percent, value: &Estimate| Reading {
+            load_percent: Some(percent),
+            ..Reading::new(quantity, value.clone())
+        };
+        loads
+            .iter()
+            .filter_map(|load| Some((load.percent?, load)))
+            .flat_map(|(percent, load)| {
+                let p99 = load.p99_each_ns.as_ref();
+                let p50 = of_load(Quantity::LatencyP50, percent, &load.p50_each_ns);
+                let p99 = p99.map(|value| of_load(Quantity::LatencyP99, percent, value));
+                std::iter::once(p50).chain(p99)
+            })
+            .collect()
+    }
+}

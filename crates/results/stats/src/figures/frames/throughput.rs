@@ -1,0 +1,432 @@
+//! Throughput: the bounds found by searches.
+
+use super::Repeats;
+use super::loss::LossAccount;
+use super::rates::{LayerRates, Lengths};
+use crate::figures::estimate::{Estimate, Sample};
+use journal::record::{
+    FrameResult, FrameTrial, GoalBounds, GoalOutcome, SearchEnd, ThroughputFound,
+};
+use plan::{Criteria, Goal, ThroughputSearch};
+use schemars::JsonSchema;
+use serde::Serialize;
+use units::human::{duration_ns, frame_rate};
+
+/// The result of the searches of a cell (RFC 9971). Loads are in frames/s of one direction.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ThroughputResult {
+    /// Source of the goals: `fast`, `rfc2544`, `tst009`; `custom`: the campaign lists them.
+    pub profile: String,
+    /// Each goal, in the plan's order. The first is the cell's figure.
+    pub goals: Vec<GoalResult>,
+    /// Highest possible load.
+    pub max_load_frames_per_s: Estimate,
+    /// Its limit: `line-rate`, `given` or `generator`; several if repeats differ.
+    pub max_load_by: Vec<String>,
+    /// Lowest possible load.
+    pub min_load_frames_per_s: u64,
+    /// Duration of a search, including drains.
+    pub search_ns: Estimate,
+    /// Frame trials made, over all repeats.
+    pub frame_trials: u64,
+    /// Repeats that timed out before the bounds were within the configured width.
+    pub timed_out: u32,
+}
+
+/// One goal's throughput over the repeats.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct GoalResult {
+    /// Its name in the plan.
+    pub goal: String,
+    /// Its parameters.
+    pub parameters: Criteria,
+    /// Relevant lower bound; `null` when a repeat has none.
+    pub lower: Option<LayerRates>,
+    /// Relevant upper bound; `null` when a repeat has none.
+    pub upper: Option<LayerRates>,
+    /// Conditional throughput: forwarding rate at the lower bound; `null` when a repeat has none.
+    pub conditional_throughput: Option<LayerRates>,
+    /// Trials at the lower bounds, over all repeats.
+    pub lower_trials: u64,
+    /// Trials at the upper bounds, over all repeats.
+    pub upper_trials: u64,
+    /// Duration of the longest trial at the lower bound that met the goal, minimum over the
+    /// repeats; `null` if a repeat has none. Whether the device sustains the figure for longer is
+    /// not known.
+    pub held_ns: Option<u64>,
+    /// Losses in the trials at the upper bounds, by place; if both directions are loaded, in the
+    /// direction that lost the larger share. `null` without an upper bound.
+    pub upper_account: Option<LossAccount>,
+    /// Outcomes of the repeats' searches (RFC 9971, Goal Result): every one that occurred. The
+    /// result is regular only if all of them are.
+    pub outcomes: Vec<OutcomeRepeats>,
+    /// Why the result is not regular: why a bound is missing, or too far from the other, as
+    /// sentences.
+    pub irregular: Vec<String>,
+    /// Repeats that lack a bound because the search timed out.
+    pub time_was_up: u32,
+}
+
+/// An outcome and the number of repeats that had it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct OutcomeRepeats {
+    /// The outcome: `regular`; `max-load-meets`: no upper bound; `min-load-fails`: no lower bound;
+    /// `unfinished`: the search timed out.
+    pub outcome: GoalOutcome,
+    /// Repeats.
+    pub repeats: u32,
+}
+
+/// One repeat's search with its whole frame result.
+type RepeatSearch<'a> = (u32, &'a FrameResult, &'a ThroughputFound);
+
+impl ThroughputResult {
+    /// Whether the figure, the first goal's lower bound, may be too low: in some repeat the highest
+    /// load met the goal, and the line rate was not what bounded it, or the search ended before its
+    /// bounds were close.
+    #[must_use]
+    pub fn is_only_lower_bound(&self) -> bool {
+        let by_line = self.is_bounded_by_line();
+        self.goals.first().is_some_and(|goal| {
+            goal.outcomes.iter().any(|found| match found.outcome {
+                GoalOutcome::Regular | GoalOutcome::MinLoadFails => false,
+                GoalOutcome::MaxLoadMeets => !by_line,
+                GoalOutcome::Unfinished => true,
+            })
+        })
+    }
+
+    /// Whether the line rate was the highest load of every repeat.
+    pub(crate) fn is_bounded_by_line(&self) -> bool {
+        self.max_load_by.iter().all(|by| by == "line-rate")
+    }
+
+    /// `None` if a repeat has no search.
+    pub(super) fn of(
+        search: &ThroughputSearch,
+        lengths: &Lengths,
+        repeats: &Repeats<'_>,
+    ) -> Option<Self> {
+        let found: Vec<RepeatSearch<'_>> = repeats
+            .iter()
+            .map(|&(repeat, found)| Some((repeat, found, found.throughput.as_ref()?)))
+            .collect::<Option<_>>()?;
+        let estimate = |value: fn(&ThroughputFound) -> u64| {
+            let samples = found.iter().map(|&(repeat, _, found)| Sample {
+                repeat,
+                value: value(found) as f64,
+            });
+            Estimate::of(samples.collect())
+        };
+        let mut max_load_by: Vec<String> = Vec::new();
+        for (_, _, found) in &found {
+            if !max_load_by.contains(&found.max_load_by) {
+                max_load_by.push(found.max_load_by.clone());
+            }
+        }
+        let goals = search.goals.iter();
+        Some(Self {
+            profile: search.profile.name().into(),
+            goals: goals
+                .map(|goal| GoalResult::of(goal, search, lengths, &found))
+                .collect(),
+            max_load_frames_per_s: estimate(|found| found.max_load)?,
+            max_load_by,
+            min_load_frames_per_s: search.min_load,
+            search_ns: estimate(|found| found.took_ns)?,
+            frame_trials: found
+                .iter()
+                .map(|(_, all, _)| all.trials.len() as u64)
+                .sum(),
+            timed_out: found
+                .iter()
+                .filter(|(_, _, found)| found.end == SearchEnd::TimedOut)
+                .count() as u32,
+        })
+    }
+}
+
+impl GoalResult {
+    /// Whether the tester failed at the upper bound, so that this one is not the device's.
+    #[must_use]
+    pub fn upper_is_testers(&self) -> bool {
+        self.upper_account.as_ref().is_some_and(is_testers)
+    }
+
+    /// Whether the result of every repeat is regular (RFC 9971, Goal Result): both bounds are known
+    /// and as close as the goal's width. A report must mark results that are not.
+    #[must_use]
+    pub fn is_regular(&self) -> bool {
+        let mut outcomes = self.outcomes.iter();
+        outcomes.all(|found| found.outcome == GoalOutcome::Regular)
+    }
+
+    fn of(
+        goal: &Goal,
+        search: &ThroughputSearch,
+        lengths: &Lengths,
+        found: &[RepeatSearch<'_>],
+    ) -> Self {
+        let bounds: Vec<(u32, Option<&GoalBounds>)> = found
+            .iter()
+            .map(|(repeat, _, found)| {
+                let named = |bounds: &&GoalBounds| bounds.goal == goal.name;
+                (*repeat, found.goals.iter().find(named))
+            })
+            .collect();
+        let rates = |value: fn(&GoalBounds) -> Option<f64>| {
+            let samples = bounds.iter().map(|(repeat, bounds)| {
+                value((*bounds)?).map(|value| Sample {
+                    repeat: *repeat,
+                    value,
+                })
+            });
+            let samples = samples.collect::<Option<Vec<_>>>()?;
+            Some(lengths.rates(Estimate::of(samples)?))
+        };
+        let sum = |count: fn(&GoalBounds) -> u32| -> u64 {
+            let known = bounds.iter().filter_map(|(_, bounds)| *bounds);
+            known.map(|bounds| u64::from(count(bounds))).sum()
+        };
+        let sorted = sorted(goal, search, found, &bounds);
+        Self {
+            goal: goal.name.clone(),
+            parameters: goal.criteria,
+            lower: rates(|bounds| bounds.lower.map(|load| load as f64)),
+            upper: rates(|bounds| bounds.upper.map(|load| load as f64)),
+            conditional_throughput: rates(|bounds| {
+                bounds.lower.map(|_| bounds.conditional_throughput)
+            }),
+            lower_trials: sum(|bounds| bounds.lower_trials),
+            upper_trials: sum(|bounds| bounds.upper_trials),
+            held_ns: held_ns(goal, found, &bounds),
+            upper_account: upper_account(found, &bounds),
+            outcomes: outcomes(&sorted),
+            irregular: irregular(search, found, &bounds, &sorted),
+            time_was_up: lacking(&sorted, &bounds).len() as u32,
+        }
+    }
+}
+
+/// Returns the duration of the longest trial at the lower bound that met the goal, minimum over the
+/// repeats.
+fn held_ns(
+    goal: &Goal,
+    found: &[RepeatSearch<'_>],
+    bounds: &[(u32, Option<&GoalBounds>)],
+) -> Option<u64> {
+    let longest = |((_, all, _), (_, bounds)): (&RepeatSearch<'_>, &(u32, Option<&GoalBounds>))| {
+        let lower = (*bounds)?.lower?;
+        let at_lower = all.trials_on_path().filter(|trial| trial.load == lower);
+        let met = at_lower.filter(|trial| trial.meets(goal.criteria.loss_ratio_ppm));
+        met.map(|trial| trial.duration_ns).max()
+    };
+    let held = found.iter().zip(bounds).map(longest);
+    held.collect::<Option<Vec<u64>>>()?.into_iter().min()
+}
+
+/// All trials of each repeat at its upper bound; of two directions the worse, to which the goal is
+/// held.
+fn upper_account(
+    found: &[RepeatSearch<'_>],
+    bounds: &[(u32, Option<&GoalBounds>)],
+) -> Option<LossAccount> {
+    let mut at_upper: Vec<&FrameTrial> = Vec::new();
+    for ((_, all, _), (_, bounds)) in found.iter().zip(bounds) {
+        if let Some(upper) = bounds.and_then(|bounds| bounds.upper) {
+            at_upper.extend(all.trials_on_path().filter(|trial| trial.load == upper));
+        }
+    }
+    let all = at_upper.iter().copied();
+    (!at_upper.is_empty()).then(|| {
+        LossAccount::of_worse_direction(all.clone(), LossAccount::not_forwarded)
+            .unwrap_or_else(|| LossAccount::of(all))
+    })
+}
+
+/// Each repeat that holds the goal, with its outcome.
+type Sorted = Vec<(u32, GoalOutcome)>;
+
+/// The outcome of each repeat's search. Older journals do not hold it; then it follows from bounds
+/// and width.
+fn sorted(
+    goal: &Goal,
+    search: &ThroughputSearch,
+    found: &[RepeatSearch<'_>],
+    bounds: &[(u32, Option<&GoalBounds>)],
+) -> Sorted {
+    let of =
+        |((_, _, found), (repeat, bounds)): (&RepeatSearch<'_>, &(u32, Option<&GoalBounds>))| {
+            let bounds = (*bounds)?;
+            let outcome = bounds
+                .outcome
+                .unwrap_or_else(|| match (bounds.lower, bounds.upper) {
+                    (None, Some(upper)) if upper <= search.min_load => GoalOutcome::MinLoadFails,
+                    (Some(lower), None) if lower >= found.max_load => GoalOutcome::MaxLoadMeets,
+                    (Some(lower), Some(upper))
+                        if found.end == SearchEnd::Reached || is_narrow(goal, lower, upper) =>
+                    {
+                        GoalOutcome::Regular
+                    }
+                    _ => GoalOutcome::Unfinished,
+                });
+            Some((*repeat, outcome))
+        };
+    found.iter().zip(bounds).filter_map(of).collect()
+}
+
+fn is_narrow(goal: &Goal, lower: u64, upper: u64) -> bool {
+    let distance = u128::from(upper.saturating_sub(lower));
+    distance <= 1 || distance * 1_000_000 <= u128::from(upper) * u128::from(goal.criteria.width_ppm)
+}
+
+/// Every outcome that occurred, the regular one first.
+fn outcomes(sorted: &Sorted) -> Vec<OutcomeRepeats> {
+    let all = [
+        GoalOutcome::Regular,
+        GoalOutcome::MaxLoadMeets,
+        GoalOutcome::MinLoadFails,
+        GoalOutcome::Unfinished,
+    ];
+    let counted = all.map(|outcome| OutcomeRepeats {
+        outcome,
+        repeats: with(sorted, outcome).len() as u32,
+    });
+    let mut counted = counted.to_vec();
+    counted.retain(|found| found.repeats > 0);
+    counted
+}
+
+/// The repeats with an outcome.
+fn with(sorted: &Sorted, outcome: GoalOutcome) -> Vec<u32> {
+    let of = sorted.iter().filter(|(_, found)| *found == outcome);
+    of.map(|(repeat, _)| *repeat).collect()
+}
+
+/// The repeats that lack a bound because the search timed out.
+fn lacking(sorted: &Sorted, bounds: &[(u32, Option<&GoalBounds>)]) -> Vec<u32> {
+    let has_both = |repeat: &u32| {
+        let mut own = bounds.iter().filter(|(other, _)| other == repeat);
+        own.any(|(_, bounds)| {
+            bounds.is_some_and(|bounds| bounds.lower.is_some() && bounds.upper.is_some())
+        })
+    };
+    let mut lacking = with(sorted, GoalOutcome::Unfinished);
+    lacking.retain(|repeat| !has_both(repeat));
+    lacking
+}
+
+/// Whether the tester lost more of these trials' frames than the path between the stations.
+fn is_testers(account: &LossAccount) -> bool {
+    let tester = account.not_sent + account.too_late + account.receiver_dropped;
+    let path = account.lost.saturating_sub(account.receiver_dropped) + account.queued;
+    tester > path
+}
+
+/// Explains, in sentences, which repeats are not regular and why.
+fn irregular(
+    search: &ThroughputSearch,
+    found: &[RepeatSearch<'_>],
+    bounds: &[(u32, Option<&GoalBounds>)],
+    sorted: &Sorted,
+) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let unknown = bounds.iter().filter(|(_, bounds)| bounds.is_none());
+    let unknown: Vec<u32> = unknown.map(|(repeat, _)| *repeat).collect();
+    if !unknown.is_empty() {
+        reasons.push(format!(
+            "{} holds nothing of this goal.",
+            repeats(&unknown, bounds.len())
+        ));
+    }
+    let lowest_failed = with(sorted, GoalOutcome::MinLoadFails);
+    if !lowest_failed.is_empty() {
+        let lowest = frame_rate(search.min_load as f64);
+        let reached = found.iter().map(|(_, _, found)| found.max_load).min();
+        let reached = reached.filter(|load| *load < search.min_load);
+        let account = upper_account(found, bounds);
+        let why = match reached {
+            Some(load) => format!(
+                "the tester reaches {} only, less than the lowest load, {lowest}",
+                frame_rate(load as f64)
+            ),
+            None if account.as_ref().is_some_and(is_testers) => {
+                format!("the tester did not keep up with the lowest load, {lowest}")
+            }
+            None => format!("even the lowest load, {lowest}, does not meet the goal"),
+        };
+        reasons.push(format!(
+            "No lower bound in {}: {why}.",
+            repeats_without(&lowest_failed, bounds.len())
+        ));
+    }
+    let highest_passed = with(sorted, GoalOutcome::MaxLoadMeets);
+    if let Some(first) = highest_passed.first() {
+        let first = found.iter().find(|(repeat, ..)| repeat == first);
+        let (load, by) = first.map_or((0, ""), |(_, _, found)| {
+            (found.max_load, found.max_load_by.as_str())
+        });
+        reasons.push(format!(
+            "No upper bound in {}: the highest load, {} ({}), meets the goal.",
+            repeats_without(&highest_passed, bounds.len()),
+            frame_rate(load as f64),
+            bounded_by(by)
+        ));
+    }
+    let lacking = lacking(sorted, bounds);
+    if !lacking.is_empty() {
+        let has = |bound: fn(&GoalBounds) -> Option<u64>| {
+            let mut own = bounds.iter().filter(|(repeat, _)| lacking.contains(repeat));
+            own.any(|(_, bounds)| bounds.and_then(bound).is_some())
+        };
+        let what = match (has(|bounds| bounds.lower), has(|bounds| bounds.upper)) {
+            (true, false) => "No upper bound",
+            (false, true) => "No lower bound",
+            (false, false) => "Neither bound",
+            (true, true) => "One bound only",
+        };
+        reasons.push(format!(
+            "{what} in {}: the search's time, {}, was up.",
+            repeats_without(&lacking, bounds.len()),
+            duration_ns(search.timeout_ns as f64)
+        ));
+    }
+    let mut wide = with(sorted, GoalOutcome::Unfinished);
+    wide.retain(|repeat| !lacking.contains(repeat));
+    if !wide.is_empty() {
+        reasons.push(format!(
+            "The bounds are farther apart than the goal's width in {}: the search's time was up.",
+            repeats(&wide, bounds.len())
+        ));
+    }
+    reasons
+}
+
+/// The limit of the highest load, for people.
+pub(super) fn bounded_by(by: &str) -> &str {
+    match by {
+        "line-rate" => "the line rate",
+        "given" => "as the campaign says",
+        "generator" => "the generator's rate",
+        other => other,
+    }
+}
+
+/// `every repeat`, `repeat 2`, `repeats 2, 3`.
+fn repeats(some: &[u32], all: usize) -> String {
+    those("every", some, all)
+}
+
+/// `any repeat`, `repeat 2`, `repeats 2, 3`: the repeats that lack something.
+fn repeats_without(some: &[u32], all: usize) -> String {
+    those("any", some, all)
+}
+
+fn those(whole: &str, some: &[u32], all: usize) -> String {
+    let numbers: Vec<String> = some.iter().map(u32::to_string).collect();
+    match some {
+        _ if some.len() == all => format!("{whole} repeat"),
+        [one] => format!("repeat {one}"),
+        _ => format!("repeats {}", numbers.join(", ")),
+    }
+}

@@ -1,0 +1,27 @@
+//! Estimates over repeats, and the ratios that they are made of.
+
+use crate::figures::estimate::{Estimate, Sample};
+
+const NANOS_PER_SECOND: f64 = 1e9;
+
+/// An estimate of `value` over those repeats; `None` if a repeat has no value.
+pub(crate) fn estimate<T>(
+    repeats: &[(u32, T)],
+    value: impl Fn(&T) -> Option<f64>,
+) -> Option<Estimate> {
+    let samples = repeats.iter().map(|(repeat, found)| {
+        value(found).map(|value| Sample {
+            repeat: *repeat,
+            value,
+        })
+    });
+    samples.collect::<Option<Vec<_>>>().and_then(Estimate::of)
+}
+
+pub(crate) fn per_second(count: u64, duration_ns: u64) -> Option<f64> {
+    (duration_ns > 0).then(|| count as f64 * NANOS_PER_SECOND / duration_ns as f64)
+}
+
+pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
