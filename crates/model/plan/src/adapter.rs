@@ -34,7 +34,6 @@ pub use xfrm::Xfrm;
 
 use crate::Devices;
 use serde::{Deserialize, Serialize};
-use std::mem;
 use wire::Suite;
 
 /// The DUT that calibration measures, and the name of its cells.
@@ -83,15 +82,6 @@ pub enum Adapter {
     Device(Devices),
 }
 
-/// A setting that counts parallel parts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ScaledSetting {
-    /// Worker threads per gateway.
-    Workers,
-    /// Tunnels, over which frames are spread.
-    Tunnels,
-}
-
 /// The suite of [`Adapter::Straight`] unless something else decides.
 const fn straight_suite() -> Suite {
     Suite::Aes256Gcm
@@ -135,28 +125,22 @@ impl Adapter {
         }
     }
 
-    /// Returns each setting that counts parallel workers or tunnels, with its value and the adapter
-    /// without it: adapters that differ in this setting only are then equal.
+    /// The name of its kind, in campaigns and journals.
     #[must_use]
-    pub fn scaled_settings(&self) -> Vec<(ScaledSetting, u16, Self)> {
+    pub const fn kind(&self) -> &'static str {
         match self {
-            Self::Cipherbench(encryptor) => {
-                let (mut workers, mut tunnels) = (encryptor.clone(), encryptor.clone());
-                let counts = (
-                    mem::take(&mut workers.workers),
-                    mem::take(&mut tunnels.tunnels),
-                );
-                vec![
-                    (ScaledSetting::Workers, counts.0, Self::Cipherbench(workers)),
-                    (ScaledSetting::Tunnels, counts.1, Self::Cipherbench(tunnels)),
-                ]
-            }
-            Self::StrongSwan(tunnel) => {
-                let mut others = *tunnel;
-                let count = mem::take(&mut others.tunnels);
-                vec![(ScaledSetting::Tunnels, count, Self::StrongSwan(others))]
-            }
-            _ => Vec::new(),
+            Self::Direct => "direct",
+            Self::Straight { .. } => "straight",
+            Self::Router { .. } => "router",
+            Self::Bridge => "bridge",
+            Self::Cipherbench(_) => "cipherbench",
+            Self::WireGuard(_) => "wireguard",
+            Self::StrongSwan(_) => "strongswan",
+            Self::OpenVpn(_) => "openvpn",
+            Self::Xfrm(_) => "xfrm",
+            Self::L2tpv3(_) => "l2tpv3",
+            Self::External(_) => "external",
+            Self::Device(_) => "device",
         }
     }
 

@@ -26,6 +26,7 @@ mod order;
 mod procedure;
 mod published;
 mod search;
+mod setting;
 mod stations;
 pub mod text;
 mod tool;
@@ -56,6 +57,7 @@ pub use published::{
     Published, PublishedAt, PublishedCell, PublishedChart, PublishedReport, PublishedRow,
     PublishedTable, PublishedUnit, RateBasis, RateDirection, RateKind, RateLayer,
 };
+pub use setting::{Common, Dimension, Setting};
 pub use stations::Stations;
 pub use text::{in_words, to_text};
 pub use tool::{FlowDirection, Tool, TransferDirection};

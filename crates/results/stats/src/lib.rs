@@ -25,7 +25,7 @@ mod warning;
 pub use analysis::calibration::Calibration;
 pub use analysis::change::{Change, Needed, Pairing, REPEATS_MAX, simultaneous_alpha};
 pub use analysis::claims::{ClaimResult, ClaimVerdict};
-pub use analysis::compare::{Bound, Comparison, Metric};
+pub use analysis::compare::{Bound, Comparison};
 pub use analysis::device::{
     Course, Crossover, CrossoverPoint, DeviceAxis, DeviceComparison, DeviceCurve, DeviceGain,
     DevicePointResult, DeviceSeries, DeviceStanding, DeviceUnit, FatigueBatch, FatigueClass,
@@ -34,6 +34,7 @@ pub use analysis::device::{
 pub use analysis::hybrids::HybridGain;
 pub use analysis::keys::KeyCost;
 pub use analysis::mean_frame_rate::MeanFrameRate;
+pub use analysis::metric::Metric;
 pub use analysis::published::{PublishedPlace, PublishedResult};
 pub use analysis::quantity::{Quantity, Reading};
 pub use analysis::ranked_by::RankedBy;
@@ -147,7 +148,7 @@ impl Results {
         let sittings = Sittings::of(journal);
         sittings.mark(&mut cells);
         let cells = cells;
-        let comparisons = compare::comparisons(&cells, &sittings);
+        let comparisons = compare::comparisons(&journal.header.plan.cells, &cells, &sittings);
         let progress = Progress::of(journal, &cells);
         let scalings = scaling::scalings(journal, &cells, &comparisons);
         let tool_checks = tools::checks(&journal.header.plan, &cells);

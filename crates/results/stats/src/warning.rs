@@ -23,7 +23,8 @@ pub use held::HELD_LEAST_NS;
 pub(crate) use tools::disagree as tools_disagree;
 pub use weight::Weight;
 
-use crate::analysis::compare::{Comparison, Metric};
+use crate::analysis::compare::Comparison;
+use crate::analysis::metric::Metric;
 use crate::analysis::scaling::{Scaling, other_workers};
 use crate::cell::{CellFigures, CellResult, Progress};
 use crate::figures::estimate::LARGE_SPREAD_PERCENT;

@@ -1,10 +1,12 @@
 //! A DUT against the baseline of its group.
 
-use crate::analysis::significance::{Questions, Ratio, against, p_differ};
-use crate::analysis::sittings::Sittings;
+use super::contrast::{Pair, contrasts};
+use super::metric::Metric;
+use super::significance::{Ratio, p_differ};
+use super::sittings::Sittings;
 use crate::cell::CellResult;
-use crate::figures::estimate::{Estimate, Sample};
 use crate::figures::frames::FrameFigures;
+use plan::Cell;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -84,131 +86,66 @@ impl Bound {
     }
 }
 
-/// The compared quantity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Metric {
-    /// Payload throughput received, of `tcp` and `udp` cells.
-    PayloadThroughput,
-    /// Payload bits per CPU-second of the machine, of `tcp` and `udp` cells.
-    PayloadBitsPerCpuSecond,
-    /// Median round-trip time, of `ping` cells.
-    LatencyP50,
-    /// Transactions per second, of `http` and `flows` cells in a closed loop.
-    TransactionsPerSecond,
-    /// Frame rate, of frame tests: the relevant lower bound of the first goal, or the highest
-    /// forwarding rate.
-    FrameRate,
-}
-
-impl Metric {
-    pub(crate) const ALL: [Self; 5] = [
-        Self::PayloadThroughput,
-        Self::PayloadBitsPerCpuSecond,
-        Self::LatencyP50,
-        Self::TransactionsPerSecond,
-        Self::FrameRate,
-    ];
-
-    /// The quantity of a cell, if it has it.
-    pub(crate) fn of(self, cell: &CellResult) -> Option<&Estimate> {
-        match self {
-            Self::PayloadThroughput => cell.throughput_bps(),
-            Self::PayloadBitsPerCpuSecond => cell.cpu.as_ref()?.payload_bits_per_cpu_s.as_ref(),
-            Self::LatencyP50 => Some(&cell.latency()?.p50_ns),
-            Self::TransactionsPerSecond => cell.transactions_per_s(),
-            Self::FrameRate => cell.frame_rate(),
-        }
-    }
-}
-
-/// A quantity of one cell divided by the same of another, repeat by repeat.
-pub(crate) struct Paired {
-    pub(crate) ratio: Estimate,
-    /// p-value of a difference; `None` with fewer than two repeats.
-    pub(crate) p: Option<f64>,
-}
-
-impl Metric {
-    /// Both are measured in every repeat, one after the other: a drift affects both and cancels in
-    /// their quotient.
-    pub(crate) fn paired(self, cell: &CellResult, other: &CellResult) -> Option<Paired> {
-        let (own, other) = (self.of(cell)?, self.of(other)?);
-        let quotient = |sample: &Sample| {
-            let whole = other.at(sample.repeat).filter(|value| *value > 0.0)?;
-            Some(Sample {
-                repeat: sample.repeat,
-                value: sample.value / whole,
-            })
-        };
-        let ratio = Estimate::of(own.values.iter().filter_map(quotient).collect())?;
-        let p = against(&ratio, 1.0).map(|found| found.p_differs(0.0));
-        Some(Paired { ratio, p })
-    }
-}
-
-pub(crate) fn comparisons(cells: &[CellResult], sittings: &Sittings<'_>) -> Vec<Comparison> {
+/// Compares every DUT of `planned` with the baseline of its group.
+pub(crate) fn comparisons(
+    planned: &[Cell],
+    cells: &[CellResult],
+    sittings: &Sittings<'_>,
+) -> Vec<Comparison> {
     let mut baselines: BTreeMap<&str, &CellResult> = BTreeMap::new();
     for cell in cells.iter().filter(|cell| cell.baseline) {
         baselines.entry(&cell.group).or_insert(cell);
     }
-    let found: Vec<(Comparison, Option<f64>)> = cells
-        .iter()
-        .filter(|cell| !cell.baseline && !cell.calibration)
-        .filter_map(|cell| Some((cell, *baselines.get(cell.group.as_str())?)))
-        .flat_map(|(cell, baseline)| {
-            Metric::ALL
-                .into_iter()
-                .filter_map(move |metric| compare((cell, baseline), metric, sittings))
+    let both = planned.iter().zip(cells);
+    let compared = both.filter(|(_, cell)| !cell.baseline && !cell.calibration);
+    let pairs = compared.filter_map(|(planned, cell)| {
+        let other = *baselines.get(cell.group.as_str())?;
+        Some(Pair {
+            planned,
+            cell,
+            other,
         })
-        .collect();
-    let questions = Questions::of(found.iter().map(|(one, p)| (one.metric, *p)));
-    found
-        .into_iter()
-        .map(|(comparison, p)| Comparison {
-            differs: questions.answer(&comparison.metric, p),
-            ..comparison
-        })
-        .collect()
+    });
+    let found = contrasts(pairs, ratio).into_iter().map(|found| {
+        let Pair { cell, other, .. } = found.pair;
+        let (of_dut, of_baseline) = (found.metric.of(cell), found.metric.of(other));
+        let of_both = of_dut.zip(of_baseline).map_or(0, |(of_dut, of_baseline)| {
+            let values = of_dut.values.iter();
+            values
+                .filter(|it| of_baseline.at(it.repeat).is_some())
+                .count()
+        });
+        Comparison {
+            group: cell.group.clone(),
+            cell: cell.id.clone(),
+            baseline_cell: other.id.clone(),
+            dut: cell.dut.clone(),
+            baseline: other.dut.clone(),
+            metric: found.metric,
+            ratio: found.ratio.ratio,
+            bound: Bound::of(found.metric, cell, other),
+            low: found.ratio.low,
+            high: found.ratio.high,
+            pairs: u32::try_from(of_both).unwrap_or(u32::MAX),
+            apart_ns: sittings.apart_ns(&cell.id, &other.id),
+            differs: found.differs,
+        }
+    });
+    found.collect()
 }
 
-/// A comparison, and the p-value of a difference.
-fn compare(
-    (cell, baseline): (&CellResult, &CellResult),
-    metric: Metric,
-    sittings: &Sittings<'_>,
-) -> Option<(Comparison, Option<f64>)> {
+/// The ratio to the baseline, and the p-value of a difference.
+fn ratio(pair: &Pair<'_>, metric: Metric) -> Option<(Ratio, Option<f64>)> {
+    let Pair { cell, other, .. } = *pair;
     let is_reflected = |cell: &CellResult| cell.frames().is_some_and(|found| found.is_reflected);
-    if is_reflected(cell) != is_reflected(baseline) {
+    if is_reflected(cell) != is_reflected(other) {
         return None;
     }
-    let (of_dut, of_baseline) = (metric.of(cell)?, metric.of(baseline)?);
-    let Ratio { ratio, low, high } = Ratio::of(of_dut, of_baseline)?;
-    let pairs = of_dut
-        .values
-        .iter()
-        .filter(|sample| of_baseline.at(sample.repeat).is_some())
-        .count();
-    let bound = Bound::of(metric, cell, baseline);
-    let comparison = Comparison {
-        group: cell.group.clone(),
-        cell: cell.id.clone(),
-        baseline_cell: baseline.id.clone(),
-        dut: cell.dut.clone(),
-        baseline: baseline.dut.clone(),
-        metric,
-        ratio,
-        bound,
-        low,
-        high,
-        pairs: u32::try_from(pairs).unwrap_or(u32::MAX),
-        apart_ns: sittings.apart_ns(&cell.id, &baseline.id),
-        differs: None,
-    };
+    let (of_dut, of_baseline) = (metric.of(cell)?, metric.of(other)?);
+    let found = Ratio::of(of_dut, of_baseline)?;
     let p = p_differ(of_dut, of_baseline);
-    let p = match bound {
-        Some(bound) if !bound.decides(ratio) => p.map(|_| 1.0),
-        _ => p,
-    };
-    Some((comparison, p))
+    Some(match Bound::of(metric, cell, other) {
+        Some(bound) if !bound.decides(found.ratio) => (found, p.map(|_| 1.0)),
+        _ => (found, p),
+    })
 }

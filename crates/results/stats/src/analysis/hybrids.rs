@@ -1,12 +1,12 @@
 //! The gain of hybrids of crypto engines: each of our devices with several engines, compared with
 //! the same device with each of them alone.
 
-use crate::analysis::compare::{Metric, Paired};
-use crate::analysis::significance::Questions;
+use super::contrast::{contrasts, quotients, twins};
+use super::metric::Metric;
 use crate::cell::CellResult;
 use crate::figures::estimate::Estimate;
 use journal::Journal;
-use plan::{Cell, Encryptor};
+use plan::{Adapter, Setting, Value};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -36,57 +36,27 @@ pub struct HybridGain {
 
 /// Compares every hybrid with each of its engines that the campaign measures alone.
 pub(crate) fn gains(journal: &Journal, results: &[CellResult]) -> Vec<HybridGain> {
-    let planned = &journal.header.plan.cells;
-    let result = |cell: &Cell| results.iter().find(|result| result.id == cell.id);
-    let mut found: Vec<(HybridGain, Option<f64>)> = Vec::new();
-    for cell in planned {
-        let Some(ours) = cell.dut.adapter.encryptor() else {
-            continue;
-        };
-        for engine in ours.engine.parts() {
-            let twin = Encryptor {
-                engine,
-                ..ours.clone()
-            };
-            let alone = planned.iter().find(|other| {
-                other.group == cell.group && other.dut.adapter.encryptor() == Some(&twin)
-            });
-            let both = alone.and_then(|alone| Some((result(cell)?, result(alone)?)));
-            if let Some((hybrid, alone)) = both {
-                let suite = ours.suite.name();
-                let all = Metric::ALL.into_iter();
-                found.extend(all.filter_map(|metric| gain(suite, hybrid, alone, metric)));
-            }
-        }
-    }
-    let questions = Questions::of(found.iter().map(|(gain, p)| (gain.metric, *p)));
-    found
-        .into_iter()
-        .map(|(gain, p)| HybridGain {
-            differs: questions.answer(&gain.metric, p),
-            ..gain
-        })
-        .collect()
-}
-
-/// A gain, and the p-value of a difference.
-fn gain(
-    suite: &str,
-    hybrid: &CellResult,
-    alone: &CellResult,
-    metric: Metric,
-) -> Option<(HybridGain, Option<f64>)> {
-    let Paired { ratio, p } = metric.paired(hybrid, alone)?;
-    let gain = HybridGain {
-        group: hybrid.group.clone(),
-        cell: hybrid.id.clone(),
-        alone_cell: alone.id.clone(),
-        dut: hybrid.dut.clone(),
-        alone: alone.dut.clone(),
-        suite: suite.to_owned(),
-        metric,
-        ratio,
-        differs: None,
+    let engines_alone = |adapter: &Adapter| {
+        let parts = adapter.encryptor().map(|ours| ours.engine.parts());
+        let alone = parts.into_iter().flatten();
+        alone
+            .map(|engine| Value::Word(engine.to_string()))
+            .collect()
     };
-    Some((gain, p))
+    let pairs = twins(journal, results, Setting::Engine, engines_alone);
+    let gains = contrasts(pairs, quotients).into_iter().filter_map(|found| {
+        let ours = found.pair.planned.dut.adapter.encryptor()?;
+        Some(HybridGain {
+            group: found.pair.cell.group.clone(),
+            cell: found.pair.cell.id.clone(),
+            alone_cell: found.pair.other.id.clone(),
+            dut: found.pair.cell.dut.clone(),
+            alone: found.pair.other.dut.clone(),
+            suite: ours.suite.name().to_owned(),
+            metric: found.metric,
+            ratio: found.ratio,
+            differs: found.differs,
+        })
+    });
+    gains.collect()
 }

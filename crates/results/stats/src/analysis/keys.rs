@@ -1,16 +1,14 @@
 //! The cost of key sources: each of our devices with gateways that agree on keys, compared with the
 //! same device with static keys.
 //!
-//! Both are measured in every repeat, one after the other, so the repeats form pairs: a drift
-//! affects both and cancels in their quotient. The width of the interval of these quotients shows
-//! how small a difference could have been detected.
+//! The width of the interval of the quotients shows how small a difference could have been detected.
 
-use crate::analysis::compare::{Metric, Paired};
-use crate::analysis::significance::Questions;
+use super::contrast::{contrasts, quotients, twins};
+use super::metric::Metric;
 use crate::cell::CellResult;
 use crate::figures::estimate::Estimate;
 use journal::Journal;
-use plan::{Cell, Encryptor, KeySource};
+use plan::{Adapter, KeySource, Setting, Value};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -39,57 +37,27 @@ pub struct KeyCost {
 }
 
 pub(crate) fn costs(journal: &Journal, results: &[CellResult]) -> Vec<KeyCost> {
-    let planned = &journal.header.plan.cells;
-    let twins = planned.iter().filter_map(|cell| {
-        let ours = cell.dut.adapter.encryptor()?;
-        if !ours.keys.is_agreed() {
-            return None;
-        }
-        let twin = Encryptor {
-            keys: KeySource::Static,
-            rekey_every_ns: None,
-            ..ours.clone()
-        };
-        let is_twin = |other: &&Cell| {
-            other.group == cell.group && other.dut.adapter.encryptor() == Some(&twin)
-        };
-        Some((ours, cell, planned.iter().find(is_twin)?))
-    });
-    let result = |cell: &Cell| results.iter().find(|result| result.id == cell.id);
-    let both = twins.filter_map(|(ours, cell, twin)| Some((ours, result(cell)?, result(twin)?)));
-    let found = both.flat_map(|(ours, cell, twin)| {
-        let all = Metric::ALL.into_iter();
-        all.filter_map(move |metric| cost(ours, cell, twin, metric))
-    });
-    let found: Vec<(KeyCost, Option<f64>)> = found.collect();
-    let questions = Questions::of(found.iter().map(|(cost, p)| (cost.metric, *p)));
-    found
-        .into_iter()
-        .map(|(cost, p)| KeyCost {
-            differs: questions.answer(&cost.metric, p),
-            ..cost
-        })
-        .collect()
-}
-
-/// A cost, and the p-value of a difference.
-fn cost(
-    ours: &Encryptor,
-    cell: &CellResult,
-    twin: &CellResult,
-    metric: Metric,
-) -> Option<(KeyCost, Option<f64>)> {
-    let Paired { ratio, p } = metric.paired(cell, twin)?;
-    let cost = KeyCost {
-        group: cell.group.clone(),
-        cell: cell.id.clone(),
-        static_cell: twin.id.clone(),
-        dut: cell.dut.clone(),
-        keys: ours.keys.name().to_owned(),
-        rekey_every_ns: ours.rekey_every_ns.unwrap_or_default(),
-        metric,
-        ratio,
-        differs: None,
+    let static_twin = |adapter: &Adapter| {
+        let agrees = adapter
+            .encryptor()
+            .is_some_and(|ours| ours.keys.is_agreed());
+        let name = KeySource::Static.name().to_owned();
+        agrees.then_some(Value::Word(name)).into_iter().collect()
     };
-    Some((cost, p))
+    let pairs = twins(journal, results, Setting::Keys, static_twin);
+    let costs = contrasts(pairs, quotients).into_iter().filter_map(|found| {
+        let ours = found.pair.planned.dut.adapter.encryptor()?;
+        Some(KeyCost {
+            group: found.pair.cell.group.clone(),
+            cell: found.pair.cell.id.clone(),
+            static_cell: found.pair.other.id.clone(),
+            dut: found.pair.cell.dut.clone(),
+            keys: ours.keys.name().to_owned(),
+            rekey_every_ns: ours.rekey_every_ns.unwrap_or_default(),
+            metric: found.metric,
+            ratio: found.ratio,
+            differs: found.differs,
+        })
+    });
+    costs.collect()
 }

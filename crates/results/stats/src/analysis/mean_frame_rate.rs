@@ -1,10 +1,11 @@
 //! Mean frame rates over the frame sizes that the device limits, and over all sizes, as vendors
 //! print it next to their tables.
 
+use super::series::Series;
 use crate::cell::CellResult;
 use crate::figures::frames::Limit;
 use journal::Journal;
-use plan::{Axis, Cell, FrameTest, Measurement, Procedure};
+use plan::{Axis, Cell, Common, Dimension, FrameTest, Measurement, Procedure};
 use schemars::JsonSchema;
 use serde::Serialize;
 use wire::mix::FrameMix;
@@ -43,38 +44,27 @@ impl MeanFrameRate {
     }
 }
 
-/// The key of a table: everything that its cells share, which is all but the mix and what follows
-/// from it.
+/// All that the cells of a table share.
 #[derive(PartialEq)]
-struct Key<'a> {
-    dut: &'a str,
-    /// The campaign's settings besides the size, including its loads.
-    series: String,
-    cores: u16,
-    offloads: bool,
+struct Key {
+    common: Common,
     calibration: bool,
+    /// Without the mix and what follows from it.
     test: FrameTest,
 }
 
 /// For each DUT and table of throughput with more than one size, in the plan's order.
 pub(crate) fn mean_frame_rates(journal: &Journal, cells: &[CellResult]) -> Vec<MeanFrameRate> {
-    let mut tables: Vec<(Key<'_>, Vec<(u16, &CellResult)>)> = Vec::new();
-    for (cell, result) in journal.header.plan.cells.iter().zip(cells) {
-        let size = result.traffic().and_then(|found| found.frame_bytes);
-        let (Some(key), Some(size)) = (key(cell), size) else {
-            continue;
-        };
-        match tables.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, found)) => found.push((size, result)),
-            None => tables.push((key, vec![(size, result)])),
-        }
-    }
-    tables.retain(|(_, found)| found.len() > 1);
-    let mean = |(key, found): (Key<'_>, Vec<(u16, &CellResult)>)| mean(key.dut, found);
-    tables.into_iter().map(mean).collect()
+    let both = journal.header.plan.cells.iter().zip(cells);
+    let tables = Series::all(both.filter_map(|(cell, result)| {
+        let size = result.traffic().and_then(|found| found.frame_bytes)?;
+        Some((key(cell)?, (size, result)))
+    }));
+    let of_sizes = tables.into_iter().filter(|table| table.members.len() > 1);
+    of_sizes.map(|table| mean(table.members)).collect()
 }
 
-fn key(cell: &Cell) -> Option<Key<'_>> {
+fn key(cell: &Cell) -> Option<Key> {
     let Measurement::Frames(test) = &cell.measurement else {
         return None;
     };
@@ -87,20 +77,19 @@ fn key(cell: &Cell) -> Option<Key<'_>> {
         }
         _ => return None,
     }
+    let (_, common) = cell.along(Dimension::Axis(Axis::Frame))?;
     Some(Key {
-        dut: &cell.dut.name,
-        series: cell.group_without(Axis::Frame),
-        cores: cell.stations?.cores,
-        offloads: cell.stations?.offloads,
+        common,
         calibration: cell.calibration,
         test,
     })
 }
 
-fn mean(dut: &str, mut found: Vec<(u16, &CellResult)>) -> MeanFrameRate {
+fn mean(mut found: Vec<(u16, &CellResult)>) -> MeanFrameRate {
+    let dut = found.first().map(|(_, cell)| cell.dut.clone());
     found.sort_by_key(|(size, _)| *size);
     let mut mean = MeanFrameRate {
-        dut: dut.to_owned(),
+        dut: dut.unwrap_or_default(),
         cells: Vec::new(),
         frame_bytes: Vec::new(),
         link_limited_cells: Vec::new(),

@@ -1,6 +1,6 @@
 //! The quantities that rank devices.
 
-use crate::analysis::compare::Metric;
+use crate::analysis::metric::Metric;
 use crate::cell::CellResult;
 use crate::figures::estimate::{Estimate, Sample};
 use crate::figures::frames::FrameOutcome;

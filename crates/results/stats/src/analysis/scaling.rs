@@ -26,8 +26,9 @@ pub use shape::{FLAT_MAX_PERCENT, GAIN_MIN_PERCENT};
 pub(crate) use cap::{OtherWorkers, other_workers};
 pub(crate) use shape::{Point as ShapePoint, Shape, Top, is_above, p_values};
 
-use crate::analysis::compare::{Comparison, Metric};
+use crate::analysis::compare::Comparison;
 use crate::analysis::cores::Contention;
+use crate::analysis::metric::Metric;
 use crate::analysis::significance::{Level, Questions, Ratio};
 use crate::analysis::verdict::TESTER_LIMITED_RATIO;
 use crate::cell::CellResult;
@@ -36,7 +37,7 @@ use journal::Journal;
 use plan::Measurement;
 use schemars::JsonSchema;
 use serde::Serialize;
-use series::Series;
+use series::Numbered;
 
 /// Unit of the figures of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -169,10 +170,10 @@ pub(crate) fn scalings(
     cells: &[CellResult],
     comparisons: &[Comparison],
 ) -> Vec<Scaling> {
-    let drafts: Vec<(Series<'_>, Vec<ScalingPoint>)> = series::all(&journal.header.plan)
+    let drafts: Vec<(Numbered, Vec<ScalingPoint>)> = series::all(&journal.header.plan)
         .into_iter()
         .map(|series| {
-            let places = series.places.iter();
+            let places = series.members.iter();
             let points = places.map(|place| point(journal, *place, cells, comparisons));
             let points = points.collect();
             (series, points)
@@ -180,13 +181,13 @@ pub(crate) fn scalings(
         .collect();
     let pairs = drafts.iter().flat_map(|(series, points)| {
         let found: Vec<Option<f64>> = p_values(&curve(points)).collect();
-        found.into_iter().map(|p| (series.axis, p))
+        found.into_iter().map(|p| (series.key.0, p))
     });
     let questions = Questions::of(pairs);
     drafts
         .into_iter()
         .filter_map(|(series, points)| {
-            let level = questions.level(&series.axis);
+            let level = questions.level(&series.key.0);
             Scaling::of(journal, series, points, level)
         })
         .collect()
@@ -204,31 +205,32 @@ fn curve(points: &[ScalingPoint]) -> Vec<ShapePoint<'_>> {
 impl Scaling {
     fn of(
         journal: &Journal,
-        series: Series<'_>,
+        series: Numbered,
         points: Vec<ScalingPoint>,
         level: Level,
     ) -> Option<Self> {
-        let dut = series.dut();
-        let first = series.places.first()?.1;
+        let dut = series::dut(&journal.header.plan, &series);
+        let (axis, common) = series.key;
+        let first = series.members.first()?.1;
         let unit = match journal.header.plan.cells[first].measurement {
             Measurement::Frames(_) => ScalingUnit::FramesPerS,
             _ => ScalingUnit::PayloadBps,
         };
         let mut adapters = series
-            .places
+            .members
             .iter()
             .map(|(_, place)| &journal.header.plan.cells[*place].dut.adapter);
         let is_baseline = adapters.clone().all(|adapter| !adapter.encrypts());
         // A number of workers that the campaign sets is not a silent cap.
-        let is_configured = series.axis != ScalingAxis::Workers
-            && adapters.any(|adapter| adapter.encryptor().is_some());
-        let mut found = Self::of_points(series.axis, points, unit, level)?;
+        let is_configured =
+            axis != ScalingAxis::Workers && adapters.any(|adapter| adapter.encryptor().is_some());
+        let mut found = Self::of_points(axis, points, unit, level)?;
         // Without a device there is nothing to correct.
         if is_baseline || is_configured {
             found.cap = None;
         }
         Some(Self {
-            series: series.common,
+            series: common.group,
             dut,
             ..found
         })

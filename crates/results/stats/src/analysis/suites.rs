@@ -1,12 +1,12 @@
 //! One measurement with several suites of one device, side by side.
 
+use super::series::Series;
 use crate::figures::overhead::Packets;
 use crate::figures::parameters::Parameters;
 use journal::Journal;
-use plan::{Adapter, Cell, Encryptor};
+use plan::{Cell, Common, Dimension, Encryptor, Setting};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 use wire::{Cipher, Gost, Hmac, Suite};
 
 /// One measurement with several suites of one device.
@@ -36,77 +36,68 @@ pub struct SuiteEntry {
 }
 
 /// Cells of one group with devices that differ in suite only.
-struct Family<'a> {
-    group: &'a str,
-    kind: String,
-    /// All settings but the suite.
-    settings: Value,
-    cells: Vec<(Suite, &'a Cell)>,
-}
+type Family<'a> = Series<Common, (Suite, &'a Cell)>;
 
 /// Every measurement with several suites of one device, in the plan's order.
 pub(crate) fn matrices(journal: &Journal) -> Vec<SuiteMatrix> {
-    let mut families: Vec<Family<'_>> = Vec::new();
-    for cell in &journal.header.plan.cells {
-        let adapter = &cell.dut.adapter;
-        let is_control = adapter.encryptor().is_some_and(Encryptor::is_null);
-        let measured = Packets::of(cell, &Parameters::default()).is_some();
-        let (Some(carrier), false, true) = (adapter.carrier(), is_control, measured) else {
-            continue;
-        };
-        let Some((kind, settings)) = without_suite(adapter) else {
-            continue;
-        };
-        let known = families
-            .iter_mut()
-            .find(|known| known.group == cell.group && known.settings == settings);
-        match known {
-            Some(known) if known.cells.iter().any(|(suite, _)| *suite == carrier.suite) => {}
-            Some(known) => known.cells.push((carrier.suite, cell)),
-            None => families.push(Family {
-                group: &cell.group,
-                kind,
-                settings,
-                cells: vec![(carrier.suite, cell)],
-            }),
-        }
+    let cells = journal.header.plan.cells.iter();
+    let mut families: Vec<Family<'_>> = Series::all(cells.filter_map(member));
+    for family in &mut families {
+        let mut seen = Vec::new();
+        family.members.retain(|(suite, _)| {
+            let is_first = !seen.contains(suite);
+            seen.push(*suite);
+            is_first
+        });
     }
-    families.retain(|family| family.cells.len() > 1);
+    families.retain(|family| family.members.len() > 1);
+    let group_and_kind = |family: &Family<'_>| {
+        let first = family.members.first();
+        (
+            family.key.group.clone(),
+            first.map(|(_, cell)| cell.dut.adapter.kind()),
+        )
+    };
     let is_alone = |family: &Family<'_>| {
-        let same = |other: &&Family<'_>| (other.group, &other.kind) == (family.group, &family.kind);
-        families.iter().filter(same).count() == 1
+        let own = group_and_kind(family);
+        families
+            .iter()
+            .filter(|other| group_and_kind(other) == own)
+            .count()
+            == 1
     };
     families
         .iter()
-        .map(|family| family.matrix(is_alone(family)))
+        .map(|family| matrix(family, is_alone(family)))
         .collect()
 }
 
-/// Kind and settings in the plan's serialized form, which covers any kind.
-fn without_suite(adapter: &Adapter) -> Option<(String, Value)> {
-    let mut settings = serde_json::to_value(adapter).ok()?;
-    let fields = settings.as_object_mut()?;
-    fields.remove("suite")?;
-    let kind = fields.get("kind")?.as_str()?.to_owned();
-    Some((kind, settings))
+/// A cell with its suite, and all that its family shares; `None` if its suite does not matter.
+fn member(cell: &Cell) -> Option<(Common, (Suite, &Cell))> {
+    let adapter = &cell.dut.adapter;
+    let suite = adapter.carrier()?.suite;
+    let is_control = adapter.encryptor().is_some_and(Encryptor::is_null);
+    if is_control || Packets::of(cell, &Parameters::default()).is_none() {
+        return None;
+    }
+    let (_, common) = cell.along(Dimension::Setting(Setting::Suite))?;
+    Some((common, (suite, cell)))
 }
 
-impl Family<'_> {
-    fn matrix(&self, is_alone: bool) -> SuiteMatrix {
-        let device = match self.cells.first() {
-            // Devices of one kind with different settings are distinguished by the names of their
-            // DUTs.
-            Some((_, first)) if !is_alone => format!("{} as in {}", self.kind, first.dut.name),
-            _ => self.kind.clone(),
-        };
-        let mut cells = self.cells.clone();
-        cells.sort_by_key(|(suite, _)| age(*suite));
-        let entries = cells.into_iter().map(|(suite, cell)| entry(suite, cell));
-        SuiteMatrix {
-            group: self.group.to_owned(),
-            device,
-            entries: entries.collect(),
-        }
+fn matrix(family: &Family<'_>, is_alone: bool) -> SuiteMatrix {
+    let mut cells = family.members.clone();
+    let device = match cells.first().map(|(_, first)| &first.dut) {
+        // Devices of one kind with different settings are distinguished by the names of their DUTs.
+        Some(first) if !is_alone => format!("{} as in {}", first.adapter.kind(), first.name),
+        Some(first) => first.adapter.kind().to_owned(),
+        None => String::new(),
+    };
+    cells.sort_by_key(|(suite, _)| age(*suite));
+    let entries = cells.into_iter().map(|(suite, cell)| entry(suite, cell));
+    SuiteMatrix {
+        group: family.key.group.clone(),
+        device,
+        entries: entries.collect(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Statistics of a batch: all devices of one fatigue trial.
 
+use crate::analysis::series::Series;
 use crate::cell::CellResult;
 use crate::figures::device::{FatigueDevice, Life, Survival};
 use schemars::JsonSchema;
@@ -56,26 +57,20 @@ pub struct FatigueClass {
 
 /// The devices of each group of fatigue trials together, in the plan's order.
 pub(crate) fn batches(cells: &[CellResult]) -> Vec<FatigueBatch> {
-    let mut groups: Vec<(&str, Vec<&CellResult>)> = Vec::new();
-    let fatigue = |cell: &CellResult| -> Option<Vec<Life>> {
-        let found = cell.device()?.fatigue()?;
-        Some(found.devices.iter().map(FatigueDevice::life).collect())
-    };
-    for cell in cells.iter().filter(|cell| fatigue(cell).is_some()) {
-        match groups.iter_mut().find(|(group, _)| *group == cell.group) {
-            Some((_, all)) => all.push(cell),
-            None => groups.push((&cell.group, vec![cell])),
-        }
-    }
-    let batch = |(group, cells): (&str, Vec<&CellResult>)| {
-        let lives: Vec<Life> = cells
-            .iter()
-            .filter_map(|cell| fatigue(cell))
-            .flatten()
-            .collect();
+    let groups = Series::all(cells.iter().filter_map(|cell| {
+        let devices = &cell.device()?.fatigue()?.devices;
+        Some((cell.group.as_str(), (cell, devices)))
+    }));
+    let batch = |group: Series<&str, (&CellResult, &Vec<FatigueDevice>)>| {
+        let devices = group.members.iter().flat_map(|(_, devices)| *devices);
+        let lives: Vec<Life> = devices.map(FatigueDevice::life).collect();
         Some(FatigueBatch {
-            group: group.to_owned(),
-            cells: cells.iter().map(|cell| cell.id.clone()).collect(),
+            group: group.key.to_owned(),
+            cells: group
+                .members
+                .iter()
+                .map(|(cell, _)| cell.id.clone())
+                .collect(),
             classes: classes(&lives),
             survival: Survival::of(lives)?,
         })

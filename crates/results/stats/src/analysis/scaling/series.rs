@@ -1,58 +1,38 @@
 //! Finds cells that differ in one number only.
-//!
-//! A group's coordinates are all axes of the campaign, so cells of a series share all but one of
-//! them. Workers and tunnels of a device are in its settings instead.
 
 use super::point::ScalingAxis;
-use plan::{Adapter, Axis, Cell, Measurement, Plan, Procedure, ScaledSetting, Value};
+use crate::analysis::series::Series;
+use plan::{Axis, Cell, Common, Dimension, Measurement, Plan, Procedure, Setting, Value};
 
-/// Cells in rising order of their number.
-pub(super) struct Series<'a> {
-    pub(super) axis: ScalingAxis,
-    /// The group without the number.
-    pub(super) common: String,
-    key: Key<'a>,
-    names: Vec<&'a str>,
-    /// Numbers, and the cells' indices in the plan.
-    pub(super) places: Vec<(u32, usize)>,
-}
+/// The dimensions that can raise the figure.
+const DIMENSIONS: [(ScalingAxis, Dimension); 6] = [
+    (ScalingAxis::Cores, Dimension::Axis(Axis::Cores)),
+    (ScalingAxis::Streams, Dimension::Axis(Axis::Streams)),
+    (ScalingAxis::Flows, Dimension::Axis(Axis::Flows)),
+    (ScalingAxis::Tunnels, Dimension::Axis(Axis::Tunnels)),
+    (ScalingAxis::Workers, Dimension::Setting(Setting::Workers)),
+    (ScalingAxis::Tunnels, Dimension::Setting(Setting::Tunnels)),
+];
 
-/// The settings that the devices of a series share.
-#[derive(PartialEq)]
-enum Key<'a> {
-    /// One device.
-    Dut(&'a str),
-    /// All settings but one.
-    Settings(Adapter),
-}
+/// Cells in rising order of their number: numbers, and the cells' indices in the plan.
+pub(super) type Numbered = Series<(ScalingAxis, Common), (u32, usize)>;
 
 /// All series of two numbers or more, in the plan's order.
-pub(super) fn all(plan: &Plan) -> Vec<Series<'_>> {
-    let mut found: Vec<Series<'_>> = Vec::new();
-    for (place, cell) in plan.cells.iter().enumerate() {
-        if cell.calibration || !is_at_its_most(cell) {
-            continue;
-        }
-        for (axis, n, common, key) in memberships(cell) {
-            let is_of = |series: &&mut Series<'_>| {
-                (series.axis, &series.common, &series.key) == (axis, &common, &key)
-                    && series.places.iter().all(|(known, _)| *known != n)
-            };
-            match found.iter_mut().find(is_of) {
-                Some(series) => series.add(n, place, &cell.dut.name),
-                None => found.push(Series {
-                    axis,
-                    common,
-                    key,
-                    names: vec![&cell.dut.name],
-                    places: vec![(n, place)],
-                }),
-            }
-        }
-    }
-    found.retain(|series| series.places.len() > 1);
+pub(super) fn all(plan: &Plan) -> Vec<Numbered> {
+    let cells = plan.cells.iter().enumerate();
+    let measured = cells.filter(|(_, cell)| !cell.calibration && is_at_its_most(cell));
+    let members = measured.flat_map(|(place, cell)| {
+        let all = DIMENSIONS.into_iter();
+        all.filter_map(move |(axis, dimension)| {
+            let (n, common) = number(cell, dimension)?;
+            Some(((axis, common), (n, place)))
+        })
+    });
+    // Of two cells with one number, neither is the better member.
+    let mut found = Series::unless(members, |(known, _), (n, _)| known == n);
+    found.retain(|series| series.members.len() > 1);
     for series in &mut found {
-        series.places.sort_unstable();
+        series.members.sort_unstable();
     }
     found
 }
@@ -71,66 +51,32 @@ fn is_at_its_most(cell: &Cell) -> bool {
     }
 }
 
-/// The axes of trials that can raise the figure; workers and tunnels of a DUT are in its settings.
-const OF_TRIALS: [(ScalingAxis, Axis); 4] = [
-    (ScalingAxis::Cores, Axis::Cores),
-    (ScalingAxis::Streams, Axis::Streams),
-    (ScalingAxis::Flows, Axis::Flows),
-    (ScalingAxis::Tunnels, Axis::Tunnels),
-];
-
-type Membership<'a> = (ScalingAxis, u32, String, Key<'a>);
-
-/// The series that a cell may belong to.
-fn memberships(cell: &Cell) -> Vec<Membership<'_>> {
-    let of_trial = |(scaled, axis): (ScalingAxis, Axis)| {
-        let Value::Number(n) = cell.value(axis)? else {
-            return None;
-        };
-        let n = u32::try_from(n).ok()?;
-        let named = cell.is_named_by(axis);
-        named.then(|| {
-            (
-                scaled,
-                n,
-                cell.group_without(axis),
-                Key::Dut(&cell.dut.name),
-            )
-        })
-    };
-    let mut found: Vec<_> = OF_TRIALS.into_iter().filter_map(of_trial).collect();
+/// The number of a cell in a dimension, and all that its series shares.
+fn number(cell: &Cell, dimension: Dimension) -> Option<(u32, Common)> {
     // Tools use one tunnel only.
     let spreads = matches!(cell.measurement, Measurement::Frames(_));
-    for (setting, n, others) in cell.dut.adapter.scaled_settings() {
-        let axis = match setting {
-            ScaledSetting::Workers => ScalingAxis::Workers,
-            ScaledSetting::Tunnels if spreads => ScalingAxis::Tunnels,
-            ScaledSetting::Tunnels => continue,
-        };
-        found.push((axis, n.into(), cell.group.clone(), Key::Settings(others)));
+    if dimension == Dimension::Setting(Setting::Tunnels) && !spreads {
+        return None;
     }
-    found
+    let (Value::Number(n), common) = cell.along(dimension)? else {
+        return None;
+    };
+    Some((u32::try_from(n).ok()?, common))
 }
 
-impl<'a> Series<'a> {
-    fn add(&mut self, n: u32, place: usize, name: &'a str) {
-        self.places.push((n, place));
-        self.names.push(name);
-    }
-
-    /// The common part of its devices' names; the first name without a common part.
-    pub(super) fn dut(&self) -> String {
-        let in_all = |word: &&str| {
-            self.names
-                .iter()
-                .all(|name| name.split(' ').any(|w| w == *word))
-        };
-        let first = self.names.first().copied().unwrap_or_default();
-        let words: Vec<&str> = first.split(' ').filter(in_all).collect();
-        if words.is_empty() {
-            first.to_owned()
-        } else {
-            words.join(" ")
-        }
+/// The common part of the names of a series' devices; the first name in the plan without a common
+/// part.
+pub(super) fn dut(plan: &Plan, series: &Numbered) -> String {
+    let mut places: Vec<usize> = series.members.iter().map(|(_, place)| *place).collect();
+    places.sort_unstable();
+    let name = |place: &usize| plan.cells.get(*place).map(|cell| cell.dut.name.as_str());
+    let names: Vec<&str> = places.iter().filter_map(name).collect();
+    let in_all = |word: &&str| names.iter().all(|name| name.split(' ').any(|w| w == *word));
+    let first = names.first().copied().unwrap_or_default();
+    let words: Vec<&str> = first.split(' ').filter(in_all).collect();
+    if words.is_empty() {
+        first.to_owned()
+    } else {
+        words.join(" ")
     }
 }

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::analysis::device::curve::{self, Crossover, Figure};
 use crate::analysis::scaling::{Shape, ShapePoint, is_above, p_values};
+use crate::analysis::series::Series;
 use crate::analysis::significance::{Level, Questions, Ratio, p_differ};
 use crate::cell::CellResult;
 use crate::figures::device::{DeviceTestInfo, TOGETHER_MIN_RATIO};
@@ -64,23 +65,20 @@ fn keys(info: &DeviceTestInfo) -> Vec<(Key, u32)> {
 
 /// Every series with two numbers, in the plan's order.
 pub(crate) fn all(journal: &Journal, cells: &[CellResult]) -> Vec<DeviceSeries> {
-    let mut found: Vec<(Key, Vec<Member<'_>>)> = Vec::new();
-    for (place, cell) in cells.iter().enumerate() {
-        let Some(info) = cell.device_test() else {
-            continue;
-        };
-        for (key, n) in keys(info) {
-            match found.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, members)) => members.push((n, place, info)),
-                None => found.push((key, vec![(n, place, info)])),
-            }
-        }
-    }
+    let infos = cells.iter().enumerate();
+    let infos = infos.filter_map(|(place, cell)| Some((place, cell.device_test()?)));
+    let found = Series::all(infos.flat_map(|(place, info)| {
+        let keys = keys(info).into_iter();
+        keys.map(move |(key, n)| (key, (n, place, info)))
+    }));
     let varies = |members: &[Member<'_>]| members.iter().any(|(n, ..)| *n != members[0].0);
     let drafts: Vec<Draft<'_>> = found
         .iter()
-        .filter(|(_, members)| varies(members))
-        .map(|(key, members)| Draft::of(&journal.header.plan.cells, cells, key, members))
+        .filter(|series| varies(&series.members))
+        .map(|series| {
+            let planned = &journal.header.plan.cells;
+            Draft::of(planned, cells, &series.key, &series.members)
+        })
         .collect();
     let comparisons = drafts.iter().flat_map(|draft| {
         let found = draft.comparisons();

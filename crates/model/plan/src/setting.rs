@@ -1,0 +1,111 @@
+//! Settings of DUTs as coordinates of cells, next to the axes of trials.
+//!
+//! Comparisons of cells that differ in one coordinate read it from here, whichever of the two it
+//! is. To add a setting: a variant of [`Setting`], and its lines in [`Adapter::apart`].
+
+use crate::adapter::{Adapter, Encryptor, OpenVpn, StrongSwan, Xfrm};
+use crate::axis::Axis;
+use crate::cell::Cell;
+use crate::value::Value;
+use catalog::Choice;
+use std::mem;
+use wire::Suite;
+
+/// A setting of a DUT that several DUTs of a campaign may differ in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Setting {
+    /// The suite of its packets.
+    Suite,
+    /// The engine that seals and opens.
+    Engine,
+    /// The source of its keys, with their lifetime.
+    Keys,
+    /// Worker threads per gateway.
+    Workers,
+    /// Tunnels, over which frames are spread.
+    Tunnels,
+}
+
+/// A dimension in which cells differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dimension {
+    /// An axis of trials.
+    Axis(Axis),
+    /// A setting of the DUT.
+    Setting(Setting),
+}
+
+/// All that cells of a series along one dimension share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Common {
+    /// The group without the dimension.
+    pub group: String,
+    dut: CommonDut,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum CommonDut {
+    /// One DUT, by its name.
+    Named(String),
+    /// All settings but one; names differ.
+    Settings(Adapter),
+}
+
+impl Adapter {
+    /// Takes a setting apart: its value, and the adapter without it. Adapters that differ in this
+    /// setting only are then equal. `None` if this kind does not have the setting.
+    #[must_use]
+    pub fn apart(&self, setting: Setting) -> Option<(Value, Self)> {
+        let mut others = self.clone();
+        let value = match (setting, &mut others) {
+            (
+                Setting::Suite,
+                Self::Cipherbench(Encryptor { suite, .. })
+                | Self::StrongSwan(StrongSwan { suite, .. })
+                | Self::OpenVpn(OpenVpn { suite, .. })
+                | Self::Xfrm(Xfrm { suite, .. }),
+            ) => {
+                let suite = mem::replace(suite, Suite::Aes256Gcm);
+                Value::Word(suite.name().to_owned())
+            }
+            (Setting::Engine, Self::Cipherbench(encryptor)) => {
+                let engine = mem::replace(&mut encryptor.engine, Choice::Auto);
+                Value::Word(engine.to_string())
+            }
+            (Setting::Keys, Self::Cipherbench(encryptor)) => {
+                encryptor.rekey_every_ns = None;
+                Value::Word(mem::take(&mut encryptor.keys).name().to_owned())
+            }
+            (Setting::Workers, Self::Cipherbench(encryptor)) => {
+                Value::Number(mem::take(&mut encryptor.workers).into())
+            }
+            (
+                Setting::Tunnels,
+                Self::Cipherbench(Encryptor { tunnels, .. })
+                | Self::StrongSwan(StrongSwan { tunnels, .. }),
+            ) => Value::Number(mem::take(tunnels).into()),
+            _ => return None,
+        };
+        Some((value, others))
+    }
+}
+
+impl Cell {
+    /// Its value in a dimension, and all that it shares with the other cells of a series along it;
+    /// `None` without a value there, or if the [`group`](Self::group) does not name the axis.
+    #[must_use]
+    pub fn along(&self, dimension: Dimension) -> Option<(Value, Common)> {
+        let (value, group, dut) = match dimension {
+            Dimension::Axis(axis) => {
+                let value = self.value(axis).filter(|_| self.is_named_by(axis))?;
+                let dut = CommonDut::Named(self.dut.name.clone());
+                (value, self.group_without(axis), dut)
+            }
+            Dimension::Setting(setting) => {
+                let (value, others) = self.dut.adapter.apart(setting)?;
+                (value, self.group.clone(), CommonDut::Settings(others))
+            }
+        };
+        Some((value, Common { group, dut }))
+    }
+}

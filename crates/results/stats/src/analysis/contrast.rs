@@ -1,0 +1,105 @@
+//! Cells compared with others of their group, quantity by quantity.
+//!
+//! Both cells of a pair are measured in every repeat, one after the other, so the repeats form
+//! pairs: a drift affects both and cancels in their ratio. To add a comparison of DUTs that differ
+//! in one setting: a file with its result, which declares the setting and the values to compare
+//! with ([`twins`]), like `keys` and `hybrids`.
+
+use super::metric::Metric;
+use super::significance::{Questions, against};
+use crate::cell::CellResult;
+use crate::figures::estimate::{Estimate, Sample};
+use journal::Journal;
+use plan::{Adapter, Cell, Setting, Value};
+
+/// A cell, and another one that it is compared with.
+#[derive(Clone, Copy)]
+pub(crate) struct Pair<'c> {
+    pub(crate) planned: &'c Cell,
+    pub(crate) cell: &'c CellResult,
+    pub(crate) other: &'c CellResult,
+}
+
+/// One quantity of a pair, compared.
+pub(crate) struct Contrast<'c, R> {
+    pub(crate) pair: Pair<'c>,
+    pub(crate) metric: Metric,
+    pub(crate) ratio: R,
+    /// Whether there surely is a difference, corrected over all pairs by this quantity; `None` with
+    /// fewer than two repeats.
+    pub(crate) differs: Option<bool>,
+}
+
+/// Compares pairs by each quantity of both. All comparisons by one quantity are one question.
+/// `ratio` also returns the p-value of a difference.
+pub(crate) fn contrasts<'c, R>(
+    pairs: impl IntoIterator<Item = Pair<'c>>,
+    ratio: impl Fn(&Pair<'c>, Metric) -> Option<(R, Option<f64>)>,
+) -> Vec<Contrast<'c, R>> {
+    let ratio = &ratio;
+    let compared = pairs.into_iter().flat_map(|pair| {
+        let all = Metric::ALL.into_iter();
+        all.filter_map(move |metric| Some((pair, metric, ratio(&pair, metric)?)))
+    });
+    let found: Vec<_> = compared.collect();
+    let questions = Questions::of(found.iter().map(|(_, metric, (_, p))| (*metric, *p)));
+    let answered = found
+        .into_iter()
+        .map(|(pair, metric, (ratio, p))| Contrast {
+            pair,
+            metric,
+            ratio,
+            differs: questions.answer(&metric, p),
+        });
+    answered.collect()
+}
+
+/// Pairs DUTs with their twins: DUTs in the same group with all settings but one in common.
+/// `values` are those that a DUT's twins have of this setting.
+pub(crate) fn twins<'c>(
+    journal: &'c Journal,
+    results: &'c [CellResult],
+    setting: Setting,
+    values: impl Fn(&Adapter) -> Vec<Value>,
+) -> Vec<Pair<'c>> {
+    let planned = &journal.header.plan.cells;
+    let apart: Vec<_> = planned
+        .iter()
+        .map(|cell| cell.dut.adapter.apart(setting))
+        .collect();
+    let mut pairs = Vec::new();
+    for ((cell, result), own) in planned.iter().zip(results).zip(&apart) {
+        let Some((_, common)) = own else {
+            continue;
+        };
+        for value in values(&cell.dut.adapter) {
+            let twin = results.iter().zip(&apart).find(|(other, apart)| {
+                let is_alike = apart
+                    .as_ref()
+                    .is_some_and(|(known, others)| *known == value && others == common);
+                other.group == cell.group && is_alike
+            });
+            pairs.extend(twin.map(|(other, _)| Pair {
+                planned: cell,
+                cell: result,
+                other,
+            }));
+        }
+    }
+    pairs
+}
+
+/// A quantity divided by that of the other cell, repeat by repeat, and the p-value of a difference.
+pub(crate) fn quotients(pair: &Pair<'_>, metric: Metric) -> Option<(Estimate, Option<f64>)> {
+    let (own, other) = (metric.of(pair.cell)?, metric.of(pair.other)?);
+    let quotient = |sample: &Sample| {
+        let whole = other.at(sample.repeat).filter(|value| *value > 0.0)?;
+        Some(Sample {
+            repeat: sample.repeat,
+            value: sample.value / whole,
+        })
+    };
+    let ratio = Estimate::of(own.values.iter().filter_map(quotient).collect())?;
+    let p = against(&ratio, 1.0).map(|found| found.p_differs(0.0));
+    Some((ratio, p))
+}
