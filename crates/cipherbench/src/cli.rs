@@ -45,6 +45,11 @@ pub(crate) enum Command {
     /// `device`. Programs that they need and this host lacks are a warning. Configurations of
     /// `encrypt` and `kme` are recognised by their keys; the files that they name are not read.
     Check(Check),
+    /// Print the JSON Schema of a kind of file, with which editors complete and check it
+    ///
+    /// Begin the file with `# yaml-language-server: $schema=FILE`. A schema has no rules between
+    /// keys; `check` has them all.
+    Schema(Schema),
     /// Show every cell of a campaign, its commands and its estimated time
     Plan(Plan),
     /// Resume an interrupted run
@@ -209,6 +214,23 @@ pub(crate) struct Check {
     /// Refuse campaigns that run, load or read what is not a line of this file
     #[arg(long, value_name = "FILE")]
     pub(crate) allow: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Schema {
+    /// Kind of file
+    #[arg(value_enum)]
+    pub(crate) kind: FileKind,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum FileKind {
+    /// Labs
+    Lab,
+    /// Configurations of `encrypt`
+    Encryptor,
+    /// Configurations of `kme`
+    Kme,
 }
 
 #[derive(Debug, Args)]

@@ -22,6 +22,7 @@ pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod resume;
 pub(crate) mod run;
+pub(crate) mod schema;
 pub(crate) mod speed;
 pub(crate) mod station;
 pub(crate) mod video;

@@ -22,6 +22,7 @@ fn main() -> Exit {
         Command::Run(arguments) => command::run::run(&arguments),
         Command::Calibrate(arguments) => command::run::calibrate(&arguments),
         Command::Check(arguments) => command::check::check(&arguments),
+        Command::Schema(arguments) => command::schema::schema(&arguments),
         Command::Plan(arguments) => command::plan::plan(&arguments),
         Command::Resume(arguments) => command::resume::resume(&arguments),
         Command::Report(arguments) => command::report::report(&arguments),

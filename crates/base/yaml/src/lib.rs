@@ -18,6 +18,10 @@
 //! # Ok::<(), yaml::Mistakes>(())
 //! ```
 //!
+//! A map whose keys are declared ([`Key`]) is read by [`Node::keys`]; [`Map::get`] takes type, range
+//! and default from the declaration. [`with_tables`] writes the same keys into a document, and
+//! [`schema`] describes them to editors.
+//!
 //! Unknown keys, duplicate keys and nodes of the wrong kind are mistakes; nothing is ignored.
 //!
 //! The input is a subset of YAML 1.2: one document of maps, lists and scalars, in block or flow
@@ -30,21 +34,27 @@
 #![forbid(unsafe_code)]
 
 mod document;
+mod key;
 mod map;
 mod mistake;
 pub mod names;
 mod node;
 mod prefix;
 mod scalar;
+mod schema;
 mod sink;
 mod source;
+mod table;
 mod tree;
 
 pub use document::{Document, load, load_text, parse, parse_secret};
+pub use key::{Absent, FromNode, Key, Value, defaults};
 pub use map::Map;
 pub use mistake::{MISTAKES_MAX, Merged, Mistake, Mistakes, Place, Spot};
 pub use node::{Node, Reported, Spanned};
 pub use prefix::Prefix;
+pub use schema::schema;
+pub use table::with_tables;
 pub use tree::DEPTH_MAX;
 
 /// The longest file accepted: campaigns and configurations are a few kilobytes.

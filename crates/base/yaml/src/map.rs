@@ -1,5 +1,6 @@
 //! Maps: requests for keys by name, and mistakes for keys that were not requested.
 
+use crate::key::Key;
 use crate::names;
 use crate::node::{Node, Reported, Spanned};
 use crate::tree::{Kind, NodeId, Step};
@@ -11,14 +12,21 @@ pub struct Map<'d> {
     node: Node<'d>,
     entries: &'d [NodeId],
     asked: RefCell<Vec<&'static str>>,
+    /// Empty for a map whose keys are not declared.
+    pub(crate) declared: &'static [Key],
 }
 
 impl<'d> Map<'d> {
-    pub(crate) const fn new(node: Node<'d>, entries: &'d [NodeId]) -> Self {
+    pub(crate) const fn new(
+        node: Node<'d>,
+        entries: &'d [NodeId],
+        declared: &'static [Key],
+    ) -> Self {
         Self {
             node,
             entries,
             asked: RefCell::new(Vec::new()),
+            declared,
         }
     }
 
@@ -29,6 +37,10 @@ impl<'d> Map<'d> {
 
     /// The value of a key; `None` when the file does not have it.
     pub fn optional(&self, key: &'static str) -> Option<Node<'d>> {
+        debug_assert!(
+            self.declared.is_empty() || self.declared.iter().any(|known| known.name == key),
+            "the key `{key}` is not declared"
+        );
         let mut asked = self.asked.borrow_mut();
         if !asked.contains(&key) {
             asked.push(key);
@@ -99,12 +111,20 @@ impl<'d> Node<'d> {
     /// # Errors
     /// When the node is no map, or `read` fails.
     pub fn map<T>(self, read: impl FnOnce(&Map<'d>) -> Result<T, Reported>) -> Result<T, Reported> {
+        self.map_with(&[], read)
+    }
+
+    pub(crate) fn map_with<T>(
+        self,
+        declared: &'static [Key],
+        read: impl FnOnce(&Map<'d>) -> Result<T, Reported>,
+    ) -> Result<T, Reported> {
         let entries: &[NodeId] = match &self.document.tree.item(self.id).kind {
             Kind::Map(entries) => entries,
             _ if self.bare => &[],
             _ => return Err(self.wrong_kind("a map of keys and values")),
         };
-        let map = Map::new(self, entries);
+        let map = Map::new(self, entries, declared);
         let value = read(&map);
         map.finish();
         value

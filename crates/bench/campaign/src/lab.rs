@@ -1,21 +1,21 @@
 //! Lab files, which describe the environment of a measurement.
 
 pub(crate) mod cables;
+mod declared;
 pub(crate) mod hosts;
 
+pub use declared::LAB_KEYS;
+
 use crate::axis;
+use declared::{ADDRESSES, EXTERNAL, HOSTS};
 use plan::{Addresses, Cables, Element, Hosts, LabKind, LabPlan, TEST_RANGES, is_test_network};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
-use units::Layer;
+use units::BitRate;
 use yaml::{Document, Map, Mistakes, Node, Prefix, Reported, Spanned};
 
 /// The largest MTU of a campaign with room for any encapsulation.
 const CIPHER_MTU_MAX: u64 = 9600;
-
-/// Slowest and fastest link, at L1.
-const LINK_BPS_MIN: u64 = 1_000_000;
-const LINK_BPS_MAX: u64 = 1_000_000_000_000;
 
 const KINDS: [(&str, LabKind); 4] = [
     ("namespaces", LabKind::Namespaces),
@@ -106,7 +106,7 @@ impl LabFile {
 }
 
 pub(crate) fn read(document: &Document) -> Result<LabFile, Mistakes> {
-    let plan = document.decode(|root| root.map(read_map))?;
+    let plan = document.decode(|root| root.keys(LAB_KEYS, read_map))?;
     Ok(LabFile {
         plan,
         file: document.file().to_owned(),
@@ -114,29 +114,20 @@ pub(crate) fn read(document: &Document) -> Result<LabFile, Mistakes> {
 }
 
 fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
-    let name = map
-        .required("lab")
-        .and_then(|node| node.identifier(1..=LabPlan::NAME_CHARS_MAX));
-    let kind = map.with_default("kind", LabKind::Namespaces, |node| {
-        node.one_of("lab kind", &KINDS)
-    });
-    let cipher_mtu = map.with_default("cipher_mtu", None, |node| {
+    let name = map.get("lab");
+    let kind = map.read("kind", |node| node.one_of("lab kind", &KINDS));
+    let cipher_mtu = map.read("cipher_mtu", |node| {
         node.word_or("auto", |node| axis::mtu(node, CIPHER_MTU_MAX))
     });
-    let link_bps = map.with_default("link_rate", None, |node| {
-        node.word_or("auto", |node| {
-            let rate = node.bit_rate(Layer::L1, LINK_BPS_MIN..=LINK_BPS_MAX)?;
-            Ok(rate.bps())
-        })
-    });
+    let link_rate = map.get::<Option<BitRate>>("link_rate");
     let path = map.with_default("path", Vec::new(), read_path);
     let addresses = match map.optional("addresses") {
-        Some(node) => node.map(read_addresses),
-        None => Ok(Addresses::default()),
+        Some(node) => node.keys(ADDRESSES, read_addresses),
+        None => Ok(yaml::defaults(ADDRESSES, read_addresses)),
     };
     let between_hosts = matches!(kind, Ok(LabKind::Hosts));
     let external = map.with_default("external", None, |node| {
-        node.map(|external| {
+        node.keys(EXTERNAL, |external| {
             let given = cables::read(external, between_hosts);
             match &addresses {
                 Ok(addresses) => given?.in_networks(external, addresses).map(Some),
@@ -144,7 +135,9 @@ fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
             }
         })
     });
-    let hosts = map.with_default("hosts", None, |node| node.map(hosts::read).map(Some));
+    let hosts = map.with_default("hosts", None, |node| {
+        node.keys(HOSTS, hosts::read).map(Some)
+    });
     let kind = kind?;
     match kind {
         LabKind::Namespaces => no_hosts(map)?,
@@ -157,10 +150,10 @@ fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
         expect_joined(map, hosts, external.as_ref())?;
     }
     Ok(LabPlan {
-        name: name?.to_owned(),
+        name: name?,
         kind,
         cipher_mtu: cipher_mtu?,
-        link_bps: link_bps?,
+        link_bps: link_rate?.map(BitRate::bps),
         path: path?,
         addresses: addresses?,
         external,
@@ -246,11 +239,19 @@ fn refuse(
 }
 
 fn read_addresses(map: &Map<'_>) -> Result<Addresses, Reported> {
-    let read = |key, default| map.with_default(key, map.node().spanned(default), read_network);
-    let default = Addresses::default();
-    let station_a = read("station_a", default.station_a);
-    let cipher = read("cipher", default.cipher);
-    let station_b = read("station_b", default.station_b);
+    let read = |key| {
+        let network = map.read(key, read_network);
+        // A default has no place of its own.
+        let is_given = map.optional(key).is_some();
+        network.map(|it| {
+            if is_given {
+                it
+            } else {
+                map.node().spanned(it.value)
+            }
+        })
+    };
+    let (station_a, cipher, station_b) = (read("station_a"), read("cipher"), read("station_b"));
     let all = [
         ("station_a", station_a?),
         ("cipher", cipher?),

@@ -38,4 +38,4 @@ mod words;
 
 pub use file::{Campaign, Input, from_text, load, load_input};
 pub use host::HostFacts;
-pub use lab::{LabFile, lab_from_text, load_lab};
+pub use lab::{LAB_KEYS, LabFile, lab_from_text, load_lab};

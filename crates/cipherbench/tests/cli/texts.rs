@@ -27,6 +27,7 @@ pub(crate) fn help_is_as_recorded() {
         "",
         "run",
         "check",
+        "schema",
         "plan",
         "resume",
         "report",

@@ -2,26 +2,52 @@
 
 use std::time::Duration;
 
-use units::{Bytes, Layer, Ratio};
-use yaml::{Map, Node, Reported};
+use units::{BitRate, Bytes, Layer, Ratio};
+use yaml::Absent::{Default, Depends, Required};
+use yaml::{Key, Map, Node, Reported, Value};
 
 use crate::{Choice, CpuChoice, EngineModel, NULL, engines};
 
-/// Longest inner packet; a higher threshold would have no effect.
-const BELOW_MAX: u64 = 65_535;
-/// No device has a latency of more than a second.
-const LATENCY_MAX: Duration = Duration::from_secs(1);
-/// Rate of one unit: slower than any link to faster than any memory.
-const RATE_BPS_MIN: u64 = 1_000_000;
-const RATE_BPS_MAX: u64 = 10_000_000_000_000;
-/// The model stores a time for each place in the queue.
-const QUEUE_MAX: u32 = 4096;
-const PARALLEL_MAX: u16 = 256;
-const QUEUE_DEFAULT: u32 = 64;
-const PARALLEL_DEFAULT: u16 = 1;
 const PPM: f64 = 1e6;
 
+const ENGINE: Value = Value::Name(|| engines().chain([NULL]).collect());
+
+/// Keys of `engine` as a map: of a threshold or of a model.
+#[rustfmt::skip]
+const KEYS: &[Key] = &[
+    // A threshold above the longest inner packet would have no effect.
+    Key::new("below", Value::Size(1, 65_535), Depends("none"),
+        "length below which inner packets are processed by `use`").excludes(&["model"]),
+    Key::new("use", ENGINE, Depends("with `below`"),
+        "engine for packets shorter than `below`").excludes(&["model"]),
+    Key::new("else", Value::Or("auto", &ENGINE), Depends("with `below`"),
+        "engine for the other packets; with a model, for those that it would finish later"),
+    Key::new("model", Value::Map(MODEL), Depends("none"), "a modelled coprocessor"),
+];
+
+/// Keys of `model`, in the order of `docs/speed.md`.
+#[rustfmt::skip]
+const MODEL: &[Key] = &[
+    // No device has a latency of more than a second.
+    Key::new("latency", Value::Time(Duration::ZERO, Duration::from_secs(1)), Required,
+        "from the end of a packet's processing until it is back, up to 1 s"),
+    // Slower than any link to faster than any memory.
+    Key::new("rate", Value::BitRate(Layer::Ip, 1_000_000, 10_000_000_000_000), Required,
+        "of one unit, in bits of ESP packets; 1 Mbit/s to 10 Tbit/s"),
+    Key::new("parallel", Value::Integer(1, 256), Default("1"),
+        "units that process packets in parallel, up to 256"),
+    // The model stores a time for each place in the queue.
+    Key::new("queue", Value::Integer(1, 4096), Default("64"),
+        "most packets in the device, up to 4096; more wait until one is back"),
+    Key::new("errors", Value::Notation("^[0-9]+(\\.[0-9]+)? ?%?$"), Default("0"),
+        "share of batches that fail, from 0 to 1 or in per cent; the same ones in every run"),
+    Key::new("engine", Value::Or("auto", &ENGINE), Default("auto"), "engine that computes inside"),
+];
+
 impl Choice {
+    /// The forms of a choice in a file.
+    pub const VALUE: Value = Value::Any(&[Value::Or("auto", &ENGINE), Value::Map(KEYS)]);
+
     /// Reads a choice of engine. `insecure` is true if the file allows the control [`NULL`].
     /// Callers pass `true` if a mistake in the file leaves that unknown, so that nothing is
     /// reported twice.
@@ -33,10 +59,10 @@ impl Choice {
         if !node.is_map() {
             return read_cpu(node, insecure).map(Self::from);
         }
-        node.map(|map| {
+        node.keys(KEYS, |map| {
             let (below, model) = (map.optional("below"), map.optional("model"));
             match (below, model) {
-                (Some(below), None) => read_threshold(map, below, insecure),
+                (Some(_), None) => read_threshold(map, insecure),
                 (None, Some(model)) => read_model(map, model, insecure),
                 (Some(_), Some(model)) => {
                     // Marks these keys as read, so that they are not reported as unknown too.
@@ -59,8 +85,8 @@ impl Choice {
     }
 }
 
-fn read_threshold(map: &Map<'_>, below: Node<'_>, insecure: bool) -> Result<Choice, Reported> {
-    let below = below.size(Bytes::new(1)..=Bytes::new(BELOW_MAX));
+fn read_threshold(map: &Map<'_>, insecure: bool) -> Result<Choice, Reported> {
+    let below = map.get::<Bytes>("below");
     let named = |key| {
         map.required(key)
             .and_then(|node| read_named(node, insecure))
@@ -74,19 +100,11 @@ fn read_threshold(map: &Map<'_>, below: Node<'_>, insecure: bool) -> Result<Choi
 }
 
 fn read_model(map: &Map<'_>, model: Node<'_>, insecure: bool) -> Result<Choice, Reported> {
-    let model = model.map(|map| {
-        let latency = map
-            .required("latency")
-            .and_then(|node| node.duration(Duration::ZERO..=LATENCY_MAX));
-        let rate = map
-            .required("rate")
-            .and_then(|node| node.bit_rate(Layer::Ip, RATE_BPS_MIN..=RATE_BPS_MAX));
-        let queue = map.with_default("queue", QUEUE_DEFAULT, |node| node.integer(1..=QUEUE_MAX));
-        let parallel = map.with_default("parallel", PARALLEL_DEFAULT, |node| {
-            node.integer(1..=PARALLEL_MAX)
-        });
-        let errors = map.with_default("errors", 0, read_errors);
-        let engine = map.with_default("engine", CpuChoice::Auto, |node| read_cpu(node, insecure));
+    let model = model.keys(MODEL, |map| {
+        let (latency, rate) = (map.get("latency"), map.get::<BitRate>("rate"));
+        let (queue, parallel) = (map.get("queue"), map.get("parallel"));
+        let errors = map.read("errors", read_errors);
+        let engine = map.read("engine", |node| read_cpu(node, insecure));
         Ok(EngineModel {
             latency: latency?,
             rate_bps: rate?.bps(),
@@ -158,5 +176,13 @@ fn read_one(
             "it is a control for measurements: write `insecure: true` if that is intended",
         )),
         name => Ok(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_reference_has_the_declared_keys() {
+        testing::keys::tables("speed.md", super::MODEL);
     }
 }

@@ -3,6 +3,7 @@
 //! The file is read into one [`Config`]; each module below reads a part of it.
 
 mod context;
+mod declared;
 mod keys;
 mod mode;
 mod overlap;
@@ -12,7 +13,8 @@ mod selectors;
 mod types;
 mod values;
 
-pub(crate) use mode::MTU_MIN;
+pub use declared::FILE as KEYS;
+pub(crate) use declared::MTU_MIN;
 pub(crate) use types::Remotes;
 pub use types::{
     Config, Dscp, Encapsulation, Fault, Handshake, IdentityFiles, InterfaceAddress, KeySource,

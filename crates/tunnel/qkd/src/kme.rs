@@ -20,7 +20,7 @@ mod serve;
 mod tls;
 
 pub use call::Call;
-pub use config::{Config, Keys, KmeConfig};
+pub use config::{Config, KEYS, Keys, KmeConfig};
 pub use fault::{Armed, Fault};
 
 use crate::error::SetupError;

@@ -1,26 +1,17 @@
 //! The hosts of a lab with stations on other machines.
 
 use super::cables::interface;
+use super::declared::{CPU_MAX, HOST};
 use crate::words::command_prefix;
 use plan::{Host, Hosts, is_program_path};
 use std::time::Duration;
 use yaml::{Map, Node, Reported};
 
-/// How long a run waits for a host that went away, unless the lab says so.
-const RECONNECT: Duration = Duration::from_secs(120);
-/// The longest time to wait: a weekend.
-const RECONNECT_MAX: Duration = Duration::from_secs(72 * 3600);
-
-/// The highest number of a CPU that an affinity has room for (`CPU_SETSIZE`).
-const CPU_MAX: u16 = 1023;
-
 /// `{ a: { reach: ssh root@left, interface: eth1 }, b: … }`.
 pub(super) fn read(map: &Map<'_>) -> Result<Hosts, Reported> {
-    let a = map.required("a").and_then(|node| node.map(read_host));
-    let b = map.required("b").and_then(|node| node.map(read_host));
-    let reconnect = map.with_default("reconnect", RECONNECT, |node| {
-        node.duration(Duration::ZERO..=RECONNECT_MAX)
-    });
+    let host = |key| map.read(key, |node| node.keys(HOST, read_host));
+    let (a, b) = (host("a"), host("b"));
+    let reconnect = map.get::<Duration>("reconnect");
     let (a, b) = (a?, b?);
     if a.interface.is_some() != b.interface.is_some() {
         let with = if a.interface.is_some() { "a" } else { "b" };

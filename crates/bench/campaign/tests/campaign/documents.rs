@@ -1,6 +1,6 @@
 //! The documents and the shipped files say what the code does.
 
-use campaign::{HostFacts, LabFile, from_text, lab_from_text, load, load_lab};
+use campaign::{HostFacts, LAB_KEYS, LabFile, from_text, lab_from_text, load, load_lab};
 use plan::{LabPlan, Measurement, Procedure, estimate::noisy_ns};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -254,6 +254,33 @@ fn every_key_is_documented_and_no_other() {
     known.sort();
     documented.sort();
     assert_eq!(known, documented);
+}
+
+#[test]
+fn the_reference_of_labs_has_the_declared_keys() {
+    testing::keys::tables("lab.md", LAB_KEYS);
+}
+
+#[test]
+fn the_schema_accepts_the_shipped_labs_and_refuses_mistakes() {
+    let schema = testing::keys::Schema::of(LAB_KEYS);
+    for path in yaml_files("labs") {
+        schema.accepts(&fs::read_to_string(path).unwrap());
+    }
+    assert!(schema.accepts_examples("lab.md", "lab:") > 0);
+    for wrong in [
+        "kind: memory\n",
+        "lab: Mine\n",
+        "lab: mine\nkind: cloud\n",
+        "lab: mine\ncipher_mtu: 1500\n",
+        "lab: mine\npath: bridge\n",
+        "lab: mine\npath: [hub]\n",
+        "lab: mine\naddresses: { station_c: 10.3.0.0/24 }\n",
+        "lab: mine\nhosts: { a: {}, b: { cpus: [1024] } }\n",
+        "lab: mine\nhosts: { a: {} }\n",
+    ] {
+        schema.refuses(wrong);
+    }
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Values that the readers of the file's parts share.
 
-use super::mode::Kind;
-use super::types::{InterfaceAddress, Peer};
+use super::types::{InterfaceAddress, Kind, Peer};
 use std::net::IpAddr;
 use std::path::Path;
 use yaml::{Node, Reported};

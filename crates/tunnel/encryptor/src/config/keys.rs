@@ -1,31 +1,20 @@
 //! Sources of keys: `identity`, `control_port`, `qkd` and `faults` of the file, `keys` of a peer.
 
 use super::context::Context;
+use super::declared::{HANDSHAKE, IDENTITY, KEYS, PPK, QKD};
 use super::types::{Fault, Handshake, IdentityFiles, KeySource, Lifetime, Ppk, Qkd};
 use super::values::Consent;
 use keying::chain::{Policy, is_id};
 use keying::message::LINKS_MAX;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use units::Bytes;
 use yaml::{Map, Node, Reported};
 
-const EVERY_DEFAULT: Duration = Duration::from_secs(60 * 60);
-/// A handshake takes some milliseconds and some round trips.
-const EVERY_MIN: Duration = Duration::from_millis(100);
-const EVERY_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-const HARD_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-const GRACE_DEFAULT: Duration = Duration::from_secs(5);
-const GRACE_MIN: Duration = Duration::from_millis(10);
-const GRACE_MAX: Duration = Duration::from_secs(60);
 /// Older epochs that may live next to the newest; each has SAs in every lane.
 const OLDER_EPOCHS_MAX: u32 = 64;
 /// The limit of the KME's client.
 const SAE_CHARS_MAX: usize = 255;
-/// Below this a rollover would cost more than the traffic that it protects.
-const BYTES_MIN: Bytes = Bytes::new(1_000_000);
-const BYTES_MAX: Bytes = Bytes::new(1 << 62);
-const PACKETS_MIN: u64 = 1_000;
 
 /// The top-level keys for negotiation, unread.
 pub(super) struct Sources<'d> {
@@ -57,12 +46,12 @@ impl<'d> Sources<'d> {
     pub(super) fn read(&self, folder: &Path, consent: Consent) -> Result<Read, Reported> {
         let identity = self
             .identity
-            .map(|node| node.map(|map| identity(map, folder)))
+            .map(|node| node.keys(IDENTITY, |map| identity(map, folder)))
             .transpose();
         let control_port = self.control_port.map(Node::port).transpose();
         let qkd = self
             .qkd
-            .map(|node| node.map(|map| qkd(map, folder)))
+            .map(|node| node.keys(QKD, |map| qkd(map, folder)))
             .transpose();
         let fault = self.faults.map(|node| fault(node, consent)).transpose();
         Ok(Read {
@@ -100,7 +89,7 @@ impl<'d> Sources<'d> {
 }
 
 fn identity(map: &Map<'_>, folder: &Path) -> Result<IdentityFiles, Reported> {
-    let file = |key| map.required(key).and_then(Node::path);
+    let file = |key| map.get::<PathBuf>(key);
     let (certificate, key, ca) = (file("certificate"), file("key"), file("ca"));
     Ok(IdentityFiles {
         certificate: folder.join(certificate?),
@@ -146,11 +135,7 @@ fn sae(node: Node<'_>) -> Result<String, Reported> {
 }
 
 fn fault(node: Node<'_>, consent: Consent) -> Result<Fault, Reported> {
-    let known = [
-        ("wrong-keys", Fault::WrongKeys),
-        ("missed-rollover", Fault::MissedRollover),
-    ];
-    let fault = node.one_of("fault", &known)?;
+    let fault = node.one_of("fault", &Fault::NAMES)?;
     // A switch that could not be read has been reported itself.
     if consent.insecure == Ok(false) {
         return Err(node.mistake(
@@ -177,8 +162,8 @@ pub(super) fn read(
         };
     }
     let source = map.required("keys").and_then(|node| {
-        node.map(
-            |keys| match (keys.optional("static"), keys.optional("handshake")) {
+        node.keys(KEYS, |keys| {
+            match (keys.optional("static"), keys.optional("handshake")) {
                 (Some(file), None) => Ok(KeySource::Static(context.folder.join(file.path()?))),
                 (None, Some(node)) => {
                     let handshake = handshake(node, context, peer_port)?;
@@ -192,8 +177,8 @@ pub(super) fn read(
                     "`keys` names no source",
                     "write `static: FILE`, or `handshake: { peer: NAME }`",
                 )),
-            },
-        )
+            }
+        })
     });
     source.map(Some)
 }
@@ -210,18 +195,15 @@ fn handshake(
              (`cipherbench keys authority` and `cipherbench keys certificate` make them)",
         )
     });
-    let read = node.map(|map| {
+    let read = node.keys(HANDSHAKE, |map| {
         let peer = map.required("peer").and_then(name);
-        let policy = map.with_default("policy", Policy::Pqc, |node| {
+        let policy = map.read("policy", |node| {
             node.one_of("policy", &Policy::ALL.map(|policy| (policy.name(), policy)))
         });
         let ppks = map.with_default("ppk", Vec::new(), |node| ppks(node, context.folder));
         let sae = read_sae(map, policy, context);
-        let every = map.with_default("every", EVERY_DEFAULT, |node| {
-            node.duration(EVERY_MIN..=EVERY_MAX)
-        });
-        let hard = map.with_default("hard", None, |node| {
-            let hard = node.duration(EVERY_MIN..=HARD_MAX)?;
+        let every: Result<Duration, Reported> = map.get("every");
+        let hard = map.find_with("hard", |node, hard: Duration| {
             match every {
                 Ok(every) if hard <= every => Err(node.mistake(
                     format!(
@@ -231,18 +213,11 @@ fn handshake(
                     ),
                     "use a `hard` lifetime of several times `every`",
                 )),
-                _ => Ok(Some(hard)),
+                _ => Ok(hard),
             }
         });
-        let bytes = map.with_default("bytes", None, |node| {
-            node.size(BYTES_MIN..=BYTES_MAX).map(Some)
-        });
-        let packets = map.with_default("packets", None, |node| {
-            node.integer(PACKETS_MIN..=u64::MAX).map(Some)
-        });
-        let grace = map.with_default("grace", GRACE_DEFAULT, |node| {
-            node.duration(GRACE_MIN..=GRACE_MAX)
-        });
+        let (bytes, packets) = (map.find("bytes"), map.find("packets"));
+        let grace: Result<Duration, Reported> = map.get("grace");
         if let (Ok(every), Ok(grace)) = (every, grace)
             && grace > every * OLDER_EPOCHS_MAX
         {
@@ -323,7 +298,7 @@ fn read_sae(
 fn ppks(node: Node<'_>, folder: &Path) -> Result<Vec<Ppk>, Reported> {
     let mut ids: Vec<String> = Vec::new();
     let ppks = node.list(|node| {
-        let ppk = node.map(|map| {
+        let ppk = node.keys(PPK, |map| {
             let id = map.required("id").and_then(|node| {
                 let id = node.text()?;
                 if !is_id(id) {
@@ -341,8 +316,8 @@ fn ppks(node: Node<'_>, folder: &Path) -> Result<Vec<Ppk>, Reported> {
                 ids.push(id.to_owned());
                 Ok(id.to_owned())
             });
-            let file = map.required("file").and_then(Node::path);
-            let optional = map.with_default("optional", false, Node::bool);
+            let file = map.get::<PathBuf>("file");
+            let optional = map.get("optional");
             Ok(Ppk {
                 id: id?,
                 file: folder.join(file?),

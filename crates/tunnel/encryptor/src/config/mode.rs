@@ -1,35 +1,10 @@
 //! The clear side: `mode`, `tunnel`, `interface`, `l2tpv3`.
 
-use super::types::{Encapsulation, Mode, Pseudowire, Tunnel};
+use super::declared::{INTERFACE_NAME_BYTES_MAX, L2TPV3, TUNNEL};
+use super::types::{Encapsulation, Kind, Mode, Pseudowire, Tunnel};
 use super::values::{self, Consent};
 use units::Bytes;
 use yaml::{Map, Node, Reported};
-
-const TUNNEL_NAME_DEFAULT: &str = "cb0";
-/// The kernel's default of 500 loses small packets at the rates that one lane carries.
-const QUEUE_LENGTH_DEFAULT: u32 = 5000;
-/// Every IPv4 host takes packets of this length (RFC 791).
-pub(crate) const MTU_MIN: u16 = 576;
-const MTU_MAX: u16 = 65_535;
-/// Linux keeps 16 bytes, the last a zero.
-const INTERFACE_NAME_BYTES_MAX: usize = 15;
-
-/// The value of `mode`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    L3,
-    L2,
-    L2tpv3,
-}
-
-impl Kind {
-    pub(super) fn read(map: &Map<'_>) -> Result<Self, Reported> {
-        map.with_default("mode", Self::L3, |node| {
-            let known = [("l3", Self::L3), ("l2", Self::L2), ("l2tpv3", Self::L2tpv3)];
-            node.one_of("mode", &known)
-        })
-    }
-}
 
 /// The clear side, and the routes of the short form of a single peer, which are part of `tunnel`.
 pub(super) struct ClearSide<'d> {
@@ -83,7 +58,7 @@ fn read_mode<'d>(
             let interface = interface_name(map);
             let pseudowire = map
                 .required("l2tpv3")
-                .and_then(|node| node.map(|map| read_pseudowire(map, consent)));
+                .and_then(|node| node.keys(L2TPV3, |map| read_pseudowire(map, consent)));
             interface.and_then(|interface| {
                 Ok(Mode::L2tpv3 {
                     interface,
@@ -102,37 +77,29 @@ fn read_tunnel<'d>(
     node: Option<Node<'d>>,
     routes: &mut Option<Node<'d>>,
 ) -> Result<Tunnel, Reported> {
-    let Some(node) = node else {
-        return Ok(Tunnel {
-            name: TUNNEL_NAME_DEFAULT.to_owned(),
-            mtu: None,
-            queue_length: QUEUE_LENGTH_DEFAULT,
-            address: None,
-        });
-    };
-    node.map(|map| {
-        let name = map.with_default("name", TUNNEL_NAME_DEFAULT, |node| {
-            node.identifier(1..=INTERFACE_NAME_BYTES_MAX)
-        });
-        let mtu = map.with_default("mtu", None, |node| {
-            let range = Bytes::new(MTU_MIN.into())..=Bytes::new(MTU_MAX.into());
-            let size = node.word_or("auto", |node| node.size(range))?;
-            Ok(size.map(|size| size.get() as u16))
-        });
-        let queue_length = map.with_default("queue_length", QUEUE_LENGTH_DEFAULT, |node| {
-            node.integer(1..=1_000_000)
-        });
-        let address = map
-            .optional("address")
-            .map(values::interface_address)
-            .transpose();
-        *routes = map.optional("routes");
-        Ok(Tunnel {
-            name: name?.to_owned(),
-            mtu: mtu?,
-            queue_length: queue_length?,
-            address: address?,
-        })
+    match node {
+        Some(node) => node.keys(TUNNEL, |map| {
+            let tunnel = tunnel(map);
+            *routes = map.optional("routes");
+            tunnel
+        }),
+        None => Ok(yaml::defaults(TUNNEL, tunnel)),
+    }
+}
+
+fn tunnel(map: &Map<'_>) -> Result<Tunnel, Reported> {
+    let name = map.get("name");
+    let mtu = map.get::<Option<Bytes>>("mtu");
+    let queue_length = map.get("queue_length");
+    let address = map
+        .optional("address")
+        .map(values::interface_address)
+        .transpose();
+    Ok(Tunnel {
+        name: name?,
+        mtu: mtu?.map(|size| size.get() as u16),
+        queue_length: queue_length?,
+        address: address?,
     })
 }
 
@@ -151,17 +118,11 @@ fn interface_name(map: &Map<'_>) -> Result<String, Reported> {
 }
 
 fn read_pseudowire(map: &Map<'_>, consent: Consent) -> Result<Pseudowire, Reported> {
-    // Session 0 is for control messages (RFC 3931 §4.1).
-    let session = |key| {
-        map.required(key)
-            .and_then(|node| node.integer(1..=u32::MAX))
-    };
-    let cookie = |key| map.with_default(key, Vec::new(), read_cookie);
-    let (own, peers) = (session("session"), session("peer_session"));
+    let (own, peers) = (map.get("session"), map.get("peer_session"));
+    let cookie = |key| map.read(key, read_cookie);
     let (cookie, peer_cookie) = (cookie("cookie"), cookie("peer_cookie"));
-    let encapsulation = map.with_default("encapsulation", Encapsulation::Esp, |node| {
-        let known = [("esp", Encapsulation::Esp), ("udp", Encapsulation::Udp)];
-        let encapsulation = node.one_of("encapsulation", &known)?;
+    let encapsulation = map.read("encapsulation", |node| {
+        let encapsulation = node.one_of("encapsulation", &Encapsulation::NAMES)?;
         if encapsulation == Encapsulation::Udp && consent.insecure == Ok(false) {
             return Err(node.mistake(
                 "L2TPv3 over UDP alone neither encrypts nor authenticates",

@@ -1,8 +1,8 @@
 //! Peers: the short form of one at the top of the file, or a list under `peers`.
 
 use super::context::{Context, Entry};
-use super::mode::Kind;
-use super::types::Peer;
+use super::declared::PEER;
+use super::types::{Kind, Peer};
 use super::{keys, overlap, selectors, values};
 use crate::policy::Selectors;
 use keying::LANES_MAX;
@@ -89,7 +89,7 @@ fn refuse_short_form(map: &Map<'_>, context: &Context<'_, '_>) -> Result<(), Rep
 fn read_list<'d>(list: Node<'d>, context: &Context<'_, 'd>) -> Result<Vec<Entry<'d>>, Reported> {
     let mut place = 0;
     let entries = list.list(|node| {
-        let entry = node.map(|map| read_entry(map, place, context));
+        let entry = node.keys(PEER, |map| read_entry(map, place, context));
         place += 1;
         entry
     })?;
@@ -123,19 +123,15 @@ fn read_entry<'d>(
     place: usize,
     context: &Context<'_, 'd>,
 ) -> Result<Entry<'d>, Reported> {
-    let id = match map.optional("id") {
-        Some(node) => node
-            .integer(0..=u16::MAX)
-            .and_then(|id| fits(node, usize::from(id), context)),
-        None => fits(map.node(), place, context),
-    };
+    let id = map.find_with("id", |node, id| fits(node, id, context));
+    let id = id.and_then(|id| id.map_or_else(|| fits(map.node(), place, context), Ok));
     let remote = map
         .required("remote")
         .and_then(|node| read_remote(node, context));
-    let port = match map.optional("port") {
-        Some(node) => values::port(node, context.workers),
-        None => context.port,
-    };
+    let port = map.find_with("port", |node, port| {
+        values::port(node, port, context.workers)
+    });
+    let port = port.and_then(|port| port.map_or(context.port, Ok));
     let keys = keys::read(map, context, port);
     let mut routes = Vec::new();
     let selectors = if context.kind == Ok(Kind::L3) {

@@ -1,21 +1,14 @@
 //! The top level of the file.
 
 use super::context::Context;
+use super::declared::FILE;
 use super::keys::Sources;
-use super::mode::{self, ClearSide, Kind};
+use super::mode::{self, ClearSide};
 use super::peers;
-use super::types::{Config, Dscp, KeySource, Mode, MssClamp, Offloads, Privileges};
+use super::types::{Config, Dscp, KeySource, Kind, Mode, Offloads};
 use super::values::{self, Consent};
-use dispatch::Choice;
-use esp::WindowSize;
 use std::path::Path;
-use wire::Suite;
 use yaml::{Map, Mistakes, Node, Reported};
-
-/// Maximum number of lanes in one encryptor.
-const WORKERS_MAX: u16 = 256;
-/// ESP in UDP (RFC 3948 §2).
-const PORT_DEFAULT: u16 = 4500;
 
 impl Config {
     /// Reads and checks a configuration file. Paths in it are relative to its folder.
@@ -24,7 +17,7 @@ impl Config {
     /// All mistakes of the file, each with its place.
     pub fn load(path: &Path) -> Result<Self, Mistakes> {
         let folder = path.parent().unwrap_or(Path::new(""));
-        let read = yaml::load(path)?.decode(|root| root.map(|map| config(map, folder)));
+        let read = yaml::load(path)?.decode(|root| root.keys(FILE, |map| config(map, folder)));
         read.map(|config| Self {
             file: Some(path.to_owned()),
             ..config
@@ -36,40 +29,34 @@ impl Config {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn from_text(file: &str, text: &str) -> Result<Self, Mistakes> {
-        yaml::parse(file, text)?.decode(|root| root.map(|map| config(map, Path::new(""))))
+        yaml::parse(file, text)?.decode(|root| root.keys(FILE, |map| config(map, Path::new(""))))
     }
 }
 
 /// Reads the whole file; paths in it are relative to `folder`.
 fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
     let consent = Consent::read(map);
-    let local = map.required("local").and_then(Node::ip);
-    let workers = map.with_default("workers", 1, |node| node.integer(1..=WORKERS_MAX));
-    let port = map.with_default("port", PORT_DEFAULT, |node| values::port(node, workers));
-    let suite = map.with_default("suite", Suite::Aes256Gcm, |node| {
-        values::suite(node, consent)
-    });
-    let engine = map.with_default("engine", Choice::Auto, |node| values::engine(node, consent));
-    let window = map.with_default("replay_window", WindowSize::DEFAULT, values::window);
-    let switch = |key, default| map.with_default(key, default, Node::bool);
-    let (busy_poll, ecn) = (switch("busy_poll", false), switch("ecn", true));
-    let fail_open = switch("fail_open", false);
+    let local = map.get("local");
+    let workers = map.get("workers");
+    let port = map.get_with("port", |node, port| values::port(node, port, workers));
+    let suite = map.read("suite", |node| values::suite(node, consent));
+    let engine = map.read("engine", |node| values::engine(node, consent));
+    let window = map.get_with("replay_window", values::window);
+    let (busy_poll, ecn) = (map.get("busy_poll"), map.get("ecn"));
+    let fail_open = map.get("fail_open");
     let pin = map.with_default("pin", Vec::new(), values::pin);
-    let mss_clamp = map.with_default("mss_clamp", MssClamp::Auto, values::mss_clamp);
-    let dscp = map.with_default("dscp", Dscp::Fixed(0), values::dscp);
-    let privileges = map.with_default("privileges", Privileges::Drop, values::privileges);
+    let mss_clamp = map.get("mss_clamp").map(values::mss_clamp);
+    let dscp = map.get::<Option<u8>>("dscp");
+    let privileges = map.read("privileges", values::privileges);
     let user = map
         .optional("user")
         .map(|node| values::user(node, privileges))
         .transpose();
-    let metrics = map
-        .optional("metrics")
-        .map(Node::socket_address)
-        .transpose();
+    let metrics = map.find("metrics");
     let offloads = map.with_default("offloads", Offloads::ALL, values::offloads);
-    let kind = Kind::read(map);
+    let kind = map.read("mode", |node| node.one_of("mode", &Kind::NAMES));
     let ClearSide { mode, routes } = mode::read(map, kind, consent);
-    let aggregate = map.with_default("aggregate", false, |node| aggregate(node, kind));
+    let aggregate = map.get_with("aggregate", |node, on| aggregate(node, on, kind));
     let idle = refuse_idle(map, kind, mode.as_ref().is_ok_and(Mode::is_keyless));
     let sources = Sources::of(map);
     let read = sources.read(folder, consent);
@@ -117,7 +104,7 @@ fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
         busy_poll: busy_poll?,
         pin: pin?,
         mss_clamp: mss_clamp?,
-        dscp: dscp?,
+        dscp: dscp?.map_or(Dscp::Copy, Dscp::Fixed),
         ecn: ecn?,
         fail_open: fail_open?,
         privileges: privileges?,
@@ -131,8 +118,11 @@ fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
     })
 }
 
-fn aggregate(node: Node<'_>, kind: Result<Kind, Reported>) -> Result<bool, Reported> {
-    let aggregate = node.bool()?;
+fn aggregate(
+    node: Node<'_>,
+    aggregate: bool,
+    kind: Result<Kind, Reported>,
+) -> Result<bool, Reported> {
     match kind {
         Ok(Kind::L2 | Kind::L2tpv3) if aggregate => Err(node.mistake(
             "frames are not aggregated: AGGFRAG carries IP packets (RFC 9347 §2.2)",

@@ -17,16 +17,15 @@ pub(super) fn read<'d>(
     let routes = map
         .required("routes")
         .and_then(|node| node.one_or_many(route));
-    let local = map.with_default("local", Vec::new(), |node| node.one_or_many(Node::prefix));
-    let protocol = map.with_default("protocol", None, |node| {
-        let any = node.word_or("any", |node| protocol(node, routes.as_deref().ok()))?;
-        Ok(any)
+    let local = map.find("local");
+    let protocol = map.read("protocol", |node| {
+        node.word_or("any", |node| protocol(node, routes.as_deref().ok()))
     });
     let ports = |key| map.with_default(key, ANY_PORT, |node| ports(node, protocol));
     let (local_ports, remote_ports) = (ports("local_ports"), ports("remote_ports"));
     Ok(Selectors {
         remote: routes?,
-        local: local?,
+        local: local?.unwrap_or_default(),
         protocol: protocol?,
         local_ports: local_ports?,
         remote_ports: remote_ports?,

@@ -343,3 +343,31 @@ impl Config {
         self.mode.is_keyless()
     }
 }
+
+/// The value of `mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    L3,
+    L2,
+    L2tpv3,
+}
+
+impl Kind {
+    pub(super) const NAMES: [(&str, Self); 3] =
+        [("l3", Self::L3), ("l2", Self::L2), ("l2tpv3", Self::L2tpv3)];
+}
+
+impl Encapsulation {
+    pub(super) const NAMES: [(&str, Self); 2] = [("esp", Self::Esp), ("udp", Self::Udp)];
+}
+
+impl Privileges {
+    pub(super) const NAMES: [(&str, Self); 2] = [("drop", Self::Drop), ("keep", Self::Keep)];
+}
+
+impl Fault {
+    pub(super) const NAMES: [(&str, Self); 2] = [
+        ("wrong-keys", Self::WrongKeys),
+        ("missed-rollover", Self::MissedRollover),
+    ];
+}

@@ -1,19 +1,13 @@
 //! Single values of the configuration that need more than a range.
 
-use super::types::{Dscp, InterfaceAddress, MssClamp, Offloads, Privileges};
+use super::declared::{CPU_MAX, OFFLOADS};
+use super::types::{InterfaceAddress, MssClamp, Offloads, Privileges};
 use dispatch::Choice;
 use esp::WindowSize;
 use port::{TunOffloads, UdpOffloads};
 use std::net::IpAddr;
 use wire::Suite;
 use yaml::{Map, Node, Prefix, Reported};
-
-/// Largest DSCP: it has six bits (RFC 2474 §3).
-const DSCP_MAX: u8 = 63;
-/// Every IPv4 host takes segments of this payload, and no sane one offers less (RFC 9293 §3.7.1).
-const MSS_MIN: u16 = 536;
-/// The highest CPU number that Linux can be built for.
-const CPU_MAX: usize = 8191;
 
 /// The user's consent to missing or broken protection: `insecure` and `legacy`.
 #[derive(Debug, Clone, Copy)]
@@ -26,10 +20,9 @@ pub(super) struct Consent {
 
 impl Consent {
     pub(super) fn read(map: &Map<'_>) -> Self {
-        let switch = |name| map.with_default(name, false, Node::bool);
         Self {
-            insecure: switch("insecure"),
-            legacy: switch("legacy"),
+            insecure: map.get("insecure"),
+            legacy: map.get("legacy"),
         }
     }
 }
@@ -64,9 +57,12 @@ pub(super) fn engine(node: Node<'_>, consent: Consent) -> Result<Choice, Reporte
     Choice::read(node, consent.insecure.unwrap_or(true))
 }
 
-/// Reads a UDP port that leaves room for the ports of all lanes.
-pub(super) fn port(node: Node<'_>, workers: Result<u16, Reported>) -> Result<u16, Reported> {
-    let port = node.port()?;
+/// Checks that a UDP port leaves room for the ports of all lanes.
+pub(super) fn port(
+    node: Node<'_>,
+    port: u16,
+    workers: Result<u16, Reported>,
+) -> Result<u16, Reported> {
     let lanes = workers.unwrap_or(1);
     if port.checked_add(lanes - 1).is_some() {
         return Ok(port);
@@ -80,8 +76,7 @@ pub(super) fn port(node: Node<'_>, workers: Result<u16, Reported>) -> Result<u16
     ))
 }
 
-pub(super) fn window(node: Node<'_>) -> Result<WindowSize, Reported> {
-    let packets = node.integer(WindowSize::MIN.packets()..=WindowSize::MAX.packets())?;
+pub(super) fn window(node: Node<'_>, packets: u32) -> Result<WindowSize, Reported> {
     WindowSize::new(packets).ok_or_else(|| {
         let larger = packets.next_power_of_two();
         node.mistake(
@@ -122,27 +117,17 @@ pub(super) fn pin(node: Node<'_>) -> Result<Vec<usize>, Reported> {
     })
 }
 
-pub(super) fn mss_clamp(node: Node<'_>) -> Result<MssClamp, Reported> {
-    let at = node.word_or("auto", |node| {
-        node.word_or("off", |node| node.integer(MSS_MIN..=u16::MAX))
-    })?;
-    Ok(match at {
+/// The clamp by the value of its key: without the words `auto` and `off`.
+pub(super) const fn mss_clamp(at: Option<Option<u16>>) -> MssClamp {
+    match at {
         None => MssClamp::Auto,
         Some(None) => MssClamp::Off,
         Some(Some(bytes)) => MssClamp::At(bytes),
-    })
-}
-
-pub(super) fn dscp(node: Node<'_>) -> Result<Dscp, Reported> {
-    let fixed = node.word_or("copy", |node| node.integer(0..=DSCP_MAX))?;
-    Ok(fixed.map_or(Dscp::Copy, Dscp::Fixed))
+    }
 }
 
 pub(super) fn privileges(node: Node<'_>) -> Result<Privileges, Reported> {
-    node.one_of(
-        "choice",
-        &[("drop", Privileges::Drop), ("keep", Privileges::Keep)],
-    )
+    node.one_of("choice", &Privileges::NAMES)
 }
 
 /// Reads the name of the service's user.
@@ -167,11 +152,11 @@ pub(super) fn user(
     Ok(name.to_owned())
 }
 
-/// Reads a switch for each offload; the default is on.
+/// Reads a switch for each offload.
 pub(super) fn offloads(node: Node<'_>) -> Result<Offloads, Reported> {
-    node.map(|map| {
-        let switch = |name| map.with_default(name, true, Node::bool);
-        let (tso, uso, gso, gro) = (switch("tso"), switch("uso"), switch("gso"), switch("gro"));
+    node.keys(OFFLOADS, |map| {
+        let (tso, uso) = (map.get("tso"), map.get("uso"));
+        let (gso, gro) = (map.get("gso"), map.get("gro"));
         Ok(Offloads {
             tun: TunOffloads {
                 tso: tso?,

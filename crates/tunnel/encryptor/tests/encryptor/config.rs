@@ -138,39 +138,9 @@ fn the_examples_of_the_reference_are_valid() {
 }
 
 #[test]
-fn the_reference_has_every_key_and_every_count() {
+fn the_reference_has_every_count() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/encryptor.md");
     let reference = std::fs::read_to_string(path).unwrap();
-    // An unknown key: the help lists the known ones.
-    let message = mistakes(&format!("{SMALLEST}zzz: 1\n"));
-    let known = message.lines().find(|line| line.starts_with("help: "));
-    let keys: Vec<_> = known.unwrap().split([' ', ',', '`']).collect();
-    assert!(keys.contains(&"privileges"), "{message}");
-    for key in [
-        "busy_poll",
-        "ecn",
-        "dscp",
-        "mss_clamp",
-        "pin",
-        "legacy",
-        "insecure",
-        "aggregate",
-    ]
-    .into_iter()
-    .chain([
-        "local", "port", "remote", "peers", "mode", "suite", "workers", "engine",
-    ])
-    .chain([
-        "replay_window",
-        "privileges",
-        "user",
-        "metrics",
-        "offloads",
-        "interface",
-    ]) {
-        assert!(keys.contains(&key), "{key}: {message}");
-        assert!(reference.contains(&format!("| `{key}` |")), "{key}");
-    }
     for reason in DropReason::ALL {
         assert!(
             reference.contains(&format!("| `{}` |", reason.name())),

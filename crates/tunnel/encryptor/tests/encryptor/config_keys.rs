@@ -236,38 +236,3 @@ fn all_mistakes_in_key_settings_are_reported_together() {
         assert!(message.contains(place), "{place}: {message}");
     }
 }
-
-#[test]
-fn the_reference_lists_every_key_of_negotiation() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/encryptor.md");
-    let reference = std::fs::read_to_string(path).unwrap();
-    // An unknown key: the help lists the known ones.
-    for (text, front) in [
-        (with("zzz: 1"), "keys.handshake."),
-        (
-            SMALLEST.replace("identity: {", "identity: { zzz: 1,"),
-            "identity.",
-        ),
-        (
-            with("policy: both, sae: gw2") + &QKD.replace("qkd: {", "qkd: { zzz: 1,"),
-            "qkd.",
-        ),
-        (
-            with("ppk: [{ id: a, file: a.ppk, zzz: 1 }]"),
-            "keys.handshake.ppk.",
-        ),
-    ] {
-        let message = mistakes(&text);
-        let mut lines = message.lines();
-        let help = lines.find_map(|line| line.split_once("known keys are "));
-        let keys: Vec<_> = help.unwrap().1.split(", ").collect();
-        assert!(keys.len() >= 3, "{message}");
-        for key in keys {
-            let there = reference.contains(&format!("`{front}{key}`"));
-            assert!(there, "{front}{key} is missing");
-        }
-    }
-    for key in ["control_port", "faults"] {
-        assert!(reference.contains(&format!("| `{key}` |")), "{key}");
-    }
-}

@@ -4,6 +4,7 @@ mod attack;
 mod clear_link;
 mod config;
 mod config_keys;
+mod declared;
 mod lanes;
 mod negotiated;
 mod policy;

@@ -89,7 +89,7 @@ async fn change<T: Copy>(
     apply: fn(&mut Faults, T),
 ) -> Response {
     let read = |root: Node<'_>| {
-        root.map(|map| {
+        root.keys(fault::REQUEST, |map| {
             let kme = read_kme(map, shared);
             let value = read(map);
             Ok((kme?, value?))

@@ -5,14 +5,70 @@ use rustls::pki_types::ServerName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use yaml::{Map, Mistakes, Node, Reported};
+use yaml::Absent::{Default as Is, Depends, Required};
+use yaml::{Key, Map, Mistakes, Node, Reported, Value};
 
 const KMES_MAX: usize = 64;
 const SAES_MAX: usize = 4096;
 /// In bits. Larger amounts of key material are the domain of a streaming standard (ETSI GS QKD
 /// 004).
-const SIZE_MAX: u32 = 65_536;
-const NUMBER_MAX: u32 = 4096;
+const SIZE: Value = Value::Integer(8, 65_536);
+const COUNT: Value = Value::Integer(0, 1_000_000_000);
+
+/// Keys of the file, in the order of `docs/kme.md`.
+#[rustfmt::skip]
+pub const KEYS: &[Key] = &[
+    Key::new("kmes", Value::List(&Value::Map(KME)), Required, "The KMEs, up to 64.").apart(),
+    Key::new("keys", Value::Map(KEY_STORE), Depends("all defaults"),
+        "Sizes, rates and limits of keys, below.").apart(),
+    Key::new("faults", Value::SocketAddress, Depends("none"),
+        "Address for switching [faults](#faults) and for metrics, in plain HTTP: local to this \
+         host."),
+];
+
+/// Keys of a KME.
+#[rustfmt::skip]
+const KME: &[Key] = &[
+    Key::new("name", Value::Identifier(32), Required, "Its ID."),
+    Key::new("listen", Value::SocketAddress, Required,
+        "Address that it serves on. With port 0 the kernel chooses the port; the line `ready` has \
+         it."),
+    Key::new("certificate", Value::Path, Required,
+        "Its certificate, PEM, and the intermediate ones. It must name the host of the URLs that \
+         clients use."),
+    Key::new("key", Value::Path, Required, "Its private key, PEM, readable by its owner only."),
+    Key::new("ca", Value::Path, Required, "The authority that signs its SAEs' certificates, PEM."),
+    Key::new("saes", Value::OneOrMany(&Value::Text), Required,
+        "IDs of its SAEs. Each is a DNS name in that SAE's certificate (its subject's alternative \
+         names), and belongs to one KME.").words("name or list of names"),
+    Key::new("start_with", Value::List(&Value::Map(fault::KEYS)), Depends("none"),
+        "[Faults](#faults) in effect from the start.").words("list of faults").apart(),
+];
+
+/// Keys of `keys`.
+#[rustfmt::skip]
+const KEY_STORE: &[Key] = &[
+    Key::new("size", SIZE, Is("256"),
+        "Size of a key if the request does not specify one.").words("bits"),
+    Key::new("min_size", SIZE, Is("64"),
+        "The shortest key. A multiple of 8.").words("bits, 8 … 65536"),
+    Key::new("max_size", SIZE, Is("1024"),
+        "The longest key. A multiple of 8.").words("bits, 8 … 65536"),
+    Key::new("max_per_request", Value::Integer(1, 4096), Is("128"),
+        "Highest number of keys, or key IDs, in one request."),
+    Key::new("max_sae_ids", Value::Integer(0, 4096), Is("8"),
+        "Additional slave SAEs that one request may name."),
+    Key::new("rate", COUNT, Is("1000"),
+        "Keys of the default size that each link generates per second. 0: none.").words("0 … 10⁹"),
+    Key::new("store", COUNT, Is("100000"),
+        "Keys of the default size that each link can store.").words("0 … 10⁹"),
+    Key::new("stored", COUNT, Depends("`store`"),
+        "Keys in each store at the start.").words("0 … `store`"),
+    Key::new("extensions",
+        Value::Entries(&Value::Or("any", &Value::OneOrMany(&Value::Text))), Depends("none"),
+        "Mandatory extensions that the KMEs support: a name, and the supported value or list of \
+         values, or `any`."),
+];
 
 /// The validated configuration of the simulator.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,17 +126,7 @@ pub struct Keys {
 
 impl Default for Keys {
     fn default() -> Self {
-        Self {
-            size: 256,
-            min_size: 64,
-            max_size: 1024,
-            max_per_request: 128,
-            max_sae_ids: 8,
-            rate: 1000,
-            store: 100_000,
-            stored: 100_000,
-            extensions: BTreeMap::new(),
-        }
+        yaml::defaults(KEY_STORE, read_keys)
     }
 }
 
@@ -91,7 +137,7 @@ impl Config {
     /// All mistakes in the file, each with its position.
     pub fn load(path: &Path) -> Result<Self, Mistakes> {
         let folder = path.parent().unwrap_or(Path::new(""));
-        yaml::load(path)?.decode(|root| root.map(|map| read(map, folder)))
+        yaml::load(path)?.decode(|root| root.keys(KEYS, |map| read(map, folder)))
     }
 
     /// Validates a configuration given as text; messages use `file` as its name.
@@ -99,7 +145,7 @@ impl Config {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn from_text(file: &str, text: &str) -> Result<Self, Mistakes> {
-        yaml::parse(file, text)?.decode(|root| root.map(|map| read(map, Path::new(""))))
+        yaml::parse(file, text)?.decode(|root| root.keys(KEYS, |map| read(map, Path::new(""))))
     }
 }
 
@@ -109,8 +155,8 @@ fn read(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
         .and_then(|node| read_kmes(node, folder));
     let keys = map
         .optional("keys")
-        .map_or(Ok(Keys::default()), |node| node.map(read_keys));
-    let faults = map.optional("faults").map(read_faults).transpose();
+        .map_or(Ok(Keys::default()), |node| node.keys(KEY_STORE, read_keys));
+    let faults = map.find_with("faults", read_faults);
     Ok(Config {
         kmes: kmes?,
         keys: keys?,
@@ -120,7 +166,7 @@ fn read(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
 
 fn read_kmes(list: Node<'_>, folder: &Path) -> Result<Vec<KmeConfig>, Reported> {
     let mut taken = UniqueValues::default();
-    let kmes = list.list(|node| node.map(|map| read_kme(map, folder, &mut taken)))?;
+    let kmes = list.list(|node| node.keys(KME, |map| read_kme(map, folder, &mut taken)))?;
     let saes: usize = kmes.iter().map(|kme| kme.saes.len()).sum();
     match kmes.len() {
         0 => Err(list.mistake("there is no KME", "give at least one; a link has two")),
@@ -145,10 +191,9 @@ struct UniqueValues {
 }
 
 fn read_kme(map: &Map<'_>, folder: &Path, taken: &mut UniqueValues) -> Result<KmeConfig, Reported> {
-    let name = map.required("name").and_then(|node| {
-        let name = node.identifier(1..=32)?;
-        if taken.names.insert(name.to_owned()) {
-            Ok(name.to_owned())
+    let name = map.get_with("name", |node, name: String| {
+        if taken.names.insert(name.clone()) {
+            Ok(name)
         } else {
             Err(node.mistake(
                 format!("two KMEs have the name `{name}`"),
@@ -156,8 +201,7 @@ fn read_kme(map: &Map<'_>, folder: &Path, taken: &mut UniqueValues) -> Result<Km
             ))
         }
     });
-    let listen = map.required("listen").and_then(|node| {
-        let address = node.socket_address()?;
+    let listen = map.get_with("listen", |node, address: SocketAddr| {
         if address.port() == 0 || taken.addresses.insert(address) {
             Ok(address)
         } else {
@@ -167,17 +211,13 @@ fn read_kme(map: &Map<'_>, folder: &Path, taken: &mut UniqueValues) -> Result<Km
             ))
         }
     });
-    let path = |key| {
-        map.required(key)
-            .and_then(|node| node.path())
-            .map(|path| folder.join(path))
-    };
+    let path = |key| map.get::<PathBuf>(key).map(|path| folder.join(path));
     let (certificate, key, ca) = (path("certificate"), path("key"), path("ca"));
     let saes = map
         .required("saes")
         .and_then(|node| node.one_or_many(|node| read_sae(node, &mut taken.saes)));
     let start_with = map.with_default("start_with", Vec::new(), |node| {
-        node.list(|node| node.map(fault::read))
+        node.list(|node| node.keys(fault::KEYS, fault::read))
     });
     Ok(KmeConfig {
         name: name?,
@@ -210,21 +250,10 @@ fn read_sae(node: Node<'_>, taken: &mut BTreeSet<String>) -> Result<String, Repo
 }
 
 fn read_keys(map: &Map<'_>) -> Result<Keys, Reported> {
-    let default = Keys::default();
-    let size = |key, default: u32| map.with_default(key, default, read_size);
-    let number = |key, default: u32, min: u32| {
-        map.with_default(key, default, |node| node.integer(min..=NUMBER_MAX))
-    };
-    let count =
-        |key, default: u64| map.with_default(key, default, |node| node.integer(0..=1_000_000_000));
-    let (min_size, max_size) = (
-        size("min_size", default.min_size),
-        size("max_size", default.max_size),
-    );
-    let own_size = size("size", default.size);
-    let max_per_request = number("max_per_request", default.max_per_request, 1);
-    let max_sae_ids = number("max_sae_ids", default.max_sae_ids, 0);
-    let (rate, store) = (count("rate", default.rate), count("store", default.store));
+    let size = |key| map.get_with(key, whole_bytes);
+    let (min_size, max_size, own_size) = (size("min_size"), size("max_size"), size("size"));
+    let (max_per_request, max_sae_ids) = (map.get("max_per_request"), map.get("max_sae_ids"));
+    let (rate, store) = (map.get("rate"), map.get("store"));
     let stored = map.optional("stored").map(|node| {
         let room = store.unwrap_or(u64::MAX);
         node.integer(0..=room)
@@ -252,8 +281,7 @@ fn read_keys(map: &Map<'_>) -> Result<Keys, Reported> {
     })
 }
 
-fn read_size(node: Node<'_>) -> Result<u32, Reported> {
-    let size: u32 = node.integer(8..=SIZE_MAX)?;
+fn whole_bytes(node: Node<'_>, size: u32) -> Result<u32, Reported> {
     if size.is_multiple_of(8) {
         Ok(size)
     } else {
@@ -273,9 +301,8 @@ fn read_extensions(node: Node<'_>) -> Result<Vec<(String, Vec<String>)>, Reporte
     })
 }
 
-/// Reads the fault-injection address: its clients can break keys, so it must be a loopback address.
-fn read_faults(node: Node<'_>) -> Result<SocketAddr, Reported> {
-    let address = node.socket_address()?;
+/// Checks the fault-injection address: its clients can break keys, so it must be a loopback address.
+fn read_faults(node: Node<'_>, address: SocketAddr) -> Result<SocketAddr, Reported> {
     if address.ip().is_loopback() {
         Ok(address)
     } else {

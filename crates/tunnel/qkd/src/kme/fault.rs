@@ -2,10 +2,35 @@
 
 use super::call::Call;
 use std::time::Duration;
-use yaml::{Map, Node, Reported};
+use yaml::Absent::{Depends, Required};
+use yaml::{Key, Map, Node, Reported, Value};
 
-/// Maximum delay; clients time out much sooner.
-const DELAY_MAX: Duration = Duration::from_secs(60);
+const FAULT: Value = Value::Name(|| Fault::ALL.map(Fault::name).to_vec());
+const CALL: Value = Value::Name(|| Call::ALL.map(Call::name).to_vec());
+
+/// Keys of a fault.
+#[rustfmt::skip]
+pub(super) const KEYS: &[Key] = &[
+    Key::new("fault", FAULT, Required, "The fault."),
+    // Clients time out much sooner than after the longest delay.
+    Key::new("delay",
+        Value::Time(Duration::from_millis(1), Duration::from_secs(60)),
+        Depends("with the fault `delay`"),
+        "The time by which answers are delayed."),
+    Key::new("call", CALL, Depends("all that the fault can affect"), "The affected call."),
+    Key::new("count", Value::Integer(1, u64::MAX), Depends("until it is cleared"),
+        "Number of affected calls."),
+];
+
+/// Keys of a request to arm or clear a fault.
+#[rustfmt::skip]
+pub(super) const REQUEST: &[Key] = &[
+    Key::new("kme", Value::Text, Depends("all"), "The KME with the fault."),
+    KEYS[0],
+    KEYS[1],
+    KEYS[2],
+    KEYS[3],
+];
 
 /// A fault of one KME.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,12 +128,9 @@ pub(super) fn read(map: &Map<'_>) -> Result<Armed, Reported> {
     });
     let delay = map.optional("delay");
     let call = map.optional("call").map(|node| read_call(node, fault));
-    let count = map
-        .optional("count")
-        .map(|node| node.integer(1..=u64::MAX))
-        .transpose();
+    let count = map.find("count");
     let delay = match (fault?, delay) {
-        (Fault::Delay, Some(node)) => node.duration(Duration::from_millis(1)..=DELAY_MAX),
+        (Fault::Delay, Some(_)) => map.get("delay"),
         (Fault::Delay, None) => Err(map.node().mistake(
             "the key `delay` is missing: it says how long the delay is",
             "add it, for example `delay: 200 ms`",

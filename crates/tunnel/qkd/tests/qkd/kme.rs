@@ -2,6 +2,7 @@
 //! QKD 014 as callers. Schemas written from the standard validate its answers.
 
 mod calls;
+mod declared;
 mod faults;
 mod independent;
 mod lab;
