@@ -78,11 +78,6 @@ const SLICES: u32 = 10;
 const SNAPSHOT_MIN: Duration = Duration::from_secs(30);
 const SNAPSHOTS: u32 = 100;
 
-const WORKERS: [(&str, Workers); 2] = [
-    (Workers::Threads.name(), Workers::Threads),
-    (Workers::Processes.name(), Workers::Processes),
-];
-
 fn kat(map: &Map<'_>) -> Result<DeviceTrial, Reported> {
     let algorithms = map.optional("algorithms").map(read_algorithms);
     let all = || catalog::ALGORITHMS.to_vec();
@@ -99,7 +94,7 @@ fn speed(map: &Map<'_>) -> Result<Speed, Reported> {
         node.integer(1..=CONCURRENCY_MAX)
     });
     let workers = axis(map, "workers", Workers::Threads, |node| {
-        node.one_of("worker kind", &WORKERS)
+        node.choice("worker kind")
     });
     let depth = axis(map, "depth", 1, |node| node.integer(1..=DEPTH_MAX));
     let duration = axis(map, "duration", DURATION_DEFAULT, |node| {

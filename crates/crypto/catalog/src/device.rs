@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 use std::path::PathBuf;
-use strum::IntoStaticStr;
+use strum::{IntoStaticStr, VariantArray};
 
 /// The kind of a crypto device, with the parameters to open it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,8 +122,9 @@ pub struct DeviceSpeed {
 }
 
 /// The kind of concurrent workers on a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Workers {
     /// Threads of one process for each device.

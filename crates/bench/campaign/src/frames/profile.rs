@@ -6,11 +6,7 @@ use units::Ratio;
 use yaml::{Map, Node, Reported};
 
 /// The profiles that campaigns may name.
-pub(crate) const NAMES: [(&str, Profile); 3] = [
-    (Profile::Fast.name(), Profile::Fast),
-    (Profile::Rfc2544.name(), Profile::Rfc2544),
-    (Profile::Tst009.name(), Profile::Tst009),
-];
+pub(crate) const NAMED: [Profile; 3] = [Profile::Fast, Profile::Rfc2544, Profile::Tst009];
 
 /// More goals make a search longer than one each.
 const GOALS_MAX: usize = 8;

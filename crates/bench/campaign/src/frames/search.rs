@@ -183,7 +183,8 @@ pub(super) fn refuse(map: &Map<'_>, why: &str) -> Result<(), Reported> {
 /// The goals and their source.
 fn goals(map: &Map<'_>) -> (Result<Profile, Reported>, Result<Vec<Goal>, Reported>) {
     let named = map.optional("profile");
-    let profile = named.map(|node| node.one_of("profile", &profile::NAMES));
+    let profile =
+        named.map(|node| node.one_of("profile", &profile::NAMED.map(|it| (it.name(), it))));
     let spelled_out = map.optional("goals").map(profile::goals);
     match (profile, spelled_out) {
         (Some(Ok(_)), Some(goals)) => {
