@@ -71,7 +71,7 @@ fn ports(element: ElementId) -> [End; 2] {
     let first = 0xe0 + 2 * element.index();
     let port = |index: u8| {
         let name = PORTS[usize::from(index)];
-        end(NodeId::Element(element), name, first + index)
+        end((NodeId::Element(element), name), first + index)
     };
     [port(0), port(1)]
 }
