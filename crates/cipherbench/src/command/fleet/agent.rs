@@ -9,7 +9,7 @@ use guard::Writers;
 use session::load_lab;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Offers labs, until a termination signal.
 pub(super) fn agent(access: Access, arguments: &Arguments) -> Result<Exit, Failure> {
