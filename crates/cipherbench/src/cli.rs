@@ -2,10 +2,12 @@
 
 mod crypto;
 mod fleet;
+mod schema;
 mod value;
 
 pub(crate) use crypto::{DeviceSpeed, Fatigue, Kat, Speed};
 pub(crate) use fleet::{Agent, DEFAULT_URL, Fleet, FleetCommand, Server, Submit};
+pub(crate) use schema::{FileKind, Schema};
 
 use crate::exit::EXIT_CODES;
 use crate::{output, version};
@@ -215,23 +217,6 @@ pub(crate) struct Check {
     /// Refuse campaigns that run, load or read what is not a line of this file
     #[arg(long, value_name = "FILE")]
     pub(crate) allow: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Schema {
-    /// Kind of file
-    #[arg(value_enum)]
-    pub(crate) kind: FileKind,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum FileKind {
-    /// Labs
-    Lab,
-    /// Configurations of `encrypt`
-    Encryptor,
-    /// Configurations of `kme`
-    Kme,
 }
 
 #[derive(Debug, Args)]

@@ -75,7 +75,7 @@ pub enum Value {
     OneOrMany(&'static Self),
     /// A map with these keys.
     Map(&'static [Key]),
-    /// A map whose keys are values themselves.
+    /// A map with values as its keys.
     Entries(&'static Self),
     /// Any of these forms.
     Any(&'static [Self]),
@@ -102,7 +102,7 @@ impl Key {
         }
     }
 
-    /// Describes the value in documents by these words, not by those of its [`Value`].
+    /// Describes the value in documents by these words, not by the words of its [`Value`].
     #[must_use]
     pub const fn words(self, words: &'static str) -> Self {
         Self {

@@ -12,7 +12,7 @@ pub struct Map<'d> {
     node: Node<'d>,
     entries: &'d [NodeId],
     asked: RefCell<Vec<&'static str>>,
-    /// Empty for a map whose keys are not declared.
+    /// Empty for a map without declared keys.
     pub(crate) declared: &'static [Key],
 }
 

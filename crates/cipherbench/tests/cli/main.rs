@@ -190,8 +190,8 @@ fn main() -> ExitCode {
         ),
         tests!(no_lab, soak: a_short_soak_gives_every_frame_one_end),
     ];
-    // What must be found or carried whatever the machine does meanwhile; what a trial's record blames on the
-    // machine is repeated.
+    // What must be found or carried whatever the machine does meanwhile; what a trial's record
+    // blames on the machine is repeated.
     let paired = [
         tests!(no_hosts, hosts:
             two_hosts_measure_as_one_machine_does,

@@ -301,7 +301,8 @@ fn read_extensions(node: Node<'_>) -> Result<Vec<(String, Vec<String>)>, Reporte
     })
 }
 
-/// Checks the fault-injection address: its clients can break keys, so it must be a loopback address.
+/// Checks the fault-injection address: its clients can break keys, so it must be a loopback
+/// address.
 fn read_faults(node: Node<'_>, address: SocketAddr) -> Result<SocketAddr, Reported> {
     if address.ip().is_loopback() {
         Ok(address)
