@@ -78,7 +78,7 @@ for mask in 002 077; do
     umask "$mask"
     logged again guard/lib "keying/lib=--skip rollover::" "keying/keying=static_keys:: ppk:: attack::" control/lib qkd/lib qkd/qkd=client:: \
         journal/lib journal/journal encryptor/encryptor=config report/report=disk "device/lib=--skip speed:: --skip fatigue:: --skip kat::" \
-        trial/lib=memory::gateways
+        memory-lab/lib=gateways
 done
 if [ -s "$failed" ]; then
     echo "FAILED:"
