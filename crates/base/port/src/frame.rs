@@ -14,6 +14,7 @@ mod socket;
 mod swallow;
 mod wanted;
 mod xdp;
+mod xdp_mode;
 
 pub(crate) use bpf::DropCaptured;
 pub use clear::FrameClearPort;
@@ -28,7 +29,8 @@ pub use packet::{
 pub use socket::{SocketReceiver, SocketSender};
 pub use swallow::Swallow;
 pub use wanted::{Beside, OpenFrames, Packets};
-pub use xdp::{XdpAttach, XdpMemory, XdpMode, XdpReceiver, XdpSender};
+pub use xdp::{XdpReceiver, XdpSender};
+pub use xdp_mode::{XdpAttach, XdpMemory, XdpMode};
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -24,6 +24,7 @@ mod probe;
 mod steering;
 mod tun;
 mod udp;
+mod vlan;
 mod wait;
 
 pub use arrivals::ClockOffset;

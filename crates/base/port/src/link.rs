@@ -22,7 +22,6 @@ mod batch;
 mod gathered;
 mod receive;
 mod send;
-pub(crate) mod vlan;
 
 use crate::frame::DropCaptured;
 use crate::kernel::{self, ErrorWatch, Interface};

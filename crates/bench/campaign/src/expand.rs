@@ -7,16 +7,12 @@
 //! Each group of frame tests has a cell without a DUT, the calibration, unless the campaign
 //! measures `straight` in it itself.
 
-mod grid;
-mod point;
-
-pub(crate) use grid::{CELLS_MAX, Grid};
-pub(crate) use point::Point;
-
 use crate::device;
 use crate::dut::{Listed, names, slug};
-use crate::frames::{self, FrameSettings};
+use crate::frames;
+use crate::grid::{CELLS_MAX, Grid};
 use crate::impairment;
+use crate::point::{FrameSettings, Point};
 use crate::trial::{Kind, Trial};
 use plan::{
     Adapter, Axis, Cell, Coordinate, Disturbed, Dut, Event, ImpairProfile, Measurement, Procedure,

@@ -2,7 +2,7 @@
 //! HTTP, without HTTP: a TCP connection that brings one object.
 
 use crate::axis::{self, axis};
-use crate::expand::Grid;
+use crate::grid::Grid;
 use crate::http::{DURATION_DEFAULT, connections, object_bytes, ramp, rate};
 use plan::{Axis, HttpServer, HttpTest, nanos};
 use std::time::Duration;

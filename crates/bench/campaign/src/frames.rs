@@ -3,7 +3,6 @@
 //! To add a procedure: one file of [`procedure`], and its table in `docs/campaign.md`.
 
 mod check;
-mod given;
 mod keys;
 pub(crate) mod mix;
 mod procedure;
@@ -12,10 +11,10 @@ pub(crate) mod rate;
 mod search;
 
 pub(crate) use check::{contents_for, for_duts, sealed_by_all};
-pub(crate) use given::FrameSettings;
 
 use crate::axis::{AxisValues, CORES_MAX, axis, required_axis};
-use crate::expand::{Grid, Point};
+use crate::grid::Grid;
+use crate::point::{FrameSettings, Point};
 use plan::{
     Axis, Direction, FrameTest, IpVersion, Measurement, Ports, ProcedureKind, Stations, Traffic,
 };

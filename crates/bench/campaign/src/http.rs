@@ -1,7 +1,7 @@
 //! Trials over HTTP: their axes, checked one by one and against one another, and their points.
 
 use crate::axis::{self, AxisValues, axis};
-use crate::expand::Grid;
+use crate::grid::Grid;
 use plan::{Axis, HttpClient, HttpServer, HttpTest, HttpVersion, Store, nanos};
 use std::time::Duration;
 use units::Bytes;

@@ -4,9 +4,10 @@
 use crate::axis::{
     self, AxisValues, axis, check_payload, check_run, check_searched, check_streams, required_axis,
 };
-use crate::expand::{Grid, Point};
 use crate::flows::{self, FlowAxes};
+use crate::grid::Grid;
 use crate::http::{self, HttpAxes};
+use crate::point::Point;
 use crate::video::{self, VideoAxes};
 use plan::{self, Axis, HttpTest, Measurement, Stations, TransferDirection, VideoTest, nanos};
 use std::time::Duration;

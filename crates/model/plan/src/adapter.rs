@@ -39,6 +39,15 @@ use wire::Suite;
 /// The DUT that calibration measures, and the name of its cells.
 pub const STRAIGHT: &str = "straight";
 
+/// A device under test with its settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dut {
+    /// Name that tables print; unique among the DUTs of a campaign.
+    pub name: String,
+    /// The adapter that brings it up.
+    pub adapter: Adapter,
+}
+
 /// Kinds of DUT with their settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]

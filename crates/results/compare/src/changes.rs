@@ -174,6 +174,17 @@ pub(crate) fn in_words(quantity: Quantity, load_percent: Option<u8>) -> String {
     }
 }
 
+/// The change in per cent: `+1.2`, `-12`, `0.0`.
+pub(crate) fn percent(ratio: f64) -> String {
+    let percent = 100.0 * (ratio - 1.0);
+    let decimals = if percent.abs() < 9.95 { 1 } else { 0 };
+    let text = format!("{percent:+.decimals$}");
+    match text.as_str() {
+        "+0.0" | "-0.0" => "0.0".to_owned(),
+        _ => text,
+    }
+}
+
 /// How messages name both sides: by their runs, or within one run by their devices.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sides<'a> {

@@ -1,6 +1,6 @@
 //! The rows of a comparison that text and Markdown share.
 
-use crate::changes::in_words;
+use crate::changes::{in_words, percent};
 use crate::{CellChange, Comparison, Direction, Outcome, RunPair, WithoutRatio};
 use stats::{INTERVAL_MIN_REPEATS, Needed, REPEATS_MAX};
 use units::human::counted;
@@ -102,17 +102,6 @@ impl WithoutRatio {
 
 /// Title of the quantities of compared cells that have no ratio.
 pub(crate) const WITHOUT_RATIO: &str = "Quantities that cannot be compared";
-
-/// The change in per cent: `+1.2`, `-12`, `0.0`.
-pub(crate) fn percent(ratio: f64) -> String {
-    let percent = 100.0 * (ratio - 1.0);
-    let decimals = if percent.abs() < 9.95 { 1 } else { 0 };
-    let text = format!("{percent:+.decimals$}");
-    match text.as_str() {
-        "+0.0" | "-0.0" => "0.0".to_owned(),
-        _ => text,
-    }
-}
 
 /// The changes of one direction.
 pub(crate) fn of_direction(

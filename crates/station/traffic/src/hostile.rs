@@ -8,7 +8,7 @@ use traffic_spec::SealedForm;
 use wire::checksum::{finish, portable, word};
 use wire::ethernet::EthernetView;
 use wire::headers::{ESP, IpView, UDP, be16, be32, put32};
-use wire::overhead::UDP_HEADER_BYTES;
+use wire::overhead::{UDP_HEADER_BYTES, WIREGUARD_BYTES};
 
 /// The distance of a forged sequence number from the captured one: more than a fast sender advances
 /// while the packet is on its way, so that no replay check stops it, and less than what any check
@@ -21,8 +21,6 @@ const UDP_CHECKSUM_AT: usize = 6;
 
 /// Header and shortest integrity check value of ESP (RFC 4303 §2).
 const ESP_BYTES_MIN: usize = 8 + 8;
-/// Header and tag of WireGuard's transport data message; a message of this length is a keepalive.
-const WIREGUARD_BYTES_MIN: usize = 16 + 16;
 const WIREGUARD_DATA: [u8; 4] = [4, 0, 0, 0];
 /// Header and tag of OpenVPN's `P_DATA_V2`.
 const OPENVPN_BYTES_MIN: usize = 8 + 16;
@@ -148,7 +146,7 @@ fn is_esp(payload: &[u8]) -> bool {
 }
 
 fn is_wireguard(payload: &[u8]) -> bool {
-    payload.len() >= WIREGUARD_BYTES_MIN && payload.starts_with(&WIREGUARD_DATA)
+    payload.len() >= WIREGUARD_BYTES && payload.starts_with(&WIREGUARD_DATA)
 }
 
 fn is_openvpn(payload: &[u8]) -> bool {

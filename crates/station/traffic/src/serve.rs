@@ -5,7 +5,7 @@ use crate::attack;
 use crate::error::TrafficError;
 use crate::flows::expected_ports;
 use crate::generator::{Generator, drive};
-use crate::keys::{KeyUse, Keys, open_keys, wireguard};
+use crate::keys::{KeyUse, Keys, open_keys};
 use crate::reflect::reflect_all;
 use crate::tally::Tally;
 use crate::threads::on_threads;
@@ -19,7 +19,7 @@ use traffic_spec::{
     Role, Send, Sent, Spec,
 };
 use wire::mix::{ETHERNET_HEADER_BYTES, FCS_BYTES};
-use wire::overhead::{Outer, outer_bytes};
+use wire::overhead::{Outer, WIREGUARD_BYTES, WIREGUARD_PAD_TO_BYTES, outer_bytes};
 
 /// Time for threads to start before the first frame is due.
 const LEAD_NS: u64 = 1_000_000;
@@ -377,7 +377,10 @@ const fn outer_bytes_of(peer: &Peer, inner: usize) -> usize {
         udp: peer.port.is_some(),
     };
     match peer.keys {
-        KeySource::WireGuard(_) => outer.header_bytes() + wireguard::sealed_bytes(inner),
+        KeySource::WireGuard(_) => {
+            let padded = inner.next_multiple_of(WIREGUARD_PAD_TO_BYTES);
+            outer.header_bytes() + WIREGUARD_BYTES + padded
+        }
         _ => outer_bytes(peer.suite, outer, inner),
     }
 }

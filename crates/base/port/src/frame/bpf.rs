@@ -8,7 +8,7 @@
 //! descriptor closes, however the process ends.
 
 use super::wanted::{Beside, OpenFrames, Packets};
-use super::xdp::XdpAttach;
+use super::xdp_mode::XdpAttach;
 use crate::bpf::{
     self, ADD, AND, Assembly, CALL, COPY, EXIT, IF_ABOVE, IF_EQUAL, IF_NOT_ABOVE,
     IF_NOT_ABOVE_VALUE, IF_NOT_EQUAL, Instruction, JUMP, LOAD_64, LOAD_U8, LOAD_U16, LOAD_U32,

@@ -12,9 +12,8 @@ mod send;
 pub use receive::XdpReceiver;
 pub use send::XdpSender;
 
+use super::xdp_mode::XdpMemory;
 use crate::kernel::{self, Interface, Mapping};
-use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::thread;
@@ -28,49 +27,6 @@ const HEADROOM_BYTES: usize = 256;
 pub(super) const RECEIVE_BYTES_MAX: usize = SEND_BYTES_MAX - HEADROOM_BYTES;
 /// Longest wait for the kernel to release a closed socket's resources; some milliseconds are usual.
 const RELEASE_WAIT: Duration = Duration::from_millis(300);
-
-/// How a port of AF_XDP works on its interface, as `native, copy`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct XdpMode {
-    /// A receiver's; a sender needs no program.
-    pub attach: Option<XdpAttach>,
-    /// The owner of the memory that the driver uses.
-    pub memory: XdpMemory,
-}
-
-/// The attachment point of an XDP program in the driver's path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum XdpAttach {
-    /// In the driver.
-    Native,
-    /// Behind the driver, on any driver.
-    Generic,
-}
-
-/// The owner of the memory that the driver uses for frames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum XdpMemory {
-    /// The port's: the device reads and writes it.
-    ZeroCopy,
-    /// The kernel's: it copies each frame.
-    Copy,
-}
-
-impl fmt::Display for XdpMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.attach {
-            Some(XdpAttach::Native) => "native, ",
-            Some(XdpAttach::Generic) => "generic, ",
-            None => "",
-        })?;
-        f.write_str(match self.memory {
-            XdpMemory::ZeroCopy => "zero-copy",
-            XdpMemory::Copy => "copy",
-        })
-    }
-}
 
 /// Opens a socket with zero-copy or, if the driver refuses that, with copies. The kernel unlocks
 /// the memory of the refused socket with a delay, which an unprivileged user must wait for.

@@ -3,9 +3,9 @@
 //! A frame longer than a slot, such as a super-packet, waits in the socket's queue; its slot is
 //! marked.
 
-use super::vlan::{self, TAG_BYTES};
 use crate::arrivals::Arrivals;
 use crate::kernel::{self, Interface, Mapping};
+use crate::vlan::{self, TAG_BYTES};
 use crate::{CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};

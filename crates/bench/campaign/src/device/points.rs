@@ -1,7 +1,8 @@
 //! Points of trials of crypto devices: every combination of their axes.
 
 use super::{DeviceTrial, Fatigue, SLICES, Speed};
-use crate::expand::{Grid, Point};
+use crate::grid::Grid;
+use crate::point::Point;
 use catalog::Operation;
 use plan::{Axis, DeviceSpeed, DeviceTest, Kat, Measurement, Value, Workers, nanos};
 use std::fmt::Display;

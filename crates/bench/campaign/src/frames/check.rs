@@ -1,8 +1,8 @@
 //! Checks which axes of frame trials and DUTs are incompatible.
 
 use crate::dut::{Listed, names};
-use crate::expand::Point;
-use crate::frames::{FLOWS_PER_TUNNEL_MAX, FrameSettings, TrafficAxes};
+use crate::frames::{FLOWS_PER_TUNNEL_MAX, TrafficAxes};
+use crate::point::{FrameSettings, Point};
 use plan::{
     Ability, Axis, Direction, Form, FrameTest, IpVersion, PortKind, Ports, Procedure, Traffic,
 };

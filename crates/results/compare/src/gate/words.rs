@@ -2,8 +2,7 @@
 
 use super::Outcome;
 use crate::CellChange;
-use crate::changes::WithoutChange;
-use crate::table::percent;
+use crate::changes::{WithoutChange, percent};
 use stats::{Needed, REPEATS_MAX};
 
 /// For a gate with filters that exclude every cell.

@@ -21,19 +21,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use wire::overhead::WIREGUARD_PAD_TO_BYTES;
 use zeroize::Zeroizing;
 
 /// First byte of transport data (§5.4.6), which is followed by three zeroes.
 pub(crate) const TRANSPORT: u8 = 4;
 /// Type, the receiver's index and the counter, in front of the sealed packet.
 pub(crate) const HEADER_BYTES: usize = 16;
-/// Packets are padded to a multiple of this.
-pub(crate) const PAD_TO_BYTES: usize = 16;
-
-/// Length of transport data with an inner packet of that length.
-pub(crate) const fn sealed_bytes(inner: usize) -> usize {
-    HEADER_BYTES + inner.next_multiple_of(PAD_TO_BYTES) + TAG_BYTES
-}
 
 /// How long a handshake may take: less than a station may take until it is ready.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(4);
@@ -165,8 +159,8 @@ impl Sealing {
     /// returns the length written.
     #[inline(never)]
     pub(crate) fn seal(&mut self, inner: &mut [u8], bytes: usize, dst: &mut [u8]) -> usize {
-        let padded = bytes.next_multiple_of(PAD_TO_BYTES);
-        let mut kept = [0; PAD_TO_BYTES];
+        let padded = bytes.next_multiple_of(WIREGUARD_PAD_TO_BYTES);
+        let mut kept = [0; WIREGUARD_PAD_TO_BYTES];
         let kept = &mut kept[..padded - bytes];
         kept.copy_from_slice(&inner[bytes..padded]);
         inner[bytes..padded].fill(0);

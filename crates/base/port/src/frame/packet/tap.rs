@@ -3,7 +3,7 @@
 use super::blocks::{BLOCK_BYTES, BlockRing, Noted};
 use crate::frame::FramePortStats;
 use crate::kernel::{self, Interface, filter_step};
-use crate::link::vlan::{self, ADDRESSES_BYTES, TAG_BYTES};
+use crate::vlan::{self, ADDRESSES_BYTES, TAG_BYTES};
 use crate::wait_readable;
 use std::io;
 use std::os::fd::OwnedFd;

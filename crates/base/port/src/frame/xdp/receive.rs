@@ -1,11 +1,10 @@
 //! Receiving by AF_XDP: one socket per queue, fed by a program on the interface.
 
 use super::ring::{Ring, Which};
-use super::{
-    HEADROOM_BYTES, XdpAttach, XdpMemory, XdpMode, bind, memory_of, socket, zero_copy_or_copy,
-};
+use super::{HEADROOM_BYTES, bind, memory_of, socket, zero_copy_or_copy};
 use crate::frame::bpf::XdpRedirect;
 use crate::frame::wanted::OpenFrames;
+use crate::frame::xdp_mode::{XdpAttach, XdpMemory, XdpMode};
 use crate::frame::{FramePortStats, FrameReceiver};
 use crate::kernel::{self, ErrorWatch, Interface, Mapping};
 use std::io;

@@ -1,7 +1,8 @@
 //! Sending by AF_XDP.
 
 use super::ring::{Ring, Which};
-use super::{SEND_BYTES_MAX, XdpMemory, XdpMode, bind, memory_of, socket, zero_copy_or_copy};
+use super::{SEND_BYTES_MAX, bind, memory_of, socket, zero_copy_or_copy};
+use crate::frame::xdp_mode::{XdpMemory, XdpMode};
 use crate::frame::{FRAME_SLOT_BYTES, FramePortStats, FrameSender};
 use crate::kernel::{self, Interface, Mapping};
 use crate::wait::wait_writable;

@@ -1,10 +1,10 @@
 //! One combination of a trial's axes.
 
-use super::grid::Placed;
-use crate::frames::FrameSettings;
+use crate::grid::Placed;
 use plan::{Axis, ImpairProfile, Measurement, Stations};
 use wire::Suite;
-use yaml::Place;
+use wire::mix::Contents;
+use yaml::{Place, Spanned};
 
 /// One combination of a trial's axes.
 #[derive(Clone)]
@@ -42,4 +42,19 @@ impl<'a> Point<'a> {
         let found = at.find(|(coordinate, _)| coordinate.axis == axis);
         found.map_or(self.trial, |(_, place)| place)
     }
+}
+
+/// Configured values of a frame test that a DUT or lab may still refuse.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FrameSettings {
+    /// `None`: enough for tunnels and cores.
+    pub(crate) flows: Option<u32>,
+    /// `None`: the number that the DUT has.
+    pub(crate) tunnels: Option<u32>,
+    /// `None`: as the DUTs need.
+    pub(crate) contents: Option<Contents>,
+    /// Configured loads, in frames/s.
+    pub(crate) loads: Vec<Spanned<u64>>,
+    /// The place of the event that disturbs the DUT.
+    pub(crate) event: Option<Place>,
 }

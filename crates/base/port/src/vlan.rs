@@ -25,7 +25,7 @@ pub(crate) const fn tag(status: u32, tci: u16, tpid: u16) -> Option<[u8; TAG_BYT
 /// Moves virtio header and addresses to the front of `slot`, into the free room for the tag, and
 /// inserts the tag behind them.
 #[inline]
-pub(super) fn insert(slot: &mut [u8], tag: [u8; TAG_BYTES]) {
+pub(crate) fn insert(slot: &mut [u8], tag: [u8; TAG_BYTES]) {
     let before = VNET_HEADER_BYTES + ADDRESSES_BYTES;
     slot.copy_within(TAG_BYTES..TAG_BYTES + before, 0);
     slot[before..before + TAG_BYTES].copy_from_slice(&tag);
