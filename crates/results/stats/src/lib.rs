@@ -59,17 +59,7 @@ pub use figures::device::{
 pub use figures::direction::DirectionName;
 pub use figures::drift::{DRIFT_MIN_POINTS, Drift, DriftJudgement};
 pub use figures::estimate::{Estimate, Interval95, LARGE_SPREAD_PERCENT, Sample};
-pub use figures::frames::{
-    BackToBackResult, CAPACITY_MIN_PROBES, CleanRekeys, DesyncReport, DesyncResult, DifferingReset,
-    DirectionLatency, DirectionLoss, DisturbanceResult, DisturbedLoad, EventPlace, EventResult,
-    EventTimes, FailoverResult, FrameCell, FrameFigures, FrameOutcome, GoalResult,
-    HOSTILE_LOSS_PPM, HostileResult, HostileShare, IpdvByTrial, LatencyByTrial, LayerRates, Limit,
-    LoadLatency, LoadResult, LossAccount, MrrResult, OutcomeRepeats, PortUsed, RecoveryResult,
-    RekeyResult, ResetResult, RoundTrip, STALL_NS, ServiceResult, ServiceStepResult, SetupResult,
-    SoakCapacity, SoakResult, SoakRun, SoakStall, SoakVerdict, ThroughputResult, TrafficInfo,
-    TrialSpread, Verdict, fastest_load, histogram_percentile, longest_burst, merged_histogram,
-    merged_percentile,
-};
+pub use figures::frames::*;
 pub use figures::goodput::{GOODPUT_DRIFT_BOUND, GOODPUT_DRIFT_MIN_NS, GoodputDrift};
 pub use figures::http::{HttpFigures, HttpLimit, HttpTimesResult, Percentiles};
 pub use figures::latency::{

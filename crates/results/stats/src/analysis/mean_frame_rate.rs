@@ -5,7 +5,7 @@ use super::series::Series;
 use crate::cell::CellResult;
 use crate::figures::frames::Limit;
 use journal::Journal;
-use plan::{Axis, Cell, Common, Dimension, FrameTest, Measurement, Procedure};
+use plan::{Axis, Cell, Common, Dimension, FrameTest, Measurement, ProcedureKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 use wire::mix::FrameMix;
@@ -70,13 +70,11 @@ fn key(cell: &Cell) -> Option<Key> {
     };
     let mut test = test.clone();
     test.traffic.frames.mix = FrameMix::fixed(0);
-    match &mut test.procedure {
-        Procedure::Throughput(search) => {
-            // The highest and lowest load may depend on the size.
-            (search.max_load, search.min_load) = (None, 0);
-        }
-        _ => return None,
+    if test.procedure.kind() != ProcedureKind::Throughput {
+        return None;
     }
+    // The highest and lowest load may depend on the size.
+    test.procedure = test.procedure.plan().without_loads();
     let (_, common) = cell.along(Dimension::Axis(Axis::Frame))?;
     Some(Key {
         common,

@@ -3,7 +3,6 @@
 use crate::analysis::metric::Metric;
 use crate::cell::CellResult;
 use crate::figures::estimate::{Estimate, Sample};
-use crate::figures::frames::FrameOutcome;
 use plan::LatencyPath;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -63,11 +62,7 @@ impl RankedBy {
     /// The quantity of a cell, if it has it.
     #[must_use]
     pub fn of(self, cell: &CellResult) -> Option<Estimate> {
-        let found = cell.frames().map(|frames| &frames.found);
-        let searched = matches!(
-            found,
-            Some(FrameOutcome::Throughput | FrameOutcome::Mrr(_) | FrameOutcome::LossCurve(_))
-        );
+        let searched = cell.frames().is_some_and(|frames| frames.found.is_ranked());
         match self {
             Self::PayloadThroughput => Metric::PayloadThroughput.of(cell).cloned(),
             Self::RoundTripP50 => Metric::LatencyP50.of(cell).cloned(),

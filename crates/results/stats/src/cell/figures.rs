@@ -1,12 +1,12 @@
 //! The figures of a cell: a variant for each kind of measurement, with its key in `results.json`.
 
-use super::json::{DeviceInfo, FrameInfo};
+use super::json::DeviceInfo;
 use crate::cell::CellResult;
 use crate::figures::bulk::Bulk;
 use crate::figures::device::{self, DeviceCell, DeviceFigures, DeviceTestInfo};
 use crate::figures::estimate::Estimate;
 use crate::figures::frames::Verdict;
-use crate::figures::frames::{FrameCell, FrameFigures, TrafficInfo};
+use crate::figures::frames::{FrameCell, FrameFigures, FrameInfo, TrafficInfo};
 use crate::figures::http::{HttpFigures, HttpLimit};
 use crate::figures::latency::LatencyResult;
 use crate::figures::video::VideoFigures;

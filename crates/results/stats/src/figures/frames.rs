@@ -1,8 +1,8 @@
 //! Frame tests: the combined result of a cell's repeats.
 //!
 //! Rates are per direction, even if both are loaded; counts include all sent frames. A frame size
-//! includes the FCS. To add a procedure: a module here, its variant of [`FrameOutcome`], and its
-//! verdict in `analysis::verdict::question`.
+//! includes the FCS. To add a procedure with figures: a module here, its variant of
+//! [`FrameOutcome`], and its key in [`FrameInfo`].
 
 mod burst;
 mod by_trial;
@@ -43,6 +43,7 @@ pub(crate) use disturbed::hostile_delivered_in;
 pub(crate) use rates::Lengths;
 
 use crate::figures::estimate::Estimate;
+use disturbed::DisturbanceInfo;
 use journal::record::{FramePort, FrameResult, Measured};
 use plan::{FrameTest, PortKind, Procedure, Traffic};
 use schemars::JsonSchema;
@@ -128,6 +129,39 @@ pub enum FrameOutcome {
     Service(Box<ServiceResult>),
     /// For `soak`.
     Soak(Box<SoakResult>),
+}
+
+/// Figures of a frame test; the procedure determines which exist.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "FrameFigures")]
+pub(crate) struct FrameInfo<'a> {
+    /// The result of the search, for `throughput`, `latency` and `recovery`.
+    throughput: Option<&'a ThroughputResult>,
+    /// One load after the other, for `load`, `mrr` and `loss-curve`; the highest first.
+    loads: &'a [LoadResult],
+    /// Latency under each load; for procedures other than `latency`, under the evidence's load.
+    latency: &'a [LoadLatency],
+    /// For `mrr`.
+    mrr: Option<&'a MrrResult>,
+    /// Longest burst without loss, for `back-to-back`.
+    back_to_back: Option<&'a BackToBackResult>,
+    /// For `recovery`.
+    recovery: Option<&'a RecoveryResult>,
+    /// For `rekey`, `failover`, `reset`, `setup`, `desync` and `hostile`.
+    disturbance: Option<DisturbanceInfo<'a>>,
+    /// For `service`.
+    service: Option<&'a ServiceResult>,
+    /// For `soak`.
+    soak: Option<&'a SoakResult>,
+    /// Counts of the trials with recorded evidence.
+    at_evidence: Option<&'a LoadResult>,
+    /// Loss per direction over all frame trials except the one that found the highest load; empty
+    /// if only one direction is loaded, and for older journals.
+    directions: &'a [DirectionLoss],
+    /// Station A's sending port.
+    sender: &'a PortUsed,
+    /// The receiving station's port.
+    receiver: &'a PortUsed,
 }
 
 /// The port that a station used to send or receive.
@@ -321,9 +355,44 @@ impl FrameOutcome {
             Procedure::Soak(plan) => {
                 SoakResult::of(plan, lengths, repeats).map(|found| Self::Soak(Box::new(found)))
             }
-            _ => None,
+            // The latencies of any procedure are in `FrameFigures`.
+            Procedure::Latency(_) => None,
         };
         found.unwrap_or(Self::Nothing)
+    }
+
+    /// Whether devices are ranked by the frame rate.
+    pub(crate) const fn is_ranked(&self) -> bool {
+        match self {
+            Self::Throughput | Self::Mrr(_) | Self::LossCurve(_) => true,
+            Self::Nothing
+            | Self::Load(_)
+            | Self::BackToBack(_)
+            | Self::Recovery(_)
+            | Self::Disturbance(_)
+            | Self::Service(_)
+            | Self::Soak(_) => false,
+        }
+    }
+}
+
+impl<'a> FrameInfo<'a> {
+    pub(crate) fn of(figures: &'a FrameFigures) -> Self {
+        Self {
+            throughput: figures.throughput.as_ref(),
+            loads: figures.loads(),
+            latency: &figures.latency,
+            mrr: figures.mrr(),
+            back_to_back: figures.back_to_back(),
+            recovery: figures.recovery(),
+            disturbance: figures.disturbance().map(DisturbanceInfo::of),
+            service: figures.service(),
+            soak: figures.soak(),
+            at_evidence: figures.at_evidence.as_ref(),
+            directions: &figures.directions,
+            sender: &figures.sender,
+            receiver: &figures.receiver,
+        }
     }
 }
 

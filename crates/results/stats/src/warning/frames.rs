@@ -7,7 +7,7 @@ use crate::figures::frames::Limit;
 use crate::figures::frames::{FrameFigures, LossAccount};
 use journal::Journal;
 use journal::record::{FrameTrial, GoalOutcome, Outcome, TrialRecord};
-use plan::{Event, Measurement, Procedure, ThroughputSearch};
+use plan::{Event, Measurement, ThroughputSearch};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn with(cells: &[CellResult], found: impl Fn(&FrameFigures) -> bool) -> Vec<&CellResult> {
@@ -303,12 +303,11 @@ fn frame_trials(trial: &TrialRecord) -> impl Iterator<Item = &FrameTrial> {
     frames.into_iter().flat_map(|frames| &frames.trials)
 }
 
-const fn is_attacked(measurement: &Measurement) -> bool {
+fn is_attacked(measurement: &Measurement) -> bool {
     match measurement {
-        Measurement::Frames(test) => match &test.procedure {
-            Procedure::Disturbed(disturbed) => matches!(disturbed.event, Event::Hostile { .. }),
-            _ => false,
-        },
+        Measurement::Frames(test) => {
+            matches!(test.procedure.event(), Some(Event::Hostile { .. }))
+        }
         _ => false,
     }
 }

@@ -43,9 +43,9 @@ fn held_ns(journal: &Journal, cell: &CellResult) -> Option<u64> {
     };
     match &test.procedure {
         Procedure::Throughput(_) => frames.throughput.as_ref()?.goals.first()?.held_ns,
-        Procedure::Load(plan) => frames.frame_rate().map(|_| plan.duration_ns),
-        Procedure::Mrr(plan) => frames.frame_rate().map(|_| plan.trial_ns),
-        Procedure::LossCurve(plan) => frames.frame_rate().map(|_| plan.trial_ns),
-        _ => None,
+        procedure => procedure
+            .plan()
+            .held_ns()
+            .filter(|_| frames.frame_rate().is_some()),
     }
 }

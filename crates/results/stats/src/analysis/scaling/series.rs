@@ -2,7 +2,7 @@
 
 use super::point::ScalingAxis;
 use crate::analysis::series::Series;
-use plan::{Axis, Cell, Common, Dimension, Measurement, Plan, Procedure, Setting, Value};
+use plan::{Axis, Cell, Common, Dimension, Measurement, Plan, Setting, Value};
 
 /// The dimensions that can raise the figure.
 const DIMENSIONS: [(ScalingAxis, Dimension); 6] = [
@@ -42,11 +42,7 @@ fn is_at_its_most(cell: &Cell) -> bool {
     match &cell.measurement {
         Measurement::Tcp { .. } => true,
         Measurement::Udp { rate_bps, .. } => rate_bps.is_none(),
-        Measurement::Frames(test) => match &test.procedure {
-            Procedure::Throughput(_) => true,
-            Procedure::Load(load) => load.frames_per_s.is_none(),
-            _ => false,
-        },
+        Measurement::Frames(test) => test.procedure.plan().is_at_its_most(),
         _ => false,
     }
 }

@@ -52,10 +52,7 @@ fn question<'a>(
     };
     // A trial with a disturbance, or at loads of a service, does not measure how much a device
     // carries.
-    if matches!(
-        test.procedure,
-        plan::Procedure::Disturbed(_) | plan::Procedure::Service(_) | plan::Procedure::Soak(_)
-    ) {
+    if !test.procedure.plan().finds_capacity() {
         return None;
     }
     let frames = cell.frames()?;
@@ -133,17 +130,11 @@ fn of_procedure<'a>(test: &FrameTest, frames: &'a FrameFigures) -> Question<'a> 
         return Question::default();
     };
     let lossy = highest.account.received < highest.account.intended;
-    let given = match &test.procedure {
-        plan::Procedure::Load(load) => load.frames_per_s,
-        plan::Procedure::Mrr(mrr) => mrr.max_load,
-        plan::Procedure::LossCurve(curve) => curve.max_load,
-        _ => None,
-    };
     let rate = &fastest.forwarded.frames_per_s;
     Question {
         figure: Some(rate),
         upper: lossy.then_some(rate),
-        bounded: match given {
+        bounded: match test.procedure.plan().load() {
             Some(_) => Bounded::Given,
             None => Bounded::Generator,
         },

@@ -58,6 +58,26 @@ pub enum EventResult {
     Hostile(HostileResult),
 }
 
+/// Figures of `rekey`, `failover`, `reset`, `setup`, `desync` and `hostile`; exactly one is set.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DisturbanceResult")]
+pub(super) struct DisturbanceInfo<'a> {
+    /// The same load without a disturbance, measured first; `null` if the procedure has no control.
+    quiet: Option<&'a DisturbedLoad>,
+    /// For `rekey`.
+    rekey: Option<&'a RekeyResult>,
+    /// For `failover`.
+    failover: Option<&'a FailoverResult>,
+    /// For `reset`.
+    reset: Option<&'a ResetResult>,
+    /// For `setup`.
+    setup: Option<&'a SetupResult>,
+    /// For `desync`.
+    desync: Option<&'a DesyncResult>,
+    /// For `hostile`.
+    hostile: Option<&'a HostileResult>,
+}
+
 /// The load in the trials of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DisturbedLoad {
@@ -73,6 +93,20 @@ struct Trial<'a> {
     repeat: u32,
     trial: &'a FrameTrial,
     disturbance: &'a Disturbance,
+}
+
+impl<'a> DisturbanceInfo<'a> {
+    pub(super) fn of(found: &'a DisturbanceResult) -> Self {
+        Self {
+            quiet: found.quiet.as_ref(),
+            rekey: found.rekey(),
+            failover: found.failover(),
+            reset: found.reset(),
+            setup: found.setup(),
+            desync: found.desync(),
+            hostile: found.hostile(),
+        }
+    }
 }
 
 impl DisturbanceResult {
