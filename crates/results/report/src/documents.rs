@@ -1,20 +1,34 @@
 //! The documents of a run, built and written to disk.
 
+pub(crate) mod csv;
+pub(crate) mod export;
+pub(crate) mod headline;
+pub(crate) mod html;
+pub(crate) mod json;
+pub(crate) mod text;
+
+use crate::Folders;
 use crate::layout::Run;
-use crate::result::RunResult;
-use crate::{Folders, text};
 use journal::Journal;
+use json::RunResult;
 use stats::{Progress, Results};
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
+use text::brief;
+use text::markdown;
+use text::terminal;
 
 /// The report with charts, as one self-contained file.
 pub const HTML_NAME: &str = "report.html";
+
 /// The report as Markdown.
 pub const MARKDOWN_NAME: &str = "report.md";
+
 /// One row per trial.
 pub const CSV_NAME: &str = "results.csv";
+
 /// All results, for programs.
 pub const JSON_NAME: &str = "results.json";
 
@@ -118,9 +132,9 @@ impl<'a> Report<'a> {
         let json = self.json();
         let ForPeople { run } = self.for_people();
         Documents {
-            html: crate::html::write(&run),
-            markdown: text::markdown::write(&run),
-            csv: crate::csv::write(&run),
+            html: html::write(&run),
+            markdown: markdown::write(&run),
+            csv: csv::write(&run),
             json,
         }
     }
@@ -130,13 +144,13 @@ impl ForPeople<'_> {
     /// As [`crate::terminal`].
     #[must_use]
     pub fn terminal(&self, files: Option<Folders<'_>>, width: usize, color: bool) -> String {
-        text::terminal::write(&self.run, files, width, color)
+        terminal::write(&self.run, files, width, color)
     }
 
     /// As [`crate::brief`].
     #[must_use]
     pub fn brief(&self, files: Option<Folders<'_>>, width: usize, color: bool) -> String {
-        text::brief::write(&self.run, files, width, color)
+        brief::write(&self.run, files, width, color)
     }
 
     /// Writes all documents except [`JSON_NAME`] into a folder and replaces existing ones. It
@@ -151,9 +165,9 @@ impl ForPeople<'_> {
                 file.write_all(document(&self.run).as_bytes())
             })
         };
-        write(HTML_NAME, crate::html::write)?;
-        write(MARKDOWN_NAME, text::markdown::write)?;
-        write(CSV_NAME, crate::csv::write)
+        write(HTML_NAME, html::write)?;
+        write(MARKDOWN_NAME, markdown::write)?;
+        write(CSV_NAME, csv::write)
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub(crate) mod device;
 pub(crate) mod disturbed;
+pub(crate) mod evidence;
 pub(crate) mod frames;
 pub(crate) mod groups;
 mod names;
@@ -339,24 +340,30 @@ struct Key {
 impl Key {
     fn of(cell: &Cell) -> Self {
         let mut measurement = cell.measurement.clone();
+        // Sizes belong to points; the start of a search follows from the cores.
         match &mut measurement {
-            Measurement::Udp { datagram_bytes, .. } => *datagram_bytes = None,
-            Measurement::Ping { payload_bytes, .. } => *payload_bytes = 0,
-            _ => {}
-        }
-        if cell.tune {
-            // The search's starting point follows from the cores.
-            match &mut measurement {
-                Measurement::Tcp {
-                    streams,
-                    window_bytes,
-                    ..
-                } => (*streams, *window_bytes) = (0, None),
-                Measurement::Udp {
-                    streams, rate_bps, ..
-                } => (*streams, *rate_bps) = (0, None),
-                _ => {}
+            Measurement::Tcp {
+                streams,
+                window_bytes,
+                ..
+            } if cell.tune => (*streams, *window_bytes) = (0, None),
+            Measurement::Udp {
+                streams,
+                rate_bps,
+                datagram_bytes,
+                ..
+            } => {
+                *datagram_bytes = None;
+                if cell.tune {
+                    (*streams, *rate_bps) = (0, None);
+                }
             }
+            Measurement::Ping { payload_bytes, .. } => *payload_bytes = 0,
+            Measurement::Tcp { .. }
+            | Measurement::Http(_)
+            | Measurement::Video(_)
+            | Measurement::Frames(_)
+            | Measurement::Device(_) => {}
         }
         let of_points = [Axis::Mtu, Axis::Cores, Axis::Datagram, Axis::Payload];
         let coordinates = cell.coordinates.iter();
@@ -487,7 +494,7 @@ impl<'a> Set<'a> {
             parts.push(format!("MTU {} B", point.mtu));
         }
         if varies[2] || (all && self.protocol == Protocol::Tcp) {
-            parts.push(crate::format::counted(point.cores, "core"));
+            parts.push(units::human::counted(point.cores, "core"));
         }
         parts.join(", ")
     }

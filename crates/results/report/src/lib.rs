@@ -8,44 +8,33 @@
 //! unstable order. Each table is built once and printed in every document, so that all agree. All
 //! texts of a journal are escaped.
 //!
-//! To add a section, write a file in `sections/` and list it in `sections.rs`, which every document
-//! reads; its tables belong in `tables`, its charts in `chart`.
+//! `layout` groups the cells of a run, `kit` has the parts of tables and charts, `topic` the
+//! sections with their figures, and `documents` the formats. To add a section, write a file in
+//! `topic/` and list it in `topic.rs`, which every document reads.
 
 #![forbid(unsafe_code)]
 
-mod chart;
-mod csv;
 mod documents;
-mod evidence;
-mod export;
-mod format;
-mod headline;
-mod html;
+mod kit;
 mod layout;
 mod order;
-mod prose;
-mod result;
-mod rich;
-mod sections;
-mod table;
-mod tables;
-mod text;
+mod topic;
 
-pub use chart::course::{Course, CourseChange, CoursePoint, course};
+pub use documents::export::{ExportFormat, export};
 pub use documents::{
     CSV_NAME, Documents, ForPeople, HTML_NAME, JSON_NAME, MARKDOWN_NAME, Report, WriteError,
 };
-pub use export::{ExportFormat, export};
+pub use kit::chart::course::{Course, CourseChange, CoursePoint, course};
 
 use journal::Journal;
 use layout::Run;
 use std::path::Path;
 
 /// The style sheets of pages and charts: light, dark and print, narrow and wide screens.
-pub const STYLES: [&str; 2] = [html::STYLE, chart::STYLE];
+pub const STYLES: [&str; 2] = [documents::html::STYLE, kit::chart::STYLE];
 
 /// The Content-Security-Policy of a run's page, for servers that also send it as a header.
-pub const PAGE_POLICY: &str = html::POLICY;
+pub const PAGE_POLICY: &str = documents::html::POLICY;
 
 /// Builds every document of a run, complete or not.
 #[must_use]
@@ -71,24 +60,24 @@ pub fn terminal(
     width: usize,
     color: bool,
 ) -> String {
-    text::terminal::write(&Run::of(journal), files, width, color)
+    documents::text::terminal::write(&Run::of(journal), files, width, color)
 }
 
 /// Returns a short form of at most 80 lines: each device's answer, reasons for doubt, and a table
 /// for each kind of trial.
 #[must_use]
 pub fn brief(journal: &Journal, files: Option<Folders<'_>>, width: usize, color: bool) -> String {
-    text::brief::write(&Run::of(journal), files, width, color)
+    documents::text::brief::write(&Run::of(journal), files, width, color)
 }
 
 /// Returns the published JSON Schema of `results.json`.
 #[must_use]
 pub fn json_schema() -> String {
-    result::json_schema()
+    documents::json::json_schema()
 }
 
 /// Returns the meaning of the columns of `results.csv`, as Markdown.
 #[must_use]
 pub fn csv_documentation() -> String {
-    csv::documentation()
+    documents::csv::documentation()
 }

@@ -1,9 +1,8 @@
 //! Loads with events at a device, and soaks, in words.
 
-use crate::format::counted;
 use plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure, Reset, Soak};
 use units::Ratio;
-use units::human::duration_ns;
+use units::human::{counted, duration_ns};
 
 /// Title of a table of these cells: `Failover, encryptor killed`.
 pub(crate) fn title(event: &Event) -> String {

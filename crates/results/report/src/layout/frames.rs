@@ -6,11 +6,13 @@
 //! device, so no table omits a cell.
 
 use super::{Run, disturbed};
-use crate::format::counted;
-use plan::{Axis, Cell, Coordinate, Event, FrameTest, LatencyPath, Measurement, Procedure, Role};
+use plan::{
+    Axis, Cell, Coordinate, Disturbed, Event, FrameTest, LatencyPath, LatencyTest, Measurement,
+    Procedure, Recovery, Role,
+};
 use serde_json::{Value as Json, json};
 use stats::{CellResult, LoadLatency, TrafficInfo};
-use units::human::duration_ns;
+use units::human::{counted, duration_ns};
 use wire::mix::FrameMix;
 
 /// Frame-test cells that differ only in DUT and mix.
@@ -43,7 +45,7 @@ pub(crate) struct Device<'a> {
     pub(crate) calibration: bool,
 }
 
-/// The kind of procedure. An unknown procedure of a later plan is shown as a load.
+/// The kind of procedure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FrameKind {
     Throughput,
@@ -82,16 +84,29 @@ impl FrameKind {
                 Event::Hostile { .. } => Self::Hostile,
             },
             Procedure::Soak(_) => Self::Soak,
-            _ => Self::Load,
+            Procedure::Load(_) => Self::Load,
         }
     }
 
-    /// Whether there are events at the device.
-    pub(crate) const fn is_disturbed(self) -> bool {
-        matches!(
-            self,
-            Self::Rekey | Self::Failover | Self::Reset | Self::Setup | Self::Desync | Self::Hostile
-        )
+    /// Whether the procedure offers one load, not several up to it.
+    const fn is_at_one_load(self) -> bool {
+        match self {
+            Self::Load
+            | Self::Rekey
+            | Self::Failover
+            | Self::Reset
+            | Self::Setup
+            | Self::Desync
+            | Self::Hostile
+            | Self::Soak => true,
+            Self::Throughput
+            | Self::Mrr
+            | Self::Service
+            | Self::LossCurve
+            | Self::Latency
+            | Self::BackToBack
+            | Self::Recovery => false,
+        }
     }
 
     /// Returns the name for readers.
@@ -221,7 +236,7 @@ impl Key {
             Procedure::Load(load) => {
                 load.frames_per_s = load.frames_per_s.map(|_| 0);
             }
-            _ => {}
+            Procedure::BackToBack(_) => {}
         }
         let not_the_size = |at: &&Coordinate| at.axis != Axis::Frame;
         Self {
@@ -308,10 +323,16 @@ impl<'a> FrameSet<'a> {
     }
 
     /// Returns the event at the device during the load, if any.
-    fn event(&self) -> Option<String> {
-        match &self.test.procedure {
-            Procedure::Disturbed(test) => Some(disturbed::title(&test.event)),
-            _ => None,
+    pub(crate) fn event(&self) -> Option<String> {
+        Some(disturbed::title(&self.disturbance()?.event))
+    }
+
+    /// Returns the test, if there are events at the device.
+    pub(crate) fn disturbance(&self) -> Option<&'a Disturbed> {
+        if let Procedure::Disturbed(test) = &self.test.procedure {
+            Some(test)
+        } else {
+            None
         }
     }
 
@@ -325,10 +346,10 @@ impl<'a> FrameSet<'a> {
     pub(crate) fn load(&self) -> Option<String> {
         let (least, most) = (*self.loads.iter().min()?, *self.loads.iter().max()?);
         let rate = |load: u64| units::human::frame_rate(load as f64);
-        let word = match self.kind {
-            FrameKind::Load | FrameKind::Soak => "at",
-            kind if kind.is_disturbed() => "at",
-            _ => "loads up to",
+        let word = if self.kind.is_at_one_load() {
+            "at"
+        } else {
+            "loads up to"
         };
         Some(if least == most {
             format!("{word} {}", rate(most))
@@ -464,7 +485,10 @@ fn given_load(procedure: &Procedure) -> Option<u64> {
         Procedure::LossCurve(curve) => curve.max_load,
         Procedure::Disturbed(test) => disturbed::given_load(&test.load),
         Procedure::Soak(test) => disturbed::given_load(&test.load),
-        procedure => procedure.search()?.max_load,
+        Procedure::Throughput(search)
+        | Procedure::Latency(LatencyTest { search, .. })
+        | Procedure::Recovery(Recovery { search, .. }) => search.max_load,
+        Procedure::BackToBack(_) => None,
     }
 }
 

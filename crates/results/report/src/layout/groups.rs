@@ -1,7 +1,7 @@
 //! The settings of a group in words, for rankings and suites, which show one group each.
 
 use super::{Protocol, Run, payload_name};
-use crate::format::counted;
+use units::human::counted;
 
 /// The words of a group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The common settings of a set's cells, in words.
 
-use crate::format::counted;
 use plan::{Axis, Cell, Measurement, TransferDirection};
+use units::human::counted;
 
 /// The common settings of a set's cells.
 pub(super) fn common(cell: &Cell, repeats: u32) -> String {
@@ -48,7 +48,10 @@ pub(super) fn common(cell: &Cell, repeats: u32) -> String {
             parts.push(format!("one request every {}", seconds(*interval_ns)));
             counted(*count, "request")
         }
-        other => other.name().to_owned(),
+        Measurement::Http(_)
+        | Measurement::Video(_)
+        | Measurement::Frames(_)
+        | Measurement::Device(_) => cell.measurement.name().to_owned(),
     };
     let tool = cell.measurement.tool();
     parts.extend(

@@ -9,7 +9,7 @@ use roxmltree::{Document, Node};
 use std::sync::LazyLock;
 
 // The same widths as those by which labels are laid out.
-#[path = "../../src/chart/font.rs"]
+#[path = "../../src/kit/chart/font.rs"]
 mod font;
 
 /// Coordinates are rounded to tenths.

@@ -185,7 +185,7 @@ fn no_script_can_run_but_our_own() {
         fixture::hostile_frames(),
         fixture::quick(),
     ];
-    let own = include_str!("../../src/html/page.js");
+    let own = include_str!("../../src/documents/html/page.js");
     let digest = base64::engine::general_purpose::STANDARD.encode(Sha256::digest(own));
     for journal in journals {
         let (_, page) = parse(&journal);

@@ -1,0 +1,216 @@
+//! The run in a few words and numbers.
+
+pub(crate) mod answer;
+pub(crate) mod findings;
+mod share;
+
+use crate::kit::fact::{Fact, Subject};
+use crate::kit::format::{counted, percent};
+use crate::kit::table::Cell;
+use crate::layout::Run;
+use crate::layout::evidence::Summary;
+use crate::order::unique;
+use crate::topic;
+use crate::topic::frames::throughput;
+use stats::{CellResult, LARGE_SPREAD_PERCENT, Status};
+
+/// Summary of a device.
+pub(crate) struct Headline {
+    /// Its name.
+    pub(crate) device: String,
+    /// Its index in the palette.
+    pub(crate) color: usize,
+    /// The facts, most important first.
+    pub(crate) facts: Vec<Fact>,
+    /// Without facts: the reason.
+    pub(crate) without: Option<String>,
+    /// Reasons to doubt its figures; may be empty.
+    pub(crate) doubt: String,
+}
+
+/// Returns the headlines of all devices but baselines; if there are only baselines, those.
+pub(super) fn headlines(run: &Run<'_>) -> Vec<Headline> {
+    let cells = &run.results.cells;
+    let only_baselines = cells
+        .iter()
+        .all(|cell| cell.baseline || cell.measures_rig());
+    let counts = |cell: &&CellResult| only_baselines || !(cell.baseline || cell.measures_rig());
+    let names = unique(cells.iter().filter(counts).map(|cell| cell.dut.as_str()));
+    let (sets, frame_sets) = (run.sets(), run.frame_sets());
+    let headline = |name: &str| {
+        let facts = topic::facts(&Subject {
+            run,
+            device: name,
+            sets: &sets,
+            frame_sets: &frame_sets,
+        });
+        Headline {
+            device: run.label(name),
+            color: run.color(name),
+            without: facts.is_empty().then(|| without(run, name)),
+            doubt: if facts.is_empty() {
+                String::new()
+            } else {
+                doubt(run, name)
+            },
+            facts,
+        }
+    };
+    names.into_iter().map(headline).collect()
+}
+
+/// Why a device has no figure: the result of its searches, or the first reason recorded by any of
+/// its trials; and the number of further reasons.
+fn without(run: &Run<'_>, device: &str) -> String {
+    let cells = || run.results.cells.iter().filter(|cell| cell.dut == device);
+    let searches = unique(cells().filter_map(throughput::without));
+    if let [first, others @ ..] = searches.as_slice() {
+        return format!("No figure: {first}{}", and_more(others.len()));
+    }
+    let all = cells().flat_map(|cell| &cell.reasons);
+    let all = unique(all.map(|reason| match reason.explanation {
+        Some(_) => reason.in_short(),
+        None => reason.text.clone(),
+    }));
+    match all.as_slice() {
+        [first, others @ ..] => {
+            let first = Cell::reason(format!("No figure: {first}")).text;
+            first + &and_more(others.len())
+        }
+        [] if run.results.progress.ended => {
+            "No figure: no trial gave one; the tables say why.".to_owned()
+        }
+        [] => "No figure yet.".to_owned(),
+    }
+}
+
+/// ` (and 2 more reasons in the tables)`; may be empty.
+fn and_more(reasons: usize) -> String {
+    match reasons {
+        0 => String::new(),
+        _ => format!(
+            " (and {} in the tables)",
+            counted(reasons as u64, "more reason")
+        ),
+    }
+}
+
+/// Reasons to doubt the figures of one device: cells without a figure, and scattered repeats.
+fn doubt(run: &Run<'_>, device: &str) -> String {
+    let own = || run.results.cells.iter().filter(|cell| cell.dut == device);
+    let mut parts = Vec::new();
+    // Cells yet to be measured are no reason for doubt.
+    let ended = run.results.progress.ended;
+    let without = own().filter(|cell| match cell.status {
+        Status::Invalid | Status::Failed => true,
+        Status::NotRun => ended && !cell.is_skipped(),
+        Status::Measured | Status::Partly => false,
+    });
+    let without = without.count();
+    if without > 0 {
+        parts.push(format!(
+            "no figure in {without} of {}",
+            counted(own().count() as u64, "cell")
+        ));
+    }
+    let partly = own().filter(|cell| cell.status == Status::Partly).count();
+    if partly > 0 && ended {
+        let cells = counted(partly as u64, "cell");
+        parts.push(format!("repeats are invalid or missing in {cells}"));
+    }
+    let spreads = own().filter_map(|cell| Some((cell, cell.spread_percent()?)));
+    let widest = spreads.max_by(|(_, a), (_, b)| a.total_cmp(b));
+    if let Some((cell, spread)) = widest.filter(|(_, spread)| *spread > LARGE_SPREAD_PERCENT) {
+        let whose = match own().count() {
+            1 => String::new(),
+            _ => format!(" (`{}`)", cell.id),
+        };
+        parts.push(format!(
+            "repeats are up to {} from their mean{whose}",
+            percent(spread)
+        ));
+    }
+    if parts.is_empty() {
+        String::new()
+    } else {
+        format!("Doubtful: {}", parts.join(", "))
+    }
+}
+
+/// How far the run can be relied on: `All 42 trials were measured, and all 378 checks passed.`
+pub(super) fn soundness(run: &Run<'_>) -> String {
+    let progress = &run.results.progress;
+    let checks = Summary::total(run);
+    let trials = match progress.trials_planned - progress.trials_skipped {
+        1 if progress.trials_measured == 1 => "The one trial was measured".to_owned(),
+        planned if planned == progress.trials_measured => {
+            format!("All {} were measured", counted(planned, "trial"))
+        }
+        planned => {
+            let mut parts = vec![format!(
+                "Of {}, {} were measured",
+                counted(planned, "trial"),
+                progress.trials_measured
+            )];
+            for (count, what) in [
+                (progress.trials_invalid, "found invalid"),
+                (progress.trials_failed, "failed"),
+                (progress.trials_not_run, "not run"),
+            ] {
+                if count > 0 {
+                    parts.push(format!("{count} {what}"));
+                }
+            }
+            parts.join(", ")
+        }
+    };
+    let bad = match progress.trials_with_bad_device {
+        0 => String::new(),
+        bad => format!(
+            " In {} of them a device failed or gave a wrong result.",
+            counted(bad, "trial")
+        ),
+    };
+    let checked = match (checks.checks, checks.passed) {
+        (0, _) => format!("{trials}."),
+        (1, 1) => format!("{trials}, and the one check of the evidence passed."),
+        (made, passed) if made == passed => {
+            format!(
+                "{trials}, and all {} of the evidence passed.",
+                counted(made as u64, "check")
+            )
+        }
+        (made, passed) => format!("{trials}; {passed} of {made} checks of the evidence passed."),
+    };
+    checked + &bad + &without_bounds(run) + &left_out(run)
+}
+
+/// ` The searches of 2 cells gave no figure; the tables say why.`; may be empty.
+fn without_bounds(run: &Run<'_>) -> String {
+    let cells = run.results.cells.iter();
+    match cells
+        .filter(|cell| throughput::without(cell).is_some())
+        .count()
+    {
+        0 => String::new(),
+        1 => " The search of one cell gave no figure; the tables say why.".to_owned(),
+        cells => format!(" The searches of {cells} cells gave no figure; the tables say why."),
+    }
+}
+
+/// One line for trials beyond the machine's means: ` 84 trials need up to 128 cores per station;
+/// this machine has 2, so they were left out.`
+fn left_out(run: &Run<'_>) -> String {
+    let skipped = run.results.progress.trials_skipped;
+    if skipped == 0 {
+        return String::new();
+    }
+    let cells = run.results.cells.iter().filter(|cell| cell.is_skipped());
+    let most = cells.filter_map(|cell| Some(cell.stations?.cores)).max();
+    format!(
+        " {} need up to {} per station; this machine has {}, so they were left out.",
+        counted(skipped, "more trial"),
+        counted(most.unwrap_or(0), "core"),
+        run.cpus().unwrap_or(0)
+    )
+}

@@ -1,0 +1,290 @@
+//! The run in one sentence: the measured quantity, the share of the baseline, the bottleneck, the
+//! certainty, and whether it may be published.
+
+use super::Headline;
+use super::share::{COMPARED, Share, is_ranking};
+use crate::kit::fact::Fact;
+use crate::kit::format::{self, percent};
+use crate::kit::ratios::difference;
+use crate::layout::Run;
+use crate::order::unique;
+use crate::topic::ranking;
+use crate::topic::transfer::lost;
+use plan::Adapter;
+use stats::{CeilingBasis, CellResult, Comparison, Limit, Status, Warning, WarningKind, Weight};
+use units::human::counted;
+
+/// From this share of the link's rate on, a figure is limited by the link.
+const OF_LINK: f64 = stats::LINK_LIMITED_RATIO;
+/// Reasons against publishing that are listed.
+const PRINT_REASONS: usize = 3;
+
+/// `cipherbench carries 42–49 % of the TCP payload of direct (the same path without an encryptor),
+/// at most 13.2 Gbit/s. Limit: …. Certainty: 3 repeats, ….`; `None` without any figure.
+pub(crate) fn answer(run: &Run<'_>, headlines: &[Headline]) -> Option<String> {
+    let first = headlines.iter().find(|found| found.without.is_none())?;
+    let found = carried(run, headlines)
+        .or_else(|| ranked(run))
+        .or_else(|| stated(run, headlines, first))?;
+    let limit = limit(run, &found.cells);
+    let certainty = certainty(run, &found);
+    let print = in_print(run, &found.cells);
+    Some(format!(
+        "{}. Limit: {limit}. Certainty: {certainty}. Fit to print: {print}.",
+        found.what.trim_end_matches('.')
+    ))
+}
+
+/// Whether a warning is about the whole run or one of these cells.
+fn concerns(warning: &Warning, cells: &[&CellResult]) -> bool {
+    let own = |id: &String| cells.iter().any(|cell| cell.id == *id);
+    warning.cells.is_empty() || warning.cells.iter().any(own)
+}
+
+/// Whether the figures of these cells may be published, and with which conditions: `no (too few
+/// repeats, shared cores)`.
+fn in_print(run: &Run<'_>, cells: &[&CellResult]) -> String {
+    let all = run.results.warnings.iter();
+    let about = all.filter(|warning| concerns(warning, cells));
+    let kinds = unique(about.map(|warning| warning.kind));
+    let of = |weight: Weight| kinds.iter().filter(move |kind| kind.weight() == weight);
+    let list = |weight: Weight| {
+        let words: Vec<&str> = of(weight).map(|kind| kind.in_short()).collect();
+        let (shown, rest) = words.split_at(words.len().min(PRINT_REASONS));
+        match rest.len() {
+            0 => shown.join(", "),
+            rest => format!("{}, and {rest} more", shown.join(", ")),
+        }
+    };
+    if of(Weight::Spoils).next().is_some() {
+        format!("no ({})", list(Weight::Spoils))
+    } else if of(Weight::Qualifies).next().is_some() {
+        format!(
+            "together with these conditions ({})",
+            list(Weight::Qualifies)
+        )
+    } else {
+        "yes".to_owned()
+    }
+}
+
+/// The first part of the sentence, with its cells.
+struct LeadStatement<'r> {
+    what: String,
+    cells: Vec<&'r CellResult>,
+    comparisons: Vec<&'r Comparison>,
+    /// The smallest and the largest repeat in words, unless given by `cells`.
+    range: String,
+}
+
+/// The devices' shares of the baseline, for the first quantity with a baseline.
+fn carried<'r>(run: &'r Run<'_>, headlines: &[Headline]) -> Option<LeadStatement<'r>> {
+    COMPARED.into_iter().find_map(|(metric, protocol, what)| {
+        let mut shares: Vec<Share<'r>> = headlines
+            .iter()
+            .map(|device| Share::of(run, device, metric, protocol))
+            .filter(|share| !share.comparisons.is_empty())
+            .collect();
+        // A device that protects nothing is not an answer, unless all devices are like it.
+        if shares.iter().any(Share::protects) {
+            shares.retain(Share::protects);
+        }
+        shares.sort_by(|a, b| b.highest().total_cmp(&a.highest()));
+        let best = shares.first()?;
+        let baseline = &best.comparisons[0].1.baseline;
+        let others = match shares.as_slice() {
+            [_] => String::new(),
+            [_, .., last] => format!(
+                ", the most of {}; the least is {} with {}",
+                counted(shares.len(), "device"),
+                last.device,
+                last.words(run)
+            ),
+            [] => return None,
+        };
+        let loss = lost(best.comparisons.iter().map(|(cell, _)| *cell));
+        let loss = loss.map_or_else(String::new, |loss| format!(" and loses {loss}"));
+        Some(LeadStatement {
+            what: format!(
+                "{} carries {} of the {what} of {}{}{loss}{others}",
+                best.device,
+                best.words(run),
+                explained(run, baseline),
+                best.bound_words()
+            ),
+            cells: best.comparisons.iter().map(|(cell, _)| *cell).collect(),
+            comparisons: best.comparisons.iter().map(|(_, found)| *found).collect(),
+            range: String::new(),
+        })
+    })
+}
+
+/// Without a baseline: the best device of the first ranking.
+fn ranked<'r>(run: &'r Run<'_>) -> Option<LeadStatement<'r>> {
+    if !is_ranking(run) {
+        return None;
+    }
+    let ranked = ranking::ranked(run);
+    let first = ranked.first()?;
+    let best = first.main.places.first()?;
+    Some(LeadStatement {
+        what: ranking::best(run, first)?,
+        cells: run.cell(&best.cell).into_iter().collect(),
+        comparisons: Vec::new(),
+        range: String::new(),
+    })
+}
+
+/// Without a baseline or a ranking: the first figure.
+fn stated<'r>(
+    run: &'r Run<'_>,
+    headlines: &[Headline],
+    first: &Headline,
+) -> Option<LeadStatement<'r>> {
+    let Fact {
+        label,
+        figure,
+        unit,
+        range,
+        detail,
+    } = first.facts.first()?;
+    let detail = if detail.is_empty() {
+        String::new()
+    } else {
+        format!(", {}", detail.split("; ").next().unwrap_or_default())
+    };
+    let with_figures = headlines.iter().filter(|found| found.without.is_none());
+    let others = match with_figures.count() - 1 {
+        0 => String::new(),
+        others => format!(" ({} below)", counted(others, "more device")),
+    };
+    let own = run.results.cells.iter();
+    let own = own.filter(|cell| run.label(&cell.dut) == first.device && main(cell).is_some());
+    let figure = format!("{figure} {unit}");
+    Some(LeadStatement {
+        what: format!(
+            "{}, {}: {}{detail}{others}",
+            first.device,
+            uncapitalized(label),
+            figure.trim_end()
+        ),
+        cells: own.take(1).collect(),
+        comparisons: Vec::new(),
+        range: range.clone(),
+    })
+}
+
+/// Lowers the first letter, except that of an abbreviation.
+fn uncapitalized(text: &str) -> String {
+    let mut characters = text.chars();
+    match (characters.next(), characters.clone().next()) {
+        (Some(first), Some(second)) if second.is_lowercase() => {
+            first.to_lowercase().chain(characters).collect()
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// The main figure of a cell, including transactions.
+fn main(cell: &CellResult) -> Option<&stats::Estimate> {
+    cell.figure().or_else(|| cell.transactions_per_s())
+}
+
+/// `direct (the same path without an encryptor)`.
+fn explained(run: &Run<'_>, baseline: &str) -> String {
+    match run.device(baseline).map(|dut| &dut.adapter) {
+        Some(Adapter::Direct) => format!("{baseline} (the same path without an encryptor)"),
+        Some(_) => format!("{baseline} (the baseline, which does not encrypt)"),
+        None => baseline.to_owned(),
+    }
+}
+
+/// The bottleneck of these cells, if known.
+fn limit(run: &Run<'_>, cells: &[&CellResult]) -> String {
+    let mut verdicts = cells.iter().filter_map(|cell| cell.verdict());
+    if let Some(first) = verdicts.next() {
+        let is_same = verdicts.all(|other| other.limit == first.limit);
+        return if is_same {
+            limit_words(first.limit).to_owned()
+        } else {
+            "not the same in every setting; the tables mark it".to_owned()
+        };
+    }
+    let warns = |kind: WarningKind| {
+        let mut all = run.results.warnings.iter();
+        all.any(|warning| warning.kind == kind && concerns(warning, cells))
+    };
+    let is_full = |cell: &&CellResult| {
+        let line = cell.ceiling.as_ref();
+        let line = line.filter(|ceiling| ceiling.basis == CeilingBasis::LineRate);
+        let reached = line.and_then(|ceiling| ceiling.reached);
+        reached.is_some_and(|share| share >= OF_LINK)
+    };
+    if !cells.is_empty() && cells.iter().all(is_full) {
+        "the link".to_owned()
+    } else if warns(WarningKind::TesterLimited) || warns(WarningKind::GeneratorLimited) {
+        "the tester, at least in some settings, so that the device may do more".to_owned()
+    } else if warns(WarningKind::SharedCores) {
+        "this machine's cores, which stations and device share".to_owned()
+    } else {
+        "not determined".to_owned()
+    }
+}
+
+const fn limit_words(limit: Limit) -> &'static str {
+    match limit {
+        Limit::DutLimited => "the device",
+        Limit::TesterLimited => "the tester, so that the device may do more",
+        Limit::LinkLimited => "the link",
+        Limit::MachineLimited => "this machine's cores, which stations and device share",
+        Limit::Inconclusive => "not decided by these repeats",
+    }
+}
+
+/// Repeats, their spread, and whether a difference is shown.
+fn certainty(run: &Run<'_>, found: &LeadStatement<'_>) -> String {
+    let figures = found.cells.iter().filter_map(|cell| main(cell));
+    let compared = found.comparisons.first();
+    let mut parts = Vec::new();
+    let planned = run.plan().repeats;
+    let made = figures.clone().map(|figure| figure.n).min();
+    match made.unwrap_or(planned) {
+        0 | 1 if planned > 1 => {
+            parts.push(format!("one repeat of {planned}, which decides nothing"));
+        }
+        0 | 1 => parts.push("one repeat decides nothing".to_owned()),
+        repeats if compared.is_none() && !found.range.is_empty() => {
+            let range = found.range.as_str();
+            let range = range.strip_prefix("repeats ").unwrap_or(range);
+            parts.push(format!("{repeats} repeats, {range}"));
+        }
+        repeats if compared.is_none() => parts.push(counted(repeats, "repeat")),
+        repeats => {
+            let spread = figures.filter_map(|figure| figure.largest_distance_percent);
+            let spread = percent(spread.fold(0.0, f64::max));
+            parts.push(format!(
+                "{repeats} repeats, at most {spread} from their mean"
+            ));
+            parts.extend(difference(run, &found.comparisons));
+        }
+    }
+    let cells = run.results.cells.iter();
+    let lacking = cells.filter(|cell| is_without_figure(cell)).count();
+    if lacking > 0 {
+        parts.push(format!(
+            "no figure in {lacking} of {}",
+            counted(run.results.cells.len(), "cell")
+        ));
+    }
+    let apart = found.comparisons.iter().filter_map(|one| one.apart_ns);
+    parts.extend(format::apart(apart.max()));
+    parts.join(", ")
+}
+
+fn is_without_figure(cell: &CellResult) -> bool {
+    let is_without = matches!(
+        cell.status,
+        Status::Invalid | Status::Failed | Status::NotRun
+    );
+    is_without && !cell.is_skipped()
+}

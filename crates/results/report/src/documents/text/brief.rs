@@ -1,0 +1,250 @@
+//! The end of a run in a few lines: the answer, reasons for doubt, a table for each kind of trial,
+//! and the location of the rest.
+
+use super::provenance;
+use super::terminal::{Page, Style};
+use crate::documents::headline::answer;
+use crate::documents::headline::findings::findings;
+use crate::documents::headline::{self, Headline};
+use crate::kit::section::{Block, Document};
+use crate::kit::table::{Cell, Table};
+use crate::layout::Run;
+use crate::order::grouped;
+use crate::topic;
+use crate::{Folders, HTML_NAME};
+use guard::visible;
+use journal::record::in_brief;
+use stats::Reason;
+use std::collections::BTreeSet;
+use units::human::counted;
+
+/// Maximum lines in total: a screen or two.
+const LINES_MAX: usize = 73;
+/// Maximum lines for answer, findings and devices' figures; the documents have all devices.
+const ANSWER_LINES: usize = 32;
+/// Maximum facts in the answer of one device.
+const FACTS_MAX: usize = 4;
+/// Maximum lines for reasons to doubt the figures.
+const DOUBT_LINES: usize = 14;
+/// Maximum reasons of invalid and failed trials.
+const REASONS_MAX: usize = 5;
+/// Lines of a table in addition to its rows: an empty one, caption, note, heading, rule.
+const TABLE_LINES: usize = 5;
+/// Beginning of a ranking's caption, and the maximum rows of a ranking that is never cut.
+const RANKING: &str = "Ranking";
+const RANKED_MAX: usize = 12;
+/// Lines of a legend below a table.
+const LEGEND_LINES: usize = 3;
+/// Rows of the run's main table that are always printed.
+const FIRST_ROWS: usize = 5;
+/// Minimum rows of a printed table.
+const ROWS_LEAST: usize = 2;
+
+/// Writes the short form.
+pub(crate) fn write(
+    run: &Run<'_>,
+    files: Option<Folders<'_>>,
+    width: usize,
+    color: bool,
+) -> String {
+    let mut page = Page::new(width, color).of_run(run, files);
+    page.line(&page.style.bold(&visible(run.title())));
+    page.wrapped("", "", &headline::soundness(run), Style::plain);
+    page.line("");
+    answers(&mut page, run);
+    doubts(&mut page, run);
+    reasons(&mut page, run);
+    let foot = foot(run, files, width, color);
+    let room = LINES_MAX.saturating_sub(page.lines() + foot.lines());
+    let is_whole = tables(&mut page, run, room);
+    page.line("");
+    if !is_whole {
+        page.wrapped(
+            "",
+            "",
+            "Left out: rows, columns and tables that do not fit.",
+            Style::dim,
+        );
+    }
+    page.append(&foot);
+    page.text
+}
+
+/// One sentence per device, including doubts.
+fn answers(page: &mut Page, run: &Run<'_>) {
+    let found = headline::headlines(run);
+    let begin = page.lines();
+    if let Some(answer) = answer::answer(run, &found) {
+        page.wrapped("", "", &answer, Style::plain);
+        page.line("");
+    }
+    let findings = findings(run);
+    for finding in &findings {
+        page.wrapped("- ", "  ", finding, Style::plain);
+    }
+    if !findings.is_empty() {
+        page.line("");
+    }
+    for (index, device) in found.iter().enumerate() {
+        let sentence = format!("{}: {}", device.device, answer(device));
+        let mut own = page.empty();
+        own.wrapped("", "  ", &sentence, Style::plain);
+        let left = found.len() - index;
+        if index > 0 && page.lines() - begin + own.lines() > ANSWER_LINES {
+            page.line(&format!("… and {} more", counted(left, "device")));
+            return;
+        }
+        page.append(&own);
+    }
+}
+
+fn answer(device: &Headline) -> String {
+    if let Some(why) = &device.without {
+        return why.clone();
+    }
+    let facts = device.facts.iter().take(FACTS_MAX);
+    let facts: Vec<String> = facts
+        .map(|fact| {
+            let label = fact.label.replace(", ", " ");
+            format!("{label} {} {}", fact.figure, fact.unit)
+        })
+        .collect();
+    let mut text = facts.join("; ");
+    if !device.doubt.is_empty() {
+        text.push_str(&format!(". {}", device.doubt));
+    }
+    text + "."
+}
+
+/// Warnings that may change a conclusion, before any table.
+fn doubts(page: &mut Page, run: &Run<'_>) {
+    let warnings = &run.results.warnings;
+    if warnings.is_empty() {
+        return;
+    }
+    page.line("");
+    let begin = page.lines();
+    for (index, warning) in warnings.iter().enumerate() {
+        let mut own = page.empty();
+        own.wrapped("- ", "  ", &warning.text, Style::plain);
+        if index > 0 && page.lines() - begin + own.lines() >= DOUBT_LINES {
+            let left = counted(warnings.len() - index, "warning");
+            page.line(&format!("- and {left} more"));
+            return;
+        }
+        page.append(&own);
+    }
+}
+
+/// Why trials lack a figure: for each failed check once, the difference and the remedy.
+fn reasons(page: &mut Page, run: &Run<'_>) {
+    let cells = run.results.cells.iter();
+    let all = cells.flat_map(|cell| {
+        let own = cell.reasons.iter();
+        own.map(move |reason| (what_failed(reason), (cell.id.as_str(), reason)))
+    });
+    let found = grouped(all);
+    if found.is_empty() {
+        return;
+    }
+    page.line("");
+    page.line(&page.style.bold("Invalid and failed trials"));
+    page.indented(
+        "`cipherbench resume RUN --invalid` repeats them",
+        Style::dim,
+    );
+    for (index, (what, places)) in found.iter().enumerate() {
+        if index == REASONS_MAX {
+            let left = counted(found.len() - index, "reason");
+            page.line(&format!("… and {left} more"));
+            return;
+        }
+        let cells: BTreeSet<&str> = places.iter().map(|(cell, _)| *cell).collect();
+        let cells = counted(cells.len(), "cell");
+        match places
+            .first()
+            .and_then(|(_, reason)| reason.explanation.as_ref())
+        {
+            Some(found) => {
+                let difference = format!("{what} failed in {cells}: {}", found.difference);
+                page.indented(&difference, Style::plain);
+                page.indented(&format!("What to do: {}", found.advice), Style::dim);
+            }
+            None => page.indented(
+                &format!("{cells}: {}", Cell::reason(what).text),
+                Style::plain,
+            ),
+        }
+    }
+}
+
+/// The failed check, or the whole reason.
+fn what_failed(reason: &Reason) -> &str {
+    match reason.explanation {
+        Some(_) => in_brief(&reason.text),
+        None => &reason.text,
+    }
+}
+
+/// The first table of each section of the short form, within `room` lines, which they share.
+/// Returns whether nothing was left out.
+fn tables(page: &mut Page, run: &Run<'_>, room: usize) -> bool {
+    let sections = topic::sections(run, Document::Terminal);
+    let answers: Vec<Vec<Table>> = sections
+        .into_iter()
+        .filter(|(section, _)| section.brief)
+        .map(|(_, blocks)| {
+            let tables = blocks.into_iter().filter_map(|block| match block {
+                Block::Table(table) => Some(table),
+                _ => None,
+            });
+            tables.filter(|table| !table.rows.is_empty()).collect()
+        })
+        .filter(|tables: &Vec<Table>| !tables.is_empty())
+        .collect();
+    let mut is_whole = true;
+    let mut left = room;
+    let count = answers.len();
+    for (index, tables) in answers.iter().enumerate() {
+        let table = &tables[0];
+        let rows = (left / (count - index)).saturating_sub(TABLE_LINES);
+        // A ranking without its last rows is useless.
+        // The first table is the run's main one and is never left out.
+        let least = match table.caption.starts_with(RANKING) && table.rows.len() <= RANKED_MAX {
+            true => table.rows.len() + LEGEND_LINES,
+            false if index == 0 => table.rows.len().min(FIRST_ROWS) + LEGEND_LINES,
+            false => 0,
+        };
+        let rows = rows.max(least.min(left.saturating_sub(TABLE_LINES)));
+        is_whole &= tables.len() == 1;
+        if rows < ROWS_LEAST.min(table.rows.len()) {
+            is_whole = false;
+            continue;
+        }
+        let mut own = page.empty();
+        is_whole &= own.short_table(table, rows);
+        left = left.saturating_sub(own.lines());
+        page.append(&own);
+    }
+    is_whole
+}
+
+/// The location of the documents.
+fn foot(run: &Run<'_>, files: Option<Folders<'_>>, width: usize, color: bool) -> Page {
+    let mut page = Page::new(width, color);
+    page.wrapped("", "", &provenance(run), Style::dim);
+    if let Some(folders) = files {
+        let report = folders.documents.join(HTML_NAME);
+        page.line(&format!(
+            "Report  {}",
+            visible(&report.display().to_string())
+        ));
+        let path = folders.run.display().to_string();
+        let path = visible(&path);
+        page.line(&format!("All     cipherbench report {path} --full"));
+        if !run.results.progress.ended {
+            page.line(&format!("Go on   cipherbench resume {path}"));
+        }
+    }
+    page
+}

@@ -1,0 +1,557 @@
+//! The end of a run on a terminal.
+
+use super::{command, provenance};
+use crate::documents::headline;
+use crate::documents::headline::answer;
+use crate::documents::headline::findings::findings;
+use crate::kit::section::{Block, Document};
+use crate::kit::table::{Cell, Kind, Row, Table};
+use crate::layout::Run;
+use crate::layout::evidence::Summary;
+use crate::topic;
+use crate::{CSV_NAME, Folders, HTML_NAME, JSON_NAME, MARKDOWN_NAME};
+use guard::visible;
+use unicode_width::UnicodeWidthStr;
+
+/// Gap between columns.
+const GAP: usize = 2;
+/// Maximum width of text in place of a figure; longer text is wrapped.
+const REASON_WIDTH: usize = 26;
+/// Minimum width of a last column of text.
+const MIN_TEXT_WIDTH: usize = 20;
+/// Indentation of a paragraph below a title.
+const INDENT: &str = "  ";
+/// Minimum width, regardless of the terminal.
+const MIN_WIDTH: usize = 40;
+
+/// Writes everything; `files` are the folders of the run and its documents.
+pub(crate) fn write(
+    run: &Run<'_>,
+    files: Option<Folders<'_>>,
+    width: usize,
+    color: bool,
+) -> String {
+    let mut page = Page::new(width, color).of_run(run, files);
+    head(&mut page, run);
+    for (section, blocks) in topic::sections(run, Document::Terminal) {
+        for block in &blocks {
+            match block {
+                Block::Table(table) => page.table(table),
+                Block::Warnings => warnings(&mut page, run, section.title),
+                Block::Details { tables, .. } => tables.iter().for_each(|table| page.table(table)),
+                // The other documents have the rest.
+                Block::Chart { .. } | Block::Html(_) | Block::Cells | Block::Prose(_) => {}
+            }
+        }
+    }
+    foot(&mut page, run, files);
+    page.text
+}
+
+fn head(page: &mut Page, run: &Run<'_>) {
+    page.line(&page.style.bold(&visible(run.title())));
+    page.wrapped("", "", &provenance(run), Style::dim);
+    page.wrapped("", "", &headline::soundness(run), Style::plain);
+    let headlines = headline::headlines(run);
+    if let Some(answer) = answer::answer(run, &headlines) {
+        page.line("");
+        page.wrapped("", "", &answer, Style::plain);
+    }
+    for finding in findings(run) {
+        page.wrapped("- ", "  ", &finding, Style::plain);
+    }
+    for found in headlines {
+        page.line("");
+        page.line(&page.style.bold(&visible(&found.device)));
+        if let Some(why) = &found.without {
+            page.wrapped("  ", "  ", why, Style::plain);
+        }
+        let label = found
+            .facts
+            .iter()
+            .map(|fact| visible(&fact.label).width())
+            .max()
+            .unwrap_or(0);
+        for fact in &found.facts {
+            let first = format!("  {:label$}  ", visible(&fact.label));
+            let indent = " ".repeat(first.width());
+            page.wrapped(&first, &indent, &fact.sentence(), Style::plain);
+        }
+        if !found.doubt.is_empty() {
+            page.wrapped("  ", "  ", &found.doubt, Style::plain);
+        }
+    }
+}
+
+fn warnings(page: &mut Page, run: &Run<'_>, title: &str) {
+    page.line("");
+    page.line(&page.style.bold(title));
+    for warning in &run.results.warnings {
+        page.wrapped("  - ", "    ", &warning.text, Style::plain);
+        page.wrapped("    ", "    ", &warning.advice, Style::dim);
+    }
+}
+
+fn foot(page: &mut Page, run: &Run<'_>, files: Option<Folders<'_>>) {
+    page.line("");
+    let evidence = Summary::total(run);
+    if evidence.checks > evidence.passed {
+        let failed = evidence.checks - evidence.passed;
+        page.line(
+            &page
+                .style
+                .red(&format!("{failed} of {} checks failed", evidence.checks)),
+        );
+    }
+    if let Some(files) = files {
+        for (what, folder, name) in [
+            ("Report ", files.documents, HTML_NAME),
+            ("Text   ", files.documents, MARKDOWN_NAME),
+            ("Data   ", files.documents, JSON_NAME),
+            ("       ", files.documents, CSV_NAME),
+            ("Journal", files.run, journal::FILE_NAME),
+        ] {
+            page.line(&format!(
+                "{what}  {}",
+                visible(&folder.join(name).display().to_string())
+            ));
+        }
+    }
+    page.line(&format!("Command  {}", visible(&command(run))));
+}
+
+/// Whether to print colours.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Style {
+    color: bool,
+}
+
+impl Style {
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.color && !text.trim().is_empty() {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    pub(crate) fn plain(self, text: &str) -> String {
+        text.to_owned()
+    }
+
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    fn red(self, text: &str) -> String {
+        self.paint("31", text)
+    }
+
+    fn cell(self, kind: Kind, text: &str) -> String {
+        match kind {
+            Kind::Derived => self.paint("36", text),
+            Kind::Reason | Kind::Word => self.red(text),
+            Kind::Missing => self.dim(text),
+            Kind::Label | Kind::Repeated | Kind::Plain | Kind::File | Kind::Term => text.to_owned(),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Page {
+    pub(crate) text: String,
+    width: usize,
+    pub(crate) style: Style,
+    /// The run's folder, for commands; `None` if unknown.
+    run: Option<String>,
+}
+
+impl Page {
+    pub(crate) fn new(width: usize, color: bool) -> Self {
+        Self {
+            text: String::new(),
+            width: width.max(MIN_WIDTH),
+            style: Style { color },
+            run: None,
+        }
+    }
+
+    /// Replaces the run's folder in the commands of texts.
+    pub(crate) fn of_run(mut self, run: &Run<'_>, files: Option<Folders<'_>>) -> Self {
+        let known = files.map(|files| files.run.display().to_string());
+        self.run = known.or_else(|| journal::dir_as_created(&run.journal.header));
+        self
+    }
+
+    /// An empty page of the same width, style and run.
+    pub(crate) fn empty(&self) -> Self {
+        Self {
+            text: String::new(),
+            run: self.run.clone(),
+            ..*self
+        }
+    }
+
+    /// A text as printed: with the run's folder in commands, without terminal control characters.
+    fn shown(&self, text: &str) -> String {
+        let named = self.run.as_ref();
+        let named = named.map(|run| journal::with_run(text, run));
+        visible(named.as_deref().unwrap_or(text)).into_owned()
+    }
+
+    pub(crate) fn lines(&self) -> usize {
+        self.text.lines().count()
+    }
+
+    pub(crate) fn append(&mut self, other: &Self) {
+        self.text.push_str(&other.text);
+    }
+
+    pub(crate) fn line(&mut self, line: &str) {
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    /// Prints a paragraph; its first line follows `first`, the others `indent`.
+    pub(crate) fn wrapped(
+        &mut self,
+        first: &str,
+        indent: &str,
+        text: &str,
+        style: fn(Style, &str) -> String,
+    ) {
+        let room = self
+            .width
+            .saturating_sub(indent.width())
+            .max(MIN_TEXT_WIDTH);
+        for (index, line) in wrap(&self.shown(text), room).into_iter().enumerate() {
+            let lead = if index == 0 { first } else { indent };
+            let line = format!("{lead}{}", style(self.style, &line));
+            self.line(&line);
+        }
+    }
+
+    /// A paragraph below a title.
+    pub(crate) fn indented(&mut self, text: &str, style: fn(Style, &str) -> String) {
+        self.wrapped(INDENT, INDENT, text, style);
+    }
+
+    /// Prints a table. If it is too wide, it is printed in parts, each with the labels.
+    fn table(&mut self, table: &Table) {
+        self.line("");
+        self.line(&self.style.bold(&visible(&table.caption)));
+        if !table.note.is_empty() {
+            self.wrapped("", "", &table.note, Style::dim);
+        }
+        if table.rows.is_empty() {
+            self.line("(nothing yet)");
+            return;
+        }
+        let widths = self.widths(table);
+        for part in self.parts(table, &widths) {
+            self.line("");
+            self.part(table, &widths, &part);
+        }
+        self.footnote(table);
+    }
+
+    fn footnote(&mut self, table: &Table) {
+        if let Some(footnote) = table.footnote() {
+            self.wrapped("", "", &footnote, Style::dim);
+        }
+    }
+
+    /// Prints a table in few lines: the settings common to all its cells, the columns that fit,
+    /// `rows` lines of rows, and the legend of their marks. Returns whether the table is complete.
+    pub(crate) fn short_table(&mut self, table: &Table, rows: usize) -> bool {
+        self.line("");
+        self.line(&self.style.bold(&visible(&table.caption)));
+        // The rest of the note explains the columns.
+        let shared = table.note.split("; ").next().unwrap_or("");
+        if !shared.is_empty() {
+            self.wrapped("", "", shared, Style::dim);
+        }
+        let widths = self.widths(table);
+        let parts = self.parts(table, &widths);
+        let Some(part) = parts.first() else {
+            return true;
+        };
+        let legend = |rows: usize| {
+            let rows = table.rows[..rows].iter();
+            let cells = rows.flat_map(|row| part.iter().map(|&column| &row.cells[column]));
+            table.legend(shared, cells)
+        };
+        self.heading(table, &widths, part);
+        // The legend of all rows is at least as long as that of the rows that fit.
+        let reserved = legend(table.rows.len());
+        let reserved = reserved.map_or(0, |legend| wrap(&self.shown(&legend), self.width).len());
+        let rows = rows.saturating_sub(reserved).max(1);
+        let begin = self.lines();
+        let mut printed = table.rows.len();
+        for (index, row) in table.rows.iter().enumerate() {
+            let mut own = self.empty();
+            own.row(table, &widths, part, &row.cells);
+            // The last line states the number of remaining rows.
+            let room = rows - usize::from(index + 1 < table.rows.len());
+            if index > 0 && self.lines() - begin + own.lines() > room {
+                let left = table.rows.len() - index;
+                let line = self.style.dim(&format!("… {left} rows more"));
+                self.line(&line);
+                printed = index;
+                break;
+            }
+            self.append(&own);
+        }
+        if let Some(legend) = legend(printed) {
+            self.wrapped("", "", &legend, Style::dim);
+        }
+        printed == table.rows.len() && parts.len() == 1
+    }
+
+    /// Returns the width of each column. Figures are never broken; text is.
+    fn widths(&self, table: &Table) -> Vec<usize> {
+        let mut widths: Vec<usize> = (0..table.columns.len())
+            .map(|column| {
+                let cells = table
+                    .rows
+                    .iter()
+                    .map(|row| natural_width(&row.cells[column], self.width));
+                cells
+                    .max()
+                    .unwrap_or(0)
+                    .max(visible(&table.columns[column].title).width())
+            })
+            .collect();
+        // A last column of text takes the remaining width.
+        if let Some((last, others)) = widths.split_last_mut()
+            && table.columns.last().is_some_and(|column| !column.right)
+        {
+            let text = |row: &Row| self.shown(&row.cells[row.cells.len() - 1].whole()).width();
+            let longest = table.rows.iter().map(text).max().unwrap_or(0).max(*last);
+            let taken: usize = others.iter().map(|width| width + GAP).sum();
+            *last = longest.min(self.width.saturating_sub(taken).max(MIN_TEXT_WIDTH));
+        }
+        widths
+    }
+
+    /// Splits the columns into parts that fit side by side, each with the labels.
+    fn parts(&self, table: &Table, widths: &[usize]) -> Vec<Vec<usize>> {
+        let labels: Vec<usize> = (0..table.labels).collect();
+        let taken: usize = labels.iter().map(|&column| widths[column] + GAP).sum();
+        let mut parts: Vec<Vec<usize>> = Vec::new();
+        let mut used = usize::MAX;
+        for (column, width) in widths.iter().enumerate().skip(table.labels) {
+            let width = width + GAP;
+            if used == usize::MAX || used + width > self.width + GAP {
+                parts.push(labels.clone());
+                used = taken;
+            }
+            used += width;
+            if let Some(part) = parts.last_mut() {
+                part.push(column);
+            }
+        }
+        parts
+    }
+
+    /// Prints the heading and the rule below it; returns the rule.
+    fn heading(&mut self, table: &Table, widths: &[usize], part: &[usize]) -> String {
+        let total: usize = part.iter().map(|&column| widths[column] + GAP).sum();
+        let rule = self.style.dim(&"─".repeat(total - GAP));
+        self.groups(table, widths, part);
+        let head = part.iter().map(|&column| {
+            let heading = &table.columns[column];
+            pad(&visible(&heading.title), widths[column], heading.right)
+        });
+        let head: Vec<String> = head.map(|text| self.style.bold(&text)).collect();
+        self.line(&head.join(&" ".repeat(GAP)));
+        self.line(&rule);
+        rule
+    }
+
+    /// Prints the settings above the headings, each over its columns, in the lines needed.
+    fn groups(&mut self, table: &Table, widths: &[usize], part: &[usize]) {
+        let mut runs: Vec<(&str, usize)> = Vec::new();
+        for &column in part {
+            let group = table.columns[column].group.as_str();
+            match runs.last_mut() {
+                Some((last, width)) if !group.is_empty() && *last == group => {
+                    *width += GAP + widths[column];
+                }
+                _ => runs.push((group, widths[column])),
+            }
+        }
+        let wrapped: Vec<Vec<String>> = runs
+            .iter()
+            .map(|(group, width)| {
+                if group.is_empty() {
+                    Vec::new()
+                } else {
+                    wrap(&visible(group), *width)
+                }
+            })
+            .collect();
+        let lines = wrapped.iter().map(Vec::len).max().unwrap_or(0);
+        for line in 0..lines {
+            let texts = runs.iter().zip(&wrapped).map(|((_, width), wrapped)| {
+                let text = (line + wrapped.len()).checked_sub(lines);
+                let text = text.and_then(|line| wrapped.get(line));
+                let text = pad(text.map_or("", String::as_str), *width, true);
+                self.style.bold(&text)
+            });
+            let texts: Vec<String> = texts.collect();
+            self.line(&texts.join(&" ".repeat(GAP)));
+        }
+    }
+
+    fn part(&mut self, table: &Table, widths: &[usize], part: &[usize]) {
+        let rule = self.heading(table, widths, part);
+        for row in &table.rows {
+            if row.begins_block {
+                self.line(&rule);
+            }
+            self.row(table, widths, part, &row.cells);
+        }
+    }
+
+    /// Prints a row, in as many lines as its longest cell needs.
+    fn row(&mut self, table: &Table, widths: &[usize], part: &[usize], cells: &[Cell]) {
+        let wrapped: Vec<Vec<String>> = part
+            .iter()
+            .map(|&column| match cells[column].kind {
+                Kind::Repeated => vec![],
+                _ => wrap(&self.shown(&cells[column].whole()), widths[column]),
+            })
+            .collect();
+        let lines = wrapped.iter().map(Vec::len).max().unwrap_or(0);
+        for line in 0..lines {
+            let texts = part.iter().zip(&wrapped).map(|(&column, wrapped)| {
+                let text = wrapped.get(line).map_or("", String::as_str);
+                let text = pad(text, widths[column], table.columns[column].right);
+                self.style.cell(cells[column].kind, &text)
+            });
+            let texts: Vec<String> = texts.collect();
+            self.line(&texts.join(&" ".repeat(GAP)));
+        }
+    }
+}
+
+/// The width of a cell before squeezing. Figures are not wrapped; text in place of a figure is, as
+/// is a label longer than half the line.
+fn natural_width(cell: &Cell, line: usize) -> usize {
+    let width = visible(&cell.text).width();
+    match cell.kind {
+        Kind::Reason => width.min(REASON_WIDTH),
+        Kind::Label | Kind::Repeated => width.min(line / 2),
+        Kind::Plain | Kind::File | Kind::Term | Kind::Derived | Kind::Word | Kind::Missing => width,
+    }
+}
+
+fn pad(text: &str, width: usize, right: bool) -> String {
+    let fill = " ".repeat(width.saturating_sub(text.width()));
+    if right {
+        fill + text
+    } else {
+        text.to_owned() + &fill
+    }
+}
+
+/// Breaks text at spaces into lines no wider than `width`; wider words are broken anywhere.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let mut word = word;
+        loop {
+            let line = lines.last_mut().expect("there is always a last line");
+            let space = usize::from(!line.is_empty());
+            if line.width() + space + word.width() <= width {
+                if space == 1 {
+                    line.push(' ');
+                }
+                line.push_str(word);
+                break;
+            }
+            if line.is_empty() {
+                let (head, rest) = split_at_width(word, width);
+                line.push_str(head);
+                word = rest;
+                if word.is_empty() {
+                    break;
+                }
+            }
+            lines.push(String::new());
+        }
+    }
+    lines
+}
+
+/// Splits off the longest beginning no wider than `width`, but at least one character. It ends
+/// after a sign that joins parts of an id, if that leaves at least a third of the width.
+fn split_at_width(word: &str, width: usize) -> (&str, &str) {
+    let ends = word.char_indices().map(|(start, c)| start + c.len_utf8());
+    let fitting = || ends.clone().take_while(|&end| word[..end].width() <= width);
+    let is_joint = |&end: &usize| {
+        word[..end].ends_with(['/', '-', ',', '_', '=']) && word[..end].width() >= width / 3
+    };
+    let joint = fitting().filter(is_joint).last();
+    let end = joint.or_else(|| fitting().last());
+    word.split_at(end.or_else(|| ends.clone().next()).unwrap_or(word.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_broken_at_spaces_and_long_words_at_joints_or_anywhere() {
+        assert_eq!(wrap("a bb ccc", 4), ["a bb", "ccc"]);
+        assert_eq!(wrap("abcdefgh i", 3), ["abc", "def", "gh", "i"]);
+        assert_eq!(wrap("", 3), [""]);
+        assert_eq!(
+            wrap("tcp/mtu=1500/cipherbench", 12),
+            ["tcp/mtu=", "1500/", "cipherbench"]
+        );
+        assert_eq!(wrap("日本語", 4), ["日本", "語"]);
+        assert_eq!(wrap("日本", 1), ["日", "本"]);
+    }
+
+    #[test]
+    fn a_table_too_wide_is_printed_in_parts_with_its_labels() {
+        let mut table = Table::new("caption", "").label("row");
+        for column in 1..=4 {
+            table = table.figure(format!("column {column}"));
+        }
+        let figures = (1..=4).map(|column| Cell::plain(format!("{column}.00 Gbit/s")));
+        table.push([Cell::label("one")].into_iter().chain(figures).collect());
+        let mut page = Page {
+            text: String::new(),
+            width: 40,
+            style: Style { color: false },
+            run: None,
+        };
+        page.table(&table);
+        let lines = [
+            "",
+            "caption",
+            "",
+            "row     column 1     column 2",
+            "─────────────────────────────",
+            "one  1.00 Gbit/s  2.00 Gbit/s",
+            "",
+            "row     column 3     column 4",
+            "─────────────────────────────",
+            "one  3.00 Gbit/s  4.00 Gbit/s",
+            "",
+        ];
+        assert_eq!(page.text, lines.join("\n"));
+    }
+
+    #[test]
+    fn names_cannot_drive_the_terminal() {
+        assert_eq!(visible("a\x1b[2Jb\nc"), "a\u{fffd}[2Jb\u{fffd}c");
+    }
+}

@@ -1,0 +1,249 @@
+//! The parts of sections: charts, tables, and text with code in it.
+
+use super::rich::{Span, spans};
+use super::table::{Cell, Kind, Row, Table};
+use maud::{Markup, html};
+
+/// From this number of columns on, a table uses a smaller font.
+const MANY_COLUMNS: usize = 9;
+/// The same for tables with figures that are together wider than this.
+const WIDE_CHARACTERS: usize = 100;
+/// Above either of these, the font is smaller still.
+const MOST_COLUMNS: usize = 11;
+const WIDEST_CHARACTERS: usize = 125;
+/// Labels with more characters may be broken into lines.
+const LONG_LABEL: usize = 26;
+
+/// A chart with its caption.
+pub(crate) fn figure(chart: &Markup, title: &str, how_to_read: &str) -> Markup {
+    html! {
+        figure {
+            figcaption {
+                span.title { (title) }
+                @if !how_to_read.is_empty() { span.note { (how_to_read) } }
+            }
+            div.chart { (chart) }
+        }
+    }
+}
+
+/// A sentence, with `code` between backticks and no line break inside a figure.
+pub(crate) fn rich(text: &str) -> Markup {
+    html! {
+        @for span in spans(text) {
+            @match span {
+                Span::Text(text) => { (unbroken(text)) },
+                Span::Code(code) => { code { (code) } },
+            }
+        }
+    }
+}
+
+/// Keeps the parts of a figure together: `25.7 ± 2.0`, `8 %`, `< 1`, `CPU-s`.
+fn unbroken(text: &str) -> String {
+    text.replace(" ± ", "\u{a0}±\u{a0}")
+        .replace(" %", "\u{a0}%")
+        .replace("< ", "<\u{a0}")
+        .replace("CPU-s", "CPU\u{2011}s")
+}
+
+/// A table with its caption; a wide table scrolls separately.
+pub(crate) fn table(table: &Table) -> Markup {
+    html! {
+        div.table {
+            table class=[density(table)] {
+                caption {
+                    span.title { (table.caption) }
+                    (note(&table.note))
+                }
+                (head(table))
+                tbody {
+                    @for (index, row) in table.rows.iter().enumerate() {
+                        tr class=[row.begins_block.then_some("block")] {
+                            @for (column, cell) in row.cells.iter().enumerate() {
+                                (table_cell(table, index, column, cell))
+                            }
+                        }
+                    }
+                }
+            }
+            @if let Some(footnote) = table.footnote() { p.note { (footnote) } }
+        }
+    }
+}
+
+/// The conditions, and folded an explanation of the columns.
+fn note(note: &str) -> Markup {
+    let (conditions, method) = note.split_once("; ").unwrap_or((note, ""));
+    html! {
+        @if !conditions.is_empty() { span.note { (rich(conditions)) } }
+        @if !method.is_empty() {
+            details.method {
+                summary { "How to read it" }
+                (rich(method))
+            }
+        }
+    }
+}
+
+/// The headings; headings with a common setting are grouped below its name.
+fn head(table: &Table) -> Markup {
+    let mut groups: Vec<(&str, usize, usize)> = Vec::new();
+    for (index, column) in table.columns.iter().enumerate() {
+        match groups.last_mut() {
+            Some((group, _, count)) if *group == column.group => *count += 1,
+            _ => groups.push((&column.group, index, 1)),
+        }
+    }
+    let is_grouped = groups.iter().any(|(group, ..)| !group.is_empty());
+    let columns = table.columns.iter().enumerate();
+    html! {
+        thead {
+            @if is_grouped {
+                tr.groups {
+                    @for (group, first, count) in groups {
+                        @if group.is_empty() {
+                            @for (index, column) in columns.clone().skip(first).take(count) {
+                                @let class = class(index, column.right, None);
+                                th scope="col" rowspan="2" class=[class] { (column.title) }
+                            }
+                        } @else {
+                            th scope="colgroup" colspan=(count) { (group) }
+                        }
+                    }
+                }
+            }
+            tr {
+                @for (index, column) in columns.filter(|(_, one)| !is_grouped || !one.group.is_empty()) {
+                    @let class = class(index, column.right, None);
+                    th scope="col" class=[class] { (column.title) }
+                }
+            }
+        }
+    }
+}
+
+/// The class of a table that needs a smaller font.
+fn density(table: &Table) -> Option<&'static str> {
+    let columns = table.columns.iter().enumerate();
+    let figures = columns.filter(|(_, column)| column.right);
+    let longest = figures.map(|(column, _)| {
+        let cells = table.rows.iter().map(|row| &row.cells[column]);
+        let kept_whole = cells.filter(|cell| cell.kind != Kind::Reason);
+        let widths = kept_whole.map(|cell| cell.text.chars().count());
+        widths.max().unwrap_or(0)
+    });
+    let characters = longest.sum::<usize>();
+    match table.columns.len() {
+        _ if characters > WIDEST_CHARACTERS => Some("dense densest"),
+        MOST_COLUMNS.. => Some("dense densest"),
+        MANY_COLUMNS.. => Some("dense"),
+        _ => (characters > WIDE_CHARACTERS).then_some("dense"),
+    }
+}
+
+fn table_cell(table: &Table, row: usize, column: usize, cell: &Cell) -> Markup {
+    let right = table.columns[column].right;
+    let class = match cell.kind {
+        Kind::Derived => class(column, right, Some("derived")),
+        Kind::Missing => class(column, right, Some("missing")),
+        Kind::Term => class(column, right, Some("term")),
+        Kind::Word if cell.text.chars().count() > LONG_LABEL => class(column, right, Some("word")),
+        Kind::Word => class(column, right, Some("term word")),
+        // A sentence reads from the left, even in a column of figures.
+        Kind::Reason => class(column, false, Some("reason")),
+        Kind::Plain if !right && cell.text.chars().count() > LONG_LABEL => {
+            class(column, right, Some("words"))
+        }
+        Kind::Label | Kind::Repeated | Kind::Plain | Kind::File => class(column, right, None),
+    };
+    html! {
+        @match cell.kind {
+            Kind::Repeated => {},
+            Kind::Label => {
+                @let rows = span(&table.rows, row, column);
+                @let is_long = cell.text.chars().count() > LONG_LABEL;
+                @let class = if is_long { self::class(column, right, Some("long")) } else { class };
+                th scope="row" rowspan=[rows] class=[class] { (cell.text) }
+            },
+            Kind::Reason => td class=[class] {
+                (rich(&cell.text))
+                @if !cell.counters.is_empty() {
+                    details.counters { summary { "Counters" } (rich(&cell.counters)) }
+                }
+            },
+            Kind::File => td class=[class] {
+                @match cell.link() {
+                    Some(link) => a href=(link) { (cell.text) },
+                    None => (cell.text),
+                }
+            },
+            _ => td class=[class] {
+                // A figure may be broken only before a remark in brackets.
+                @match cell.text.split_once(" (").filter(|_| right) {
+                    Some((figure, remark)) => {
+                        span.whole { (figure) } " "
+                        @match remark.split_once(" to ") {
+                            Some((low, high)) => {
+                                span.whole { "(" (low) } " " span.whole { "to " (high) }
+                            },
+                            None => span.whole { "(" (remark) },
+                        }
+                    },
+                    None if right => (cell.text),
+                    // Remarks and names of commands.
+                    None => (rich(&cell.text)),
+                }
+            },
+        }
+    }
+}
+
+fn class(column: usize, right: bool, kind: Option<&str>) -> Option<String> {
+    let classes = [
+        (column == 0).then_some("first"),
+        right.then_some("right"),
+        kind,
+    ];
+    let classes: Vec<&str> = classes.into_iter().flatten().collect();
+    (!classes.is_empty()).then(|| classes.join(" "))
+}
+
+/// Number of rows that a label spans, if more than one.
+fn span(rows: &[Row], row: usize, column: usize) -> Option<usize> {
+    let below = rows[row + 1..].iter();
+    let repeated = below
+        .take_while(|below| below.cells[column].kind == Kind::Repeated)
+        .count();
+    (repeated > 0).then_some(repeated + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remarks_of_tables_have_their_code_set_apart_too() {
+        let mut remarks = Table::new("", "").label("a").figure("b").text("c");
+        let remark = "measured by `cipherbench run <x>`";
+        remarks.push(vec![
+            Cell::label("1"),
+            Cell::plain("2 `"),
+            Cell::plain(remark),
+        ]);
+        let text = table(&remarks).into_string();
+        let code = "measured by <code>cipherbench run &lt;x&gt;</code>";
+        assert!(text.contains(code), "{text}");
+        assert_eq!(text.matches('`').count(), 1, "{text}");
+    }
+
+    #[test]
+    fn code_is_set_apart_and_figures_stay_whole() {
+        let text = rich("use `a < b` & 25.7 ± 2.0 Gbit/CPU-s (< 1 %)").into_string();
+        assert_eq!(
+            text,
+            "use <code>a &lt; b</code> &amp; 25.7\u{a0}±\u{a0}2.0 Gbit/CPU\u{2011}s \
+             (&lt;\u{a0}1\u{a0}%)"
+        );
+    }
+}

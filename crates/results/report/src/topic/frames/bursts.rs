@@ -1,0 +1,111 @@
+//! The longest burst without loss.
+
+use super::loads::{bars, drawn};
+use super::{caption, fill, head, joined, label, verdict};
+use crate::kit::chart::bars::Lying;
+use crate::kit::fact::{Fact, repeats};
+use crate::kit::format::{Scale, time_ns};
+use crate::kit::section::Section;
+use crate::kit::table::{Cell, Table};
+use crate::layout::Run;
+use crate::layout::frames::{FrameKind, FrameSet};
+use maud::Markup;
+use stats::{BackToBackResult, CellResult};
+
+pub(super) const SECTION: Section = Section::result("bursts", "Back-to-back frames", |run, out| {
+    let sets = run.frame_sets_of(FrameKind::BackToBack);
+    for (index, set) in sets.iter().enumerate() {
+        let how = "Bars: the longest burst without loss at the highest load, mean of the repeats. Whiskers: \
+                   the farthest repeat's distance.";
+        out.chart(
+            format!("Longest burst without loss: {}", set.common),
+            how,
+            || chart(run, set, &format!("bursts-{index}")),
+        );
+    }
+    out.tables(joined("Back-to-back frames", &sets, |set| {
+        Some(back_to_back(run, set))
+    }));
+});
+
+/// Longest bursts without loss, and the buffer size that they imply.
+fn back_to_back(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
+    let note = format!(
+        "{}; longest burst at the highest load without loss; buffer time: the burst by its rate, \
+         and less what the device forwards meanwhile where its throughput was measured too (RFC \
+         9004 §5.4); with loss: of the bursts that were to confirm a length, after \
+         which a shorter one was tried",
+        set.common
+    );
+    let table = head(set, Table::new(caption(set, set.kind.name()), note))
+        .figures(["Burst, frames", "Rate", "Implied buffer"])
+        .figures(["Corrected buffer", "With loss"])
+        .text("Verdict");
+    fill(table, run, set, |cell| {
+        Some(burst_cells(cell, cell.frames()?.back_to_back()?))
+    })
+}
+
+fn burst_cells(cell: &CellResult, found: &BackToBackResult) -> [Cell; 6] {
+    let least = if found.longest_tried_passed {
+        "≥ "
+    } else {
+        ""
+    };
+    let burst = Scale::plain().estimate(&found.burst_frames);
+    let (rate, implied) = (found.burst_frames_per_s, found.implied_buffer_ns);
+    let full = !found.longest_tried_passed;
+    let corrected = found.corrected_buffer_ns.filter(|_| full);
+    [
+        Cell::plain(format!("{least}{burst}")),
+        Cell::or_missing(rate.map(|rate| Scale::si(rate, "pps").value(rate))),
+        Cell::or_missing(implied.map(|time| format!("{least}{}", time_ns(time)))),
+        // A burst that ended with the trial does not bound the frames forwarded meanwhile.
+        Cell::or_missing(corrected.map(time_ns)),
+        Cell::plain(format!(
+            "{} of {}",
+            found.confirming_with_loss, found.confirming_bursts
+        )),
+        verdict(cell),
+    ]
+}
+
+pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<Fact> {
+    let found = cell.frames()?.back_to_back()?;
+    let scale = Scale::plain();
+    let least = if found.longest_tried_passed {
+        "≥ "
+    } else {
+        ""
+    };
+    let mut detail = Vec::new();
+    if let Some(rate) = found.burst_frames_per_s {
+        detail.push(format!("at {}", Scale::si(rate, "pps").value(rate)));
+    }
+    if let Some(buffer) = found.implied_buffer_ns {
+        detail.push(format!("{least}{} of buffer", time_ns(buffer)));
+    }
+    Some(Fact {
+        label: label(set, "Longest burst", size),
+        figure: format!("{least}{}", scale.number(found.burst_frames.mean)),
+        unit: "frames without loss".to_owned(),
+        range: repeats(&found.burst_frames, &scale),
+        detail: detail.join(", "),
+    })
+}
+
+/// The longest bursts without loss; `None` without a figure.
+fn chart(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Markup> {
+    let bars = bars(run, set, |cell| {
+        let found = cell.frames()?.back_to_back()?;
+        let least = if found.longest_tried_passed {
+            "≥ "
+        } else {
+            ""
+        };
+        let text = Scale::plain().estimate(&found.burst_frames);
+        Some(Lying::of(&found.burst_frames, format!("{least}{text}")))
+    });
+    let title = "Longest burst without loss".to_owned();
+    drawn(run, title, "frames in a burst", bars, id, "")
+}

@@ -1,0 +1,305 @@
+//! Latency of frames under load.
+
+mod chart;
+
+use super::chart::Mix;
+use super::search::details;
+use super::variation::variation;
+use super::{caption, cells, head, joined, labels, load_name, verdict, without_figure};
+use crate::kit::fact::{Fact, repeats};
+use crate::kit::format::{Scale, time, time_ns};
+use crate::kit::percentiles::{BY_REPEAT, TITLES, of_load};
+use crate::kit::section::{Blocks, Section};
+use crate::kit::table::{Cell, Table};
+use crate::layout::Run;
+use crate::layout::frames::{FrameKind, FrameSet};
+use crate::order::sorted;
+use chart::{by_percentile, highest_share, share_name};
+use plan::LatencyPath;
+use stats::{CellResult, LoadLatency, RoundTrip};
+
+/// The charts of times over a path, for one mix.
+fn latency_charts(out: &mut Blocks, mix: Mix<'_>, path: LatencyPath, id: &str) {
+    let (what, over, id) = match path {
+        LatencyPath::OneWay => ("latency", "one way", format!("frame-latency-{id}")),
+        LatencyPath::RoundTrip => (
+            "round-trip time",
+            "round trips by reflection at station B",
+            format!("frame-round-trip-{id}"),
+        ),
+    };
+    out.chart(
+        format!(
+            "Frames of {}: {what} by load, {}",
+            mix.point.name(),
+            mix.set.common
+        ),
+        format!(
+            "Marks: median. Bars: up to the 99th percentile. Lines: up to the slowest frame, with a mark \
+             at the 99.9th percentile. All repeats pooled; {over}, from the intended send time; the axis \
+             is logarithmic."
+        ),
+        || chart::draw(mix, path, &id),
+    );
+    let share = highest_share(mix, path);
+    let load = share.map_or_else(String::new, share_name);
+    out.chart(
+        format!(
+            "Frames of {}: {what} by percentile, load {load}",
+            mix.point.name()
+        ),
+        "All repeats pooled. Each nine is as wide as the one before; both axes are \
+         logarithmic. Dotted: fewer than ten frames are slower.",
+        || by_percentile(mix, path, &format!("{id}-percentiles")),
+    );
+}
+
+pub(super) const SECTION: Section =
+    Section::result("frame-latency", "Latency under load", |run, out| {
+        let sets = run.frame_sets_of(FrameKind::Latency);
+        for (at, set) in sets.iter().enumerate() {
+            for (index, point) in set.points.iter().enumerate() {
+                let mix = Mix { run, set, point };
+                for path in set.paths() {
+                    latency_charts(out, mix, path, &format!("{at}-{index}"));
+                }
+            }
+        }
+        for path in LatencyPath::ALL {
+            let of = |set: &FrameSet<'_>| set.paths().contains(&path);
+            let (by_load, under_load) = match path {
+                LatencyPath::OneWay => ("Latency by load", "Latency under load"),
+                LatencyPath::RoundTrip => ("Round-trip time by load", "Round-trip time under load"),
+            };
+            out.tables(joined(by_load, &sets, |set| {
+                of(set).then(|| latency_by_load(run, set, path))?
+            }));
+            out.tables(joined(under_load, &sets, |set| {
+                of(set).then(|| latency(run, set, path))
+            }));
+        }
+        if !out.is_short() {
+            out.tables(latency_directions(run));
+            out.tables(joined("Delay variation", &sets, |set| variation(run, set)));
+        }
+        details(run, out, &sets);
+    });
+
+/// Rows for each cell and load with latency in both directions; `None` without any.
+fn latency_directions(run: &Run<'_>) -> Option<Table> {
+    let note = "cells that load both directions at once; of all repeats pooled, from the intended send time; a percentile needs \
+                at least one slower frame";
+    let mut table = Table::new("Latency by direction", note)
+        .labels(["Cell", "Load", "Direction"])
+        .figures(["Frames", "Min.", "p50", "p99", "p99.9", "Max."]);
+    for cell in &run.results.cells {
+        for latency in cell.frames().map_or(&[][..], |found| &found.latency) {
+            for row in latency_rows(&cell.id, latency) {
+                table.push(row);
+            }
+        }
+    }
+    table.with_rows()
+}
+
+fn latency_rows(cell: &str, latency: &LoadLatency) -> Vec<Vec<Cell>> {
+    let time =
+        |ns: Option<u64>| ns.map_or_else(Cell::missing, |ns| Cell::plain(time_ns(ns as f64)));
+    let rows = latency.directions.iter().map(|own| {
+        vec![
+            Cell::label(cell),
+            Cell::label(load_name(latency)),
+            Cell::label(own.direction.name()),
+            Cell::plain(own.frames.to_string()),
+            time(Some(own.min_ns)),
+            time(Some(own.p50_ns)),
+            time(own.p99_ns),
+            time(own.p99_9_ns),
+            time(Some(own.max_ns)),
+        ]
+    });
+    rows.collect()
+}
+
+/// The latencies of a cell over a path.
+fn timed(cell: &CellResult, path: LatencyPath) -> impl Iterator<Item = &LoadLatency> {
+    let all = cell.frames().map_or(&[][..], |found| &found.latency);
+    all.iter().filter(move |latency| latency.path() == path)
+}
+
+/// How times over a path are measured, and their name.
+const fn words(path: LatencyPath) -> (&'static str, &'static str) {
+    match path {
+        LatencyPath::OneWay => ("one way, from the intended send time", "Latency"),
+        LatencyPath::RoundTrip => (
+            "round trip by reflection at station B, from the intended send time and by station A's clock alone",
+            "Round-trip time",
+        ),
+    }
+}
+
+/// Median and 99th percentile, devices as rows and loads as columns; `None` for one load.
+fn latency_by_load(run: &Run<'_>, set: &FrameSet<'_>, path: LatencyPath) -> Option<Table> {
+    let found = set.rows().flat_map(|(_, cell)| timed(cell, path));
+    let percents = sorted(found.filter_map(|latency| latency.percent));
+    if percents.len() < 2 {
+        return None;
+    }
+    let (over, what) = words(path);
+    let note = format!(
+        "{}; {over}; load: per cent of the throughput of each device; all repeats pooled{}",
+        set.common,
+        how_exact(set, path)
+    );
+    let caption = caption(set, &format!("{what} by load"));
+    let mut table = head(set, Table::new(caption, note));
+    for percent in &percents {
+        let load = match percent {
+            0 => "Lowest load".to_owned(),
+            percent => format!("{percent} % load"),
+        };
+        table = table.figures_of(load, ["p50", "p99"]);
+    }
+    for (point, cell) in set.rows().filter(|(_, cell)| belongs(set, cell, path)) {
+        let mut cells = labels(run, set, point, cell);
+        if cell.frames().is_none() {
+            cells.extend(without_figure(cell, 2 * percents.len()));
+            table.push(cells);
+            continue;
+        }
+        for percent in &percents {
+            let load = timed(cell, path).find(|latency| latency.percent == Some(*percent));
+            cells.push(Cell::time(load.map(|latency| latency.p50_ns)));
+            cells.push(Cell::time(load.and_then(|latency| latency.p99_ns)));
+        }
+        table.push(cells);
+    }
+    Some(table)
+}
+
+/// Whether a cell is in the tables of a path: the timed path, or without times the configured one.
+fn belongs(set: &FrameSet<'_>, cell: &CellResult, path: LatencyPath) -> bool {
+    let was_timed = cell.frames().is_some_and(|found| !found.latency.is_empty());
+    if was_timed {
+        timed(cell, path).next().is_some()
+    } else {
+        path == set.path()
+    }
+}
+
+/// The accuracy of times over a path, as the end of a note: for latencies between two hosts, their
+/// possible error; for round trips, the reflector's share.
+fn how_exact(set: &FrameSet<'_>, path: LatencyPath) -> String {
+    if path == LatencyPath::OneWay {
+        return across_hosts(set);
+    }
+    let all = set.rows().flat_map(|(_, cell)| timed(cell, path));
+    let parts: Vec<_> = all
+        .filter_map(|latency| latency.round_trip.as_ref())
+        .collect();
+    let most = |of: fn(&RoundTrip) -> u64| parts.iter().map(|part| of(part)).max();
+    let mut note = String::new();
+    if path != set.path() {
+        note += "; the clocks of the two hosts agree too little for latencies one way";
+    }
+    if let Some(p50_ns) = most(|part| part.reflector_p50_ns) {
+        let p99_ns = most(|part| part.reflector_p99_ns.unwrap_or(part.reflector_max_ns));
+        note += &format!(
+            "; in it is the time at the reflector, by its own clock: at most {} (median) and {} (p99)",
+            time_ns(p50_ns as f64),
+            time_ns(p99_ns.unwrap_or(p50_ns) as f64)
+        );
+    }
+    if parts.iter().any(|part| !part.from_arrival) {
+        note += ", and its wait in the reflector's port, which that does not have";
+    }
+    note
+}
+
+/// The possible error of latencies between two hosts, as the end of a note; empty on one host.
+fn across_hosts(set: &FrameSet<'_>) -> String {
+    let latencies = set
+        .rows()
+        .filter_map(|(_, cell)| Some(&cell.frames()?.latency));
+    let bounds = latencies
+        .flatten()
+        .filter_map(|latency| latency.clocks_within_ns);
+    bounds.max().map_or_else(String::new, |within_ns| {
+        let within = time_ns(within_ns as f64);
+        format!("; between two hosts, whose clocks were known to {within} or better either way")
+    })
+}
+
+/// Percentiles by share of the throughput.
+fn latency(run: &Run<'_>, set: &FrameSet<'_>, path: LatencyPath) -> Table {
+    let (over, what) = words(path);
+    let note = format!(
+        "{}; {over}; load: per cent of the throughput found, 0 being \
+         the lowest load; percentiles are of all repeats pooled; p50 by repeat: mean ± largest \
+         distance of the repeats' own medians{}",
+        set.common,
+        how_exact(set, path)
+    );
+    let caption = caption(set, &format!("{what} under load"));
+    let mut table = head(set, Table::new(caption, note))
+        .label("Load")
+        .figure("Frames")
+        .figures(TITLES)
+        .figures([BY_REPEAT, "p99 − p50"])
+        .text("Verdict");
+    for (point, cell) in set.rows().filter(|(_, cell)| belongs(set, cell, path)) {
+        if timed(cell, path).next().is_none() {
+            let mut cells = labels(run, set, point, cell);
+            cells.push(Cell::label(""));
+            cells.extend(without_figure(cell, TITLES.len() + 4));
+            table.push(cells);
+        }
+        for (index, latency) in timed(cell, path).enumerate() {
+            let mut cells = labels(run, set, point, cell);
+            cells.push(Cell::label(load_name(latency)));
+            cells.extend(latency_cells(latency));
+            cells.push(if index == 0 {
+                verdict(cell)
+            } else {
+                Cell::plain("")
+            });
+            table.push(cells);
+        }
+    }
+    table
+}
+
+fn latency_cells(latency: &LoadLatency) -> Vec<Cell> {
+    let by_repeat = Cell::plain(time(&latency.p50_each_ns));
+    [Cell::plain(latency.frames.to_string())]
+        .into_iter()
+        .chain(of_load(Some(latency)))
+        .chain([by_repeat, Cell::time(latency.p99_less_p50_ns)])
+        .collect()
+}
+
+pub(super) fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
+    let cells = cells(device, set);
+    let (size, found) = cells.iter().find_map(|(size, cell)| {
+        let latency = &cell.frames()?.latency;
+        let distance = |found: &&LoadLatency| found.percent.unwrap_or(0).abs_diff(50);
+        Some((size, latency.iter().min_by_key(distance)?))
+    })?;
+    let scale = Scale::time(found.p50_ns as f64);
+    let load = match found.percent {
+        Some(percent) => format!("at {percent} % of the throughput"),
+        None => "at the load of the evidence".into(),
+    };
+    let p99 = found.p99_ns.map_or("–".into(), |p99| time_ns(p99 as f64));
+    Some(Fact {
+        label: match found.path() {
+            LatencyPath::OneWay => "Latency, one way",
+            LatencyPath::RoundTrip => "Round trip of frames",
+        }
+        .into(),
+        figure: scale.number(found.p50_ns as f64),
+        range: repeats(&found.p50_each_ns, &scale),
+        unit: scale.unit,
+        detail: format!("median {load}, {size} frames; p99 {p99}"),
+    })
+}

@@ -1,0 +1,192 @@
+//! Loss at one load or by load.
+
+mod chart;
+
+use super::chart::Mix;
+use super::loads::received_of_offered;
+use super::variation::variation;
+use super::{
+    caption, head, joined, label, labels, mean_rate, sets_of, share, verdict, without_figure,
+};
+use crate::kit::fact::{Fact, repeats};
+use crate::kit::format::{Scale, percent};
+use crate::kit::section::Section;
+use crate::kit::table::{Cell, Table};
+use crate::layout::Run;
+use crate::layout::frames::{FrameKind, FrameSet};
+use crate::order::sorted;
+use stats::{CellResult, LoadResult};
+
+pub(super) const SECTION: Section = Section::result("frame-loss", "Frame loss", |run, out| {
+    let sets = sets_of(run, &[FrameKind::LossCurve, FrameKind::Load]);
+    for (at, set) in sets.iter().enumerate() {
+        let is_curve = set.kind == FrameKind::LossCurve;
+        if !is_curve {
+            received_of_offered(run, out, set, &format!("load-{at}"));
+        }
+        for (index, point) in set.points.iter().enumerate().filter(|_| is_curve) {
+            let mix = Mix { run, set, point };
+            out.chart(
+                format!(
+                    "Frames of {}: loss by offered load, {}",
+                    point.name(),
+                    set.common
+                ),
+                "Marks: mean of the repeats at one load. Outlined: no frame was lost in any repeat.",
+                || chart::draw(mix, &format!("frame-loss-{at}-{index}")),
+            );
+        }
+    }
+    out.tables(joined("Frames lost by load", &sets, |set| {
+        by_load(run, set)
+    }));
+    out.tables(joined("Frame loss", &sets, |set| Some(loads(run, set))));
+    if !out.is_short() {
+        out.tables(joined("Delay variation", &sets, |set| variation(run, set)));
+    }
+});
+
+/// The loss at each load of a curve, devices as rows, loads as columns; `None` for one load.
+fn by_load(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
+    let loads = set
+        .rows()
+        .filter_map(|(_, cell)| Some(cell.frames()?.loads()));
+    let percents = sorted(loads.flatten().filter_map(|load| load.percent));
+    if percents.len() < 2 {
+        return None;
+    }
+    let note = format!(
+        "{}; lost, of the frames that left the sender, by load in per cent of the highest; mean of the repeats; 0 means \
+         none at all",
+        set.common
+    );
+    let mut table = head(set, Table::new(caption(set, "Frames lost by load"), note));
+    table = table.figures(percents.iter().map(|percent| format!("{percent} %")));
+    for (point, cell) in set.rows() {
+        let mut cells = labels(run, set, point, cell);
+        let Some(found) = cell.frames() else {
+            cells.extend(without_figure(cell, percents.len()));
+            table.push(cells);
+            continue;
+        };
+        cells.extend(percents.iter().map(|percent| {
+            let mut loads = found.loads().iter();
+            let load = loads.find(|load| load.percent == Some(*percent));
+            Cell::or_missing(load.map(|load| share(load.account.lost, load.lost_ppm.mean)))
+        }));
+        table.push(cells);
+    }
+    Some(table)
+}
+
+/// Every load of a loss curve, or the single load of a `load` test.
+fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
+    let note = format!(
+        "{}; frames/s of one direction; lost, reordered, duplicated, corrupted: of the frames that \
+         left the sender, mean of the repeats; 0 means none at all; not sent, sent too late: frames that the \
+         generator kept back, or that left when the load's time was over, over all repeats",
+        set.common
+    );
+    let curve = set.kind == FrameKind::LossCurve;
+    let mut table = head(set, Table::new(caption(set, set.kind.name()), note));
+    if curve {
+        table = table.label("Load");
+    }
+    table = table
+        .figures(["Offered", "Forwarded", "Lost", "Not sent"])
+        .figures(["Sent too late", "Reordered", "Duplicated", "Corrupted"])
+        .text("Verdict");
+    for (point, cell) in set.rows() {
+        let loads = cell.frames().map_or(&[][..], |found| found.loads());
+        if loads.is_empty() {
+            let mut cells = labels(run, set, point, cell);
+            if curve {
+                cells.push(Cell::label(""));
+            }
+            cells.extend(without_figure(cell, 9));
+            table.push(cells);
+        }
+        for (index, load) in loads.iter().enumerate() {
+            let mut cells = labels(run, set, point, cell);
+            if let Some(percent) = load.percent {
+                cells.push(Cell::label(format!("{percent} %")));
+            }
+            cells.extend(load_cells(load));
+            cells.push(if index == 0 {
+                verdict(cell)
+            } else {
+                Cell::plain("")
+            });
+            table.push(cells);
+        }
+    }
+    table
+}
+
+fn load_cells(load: &LoadResult) -> [Cell; 8] {
+    let account = &load.account;
+    [
+        Cell::plain(mean_rate(&load.offered.frames_per_s)),
+        Cell::plain(mean_rate(&load.forwarded.frames_per_s)),
+        Cell::plain(share(account.lost, load.lost_ppm.mean)),
+        Cell::plain(account.not_sent.to_string()),
+        Cell::plain(account.too_late.to_string()),
+        Cell::plain(share(account.reordered, load.reordered_ppm.mean)),
+        Cell::plain(share(account.duplicated, load.duplicated_ppm.mean)),
+        Cell::plain(share(account.corrupted, load.corrupted_ppm.mean)),
+    ]
+}
+
+/// The highest load without loss, and the loss at the next load and at the highest.
+pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<Fact> {
+    let loads = cell.frames()?.loads();
+    // The highest load comes first.
+    let highest = loads.first()?;
+    let percent_lost = |load: &LoadResult| percent(load.lost_ppm.mean / 1e4);
+    let at_highest = format!(
+        "{} lost at the highest load, {}",
+        percent_lost(highest),
+        mean_rate(&highest.offered.frames_per_s)
+    );
+    let lossy = loads.iter().rposition(|load| load.account.lost > 0);
+    // Loads below the lowest lossy one carried everything.
+    let lossless = loads.get(lossy.map_or(0, |at| at + 1));
+    let label = label(set, set.kind.name(), size);
+    Some(match lossless {
+        Some(load) => {
+            let offered = &load.offered.frames_per_s;
+            let scale = Scale::si(offered.mean, "pps");
+            let next = lossy.and_then(|at| loads.get(at));
+            let detail = next.map_or_else(
+                || "the highest load offered".to_owned(),
+                |next| {
+                    format!(
+                        "{} lost at the next load, {}; {at_highest}",
+                        percent_lost(next),
+                        mean_rate(&next.offered.frames_per_s)
+                    )
+                },
+            );
+            Fact {
+                label,
+                figure: scale.number(offered.mean),
+                unit: format!("{} without loss", scale.unit),
+                range: repeats(offered, &scale),
+                detail,
+            }
+        }
+        None => {
+            let lowest = loads.last()?;
+            Fact {
+                label,
+                figure: percent_lost(lowest),
+                unit: "lost at the lowest load".to_owned(),
+                range: String::new(),
+                detail: format!(
+                    "{} offered; {at_highest}",
+                    mean_rate(&lowest.offered.frames_per_s)
+                ),
+            }
+        }
+    })
+}

@@ -1,0 +1,74 @@
+//! Loss by load: the onset of loss, and its growth.
+
+use crate::kit::chart::scale::{Axis, Linear};
+use crate::kit::chart::{Area, Svg, plot, with_interval};
+use crate::kit::format::{Scale, percent};
+use crate::topic::frames::chart::{Dot, Mix, curve, legend};
+use crate::topic::frames::mean_rate;
+use maud::Markup;
+use stats::{CellResult, LoadResult};
+
+const HEIGHT: f64 = 340.0;
+const PLOT: Area = plot(HEIGHT, [30.0, 24.0, 48.0, 56.0]);
+const PPM_PER_PERCENT: f64 = 1e4;
+
+/// The chart of one mix; `None` if no cell has two loads.
+pub(super) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
+    let curves = mix.found(|cell| {
+        let loads = cell.frames()?.loads();
+        (loads.len() > 1).then_some(loads)
+    });
+    curves.first()?;
+    let all = || curves.iter().flat_map(|(_, loads)| loads.iter());
+    let fastest = all()
+        .map(|load| load.offered.frames_per_s.mean)
+        .fold(0.0, f64::max);
+    let most = all().map(|load| load.lost_ppm.mean).fold(0.0, f64::max) / PPM_PER_PERCENT;
+    let x_axis = Linear::si(fastest, 8.0, "pps");
+    let y_axis = Linear::new(most.max(1.0), 5.0, Scale::plain());
+    let mut svg = Svg::new(id);
+    legend(&mut svg, mix.run, &mix.set.devices);
+    svg.y_axis(PLOT, &y_axis, "% lost");
+    svg.x_axis(PLOT, &x_axis);
+    let title = format!("offered load, {}", x_axis.unit());
+    svg.x_title(PLOT, 38.0, &title);
+    let name = mix.point.name();
+    let ppm = Scale {
+        unit: "ppm".into(),
+        ..Scale::plain()
+    };
+    for (cell, loads) in &curves {
+        let dot = |load: &LoadResult| {
+            let lost = load.lost_ppm.mean / PPM_PER_PERCENT;
+            let offered = &load.offered.frames_per_s;
+            Dot {
+                position: (
+                    PLOT.x_at(x_axis.share(offered.mean)),
+                    PLOT.y_at(y_axis.share(lost)),
+                ),
+                lossless: load.account.lost == 0,
+                tooltip: format!(
+                    "{}, {name}, offered {}: {} lost; {}",
+                    cell.dut,
+                    mean_rate(offered),
+                    percent(lost),
+                    with_interval(&ppm, &load.lost_ppm)
+                ),
+            }
+        };
+        curve(&mut svg, mix.run, cell, loads.iter().map(dot).collect());
+    }
+    let words = curves.iter().map(|(cell, loads)| words(cell, loads));
+    Some(mix.finish(svg, "Frame loss by offered load", words))
+}
+
+fn words(cell: &CellResult, loads: &[LoadResult]) -> String {
+    let without = loads.iter().find(|load| load.account.lost == 0);
+    let first = without.map_or_else(
+        || "loss at every load".to_owned(),
+        |load| format!("no loss up to {}", mean_rate(&load.offered.frames_per_s)),
+    );
+    let highest = loads.first().map_or(0.0, |load| load.lost_ppm.mean);
+    let highest = percent(highest / PPM_PER_PERCENT);
+    format!("{}: {first}, {highest} lost at the highest load", cell.dut)
+}

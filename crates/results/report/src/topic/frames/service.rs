@@ -1,0 +1,145 @@
+//! The test of a service, step by step (ITU-T Y.1564).
+
+use super::loads::{OF_OFFERED, bars, drawn, lying};
+use super::{caption, head, joined, label, labels, mean_rate, share, without_figure};
+use crate::kit::chart::bars::Bar;
+use crate::kit::fact::Fact;
+use crate::kit::format::time;
+use crate::kit::section::Section;
+use crate::kit::table::{Cell, Table};
+use crate::layout::Run;
+use crate::layout::frames::{FrameKind, FrameSet};
+use maud::Markup;
+use stats::{CellResult, ServiceResult, ServiceStepResult};
+
+pub(super) const SECTION: Section = Section::result("service", "Service test", |run, out| {
+    let sets = run.frame_sets_of(FrameKind::Service);
+    for (index, set) in sets.iter().enumerate() {
+        out.chart(format!("Each step: {}", set.common), OF_OFFERED, || {
+            chart(run, set, &format!("service-{index}"))
+        });
+    }
+    out.tables(joined(FrameKind::Service.name(), &sets, |set| {
+        Some(service(run, set))
+    }));
+});
+
+/// Each step, compared with the service's limits.
+pub(super) fn service(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
+    let note = format!(
+        "{}; frames/s of one direction; up to the CIR, loss, mean delay and delay variation (99.9th \
+         percentile less the smallest delay) are limited; above it, at least the CIR must arrive, and under \
+         policing at most CIR and EIR and 1 %; a step passes if it does in every repeat (ITU-T Y.1564)",
+        set.common
+    );
+    let mut table = head(set, Table::new(caption(set, set.kind.name()), note))
+        .label("Step")
+        .figures([
+            "Offered",
+            "Received",
+            "Lost",
+            "Mean delay",
+            "Delay variation",
+        ])
+        .text("Result");
+    for (point, cell) in set.rows() {
+        let Some(found) = cell.frames().and_then(|found| found.service()) else {
+            let mut cells = labels(run, set, point, cell);
+            cells.push(Cell::label(""));
+            cells.extend(without_figure(cell, 6));
+            table.push(cells);
+            continue;
+        };
+        for step in &found.steps {
+            let mut cells = labels(run, set, point, cell);
+            cells.push(Cell::label(&step.step));
+            cells.extend(figures(step));
+            table.push(cells);
+        }
+    }
+    table
+}
+
+/// `passed`, or the first step that failed.
+pub(super) fn figure(found: &ServiceResult) -> String {
+    match found.first_failed() {
+        None => "passed".to_owned(),
+        Some(step) => format!("failed: {}", step.step),
+    }
+}
+
+fn figures(step: &ServiceStepResult) -> [Cell; 6] {
+    let load = &step.load;
+    let time = |found: Option<&stats::Estimate>| Cell::or_missing(found.map(time));
+    [
+        Cell::plain(mean_rate(&load.offered.frames_per_s)),
+        Cell::plain(mean_rate(&load.forwarded.frames_per_s)),
+        Cell::plain(share(load.account.lost, load.lost_ppm.mean)),
+        time(step.delay_ns.as_ref()),
+        time(step.variation_ns.as_ref()),
+        match step.failures.first() {
+            None => Cell::plain("passed"),
+            Some(why) => Cell::reason(format!("failed. {why}")),
+        },
+    ]
+}
+
+pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<Fact> {
+    let found = cell.frames()?.service()?;
+    let failed = found.steps.iter().filter(|step| !step.failures.is_empty());
+    let failed: Vec<_> = failed.collect();
+    let detail = match failed.first() {
+        None => String::new(),
+        Some(step) => format!("{}: {}", step.step, step.failures[0].trim_end_matches('.')),
+    };
+    Some(Fact {
+        label: label(set, "Service", size),
+        figure: if failed.is_empty() {
+            "passed".to_owned()
+        } else {
+            "failed".to_owned()
+        },
+        unit: match failed.len() {
+            0 => format!("all {} steps", found.steps.len()),
+            some => format!("{some} of {} steps", found.steps.len()),
+        },
+        range: String::new(),
+        detail,
+    })
+}
+
+/// The frames received in each step of a service test; `None` without a figure.
+fn chart(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Markup> {
+    let mut steps: Vec<&str> = Vec::new();
+    for (_, cell) in set.rows() {
+        let found = cell.frames().and_then(|found| found.service());
+        for step in found.map_or(&[][..], |found| &found.steps) {
+            if !steps.contains(&step.step.as_str()) {
+                steps.push(&step.step);
+            }
+        }
+    }
+    let bars = steps.iter().flat_map(|step| {
+        let own = bars(run, set, |cell| {
+            let mut all = cell.frames()?.service()?.steps.iter();
+            let found = all.find(|one| one.step == *step)?;
+            let mut lying = lying(&found.load);
+            let result = if found.failures.is_empty() {
+                "passed"
+            } else {
+                "failed"
+            };
+            lying.text = format!("{}, {result}", lying.text);
+            Some(lying)
+        });
+        own.into_iter().map(move |bar| Bar {
+            setting: [step, bar.setting.as_str()]
+                .join(", ")
+                .trim_end_matches(", ")
+                .to_owned(),
+            ..bar
+        })
+    });
+    let title = "Service test: share of the offered frames received".to_owned();
+    drawn(run, title, "frames", bars.collect(), id, "pps")
+}

@@ -1,0 +1,101 @@
+//! The spread of the repeats.
+
+use crate::kit::cells::interval;
+use crate::kit::format::Scale;
+use crate::kit::section::Section;
+use crate::kit::table::{Cell, Table};
+use crate::layout::Run;
+use stats::{CellResult, Estimate, TwoBands};
+
+pub(super) const SECTION: Section =
+    Section::annex("spread", "Spread of the repeats", |run, out| {
+        if !out.is_short() {
+            out.tables(spread(run));
+        }
+    })
+    .named("Spread")
+    .in_chapter("Spread");
+
+/// Mean, median, deviation and interval of every cell's figure; `None` without figures.
+fn spread(run: &Run<'_>) -> Option<Table> {
+    let note = "the figure that a cell is there for: payload throughput of TCP and UDP, median round \
+                trip, lower bound of the first goal or highest forwarding rate of frames, longest \
+                burst; mean ± largest distance from it; sample standard deviation; interval: 95 %, Student's t on logarithms";
+    let figures: Vec<(&CellResult, &Estimate, Unit)> = run
+        .results
+        .cells
+        .iter()
+        .filter_map(|cell| figure(cell).map(|(found, unit)| (cell, found, unit)))
+        .collect();
+    figures.first()?;
+    let has_bands = figures.iter().any(|(_, figure, _)| figure.bands.is_some());
+    let mut table = Table::new("Spread of the repeats", note)
+        .label("Cell")
+        .figures(["Mean", "Median", "Deviation", "95 % interval"]);
+    if has_bands {
+        table = table.text("Two bands");
+    }
+    for (cell, figure, unit) in figures {
+        let scale = unit.scale(figure.mean);
+        let deviation = figure.standard_deviation;
+        let mut cells = vec![
+            Cell::label(&cell.id),
+            Cell::plain(scale.estimate(figure)),
+            Cell::plain(scale.value(figure.median)),
+            Cell::or_missing(deviation.map(|found| unit.scale(found).value(found))),
+            interval(figure, &scale),
+        ];
+        if has_bands {
+            cells.push(Cell::or_missing(
+                figure.bands.map(|found| bands(&found, &scale)),
+            ));
+        }
+        table.push(cells);
+    }
+    Some(table)
+}
+
+/// Unit of a figure.
+#[derive(Clone, Copy)]
+enum Unit {
+    Bits,
+    Frames,
+    Burst,
+    Time,
+}
+
+impl Unit {
+    fn scale(self, value: f64) -> Scale {
+        match self {
+            Self::Bits => Scale::si(value, "bit/s"),
+            Self::Frames => Scale::si(value, "pps"),
+            Self::Burst => Scale {
+                unit: "frames".into(),
+                ..Scale::plain()
+            },
+            Self::Time => Scale::time(value),
+        }
+    }
+}
+
+fn figure(cell: &CellResult) -> Option<(&Estimate, Unit)> {
+    let frames = cell.frames();
+    let burst = frames.and_then(|found| found.back_to_back());
+    let bits = cell.throughput_bps().map(|found| (found, Unit::Bits));
+    bits.or_else(|| burst.map(|found| (&found.burst_frames, Unit::Burst)))
+        .or_else(|| cell.frame_rate().map(|found| (found, Unit::Frames)))
+        .or_else(|| cell.latency().map(|found| (&found.p50_ns, Unit::Time)))
+}
+
+/// `2 of 416–418 kpps, 3 of 483–485 kpps`.
+fn bands(found: &TwoBands, scale: &Scale) -> String {
+    let bands = [found.low, found.high].map(|band| {
+        format!(
+            "{} of {}–{}",
+            band.n,
+            scale.number(band.min),
+            scale.value(band.max)
+        )
+    });
+    bands.join(", ")
+}

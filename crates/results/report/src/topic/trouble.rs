@@ -1,0 +1,82 @@
+//! Cells without a figure, and why, listed before any figure.
+
+use crate::kit::section::{Blocks, Section};
+use crate::kit::table::{Cell, Table};
+use crate::layout::Run;
+use crate::order::grouped;
+use journal::record::in_brief;
+use maud::html;
+use stats::Status;
+use units::human::counted;
+
+// The short form prints these reasons in another form.
+pub(super) const SECTION: Section = Section::result("trouble", "Trials without a figure", blocks)
+    .named("")
+    .not_brief();
+
+fn blocks(run: &Run<'_>, out: &mut Blocks) {
+    let reasons = reasons(run);
+    if reasons.rows.is_empty() {
+        return;
+    }
+    let cells = &run.results.cells;
+    let count = |status: Status| cells.iter().filter(|cell| cell.status == status).count();
+    out.html(html! {
+        p {
+            (count(Status::Invalid)) " of " (counted(cells.len(), "cell")) " invalid, " (count(Status::Failed))
+            " failed. Where a cell has no figure, the tables below say so in its place. "
+            code { "cipherbench resume RUN --invalid" } " repeats these trials."
+        }
+    });
+    out.table(reasons);
+}
+
+/// Maximum number of cells named in a row of the table of reasons.
+const CELLS_NAMED: usize = 4;
+
+/// Why cells lack a figure, or some repeats of it: one row per reason, with the affected cells.
+/// Empty without reasons.
+fn reasons(run: &Run<'_>) -> Table {
+    let mut table = Table::new(
+        "Invalid and failed trials",
+        "their figures are not reported; cipherbench resume RUN --invalid repeats them",
+    )
+    .labels(["Cells", "Repeats"])
+    .text("Reason");
+    let cells = run.results.cells.iter();
+    let all = cells.flat_map(|cell| {
+        let own = cell.reasons.iter();
+        own.map(move |reason| {
+            let words = (&reason.text, &reason.explanation);
+            (words, (cell.id.as_str(), reason.repeat))
+        })
+    });
+    for ((text, explanation), places) in grouped(all) {
+        let mut names: Vec<&str> = places.iter().map(|(cell, _)| *cell).collect();
+        names.dedup();
+        let mut repeats: Vec<u32> = places.iter().map(|(_, repeat)| *repeat).collect();
+        repeats.sort_unstable();
+        repeats.dedup();
+        let repeats: Vec<String> = repeats.iter().map(u32::to_string).collect();
+        let cells = match names.len() {
+            count if count > CELLS_NAMED => {
+                let named = names[..CELLS_NAMED - 1].join(", ");
+                format!("{named} and {} more", count + 1 - CELLS_NAMED)
+            }
+            _ => names.join(", "),
+        };
+        table.push(vec![
+            Cell::label(cells),
+            Cell::label(repeats.join(", ")),
+            match explanation {
+                Some(explanation) => {
+                    let check = in_brief(text);
+                    let counters = text.strip_prefix(check).unwrap_or(text);
+                    Cell::explained(check, explanation, counters.trim_start_matches(": "))
+                }
+                None => Cell::reason(text),
+            },
+        ]);
+    }
+    table
+}
