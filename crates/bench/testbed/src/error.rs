@@ -36,7 +36,7 @@ pub enum LabError {
     /// The DUT did not come up or died.
     #[error("the device under test `{dut}` {reason}")]
     Dut {
-        /// [`Dut::name`].
+        /// [`plan::Dut::name`].
         dut: String,
         /// What happened, with the end of its output.
         reason: String,

@@ -1,7 +1,7 @@
 //! Comparison of two curves over one axis (concurrency or size), and their crossover.
 //!
 //! A figure is above another if the pairs of repeats show it, at a level that counts every number
-//! of every comparison of the run over the same axis ([`super::significance`]), and if the
+//! of every comparison of the run over the same axis (`analysis::significance`), and if the
 //! difference exceeds 2 %; else they are not distinguished. The position of a crossover between two
 //! numbers is interpolated linearly between their ratios on logarithmic axes.
 
