@@ -7,8 +7,8 @@
 
 use super::{Run, disturbed};
 use plan::{
-    Axis, Cell, Coordinate, Disturbed, Event, FrameTest, LatencyPath, LatencyTest, Measurement,
-    Procedure, Recovery, Role,
+    Axis, Cell, Coordinate, Disturbed, FrameTest, LatencyPath, Measurement, Procedure,
+    ProcedureKind, Role,
 };
 use serde_json::{Value as Json, json};
 use stats::{CellResult, LoadLatency, TrafficInfo};
@@ -18,7 +18,7 @@ use wire::mix::FrameMix;
 /// Frame-test cells that differ only in DUT and mix.
 pub(crate) struct FrameSet<'a> {
     /// The kind of procedure.
-    pub(crate) kind: FrameKind,
+    pub(crate) kind: ProcedureKind,
     /// Common settings of all cells, in words: `direction encrypt, IPv4, 64 flows, 5 repeats`.
     pub(crate) common: String,
     /// The test, with the mix and loads of the first cell.
@@ -43,92 +43,6 @@ pub(crate) struct Device<'a> {
     pub(crate) dut: &'a str,
     /// Whether it is the rig without a device, measured to calibrate the tester.
     pub(crate) calibration: bool,
-}
-
-/// The kind of procedure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FrameKind {
-    Throughput,
-    Mrr,
-    Service,
-    LossCurve,
-    Load,
-    Latency,
-    BackToBack,
-    Recovery,
-    Rekey,
-    Failover,
-    Reset,
-    Setup,
-    Desync,
-    Hostile,
-    Soak,
-}
-
-impl FrameKind {
-    fn of(procedure: &Procedure) -> Self {
-        match procedure {
-            Procedure::Throughput(_) => Self::Throughput,
-            Procedure::Mrr(_) => Self::Mrr,
-            Procedure::Service(_) => Self::Service,
-            Procedure::LossCurve(_) => Self::LossCurve,
-            Procedure::Latency(_) => Self::Latency,
-            Procedure::BackToBack(_) => Self::BackToBack,
-            Procedure::Recovery(_) => Self::Recovery,
-            Procedure::Disturbed(test) => match &test.event {
-                Event::Rekey { .. } => Self::Rekey,
-                Event::Failover { .. } => Self::Failover,
-                Event::Reset { .. } => Self::Reset,
-                Event::Setup { .. } => Self::Setup,
-                Event::Desync { .. } => Self::Desync,
-                Event::Hostile { .. } => Self::Hostile,
-            },
-            Procedure::Soak(_) => Self::Soak,
-            Procedure::Load(_) => Self::Load,
-        }
-    }
-
-    /// Whether the procedure offers one load, not several up to it.
-    const fn is_at_one_load(self) -> bool {
-        match self {
-            Self::Load
-            | Self::Rekey
-            | Self::Failover
-            | Self::Reset
-            | Self::Setup
-            | Self::Desync
-            | Self::Hostile
-            | Self::Soak => true,
-            Self::Throughput
-            | Self::Mrr
-            | Self::Service
-            | Self::LossCurve
-            | Self::Latency
-            | Self::BackToBack
-            | Self::Recovery => false,
-        }
-    }
-
-    /// Returns the name for readers.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Throughput => "Throughput",
-            Self::Mrr => "Maximum receive rate",
-            Self::Service => "Service test",
-            Self::LossCurve => "Frame loss",
-            Self::Load => "Load",
-            Self::Latency => "Latency under load",
-            Self::BackToBack => "Back-to-back frames",
-            Self::Recovery => "Recovery",
-            Self::Rekey => "Rekeys",
-            Self::Failover => "Failover",
-            Self::Reset => "Reset",
-            Self::Setup => "Tunnel set-up",
-            Self::Desync => "Keys out of step",
-            Self::Hostile => "Hostile packets",
-            Self::Soak => "Soak",
-        }
-    }
 }
 
 impl FrameSet<'_> {
@@ -176,7 +90,7 @@ impl Run<'_> {
                 sets.len() - 1
             });
             sets[place].add(traffic, result);
-            sets[place].loads.extend(given_load(&test.procedure));
+            sets[place].loads.extend(test.procedure.plan().load());
         }
         let own: Vec<String> = (0..sets.len())
             .map(|at| own_words(&sets, &keys, at))
@@ -189,7 +103,7 @@ impl Run<'_> {
     }
 
     /// Returns the sets of one kind.
-    pub(crate) fn frame_sets_of(&self, kind: FrameKind) -> Vec<FrameSet<'_>> {
+    pub(crate) fn frame_sets_of(&self, kind: ProcedureKind) -> Vec<FrameSet<'_>> {
         let mut sets = self.frame_sets();
         sets.retain(|set| set.kind == kind);
         sets
@@ -220,24 +134,7 @@ impl Key {
         test.traffic.frames.mix = FrameMix::fixed(0);
         // Tunnels and flows follow from the DUT; otherwise the series contains them.
         (test.traffic.frames.tunnels, test.traffic.frames.flows) = (0, 0);
-        match &mut test.procedure {
-            Procedure::Throughput(search) => (search.max_load, search.min_load) = (None, 0),
-            Procedure::Latency(latency) => {
-                (latency.search.max_load, latency.search.min_load) = (None, 0);
-            }
-            Procedure::Recovery(recovery) => {
-                (recovery.search.max_load, recovery.search.min_load) = (None, 0);
-            }
-            Procedure::Mrr(mrr) => mrr.max_load = None,
-            Procedure::Service(test) => (test.cir, test.eir) = (0, 0),
-            Procedure::LossCurve(curve) => curve.max_load = None,
-            Procedure::Disturbed(test) => disturbed::level(&mut test.load),
-            Procedure::Soak(test) => disturbed::level(&mut test.load),
-            Procedure::Load(load) => {
-                load.frames_per_s = load.frames_per_s.map(|_| 0);
-            }
-            Procedure::BackToBack(_) => {}
-        }
+        test.procedure = test.procedure.plan().without_loads();
         let not_the_size = |at: &&Coordinate| at.axis != Axis::Frame;
         Self {
             series: cell
@@ -313,7 +210,7 @@ fn in_words(key: &str, value: &Json) -> String {
 impl<'a> FrameSet<'a> {
     fn new(cell: &Cell, test: &'a FrameTest, repeats: u32) -> Self {
         Self {
-            kind: FrameKind::of(&test.procedure),
+            kind: test.procedure.kind(),
             common: common(cell, test, repeats),
             test,
             points: Vec::new(),
@@ -324,7 +221,7 @@ impl<'a> FrameSet<'a> {
 
     /// Returns the event at the device during the load, if any.
     pub(crate) fn event(&self) -> Option<String> {
-        Some(disturbed::title(&self.disturbance()?.event))
+        self.test.procedure.event().map(disturbed::title)
     }
 
     /// Returns the test, if there are events at the device.
@@ -346,7 +243,7 @@ impl<'a> FrameSet<'a> {
     pub(crate) fn load(&self) -> Option<String> {
         let (least, most) = (*self.loads.iter().min()?, *self.loads.iter().max()?);
         let rate = |load: u64| units::human::frame_rate(load as f64);
-        let word = if self.kind.is_at_one_load() {
+        let word = if self.test.procedure.plan().is_at_one_load() {
             "at"
         } else {
             "loads up to"
@@ -402,7 +299,7 @@ impl<'a> FrameSet<'a> {
 /// Returns the words that distinguish each of these sets from the others: `direction encrypt`.
 pub(crate) fn settings(sets: &[FrameSet<'_>]) -> Vec<String> {
     let words = |set: &FrameSet<'_>| -> Vec<String> {
-        let what = set.event().unwrap_or_else(|| set.kind.name().to_owned());
+        let what = set.event().unwrap_or_else(|| set.kind.title().to_owned());
         let common = set.common.split(", ").map(str::to_owned);
         let words = [what].into_iter().chain(set.load());
         let words = words.chain(common);
@@ -476,22 +373,6 @@ impl<'a> Device<'a> {
     }
 }
 
-/// The load that the campaign sets for a procedure, or the highest one that it may try.
-fn given_load(procedure: &Procedure) -> Option<u64> {
-    match procedure {
-        Procedure::Load(load) => load.frames_per_s,
-        Procedure::Mrr(mrr) => mrr.max_load,
-        Procedure::Service(test) => Some(test.cir),
-        Procedure::LossCurve(curve) => curve.max_load,
-        Procedure::Disturbed(test) => disturbed::given_load(&test.load),
-        Procedure::Soak(test) => disturbed::given_load(&test.load),
-        Procedure::Throughput(search)
-        | Procedure::Latency(LatencyTest { search, .. })
-        | Procedure::Recovery(Recovery { search, .. }) => search.max_load,
-        Procedure::BackToBack(_) => None,
-    }
-}
-
 /// The common settings of a set's cells.
 fn common(cell: &Cell, test: &FrameTest, repeats: u32) -> String {
     // Tunnels of the bundled encryptor are among its settings.
@@ -502,35 +383,7 @@ fn common(cell: &Cell, test: &FrameTest, repeats: u32) -> String {
     };
     let axes = Axis::all().filter(|axis| !is_its_own(*axis));
     let mut parts: Vec<_> = axes.filter_map(phrase).collect();
-    let time = |ns: u64| duration_ns(ns as f64);
-    match &test.procedure {
-        Procedure::Throughput(search) => parts.push(format!("profile {}", search.profile.name())),
-        Procedure::Mrr(mrr) => parts.push(format!(
-            "{} of {}",
-            counted(mrr.trials, "trial"),
-            time(mrr.trial_ns)
-        )),
-        Procedure::Service(test) => parts.push(format!("{} per step", time(test.step_ns))),
-        Procedure::LossCurve(curve) => parts.push(format!("{} per load", time(curve.trial_ns))),
-        Procedure::Latency(latency) => parts.push(format!("{} per load", time(latency.trial_ns))),
-        Procedure::BackToBack(test) => {
-            parts.push(format!("bursts of up to {}", time(test.burst_ns_max)));
-        }
-        Procedure::Recovery(test) => parts.push(format!(
-            "{} % of the throughput for {}, then {} %",
-            test.overload_percent,
-            time(test.overload_ns),
-            test.relief_percent
-        )),
-        Procedure::Load(load) => {
-            if load.frames_per_s.is_none() {
-                parts.push("as fast as the generator can".into());
-            }
-            parts.push(time(load.duration_ns));
-        }
-        Procedure::Disturbed(test) => parts.extend(disturbed::words(test)),
-        Procedure::Soak(test) => parts.extend(disturbed::soak_words(test)),
-    }
+    parts.extend(test.procedure.plan().settings());
     parts.push(counted(repeats, "repeat"));
     parts.join(", ")
 }

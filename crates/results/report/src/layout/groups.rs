@@ -48,7 +48,7 @@ impl Run<'_> {
                 let words = GroupWords {
                     name: format!(
                         "{}, frames of {}, direction {direction}",
-                        set.kind.name(),
+                        set.kind.title(),
                         point.name()
                     ),
                     common: match &load {

@@ -142,7 +142,7 @@ fn of_frames(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
          A and B: the stations; kernel: softirq, kernel threads and the tester itself",
         set.common
     );
-    let title = format!("CPU by role, {}", set.kind.name().to_lowercase());
+    let title = format!("CPU by role, {}", set.kind.title().to_lowercase());
     let table = head(set, Table::new(caption(set, &title), note))
         .figures(["A", "B", "Device", "Kernel", "Busy"]);
     fill(table, run, set, |cell| {

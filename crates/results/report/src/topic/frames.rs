@@ -23,9 +23,9 @@ use crate::kit::format::{Scale, percent, time};
 use crate::kit::section::Section;
 use crate::kit::table::{self, Cell, Table};
 use crate::layout::Run;
-use crate::layout::frames::{Device, FrameKind, FramePoint, FrameSet, settings};
+use crate::layout::frames::{Device, FramePoint, FrameSet, settings};
 use disturbed::{desync, failover, hostile, rekey, reset, setup};
-use plan::LatencyPath;
+use plan::{LatencyPath, ProcedureKind};
 use stats::{CellResult, Estimate, FrameOutcome, Limit, LoadLatency};
 
 /// The sections of frame tests, procedure by procedure.
@@ -47,7 +47,7 @@ pub(super) const SECTIONS: &[Section] = &[
 ];
 
 /// The sets of these kinds, kind by kind.
-fn sets_of<'r>(run: &'r Run<'_>, kinds: &[FrameKind]) -> Vec<FrameSet<'r>> {
+fn sets_of<'r>(run: &'r Run<'_>, kinds: &[ProcedureKind]) -> Vec<FrameSet<'r>> {
     let sets = kinds.iter().flat_map(|kind| run.frame_sets_of(*kind));
     sets.collect()
 }
@@ -203,11 +203,11 @@ pub(super) fn facts(of: &Subject<'_>) -> Vec<Fact> {
     let mut sets: Vec<&FrameSet<'_>> = of.frame_sets.iter().collect();
     // Stable: sets of one rank are in the plan's order.
     sets.sort_by_key(|set| rank(set.kind));
-    let mut facts: Vec<(FrameKind, Fact)> = Vec::new();
+    let mut facts: Vec<(ProcedureKind, Fact)> = Vec::new();
     for set in sets {
         // One latency is enough: those of other settings are in the tables.
-        let is_known = |(kind, _): &(FrameKind, Fact)| *kind == FrameKind::Latency;
-        if set.kind == FrameKind::Latency && facts.iter().any(is_known) {
+        let is_known = |(kind, _): &(ProcedureKind, Fact)| *kind == ProcedureKind::Latency;
+        if set.kind == ProcedureKind::Latency && facts.iter().any(is_known) {
             continue;
         }
         facts.extend(fact(of, set).map(|fact| (set.kind, fact)));
@@ -216,43 +216,43 @@ pub(super) fn facts(of: &Subject<'_>) -> Vec<Fact> {
 }
 
 /// The place of a procedure's fact among those of a device.
-const fn rank(kind: FrameKind) -> u8 {
+const fn rank(kind: ProcedureKind) -> u8 {
     match kind {
-        FrameKind::Throughput => 0,
-        FrameKind::Latency => 1,
-        FrameKind::Mrr
-        | FrameKind::Service
-        | FrameKind::LossCurve
-        | FrameKind::Load
-        | FrameKind::BackToBack
-        | FrameKind::Recovery => 2,
-        FrameKind::Rekey
-        | FrameKind::Failover
-        | FrameKind::Reset
-        | FrameKind::Setup
-        | FrameKind::Desync
-        | FrameKind::Hostile => 3,
-        FrameKind::Soak => 4,
+        ProcedureKind::Throughput => 0,
+        ProcedureKind::Latency => 1,
+        ProcedureKind::Mrr
+        | ProcedureKind::Service
+        | ProcedureKind::LossCurve
+        | ProcedureKind::Load
+        | ProcedureKind::BackToBack
+        | ProcedureKind::Recovery => 2,
+        ProcedureKind::Rekey
+        | ProcedureKind::Failover
+        | ProcedureKind::Reset
+        | ProcedureKind::Setup
+        | ProcedureKind::Desync
+        | ProcedureKind::Hostile => 3,
+        ProcedureKind::Soak => 4,
     }
 }
 
 fn fact(of: &Subject<'_>, set: &FrameSet<'_>) -> Option<Fact> {
     let device = of.device;
     match set.kind {
-        FrameKind::Throughput => throughput::fact(of.run, device, set),
-        FrameKind::Latency => latency::fact(device, set),
-        FrameKind::Mrr | FrameKind::Load => of_smallest(device, set, loads::fact),
-        FrameKind::LossCurve => of_smallest(device, set, loss::fact),
-        FrameKind::BackToBack => of_smallest(device, set, bursts::fact),
-        FrameKind::Recovery => of_smallest(device, set, recovery::fact),
-        FrameKind::Service => of_smallest(device, set, service::fact),
-        FrameKind::Rekey
-        | FrameKind::Failover
-        | FrameKind::Reset
-        | FrameKind::Setup
-        | FrameKind::Desync
-        | FrameKind::Hostile => disturbed::fact(device, set),
-        FrameKind::Soak => soak::fact(device, set),
+        ProcedureKind::Throughput => throughput::fact(of.run, device, set),
+        ProcedureKind::Latency => latency::fact(device, set),
+        ProcedureKind::Mrr | ProcedureKind::Load => of_smallest(device, set, loads::fact),
+        ProcedureKind::LossCurve => of_smallest(device, set, loss::fact),
+        ProcedureKind::BackToBack => of_smallest(device, set, bursts::fact),
+        ProcedureKind::Recovery => of_smallest(device, set, recovery::fact),
+        ProcedureKind::Service => of_smallest(device, set, service::fact),
+        ProcedureKind::Rekey
+        | ProcedureKind::Failover
+        | ProcedureKind::Reset
+        | ProcedureKind::Setup
+        | ProcedureKind::Desync
+        | ProcedureKind::Hostile => disturbed::fact(device, set),
+        ProcedureKind::Soak => soak::fact(device, set),
     }
 }
 

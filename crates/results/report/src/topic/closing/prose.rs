@@ -2,9 +2,8 @@
 
 use crate::kit::section::Paragraph;
 use crate::layout::device::DeviceKind;
-use crate::layout::frames::FrameKind;
 use crate::layout::{Protocol, Run};
-use plan::LabKind;
+use plan::{LabKind, ProcedureKind};
 
 /// How the figures were measured.
 pub(super) fn method(run: &Run<'_>) -> Vec<Paragraph> {
@@ -22,7 +21,7 @@ pub(super) fn method(run: &Run<'_>) -> Vec<Paragraph> {
     let frames = when(!sets.is_empty(), FRAMES);
     let is_disturbed = sets.iter().any(|set| set.disturbance().is_some());
     let disturbed = when(is_disturbed, DISTURBED);
-    let soak = when(sets.iter().any(|set| set.kind == FrameKind::Soak), SOAK);
+    let soak = when(sets.iter().any(|set| set.kind == ProcedureKind::Soak), SOAK);
     let devices = devices(run);
     [
         &[lab],

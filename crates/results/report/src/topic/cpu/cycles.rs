@@ -67,7 +67,7 @@ fn note(common: &str, packet: &str) -> String {
 pub(super) fn of_frames(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
     let mut cells = set.rows().map(|(_, cell)| cell);
     cells.any(|cell| cell.packet_cost.is_some()).then(|| {
-        let title = format!("Cycles per frame, {}", set.kind.name().to_lowercase());
+        let title = format!("Cycles per frame, {}", set.kind.title().to_lowercase());
         let note = note(&set.common, "frame");
         let table = head(set, Table::new(caption(set, &title), note));
         fill(table.figures(TITLES), run, set, figures)

@@ -8,12 +8,13 @@ use crate::kit::format::{Scale, time_ns};
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
-use crate::layout::frames::{FrameKind, FrameSet};
+use crate::layout::frames::FrameSet;
 use maud::Markup;
+use plan::ProcedureKind;
 use stats::{BackToBackResult, CellResult};
 
 pub(super) const SECTION: Section = Section::result("bursts", "Back-to-back frames", |run, out| {
-    let sets = run.frame_sets_of(FrameKind::BackToBack);
+    let sets = run.frame_sets_of(ProcedureKind::BackToBack);
     for (index, set) in sets.iter().enumerate() {
         let how = "Bars: the longest burst without loss at the highest load, mean of the repeats. Whiskers: \
                    the farthest repeat's distance.";
@@ -37,7 +38,7 @@ fn back_to_back(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
          which a shorter one was tried",
         set.common
     );
-    let table = head(set, Table::new(caption(set, set.kind.name()), note))
+    let table = head(set, Table::new(caption(set, set.kind.title()), note))
         .figures(["Burst, frames", "Rate", "Implied buffer"])
         .figures(["Corrected buffer", "With loss"])
         .text("Verdict");

@@ -26,11 +26,11 @@ use crate::kit::section::Blocks;
 use crate::kit::table::{Cell, Table, joined};
 use crate::layout::Run;
 use crate::layout::disturbed::{attack_name, title};
-use crate::layout::frames::{Device, FrameKind, FrameSet, settings};
+use crate::layout::frames::{Device, FrameSet, settings};
 use crate::topic::frames;
 use events::not_recovered;
 use hostile::percent_name;
-use plan::{Event, Failure};
+use plan::{Event, Failure, ProcedureKind};
 use reset::differing;
 use stats::{CellResult, DisturbanceResult, DisturbedLoad, Estimate, EventResult, EventTimes};
 
@@ -38,7 +38,7 @@ use stats::{CellResult, DisturbanceResult, DisturbedLoad, Estimate, EventResult,
 struct EventTopic {
     /// Anchor of its section.
     id: &'static str,
-    kind: FrameKind,
+    kind: ProcedureKind,
     /// How to read the chart of single events.
     outages: &'static str,
     /// How to read the chart over time.
@@ -56,7 +56,7 @@ fn blocks(run: &Run<'_>, out: &mut Blocks, topic: &EventTopic) {
     let (id, kind) = (topic.id, topic.kind);
     let sets = run.frame_sets_of(kind);
     for (at, set) in sets.iter().enumerate() {
-        let what = set.event().unwrap_or_else(|| kind.name().to_owned());
+        let what = set.event().unwrap_or_else(|| kind.title().to_owned());
         for (index, point) in set.points.iter().enumerate() {
             let name = point.name();
             let mix = Mix { run, set, point };
@@ -88,7 +88,7 @@ fn blocks(run: &Run<'_>, out: &mut Blocks, topic: &EventTopic) {
         let of_each = settings.iter().zip(&tables);
         let of_each =
             of_each.filter_map(|(name, own)| Some((name.clone(), own.get(place)?.clone())));
-        out.tables(joined(kind.name(), of_each.collect()));
+        out.tables(joined(kind.title(), of_each.collect()));
     }
     for set in &sets {
         out.tables(exceptions(run, set));

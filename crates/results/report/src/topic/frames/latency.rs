@@ -12,10 +12,10 @@ use crate::kit::percentiles::{BY_REPEAT, TITLES, of_load};
 use crate::kit::section::{Blocks, Section};
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
-use crate::layout::frames::{FrameKind, FrameSet};
+use crate::layout::frames::FrameSet;
 use crate::order::sorted;
 use chart::{by_percentile, highest_share, share_name};
-use plan::LatencyPath;
+use plan::{LatencyPath, ProcedureKind};
 use stats::{CellResult, LoadLatency, RoundTrip};
 
 /// The charts of times over a path, for one mix.
@@ -56,7 +56,7 @@ fn latency_charts(out: &mut Blocks, mix: Mix<'_>, path: LatencyPath, id: &str) {
 
 pub(super) const SECTION: Section =
     Section::result("frame-latency", "Latency under load", |run, out| {
-        let sets = run.frame_sets_of(FrameKind::Latency);
+        let sets = run.frame_sets_of(ProcedureKind::Latency);
         for (at, set) in sets.iter().enumerate() {
             for (index, point) in set.points.iter().enumerate() {
                 let mix = Mix { run, set, point };

@@ -6,8 +6,9 @@ use crate::kit::fact::{Fact, repeats};
 use crate::kit::format::{Scale, percent};
 use crate::kit::section::Blocks;
 use crate::layout::Run;
-use crate::layout::frames::{Device, FrameKind, FramePoint, FrameSet};
+use crate::layout::frames::{Device, FramePoint, FrameSet};
 use maud::Markup;
+use plan::ProcedureKind;
 use stats::{CellResult, LoadResult};
 
 /// How to read bars of received and offered load.
@@ -19,7 +20,7 @@ pub(super) fn received_of_offered(run: &Run<'_>, out: &mut Blocks, set: &FrameSe
     let load = set
         .load()
         .map_or_else(String::new, |load| format!(", {load}"));
-    let title = format!("{}{load}: {}", set.kind.name(), set.common);
+    let title = format!("{}{load}: {}", set.kind.title(), set.common);
     out.chart(title, OF_OFFERED, || chart(run, set, id));
 }
 
@@ -37,13 +38,13 @@ pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<
         detail.push_str(&format!("; {}", verdict.limit.name()));
     }
     // A device that carries the whole load may carry more.
-    let at_least = if set.kind == FrameKind::Mrr && load.account.lost == 0 {
+    let at_least = if set.kind == ProcedureKind::Mrr && load.account.lost == 0 {
         "at least "
     } else {
         ""
     };
     Some(Fact {
-        label: label(set, set.kind.name(), size),
+        label: label(set, set.kind.title(), size),
         figure: format!("{at_least}{}", scale.number(received.mean)),
         unit: format!("{}, {lost}", scale.unit),
         range: repeats(received, &scale),
@@ -57,7 +58,7 @@ fn chart(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Markup> {
         [only] => Some(lying(only)),
         _ => None,
     });
-    let title = format!("{}: share of the offered frames received", set.kind.name());
+    let title = format!("{}: share of the offered frames received", set.kind.title());
     drawn(run, title, "frames", bars, id, "pps")
 }
 

@@ -13,14 +13,15 @@ use crate::kit::format::{Scale, percent};
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
-use crate::layout::frames::{FrameKind, FrameSet};
+use crate::layout::frames::FrameSet;
 use crate::order::sorted;
+use plan::ProcedureKind;
 use stats::{CellResult, LoadResult};
 
 pub(super) const SECTION: Section = Section::result("frame-loss", "Frame loss", |run, out| {
-    let sets = sets_of(run, &[FrameKind::LossCurve, FrameKind::Load]);
+    let sets = sets_of(run, &[ProcedureKind::LossCurve, ProcedureKind::Load]);
     for (at, set) in sets.iter().enumerate() {
-        let is_curve = set.kind == FrameKind::LossCurve;
+        let is_curve = set.kind == ProcedureKind::LossCurve;
         if !is_curve {
             received_of_offered(run, out, set, &format!("load-{at}"));
         }
@@ -87,8 +88,8 @@ fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
          generator kept back, or that left when the load's time was over, over all repeats",
         set.common
     );
-    let curve = set.kind == FrameKind::LossCurve;
-    let mut table = head(set, Table::new(caption(set, set.kind.name()), note));
+    let curve = set.kind == ProcedureKind::LossCurve;
+    let mut table = head(set, Table::new(caption(set, set.kind.title()), note));
     if curve {
         table = table.label("Load");
     }
@@ -151,7 +152,7 @@ pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<
     let lossy = loads.iter().rposition(|load| load.account.lost > 0);
     // Loads below the lowest lossy one carried everything.
     let lossless = loads.get(lossy.map_or(0, |at| at + 1));
-    let label = label(set, set.kind.name(), size);
+    let label = label(set, set.kind.title(), size);
     Some(match lossless {
         Some(load) => {
             let offered = &load.offered.frames_per_s;

@@ -6,15 +6,16 @@ use crate::kit::format::Scale;
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
-use crate::layout::frames::{FrameKind, FrameSet};
+use crate::layout::frames::FrameSet;
+use plan::ProcedureKind;
 use stats::{CellResult, MrrResult};
 
 pub(super) const SECTION: Section = Section::result("mrr", "Maximum receive rate", |run, out| {
-    let sets = run.frame_sets_of(FrameKind::Mrr);
+    let sets = run.frame_sets_of(ProcedureKind::Mrr);
     for (index, set) in sets.iter().enumerate() {
         received_of_offered(run, out, set, &format!("mrr-{index}"));
     }
-    out.tables(joined(FrameKind::Mrr.name(), &sets, |set| {
+    out.tables(joined(ProcedureKind::Mrr.title(), &sets, |set| {
         Some(mrr(run, set))
     }));
 });
@@ -27,7 +28,7 @@ fn mrr(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
          throughput loses frames, so this is no throughput",
         set.common
     );
-    let table = head(set, Table::new(caption(set, set.kind.name()), note))
+    let table = head(set, Table::new(caption(set, set.kind.title()), note))
         .figures(["Received", "Lost", "Offered", "Deviation"])
         .figures(["Lowest", "Highest", "L2", "Trials"])
         .text("Verdict");

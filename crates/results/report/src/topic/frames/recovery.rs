@@ -9,15 +9,16 @@ use crate::kit::format::{Scale, counted, time};
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
-use crate::layout::frames::{FrameKind, FrameSet};
+use crate::layout::frames::FrameSet;
 use maud::Markup;
+use plan::ProcedureKind;
 use stats::{CellResult, RecoveryResult};
 
 pub(super) const SECTION: Section = Section::result(
     "recovery",
     "Recovery from overload",
     |run, out| {
-        let sets = run.frame_sets_of(FrameKind::Recovery);
+        let sets = run.frame_sets_of(ProcedureKind::Recovery);
         for (index, set) in sets.iter().enumerate() {
             let how = "Bars: from the end of the overload to the last lost frame, mean of the repeats. Whiskers: the \
                        farthest repeat's distance.";
@@ -39,7 +40,7 @@ pub(super) fn recovery(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
          cent of the mean); the verdict is on the throughput that the loads are shares of",
         set.common
     );
-    let table = head(set, Table::new(caption(set, set.kind.name()), note))
+    let table = head(set, Table::new(caption(set, set.kind.title()), note))
         .figures(["Overload", "Relief", "Recovery", "Lost in overload"])
         .figure("Lost afterwards")
         .text("Verdict");

@@ -8,18 +8,19 @@ use crate::kit::format::time;
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
-use crate::layout::frames::{FrameKind, FrameSet};
+use crate::layout::frames::FrameSet;
 use maud::Markup;
+use plan::ProcedureKind;
 use stats::{CellResult, ServiceResult, ServiceStepResult};
 
 pub(super) const SECTION: Section = Section::result("service", "Service test", |run, out| {
-    let sets = run.frame_sets_of(FrameKind::Service);
+    let sets = run.frame_sets_of(ProcedureKind::Service);
     for (index, set) in sets.iter().enumerate() {
         out.chart(format!("Each step: {}", set.common), OF_OFFERED, || {
             chart(run, set, &format!("service-{index}"))
         });
     }
-    out.tables(joined(FrameKind::Service.name(), &sets, |set| {
+    out.tables(joined(ProcedureKind::Service.title(), &sets, |set| {
         Some(service(run, set))
     }));
 });
@@ -32,7 +33,7 @@ pub(super) fn service(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
          policing at most CIR and EIR and 1 %; a step passes if it does in every repeat (ITU-T Y.1564)",
         set.common
     );
-    let mut table = head(set, Table::new(caption(set, set.kind.name()), note))
+    let mut table = head(set, Table::new(caption(set, set.kind.title()), note))
         .label("Step")
         .figures([
             "Offered",

@@ -13,12 +13,13 @@ use crate::kit::percentiles::{TITLES, of_load};
 use crate::kit::section::Section;
 use crate::kit::table::Cell;
 use crate::layout::Run;
-use crate::layout::frames::{FrameKind, FrameSet};
+use crate::layout::frames::FrameSet;
+use plan::ProcedureKind;
 use stats::{CellResult, SoakResult, SoakRun, SoakVerdict};
 use units::human::duration_ns;
 
 pub(super) const SECTION: Section = Section::result("soak", "Soak", |run, out| {
-    let sets = run.frame_sets_of(FrameKind::Soak);
+    let sets = run.frame_sets_of(ProcedureKind::Soak);
     for (at, set) in sets.iter().enumerate() {
         for (index, point) in set.points.iter().enumerate() {
             out.chart(

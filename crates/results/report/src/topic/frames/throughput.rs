@@ -12,14 +12,15 @@ use crate::kit::format::{Scale, ratio};
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
-use crate::layout::frames::{Device, FrameKind, FramePoint, FrameSet};
+use crate::layout::frames::{Device, FramePoint, FrameSet};
+use plan::ProcedureKind;
 use stats::{CellResult, GoalResult, LayerRates, MeanFrameRate, Metric, Status};
 
 pub(super) const SECTION: Section = Section::result(
     "frames",
     "Throughput by frame size",
     |run, out| {
-        let sets = run.frame_sets_of(FrameKind::Throughput);
+        let sets = run.frame_sets_of(ProcedureKind::Throughput);
         for (index, set) in sets.iter().enumerate() {
             out.chart(
                 format!("Throughput by frame size: {}", set.common),

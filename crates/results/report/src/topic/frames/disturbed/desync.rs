@@ -9,17 +9,18 @@ use crate::kit::format::{counted, time_ns};
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
-use crate::layout::frames::{FrameKind, FrameSet};
+use crate::layout::frames::FrameSet;
 use crate::topic::frames::head;
+use plan::ProcedureKind;
 use stats::DesyncResult;
 
-pub(crate) const SECTION: Section = Section::result(EVENT.id, EVENT.kind.name(), |run, out| {
+pub(crate) const SECTION: Section = Section::result(EVENT.id, EVENT.kind.title(), |run, out| {
     blocks(run, out, &EVENT)
 });
 
 const EVENT: EventTopic = EventTopic {
     id: "desync",
-    kind: FrameKind::Desync,
+    kind: ProcedureKind::Desync,
     outages: "A mark for each time: from the moment at which keys were put out of step to the last loss. Lines: the \
               median. The axis is logarithmic.",
     timeline: OVER_TIME,

@@ -9,18 +9,18 @@ use crate::kit::format::{counted, time_ns};
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
-use crate::layout::frames::{FrameKind, FrameSet};
+use crate::layout::frames::FrameSet;
 use crate::topic::frames::head;
-use plan::Failure;
+use plan::{Failure, ProcedureKind};
 use stats::FailoverResult;
 
-pub(crate) const SECTION: Section = Section::result(EVENT.id, EVENT.kind.name(), |run, out| {
+pub(crate) const SECTION: Section = Section::result(EVENT.id, EVENT.kind.title(), |run, out| {
     blocks(run, out, &EVENT)
 });
 
 const EVENT: EventTopic = EventTopic {
     id: "failover",
-    kind: FrameKind::Failover,
+    kind: ProcedureKind::Failover,
     outages: OF_FAILURES,
     timeline: OVER_TIME,
     tables: |run, set| {

@@ -9,18 +9,19 @@ use crate::kit::format::{Scale, counted, percent};
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
-use crate::layout::frames::{FrameKind, FrameSet};
+use crate::layout::frames::FrameSet;
 use crate::topic::frames::mean_rate;
 use crate::topic::frames::{disturbed, head, labels};
+use plan::ProcedureKind;
 use stats::{DisturbanceResult, DisturbedLoad, HostileResult, HostileShare};
 
-pub(crate) const SECTION: Section = Section::result(EVENT.id, EVENT.kind.name(), |run, out| {
+pub(crate) const SECTION: Section = Section::result(EVENT.id, EVENT.kind.title(), |run, out| {
     blocks(run, out, &EVENT)
 });
 
 const EVENT: EventTopic = EventTopic {
     id: "hostile",
-    kind: FrameKind::Hostile,
+    kind: ProcedureKind::Hostile,
     outages: OF_FAILURES,
     timeline: OVER_TIME,
     tables: |run, set| vec![forwarded(run, set), shares(run, set)],

@@ -55,7 +55,7 @@ pub(super) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
         row.draw(&mut svg, mix, &axis, Area { y, ..plot });
     }
     let words = rows.iter().map(Row::words);
-    Some(mix.finish(svg, mix.set.kind.name(), words))
+    Some(mix.finish(svg, mix.set.kind.title(), words))
 }
 
 fn values(times: &EventTimes) -> impl Iterator<Item = f64> {

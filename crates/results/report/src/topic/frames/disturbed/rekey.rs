@@ -10,17 +10,18 @@ use crate::kit::format::{Scale, counted, time_ns};
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
-use crate::layout::frames::{FrameKind, FrameSet};
+use crate::layout::frames::FrameSet;
 use crate::topic::frames::{disturbed, head, labels};
+use plan::ProcedureKind;
 use stats::{DisturbanceResult, Estimate, RekeyResult};
 
-pub(crate) const SECTION: Section = Section::result(EVENT.id, EVENT.kind.name(), |run, out| {
+pub(crate) const SECTION: Section = Section::result(EVENT.id, EVENT.kind.title(), |run, out| {
     blocks(run, out, &EVENT)
 });
 
 const EVENT: EventTopic = EventTopic {
     id: "rekeys",
-    kind: FrameKind::Rekey,
+    kind: ProcedureKind::Rekey,
     outages: OF_FAILURES,
     timeline: "The first repeat of each device (or the first in which it did not recover), by the frames' intended time. Above: frames received, and in red those \
                lost. Below: the slowest frame of each interval, in grey without rekeys. Ticks: rekeys.",

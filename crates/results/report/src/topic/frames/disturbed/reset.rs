@@ -9,17 +9,18 @@ use crate::kit::format::{counted, time_ns};
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
-use crate::layout::frames::{FrameKind, FrameSet};
+use crate::layout::frames::FrameSet;
 use crate::topic::frames::{disturbed, head};
+use plan::ProcedureKind;
 use stats::ResetResult;
 
-pub(crate) const SECTION: Section = Section::result(EVENT.id, EVENT.kind.name(), |run, out| {
+pub(crate) const SECTION: Section = Section::result(EVENT.id, EVENT.kind.title(), |run, out| {
     blocks(run, out, &EVENT)
 });
 
 const EVENT: EventTopic = EventTopic {
     id: "reset",
-    kind: FrameKind::Reset,
+    kind: ProcedureKind::Reset,
     outages: "A mark for each reset: its time by lost frames. Lines: the median. Outlined: its time by timestamps. The axis is \
               logarithmic.",
     timeline: OVER_TIME,

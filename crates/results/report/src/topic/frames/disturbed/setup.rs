@@ -9,17 +9,18 @@ use crate::kit::format::{Scale, counted, time_ns};
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
-use crate::layout::frames::{FrameKind, FrameSet};
+use crate::layout::frames::FrameSet;
 use crate::topic::frames::head;
+use plan::ProcedureKind;
 use stats::SetupResult;
 
-pub(crate) const SECTION: Section = Section::result(EVENT.id, EVENT.kind.name(), |run, out| {
+pub(crate) const SECTION: Section = Section::result(EVENT.id, EVENT.kind.title(), |run, out| {
     blocks(run, out, &EVENT)
 });
 
 const EVENT: EventTopic = EventTopic {
     id: "setup",
-    kind: FrameKind::Setup,
+    kind: ProcedureKind::Setup,
     outages: "A mark for each set-up: from the order until all tunnels carried. Outlined: until the first frame came \
               through. Lines: the median. The axis is logarithmic.",
     timeline: OVER_TIME,

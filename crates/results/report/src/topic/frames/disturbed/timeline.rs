@@ -6,10 +6,10 @@ use crate::kit::chart::{Anchor, Area, Key, LEGEND_HEIGHT, Spot, Svg, WIDTH, shor
 use crate::kit::format::{Scale, time_ns};
 use crate::layout::Run;
 use crate::layout::evidence::measured;
-use crate::layout::frames::FrameKind;
 use crate::topic::frames::chart::Mix;
 use journal::record::{Disturbance, DutEvent, FrameResult, Timeline};
 use maud::Markup;
+use plan::ProcedureKind;
 use stats::CellResult;
 
 const LEFT: f64 = 56.0;
@@ -49,7 +49,7 @@ struct Step {
 /// The chart of one mix; `None` if no trial has a timeline, or under attack, since nothing is done
 /// to the device then.
 pub(super) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
-    if mix.set.kind == FrameKind::Hostile {
+    if mix.set.kind == ProcedureKind::Hostile {
         return None;
     }
     let directions = if mix.point.traffic.duplex { 2.0 } else { 1.0 };
@@ -60,7 +60,7 @@ pub(super) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     if end_s <= 0.0 {
         return None;
     }
-    let with_latency = mix.set.kind == FrameKind::Rekey;
+    let with_latency = mix.set.kind == ProcedureKind::Rekey;
     let below = if with_latency {
         GAP + LATENCY_HEIGHT
     } else {
@@ -89,7 +89,7 @@ pub(super) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
         times.draw(&mut svg, whole, " s");
         panel.marks(&mut svg, whole, &times);
     }
-    let title = format!("{}: frames received over time", mix.set.kind.name());
+    let title = format!("{}: frames received over time", mix.set.kind.title());
     let words = panels.iter().map(Panel::words);
     Some(mix.finish(svg, &title, words))
 }
