@@ -134,8 +134,9 @@ pub trait Bench {
     }
 
     /// Prepares periodic readings of the DUT, and of machines that count their energy; reads every
-    /// value of the DUT once. `busy` are the CPUs of the stations, as [`Program::cores`](crate::protocol::Program::cores)
-    /// counts them: the readings use other CPUs, if the machine has any.
+    /// value of the DUT once. `busy` are the CPUs of the stations, as
+    /// [`Program::cores`](crate::protocol::Program::cores) counts them: the readings use other
+    /// CPUs, if the machine has any.
     ///
     /// # Errors
     /// When a value cannot be read, with the reason and what to do.

@@ -184,8 +184,8 @@ impl<'p, S: FrameSender> Return<'p, S> {
 }
 
 /// Runs each analyser on its pair of ports and thread, as [`receive_all`](crate::receive_all) does,
-/// and sends back each intact new frame of the trial ([`traffic_spec::Reflect`]). Returns counts without
-/// latencies, and the counts of frames sent back.
+/// and sends back each intact new frame of the trial ([`traffic_spec::Reflect`]). Returns counts
+/// without latencies, and the counts of frames sent back.
 ///
 /// # Errors
 /// [`TrafficError::PortGone`].
