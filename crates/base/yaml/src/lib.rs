@@ -18,8 +18,8 @@
 //! # Ok::<(), yaml::Mistakes>(())
 //! ```
 //!
-//! A map whose keys are declared ([`Key`]) is read by [`Node::keys`]; [`Map::get`] takes type, range
-//! and default from the declaration. [`with_tables`] writes the same keys into a document, and
+//! A map with declared keys ([`Key`]) is read by [`Node::keys`]; [`Map::get`] takes type, range and
+//! default from the declaration. [`with_tables`] writes the same keys into a document, and
 //! [`schema()`] describes them to editors.
 //!
 //! Unknown keys, duplicate keys and nodes of the wrong kind are mistakes; nothing is ignored.

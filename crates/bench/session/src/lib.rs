@@ -6,7 +6,8 @@
 //!                                                   └─► progress ─► terminal
 //! ```
 //!
-//! The caller has the command line, the signals, the documents of a finished run, and the exit code.
+//! The caller has the command line, the signals, the documents of a finished run, and the exit
+//! code.
 
 #![forbid(unsafe_code)]
 

@@ -6,8 +6,8 @@ use journal::record::LogicalCpu;
 /// and B from the back, so that they share as little as possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// Positions among the CPUs that a station may use, as [`testbed::protocol::Program::cores`] counts
-    /// them: one thread of each core.
+    /// Positions among the CPUs that a station may use, as
+    /// [`testbed::protocol::Program::cores`] counts them: one thread of each core.
     first: Vec<u16>,
     /// Further threads of the same cores.
     siblings: Vec<u16>,

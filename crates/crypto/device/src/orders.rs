@@ -1,4 +1,5 @@
-//! Orders to a worker after its [`Spec`](catalog::worker::Spec): `go`, `stop`, or the end of its input.
+//! Orders to a worker after its [`Spec`](catalog::worker::Spec): `go`, `stop`, or the end of its
+//! input.
 
 use std::io::BufRead;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

@@ -81,8 +81,8 @@ pub trait Transform: Send {
     /// Seals `text` into `packet`, which already has header and IV: ciphertext, then ICV. For long
     /// packets, where a copy would cost more than a batch gains.
     ///
-    /// By default the text is copied and sealed in place: with a slow cipher the cost of the copy is
-    /// negligible.
+    /// By default the text is copied and sealed in place: with a slow cipher the cost of the copy
+    /// is negligible.
     ///
     /// # Errors
     /// [`EngineFailed`]: the content of `packet` behind header and IV is undefined.

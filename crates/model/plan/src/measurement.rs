@@ -181,8 +181,8 @@ impl Measurement {
         }
     }
 
-    /// A trial of tools in words; empty for others. `cores` and `path` describe the stations, `tuned`
-    /// a search for parameters.
+    /// A trial of tools in words; empty for others. `cores` and `path` describe the stations,
+    /// `tuned` a search for parameters.
     pub(crate) fn tool_in_words(&self, cores: &str, path: &str, tuned: &str) -> String {
         let time = |duration_ns: u64, warmup_ns: u64| {
             let duration = print(Duration::from_nanos(duration_ns));

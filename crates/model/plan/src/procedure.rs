@@ -157,8 +157,8 @@ pub trait ProcedurePlan {
         search.map_or(DRAIN, |search| Duration::from_nanos(search.drain_ns))
     }
 
-    /// Estimated time of its trials, if a search takes `searches` times its usual time. `trial` adds
-    /// the drain and the preparation to the nanoseconds of a trial.
+    /// Estimated time of its trials, if a search takes `searches` times its usual time. `trial`
+    /// adds the drain and the preparation to the nanoseconds of a trial.
     fn time(&self, trial: &dyn Fn(u64) -> Duration, searches: u32) -> Duration;
 
     /// The settings besides those of the search, in one line of the printed plan.

@@ -1,7 +1,8 @@
 //! The cost of key sources: each of our devices with gateways that agree on keys, compared with the
 //! same device with static keys.
 //!
-//! The width of the interval of the quotients shows how small a difference could have been detected.
+//! The width of the interval of the quotients shows how small a difference could have been
+//! detected.
 
 use super::contrast::{contrasts, quotients, twins};
 use super::metric::Metric;

@@ -9,8 +9,8 @@ use journal::record::{FrameResult, FrameTrial, LatencyTrial};
 use plan::{LatencyPath, LatencyTest};
 
 impl ProcedureTrials for LatencyTest {
-    /// Times one way, if that is asked for and the clocks of the stations agree well enough; otherwise
-    /// round trips, also if the clocks stop agreeing in the middle.
+    /// Times one way, if that is asked for and the clocks of the stations agree well enough;
+    /// otherwise round trips, also if the clocks stop agreeing in the middle.
     fn carry_out(&self, trials: &mut Trials<'_>) -> Result<Basis, TrialError> {
         trials.reflected = self.path == LatencyPath::RoundTrip || is_inexact_one_way(trials, self)?;
         loop {
