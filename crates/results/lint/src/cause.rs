@@ -66,6 +66,8 @@ pub fn causes(findings: &[Finding]) -> Vec<Cause> {
         let Some(against) = finding.likeness.as_ref().map(|it| &it.against) else {
             continue;
         };
+        // Findings are grouped by rule and by the figure or table that they are compared with. The
+        // first finding of a group reports the cause for all.
         let is_known = causes
             .iter()
             .any(|it| it.rule == finding.rule && it.against == *against);
@@ -102,6 +104,8 @@ fn says(findings: &[&Finding], against: &str) -> Option<String> {
             "all are compared with {against}: that one figure explains them if it is too low"
         ));
     }
+    // Bytes are tried before factors: a missing header is the same number of bytes at every size,
+    // and a different factor at each.
     let bytes: Vec<f64> = likenesses().filter_map(|it| it.bytes).collect();
     if let Some((low, high)) = ends(&bytes).filter(|(low, high)| high - low <= BYTES_SPREAD) {
         let middle = f64::midpoint(low, high);
@@ -119,6 +123,8 @@ fn says(findings: &[&Finding], against: &str) -> Option<String> {
     }
     let ratios: Vec<f64> = likenesses().map(|it| it.ratio).collect();
     let (low, high) = ends(&ratios).filter(|(low, _)| *low > 0.0)?;
+    // Factors of 1.01 and 1.02 are near each other and yet twice as far from 1, so the spread is
+    // compared with the distance.
     let distance = (f64::midpoint(low, high) - 1.0).abs();
     if high - low > FACTOR_SPREAD * distance {
         return None;

@@ -89,6 +89,7 @@ impl Test {
             before.matches('{').count() == before.matches('}').count()
         };
         let found = RELATIONS.iter().find_map(|(sign, relation)| {
+            // The signs are tried in the order of the list, so `>=` is found before its `>`.
             let (at, _) = text.match_indices(sign).find(|(at, _)| outside(*at))?;
             Some((at, sign.len(), *relation))
         });
@@ -123,6 +124,7 @@ fn terms(text: &str) -> Result<Terms, String> {
 
 fn operand(text: &str) -> Result<(Operand, &str), String> {
     let Some(inside) = text.strip_prefix('{') else {
+        // No sign and no exponent: `-` is an operation here.
         let is_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | '~');
         let end = text.find(|c| !is_number(c)).unwrap_or(text.len());
         let (number, rest) = text.split_at(end);
@@ -141,6 +143,7 @@ fn operand(text: &str) -> Result<(Operand, &str), String> {
         .split('|')
         .map(|name| name.trim().to_owned())
         .collect();
+    // `try_from` returns the names if they are not three.
     match <[String; 3]>::try_from(names) {
         Ok([table, row, column]) => Ok((Operand::Cell { table, row, column }, rest)),
         Err(names) if names.len() == 1 => Ok((Operand::Figure(names[0].clone()), rest)),

@@ -277,6 +277,8 @@ impl<'a> Cell<'a> {
     /// Returns all values that round to the figure, in its unit.
     #[must_use]
     pub fn rounded(&self) -> Interval {
+        // Zeros behind the digits that the table was rounded to carry no information, so the step
+        // is of the last digit that does.
         let hidden = self.table.significant.map_or(0.0, |digits| {
             if self.figure.value > 0.0 && self.figure.digits > digits {
                 let magnitude = self.figure.value.log10().floor() as i32;
@@ -348,17 +350,23 @@ impl<'a> Cell<'a> {
         let (layer, transport) = (self.table.layer, self.table.transport);
         let (frame, layer, transport) = match self.table.axis {
             Axis::Frame | Axis::Mix => (self.column.size?, layer?, transport),
+            // The column states its layer. Frame testers send UDP, so a payload is one of UDP
+            // unless the table states another transport.
             Axis::Rates => (
                 self.row.size?,
                 self.column.layer?,
                 transport.or(Some(Transport::Udp)),
             ),
+            // An MTU counts the IP packet, so the frame has header and FCS in addition.
             Axis::Mtu => (packet_frame(self.column.size?), layer?, transport),
+            // Columns without a packet size have one frame for all cells, if the table states its
+            // MTU.
             Axis::Bytes | Axis::Names => (packet_frame(self.table.mtu?), layer?, transport),
         };
         let frame = frame + more;
         let lengths = lengths(frame, layer, transport)?;
         Some(Lengths {
+            // The tunnel's bytes occupy the link, and the printed rate does not count them.
             wire: lengths.wire + self.added_bytes(frame),
             ..lengths
         })
@@ -372,6 +380,8 @@ impl<'a> Cell<'a> {
             return 0.0;
         };
         let shares = self.mix().map_or(&[][..], |mix| &mix.shares);
+        // Only the mean is known. Padding depends on the size, so an overhead at the mean is the
+        // best guess.
         if shares.is_empty() {
             return encapsulation.added_to_frame(frame);
         }
@@ -411,6 +421,8 @@ impl<'a> Cell<'a> {
         };
         ceiling
             .zip(self.rate())
+            // `high`, so that a coarsely rounded rate counts as at the link: rules excuse these
+            // cells, and a false excuse costs less than a false finding.
             .is_some_and(|(ceiling, rate)| rate.high >= 0.95 * ceiling)
     }
 }

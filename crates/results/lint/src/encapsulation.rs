@@ -70,6 +70,7 @@ impl Encapsulation {
         let outer = |udp| Outer { ipv6: false, udp };
         match self.form {
             Form::Esp { udp, suite } => {
+                // Padding repeats with the block: the lengths of one block cover all cases.
                 let lengths = match packet_bytes {
                     Some(bytes) => bytes..=bytes,
                     None => 0..=PAD_TO_BYTES_MAX - 1,
@@ -82,6 +83,8 @@ impl Encapsulation {
                 };
                 let suites = Suite::ALL.into_iter().filter(|one| match suite {
                     Some(stated) => *one == stated,
+                    // Without a suite only suites that encrypt count. A suite for integrity alone
+                    // adds less and would raise the ceiling.
                     None => one.encrypts(),
                 });
                 suites.filter_map(added).min().unwrap_or(0)
@@ -99,6 +102,7 @@ impl Encapsulation {
     #[must_use]
     pub(crate) fn added_to_frame(&self, frame: f64) -> f64 {
         let packet = frame - (HEADER_BYTES + FCS_BYTES) as f64;
+        // The mean of a mix is no length of a packet, so it gets the least padding of all lengths.
         let is_length = packet >= 0.0 && packet.fract().abs() < f64::EPSILON;
         let exact = is_length.then_some(packet as usize);
         self.added_bytes_least(exact) as f64

@@ -61,6 +61,7 @@ pub(crate) fn check(test: &Test, document: &Document) -> Result<(), String> {
             pair[0].text, pair[1].text
         ));
     }
+    // Each cell exists, but a claim that compares no pair would hold without any check.
     if outcomes(test, document, 0.0).is_empty() {
         Err("the cells of the test have no row and column in common".to_owned())
     } else {
@@ -149,6 +150,7 @@ fn side(terms: &Terms, document: &Document, row: &str, column: &str) -> Option<S
     for (sign, operand) in terms {
         let value = operand.value(document, row, column)?;
         match (sign, sums.last_mut()) {
+            // Products bind first: a factor joins the last term, and the terms are added up below.
             ('*' | '/', Some((_, last))) => join(last, *sign, &value),
             _ => sums.push((*sign, value)),
         }

@@ -64,7 +64,10 @@ impl Figure {
                  figure empty, or write `-` or `n/a`",
             )
         };
+        // A star is the mark of a footnote and no part of the number.
         let shown = text.trim().trim_end_matches('*').trim_end();
+        // A comma that is certainly decimal, or ambiguous, must fail below: the grid replaces it
+        // beforehand if the column decides it. Only unambiguous thousands are resolved here.
         let evidence = Evidence::of(shown);
         let shown = if evidence.comma || evidence.unclear_comma {
             shown.to_owned()
@@ -74,6 +77,7 @@ impl Figure {
         let sign = ["±", "+/-", "+-"]
             .into_iter()
             .find(|it| shown.contains(*it));
+        // The deviation is cut off first, because the unit may follow either of the two.
         let (main, deviation) = match sign.and_then(|sign| shown.split_once(sign)) {
             Some((main, deviation)) => (main.trim(), Some(deviation.trim())),
             None => (shown.as_str(), None),
@@ -86,12 +90,15 @@ impl Figure {
                 let (low, high) = (number.value, end.value);
                 (f64::midpoint(low, high), (high - low).abs() / 2.0, rest)
             }
+            // "Below 25" is any value from 0 to 25, kept as a middle and a half step like a range.
             None if limit == Limit::AtMost => (number.value / 2.0, number.value / 2.0, rest),
             None => (number.value, number.step / 2.0, rest),
         };
         if limit == Limit::About {
             half_step *= APPROXIMATE;
         }
+        // `openssl speed` prints a bare `k`. It is looked for before units, as no unit is one of
+        // these letters.
         let prefix = match rest.trim() {
             "k" | "K" | "M" | "G" | "T" => rest.trim().chars().next(),
             _ => None,
@@ -105,6 +112,8 @@ impl Figure {
             Some(read) => {
                 let (number, rest) = read?;
                 let after = own_unit(rest).ok_or_else(refused)?;
+                // `8.0 ± 1 Gbit/s` has the unit of both at the end. `± 6.4 %` is a share of the
+                // figure, and its unit precedes the sign.
                 let percent = rest.trim() == "%";
                 if !percent && after.is_some() {
                     unit = after;
@@ -145,6 +154,7 @@ impl Figure {
             deviation: None,
             unit: None,
             prefix: None,
+            // An `f64` has no more, so that no precision is found below the computed one.
             digits: 17,
             significant: 17,
         }

@@ -69,6 +69,9 @@ impl Evidence {
                 self.point |= is_point && points == 1;
                 self.comma |= !is_point && commas == 1;
             }
+            // `1.234.567`: a decimal mark occurs once, so points that repeat separate thousands and
+            // the decimal mark is the comma. Without groups of three, as in `1.2.3`, the number is
+            // a version or a date and shows nothing.
             (2.., 0) => self.comma |= has_groups(number, '.'),
             (0, 2..) => self.point |= has_groups(number, ','),
             (1, 0) if has_groups(number, '.') => self.unclear_point = true,
@@ -96,6 +99,8 @@ pub(crate) fn plain(text: &str, decimal: Decimal) -> String {
             Some((whole, fraction)) => (whole, Some(fraction)),
             None => (number, None),
         };
+        // A second decimal mark, or a mark of thousands behind it, makes the text no number of this
+        // kind. It stays as printed, so that the message about it quotes the file.
         let fits = fraction.is_none_or(|it| it.bytes().all(|byte| byte.is_ascii_digit()));
         if !fits || (whole.contains(thousands) && !has_groups(whole, thousands)) {
             plain.push_str(number);

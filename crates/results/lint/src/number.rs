@@ -33,6 +33,7 @@ pub(crate) fn number(text: &str) -> Option<(Number, &str)> {
     }
     let printed = &text[..end];
     let mantissa: f64 = printed.parse().ok()?;
+    // `end` is after the last digit: the point of `5.` is not part of the number.
     let decimals = point.filter(|at| *at < end).map_or(0, |at| end - at - 1);
     let digits: String = printed.chars().filter(char::is_ascii_digit).collect();
     let digits = digits.trim_start_matches('0');
@@ -90,6 +91,7 @@ fn exponent(text: &str) -> (i32, &str) {
         let Some(digit) = SUPERSCRIPTS.iter().position(|known| *known == c) else {
             break;
         };
+        // The limit avoids an overflow and is refused above as too large.
         exponent = (exponent * 10 + digit as i32).min(1000);
         rest = &rest[c.len_utf8()..];
     }

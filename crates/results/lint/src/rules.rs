@@ -26,6 +26,8 @@ pub fn check(document: &Document) -> Vec<Finding> {
     let pasted = copies::pasted_tables(document);
     let is_pasted = |id: &str| pasted.iter().any(|(table, _)| *table == id);
     let mut findings: Vec<Finding> = Vec::new();
+    // A copied table is one finding. Its figures, checked as its title says, would only add
+    // consequences of the copy.
     for table in document.tables.iter().filter(|it| !is_pasted(&it.id)) {
         findings.extend(rates::layers(table));
         findings.extend(rates::exceeding(table));
@@ -49,6 +51,8 @@ pub fn check(document: &Document) -> Vec<Finding> {
     findings.extend(sums::sums(document));
     findings.extend(claims::contradicted(document));
     findings.extend(pasted.into_iter().map(|(_, finding)| finding));
+    // Several rules may find fault with one figure: the rule as second key makes the order
+    // reproducible. Places in a run have no lines, so its findings are in the order of the rules.
     findings.sort_by_key(|finding| {
         let spot = finding.place.spot.as_ref();
         (spot.map_or((0, 0), |it| (it.line, it.column)), finding.rule)

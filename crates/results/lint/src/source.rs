@@ -43,12 +43,15 @@ impl Source {
 
     /// The place of a range of bytes.
     pub(crate) fn place(&self, range: &Range<usize>) -> Place {
+        // The number of lines that begin at or before the range, and so the line's number from 1.
         let index = self
             .lines
             .partition_point(|(start, _)| *start <= range.start);
         let Some((start, line)) = index.checked_sub(1).and_then(|at| self.lines.get(at)) else {
             return Place::whole_file(&self.file);
         };
+        // Columns count characters, as SARIF's `unicodeCodePoints` and terminals do, while ranges
+        // count bytes.
         let characters = |from: usize, to: usize| {
             let inside = line.char_indices().map(|(at, _)| start + at);
             inside.filter(|at| (from..to).contains(at)).count()

@@ -114,6 +114,7 @@ impl Unit {
         if text == "%" || text.starts_with("% of ") {
             return made(Quantity::Percent, 1.0);
         }
+        // Times come before prefixes: the `m` of `ms` is no mega.
         if let Some((_, scale)) = TIMES.iter().find(|(name, _)| *name == text) {
             return made(Quantity::Time, *scale);
         }
@@ -121,6 +122,7 @@ impl Unit {
         if BYTE_RATES.contains(&rest) {
             return made(Quantity::BitRate, 8.0 * scale);
         }
+        // Only after the rates in bytes: `MB/s` and `Mb/s` differ by the case alone.
         let rest = rest.to_lowercase();
         let quantity = match rest.as_str() {
             rest if BIT_RATES.contains(&rest) => Quantity::BitRate,
@@ -155,6 +157,8 @@ fn prefixed(text: &str) -> (f64, &str) {
     };
     match letters.next() {
         Some('i') if letters.as_str().starts_with(['b', 'B']) => (binary, &text[2..]),
+        // Also `k frames/s`, with a blank. The prefix is one byte, so the slice begins at a
+        // character.
         _ => (decimal, text[1..].trim_start()),
     }
 }

@@ -48,6 +48,7 @@ pub(super) fn columns(heading: &[Text], lines: &[Vec<Text>]) -> Vec<Raw> {
 /// holds figures.
 pub(super) fn is_text(column: &Raw, decimal: Decimal, axis: Option<Axis>) -> bool {
     let is_size = heading::size(&column.name).is_some() || heading::is_mix(&column.name);
+    // A text below a size is a mistake to report, and not a reason to leave out the column.
     if (is_size && !matches!(axis, Some(Axis::Names))) || matches!(axis, Some(Axis::Mix)) {
         return false;
     }
@@ -72,6 +73,8 @@ pub(super) fn is_of_rates(column: &Raw, decimal: Decimal) -> bool {
         .1
         .is_some_and(|unit| of_rates(&unit));
     let rates = units.iter().flatten().filter(|unit| of_rates(unit)).count();
+    // More than half, so that a column of rates with a few words in it is read and its words are
+    // reported.
     let is_half = |count: usize| 2 * count > shown.len();
     let is_rate = in_heading || is_size || is_half(rates);
     units.len() == shown.len() || (is_half(units.len()) && is_rate)
@@ -84,6 +87,8 @@ fn shown(column: &Raw) -> Vec<&str> {
 
 /// Returns the unit of a cell with one or several figures; `None` for a text.
 fn figure(text: &str, decimal: Decimal, place: &Place) -> Option<Option<Unit>> {
+    // Not readable as a figure yet, but no text either: the mark is resolved, and parts are split,
+    // later.
     if Evidence::of(text).unclear_comma || pairs::parts(text).is_some() {
         return Some(None);
     }
@@ -104,6 +109,7 @@ pub(super) fn split(
         .iter()
         .map(|(text, _)| pairs::parts(text))
         .collect();
+    // The first cell with several figures states their number, and every other one must agree.
     let Some(at) = several.iter().position(Option::is_some) else {
         return vec![column];
     };
@@ -117,6 +123,8 @@ pub(super) fn split(
         let named = parts.iter().map(|part| format!("{bare} {part}{unit}"));
         named.collect::<Vec<String>>()
     });
+    // The heading comes first, since it is of this column, while the key is of all columns of the
+    // table.
     let fitting = [in_heading, by_key].into_iter().flatten();
     let names = fitting.into_iter().find(|names| names.len() == count(at));
     let is_same = |other: usize| several[other].is_none() || count(other) == count(at);
@@ -150,6 +158,7 @@ pub(super) fn split(
         name,
         place: column.place.clone(),
         notes: match number {
+            // A footnote counts once, in the first part.
             0 => column.notes.clone(),
             _ => Vec::new(),
         },
@@ -167,6 +176,8 @@ pub(super) fn split(
         .enumerate()
         .map(|(number, name)| part(number, name))
         .collect();
+    // A cell with one figure is of no part: a sum, or both directions together. It keeps the name
+    // of the column.
     let single = |at: usize| several[at].is_none() && !markup::is_missing(&column.cells[at].0);
     if (0..several.len()).any(single) {
         let cells = (0..several.len())

@@ -30,6 +30,7 @@ pub(super) fn read(source: &Source) -> Document {
         if is_separator {
             separator = line[SEPARATOR.len()..].bytes().next();
             let width = line.trim_end_matches('\n').len();
+            // One blank per byte: places count bytes from the start of the file.
             bare.push_str(&" ".repeat(width));
             bare.push_str(&line[width..]);
         } else if line.starts_with('#') || line.trim().is_empty() {
@@ -39,6 +40,7 @@ pub(super) fn read(source: &Source) -> Document {
         }
         keys_end += line.len();
     }
+    // Only the lines before the heading hold keys: a later row may begin with `#`.
     let table = &text[keys_end..];
     if table.is_empty() {
         let place = source.place(&(0..1));
@@ -61,6 +63,7 @@ pub(super) fn read(source: &Source) -> Document {
         grid::read(keys, lines, around, &mut document);
     });
     for footnote in &mut document.footnotes {
+        // A note may be written `1)` or `1:` for the mark `[1]`.
         let sign = footnote.mark.trim_matches(['[', ']', '^']);
         footnote.is_explained = notes.iter().any(|note| note.contains(sign));
     }
@@ -71,6 +74,7 @@ pub(super) fn read(source: &Source) -> Document {
 /// mark.
 fn notes_below(lines: &mut Vec<Vec<Text>>) -> Vec<String> {
     let mut notes = Vec::new();
+    // The heading always stays, so a file with a single marked cell remains a table.
     while let Some(last) = lines.last().filter(|_| lines.len() > 1) {
         let mut shown = last.iter().filter(|(text, _)| !text.is_empty());
         let (Some((text, _)), None) = (shown.next(), shown.next()) else {
@@ -87,6 +91,7 @@ fn notes_below(lines: &mut Vec<Vec<Text>>) -> Vec<String> {
 
 fn records(source: &Source, base: usize, table: &str, stated: Option<u8>) -> Vec<Vec<Text>> {
     let heading = table.lines().next().unwrap_or_default();
+    // The comma comes last: with another separator it may be a decimal mark or part of a heading.
     let marks = [b'\t', b';', b','];
     let found = marks
         .into_iter()
@@ -117,6 +122,8 @@ fn texts(
 ) -> Vec<Text> {
     let mut from = start;
     let field = |field: &str| {
+        // A field with doubled quotes is not in the file as the reader returns it. Its place is
+        // then the start of the search.
         let found = table.get(from..).and_then(|rest| rest.find(field));
         let at = found.map_or(from, |at| from + at);
         from = at + field.len();

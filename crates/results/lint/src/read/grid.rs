@@ -43,6 +43,8 @@ pub(super) fn read(
     around: Around<'_>,
     document: &mut Document,
 ) {
+    // Before the key `skip` is looked at: mixes and claims in the comment of a skipped table may
+    // refer to other tables.
     statements::read(keys, document);
     if table::is_skipped(keys) {
         return;
@@ -60,6 +62,7 @@ pub(super) fn read(
     let source = keys.source;
     let corner = markup::name(&heading[0].0).text;
     let width = heading.len();
+    // With keys, a row of another length is a mistake, and later steps index its cells by column.
     let lines: Vec<Vec<Text>> = lines
         .filter(|line| around.is_bare || has_width(source, line, width, &table))
         .map(|mut line| {
@@ -78,6 +81,8 @@ pub(super) fn read(
         .into_iter()
         .flat_map(|column| split(source, column, stated.parts.as_deref(), around.is_bare))
         .collect();
+    // The decimal mark comes before the question whether a column is text: `1,5` is a figure only
+    // if the comma is known to be a decimal mark.
     let decimals = decimals(&raw, stated.decimal);
     if around.is_bare {
         let is_kept = |(column, decimal): (&Raw, &Option<Decimal>)| {
@@ -95,19 +100,25 @@ pub(super) fn read(
         &mut names,
         (around, document, &table),
     );
+    // After the columns of text are gone: their headings would spoil the guess of the axis, and
+    // rows are read by the axis.
     let guessed = guess_keys(&mut table, &stated, &corner, &raw, &names, around);
     table.rows = names
         .iter()
         .map(|(name, place)| table::row(source, place, name.clone(), table.axis, document))
         .collect();
+    // Commas in the columns of text are no evidence for a decimal mark, so only the rest counts.
     let whole = whole_table(&raw);
     fill(source, &mut table, raw, &stated, whole, document);
+    // A prefix takes its unit from the column or the table, so both must be complete.
     table::resolve_prefixes(source, &mut table);
     without_unknown_units(&mut table, around.is_bare, document);
     if around.is_bare && table.columns.is_empty() {
         return;
     }
     let is_unknown = table.cells().any(|cell| cell.unit().is_none());
+    // Nobody declared this table for lint: a figure without a unit stops a bare table here, with
+    // the advice for tables without keys, before `check` reports it with other advice.
     if around.is_bare && is_unknown {
         let what = "the table does not state what it holds: its figures have no unit";
         return source.mistake(&table.place, what, around.help);
@@ -122,6 +133,7 @@ pub(super) fn read(
             "use the name of a column in `mean_frame_rate`",
         );
     }
+    // Only for a table that is kept: remarks about the guesses for a dropped table would confuse.
     document.remarks.extend(guessed);
     table::check(source, &table, document);
     document.tables.push(table);
@@ -182,6 +194,8 @@ fn without_texts(
     let mut kept: Vec<Raw> = Vec::new();
     for (column, decimal) in columns.into_iter().zip(decimals) {
         let decimal = decimal.unwrap_or(Decimal::Point);
+        // A table without keys may hold dates, versions and counts, so its columns must look like
+        // rates. With keys, one figure makes a column of figures, and its texts are mistakes.
         let is_text = if around.is_bare {
             !columns::is_of_rates(&column, decimal)
         } else {
@@ -191,6 +205,8 @@ fn without_texts(
             kept.push(column);
             continue;
         }
+        // In a table of rates the row name must parse as a size or a mix, so nothing is added to
+        // it.
         if kept.is_empty() && stated.axis != Some(Axis::Rates) {
             for ((name, _), (text, _)) in names.iter_mut().zip(&column.cells) {
                 if !markup::is_missing(text) {
@@ -275,6 +291,7 @@ fn fill(
         } else {
             table::column(source, &raw.place, &raw.name, table.axis, document)
         };
+        // `column` reported the mistake. Without its cells rows and columns stay of one length.
         if column.is_none() && !is_mean {
             continue;
         }
@@ -325,6 +342,7 @@ fn without_unknown_units(table: &mut Table, is_bare: bool, document: &mut Docume
         return;
     }
     let mut names = Vec::new();
+    // From the end, so that the indices of the columns before stay valid.
     for at in (0..known.len()).rev().filter(|at| !known[*at]) {
         names.push(format!("`{}`", table.columns.remove(at).name));
         for row in &mut table.rows {
@@ -369,6 +387,8 @@ fn decimal(source: &Source, column: &Raw, whole: Option<Decimal>) -> Option<Deci
         return Some(decimal);
     }
     let is_both = found.point && found.comma;
+    // No number of the column decides, but none contradicts the table either. Without an ambiguous
+    // comma the point is safe: `1.234` is then read as printed.
     if !is_both && (whole.is_some() || !found.unclear_comma) {
         return Some(whole.unwrap_or(Decimal::Point));
     }

@@ -19,6 +19,8 @@ const WORDS: [&str; 6] = ["byte", "frame", "packet", "block", "size", "payload"]
 pub(super) fn axis(corner: &str, headings: &[&str], rows: &[&str]) -> Axis {
     let sizes: Vec<f64> = headings.iter().filter_map(|it| heading::size(it)).collect();
     let others = headings.iter().filter(|it| heading::size(it).is_none());
+    // Sizes count as the axis only if all other columns are mixes: `1518` between words may be a
+    // model or a year.
     let are_mixes = others.clone().all(|it| heading::is_mix(it));
     if !sizes.is_empty() && are_mixes {
         let names_mtu = |text: &str| text.to_lowercase().contains("mtu");
@@ -34,6 +36,8 @@ pub(super) fn axis(corner: &str, headings: &[&str], rows: &[&str]) -> Axis {
             let power = (bytes.log2() - bytes.log2().round()).abs() < 1e-9 && **bytes >= 16.0;
             power || USUAL.iter().any(|usual| (usual - **bytes).abs() < 0.5)
         };
+        // Neither a word nor the numbers suggest sizes. Wrong guesses would create findings, while
+        // columns of names create few.
         if !is_named && 2 * sizes.iter().filter(is_usual).count() <= sizes.len() {
             return Axis::Names;
         }
@@ -76,6 +80,7 @@ pub(super) fn unit(corner: &str, above: &str) -> Option<Unit> {
         !matches!(unit.quantity, Quantity::Percent | Quantity::Time)
     });
     let first = found.next()?;
+    // A line with two units may describe the link as well as the figures.
     found.all(|other| other.is_same(&first)).then_some(first)
 }
 

@@ -38,11 +38,15 @@ pub(super) fn with_unit(name: &str) -> (&str, Option<Unit>) {
     if let Some(unit) = Unit::parse(name).filter(is_plain) {
         return (name, Some(unit));
     }
+    // The list has longer endings before the ones that they end in, as `_ops_per_sec` before
+    // `_sec`.
     let lower = name.to_lowercase();
     for (ending, unit) in ENDINGS {
         let bare = lower.len() - lower.strip_suffix(ending).map_or(lower.len(), str::len);
         let whole = lower == ending[1..];
         if bare > 0 || whole {
+            // The lower case may have another length in bytes than the name, so that `end` may be
+            // inside a character.
             let end = name.len().saturating_sub(bare);
             return (name.get(..end).unwrap_or(name), Unit::parse(unit));
         }

@@ -55,6 +55,7 @@ impl<'a> Keys<'a> {
     }
 
     pub(super) fn optional(&self, key: &'static str) -> Option<Value<'a>> {
+        // Noted even if the key is absent: `refuse_others` lists all keys that this reader knows.
         self.read.borrow_mut().push(key);
         let value = self.table.get(key)?;
         Some(Value {
@@ -84,6 +85,8 @@ impl<'a> Keys<'a> {
     /// Every key and its value, in file order.
     pub(super) fn entries(&self) -> Vec<(String, Place, Value<'a>)> {
         let mut entries: Vec<_> = self.table.iter().collect();
+        // The parser's table is sorted by key. The rows of a table of figures are keys, and their
+        // order is the report's.
         entries.sort_by_key(|(key, _)| key.span().start);
         let entry = |(key, value): (&Spanned<_>, &'a Spanned<DeValue<'a>>)| {
             let place = self.source.place(&shifted(&key.span(), self.base));
@@ -148,6 +151,7 @@ impl<'a> Value<'a> {
     /// A number or text as it is written, with the zeros at its end.
     pub(super) fn printed(&self) -> Option<String> {
         match self.value.get_ref() {
+            // As written and not as a number: `9.40` promises another precision than `9.4`.
             DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str().to_owned()),
             DeValue::Float(number) => Some(number.as_str().to_owned()),
             DeValue::String(text) => Some(text.clone().into_owned()),

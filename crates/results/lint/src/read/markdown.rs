@@ -29,18 +29,21 @@ pub(super) fn read(source: &Source) -> Document {
     while at < text.len() {
         let line = line_at(text, at);
         let shown = &text[line.clone()];
+        // Keys come before tables: their TOML may contain bars.
         if shown.trim_start().starts_with(OPEN) {
             if let Some(known) = keys.take() {
                 // Statements alone: there is no table below.
                 read_table(source, Some(known), Vec::new(), "", &mut document);
             }
             let inside = at + shown.find(OPEN).unwrap_or(0) + OPEN.len();
+            // Without an end the rest of the file is a comment, so nothing else can be read.
             let Some(length) = text[inside..].find(CLOSE) else {
                 let help = "end it with `-->`";
                 source.mistake(&source.place(&line), "the comment has no end", help);
                 return document;
             };
             keys = Some(inside..inside + length);
+            // HTML comments may span lines: the search goes on after the line that has the end.
             at = line_at(text, inside + length).end;
         } else if is_table(text, &line) {
             let mut lines = Vec::new();
@@ -57,9 +60,12 @@ pub(super) fn read(source: &Source) -> Document {
                 number += 1;
                 at = line.end;
             }
+            // `take`, since keys hold for one table. The line above likewise names the unit of one
+            // table alone.
             read_table(source, keys.take(), lines, above, &mut document);
             above = "";
         } else if let Some(end) = code_end(text, &line) {
+            // The block is skipped as a whole, but a note for a footnote may be in it.
             outside.push_str(&text[line.start..end]);
             at = end;
         } else {
@@ -108,6 +114,7 @@ fn is_explained(mark: &str, outside: &str) -> bool {
             let raised = format!("<sup>{mark}");
             outside.contains(&raised) || lines.any(|line| line.starts_with(mark))
         }
+        // A dagger or `[1]` has no other use in a text, so it may occur anywhere.
         _ => outside.contains(mark),
     }
 }
@@ -125,6 +132,7 @@ fn read_table(
         help: HELP,
         stated_in: "a comment `<!-- lint … -->` above it",
     };
+    // An empty text parses as no keys, so bare tables take the same way.
     let range = keys.unwrap_or(0..0);
     let text = &source.text[range.clone()];
     if text.trim() == SKIP {
@@ -156,6 +164,8 @@ fn is_table(text: &str, line: &Range<usize>) -> bool {
 fn cells(source: &Source, line: &Range<usize>) -> Vec<Text> {
     let text = &source.text[line.clone()];
     let bars = text.match_indices('|').map(|(at, _)| at);
+    // A bar in back-ticks separates cells too, as the specification of GitHub's tables has it
+    // (section 4.10).
     let bars: Vec<usize> = bars.filter(|at| !text[..*at].ends_with('\\')).collect();
     let mut ends: Vec<usize> = bars.clone();
     let mut starts: Vec<usize> = bars.iter().map(|at| at + 1).collect();
@@ -173,6 +183,7 @@ fn cells(source: &Source, line: &Range<usize>) -> Vec<Text> {
         let inside = &text[start..end];
         let lead = inside.len() - inside.trim_start().len();
         let shown = inside.trim();
+        // The place of an empty cell is one byte inside it, and never the next cell.
         let from = line.start + start + lead.min(inside.len().saturating_sub(1));
         let place = source.place(&(from..from + shown.len().max(1)));
         (shown.replace("\\|", "|"), place)

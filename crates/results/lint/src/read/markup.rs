@@ -75,6 +75,7 @@ pub(super) fn cell(text: &str) -> Clean {
 
 fn entities(text: &str) -> String {
     let mut text = text.to_owned();
+    // `&amp;` is the last of the list: earlier, `&amp;lt;` would become `<` in two steps.
     for (entity, sign) in ENTITIES {
         if text.contains(entity) {
             text = text.replace(entity, sign);
@@ -90,6 +91,7 @@ fn elements(text: &str) -> (String, Vec<String>) {
     while let Some(at) = rest.find('<') {
         kept.push_str(&rest[..at]);
         let tag = &rest[at..];
+        // An end of 0 marks a bare `<`, as in the limit `<25`.
         let end = tag.find('>').map_or(0, |end| end + 1);
         let inside = tag.get(1..end.max(2) - 1).unwrap_or_default();
         let word = inside.trim_start_matches('/').trim_end_matches('/');
@@ -99,6 +101,7 @@ fn elements(text: &str) -> (String, Vec<String>) {
             let after = &tag[end..];
             let close = after.find('<').unwrap_or(after.len());
             let mark = after[..close].trim();
+            // `10<sup>9</sup>` is a power of ten and every other `<sup>` a mark of a footnote.
             if kept.trim_end().ends_with("10") {
                 kept.push_str(&format!("^{mark}"))
             } else {
@@ -106,11 +109,14 @@ fn elements(text: &str) -> (String, Vec<String>) {
             }
             rest = &after[close..];
         } else if end > 0 && (word == "sup" || ELEMENTS.contains(&word.as_str())) {
+            // The words around a line break must not join.
             if word == "br" {
                 kept.push(' ');
             }
             rest = &tag[end..];
         } else {
+            // Neither a known element nor a mark: the sign is text, and the search goes on behind
+            // it.
             kept.push('<');
             rest = &tag[1..];
         }
@@ -150,12 +156,15 @@ fn links(text: &str) -> String {
 fn emphasis(text: &str) -> String {
     let mut text = text.replace('`', "");
     for sign in ["**", "__"] {
+        // Only pairs are emphasis. A single `**` is a mark of a footnote, as in `940**`.
         while text.matches(sign).count() >= 2 {
             text = text.replacen(sign, "", 2);
         }
     }
     let trimmed = text.trim();
     for sign in ['*', '_'] {
+        // A single star or underscore is emphasis only around the whole text: `a_b` is a name, and
+        // `940*` has a mark.
         let inside = trimmed
             .strip_prefix(sign)
             .and_then(|it| it.strip_suffix(sign));
@@ -180,6 +189,7 @@ fn symbols(text: &str) -> String {
         let is_letter =
             |c: char| c.is_ascii_lowercase() || matches!(c, '_' | '+' | '-' | '0'..='9');
         let length = after.find(|c| !is_letter(c)).unwrap_or(after.len());
+        // A letter is required: `12:30:45` is a time of day.
         let is_short_name = after[length..].starts_with(':')
             && after[..length].contains(|c: char| c.is_ascii_lowercase());
         if is_short_name {
@@ -216,6 +226,7 @@ fn brackets(text: &str, letters: bool, marks: &mut Vec<String>) -> String {
     while let Some(at) = rest.find('[') {
         let after = &rest[at + 1..];
         let inside = after.split(']').next().unwrap_or_default();
+        // `split` also returns the whole rest if no `]` follows.
         let is_closed = inside.len() < after.len();
         let is_number =
             !inside.is_empty() && inside.len() <= 3 && inside.bytes().all(|b| b.is_ascii_digit());
@@ -241,8 +252,10 @@ fn notes(text: &str, marks: &mut Vec<String>) -> String {
     let mut mark = String::new();
     let mut characters = text.chars().peekable();
     while let Some(c) = characters.next() {
+        // The first superscript digit after `×10` is an exponent, and further ones continue it.
         let is_power = kept.ends_with("10") && kept.contains(['×', '·', '*']);
         let in_power = kept.ends_with(SUPERSCRIPTS);
+        // `1.2 * 10^9` has a factor, and `940*` a mark.
         let is_factor = c == '*' && {
             let next = characters.clone().skip_while(|next| *next == ' ');
             next.take(2).eq(['1', '0'])

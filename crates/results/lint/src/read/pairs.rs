@@ -11,6 +11,8 @@ pub(super) fn parts(text: &str) -> Option<Vec<String>> {
     loop {
         let part = rest
             .strip_prefix('-')
+            // A dash alone is a missing part: `533/-`. A sign before digits is refused below, as
+            // rates are not negative.
             .filter(|it| !it.starts_with(|c: char| c.is_ascii_digit()));
         let length = match part {
             Some(_) => 1,
@@ -25,6 +27,7 @@ pub(super) fn parts(text: &str) -> Option<Vec<String>> {
         }
     }
     let is_unit = rest.is_empty() || Unit::parse(rest).is_some();
+    // `-/-` is an empty cell and not two figures.
     let has_figure = found.iter().any(|part| part != "-");
     if found.len() < 2 || !is_unit || !has_figure {
         return None;

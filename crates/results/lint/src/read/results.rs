@@ -62,6 +62,7 @@ pub(super) fn read(source: &Source) -> Document {
             document.tables.push(table);
         }
     }
+    // The remark counts both kinds apart, so the rates are counted before statistics are added.
     let rates = document.figure_count();
     for (at, cell) in cells.into_iter().flatten().enumerate() {
         let id = cell["id"].as_str().unwrap_or("cell");

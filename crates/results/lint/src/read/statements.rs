@@ -44,6 +44,7 @@ pub(super) fn figures(keys: &Keys<'_>, document: &mut Document) {
         };
         keys.refuse_others();
         let system = &single.system;
+        // Shares of one system in per cent must add up to 100, which the rule for sums checks.
         let is_share = |unit: &Unit| unit.quantity == Quantity::Percent;
         if single.unit.as_ref().is_some_and(is_share) {
             let index = shares.iter().position(|(known, _)| known == system);
@@ -94,6 +95,8 @@ fn list(keys: &Keys<'_>, key: &'static str) -> Vec<Figure> {
 
 fn mix(keys: &Keys<'_>, sums: &mut Vec<Sum>) -> Option<Mix> {
     let name = keys.required("name").and_then(|it| it.text());
+    // The mean alone allows the ceiling of the link and the layers to be checked, but not the sizes
+    // of the mix.
     if let Some(mean) = keys.optional("mean") {
         keys.refuse_others();
         let mean = mean.figure()?;
@@ -110,6 +113,8 @@ fn mix(keys: &Keys<'_>, sums: &mut Vec<Sum>) -> Option<Mix> {
     keys.refuse_others();
     let name = name?;
     let total: f64 = weights.iter().map(|weight| weight.value).sum();
+    // Checked before `zip`, which would drop the longer list's rest, and before the division by the
+    // total.
     if frames.len() != weights.len() || total <= 0.0 {
         keys.mistake(
             format!(
@@ -125,6 +130,7 @@ fn mix(keys: &Keys<'_>, sums: &mut Vec<Sum>) -> Option<Mix> {
     let shares: Vec<(f64, f64)> = pairs
         .map(|(frame, weight)| (weight.value / total, frame.value))
         .collect();
+    // Only percentages have a sum to check: other weights are relative, as 7:4:1 of IMIX.
     if in_percent {
         let mut sum = hundred(&format!("weights of mix {name}"), keys);
         sum.parts = weights;

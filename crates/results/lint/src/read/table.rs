@@ -37,6 +37,7 @@ pub(super) fn is_skipped(keys: &Keys<'_>) -> bool {
 pub(super) fn read(keys: &Keys<'_>, otherwise_id: &str) -> Table {
     let system = keys.text("system");
     let title = keys.text("title");
+    // Claims and findings need a name, so a table without any of the three gets its number.
     let id = keys.text("id").or_else(|| system.clone());
     let id = id.or_else(|| title.clone());
     Table {
@@ -45,6 +46,7 @@ pub(super) fn read(keys: &Keys<'_>, otherwise_id: &str) -> Table {
         place: keys.place().clone(),
         beside: beside::read(keys),
         unit: keys.optional("unit").and_then(unit),
+        // `unstated` is a legal value and yields no layer, so the result is flattened.
         layer: keys
             .optional("layer")
             .and_then(|it| one_of(it, &LAYERS))
@@ -76,6 +78,8 @@ pub(super) fn listed_columns(keys: &Keys<'_>, document: &mut Document, table: &m
         let Some(value) = keys.optional(key) else {
             continue;
         };
+        // In TOML one key serves both: a list has columns of MTUs, and a number applies to every
+        // cell.
         if axis == Axis::Mtu && !value.is_list() {
             table.mtu = mtu(value);
             continue;
@@ -132,11 +136,16 @@ pub(super) fn column(
     };
     match axis {
         Axis::Frame | Axis::Mtu | Axis::Bytes => {
+            // A size is read before the name of a mix, because mixes have any name.
             column.size = heading::size(name);
             if let Some(bytes) = column.size {
+                // Tables of one file are compared by the names of columns, so `1518 B` and `1,518`
+                // get one name. The unit `B` belongs to the size and not to the figures.
                 column.name = bytes.to_string();
                 column.unit = None;
             } else if axis == Axis::Frame && (found.is_some() || heading::is_mix(name)) {
+                // A mix that the file does not describe is kept here, because the sizes around it
+                // can be checked without it. A table of mixes alone needs the descriptions.
                 column.size = found.as_ref().map(|mix| mix.mean_bytes);
                 column.mix = found;
                 if column.mix.is_none() {
@@ -265,6 +274,7 @@ pub(super) fn check(source: &Source, table: &Table, document: &mut Document) {
         .rows
         .iter()
         .filter_map(|row| row.mean_frame_rate.as_ref());
+    // The rule divides each rate by its frame size, so any other axis leaves the mean unchecked.
     if let Some(mean) = means.next().filter(|_| table.axis != Axis::Frame) {
         let what = format!(
             "table `{}` has a mean frame rate, and no frame sizes",
@@ -277,6 +287,8 @@ pub(super) fn check(source: &Source, table: &Table, document: &mut Document) {
 /// Remarks a tunnel in a heading, if the link is known and the encapsulation is not.
 fn remark_tunnel(table: &Table, document: &mut Document) {
     let is_known = table.encapsulation.is_some() || table.link_bps.is_none();
+    // Last, because it computes every cell: the remark only matters if a rate is compared with the
+    // link.
     let has_ceiling = || table.cells().any(|cell| cell.ceiling_bps().is_some());
     if is_known || !has_ceiling() {
         return;

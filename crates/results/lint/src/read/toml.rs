@@ -8,6 +8,7 @@ use crate::source::Source;
 pub(super) fn read(source: &Source) -> Document {
     let mut document = Document::default();
     Keys::parse(source, 0, &source.text, |keys| {
+        // Mixes before tables, because columns name them.
         statements::read(keys, &mut document);
         document.differs = keys.text("differs");
         statements::figures(keys, &mut document);

@@ -19,6 +19,7 @@ pub(super) fn contradicted(document: &Document) -> Vec<Finding> {
             // Exactly half is no majority.
             Holds::Mostly => 2 * failed.len() >= outcomes.len(),
         };
+        // In logarithms, so that half and double are equally far off.
         let away = |outcome: &&&Outcome| outcome.ratio.ln().abs();
         let worst = failed.iter().max_by(|a, b| away(a).total_cmp(&away(b)));
         let Some(worst) = worst.filter(|_| is_contradicted) else {

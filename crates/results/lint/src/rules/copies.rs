@@ -22,6 +22,8 @@ pub(super) fn pasted_tables(document: &Document) -> Vec<(&str, Finding)> {
         {
             continue;
         }
+        // Only earlier tables, so that the first of two equal ones counts as the original and is
+        // still checked by the other rules.
         let mut earlier = document.tables[..at].iter();
         let Some(same) = earlier.find(|earlier| is_same(earlier, table)) else {
             continue;
@@ -91,6 +93,7 @@ pub(super) fn pasted_rows(table: &Table) -> Vec<Finding> {
                 continue;
             }
         };
+        // Figures of one digit, as 100, 200 and 400, are equal by chance.
         let is_round = cells.iter().all(|cell| cell.figure.significant < 2);
         if cells.len() < FIGURES_MIN || is_round || cells.iter().all(Cell::is_at_link) {
             continue;
@@ -147,6 +150,7 @@ pub(super) fn repeats(document: &Document, table: &Table) -> Vec<Finding> {
             let deviation = crate::Interval::around(cell.figure.deviation_value(), half);
             deviation / cell.rounded()
         };
+        // One table may print `± 3.6` and its repeat `± 4.5 %`.
         if share(&cell).meets(share(&first)) {
             return None;
         }

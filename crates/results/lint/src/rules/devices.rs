@@ -23,8 +23,11 @@ pub(super) fn faster(document: &Document, table: &Table) -> Vec<Finding> {
     };
     let faster = table.cells().filter_map(|with| {
         let without = baseline.cell(&with.row.name, &with.column.name)?;
+        // Rounding and deviation of both sides work against the finding: only a gap between the
+        // intervals counts.
         let low = with.rate()?.low - with.figure.deviation_max() * scale(&with);
         let high = without.rate()?.high + without.figure.deviation_max() * scale(&without);
+        // The margin is for errors of scaling, as between 1.07 Gbit/s and 1070 Mbit/s.
         if low <= high * (1.0 + 1e-9) {
             return None;
         }
@@ -66,6 +69,7 @@ pub(super) fn deviations(document: &Document, is_pasted: &dyn Fn(&str) -> bool) 
     let one_sided = tables.filter_map(|baseline| {
         let compared = document.tables.iter().filter(|table| {
             let of_this = table.baseline.as_ref().is_some_and(|it| it.id == baseline.id);
+            // The figures of a pasted table are another table's, as are its deviations.
             of_this && !is_pasted(&table.id) && has(table) != has(baseline)
         });
         let compared: Vec<&Table> = compared.collect();
@@ -108,6 +112,7 @@ pub(super) fn equal_to_cpu(document: &Document, table: &Table) -> Option<Finding
             Some(((here / there - 1.0).abs(), cell))
         });
         let mut pairs: Vec<(f64, Cell<'_>)> = pairs.collect();
+        // Sorted by the difference, so that the middle one is the median and the last the largest.
         pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (Some(middle), Some(last)) = (pairs.get(pairs.len() / 2), pairs.last()) else {
             continue;

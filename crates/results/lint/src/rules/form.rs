@@ -55,8 +55,12 @@ pub(super) fn units(table: &Table) -> Option<Finding> {
 pub(super) fn precision(table: &Table) -> Vec<Finding> {
     let beyond = table.cells().filter_map(|cell| {
         let deviation = cell.figure.deviation.filter(|it| !it.percent && it.value > 0.0)?;
+        // For an approximate figure this is the wider step, so `~` excuses it.
         let step = 2.0 * cell.figure.half_step;
+        // The value in steps of its last printed digit: 0.25 in steps of 0.01 are 25, two digits.
         let digits = (deviation.value / deviation.step).log10().floor() + 1.0;
+        // The steps of digits are powers of ten, so any factor between 0.1 and 1 absorbs the
+        // rounding error.
         let why = if step < deviation.step * 0.99 {
             format!("the figure is printed in steps of {step}, its deviation in steps of {}", deviation.step)
         } else if digits > 2.0 {

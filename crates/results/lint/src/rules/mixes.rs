@@ -38,6 +38,7 @@ pub(super) fn differing(table: &Table) -> Vec<Finding> {
 }
 
 fn compared<'a>(cells: impl Iterator<Item = Cell<'a>>) -> Vec<Finding> {
+    // A rate of zero has no time per frame.
     let (mixes, mut sizes): (Vec<Frames<'_>>, Vec<Frames<'_>>) = cells
         .filter_map(frames)
         .filter(|it| it.cell.frame_bytes().is_some() && it.rate.low > 0.0)
@@ -59,6 +60,8 @@ fn bytes(frames: &Frames<'_>) -> f64 {
 fn finding(found: &Frames<'_>, sizes: &[Frames<'_>]) -> Option<Finding> {
     let mix = found.cell.mix()?;
     let times = times(mix, sizes)?;
+    // The mix is at most as fast as if each frame took its shortest possible time, and at least as
+    // fast as if all frames were of the slowest size.
     let mean: f64 = times.iter().map(|(share, time)| share * time.low).sum();
     let longest = times.iter().map(|(_, time)| time.high).fold(0.0, f64::max);
     let most = 1.0 / mean;
@@ -114,6 +117,8 @@ fn times(mix: &Mix, sizes: &[Frames<'_>]) -> Option<Vec<(f64, Interval)>> {
         high: 1.0 / frames.rate.low,
     };
     let of = |(share, size): &(f64, f64)| {
+        // A frame takes no less time than a shorter one and no more than a longer one. Beyond the
+        // sizes of the table nothing bounds it.
         let shorter = sizes.iter().rfind(|it| bytes(it) <= *size);
         let longer = sizes.iter().find(|it| bytes(it) >= *size);
         let time = Interval {

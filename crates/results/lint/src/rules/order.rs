@@ -49,6 +49,8 @@ pub(crate) fn named(name: &str) -> Option<(Statistic, String)> {
     let mut rest: Vec<&str> = Vec::new();
     for word in words.filter(|word| !word.is_empty()) {
         match statistic(word, has_ordinals) {
+            // Two statistics in one name, as `p99 of medians` or `max p95`, are of another set of
+            // values.
             Some(_) if found.is_some() => return None,
             Some(statistic) => found = Some(statistic),
             None if UNITS.contains(&word) => {}
@@ -67,6 +69,7 @@ fn statistic(word: &str, has_ordinals: bool) -> Option<Statistic> {
     let ordinal = endings.iter().find_map(|end| word.strip_suffix(end));
     let short = word.strip_prefix('p');
     let percent = short.or(ordinal.filter(|_| has_ordinals))?;
+    // `f64` also parses `inf` and `nan`.
     let is_number = percent.starts_with(|c: char| c.is_ascii_digit());
     let value: f64 = percent.parse().ok().filter(|_| is_number)?;
     // `p1` is a port, or a core.

@@ -80,6 +80,8 @@ pub(super) fn exceeding(table: &Table) -> Vec<Finding> {
         let rate = cell.rate()?;
         let is_frames = cell.unit()?.quantity == Quantity::FrameRate;
         let ceiling = if is_frames { cell.ceiling_fps()? } else { cell.ceiling_bps()? };
+        // The margin absorbs the error of computing a ceiling that a rate at line speed equals
+        // exactly.
         if rate.low <= ceiling * (1.0 + 1e-9) {
             return None;
         }
@@ -114,6 +116,7 @@ fn of_bits(cell: &Cell<'_>, ceiling: f64, low: f64) -> Option<String> {
         around.unwrap_or_default(),
         bit_rate(ceiling),
         cell.shown(),
+        // The difference of two `f64` would print a dozen digits.
         (low / scale(cell) * 1e4).round() / 1e4,
         cell.unit()?.text,
     ))

@@ -45,6 +45,8 @@ pub(super) fn constant_frame_rates(table: &Table) -> Vec<Finding> {
         return findings;
     }
     for row in &table.rows {
+        // At the link's limit the frame rate falls with the size and would end a run of equal
+        // rates.
         let below = table.cells_of(row).filter(|cell| !cell.is_at_link());
         let rates: Vec<Frames<'_>> = below.filter_map(frames).collect();
         let Some(run) = longest_constant(&rates) else {
@@ -133,6 +135,7 @@ pub(super) fn constant_bit_rates(table: &Table) -> Vec<Finding> {
     if rows.iter().all(|(_, cells)| is_constant(cells)) {
         return Vec::new();
     }
+    // A row at the link's limit is constant for a known reason.
     let constant = rows
         .iter()
         .filter(|(_, cells)| is_constant(cells) && !cells.iter().any(Cell::is_at_link));
@@ -171,6 +174,7 @@ pub(super) fn rising_frame_rates(table: &Table) -> Vec<Finding> {
     }
     let rising = neighbours(table).filter_map(|(before, after)| {
         let (slow, fast) = (frames(before)?, frames(after)?);
+        // The nearest ends of both roundings: every pair of true values then rises by more.
         if fast.rate.low <= slow.rate.high * (1.0 + RISE_MIN) {
             return None;
         }
@@ -213,6 +217,7 @@ pub(super) fn falling_rates(table: &Table) -> Vec<Finding> {
     }
     let falling = neighbours(table).filter_map(|(before, after)| {
         let with_deviation = |cell: &Cell<'_>| {
+            // A share, because `bits` converts a frame rate to another unit than the deviation's.
             let share = cell.figure.deviation_max() / cell.figure.value;
             let rate = bits(cell)?;
             Some(Interval {
@@ -260,6 +265,7 @@ fn neighbours(table: &Table) -> impl Iterator<Item = (Cell<'_>, Cell<'_>)> {
         let pairs: Vec<_> = cells.windows(2).map(|pair| (pair[0], pair[1])).collect();
         pairs
             .into_iter()
+            // Two columns of one size are two settings, and not in order of size.
             .filter(|(a, b)| a.column.size < b.column.size)
     })
 }

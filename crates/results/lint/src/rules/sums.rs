@@ -28,6 +28,8 @@ pub(super) fn means(table: &Table) -> Vec<Finding> {
             column.mix.is_none() && column.size.is_some()
         });
         let cells: Vec<Cell<'_>> = sizes.collect();
+        // A mean over fewer sizes than the report has would differ without any slip, so one cell
+        // without a rate ends the check of its row.
         let rates: Option<Vec<Interval>> = cells.iter().map(frames).collect();
         let Some(rates) = rates.filter(|rates| !rates.is_empty()) else {
             continue;
@@ -85,6 +87,8 @@ fn frames(cell: &Cell<'_>) -> Option<Interval> {
 /// Returns the slip in one cell that explains the mean: a changed digit, or two swapped ones. Only
 /// for a cell with an outlier, and only a slip that explains it; of several the nearest.
 fn repair(cells: &[Cell<'_>], rates: &[Interval], stated: Interval) -> Option<String> {
+    // The frame rate of a device changes little between neighbouring sizes, so a slip in a digit
+    // changes both the mean and the step to the neighbours.
     let middles: Vec<f64> = rates.iter().map(|it| it.middle()).collect();
     let mut best: Option<(f64, String)> = None;
     for (at, cell) in cells.iter().enumerate() {
@@ -99,6 +103,7 @@ fn repair(cells: &[Cell<'_>], rates: &[Interval], stated: Interval) -> Option<St
             continue;
         }
         let indexed = rates.iter().enumerate().filter(|(other, _)| *other != at);
+        // The sum of the others is fixed while about ten slips per digit are tried for this cell.
         let others = indexed.fold(Interval::exact(0.0), |sum, (_, rate)| sum + *rate);
         for text in slips(&cell.figure.text) {
             let Ok(figure) = Figure::parse(&text, &cell.figure.place) else {

@@ -42,6 +42,7 @@ fn missing<'a>(table: &Table, twin: &'a Table) -> Option<&'a str> {
         let cell = table.cells().next()?;
         Some(cell.unit()?.quantity)
     };
+    // Rates and delays by the same rows are two tables on purpose, so the quantity must agree too.
     let is_alike = table.axis == twin.axis
         && columns(table) == columns(twin)
         && quantity(table) == quantity(twin);

@@ -47,6 +47,8 @@ fn table(source: &Source, id: &str, keys: &Map<String, Value>, path: &str) -> Op
     let mut repeats = None;
     for (key, value) in keys {
         let known = order::named(key).is_some();
+        // An estimate over repeats is an object with a mean and the number of repeats; other
+        // statistics are plain numbers.
         let (number, n) = match value {
             Value::Object(estimate) => (estimate.get("mean"), estimate.get("n")),
             value => (Some(value), None),
@@ -54,6 +56,8 @@ fn table(source: &Source, id: &str, keys: &Map<String, Value>, path: &str) -> Op
         let Some(number) = number.and_then(Value::as_f64) else {
             continue;
         };
+        // Means over different repeats may be in any order, so only keys with the first one's
+        // number are compared.
         if !known || (n.is_some() && *repeats.get_or_insert(n) != n) {
             continue;
         }
