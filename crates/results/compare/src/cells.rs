@@ -81,12 +81,15 @@ impl<'a> Pairs<'a> {
         matches: &[Match],
         within_one_run: bool,
     ) -> Self {
+        // Indexed, because each cell of the base is looked up and a journal may have thousands.
         let index = Index::of(sides(other));
         let (mut both, mut only_in_base) = (Vec::new(), Vec::new());
         for side in sides(base) {
             let own = side.planned.dut.name.as_str();
             let matched = matches.iter().filter(|one| one.old == own);
             let mut names: Vec<&str> = matched.map(|one| one.new.as_str()).collect();
+            // Without a match a device is compared with its namesake. Within one run that would be
+            // the cell itself.
             if names.is_empty() && !within_one_run {
                 names.push(own);
             }
@@ -100,6 +103,7 @@ impl<'a> Pairs<'a> {
         let mut found: Vec<&str> = both.iter().map(|pair| &*pair.other.planned.id).collect();
         found.sort_unstable();
         let others = sides(other).map(|side| side.planned.id.as_str());
+        // Devices of a single run that no match names are no omission.
         let missing = others.filter(|id| !within_one_run && found.binary_search(id).is_err());
         Self {
             only_in_other: missing.map(str::to_owned).collect(),
@@ -159,6 +163,7 @@ impl<'a> Index<'a> {
             by_group.insert((side.planned.group.as_str(), name), side);
             by_conditions
                 .entry((conditions(side.planned), name))
+                // A guess between two cells with equal conditions could pair different settings.
                 .and_modify(|found| *found = None)
                 .or_insert(Some(side));
         }
@@ -180,6 +185,7 @@ impl<'a> Index<'a> {
 /// Returns a cell's conditions. A coordinate may be the only place of a value not in force.
 fn conditions(cell: &Cell) -> Conditions {
     let mut values: BTreeMap<&str, String> = BTreeMap::new();
+    // Coordinates first: a value in force of the same axis replaces them below.
     for at in &cell.coordinates {
         values.insert(at.axis.key(), at.value.plain());
     }

@@ -238,6 +238,8 @@ pub(crate) fn found<'a>(pairs: &Pairs<'a>, sides: Sides<'a>) -> ChangeSet<'a> {
     for &pair in &pairs.both {
         let bases = pair.base.result.readings();
         let others = pair.other.result.readings();
+        // First the missing repeats of both sides: the evidence against them is attached to every
+        // change of the pair, because a gate must not pass on it.
         let lacking = sides.named(pair).map(|(side, run, place, name)| {
             let lack = Lack::first(side.result)?;
             Some((side, lack, lack.help(run), place, name))
@@ -259,6 +261,8 @@ pub(crate) fn found<'a>(pairs: &Pairs<'a>, sides: Sides<'a>) -> ChangeSet<'a> {
             load_percent: reading.load_percent,
             reason,
         };
+        // Collected apart, since a cell without any ratio is listed once as a cell and not once for
+        // each quantity.
         let mut without = Vec::new();
         for base in &bases {
             let Some(other) = others.iter().find(|other| is_same(base, other)) else {
@@ -281,6 +285,8 @@ pub(crate) fn found<'a>(pairs: &Pairs<'a>, sides: Sides<'a>) -> ChangeSet<'a> {
         let is_new = |other: &&Reading| !bases.iter().any(|base| is_same(base, other));
         let new = others.iter().filter(is_new);
         without.extend(new.map(|other| lacks(other, format!("{base_name} has no figure of it"))));
+        // No quantity of the cell has a ratio: the cell is reported as a whole, with the reason
+        // from its status.
         if changes.len() == before {
             without_change.push(WithoutChange::of(pair, sides));
             continue;
@@ -296,6 +302,7 @@ pub(crate) fn found<'a>(pairs: &Pairs<'a>, sides: Sides<'a>) -> ChangeSet<'a> {
                 reason: missing_repeats(side.result),
                 help,
             };
+            // One cell may be in several pairs, as when it is matched with two devices.
             if !partly.contains(&found) {
                 partly.push(found);
             }
@@ -350,6 +357,8 @@ impl Lack {
         match () {
             () if repeats.invalid > 0 => Some(Self::Invalid),
             () if repeats.failed > 0 => Some(Self::Failed),
+            // Neither invalid nor failed, so the others were not run, or their procedure skipped
+            // them.
             () if repeats.measured < repeats.planned => Some(Self::NotRun),
             () => None,
         }
@@ -391,6 +400,7 @@ impl WithoutChange {
             let help = Lack::first(cell).map(|lack| lack.help(run));
             helps.extend(help.filter(|help| !helps.contains(help)));
         }
+        // Both have figures, and none in common.
         let is_measured = reasons.is_empty();
         Self {
             cell: pair.base.planned.id.clone(),
@@ -412,6 +422,8 @@ impl ChangeSet<'_> {
     /// Returns the number of intervals that count towards the level of all runs together.
     pub(crate) fn intervals(&self) -> usize {
         let changes = self.changes.iter();
+        // Intervals of a ranking have their level already. Counting them would widen the others for
+        // nothing.
         let own = changes.filter(|found| found.ranked_alpha.is_none());
         own.filter(|found| found.change.has_interval()).count()
     }

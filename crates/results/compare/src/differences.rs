@@ -70,6 +70,8 @@ pub(crate) fn of_cells(pairs: &Pairs<'_>) -> Vec<Difference> {
     );
     for pair in &pairs.both {
         let (base, other) = (pair.base.planned, pair.other.planned);
+        // The whole cells are converted to JSON only if one of these differs: a campaign has
+        // thousands of cells.
         if settings_differ(pair.base, pair.other) {
             differing("", &settings(pair.base), &settings(pair.other), &mut count);
         }
@@ -80,6 +82,7 @@ pub(crate) fn of_cells(pairs: &Pairs<'_>) -> Vec<Difference> {
                 count(format!("{name}: {key}"), of.0, of.1);
             }
             for (port, features) in &base_evidence.offloads {
+                // Ports of only one lab are a difference of the labs, which the environment lists.
                 let Some(others) = other_evidence.offloads.get(port) else {
                     continue;
                 };
@@ -119,6 +122,8 @@ fn settings_differ(base: Side<'_>, other: Side<'_>) -> bool {
 fn settings(side: Side<'_>) -> Value {
     let mut value = json!(side.planned);
     if let Value::Object(keys) = &mut value {
+        // Ids and coordinates depend on the axes that a campaign varies, and the estimate follows
+        // from the settings.
         for key in ["id", "group", "coordinates", "estimate_ns"] {
             keys.remove(key);
         }
@@ -140,6 +145,7 @@ impl<'a> Latest<'a> {
             Outcome::Measured(measured) => Some((trial.cell.as_str(), &measured.evidence)),
             Outcome::Invalid { .. } | Outcome::Failed { .. } => None,
         });
+        // Later trials of a cell replace earlier ones in the map.
         Self(measured.collect())
     }
 

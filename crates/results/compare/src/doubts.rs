@@ -49,12 +49,15 @@ impl Comparison {
         let mut warnings: Vec<(&str, Vec<&str>)> = Vec::new();
         for run in &self.runs {
             for warning in &run.warnings {
+                // Runs on one machine share most of their warnings: each is printed once, with the
+                // runs that have it.
                 match warnings.iter_mut().find(|(known, _)| known == warning) {
                     Some((_, names)) => names.push(&run.name),
                     None => warnings.push((warning, vec![&run.name])),
                 }
             }
         }
+        // Missing repeats come first and in full, since they affect the compared figures directly.
         let mut found = self.partly();
         let left = warnings.len().saturating_sub(WARNINGS_MAX);
         let shown = warnings.iter().take(WARNINGS_MAX);

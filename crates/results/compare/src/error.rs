@@ -62,6 +62,7 @@ pub(crate) fn check(runs: &[Run<'_>], options: &Options) -> Result<(), CompareEr
     }
     for (place, second) in runs.iter().enumerate() {
         let header = &second.journal.header;
+        // By header and not by folder: a copy of a run would show no change of anything.
         let same = |first: &&Run<'_>| first.journal.header == *header;
         if let Some(first) = runs[..place].iter().find(same) {
             return Err(CompareError::SameRun {

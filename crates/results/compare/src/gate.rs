@@ -131,6 +131,7 @@ impl Gate {
         for pair in pairs {
             let changes = pair.changes.iter();
             let own = changes.filter(|change| by_id.contains_key(change.cell.as_str()));
+            // By word: a gate on `p99` is on the latency at every load and on round trips alike.
             let own = own.filter(|change| change.quantity.word() == self.quantity);
             cells.extend(own.map(|change| self.judge_change(pair.run, change)));
             // A figure that has disappeared must not pass as unchanged.
@@ -158,9 +159,12 @@ impl Gate {
                 GateCell::undecided(pair.run, &found.cell, quantity, reason)
             }));
         }
+        // Cells that match but lack the quantity are listed by name: they show that the quantity is
+        // wrong and not the filters.
         if cells.is_empty() {
             cells = self.with_other_quantities(&by_id, pairs);
         }
+        // A gate without any cell is undecided: a mistyped filter must not pass.
         let worst = cells.iter().map(|cell| cell.outcome).max();
         GateResult {
             gate: self.text.clone(),
@@ -219,6 +223,7 @@ impl Gate {
             );
             return GateCell::undecided(run, &change.cell, change.quantity_in_words(), reason);
         }
+        // A change exactly at the bound is within it, as the gate reads `drops > 5 %`.
         let outcome = match (change.interval(), self.drops) {
             (None, _) => Outcome::Undecided,
             (Some((_, high)), true) if high < bound => Outcome::Violated,

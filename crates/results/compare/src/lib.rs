@@ -173,8 +173,10 @@ impl Comparison {
 /// If a run is given twice, if a single run is given without devices to match, or if a match names
 /// a device that a run does not have.
 pub fn compare(runs: &[Run<'_>], options: &Options) -> Result<Comparison, CompareError> {
+    // Before the results are computed. It also ensures that `runs[0]` exists.
     error::check(runs, options)?;
     let results: Vec<Results> = runs.iter().map(|run| Results::of(run.journal)).collect();
+    // A single run is compared with itself: its devices are the two sides.
     let others = match runs.len() {
         1 => 0..1,
         count => 1..count,
@@ -192,6 +194,8 @@ pub fn compare(runs: &[Run<'_>], options: &Options) -> Result<Comparison, Compar
             (place, pairs, found)
         })
         .collect();
+    // All pairs of runs are one question, so the level depends on the intervals of all of them.
+    // Changes get their intervals only after this.
     let intervals = compared.iter().map(|(.., found)| found.intervals()).sum();
     let alpha = simultaneous_alpha(intervals);
     let pairs: Vec<RunPair> = compared
@@ -213,6 +217,8 @@ pub fn compare(runs: &[Run<'_>], options: &Options) -> Result<Comparison, Compar
         .collect();
     let gates = options.gates.iter();
     let gates = gates.map(|gate| gate.judge(runs, &pairs));
+    // Warnings about cells that are not compared would distract, so each run's compared cells are
+    // collected for them.
     let mut cells: Vec<BTreeSet<&str>> = vec![BTreeSet::new(); runs.len()];
     for (place, pairs, _) in &compared {
         for pair in &pairs.both {

@@ -59,6 +59,7 @@ pub fn markdown(comparison: &Comparison) -> String {
             });
             let rows: Vec<_> = rows.collect();
             let columns = rows.first().map_or(0, Vec::len);
+            // Without rows no heading is taken, and no table is printed.
             let head = &HEADINGS[..columns];
             match comparison.title(direction) {
                 (title, Some(meaning)) => {
@@ -139,6 +140,7 @@ fn folded(text: &mut String, summary: &str, head: &[&str], rows: Vec<Vec<String>
     table(&mut part, None, head, rows);
     let _ = write!(
         text,
+        // The blank line after `summary` makes GitHub read the table as Markdown.
         "<details><summary>{summary}</summary>\n\n{part}</details>\n\n"
     );
 }

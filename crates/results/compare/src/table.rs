@@ -55,6 +55,8 @@ impl CellChange {
     /// The same row with the number of repeats that would decide.
     pub(crate) fn undecided_row(&self, margin_percent: f64) -> Vec<String> {
         let mut row = self.row().to_vec();
+        // The interval is too wide because repeats are missing: the remedy is to measure these, and
+        // not to plan more.
         let is_partly =
             self.base_repeats < self.base_planned || self.other_repeats < self.other_planned;
         row.push(match self.needed_within(margin_percent) {
@@ -84,6 +86,8 @@ impl CellChange {
         let Some(other) = &self.other_cell else {
             return self.cell.clone();
         };
+        // The longest common beginning that ends with a slash, so that whole parts of the id are
+        // printed.
         let slashes = self.cell.match_indices('/').map(|(at, _)| at + 1);
         let mut ends = slashes.rev();
         let same = ends.find(|&end| other.get(..end) == self.cell.get(..end));

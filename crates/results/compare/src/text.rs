@@ -66,6 +66,7 @@ pub fn text(comparison: &Comparison, detail: Detail) -> String {
 
 /// Appends the changes of a run, and the cells that could not be compared.
 fn changes(text: &mut String, comparison: &Comparison, pair: &RunPair) {
+    // Undecided changes have a column more, with the repeats that would decide.
     for direction in DIRECTIONS {
         let margin = comparison.margin_percent;
         let rows = of_direction(&pair.changes, direction).map(|change| match direction {
@@ -97,6 +98,7 @@ fn changes(text: &mut String, comparison: &Comparison, pair: &RunPair) {
     section(text, &counted_title(&title, lacking.len()), &[], lacking);
     for (ids, place) in [(&pair.only_in_base, 0), (&pair.only_in_other, pair.run)] {
         let rows: Vec<_> = ids.iter().map(|id| vec![id.clone()]).collect();
+        // Within one run the other device is missing and not the other run.
         let title = match pair.run {
             0 => "Cells without the other device".to_owned(),
             _ => format!("Cells only in {}", comparison.runs[place].name),
@@ -119,6 +121,8 @@ fn differences(text: &mut String, title: &str, found: &[Difference], detail: Det
     let mut shown: Vec<(&Difference, usize)> = Vec::new();
     for one in found {
         match shown.iter_mut().find(|(known, _)| known.what == one.what) {
+            // One key may differ in several ways, as a setting that cells vary: the short form has
+            // the first and counts the others.
             Some((_, more)) if detail == Detail::Short => *more += 1,
             _ => shown.push((one, 0)),
         }
@@ -192,9 +196,13 @@ fn section_of(
     let Some(first) = rows.first() else { return };
     let _ = writeln!(text, "\n{}", visible(title));
     let headings: Vec<String> = headings.iter().map(|&one| one.to_owned()).collect();
+    // Sections without headings get no heading line, as `get` fails for them. Rows without the last
+    // column get the first headings.
     let heading = headings.get(..first.len()).map(<[String]>::to_vec);
     let rows = heading.iter().chain(rows.iter().take(most));
     let rows = rows.map(|row| {
+        // Names come from other people's journals: escape sequences must not reach the terminal.
+        // Before the widths, as visible forms are longer.
         let cells = row.iter().map(|cell| visible(cell));
         cells.collect::<Vec<_>>()
     });

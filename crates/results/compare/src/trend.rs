@@ -43,6 +43,7 @@ pub fn shifts(values: &[f64]) -> Vec<Shift> {
     {
         return Vec::new();
     }
+    // One interval for each possible split of the whole series.
     let alpha = simultaneous_alpha(values.len() - 2 * SIDE_MIN + 1);
     let mut places = Vec::new();
     split(values, 0, alpha, &mut places);
@@ -114,6 +115,8 @@ fn best_split(values: &[f64]) -> Option<usize> {
         }
         let (one, other) = (at as f64, rest as f64);
         let distance = sum / one - (total - sum) / other;
+        // The total sum of squares is constant, so the largest sum between the parts leaves the
+        // least within them. Running sums make the search linear.
         let between = one * other / (one + other) * distance * distance;
         if best.is_none_or(|(most, _)| between > most) {
             best = Some((between, at));

@@ -98,11 +98,15 @@ fn tokens(text: &str) -> Result<Vec<Token>, usize> {
             word: String::new(),
             at: start..start + first.len_utf8(),
         };
+        // The start of the open quotation, for the error if it has no end. The marks themselves are
+        // no part of the word.
         let mut quoted = (first == '"').then_some(start);
         if quoted.is_none() {
             token.word.push(first);
         }
         let is_sign = |c| matches!(c, '>' | '%');
+        // Signs are tokens even without blanks: `drops >5%` has four. Quotation marks may begin
+        // inside a word, as in `dut="a b"`.
         while !is_sign(first) || quoted.is_some() {
             let Some(&(at, c)) = rest.peek() else { break };
             if quoted.is_none() && (c.is_whitespace() || is_sign(c)) {
@@ -171,6 +175,8 @@ impl Parser<'_> {
                 _ => words.push(token),
             }
         };
+        // The last word is the quantity, as some kinds of trials have the name of one: `throughput
+        // throughput drops`.
         let Some(quantity) = words.pop() else {
             let problem = "no quantity before `drops` or `rises`".to_owned();
             let help = format!("known quantities are {}", quantities().join(", "));
@@ -179,6 +185,7 @@ impl Parser<'_> {
         };
         if !quantities().contains(&quantity.word.as_str()) {
             let help = yaml::names::help(&quantity.word, "quantity", &quantities());
+            // `help` forms plurals by an `s`.
             let help = help.replace("quantitys", "quantities");
             let problem = format!("unknown quantity `{}`", quantity.word);
             return Err(self.error(quantity.at, problem, help));
@@ -244,6 +251,7 @@ impl Parser<'_> {
     fn percent(&mut self, drops: bool) -> Result<f64, GateError> {
         let token = self.next("a number of per cent")?;
         let number: Option<f64> = token.word.parse().ok();
+        // Nothing drops by 100 % or more. `contains` also refuses `nan`, which `parse` accepts.
         let most = if drops { 100.0 } else { 1e6 };
         match number.filter(|number| (0.0..most).contains(number)) {
             Some(number) => Ok(number),

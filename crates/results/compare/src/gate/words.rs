@@ -34,6 +34,8 @@ fn undecided(change: &CellChange, bound: f64, found: &str, bound_text: &str) -> 
     let repeats = change.base_repeats.min(change.other_repeats);
     let scatter = change.scatter_percent();
     match change.needed(bound) {
+        // Scatter of this size is first a question of the machine: an idle one may decide with the
+        // same number of repeats.
         Needed::Repeats(repeats) if scatter > BUSY_PERCENT => format!(
             "{found} crosses {bound_text}, because repeats scatter by {scatter:.0} %; measure both runs again while nothing \
              else uses the machine, or with about {repeats} repeats each (`run --repeats {repeats}`)"

@@ -46,6 +46,7 @@ impl Change {
         let bounds = bounds
             .into_iter()
             .chain([Some(&to.value), to.upper.as_ref()]);
+        // The means are geometric, and the intervals are of logarithms.
         if bounds.flatten().any(|bound| bound.min <= 0.0) {
             return None;
         }
@@ -55,6 +56,8 @@ impl Change {
                 .clone()
                 .unwrap_or_else(|| reading.value.clone())
         };
+        // A search bounds a rate from both sides, so the extreme ratios combine the lower bound of
+        // one with the upper bound of the other.
         let least = distance(&upper(from), &to.value, pairing);
         let largest = distance(&from.value, &upper(to), pairing);
         let middle = distance(&from.value, &to.value, pairing);
@@ -173,6 +176,7 @@ impl Change {
     /// Returns the repeats with which the interval decides, if their scatter equals the present
     /// one.
     fn needed_for(&self, alpha: f64, decides: impl Fn((f64, f64)) -> bool) -> Needed {
+        // The side with fewer repeats dominates the width, and one number is advised for both.
         let now = self.repeats.0.min(self.repeats.1);
         let Some((least, largest)) = self.ends.filter(|_| now >= INTERVAL_MIN_REPEATS) else {
             return Needed::Scatter;
@@ -209,6 +213,8 @@ fn used(from: &Estimate, to: &Estimate, pairing: Pairing) -> (Vec<f64>, Vec<f64>
     let both = from.values.iter();
     let both = both.filter_map(|one| Some((one.value, to.at(one.repeat)?)));
     let pairs: (Vec<f64>, Vec<f64>) = both.unzip();
+    // With scatter a single common pair is not enough for an interval, so all repeats count;
+    // without, the ratio of that pair is the best that there is.
     let have_scatter = from.n.min(to.n) >= INTERVAL_MIN_REPEATS;
     let needed = if have_scatter { 2 } else { 1 };
     if pairing == Pairing::Blocks && pairs.0.len() >= needed {
