@@ -273,6 +273,8 @@ pub(crate) fn results(journal: &Journal) -> Vec<CellResult> {
         for repeat in 1..=plan.repeats {
             found
                 .reasons
+                // Long trials are recorded in segments. A run that was interrupted in one has no
+                // outcome of it, but its progress.
                 .extend(broken_off(journal.unfinished_soak(&cell.id, repeat)));
             found.reasons.extend(broken_off_fatigue(
                 journal.unfinished_fatigue(&cell.id, repeat),
@@ -293,6 +295,8 @@ fn result(
     let repeats: Vec<Repeat<'_>> = outcomes
         .iter()
         .map(|&(repeat, outcome)| match outcome {
+            // The trial failed because the machine is too small, which the plan allowed: no fault
+            // of the device.
             Some(Outcome::Failed { .. }) if lacks_cores => Repeat::Skipped,
             outcome => classify(cell, repeat, outcome, &mut reasons),
         })
@@ -310,6 +314,7 @@ fn result(
             .collect(),
         Status::Invalid | Status::Failed | Status::NotRun => Vec::new(),
     };
+    // The parameters of the last repeat represent all.
     let in_force = measured.last().and_then(|(_, last)| last.transfer());
     let parameters = parameters(
         cell,
@@ -366,6 +371,7 @@ fn broken_off_fatigue<'s>(segments: impl Iterator<Item = &'s FatigueProgress>) -
     let parts = || segments.iter().flat_map(|one| &one.segment.devices);
     let longest_ns: u64 = segments
         .iter()
+        // Devices of one segment run in parallel, so the longest of them is the segment's time.
         .filter_map(|one| one.segment.devices.iter().map(|part| part.elapsed_ns).max())
         .sum();
     let bad: u64 = parts().map(|part| part.counts.bad() + part.crashes).sum();
@@ -436,6 +442,8 @@ fn status(counts: &Repeats) -> Status {
         Status::Measured
     } else if counts.measured > 0 {
         Status::Partly
+    // Without any figure the gravest reason counts: evidence against a repeat before a failure, and
+    // a failure before a trial that is missing.
     } else if counts.invalid > 0 {
         Status::Invalid
     } else if counts.failed > 0 {

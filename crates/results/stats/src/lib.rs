@@ -132,11 +132,13 @@ impl Results {
     #[must_use]
     pub fn of(journal: &Journal) -> Self {
         let mut cells = cell::results(journal);
+        // Verdicts and ceilings first: claims, scaling and warnings read them from the cells.
         verdict::judge_all(journal, &mut cells);
         ceiling::set_ceilings(journal, &mut cells);
         ceiling::set_ideals(&mut cells);
         let sittings = Sittings::of(journal);
         sittings.mark(&mut cells);
+        // From here on the cells are complete, and nothing may change them.
         let cells = cells;
         let comparisons = compare::comparisons(&journal.header.plan.cells, &cells, &sittings);
         let progress = Progress::of(journal, &cells);

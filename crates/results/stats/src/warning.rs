@@ -278,6 +278,7 @@ fn about(
     if cells.is_empty() {
         return None;
     }
+    // The text gets the cells before they are reduced to ids, as it may name the worst of them.
     let text = text(&cells);
     warning(
         kind,
@@ -339,6 +340,7 @@ fn insecure(cells: &[CellResult]) -> Option<Warning> {
                 cell.dut.as_str(),
                 cell.insecure.as_deref().unwrap_or_default(),
             );
+            // A device is insecure in each of its cells and is named once.
             if !devices.contains(&device) {
                 devices.push(device);
             }
@@ -466,6 +468,8 @@ fn generator_limited(cells: &[CellResult]) -> Option<Warning> {
     for cell in cells.iter().filter(|cell| cell.baseline) {
         let rate = cell.bulk().and_then(|bulk| bulk.datagrams.as_ref());
         if let (Some(rate), Some(bytes)) = (rate, cell.parameters.datagram_bytes) {
+            // Only baselines that differ in nothing but the datagram's size can show whether the
+            // rate depends on it.
             let key = (
                 &cell.dut,
                 cell.stations
@@ -486,6 +490,7 @@ fn generator_limited(cells: &[CellResult]) -> Option<Warning> {
             rates().fold(f64::INFINITY, f64::min),
             rates().fold(0.0, f64::max),
         );
+        // On a path limited by bits, twice the size would halve the datagram rate.
         most >= 2 * least && fastest > 0.0 && fastest / slowest <= SAME_RATE_RATIO
     });
     about(

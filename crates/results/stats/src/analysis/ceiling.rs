@@ -32,6 +32,7 @@ fn ceiling(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -
         // Without a known overhead there is no ceiling.
         Some(_) if carrier.is_none() && !planned.dut.adapter.profile().is_clear() => return None,
         Some(link_bps) => {
+            // The fuller of the two links bounds the path.
             let packets_per_s = link_bps as f64 / cipher_bits.unwrap_or(clear_bits).max(clear_bits);
             let each = packets
                 .payload_bytes
@@ -49,6 +50,7 @@ fn ceiling(plan: &Plan, planned: &Cell, cell: &CellResult, all: &[CellResult]) -
         None => {
             let same = |other: &&CellResult| other.baseline && other.group == cell.group;
             let baseline = all.iter().find(same)?;
+            // As if the baseline had filled a line: the same bits, divided among longer packets.
             let most = self::figure(baseline)? * clear_bits / cipher_bits?;
             (CeilingBasis::Baseline, Some(baseline.id.clone()), most)
         }
@@ -81,6 +83,7 @@ fn figure(cell: &CellResult) -> Option<f64> {
 
 /// Sets the ideal transfer of each way of each TCP cell that has a [ceiling](CellResult::ceiling).
 pub(crate) fn set_ideals(cells: &mut [CellResult]) {
+    // Computed for all cells before any is changed, as one may be the baseline of another.
     let ideals: Vec<Vec<Option<Ideal>>> = cells.iter().map(|cell| ideals(cell, cells)).collect();
     for (cell, ideals) in cells.iter_mut().zip(ideals) {
         let CellFigures::Tcp(Some(bulk)) = &mut cell.figures else {
@@ -103,6 +106,8 @@ fn ideals(cell: &CellResult, all: &[CellResult]) -> Vec<Option<Ideal>> {
     let of = |(at, way): (usize, &BulkDirection)| {
         let ceiling = cell.ceiling.as_ref()?;
         let most = ceiling.payload_bps?;
+        // A transfer both ways has one ceiling, the sum. A line gives both ways the same part, and
+        // a baseline the part that it carried each way.
         let share = match &ceiling.baseline_cell {
             None => 1.0 / bulk.directions.len() as f64,
             // Compared with itself, a transfer would always be ideal.

@@ -213,8 +213,8 @@ fn used(from: &Estimate, to: &Estimate, pairing: Pairing) -> (Vec<f64>, Vec<f64>
     let both = from.values.iter();
     let both = both.filter_map(|one| Some((one.value, to.at(one.repeat)?)));
     let pairs: (Vec<f64>, Vec<f64>) = both.unzip();
-    // With scatter a single common pair is not enough for an interval, so all repeats count;
-    // without, the ratio of that pair is the best that there is.
+    // With scatter a single common pair gives no interval, so all repeats count. Without scatter
+    // the ratio of that pair is free of drift.
     let have_scatter = from.n.min(to.n) >= INTERVAL_MIN_REPEATS;
     let needed = if have_scatter { 2 } else { 1 };
     if pairing == Pairing::Blocks && pairs.0.len() >= needed {

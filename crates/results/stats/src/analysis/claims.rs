@@ -121,6 +121,8 @@ pub(crate) fn claims(
     let claims = &journal.header.plan.claims;
     let all = claims.iter().flat_map(|claim| judge.asked(claim));
     let all: Vec<ClaimedFigure<'_>> = all.collect();
+    // The level depends on the p-values of all claims, so the figures are collected before any is
+    // decided.
     judge.level = Level::of(all.iter().filter_map(ClaimedFigure::p));
     all.into_iter().map(|asked| judge.result(asked)).collect()
 }
@@ -182,6 +184,8 @@ impl Judge<'_> {
                 model => model,
             }
         );
+        // A claim without a load is about every load. Each result then names the load of its
+        // figure.
         let asked = Claim {
             load_percent: figure.percent,
             ..claim.clone()
@@ -238,6 +242,8 @@ impl Judge<'_> {
                 let own = |other: &CellResult| timed(other, claim, plan.path);
                 let rig = group().find(|other| other.measures_rig());
                 let floors = rig.map_or_else(Vec::new, own);
+                // The smallest time over the loads: no load of the path without a device is faster
+                // than that.
                 let floor = floors.iter().map(|(_, found)| found.mean).reduce(f64::min);
                 own(cell)
                     .into_iter()
@@ -259,6 +265,7 @@ impl Judge<'_> {
             }
             _ => vec![frames(cell, claim)],
         };
+        // A claim without any figure still has a row in the table, as not decided.
         if found.is_empty() {
             vec![Figure {
                 percent: claim.load_percent,
@@ -291,6 +298,8 @@ impl Judge<'_> {
         let upper = figure.upper.as_ref();
         let upper = upper
             .and_then(|upper| self.level.interval(upper))
+            // The upper bound has an interval of its repeats. It never ends below the interval of
+            // the figure.
             .map_or(high, |(_, upper)| upper.max(high));
         let range = format!("from {} to {}", text(low), text(upper));
         let (keeps, breaks) = match claim.bound {
@@ -330,6 +339,7 @@ impl Judge<'_> {
 
     /// Returns what may limit a throughput other than the device.
     fn limit(&self, claim: &Claim, place: usize, figure: &Figure) -> Option<String> {
+        // Checked first: with too little offered no device could meet the claim.
         if let Some(offered) = figure
             .offered
             .filter(|offered| *offered < claim.value as f64)
@@ -424,6 +434,8 @@ fn frames(cell: &CellResult, claim: &Claim) -> Figure {
         ClaimUnit::IpBps | ClaimUnit::PayloadBps => rates.ip_bps.clone(),
         ClaimUnit::FramesPerS | ClaimUnit::Ns => rates.frames_per_s.clone(),
     };
+    // Without a search the figure is the highest forwarding rate, and the load that was offered
+    // limits it.
     let Some(found) = &frames.throughput else {
         let load = frames.fastest();
         return Figure {

@@ -94,6 +94,8 @@ pub(crate) fn comparisons(
 ) -> Vec<Comparison> {
     let mut baselines: BTreeMap<&str, &CellResult> = BTreeMap::new();
     for cell in cells.iter().filter(|cell| cell.baseline) {
+        // A group may have several baselines. The first of the plan is the one that all are
+        // compared with.
         baselines.entry(&cell.group).or_insert(cell);
     }
     let both = planned.iter().zip(cells);
@@ -138,6 +140,7 @@ pub(crate) fn comparisons(
 fn ratio(pair: &Pair<'_>, metric: Metric) -> Option<(Ratio, Option<f64>)> {
     let Pair { cell, other, .. } = *pair;
     let is_reflected = |cell: &CellResult| cell.frames().is_some_and(|found| found.is_reflected);
+    // A reflected load also loads the way back, so it is another figure than a load one way.
     if is_reflected(cell) != is_reflected(other) {
         return None;
     }
@@ -145,6 +148,7 @@ fn ratio(pair: &Pair<'_>, metric: Metric) -> Option<(Ratio, Option<f64>)> {
     let found = Ratio::of(of_dut, of_baseline)?;
     let p = p_differ(of_dut, of_baseline);
     Some(match Bound::of(metric, cell, other) {
+        // A p-value of 1 keeps the comparison in its question, but never makes it a difference.
         Some(bound) if !bound.decides(found.ratio) => (found, p.map(|_| 1.0)),
         _ => (found, p),
     })

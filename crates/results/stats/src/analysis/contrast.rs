@@ -93,6 +93,7 @@ pub(crate) fn twins<'c>(
 pub(crate) fn quotients(pair: &Pair<'_>, metric: Metric) -> Option<(Estimate, Option<f64>)> {
     let (own, other) = (metric.of(pair.cell)?, metric.of(pair.other)?);
     let quotient = |sample: &Sample| {
+        // A repeat that the other cell lacks has no quotient, nor has one without traffic.
         let whole = other.at(sample.repeat).filter(|value| *value > 0.0)?;
         Some(Sample {
             repeat: sample.repeat,

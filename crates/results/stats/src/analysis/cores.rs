@@ -54,6 +54,7 @@ impl Contention {
         streams: Option<u16>,
     ) -> Option<Self> {
         let wanted = cores_wanted(planned);
+        // Shared cores come first: they follow from the plan alone, without any reading.
         if cpus > 0 && wanted > cpus {
             return Some(Self::Shared { wanted, cpus });
         }
@@ -61,6 +62,7 @@ impl Contention {
         if matches!(planned.measurement, Measurement::Ping { .. }) {
             return None;
         }
+        // A tool drives each stream from one thread, so that further cores stay idle.
         let cores = planned.stations?.cores.min(streams.unwrap_or(u16::MAX));
         let full = |(station, busy): &(char, &Estimate)| {
             (busy.mean >= FULL_RATIO * f64::from(cores)).then_some(Self::Full {

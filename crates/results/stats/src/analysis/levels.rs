@@ -38,6 +38,8 @@ impl TwoLevels {
         let longest = intervals.iter().map(length).fold(0.0, f64::max);
         let whole: Vec<&Interval> = intervals
             .iter()
+            // The last interval of a tool is a remainder, and the rate of a few milliseconds would
+            // be a level of noise.
             .filter(|one| length(one) > WHOLE_SHARE * longest)
             .collect();
         let rate = |one: &&Interval| 8e9 * one.bytes as f64 / length(one);
@@ -48,6 +50,8 @@ impl TwoLevels {
         }
         let logs: Vec<f64> = rates
             .iter()
+            // A silent interval has no logarithm. A small share keeps it on the slow side without
+            // outweighing all others.
             .map(|rate| rate.max(LEAST_SHARE * fastest).ln())
             .collect();
         let threshold = threshold(&logs)?;
@@ -93,6 +97,8 @@ fn threshold(values: &[f64]) -> Option<f64> {
         let apart = mean(high) - mean(low);
         (low.len() * high.len()) as f64 * apart * apart
     };
+    // Only splits with enough intervals on either side. The range is empty for short timelines, and
+    // `max_by` finds none.
     let splits = LEVEL_INTERVALS_MIN..=n.checked_sub(LEVEL_INTERVALS_MIN)?;
     let at = splits.max_by(|a, b| between(*a).total_cmp(&between(*b)))?;
     Some((sorted[at - 1] + sorted[at]) / 2.0)

@@ -69,6 +69,7 @@ fn key(cell: &Cell) -> Option<Key> {
         return None;
     };
     let mut test = test.clone();
+    // The size varies within a table, so it is taken out of the key.
     test.traffic.frames.mix = FrameMix::fixed(0);
     if test.procedure.kind() != ProcedureKind::Throughput {
         return None;

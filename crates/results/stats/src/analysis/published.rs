@@ -139,6 +139,8 @@ fn measured(figure: &Published, cell: &CellResult, direction: TransferDirection)
             plain(bytes_per_s.map(|found| found.scaled(BITS_PER_BYTE)))
         }
         (PublishedUnit::BitsPerS, figures) => match figure.counts {
+            // Journals made before the basis was recorded: a ratio of different layers or
+            // directions would mislead.
             None => refuse(
                 "the journal does not record which layer and directions the published figure counts",
             ),
@@ -214,6 +216,8 @@ fn throughput(counts: RateBasis, frames: Option<&FrameFigures>) -> Measured {
     let Some(found) = frames.and_then(|frames| frames.throughput.as_ref()) else {
         return Measured::default();
     };
+    // Vendors print the highest load without any loss (RFC 2544 §26.1), so a goal that allows some
+    // is no counterpart.
     let lossless = |goal: &&GoalResult| goal.parameters.loss_ratio_ppm == 0;
     let Some(goal) = found.goals.iter().find(lossless) else {
         return refuse(

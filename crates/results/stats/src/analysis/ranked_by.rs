@@ -62,6 +62,7 @@ impl RankedBy {
     /// The quantity of a cell, if it has it.
     #[must_use]
     pub fn of(self, cell: &CellResult) -> Option<Estimate> {
+        // A load or a soak has a frame rate too, but the campaign sets it.
         let searched = cell.frames().is_some_and(|frames| frames.found.is_ranked());
         match self {
             Self::PayloadThroughput => Metric::PayloadThroughput.of(cell).cloned(),
@@ -87,6 +88,7 @@ fn lowest_p50(cell: &CellResult, path: LatencyPath) -> Option<Estimate> {
 fn ip_bits_per_cpu_s(cell: &CellResult) -> Option<Estimate> {
     let carried = &cell.frames()?.at_evidence.as_ref()?.forwarded.ip_bps;
     let busy = &cell.cpu.as_ref()?.busy_cores;
+    // Rates are of one direction, and CPU time is of the whole machine.
     let directions = if cell.traffic()?.duplex { 2.0 } else { 1.0 };
     let samples = carried.values.iter().map(|sample| {
         let cores = busy.at(sample.repeat).filter(|cores| *cores > 0.0)?;
@@ -95,5 +97,6 @@ fn ip_bits_per_cpu_s(cell: &CellResult) -> Option<Estimate> {
             ..*sample
         })
     });
+    // All repeats or none: a mean over some would be of other repeats than the rate.
     Estimate::of(samples.collect::<Option<Vec<_>>>()?)
 }

@@ -124,6 +124,8 @@ pub(crate) fn rankings(
             all.filter_map(move |by| Field::of(by, members))
         })
         .collect();
+    // All groups by one quantity are one question, so the level is computed over all fields before
+    // any of them is ranked.
     let pairs = fields
         .iter()
         .flat_map(|field| field.p_values().map(|p| (field.by, p)));
@@ -151,6 +153,7 @@ impl Entrant<'_> {
     fn p_differs(&self, other: &Self) -> Option<f64> {
         match self.by(other) {
             Some(change) => change.p_differs(),
+            // A latency of 0 has no logarithm, and so no ratio: the differences decide.
             None => p_differ(&self.figure.value, &other.figure.value),
         }
     }
@@ -337,6 +340,7 @@ impl Standing {
 fn ranks(mut better: Vec<Vec<bool>>) -> Vec<Rank> {
     let all = better.len();
     // Transitive closure (Warshall).
+    // The device `over` is the outer loop: only then one pass finds chains of any length.
     for over in 0..all {
         let beaten = better[over].clone();
         for row in better.iter_mut().filter(|row| row[over]) {

@@ -145,6 +145,8 @@ pub(crate) fn limit(
     let of_baseline = comparisons
         .iter()
         .find(|found| found.cell == cell.id && found.metric == Metric::PayloadThroughput);
+    // Tools have no calibration. A device as fast as the path without it may be as fast as the
+    // tester.
     let as_fast = of_baseline.is_some_and(|found| found.ratio >= TESTER_LIMITED_RATIO);
     as_fast.then(|| OtherLimit {
         by: "tester",
@@ -179,6 +181,7 @@ pub(crate) fn scalings(
             (series, points)
         })
         .collect();
+    // All series of one axis are one question, so drafts are made of all before any is analysed.
     let pairs = drafts.iter().flat_map(|(series, points)| {
         let found: Vec<Option<f64>> = p_values(&curve(points)).collect();
         found.into_iter().map(|p| (series.key.0, p))
@@ -246,6 +249,7 @@ impl Scaling {
         let figures = curve(&points);
         let shape = Shape::of(&figures, level)?;
         let (base_n, base) = figures.first().map(|base| (base.n, base.figure.clone()))?;
+        // The laws are fitted by relative errors, and 0 has none.
         let positive = figures.iter().filter(|point| point.figure.mean > 0.0);
         let fitted: Vec<(f64, f64)> = positive
             .map(|point| (f64::from(point.n), point.figure.mean))

@@ -46,6 +46,7 @@ pub(crate) const ROUNDING: f64 = 1e-12;
 
 /// An estimate against a constant: positive if it is larger; `None` for a single repeat.
 pub(crate) fn against(own: &Estimate, limit: f64) -> Option<Student> {
+    // All values or none on logarithms: mixed scales have no common mean.
     let logs = own.min > 0.0 && limit > 0.0;
     let distance = |value: f64| {
         if logs {
@@ -84,6 +85,7 @@ pub(crate) fn contrast(own: &Estimate, other: &Estimate, factor: f64) -> Option<
     let pairs: Vec<f64> = pairs(own, other)
         .map(|(own, other)| difference(own, other))
         .collect();
+    // Fewer than two pairs have no scatter, so pairing is given up rather than the answer.
     Student::of(&pairs).or_else(|| {
         let all = |of: &Estimate, scale: &dyn Fn(f64) -> f64| -> Vec<f64> {
             of.values.iter().map(|sample| scale(sample.value)).collect()
@@ -137,6 +139,8 @@ impl Ratio {
         }
         let found = contrast(own, other, 1.0).filter(|_| is_relative(own, other));
         let Some(found) = found else {
+            // No interval, but a single common repeat still gives a ratio without the drift between
+            // repeats.
             let pair = pairs(own, other).find(|(_, other)| *other > 0.0);
             let ratio = match (is_relative(own, other), pair) {
                 (true, Some((own, other))) => own / other,
@@ -183,6 +187,9 @@ impl Level {
         sorted.sort_by(f64::total_cmp);
         let all = sorted.len();
         let level = |decided: usize| ALPHA / (all - decided).max(1) as f64;
+        // Holm's steps: the smallest p-value is compared with 5 % of all, the next one with 5 % of
+        // the rest, until one fails. The level at that place decides every comparison alike, as
+        // each p-value before it is smaller.
         let decided = (0..all).take_while(|&place| sorted[place] <= level(place));
         Self(level(decided.count()))
     }

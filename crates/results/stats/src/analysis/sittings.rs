@@ -32,6 +32,7 @@ impl<'a> Sittings<'a> {
                 continue;
             }
             let at_ns = trial.started_unix_ns;
+            // A trial belongs to the sitting of the last resume before it.
             let before = journal.resumed.iter();
             let before = before.filter(|resumed| resumed.at_unix_ns <= at_ns);
             let sitting = before.count();
@@ -69,6 +70,8 @@ impl<'a> Sittings<'a> {
             let late = own.into_iter().flatten().filter_map(|(&repeat, made)| {
                 let others = others.iter();
                 let others = others.filter_map(|id| self.by_cell.get(id.as_str())?.get(&repeat));
+                // Only the later of two repeats is marked: the earlier one was measured in its
+                // block.
                 let earlier = others.filter(|other| other.sitting < made.sitting);
                 let later_ns = earlier.map(|other| made.at_ns.saturating_sub(other.at_ns));
                 Some(LateRepeat {

@@ -45,6 +45,8 @@ pub(crate) fn matrices(journal: &Journal) -> Vec<SuiteMatrix> {
     for family in &mut families {
         let mut seen = Vec::new();
         family.members.retain(|(suite, _)| {
+            // Of several cells with one suite the first is shown: the matrix has one place for
+            // each.
             let is_first = !seen.contains(suite);
             seen.push(*suite);
             is_first
@@ -58,6 +60,7 @@ pub(crate) fn matrices(journal: &Journal) -> Vec<SuiteMatrix> {
             first.map(|(_, cell)| cell.dut.adapter.kind()),
         )
     };
+    // Two families of one kind in one group differ in another setting, which the title must show.
     let is_alone = |family: &Family<'_>| {
         let own = group_and_kind(family);
         families

@@ -68,6 +68,7 @@ pub(crate) fn checks(plan: &Plan, cells: &[CellResult]) -> Vec<ToolCheck> {
     for (planned, cell) in plan.cells.iter().zip(cells).filter(bulk) {
         let key = (planned.group_without(Axis::Tool), cell.dut.as_str());
         let alike = questions.entry(key.clone()).or_default();
+        // The map sorts by key, so the order of the plan is kept apart.
         if alike.is_empty() {
             order.push(key);
         }
@@ -94,6 +95,8 @@ pub(crate) fn checks(plan: &Plan, cells: &[CellResult]) -> Vec<ToolCheck> {
 fn findings<'c>(alike: &[&'c CellResult], cells: &'c [CellResult]) -> Option<Vec<CellFigure<'c>>> {
     let mut found: Vec<CellFigure<'c>> = Vec::new();
     for &cell in alike {
+        // A tool without a figure ends the comparison: agreement among the rest would look like
+        // agreement of all.
         found.push((figure(cell)?, cell));
     }
     let frames = cells.iter().filter_map(|cell| {
@@ -130,6 +133,8 @@ fn p_apart(least: &CellFigure<'_>, most: &CellFigure<'_>, findings: usize) -> Op
         &least.0.payload_throughput_bps,
         &most.0.payload_throughput_bps,
     );
+    // The farthest two were picked from all pairs, which makes a large distance likelier.
+    // Bonferroni's factor corrects for the choice.
     let pairs = findings * (findings - 1) / 2;
     let p = contrast(low, high, 1.0 - ALIKE_PERCENT / 100.0)?.p_below(0.0);
     Some(p * pairs as f64)
@@ -196,6 +201,7 @@ fn judge(
         dut: dut.to_owned(),
         figures: found.iter().map(|(figure, _)| figure.clone()).collect(),
         difference_percent: below(ratio.ratio),
+        // The ends swap: the higher ratio of the slower tool is the smaller difference.
         difference_low_percent: ratio.high.map(below),
         difference_high_percent: ratio.low.map(below),
         agree,
@@ -207,6 +213,8 @@ fn judge(
 fn reason(slow: &CellFigure<'_>, fast: &CellFigure<'_>) -> Option<String> {
     let ((slow, at_slow), (fast, at_fast)) = (slow, fast);
     let (tool, other) = (&slow.tool, &fast.tool);
+    // From causes in the configuration to symptoms: a tool with other parameters also loses other
+    // amounts.
     different_parameters(at_slow, at_fast)
         .or_else(|| full_station(tool, at_slow, at_fast))
         .or_else(|| less_offered(tool, other, at_slow, at_fast))
@@ -216,6 +224,7 @@ fn reason(slow: &CellFigure<'_>, fast: &CellFigure<'_>) -> Option<String> {
 
 fn different_parameters(slow: &CellResult, fast: &CellResult) -> Option<String> {
     let (here, there) = (&slow.parameters, &fast.parameters);
+    // Frames have other parameters by nature.
     if fast.bulk().is_none() || slow.bulk().is_none() {
         return None;
     }
@@ -252,6 +261,7 @@ fn full_station(tool: &str, slow: &CellResult, fast: &CellResult) -> Option<Stri
     let full = |busy: &Estimate| busy.mean >= FULL_RATIO * cores;
     let (name, busy, other) = stations
         .into_iter()
+        // A station that only the slower tool filled explains the difference best.
         .find(|(_, here, there)| full(here) && !full(there))
         .or_else(|| stations.into_iter().find(|(_, here, _)| full(here)))?;
     let shared = if full(other) {
@@ -268,6 +278,7 @@ fn full_station(tool: &str, slow: &CellResult, fast: &CellResult) -> Option<Stri
 fn less_offered(tool: &str, other: &str, slow: &CellResult, fast: &CellResult) -> Option<String> {
     let offered = |cell: &CellResult| {
         let bulk = cell.bulk()?;
+        // TCP adapts its rate to the path, so only datagrams have an offered rate of interest.
         bulk.datagrams.as_ref()?;
         Some(bulk.offered_payload_bps.median)
     };

@@ -134,6 +134,8 @@ impl Question<'_> {
     /// The p-value of the finding that the figure is on one side of the rig's; `None` if they are
     /// not compared.
     pub(crate) fn p(&self) -> Option<f64> {
+        // With shared cores the verdict is known without the rig. A comparison that decides nothing
+        // must not take significance from the others of the question.
         if self.contention.is_some_and(|why| why.is_shared()) {
             return None;
         }
@@ -141,11 +143,13 @@ impl Question<'_> {
         let figure = self.figure?;
         let upper = self.upper.unwrap_or(figure);
         let above = contrast(figure, rig, TESTER_LIMITED_RATIO)?.p_above(0.0);
+        // A figure can be found on one side only, so the smaller p-value is the one of the finding.
         Some(above.min(contrast(upper, rig, TESTER_LIMITED_RATIO)?.p_below(0.0)))
     }
 
     const fn known_rig(&self) -> Option<(&str, &Estimate)> {
         match self.rig {
+            // A rig that carried nothing in one repeat has no ratio to anything.
             Rig::Known(cell, figure) if figure.min > 0.0 => Some((cell, figure)),
             _ => None,
         }
@@ -231,9 +235,12 @@ fn decide(question: &Question<'_>) -> (Limit, String) {
         };
         return (Limit::Inconclusive, why);
     };
+    // Before all limits: they compare the mean, which describes neither band.
     if let Some(bands) = figure.bands {
         return (Limit::Inconclusive, in_bands(question, "The", bands));
     }
+    // The order matters. Facts that need no comparison come first (a full link, no device, shared
+    // cores), then the tester's part of the loss, and last the rig.
     full_link(question, figure)
         .map(|reason| (Limit::LinkLimited, reason))
         .or_else(|| no_limit_reached(question, figure))
@@ -309,6 +316,8 @@ fn tester_loss(question: &Question<'_>) -> Option<String> {
     let failed = question
         .failed
         .filter(|failed| failed.lost_by_tester() > 0)?;
+    // In integers: `u128` holds the product of any counts, and a float could round a loss at the
+    // limit to the other side.
     let own = u128::from(failed.not_carried()) * 1_000_000;
     let allowed = u128::from(failed.intended) * u128::from(question.allowed_ppm);
     let what = match question.unit {
@@ -340,6 +349,7 @@ fn no_limit_reached(question: &Question<'_>, figure: &Estimate) -> Option<(Limit
     }
     let figure = question.unit.text(figure.mean);
     match question.bounded {
+        // `full_generator` decides this case, after the rules about shared cores.
         Bounded::Generator => None,
         Bounded::Line => Some((
             Limit::LinkLimited,
@@ -391,6 +401,7 @@ fn full_generator(question: &Question<'_>, figure: &Estimate) -> Option<(Limit, 
 fn against_rig(question: &Question<'_>, figure: &Estimate) -> (Limit, String) {
     let text = |value: f64| question.unit.text(value);
     let rig = question.known_rig().map(|(_, rig)| rig);
+    // A rig in two bands has no mean to compare with.
     let steady = rig.filter(|rig| rig.bands.is_none());
     if let Some(rig) = steady.filter(|rig| question.reaches_rig(figure, rig)) {
         let reason = format!(
@@ -402,12 +413,16 @@ fn against_rig(question: &Question<'_>, figure: &Estimate) -> (Limit, String) {
         );
         return (Limit::TesterLimited, reason);
     }
+    // Only a station without idle time is left here. The rig comes first: at its limit the figure
+    // is the tester's, for any reason.
     if let Some(why) = question.contention {
         return (Limit::MachineLimited, by_machine(question, figure, why));
     }
     let Some(rig) = steady else {
         return (Limit::Inconclusive, unknown_rig(question));
     };
+    // The device may carry anything up to the upper bound, so that bound must be below the rig's
+    // rate. Without one the figure is a measured rate and not the end of a search.
     let upper = question.upper.unwrap_or(figure);
     if !question.is_below_rig(upper, rig) {
         return (
@@ -424,6 +439,8 @@ fn against_rig(question: &Question<'_>, figure: &Estimate) -> (Limit, String) {
         );
         return (Limit::Inconclusive, reason);
     }
+    // At the level of the question, so that the printed factor does not claim more than the
+    // verdict.
     let times = Ratio::at(rig, upper, question.level.alpha());
     let times = times.map_or_else(String::new, |found| {
         let at_least = found.low.map_or_else(String::new, |low| {

@@ -172,6 +172,7 @@ pub(crate) fn missing(cell: &Cell, measured: &Measured) -> Option<&'static str> 
         (Measurement::Device(test), _) => device::missing(test, measured),
         (measurement, Figures::Transfer(transfer)) => {
             let ways = measurement.transfer_direction().unwrap_or_default().ways();
+            // A duplex transfer with one way on record would be taken for half of the sum.
             if transfer.each_way().count() != ways.len() {
                 return Some("the record does not hold the ways of this transfer");
             }

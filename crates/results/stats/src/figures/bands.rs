@@ -45,6 +45,7 @@ impl TwoBands {
             return None;
         }
         let gap = |at: &usize| sorted[*at] - sorted[*at - 1];
+        // If two bands exist, the largest gap is between them.
         let at = (1..n).max_by(|a, b| gap(a).total_cmp(&gap(b)))?;
         let (low, high) = sorted.split_at(at);
         if low.len().min(high.len()) < BAND_MIN_VALUES {
@@ -84,6 +85,8 @@ pub(crate) fn one_apart(values: &[f64]) -> Option<f64> {
     let (lowest, highest) = (sorted[0], sorted[n - 1]);
     let is_apart =
         |gap: f64, spread: f64| gap > GAP_TO_SPREAD * spread && gap > GAP_TO_MEDIAN * median.abs();
+    // The spread of the others is taken without the candidate. Two outliers on both sides widen it
+    // and hide each other, which is then no single outlier.
     if is_apart(sorted[1] - lowest, highest - sorted[1]) {
         Some(lowest)
     } else if is_apart(highest - sorted[n - 2], sorted[n - 2] - lowest) {

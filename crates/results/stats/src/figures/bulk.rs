@@ -206,11 +206,14 @@ impl Counted {
             sent: found.iter().map(|way| way.sent).sum(),
             lost: found.iter().map(|way| way.lost).sum(),
             out_of_order: found.iter().map(|way| way.out_of_order).sum(),
+            // Jitter of two ways is no sum: the mean.
             jitter_ns: jitter_ns as f64 / found.len().max(1) as f64,
             duration_ns: ways.iter().map(|way| way.duration_ns).max()?,
             offered: (
                 found
                     .iter()
+                    // With a queue that drained, `sent` is over the receiver's longer time; the
+                    // sender's count and time are apart.
                     .map(|way| way.drain.map_or(way.sent, |drain| drain.offered))
                     .sum(),
                 ways.iter().map(|way| way.offered().1).max()?,

@@ -131,6 +131,7 @@ fn is_cpu(kind: &DeviceKind) -> bool {
             engine,
             module,
         } => {
+            // OpenSSL's software, if no module replaces its code.
             let own = ["default", "legacy"];
             engine.is_none()
                 && module.is_none()
@@ -155,6 +156,7 @@ impl DeviceFigures {
             .iter()
             .filter_map(|&(repeat, found)| Some((repeat, found.device()?)))
             .collect();
+        // Names and versions are the same in all repeats of a valid cell; the last one's are shown.
         let last = repeats.last()?.1;
         let members = last.devices.iter().map(|device| DeviceMember {
             member: device.member.clone(),

@@ -95,16 +95,21 @@ impl Drift {
         let median = median(&mut values).filter(|median| *median > 0.0)?;
         let mut slopes: Vec<f64> = strata.iter().flat_map(|points| slopes(points)).collect();
         slopes.sort_by(f64::total_cmp);
+        // One slope over all strata: pairs across a restart were never formed.
         let slope = middle(&slopes)?;
         let (mut score, mut variance, mut effective) = (0.0, 0.0, 0.0);
         for points in strata {
             let (own, own_variance) = mann_kendall(points);
             let inflation = inflation(points, slope);
             score += own;
+            // S of several strata adds up, and so does its variance, since the strata are
+            // independent.
             variance += own_variance * inflation;
             effective += points.len() as f64 / inflation;
         }
         let reach = if values.len() >= DRIFT_MIN_POINTS {
+            // Level and slope take two of the effective points. Strong correlation may leave fewer,
+            // and one degree of freedom gives the widest interval.
             quantile(UPPER_95, (effective - 2.0).max(1.0))
         } else {
             Z_95
@@ -149,6 +154,7 @@ fn slopes(points: &[Point]) -> impl Iterator<Item = f64> {
             let later = points[index + 1..].iter();
             later.filter_map(move |(later_at, later_value)| {
                 let time = later_at - at;
+                // Points of one time have no slope.
                 (time > 0.0).then(|| (later_value - value) / time)
             })
         })
@@ -169,6 +175,7 @@ fn mann_kendall(points: &[Point]) -> (f64, f64) {
     let mut sorted: Vec<f64> = points.iter().map(|(_, value)| *value).collect();
     sorted.sort_by(f64::total_cmp);
     let term = |n: f64| n * (n - 1.0) * (2.0 * n + 5.0);
+    // Tied pairs add nothing to S, so they must not add to its variance either.
     let tied = sorted.chunk_by(|a, b| a.total_cmp(b).is_eq());
     let ties: f64 = tied.map(|alike| term(alike.len() as f64)).sum();
     (score, (term(points.len() as f64) - ties) / 18.0)
@@ -183,12 +190,15 @@ fn inflation(points: &[Point], slope: f64) -> f64 {
     }
     let residuals: Vec<f64> = points
         .iter()
+        // A drift itself makes neighbours alike. Without its removal every drift would be taken for
+        // correlation.
         .map(|(at, value)| value - slope * at)
         .collect();
     let ranks = ranks(&residuals);
     let mean = (n as f64 + 1.0) / 2.0;
     let from_mean = |rank: f64| rank - mean;
     let squares: f64 = ranks.iter().map(|&rank| from_mean(rank).powi(2)).sum();
+    // All residuals are equal: nothing varies, so nothing correlates.
     if squares <= 0.0 {
         return 1.0;
     }
@@ -197,6 +207,8 @@ fn inflation(points: &[Point], slope: f64) -> f64 {
         .map(|pair| from_mean(pair[0]) * from_mean(pair[1]));
     let found = products.sum::<f64>() / squares;
     let count = n as f64;
+    // The estimate of the lag-1 correlation is too low for short series; this is Hamed's
+    // correction. Negative values count as 0, because they would narrow the interval.
     let correlation = ((count * found + 2.0) / (count - 4.0)).clamp(0.0, CORRELATION_MAX);
     let mut power = 1.0;
     let terms = (1..n).map(|lag| {
@@ -237,6 +249,7 @@ fn p_value(score: f64, variance: f64) -> f64 {
     if score == 0.0 || variance <= 0.0 {
         return 1.0;
     }
+    // S moves in steps, so the test corrects for continuity by 1.
     let z = (score.abs() - 1.0).max(0.0) / variance.sqrt();
     complementary_error(z / std::f64::consts::SQRT_2)
 }

@@ -25,6 +25,7 @@ pub struct GoodputDrift {
 /// [`DRIFT_MIN_POINTS`] intervals or more; each is a repeat.
 pub(crate) fn drifts(transfers: &[(u32, &Transfer)]) -> Vec<GoodputDrift> {
     let long = |transfer: &Transfer| {
+        // The sender of datagrams sets their rate, so its course says nothing about the path.
         transfer.datagrams.is_none()
             && transfer.duration_ns >= GOODPUT_DRIFT_MIN_NS
             && transfer.intervals.len() >= DRIFT_MIN_POINTS

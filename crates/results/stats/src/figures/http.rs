@@ -177,6 +177,8 @@ fn limit(
     let is_full = |busy: Option<&Estimate>, cores: f64| {
         busy.is_some_and(|busy| busy.mean >= FULL_RATIO * cores)
     };
+    // wget2 pauses between batches while files are compared. The cores of its running time alone
+    // show whether it is full.
     let client = client_cores.or(cpu.map(|cpu| &cpu.station_a_cores));
     let server = cpu.map(|cpu| &cpu.station_b_cores);
     if is_full(server, of_server) {
@@ -199,6 +201,7 @@ fn device(cpu: Option<&CpuResult>) -> Option<&Estimate> {
 /// Threads of our encryptor on both gateways; of others it is not known how many there are.
 fn device_threads(cell: &Cell) -> f64 {
     let encryptor = cell.dut.adapter.encryptor();
+    // An infinite number of threads is never full.
     encryptor.map_or(f64::INFINITY, |found| 2.0 * f64::from(found.workers))
 }
 
@@ -209,6 +212,7 @@ fn is_machine_full(measured: &[(u32, &Measured)]) -> bool {
         ratio(idle_ns, idle_ns.saturating_add(cpu.busy_ns))
     };
     let mut shares = measured.iter().map(|(_, found)| idle_share(&found.cpu));
+    // A repeat without idle time on record shows nothing, so the machine does not count as full.
     shares.all(|share| share.is_some_and(|share| share <= 1.0 - FULL_RATIO))
 }
 
@@ -216,6 +220,7 @@ fn times(trials: &[(u32, &HttpResult)]) -> Vec<HttpTimesResult> {
     let Some((_, first)) = trials.first() else {
         return Vec::new();
     };
+    // Sizes are of the plan, and so the same in every repeat.
     let sizes = first.objects.iter().map(|times| times.object_bytes);
     let of_size = |object_bytes: u64| {
         let all = || {

@@ -142,6 +142,7 @@ impl Distribution {
 /// Nearest rank of a percentile among `n` values, counted from 1: the smallest rank that at most a
 /// share `beyond_ppb` (per 10⁹) of the values exceeds.
 pub(crate) fn rank(n: u64, beyond_ppb: u64) -> u64 {
+    // In integers: the product of a share in floats and a count may fall just below a whole rank.
     let beyond = u128::from(n) * u128::from(beyond_ppb) / 1_000_000_000;
     // No more than `n`: the share is at most 1.
     (n - u64::try_from(beyond).unwrap_or(n).min(n)).max(1)
@@ -225,6 +226,8 @@ impl LoadedResult {
     fn of(latencies: &[&Latency], idle: &Pooled) -> Vec<Self> {
         let first = latencies.first().map_or(&[][..], |latency| &latency.loaded);
         let of = |(at, one): (usize, &LoadedLatency)| {
+            // Loads pair by place. If one repeat lacks a load, its pooled percentiles would be of
+            // other repeats than the idle ones.
             let all: Option<Vec<&LoadedLatency>> = latencies
                 .iter()
                 .map(|latency| latency.loaded.get(at))
@@ -266,6 +269,8 @@ impl RouteResult {
             let added_ns = min_ns
                 .zip(before)
                 .map(|(min, before)| min.saturating_sub(before));
+            // A hop that did not answer leaves the next one without an increase, and not with the
+            // sum of two hops.
             before = min_ns;
             let words: Vec<&str> = hop
                 .address
@@ -279,6 +284,8 @@ impl RouteResult {
                 added_ns,
             }
         });
+        // Without a report, senders go by the links' MTU: then it must be carried, or large packets
+        // vanish (RFC 2923 §2.1).
         let expected = route.reported_mtu_bytes.unwrap_or(route.link_mtu_bytes);
         Self {
             hops: hops.collect(),

@@ -97,6 +97,8 @@ impl TrialEnergy {
     /// the figure's load.
     #[must_use]
     pub fn of(cell: &Cell, measured: &Measured, is_machine: bool) -> Option<Self> {
+        // Power while other loads ran, as during a search, has nothing to do with the rate of the
+        // figure.
         let load = figure_load(measured);
         let own = measured.monitored.devices.iter();
         let own = own.filter(|device| device.is_machine == is_machine);
@@ -167,6 +169,7 @@ fn carried_bps(cell: &Cell, measured: &Measured) -> Option<f64> {
     };
     let frames = measured.frames()?;
     let trial = frames.trials.get(frames.evidence_trial?)?;
+    // The count is over all loaded directions, as the power serves both.
     let per_s = per_second(trial.received, trial.elapsed_ns.max(trial.duration_ns))?;
     Some(per_s * 8.0 * test.traffic.frames.mix.mean_bytes())
 }
@@ -280,6 +283,8 @@ fn by_load<'s>(series: impl Iterator<Item = &'s Series>) -> Vec<MonitoredLoad> {
     let mut loads: BTreeMap<Option<u64>, (i128, i64, u64)> = BTreeMap::new();
     for found in series.flat_map(|series| &series.loads) {
         let sum = loads.entry(found.load).or_insert((0, i64::MIN, 0));
+        // Weighted by readings, so that the mean is over all of them. In `i128`, as a counter's
+        // rate may be large.
         sum.0 += i128::from(found.mean_milli) * i128::from(found.readings);
         sum.1 = sum.1.max(found.max_milli);
         sum.2 += found.readings;

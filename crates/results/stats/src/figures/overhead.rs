@@ -78,6 +78,7 @@ impl Packets {
                     Some(bytes) => usize::try_from(bytes).ok()?,
                     None => mtu.checked_sub(headers)?,
                 };
+                // Fragments have headers that this sum does not know.
                 (payload + headers <= mtu).then(|| of_one(payload + headers, payload))
             }
             Measurement::Frames(test) if matches!(test.procedure, Procedure::Throughput(_)) => {
@@ -114,6 +115,7 @@ impl Packets {
     pub(crate) fn line_bits(&self, sealed: impl Fn(usize) -> usize) -> f64 {
         8.0 * self.mean(|packet| {
             let frame = sealed(packet) as u64 + HEADER_BYTES + FCS_BYTES;
+            // Ethernet pads short frames.
             frame.max(MIN_BYTES) + PREAMBLE_AND_GAP_BYTES
         })
     }

@@ -49,8 +49,10 @@ impl PerPacket {
             })
         };
         Some(Self {
+            // For a DUT on other machines the cycles of this machine are only of the stations.
             machine: per_packet(|counts| counts.dut.map(|_| counts.machine))?,
             beside_stations: per_packet(|counts| Some(counts.beside_stations()))?,
+            // A DUT in the kernel has no process with cycles: its work is part of the machine's.
             dut: per_packet(|counts| counts.dut.filter(|count| *count > 0)),
         })
     }

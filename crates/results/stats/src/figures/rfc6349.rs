@@ -65,6 +65,8 @@ impl Rfc6349 {
         Some(Self {
             ideal: None,
             efficiency_percent: estimate(&repeats, |(transfer, facts)| {
+                // Tools count retransmitted segments and not bytes. Full ones make the efficiency a
+                // lower bound.
                 let again = transfer.retransmits?.saturating_mul(facts.segment_bytes?);
                 ratio(
                     transfer.sent_bytes,
@@ -76,6 +78,8 @@ impl Rfc6349 {
             loaded_rtt_ns: rtt(|facts| facts.loaded_rtt_ns),
             buffer_delay_percent: estimate(&repeats, |(_, facts)| {
                 let loaded = ratio(facts.loaded_rtt_ns?, facts.baseline_rtt_ns?)?;
+                // Shorter than on the idle path, as on veth: the baseline then contains the wake-up
+                // of `ping`, and a negative delay would be nonsense.
                 (loaded >= 1.0).then_some(100.0 * (loaded - 1.0))
             }),
             congestion_control: repeats

@@ -62,6 +62,7 @@ impl Student {
         let (now, more) = (f64::from(now), f64::from(more));
         Self {
             error: self.error * (now / more).sqrt(),
+            // Exact for one sample. For two samples, nearly so.
             degrees: self.degrees * (more - 1.0) / (now - 1.0),
             ..self
         }

@@ -82,6 +82,7 @@ impl VideoFigures {
             psnr_mean_db: (damaged > 0).then(|| of_all / damaged as f64),
             freezes: sum(|stream| stream.frames.freezes),
             frozen_ratio: estimate(&trials, |video| {
+                // Freezes of all streams add up, so the time is of all streams too.
                 let planned_ns = video.duration_ns.checked_mul(video.streams.len() as u64)?;
                 ratio(video.sum(|it| it.frames.frozen_ns), planned_ns)
             })?,
@@ -107,6 +108,7 @@ impl PacketCounts {
             counts.sum::<u64>()
         };
         let mut streams = trials.iter().flat_map(|(_, video)| &video.streams);
+        // Over HTTP no packets are counted: zeros would claim that none was lost.
         streams.any(|stream| stream.rtp.is_some()).then_some(())?;
         Some(Self {
             sent: sum(|rtp| rtp.sent),

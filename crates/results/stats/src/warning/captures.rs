@@ -74,6 +74,7 @@ fn cells(captures: &[TrialCapture], fits: impl Fn(&TrialCapture) -> bool) -> Opt
     let mut seen = BTreeSet::new();
     let fitting = captures
         .iter()
+        // The order of the captures is kept, and each cell is named at its first.
         .filter(|it| fits(it) && seen.insert(&it.cell));
     let cells: Vec<_> = fitting.map(|it| it.cell.clone()).collect();
     (!cells.is_empty()).then_some(cells)

@@ -15,6 +15,7 @@ pub(super) fn stepped(journal: &Journal) -> Option<Warning> {
     for trial in latest.filter(|trial| trial.clock_step_ns != 0) {
         let step = (trial.clock_step_ns, trial.repeat);
         let worst = steps.entry(&trial.cell).or_insert(step);
+        // By size: a step back is as bad as one forward.
         if step.0.unsigned_abs() > worst.0.unsigned_abs() {
             *worst = step;
         }

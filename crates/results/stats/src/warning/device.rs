@@ -142,6 +142,7 @@ fn equals_cpu(cells: &[CellResult], series: &[DeviceSeries]) -> Option<Warning> 
         .map(|cell| cell.id.as_str())
         .chain(by_figures)
         .collect();
+    // Sorted for the binary search below; a cell may be flagged by both.
     ids.sort_unstable();
     ids.dedup();
     let found: Vec<&CellResult> = cells

@@ -15,6 +15,8 @@ pub(super) fn directions_apart(cells: &[CellResult]) -> Option<Warning> {
     let level = Level::of(p_values);
     let is_apart = |cell: &&CellResult| {
         both(cell)
+            // Both tests must agree. Repeats that lost one frame and two each differ surely by
+            // Student's t, and yet by chance as counts.
             .filter(|both| differ_in_counts(both))
             .and_then(p_apart)
             .is_some_and(|p| level.allows(p))
@@ -64,5 +66,6 @@ fn differ_in_counts([there, back]: &[DirectionLoss; 2]) -> bool {
     let (there, back) = (there.account.lost, back.account.lost);
     let distance = u128::from(there.abs_diff(back));
     let variance = u128::from(there) + u128::from(back);
+    // Independent losses follow Poisson, so the variance of a difference is the sum of both counts.
     variance > 0 && distance * distance >= COUNTING_DEVIATIONS.pow(2) * variance
 }

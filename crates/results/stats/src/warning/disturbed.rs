@@ -113,6 +113,8 @@ pub(super) fn not_recovered(cells: &[CellResult]) -> Option<Warning> {
                     let names = events(cell).iter().map(|event| event.name.as_str());
                     let mut names: Vec<&str> = names.collect();
                     let all = names.len();
+                    // Only neighbours: the events of one kind follow each other, and the number
+                    // above counts all.
                     names.dedup();
                     format!("`{}` (after {all} × {})", cell.dut, names.join(", "))
                 })
@@ -155,6 +157,7 @@ pub(super) fn hostile_shortfall(cells: &[CellResult]) -> Option<Warning> {
             .packets_per_s
             .as_ref()
             .zip(share.intended_packets_per_s.as_ref());
+        // An unknown rate is a shortfall too: nothing shows that the attack took place.
         both.is_none_or(|(sent, intended)| sent.mean < HOSTILE_SHORTFALL_RATIO * intended.mean)
     };
     about(

@@ -45,6 +45,7 @@ pub(super) fn highest_load_meets(cells: &[CellResult]) -> Option<Warning> {
     let mut found = ended(cells, GoalOutcome::MaxLoadMeets);
     found.retain(|cell| {
         let search = cell.frames().and_then(|frames| frames.throughput.as_ref());
+        // A device that carries the whole line has no higher rate to find.
         search.is_some_and(|search| !search.is_bounded_by_line())
     });
     about(
@@ -141,6 +142,8 @@ pub(super) fn timed_out(cells: &[CellResult]) -> Option<Warning> {
         let search = frames.throughput.as_ref();
         search.is_some_and(|found| {
             let mut outcomes = found.goals.iter().flat_map(|goal| &goal.outcomes);
+            // A search may be out of time after the last goal was reached, while it confirmed the
+            // load.
             found.timed_out > 0 || outcomes.any(|one| one.outcome == GoalOutcome::Unfinished)
         })
     });
@@ -210,6 +213,7 @@ pub(super) fn tester_limited(cells: &[CellResult]) -> Option<Warning> {
 /// A search counts frames that were not offered as lost, so that a shortfall shows; a load does
 /// not.
 pub(super) fn offered_shortfall(cells: &[CellResult]) -> Option<Warning> {
+    // More than 5 %, in integers.
     let short = |account: &LossAccount| 20 * account.not_sent > account.intended;
     let found = with(cells, |frames| {
         frames.loads().iter().any(|load| short(&load.account))
@@ -243,6 +247,7 @@ pub(super) fn lossy_evidence(cells: &[CellResult]) -> Option<Warning> {
             u128::from(account.lost) * 1_000_000 > allowed
         };
         let mut directions = seen.directions.iter();
+        // The sum of both directions may be within the goal while one of them is not.
         is_lossy(&seen.account) || directions.any(|one| is_lossy(&one.account))
     });
     about(
@@ -267,6 +272,8 @@ pub(super) fn damaged(journal: &Journal) -> Option<Warning> {
     let cells = cells.filter(|cell| !is_attacked(&cell.measurement));
     let mut found: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
     for cell in cells {
+        // All attempts and not only the latest: damage is a finding about the device in an invalid
+        // trial too.
         let trials = journal.trials.iter().filter(|trial| trial.cell == cell.id);
         for trial in trials.flat_map(frame_trials) {
             let counts = [trial.corrupted, trial.duplicated];

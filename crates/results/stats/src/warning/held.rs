@@ -42,6 +42,8 @@ fn held_ns(journal: &Journal, cell: &CellResult) -> Option<u64> {
         return None;
     };
     match &test.procedure {
+        // A search measured for how long one trial held the rate; other procedures hold it for the
+        // planned time of a trial.
         Procedure::Throughput(_) => frames.throughput.as_ref()?.goals.first()?.held_ns,
         procedure => procedure
             .plan()

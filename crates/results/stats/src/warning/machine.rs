@@ -18,6 +18,7 @@ pub(super) fn shared_cores(journal: &Journal) -> Option<Warning> {
         .iter()
         .map(|cell| cores_wanted(cell))
         .max()
+        // 0 means that the number is unknown: then every cell would be crowded.
         .filter(|_| cpus > 0)?;
     let text = format!(
         "Stations and gateways share this machine's {}: {} would need up to {most} for each to \

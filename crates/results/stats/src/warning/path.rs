@@ -92,6 +92,8 @@ impl Retransmitted {
         let device = device
             .filter(|(name, _)| name.contains("drop"))
             .map(|(_, count)| *count);
+        // Every counter that names drops, even if some count one drop twice: a larger sum explains
+        // more, and the warning must be certain.
         let drops: u64 = interfaces
             .chain(settings.queue_drops.values().copied())
             .chain(device)
@@ -127,6 +129,7 @@ pub(super) fn unexplained_retransmissions(journal: &Journal) -> Option<Warning> 
         .into_iter()
         .filter(|(_, measured)| {
             let transfer = measured.transfer();
+            // UDP trials retransmit nothing, and the tools' control connections are no figure.
             transfer.is_some_and(|transfer| transfer.datagrams.is_none())
         })
         .filter_map(|(trial, measured)| {
@@ -174,6 +177,8 @@ impl LostEchoes {
                 .iter()
                 .filter(|(name, _)| name.starts_with(station));
             let (_, counters) = of.next()?;
+            // Several interfaces may carry other traffic of the station, and their packets do not
+            // pair with the peer's.
             of.next().is_none().then_some(*counters)
         };
         let (a, b) = (only("a/")?, only("b/")?);

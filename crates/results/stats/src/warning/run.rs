@@ -18,6 +18,7 @@ pub(super) fn not_ended(progress: &Progress) -> Option<Warning> {
         progress.trials_planned - progress.trials_not_run,
         progress.trials_planned,
     );
+    // A run may end with trials left, as one that was stopped in order.
     if progress.ended && made == planned {
         return None;
     }
@@ -66,6 +67,8 @@ fn of_reader(
     let found = journal.warnings.iter().filter(|found| is_kind(found));
     let texts: Vec<String> = found.map(ToString::to_string).collect();
     let text = texts.join("; ");
+    // Texts of the reader begin in lower case, to follow the name of a file. No text means no
+    // warning.
     let first = text.get(..1)?.to_uppercase();
     warning(kind, vec![], format!("{first}{}.", &text[1..]), advice)
 }
@@ -78,6 +81,8 @@ pub(super) fn made_again(journal: &Journal) -> Option<Warning> {
         let last = latest.get(&(trial.cell.as_str(), trial.repeat));
         last.is_some_and(|last| std::ptr::eq(*last, trial))
     };
+    // A later attempt of the same repeat replaces an earlier one in every figure, so this is about
+    // the earlier ones.
     let again = journal.trials.iter().filter(|trial| !is_latest(trial));
     let again: Vec<(&str, &[String])> = again
         .filter_map(|trial| match &trial.outcome {
@@ -156,6 +161,7 @@ pub(super) fn environment_changed(journal: &Journal) -> Option<Warning> {
     let changed = journal.resumed.iter().any(|resumed| {
         let (then, now) = (&header.environment, &resumed.environment);
         resumed.program != header.program
+            // Memory, uptime and the like differ at every start and change no figure.
             || (&now.cpu_model, now.cpus, &now.kernel) != (&then.cpu_model, then.cpus, &then.kernel)
     });
     changed.then_some(())?;
@@ -191,6 +197,7 @@ pub(super) fn not_proven(journal: &Journal) -> Option<Warning> {
     let cells: Vec<String> = cells
         .filter(|cell| {
             let adapter = &cell.dut.adapter;
+            // With a tap the filter watches the link between the boxes.
             cables.tap.is_none() && adapter.external().is_some() && adapter.encrypts()
         })
         .map(|cell| cell.id.clone())

@@ -10,6 +10,7 @@ use plan::Cell;
 pub(super) fn sibling_cores(journal: &Journal) -> Option<Warning> {
     let environment = &journal.header.environment;
     let (cores, cpus) = (environment.cores(), environment.cpus);
+    // More than the machine has CPUs is the warning about shared cores, which says it all.
     let wanted = |cell: &&Cell| (cores + 1..=cpus).contains(&cores_wanted(cell));
     let cells = journal.header.plan.cells.iter();
     let crowded: Vec<&Cell> = cells.filter(wanted).collect();

@@ -57,6 +57,7 @@ fn worst(mut findings: Vec<Finding<'_>>) -> Option<(Vec<String>, String)> {
     }
     findings.sort_by_key(|found| std::cmp::Reverse(found.much));
     let mut described = BTreeSet::new();
+    // Sorted before, so the worst finding of a cell is the one that stays.
     findings.retain(|found| described.insert(found.cell));
     let words: Vec<&str> = findings
         .iter()
@@ -84,6 +85,7 @@ struct CpuContention {
 impl CpuContention {
     /// From the CPU times while tools ran, or during a sampled trial.
     fn of(cpu: &Cpu) -> Option<Self> {
+        // Of two hosts the one that lost more time: the path waits for the slower.
         let (_, cpu) = cpu.most_taken();
         Some(Self {
             percent: cpu.taken_percent()?,
@@ -127,6 +129,8 @@ impl CpuContention {
 /// Others used the machine while a figure was measured.
 pub(super) fn machine_taken(journal: &Journal) -> Option<Warning> {
     let found = readings(journal).into_iter().filter_map(|(record, read)| {
+        // The reading of the whole measurement, and of frame tests each trial that a figure rests
+        // on: a burst of another program vanishes in the mean over minutes.
         let taken = CpuContention::of(&read.cpu).into_iter();
         let in_trials = read.frames().into_iter().flat_map(bearing);
         let all = taken.chain(in_trials.filter_map(CpuContention::in_trial));
@@ -171,6 +175,8 @@ pub(super) fn counters_disagree(journal: &Journal) -> Option<Warning> {
     let found = readings(journal).into_iter().filter_map(|(record, read)| {
         let [_, header_bytes] = header_bytes(journal, record)?;
         let trials = read.frames()?.trials.iter();
+        // Summed over the trials of a repeat: packets that are sent and not counted yet at one
+        // reading are counted in a later trial.
         let known = trials.filter_map(|trial| PutOut::of(trial, header_bytes));
         let sum = known.fold(PutOut::default(), |sum, more| PutOut {
             counted_bytes: sum.counted_bytes.saturating_add(more.counted_bytes),
@@ -212,6 +218,7 @@ fn header_bytes(journal: &Journal, record: &TrialRecord) -> Option<[u64; 2]> {
 
 /// Bytes in clear of these frames as the device counts them.
 const fn clear_bytes(bytes: u64, frames: u64, header_bytes: u64) -> u64 {
+    // The device counts packets by its form of frames, and the stations count whole frames.
     let ip_bytes = bytes.saturating_sub(frames.saturating_mul(AROUND_IP_BYTES));
     ip_bytes.saturating_add(frames.saturating_mul(header_bytes))
 }
@@ -233,6 +240,8 @@ impl LostOutside {
     fn of(trial: &FrameTrial, [least, most]: [u64; 2]) -> Option<Self> {
         let readings = trial.readings.as_deref()?;
         let (work, drops) = (readings.dut?, &readings.drops);
+        // The least length on the sending side and the most on the arriving side: every uncertainty
+        // makes the loss smaller.
         let sent_bytes = clear_bytes(trial.sent_bytes, trial.sent, least);
         let mean = sent_bytes.div_ceil(trial.sent.max(1)).max(1);
         let others = trial.duplicated + trial.too_late + trial.corrupted + trial.after_end;
@@ -240,6 +249,7 @@ impl LostOutside {
             .saturating_add(others.saturating_mul(mean));
         let beyond = |lost: u64, dropped: u64| {
             let apart = LostAt::APART_PACKETS + drops.device + dropped;
+            // Frames that a queue of the device dropped are explained already.
             let is_clear = LostAt::is_clear(lost, trial.sent, apart);
             if is_clear { lost } else { 0 }
         };
@@ -304,6 +314,8 @@ fn bearing(found: &FrameResult) -> impl Iterator<Item = &FrameTrial> {
         .flatten()
         .collect();
     loads.extend(found.latency.iter().map(|timed| timed.load));
+    // A search also tries loads that are in no figure. Without one every trial but the flood
+    // counts.
     let searched = found.throughput.is_some();
     let trials = found.trials.iter().enumerate();
     trials
@@ -317,6 +329,7 @@ fn bearing(found: &FrameResult) -> impl Iterator<Item = &FrameTrial> {
 /// on, without loads above a search's figure, which are lost somewhere by definition.
 fn supporting(found: &FrameResult) -> impl Iterator<Item = &FrameTrial> {
     let bounds = found.throughput.iter().flat_map(|search| &search.goals);
+    // At an upper bound the device loses frames by definition.
     let too_high: Vec<u64> = bounds.filter_map(|goal| goal.upper).collect();
     bearing(found).filter(move |trial| trial.load > 0 && !too_high.contains(&trial.load))
 }
@@ -349,6 +362,7 @@ fn stalls(
 fn still(ns: u64, trial: &FrameTrial) -> String {
     let [shown, of_ns] = [ns, trial.duration_ns].map(|ns| duration_ns(ns as f64));
     let load = rate(trial.load);
+    // A pause that is longer than the trial was planned did not happen within it.
     if ns <= trial.duration_ns {
         format!("for {shown} in {of_ns} at {load}")
     } else {
@@ -419,6 +433,7 @@ pub(super) fn lost_at(journal: &Journal) -> Option<Warning> {
         let header_bytes = header_bytes(journal, record).unwrap_or_default();
         let outside =
             outside.filter_map(|trial| Some((trial, LostOutside::of(trial, header_bytes)?)));
+        // One trial of a repeat is described: the one that lost most.
         let outside = outside.max_by_key(|(_, lost)| lost.most());
         if let Some((trial, outside)) = outside {
             let places = [

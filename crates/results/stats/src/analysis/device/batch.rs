@@ -80,6 +80,8 @@ pub(crate) fn batches(cells: &[CellResult]) -> Vec<FatigueBatch> {
 
 /// Classes of times, without the empty ones at both ends.
 fn classes(lives: &[Life]) -> Vec<FatigueClass> {
+    // Each bound ends one class and begins the next; the first begins at 0, and the last has no
+    // end.
     let starts = [0].into_iter().chain(REPORT_CLASSES_NS);
     let ends = REPORT_CLASSES_NS.into_iter().map(Some).chain([None]);
     let mut classes: Vec<FatigueClass> = starts

@@ -124,14 +124,19 @@ impl Crossover {
         let faster = |point: &&CrossoverPoint| point.standing == DeviceStanding::Faster;
         let ahead_first = points.iter().take_while(faster).count();
         let ahead_last = points.iter().rev().take_while(faster).count();
+        // Runs of certain advantage at both ends. If they cover all, `from` is 0 and `until` the
+        // number of points.
         let (until, from) = (ahead_first, points.len() - ahead_last);
         Some(Self {
             course,
             faster_from: points.get(from).map(|point| point.n),
             faster_until: until.checked_sub(1).map(|last| points[last].n),
             crosses_at: match course {
+                // This course has a point that is not faster before the run, so `from` is above 0.
                 Course::FasterFrom => between(&points[from - 1], &points[from]),
                 Course::FasterUntil => {
+                    // The course begins with a faster point, so one precedes the first slower one.
+                    // Points between the two count as equal.
                     let slower = points
                         .iter()
                         .position(|point| point.standing == DeviceStanding::Slower)?;
@@ -224,6 +229,8 @@ fn between(before: &CrossoverPoint, after: &CrossoverPoint) -> Option<f64> {
     if low * high > 0.0 {
         return Some(f64::from(before.n));
     }
+    // The two have different signs, or one of them is 0. If both are 0 the quotient is no number,
+    // and neither is the result.
     let share = low / (low - high);
     let (from, to) = (f64::from(before.n).ln(), f64::from(after.n).ln());
     let crossed = (from + share * (to - from)).exp();

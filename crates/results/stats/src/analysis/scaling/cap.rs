@@ -29,8 +29,11 @@ pub struct SilentCap {
 
 impl SilentCap {
     pub(super) fn of(axis: ScalingAxis, points: &[ScalingPoint], shape: &Shape) -> Option<Self> {
+        // Only if the repeats exclude a gain past it: a warning about a default needs a curve that
+        // was shown to be flat.
         let from_n = shape.stop().filter(|_| axis.adds())?;
         let past = points.iter().filter(|point| point.n >= from_n);
+        // Cores must be idle at the largest number: there the device could use them most.
         let last = past.clone().rfind(|point| point.figure.is_some())?;
         let idle_cores = last.idle_cores.filter(|idle| *idle >= IDLE_CORES_MIN)?;
         // For a device on other machines, idle cores here mean nothing.

@@ -119,10 +119,13 @@ fn row((n, x): (f64, f64)) -> [f64; 3] {
 /// 1/λ, α/λ and β/λ by reweighted least squares.
 fn robust(law: Law, points: &[(f64, f64)]) -> Option<[f64; 3]> {
     let rows: Vec<[f64; 3]> = points.iter().copied().map(row).collect();
+    // Plain least squares first: their residuals give the first weights.
     let mut weights = vec![1.0; rows.len()];
     let mut found = constrained(law, &rows, &weights)?;
     for _ in 0..ROUNDS {
         let errors: Vec<f64> = rows.iter().map(|row| error(row, &found).abs()).collect();
+        // Without a least value a curve that meets most points exactly would give the others no
+        // weight at all.
         let sigma = (MAD_TO_SIGMA * median(&errors)).max(SIGMA_MIN);
         weights = errors
             .iter()
@@ -153,6 +156,8 @@ fn median(values: &[f64]) -> f64 {
 /// 0 and the others positive.
 fn constrained(law: Law, rows: &[[f64; 3]], weights: &[f64]) -> Option<[f64; 3]> {
     let free: &[&[usize]] = match law {
+        // With three parameters every set of free ones can be tried, which needs no active-set
+        // iteration. 1/λ is always free: without it there is no throughput.
         Law::Amdahl => &[&[0, 1], &[0]],
         Law::Usl => &[&[0, 1, 2], &[0, 1], &[0, 2], &[0]],
     };
@@ -184,6 +189,7 @@ fn least_squares(rows: &[[f64; 3]], weights: &[f64], free: &[usize]) -> Option<[
                 .sqrt()
         })
         .collect();
+    // If all points are at 1, the columns of both costs are 0 and nothing determines them.
     if scales.iter().any(|scale| *scale <= 0.0) {
         return None;
     }
@@ -210,6 +216,7 @@ fn eliminate(matrix: &mut [[f64; 4]; 3], size: usize) -> Option<[f64; 3]> {
     for column in 0..size {
         let pivot = (column..size)
             .max_by(|&a, &b| matrix[a][column].abs().total_cmp(&matrix[b][column].abs()))?;
+        // The columns have unit length, so a fixed bound detects dependent ones.
         if matrix[pivot][column].abs() < 1e-12 {
             return None;
         }

@@ -64,6 +64,7 @@ fn number(cell: &Cell, dimension: Dimension) -> Option<(u32, Common)> {
 /// part.
 pub(super) fn dut(plan: &Plan, series: &Numbered) -> String {
     let mut places: Vec<usize> = series.members.iter().map(|(_, place)| *place).collect();
+    // In the plan's order again, as the members are sorted by number.
     places.sort_unstable();
     let name = |place: &usize| plan.cells.get(*place).map(|cell| cell.dut.name.as_str());
     let names: Vec<&str> = places.iter().filter_map(name).collect();

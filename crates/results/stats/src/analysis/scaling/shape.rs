@@ -95,6 +95,7 @@ impl Shape {
         rest.first()?;
         let above = |a: &Point<'_>, b: &Point<'_>| is_above(a.figure, b.figure, level);
         let ratio = |a: &Point<'_>, b: &Point<'_>| Ratio::at(a.figure, b.figure, level.alpha());
+        // The last point has none after it, so a point is always found.
         let stop = (0..points.len()).find(|&at| {
             !points[at + 1..]
                 .iter()
@@ -102,6 +103,7 @@ impl Shape {
         })?;
         let gain = |later: &Point<'_>| {
             let high = ratio(later, &points[stop]).and_then(|found| found.high);
+            // Without an interval nothing excludes a gain.
             high.map_or(f64::INFINITY, |high| 100.0 * (high - 1.0))
         };
         // The first of equal means, which needs the least.
@@ -113,6 +115,7 @@ impl Shape {
         }
         let past = &points[peak + 1..];
         let below = |point: &&Point<'_>| above(&points[peak], point);
+        // From the end: a decline is one only if it goes on to the largest number.
         let falling = past.iter().rev().take_while(below).count();
         let loss = |later: &Point<'_>| {
             let low = ratio(later, &points[peak]).and_then(|found| found.low);

@@ -41,6 +41,7 @@ pub(super) fn verdict(axis: ScalingAxis, points: &[ScalingPoint], shape: &Shape)
             of_peak(points, shape, last)
         ));
     }
+    // Limits below the stop do not matter: the curve went on rising past them.
     let past = shape.top.map_or(last, |top| top.n);
     let limit = measured()
         .filter(|point| point.n >= past)

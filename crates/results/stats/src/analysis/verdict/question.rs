@@ -56,6 +56,7 @@ fn question<'a>(
         return None;
     }
     let frames = cell.frames()?;
+    // A cell that measures the rig is not compared with itself.
     let rig = match rig(all, &cell.group) {
         Some(rig) if rig.id == cell.id => Rig::Itself,
         Some(rig) => match rig.frames().and_then(figure) {
@@ -69,6 +70,7 @@ fn question<'a>(
         rig,
         slower_suite: slower_suite(plan, planned, test),
         contention: Contention::of(cpus, planned, cell.cpu.as_ref(), None),
+        // The figure and the bounds depend on the procedure; the fields above do not.
         ..of_procedure(test, frames)
     })
 }
@@ -83,6 +85,8 @@ fn slower_suite(plan: &Plan, cell: &Cell, test: &FrameTest) -> Option<[Suite; 2]
         Adapter::Straight { suite } => Some(suite),
         _ => None,
     })?;
+    // The rig seals with AES-256-GCM unless the group has one suite, so a station with AES-GCM does
+    // no more work than the rig. With both gateways in the path no station seals.
     let as_fast = adapter.encryptor().is_some_and(Encryptor::is_null)
         || (form == Form::Esp && suite == rigs)
         || matches!(suite, Suite::Aes256Gcm | Suite::Aes128Gcm)
@@ -120,6 +124,7 @@ fn of_procedure<'a>(test: &FrameTest, frames: &'a FrameFigures) -> Question<'a> 
     if let Some(burst) = &frames.back_to_back() {
         return Question {
             figure: Some(&burst.burst_frames),
+            // A longer burst lost frames, so the figure is its upper bound too.
             upper: (!burst.longest_tried_passed).then_some(&burst.burst_frames),
             unit: Unit::Burst,
             failed: burst.failed_account,
@@ -133,6 +138,8 @@ fn of_procedure<'a>(test: &FrameTest, frames: &'a FrameFigures) -> Question<'a> 
     let rate = &fastest.forwarded.frames_per_s;
     Question {
         figure: Some(rate),
+        // With loss the forwarding rate is measured from both sides: the device was offered more
+        // than it carried.
         upper: lossy.then_some(rate),
         bounded: match test.procedure.plan().load() {
             Some(_) => Bounded::Given,
@@ -150,6 +157,8 @@ fn lossy_account(loads: &[LoadResult]) -> LossAccount {
 
 fn bounded(by: &[String]) -> Bounded {
     let all = |word: &str| !by.is_empty() && by.iter().all(|by| by == word);
+    // Every repeat must have reached the line, but one that the generator bounded is enough: it may
+    // have kept the mean low.
     if all("line-rate") {
         Bounded::Line
     } else if by.iter().any(|by| by == "generator") {
@@ -188,6 +197,7 @@ fn correct_buffers(plan: &Plan, cells: &mut [CellResult]) {
         Measurement::Frames(test) => Some(&test.traffic),
         _ => None,
     };
+    // Copied out first: the cells are changed in the loop below.
     let searched: Vec<(usize, String, f64)> = cells
         .iter()
         .enumerate()

@@ -80,6 +80,8 @@ impl<'a> Parts<'a> {
         let mut before_ns = 0_u64;
         let parts = own.map(|part| {
             let at = before_ns;
+            // Time under load before each segment: times within a segment are counted from its
+            // start.
             before_ns = before_ns.saturating_add(part.elapsed_ns);
             (at, part)
         });

@@ -154,6 +154,7 @@ impl KatAlgorithm {
                 }
             }
         }
+        // A repeat without any row for the algorithm is an unknown result, which does not pass.
         if let Some(repeat) = silent {
             cases.push(KatCase {
                 case: "all".into(),
@@ -189,6 +190,7 @@ impl KatCase {
             detail: None,
         };
         match &row.outcome {
+            // A case without inputs proves nothing.
             KatOutcome::Pass if row.tried == 0 => {
                 case.verdict = KatVerdict::Error;
                 case.detail = Some("nothing was tried".into());

@@ -134,6 +134,7 @@ impl DeviceSpeedResult {
                 .max()
                 .unwrap_or(0),
             members: members(info, &trials),
+            // The worst repeat counts: workers that ran alone in one of them spoil the mean.
             together_ratio: together.fold(1.0, f64::min),
             slice_distance_percent: trials
                 .iter()
@@ -150,6 +151,7 @@ impl DeviceSpeedResult {
                 .filter(|reference| reference.mean > 0.0)
                 .map(|reference| cpu.mean / reference.mean),
             reference_cpu_ns_per_operation: reference,
+            // Proofs are ordered from the best to the worst, and the worst repeat counts.
             proof: proofs.max(),
             cpu_ns_per_operation: cpu,
         })
@@ -177,6 +179,7 @@ fn found_one_in_1000(trials: &[(u32, &SpeedTrial)], gives_verdict: bool) -> Opti
             one.power_ppm
         }
     };
+    // If one device does not record it, the least of all is unknown.
     let powers: Option<Vec<u32>> = devices.map(power).collect();
     Some(f64::from(powers?.into_iter().min()?) / 1e6)
 }

@@ -86,6 +86,7 @@ impl Survival {
         let failures = lives.iter().filter(|life| life.failed).count();
         let steps = steps(&lives);
         let all = steps.len();
+        // From all steps, before some are left out below.
         let median_ns = steps.iter().find(|step| step.survives <= 0.5 + ROUNDING);
         let median_ns = median_ns.map(|step| step.at_ns);
         let steps = thinned(steps);
@@ -141,6 +142,7 @@ fn steps(lives: &[Life]) -> Vec<SurvivalStep> {
             // A life censored at the time of a failure was still at risk.
             let at_risk = lives.len() - at;
             survives *= (at_risk - failed) as f64 / at_risk as f64;
+            // Infinite when the last lives at risk fail. `survives` is then 0 and has no interval.
             greenwood += failed as f64 / (at_risk as f64 * (at_risk - failed) as f64);
             let interval = interval(survives, greenwood);
             steps.push(SurvivalStep {
@@ -185,6 +187,7 @@ fn failures_most(seen: usize) -> f64 {
         }
         sum
     };
+    // The limit is above the observed number, and below twice that and 10, for any number.
     let (mut low, mut high) = (seen as f64, 2.0 * seen as f64 + 10.0);
     for _ in 0..64 {
         let middle = (low + high) / 2.0;
@@ -204,6 +207,7 @@ fn thinned(steps: Vec<SurvivalStep>) -> Vec<SurvivalStep> {
     let kept = steps
         .into_iter()
         .enumerate()
+        // Counted from the end, so that the last step stays.
         .filter(|(place, _)| (last - place).is_multiple_of(every));
     kept.map(|(_, step)| step).collect()
 }

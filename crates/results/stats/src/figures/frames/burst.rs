@@ -88,6 +88,8 @@ pub fn longest_burst(found: &FrameResult) -> Option<u64> {
 fn burst_rate(found: &FrameResult) -> Option<f64> {
     let searched = found.throughput.as_ref().map(|found| found.max_load);
     let trials = found.trials.iter().enumerate();
+    // The flood warms the device up and may find the highest load. It sends as fast as possible,
+    // which is not the rate of the bursts.
     let own = trials.filter(|(place, _)| found.flood_trial != Some(*place));
     let rates = searched.into_iter().chain(own.map(|(_, trial)| trial.load));
     rates.max().filter(|rate| *rate > 0).map(|rate| rate as f64)
@@ -157,6 +159,7 @@ impl BackToBackResult {
     /// Subtracts the frames that the DUT forwards while the burst arrives (RFC 9004 §5.4).
     pub(crate) fn correct(&mut self, cell: &str, throughput_frames_per_s: f64) {
         if let (Some(rate), Some(implied)) = (self.burst_frames_per_s, self.implied_buffer_ns) {
+            // A throughput above the rate of the bursts empties the buffer as fast as it fills.
             let kept = (1.0 - throughput_frames_per_s / rate).max(0.0);
             self.corrected_buffer_ns = Some(implied * kept);
             self.throughput_cell = Some(cell.to_owned());
@@ -179,6 +182,8 @@ impl RecoveryResult {
         let all = || repeats.iter().filter_map(|(_, found)| found.recovery());
         Some(Self {
             recovery_ns: of(|found| {
+                // Without loss under the overload there was nothing to recover from: a time of 0
+                // would flatter a device that was not overloaded.
                 let counts = found.recovered && overloaded(found);
                 counts.then_some(found.recovery_ns)
             }),

@@ -61,6 +61,7 @@ impl TrialSpread {
     fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         let n = values.len();
+        // Nearest rank, counted from 1: at least the first value.
         let at = |percent: usize| values.get((n * percent).div_ceil(100).max(1) - 1).copied();
         Some(Self {
             p1: at(1)?,
@@ -111,6 +112,8 @@ impl IpdvByTrial {
         let spread = |value: fn(&Ipdv) -> i64| {
             let wider = |found: &Vec<Ipdv>| {
                 let values = found.iter().map(value);
+                // Of two directions the one that varies more counts, in either sense: the smallest
+                // IPDV is negative.
                 values.max_by_key(|value| value.unsigned_abs())
             };
             let values = all.iter().map(|found| Some(wider(found)? as f64));

@@ -247,6 +247,8 @@ fn sorted<'a>(event: &Event, repeats: &Repeats<'a>) -> (Vec<Trial<'a>>, Vec<Tria
                 continue;
             };
             let calm = disturbance.events.is_empty() && disturbance.attack.is_none();
+            // The control is the first trial of a repeat. A later trial without events is one that
+            // ended before its first event.
             let kind = if has_control && place == 0 && calm {
                 &mut quiet
             } else {
@@ -289,6 +291,8 @@ fn over_events<'a>(
     value: impl Fn(&DutEvent) -> Option<f64>,
 ) -> Option<Estimate> {
     let sample = |(repeat, event)| value(event).map(|value| Sample { repeat, value });
+    // Events without a value are left out: an event that did not end has no time, and its number is
+    // given apart.
     Estimate::of(events.into_iter().filter_map(sample).collect())
 }
 

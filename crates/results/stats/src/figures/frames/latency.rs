@@ -84,6 +84,8 @@ pub struct DirectionLatency {
 impl DirectionLatency {
     /// Both directions; empty unless every trial has both, and each has a frame.
     fn of(trials: &[Trial<'_>]) -> Vec<Self> {
+        // If one trial lacks the directions, their percentiles would be of fewer frames than the
+        // pooled ones next to them.
         if trials.iter().any(|(_, trial)| trial.directions.len() != 2) {
             return Vec::new();
         }
@@ -190,6 +192,7 @@ pub(super) fn result(percent: Option<u8>, trials: &[Trial<'_>]) -> Option<LoadLa
     let all = of_all(trials);
     let (p50_ns, p99_ns) = (percentile(&all, 500)?, percentile(&all, 990));
     let clocks = trials.iter().filter_map(|(_, trial)| trial.clocks);
+    // Each trial is one value of RFC 8219, so its percentiles are taken before any pooling.
     let timed = trials.iter().map(|(_, trial)| {
         let own = pooled(&trial.histogram);
         (*trial, percentile(&own, 500), percentile(&own, 999))
@@ -209,6 +212,8 @@ pub(super) fn result(percent: Option<u8>, trials: &[Trial<'_>]) -> Option<LoadLa
         clocks_within_ns: clocks.map(|clocks| clocks.within_ns).max(),
         p99_less_p50_ns: p99_ns.map(|p99_ns| p99_ns - p50_ns),
         by_trial: LatencyByTrial::of(&timed.collect::<Vec<_>>()),
+        // One value for each repeat: intervals and ranks need independent samples, which the pooled
+        // histogram is not.
         p50_each_ns: each(&|trials| percentile(&of_all(trials), 500))?,
         p99_each_ns: each(&|trials| percentile(&of_all(trials), 990)),
         histogram: all,
@@ -226,6 +231,7 @@ fn pooled<'a>(buckets: impl IntoIterator<Item = &'a LatencyBucket>) -> Vec<(u64,
 #[must_use]
 pub fn merged_histogram(buckets: impl IntoIterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
     let mut sum: BTreeMap<u64, u64> = BTreeMap::new();
+    // An empty bucket at either end would be taken for the smallest or the largest value.
     for (upto_ns, frames) in buckets.into_iter().filter(|(_, frames)| *frames > 0) {
         *sum.entry(upto_ns).or_default() += frames;
     }
@@ -251,6 +257,7 @@ pub fn histogram_percentile(histogram: &[LatencyBucket], per_mille: u64) -> Opti
 fn percentile(histogram: &[(u64, u64)], per_mille: u64) -> Option<u64> {
     let found = Distribution::of(histogram.iter().copied())?;
     let n = u128::from(found.n());
+    // Without a frame beyond it a percentile would be the maximum under another name.
     if per_mille > 500 && n * u128::from(1000_u64.saturating_sub(per_mille)) < 1000 {
         return None;
     }

@@ -80,6 +80,8 @@ pub(super) fn per_direction(trial: &FrameTrial, frames: u64, directions: f64) ->
 
 /// The trials of the procedure itself.
 pub(super) fn own(found: &FrameResult) -> impl Iterator<Item = &FrameTrial> {
+    // The trial with the evidence is at the load of a figure and is reported apart; the flood warms
+    // the device up and is in no figure.
     let others = [found.evidence_trial, found.flood_trial];
     let trials = found.trials.iter().enumerate();
     let own = trials.filter(move |(place, _)| !others.contains(&Some(*place)));
@@ -124,9 +126,12 @@ pub(super) fn curve(
             continue;
         };
         for trial in paced() {
+            // Rounded to the nearest whole per cent in integers.
             let percent = (200 * trial.load + highest) / (2 * highest.max(1));
             let percent = u32::try_from(percent).unwrap_or(u32::MAX);
             let repeats = shares.entry(percent).or_default();
+            // The curve's trials come before the one with the evidence, so the first of a share is
+            // the curve's.
             repeats.entry(*repeat).or_insert(trial);
         }
     }
@@ -157,6 +162,8 @@ pub(super) fn result(
         let repeats = trials.chunk_by(|one, next| one.0 == next.0);
         let samples = repeats.map(|own| {
             let values = own.iter().map(|(_, trial)| value(trial));
+            // One trial without a value leaves the load without a figure, since a mean over the
+            // others would be of other trials.
             let sum: f64 = values.sum::<Option<f64>>()?;
             Some(Sample {
                 repeat: own[0].0,

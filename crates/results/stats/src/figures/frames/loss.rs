@@ -60,6 +60,7 @@ impl LossAccount {
     /// Adds one direction of a trial that loads both. Which direction's frames found a queue before
     /// the receiving station's port full is not known: it may have been this one's.
     fn add_direction(&mut self, trial: &FrameTrial, own: &FrameTrial) {
+        // `station_lost` is `receiver_dropped` and the queue before the port, so it is not less.
         let before_port = trial.station_lost() - trial.receiver_dropped;
         let known = self.receiver_dropped;
         self.add(own);
@@ -74,6 +75,8 @@ impl LossAccount {
         failed: fn(&Self) -> u64,
     ) -> Option<Self> {
         let [there, back] = of_directions(trials)?;
+        // Shares are compared by cross multiplication, without a division that could round two of
+        // them to one.
         let share = |of: &Self, by: &Self| u128::from(failed(of)) * u128::from(by.intended.max(1));
         Some(if share(&back, &there) > share(&there, &back) {
             back
@@ -165,6 +168,7 @@ impl DirectionLoss {
 fn of_directions<'a>(trials: impl Iterator<Item = &'a FrameTrial>) -> Option<[LossAccount; 2]> {
     let mut sums = [LossAccount::default(); 2];
     for trial in trials {
+        // One trial without both directions ends the sum: its frames would be missing from both.
         let [there, back] = trial.directions.as_slice() else {
             return None;
         };

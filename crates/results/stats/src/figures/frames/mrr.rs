@@ -33,6 +33,8 @@ impl MrrResult {
         let directions = lengths.directions as f64;
         let rate = |trial| loads::per_direction(trial, trial.received, directions);
         let rates = trials.iter().map(|(_, trial)| rate(trial));
+        // Extremes and deviation are of single trials, as CSIT states them, while the estimate is
+        // over repeats.
         let rates: Vec<f64> = rates.collect::<Option<Vec<_>>>()?;
         let mean = rates.iter().sum::<f64>() / rates.len() as f64;
         let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();

@@ -53,6 +53,7 @@ impl ServiceResult {
             });
             ServiceStepResult::of(plan, step, lengths, &found.collect::<Option<Vec<_>>>()?)
         });
+        // A service passes only if every step was tried: a missing one leaves no verdict.
         let steps: Vec<ServiceStepResult> = steps.collect::<Option<_>>()?;
         Some(Self {
             passed: steps.iter().all(|step| step.failures.is_empty()),
@@ -127,6 +128,8 @@ fn failures(
         ];
         for (what, limit, found) in limits {
             match (limit, found) {
+                // A limit that cannot be checked is not kept: otherwise a service that delivers
+                // nothing would pass.
                 (Some(_), None) => fail(format!("too few frames arrived for the {what}")),
                 (Some(limit), Some(found)) if found > limit as f64 => fail(format!(
                     "the {what} was {}, over {}",
@@ -136,6 +139,8 @@ fn failures(
                 _ => {}
             }
         }
+        // Only the committed rate has limits of delay and loss. Above it the frames carry no
+        // colour, so none can be attributed to the CIR (ITU-T Y.1564 §8.1.2).
         return failures;
     }
     // Older journals have only the sum of both directions.

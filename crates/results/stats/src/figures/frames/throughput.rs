@@ -110,6 +110,7 @@ impl ThroughputResult {
         let found: Vec<RepeatSearch<'_>> = repeats
             .iter()
             .map(|&(repeat, found)| Some((repeat, found, found.throughput.as_ref()?)))
+            // A repeat without a search has no bound, and a mean over the others would flatter.
             .collect::<Option<_>>()?;
         let estimate = |value: fn(&ThroughputFound) -> u64| {
             let samples = found.iter().map(|&(repeat, _, found)| Sample {
@@ -181,6 +182,8 @@ impl GoalResult {
                     value,
                 })
             });
+            // When one repeat lacks a bound, the cell has none: the repeats that failed are the
+            // ones missing.
             let samples = samples.collect::<Option<Vec<_>>>()?;
             Some(lengths.rates(Estimate::of(samples)?))
         };
@@ -222,6 +225,7 @@ fn held_ns(
         met.map(|trial| trial.duration_ns).max()
     };
     let held = found.iter().zip(bounds).map(longest);
+    // The longest trial of a repeat shows how long it held the rate; all of them show the shortest.
     held.collect::<Option<Vec<u64>>>()?.into_iter().min()
 }
 
@@ -239,6 +243,8 @@ fn upper_account(
     }
     let all = at_upper.iter().copied();
     (!at_upper.is_empty()).then(|| {
+        // The direction that failed the goal decided the bound, so the sum of both could excuse the
+        // tester or the device wrongly.
         LossAccount::of_worse_direction(all.clone(), LossAccount::not_forwarded)
             .unwrap_or_else(|| LossAccount::of(all))
     })
@@ -260,6 +266,8 @@ fn sorted(
             let bounds = (*bounds)?;
             let outcome = bounds
                 .outcome
+                // Older journals record no outcome: it follows from the bounds and the end of the
+                // search.
                 .unwrap_or_else(|| match (bounds.lower, bounds.upper) {
                     (None, Some(upper)) if upper <= search.min_load => GoalOutcome::MinLoadFails,
                     (Some(lower), None) if lower >= found.max_load => GoalOutcome::MaxLoadMeets,
@@ -277,6 +285,7 @@ fn sorted(
 
 fn is_narrow(goal: &Goal, lower: u64, upper: u64) -> bool {
     let distance = u128::from(upper.saturating_sub(lower));
+    // Two neighbouring loads in whole frames per second have nothing between them, for any width.
     distance <= 1 || distance * 1_000_000 <= u128::from(upper) * u128::from(goal.criteria.width_ppm)
 }
 
@@ -345,6 +354,8 @@ fn irregular(
         let reached = found.iter().map(|(_, _, found)| found.max_load).min();
         let reached = reached.filter(|load| *load < search.min_load);
         let account = upper_account(found, bounds);
+        // The lowest load is above the tester's highest: the search could not try it, which is no
+        // finding about the device.
         let why = match reached {
             Some(load) => format!(
                 "the tester reaches {} only, less than the lowest load, {lowest}",
@@ -362,6 +373,7 @@ fn irregular(
     }
     let highest_passed = with(sorted, GoalOutcome::MaxLoadMeets);
     if let Some(first) = highest_passed.first() {
+        // The highest load may differ between repeats; the first one is the example.
         let first = found.iter().find(|(repeat, ..)| repeat == first);
         let (load, by) = first.map_or((0, ""), |(_, _, found)| {
             (found.max_load, found.max_load_by.as_str())
@@ -379,6 +391,7 @@ fn irregular(
             let mut own = bounds.iter().filter(|(repeat, _)| lacking.contains(repeat));
             own.any(|(_, bounds)| bounds.and_then(bound).is_some())
         };
+        // Over several repeats both kinds may be missing.
         let what = match (has(|bounds| bounds.lower), has(|bounds| bounds.upper)) {
             (true, false) => "No upper bound",
             (false, true) => "No lower bound",

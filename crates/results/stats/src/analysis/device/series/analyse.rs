@@ -45,6 +45,7 @@ fn keys(info: &DeviceTestInfo) -> Vec<(Key, u32)> {
     };
     let mut found = Vec::new();
     if let Some(bytes) = info.input_bytes {
+        // The number of the axis is left out of the key, so that cells along the axis share it.
         let key = Key {
             bytes: None,
             ..key(DeviceAxis::Bytes)
@@ -71,6 +72,7 @@ pub(crate) fn all(journal: &Journal, cells: &[CellResult]) -> Vec<DeviceSeries> 
         let keys = keys(info).into_iter();
         keys.map(move |(key, n)| (key, (n, place, info)))
     }));
+    // A series has at least one member, since a key comes from one.
     let varies = |members: &[Member<'_>]| members.iter().any(|(n, ..)| *n != members[0].0);
     let drafts: Vec<Draft<'_>> = found
         .iter()
@@ -150,6 +152,8 @@ impl<'a> Draft<'a> {
     /// Each comparison of the series, with the p-value of a difference.
     fn comparisons(&self) -> Vec<(Finding, Option<f64>)> {
         let mut found = Vec::new();
+        // Curves over sizes have no shape to find, so their pairs must not weaken the level of the
+        // others.
         if self.key.axis != DeviceAxis::Bytes {
             for (curve, _) in &self.curves {
                 let pairs: Vec<_> = p_values(&curve.shape_points()).collect();
@@ -166,6 +170,7 @@ impl<'a> Draft<'a> {
         for (more, fewer) in more_and_fewer(&self.curves) {
             both(Finding::Gain, more, fewer);
         }
+        // The ratio of the peaks is a finding too, and the two peaks may be at different numbers.
         let peaks = more_and_fewer(&self.curves).into_iter();
         found.extend(peaks.filter_map(|(more, fewer)| {
             let (high, low) = (more.peak_figure()?, fewer.peak_figure()?);
@@ -305,12 +310,16 @@ impl DeviceCurve {
     }
 
     fn peak_figure(&self) -> Option<Figure<'_>> {
+        // `max_by` returns the last of equal ones: in reverse the smallest number with the highest
+        // figure.
         let figures = self.figures().into_iter().rev();
         figures.max_by(|a, b| a.estimate.mean.total_cmp(&b.estimate.mean))
     }
 }
 
 fn figures(points: &[DevicePointResult]) -> impl Iterator<Item = Figure<'_>> {
+    // Workers that ran alone for a part of the time may show half of the rate, so nothing is
+    // derived from these points.
     let compared = points.iter().filter(|point| point.is_compared);
     compared.filter_map(|point| {
         Some(Figure {
@@ -363,6 +372,8 @@ fn more_and_fewer<'c>(
     let mut found = Vec::new();
     for (more, all) in curves {
         for (fewer, some) in curves {
+            // Both must be of one kind throughout, or the gain would mix more devices with other
+            // devices.
             let same_kind = || {
                 let mut both = all.iter().chain(some.iter());
                 both.all(|device| alike(&device.kind, &all[0].kind))

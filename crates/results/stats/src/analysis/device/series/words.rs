@@ -39,6 +39,7 @@ fn about(n: f64) -> u64 {
 }
 
 fn rate(unit: DeviceUnit, value: f64) -> String {
+    // The bounds allow for rounding: 999.5 k would be printed as 1000 k.
     let (value, prefix) = match value {
         high if high >= 999.5e6 => (high / 1e9, "G"),
         high if high >= 999.5e3 => (high / 1e6, "M"),
@@ -58,6 +59,7 @@ fn rate(unit: DeviceUnit, value: f64) -> String {
 }
 
 fn times(ratio: f64) -> String {
+    // Three significant digits after rounding.
     let decimals = match ratio {
         ratio if ratio >= 99.95 => 0,
         ratio if ratio >= 9.995 => 1,

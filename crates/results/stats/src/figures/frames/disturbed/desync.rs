@@ -67,6 +67,7 @@ fn reported(trials: &[Trial<'_>]) -> Option<DesyncReport> {
             .iter()
             .flat_map(|found| &found.disturbance.dut_counters);
         let own = counters.filter(|(counter, _)| {
+            // A counter is named `gw1/name.label`.
             let bare = counter.split_once('/').map_or("", |(_, bare)| bare);
             bare.split('.').next() == Some(name)
         });

@@ -114,6 +114,8 @@ impl EventTimes {
         let ended: Vec<Sample> = ended.collect();
         let mut all: Vec<f64> = times
             .iter()
+            // An event without an end lasted longer than any that ended, so it belongs at the top
+            // of the order. Left out, it would make the median look better.
             .map(|(_, time)| time.map_or(f64::INFINITY, |time| time as f64))
             .collect();
         all.sort_by(f64::total_cmp);
@@ -154,6 +156,7 @@ fn breaches<'a>(trials: &[Trial<'a>], broke: &str, mended: &str) -> Vec<Breach<'
             } else if event.name == mended
                 && let Some(last) = found.last_mut().filter(|last| last.repeat == trial.repeat)
             {
+                // A later recovery replaces an earlier one: the breach ends with the last.
                 last.mended = Some(event);
             }
         }
@@ -171,6 +174,8 @@ impl Breach<'_> {
         match self.mended?.outage_ns? {
             // Frames were lost before it, if at all.
             0 => self.broke.outage_ns.or_else(|| self.down_ns()),
+            // The time after the recovery counts from the recovery, and the outage from the
+            // failure.
             after => Some(self.down_ns()? + after),
         }
     }
@@ -260,6 +265,8 @@ impl FailoverResult {
 /// marker, of another program, are not among them.
 fn clear_frames(trials: &[Trial<'_>]) -> Option<u64> {
     let of_trial = |trial: &Trial<'_>| {
+        // A trial without a watch shows nothing, so the sum over all trials is then unknown and not
+        // 0.
         let watch = trial.trial.readings.as_ref()?.watch.as_ref()?;
         Some(if watch.marker_frames > 0 {
             watch.foreign_frames
@@ -274,6 +281,8 @@ impl SetupResult {
     pub(super) fn of(tunnels: u32, lengths: &Lengths, trials: &[Trial<'_>]) -> Option<Self> {
         let all = breaches(trials, "take-down", "set-up");
         let rate =
+            // A device may hold frames in its queues until a tunnel is up, so that none is lost.
+            // Then its report is the later time.
             |event: &DutEvent| per_second(tunnels.into(), event.outage_ns?.max(event.took_ns));
         Some(Self {
             tunnels,

@@ -63,6 +63,8 @@ impl HostileResult {
         let of = |(percent, trials): (u16, Vec<_>)| HostileShare::of(percent, lengths, &trials);
         let shares: Vec<HostileShare> = by_share.into_iter().filter_map(of).collect();
         shares.first()?;
+        // If the control lost more than that too, the loss at a share cannot be put down to the
+        // attack.
         let calm = DisturbedLoad::of(lengths, quiet).is_none_or(|quiet| !quiet.suffers());
         let first = shares.iter().find(|share| share.disturbed.suffers());
         Some(Self {
@@ -90,6 +92,8 @@ impl HostileShare {
             |found: &Trial<'_>| Some(f64::from(percent) / 100.0 * found.trial.load as f64);
         let reached = |found: &Trial<'_>| {
             let attack = found.disturbance.attack?;
+            // The elapsed time is from the first packet to the last, which are one interval fewer
+            // than packets.
             per_second(attack.sent.checked_sub(1)?, attack.elapsed_ns)
         };
         Some(Self {

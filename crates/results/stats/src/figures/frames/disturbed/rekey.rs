@@ -129,6 +129,8 @@ impl RekeyResult {
 
 fn not_recovered(found: &Trial<'_>) -> Option<EventPlace> {
     let events = &found.disturbance.events;
+    // Rekeys may follow each other before the loss of one has ended, so only the last of a trial
+    // can fail to recover.
     let last = events.last().filter(|last| last.outage_ns.is_none())?;
     Some(EventPlace {
         repeat: found.repeat,
@@ -142,6 +144,8 @@ fn reached(trials: &[Trial<'_>]) -> Option<Estimate> {
     let rate = |events: &[DutEvent]| {
         let (first, last) = (events.first()?, events.last()?);
         per_second(
+            // From the first beginning to the last there is one interval fewer than rekeys. `first`
+            // above makes sure that one exists.
             events.len() as u64 - 1,
             last.at_ns.saturating_sub(first.at_ns),
         )
@@ -160,6 +164,7 @@ fn reached(trials: &[Trial<'_>]) -> Option<Estimate> {
 fn kept(quiet: &[Trial<'_>], trials: &[Trial<'_>]) -> Option<Estimate> {
     let share = |found: &Trial<'_>| ratio(found.trial.received, found.trial.sent);
     let sample = |found: &Trial<'_>| {
+        // A quotient within the repeat, so that a drift of the machine affects both of its sides.
         let control = share(control(quiet, found)?).filter(|share| *share > 0.0)?;
         Some(Sample {
             repeat: found.repeat,
@@ -212,6 +217,8 @@ fn slowest_around(quiet: &Disturbance, event: &DutEvent) -> Option<u64> {
     let end_ns = event.at_ns + event.took_ns + DutEvent::AFTER_NS;
     let is_about = |(index, bin): &(u64, &TimeBin)| {
         let begin_ns = index * bin_ns;
+        // Every bin that overlaps the time, as the control is known by bins only. Empty bins have
+        // no latency.
         bin.received > 0 && begin_ns + bin_ns > event.at_ns && begin_ns < end_ns
     };
     let bins = (0..).zip(&quiet.timeline.bins).filter(is_about);

@@ -84,6 +84,8 @@ impl<'a> Timed<'a> {
                     repeat,
                     number,
                     event,
+                    // A reset without an end still lost frames when it was cut off, so its count is
+                    // no time either.
                     frame_loss_ns: event.outage_ns.and(lost_ns),
                     timestamp_ns: reset.and_then(|reset| reset.silent_ns),
                     rounding_ns: ROUNDED * (bin_ns as f64 + frame_ns.unwrap_or(0.0)),
@@ -96,6 +98,8 @@ impl<'a> Timed<'a> {
     fn differing(&self) -> Option<DifferingReset> {
         let (frame_loss_ns, timestamp_ns) = (self.frame_loss_ns?, self.timestamp_ns?);
         let (frame_loss_ns, timestamp_ns) = (frame_loss_ns as f64, timestamp_ns as f64);
+        // Short resets differ by rounding to bins and frames alone, which would exceed any share of
+        // their time.
         let agreed = AGREE_RATIO * frame_loss_ns.max(timestamp_ns);
         let differs = (frame_loss_ns - timestamp_ns).abs() > agreed.max(self.rounding_ns);
         differs.then(|| DifferingReset {
