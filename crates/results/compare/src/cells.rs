@@ -109,6 +109,8 @@ impl<'a> Pairs<'a> {
             only_in_other: missing.map(str::to_owned).collect(),
             both,
             only_in_base,
+            // A block of a run measures each cell once, one after the other. Repeats of two runs
+            // have only their numbers in common.
             pairing: if within_one_run {
                 Pairing::Blocks
             } else {
@@ -174,6 +176,8 @@ impl<'a> Index<'a> {
     }
 
     fn find(&self, cell: &Cell, device: &str) -> Option<Side<'a>> {
+        // The id first: cells with one id and different settings are compared, and the settings are
+        // listed.
         let by_group = self.by_group.get(&(cell.group.as_str(), device));
         by_group.copied().or_else(|| {
             let found = self.by_conditions.get(&(conditions(cell), device));

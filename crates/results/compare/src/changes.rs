@@ -177,6 +177,7 @@ pub(crate) fn in_words(quantity: Quantity, load_percent: Option<u8>) -> String {
 /// The change in per cent: `+1.2`, `-12`, `0.0`.
 pub(crate) fn percent(ratio: f64) -> String {
     let percent = 100.0 * (ratio - 1.0);
+    // From 9.95 on one decimal would print three digits.
     let decimals = if percent.abs() < 9.95 { 1 } else { 0 };
     let text = format!("{percent:+.decimals$}");
     match text.as_str() {

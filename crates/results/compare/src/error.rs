@@ -76,6 +76,7 @@ pub(crate) fn check(runs: &[Run<'_>], options: &Options) -> Result<(), CompareEr
         1 => runs,
         _ => &runs[1..],
     };
+    // A match must hold in each run, or the cells of one would be missing silently.
     for other in others {
         for given in &options.matches {
             check_match(given, base, other)?;

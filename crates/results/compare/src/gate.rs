@@ -126,6 +126,7 @@ impl Gate {
         let base = runs[0].journal;
         let planned = base.header.plan.cells.iter();
         let applies = planned.filter(|cell| self.applies(cell));
+        // Filters are about the base's cells: the other run may name its device differently.
         let by_id: BTreeMap<&str, &Cell> = applies.map(|cell| (cell.id.as_str(), cell)).collect();
         let mut cells = Vec::new();
         for pair in pairs {

@@ -31,6 +31,7 @@ pub fn markdown(comparison: &Comparison) -> String {
             .concat()
         })
     });
+    // Above everything else: a reader of a pull request first wants to know why a gate fails.
     let bad: Vec<Vec<String>> = bad.collect();
     if !comparison.gates.is_empty() {
         let gates = comparison.gates.iter().map(|gate| {

@@ -47,6 +47,7 @@ pub fn shifts(values: &[f64]) -> Vec<Shift> {
     let alpha = simultaneous_alpha(values.len() - 2 * SIDE_MIN + 1);
     let mut places = Vec::new();
     split(values, 0, alpha, &mut places);
+    // The recursion finds the strongest split first and not the earliest.
     places.sort_unstable();
     // If a split of the whole series has another change within it, its place may be slightly off.
     // Now that the neighbours are known, search for each split once more between them.

@@ -200,6 +200,7 @@ pub(crate) fn warnings(
     scalings: &[Scaling],
     progress: &Progress,
 ) -> Vec<Warning> {
+    // Within one weight the report keeps this order: `Results::of` sorts stably.
     let found = [
         run::not_ended(progress),
         run::unfinished_line(journal),

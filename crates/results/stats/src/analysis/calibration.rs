@@ -61,6 +61,7 @@ fn of(cell: &CellResult) -> Option<Calibration> {
     let lost = account.map_or(0, |found| found.lost);
     let load = |found: &&LoadLatency| found.load_frames_per_s.mean;
     let latency = frames.latency.iter();
+    // The lowest load represents an idle path: no frame waits for another one there.
     let idle = latency.min_by(|a, b| load(a).total_cmp(&load(b)));
     Some(Calibration {
         group: cell.group.clone(),

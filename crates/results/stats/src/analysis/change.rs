@@ -333,6 +333,7 @@ mod tests {
         let Needed::Repeats(needed) = change(4).needed(bound, alpha) else {
             panic!("{:?}", change(4).needed(bound, alpha));
         };
+        // The signs alternate, so only even numbers have the mean.
         let needed = needed.next_multiple_of(2);
         assert!(needed > 4, "{needed}");
         let low = |repeats| change(repeats).interval(alpha).unwrap().0;
@@ -343,6 +344,7 @@ mod tests {
             let change = Change::of(&scattered(100.0, 4), &scattered(mean, 4), Pairing::None);
             change.unwrap().needed(bound, alpha)
         };
+        // A change of 0.9501 is so near the bound of 0.95 that 100 repeats do not separate them.
         assert_eq!(near(95.01), Needed::TooNear);
         let one = Change::of(
             &reading(&[1.0], None),
@@ -351,6 +353,7 @@ mod tests {
         );
         assert_eq!(one.unwrap().needed(bound, alpha), Needed::Scatter);
         let search = |lower: f64, upper: f64| reading(&[lower; 3], Some(&[upper; 3]));
+        // From 98 by 110 to 108 by 100: the bound is between them without any scatter.
         let wide = Change::of(&search(100.0, 110.0), &search(98.0, 108.0), Pairing::None);
         assert_eq!(wide.unwrap().needed(bound, alpha), Needed::NarrowerSearches);
     }

@@ -219,6 +219,7 @@ impl Judge<'_> {
             Measurement::Frames(test) => Some(&test.procedure),
             _ => None,
         };
+        // The path without a device is measured in the same group, under the same conditions.
         let group = || self.cells.iter().filter(|other| other.group == cell.group);
         let found: Vec<Figure> = match (measurement, procedure) {
             (Measurement::Tcp { .. } | Measurement::Udp { .. }, _) => cell
@@ -301,6 +302,8 @@ impl Judge<'_> {
             // The upper bound has an interval of its repeats. It never ends below the interval of
             // the figure.
             .map_or(high, |(_, upper)| upper.max(high));
+        // From here on the interval decides, unless something other than the device explains its
+        // side of the claim.
         let range = format!("from {} to {}", text(low), text(upper));
         let (keeps, breaks) = match claim.bound {
             Bound::AtLeast => (low >= claimed, upper < claimed),
@@ -326,6 +329,8 @@ impl Judge<'_> {
                 text(floor)
             ));
         }
+        // Only a time that is too long needs this excuse: competition for cores makes no time
+        // shorter.
         let contention = scaling::contention(self.journal, place, cell);
         if let Some(why) = contention.filter(|_| is_time && breaks) {
             return undecided(format!("Measured {range}, but {}.", why.reason()));

@@ -99,6 +99,7 @@ pub(crate) fn comparisons(
         baselines.entry(&cell.group).or_insert(cell);
     }
     let both = planned.iter().zip(cells);
+    // The calibration measures the tester and is compared by verdicts alone.
     let compared = both.filter(|(_, cell)| !cell.baseline && !cell.calibration);
     let pairs = compared.filter_map(|(planned, cell)| {
         let other = *baselines.get(cell.group.as_str())?;

@@ -41,6 +41,8 @@ pub(crate) fn contrasts<'c, R>(
         let all = Metric::ALL.into_iter();
         all.filter_map(move |metric| Some((pair, metric, ratio(&pair, metric)?)))
     });
+    // All p-values of a quantity are needed for its level, so nothing is answered before all are
+    // known.
     let found: Vec<_> = compared.collect();
     let questions = Questions::of(found.iter().map(|(_, metric, (_, p))| (*metric, *p)));
     let answered = found

@@ -38,6 +38,7 @@ pub struct HybridGain {
 pub(crate) fn gains(journal: &Journal, results: &[CellResult]) -> Vec<HybridGain> {
     let engines_alone = |adapter: &Adapter| {
         let parts = adapter.encryptor().map(|ours| ours.engine.parts());
+        // An engine alone has no parts, so only hybrids get pairs.
         let alone = parts.into_iter().flatten();
         alone
             .map(|engine| Value::Word(engine.to_string()))

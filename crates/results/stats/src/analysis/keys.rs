@@ -43,6 +43,7 @@ pub(crate) fn costs(journal: &Journal, results: &[CellResult]) -> Vec<KeyCost> {
             .encryptor()
             .is_some_and(|ours| ours.keys.is_agreed());
         let name = KeySource::Static.name().to_owned();
+        // A device with static keys has no twin here, as it would be compared with itself.
         agrees.then_some(Value::Word(name)).into_iter().collect()
     };
     let pairs = twins(journal, results, Setting::Keys, static_twin);

@@ -54,12 +54,14 @@ impl TwoLevels {
             // outweighing all others.
             .map(|rate| rate.max(LEAST_SHARE * fastest).ln())
             .collect();
+        // On logarithms a rate that fell to a half and one that doubled are equally far apart.
         let threshold = threshold(&logs)?;
         let is_slow: Vec<bool> = logs.iter().map(|log| *log < threshold).collect();
         let changes = is_slow.windows(2).filter(|pair| pair[0] != pair[1]).count();
         if changes > (rates.len() / INTERVALS_PER_CHANGE).max(2) {
             return None;
         }
+        // Medians, so that an interval with a change inside it belongs to neither level.
         let level = |slow: bool| {
             let of_level = rates.iter().zip(&is_slow).filter(|(_, is)| **is == slow);
             median(of_level.map(|(rate, _)| *rate).collect())
@@ -68,6 +70,7 @@ impl TwoLevels {
         let mut slow_ns: Vec<(u64, u64)> = Vec::new();
         for (one, _) in whole.iter().zip(&is_slow).filter(|(_, slow)| **slow) {
             match slow_ns.last_mut() {
+                // Neighbouring slow intervals are one time.
                 Some(last) if last.1 == one.start_ns => last.1 = one.end_ns,
                 _ => slow_ns.push((one.start_ns, one.end_ns)),
             }
@@ -151,6 +154,8 @@ mod tests {
 
     #[test]
     fn a_hiccup_a_remainder_and_a_small_step_are_no_levels() {
+        // In turn: one slow interval, a ratio below 1.5, a rate that goes to and fro, fewer than
+        // six intervals, and no traffic.
         for rates in [
             &[6.8, 6.8, 0.1, 6.9, 6.8, 6.8, 6.7][..],
             &[6.8, 6.8, 6.8, 6.8, 5.0, 5.0, 5.0, 5.0],
@@ -160,6 +165,7 @@ mod tests {
         ] {
             assert_eq!(TwoLevels::of(&timeline(rates)), None, "{rates:?}");
         }
+        // Two empty remainders of 1 µs would be a slow level if they counted.
         let mut rest = timeline(&[6.8; 8]);
         for _ in 0..2 {
             let start_ns = rest.last().unwrap().end_ns;

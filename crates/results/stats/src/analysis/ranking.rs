@@ -117,6 +117,7 @@ pub(crate) fn rankings(
             None => groups.push((&cell.group, vec![(planned, cell)])),
         }
     }
+    // Each group is ranked by every quantity that at least two of its devices have.
     let fields: Vec<Field<'_>> = groups
         .iter()
         .flat_map(|(_, members)| {
@@ -267,6 +268,7 @@ impl<'a> Field<'a> {
             }
         };
         let best = self.devices.iter();
+        // By the mean that is printed, so that the table's best row is the reference.
         let best = best.min_by(|a, b| better(a.figure.value.mean, b.figure.value.mean))?;
         for (standing, own) in places.iter_mut().zip(&self.devices) {
             standing.set_ratios(own, best, yardstick);

@@ -104,6 +104,7 @@ fn point(
         dut_cores: cpu.and_then(|cpu| Some(cpu.dut_cores.as_ref()?.mean)),
         idle_cores: cpu
             .filter(|_| cpus > 0)
+            // Rounding of the kernel's counters may exceed the number of cores a little.
             .map(|cpu| (f64::from(cpus) - cpu.busy_cores.mean).max(0.0)),
         limited_by: limit(journal, place, cells, comparisons).map(|limit| limit.by.to_owned()),
     }
@@ -125,6 +126,7 @@ pub(crate) fn limit(
     comparisons: &[Comparison],
 ) -> Option<OtherLimit> {
     let cell = &cells[place];
+    // A frame test has a verdict by the rig. The rules below are for tools, which have none.
     if let Some(verdict) = cell.verdict() {
         let by = match verdict.limit {
             Limit::TesterLimited => "tester",

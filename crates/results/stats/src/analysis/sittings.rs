@@ -59,6 +59,7 @@ impl<'a> Sittings<'a> {
     pub(crate) fn mark(&self, cells: &mut [CellResult]) {
         let has_figure =
             |cell: &CellResult| matches!(cell.status, Status::Measured | Status::Partly);
+        // Copies of the ids, as the cells are changed in the loop below.
         let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for cell in cells.iter().filter(|cell| has_figure(cell)) {
             let own = groups.entry(cell.group.clone()).or_default();

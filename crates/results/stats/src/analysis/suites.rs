@@ -80,6 +80,8 @@ fn member(cell: &Cell) -> Option<(Common, (Suite, &Cell))> {
     let adapter = &cell.dut.adapter;
     let suite = adapter.carrier()?.suite;
     let is_control = adapter.encryptor().is_some_and(Encryptor::is_null);
+    // A matrix is about the bytes and the work of a suite: measurements that fill no path do not
+    // show them.
     if is_control || Packets::of(cell, &Parameters::default()).is_none() {
         return None;
     }

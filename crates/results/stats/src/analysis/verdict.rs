@@ -315,6 +315,8 @@ fn tester_alone(question: &Question<'_>, figure: &Estimate) -> Option<String> {
 fn tester_loss(question: &Question<'_>) -> Option<String> {
     let failed = question
         .failed
+        // A loss that is within the goal without any part of the tester says nothing about the
+        // tester.
         .filter(|failed| failed.lost_by_tester() > 0)?;
     // In integers: `u128` holds the product of any counts, and a float could round a loss at the
     // limit to the other side.
@@ -466,6 +468,7 @@ fn unknown_rig(question: &Question<'_>) -> String {
         Rig::NoFigure(cell) => {
             format!("The rig's own limit is not known: `{cell}` has no figure.")
         }
+        // `Itself` does not get here: `tester_alone` decides it.
         Rig::Unknown | Rig::Itself => "The rig's own limit is not known: no cell of this group \
                                        measures it without a device."
             .into(),

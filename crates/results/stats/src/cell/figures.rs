@@ -88,6 +88,7 @@ impl CellResult {
     #[must_use]
     pub fn transactions_per_s(&self) -> Option<&Estimate> {
         let http = self.http()?;
+        // In an open loop the campaign sets the rate, which compares no devices.
         (http.limit != HttpLimit::IntendedRate).then_some(&http.transactions_per_s)
     }
 

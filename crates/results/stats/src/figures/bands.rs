@@ -86,7 +86,7 @@ pub(crate) fn one_apart(values: &[f64]) -> Option<f64> {
     let is_apart =
         |gap: f64, spread: f64| gap > GAP_TO_SPREAD * spread && gap > GAP_TO_MEDIAN * median.abs();
     // The spread of the others is taken without the candidate. Two outliers on both sides widen it
-    // and hide each other, which is then no single outlier.
+    // and hide each other, as neither is the only one.
     if is_apart(sorted[1] - lowest, highest - sorted[1]) {
         Some(lowest)
     } else if is_apart(highest - sorted[n - 2], sorted[n - 2] - lowest) {
@@ -140,6 +140,7 @@ mod tests {
     fn disturbed_repeats_lower_the_coverage_of_an_interval() {
         let mut random = Noise(1);
         for (n, loss) in [(3, 0.2), (5, 0.4), (10, 0.2)] {
+            // The long-run mean, with one repeat in ten disturbed.
             let truth = 1.0 - 0.1 * loss;
             let held = (0..4000).filter(|_| {
                 let values: Vec<f64> = (0..n)

@@ -106,6 +106,7 @@ fn sum_bps<'t>(
 ) -> Option<f64> {
     let rates = ways.map(|one| {
         let (bytes, time_ns) = bytes_in_time(one);
+        // Each way has its duration: bytes of both by one of the times would be another rate.
         per_second(bytes, time_ns)
     });
     let sum: Option<f64> = rates.sum();
@@ -212,8 +213,8 @@ impl Counted {
             offered: (
                 found
                     .iter()
-                    // With a queue that drained, `sent` is over the receiver's longer time; the
-                    // sender's count and time are apart.
+                    // With a queue that drained, `sent` covers the receiver's longer time, and the
+                    // offered load is over the sender's.
                     .map(|way| way.drain.map_or(way.sent, |drain| drain.offered))
                     .sum(),
                 ways.iter().map(|way| way.offered().1).max()?,

@@ -126,6 +126,8 @@ impl Drift {
             change_high,
             p: p_value(score, variance),
             bound_ratio,
+            // The figures are stated for any number of points; only the verdict needs enough of
+            // them.
             judged: if values.len() < points_min {
                 DriftJudgement::Unclear
             } else {
@@ -352,6 +354,7 @@ mod tests {
         let found = Drift::of(&[points(120, 20.0, 100.0)], 1.0, 0.01).unwrap();
         assert_eq!(found.judged, DriftJudgement::Drifts);
         assert_near(found.slope_per_hour, 100.0, 10.0);
+        // 100 of a median of 1050: half of the drift is in it.
         assert_near(found.change_ratio, 0.095, 0.01);
         assert!(found.change_low <= found.change_ratio && found.change_ratio <= found.change_high);
         assert!(found.p < 1e-6, "{}", found.p);
@@ -402,6 +405,8 @@ mod tests {
         let steady = [points(60, 5.0, 0.0), shifted(points(60, 5.0, 0.0), 400.0)];
         let found = Drift::of(&steady, 2.0, 0.02).unwrap();
         assert_eq!(found.judged, DriftJudgement::Steady);
+        // The second start begins at the first one's level and grows again: within each there is a
+        // drift.
         let growing = [points(60, 5.0, 100.0), shifted(points(60, 5.0, 100.0), 0.0)];
         let found = Drift::of(&growing, 2.0, 0.02).unwrap();
         assert_eq!(found.judged, DriftJudgement::Drifts);

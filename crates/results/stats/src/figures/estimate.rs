@@ -129,6 +129,7 @@ impl Estimate {
             min: factor * self.min,
             max: factor * self.max,
             standard_deviation: self.standard_deviation.map(|found| factor * found),
+            // Exact on logarithms: a factor moves both ends by the same distance.
             interval_95: match self.interval_95 {
                 Interval95::StudentT { low, high } => Interval95::StudentT {
                     low: factor * low,

@@ -230,6 +230,7 @@ impl FrameFigures {
         Some(Self {
             throughput: search.and_then(|search| ThroughputResult::of(search, &lengths, searched)),
             is_reflected,
+            // Latencies one way and there and back are keyed apart, so every repeat counts here.
             latency: latency::of(&repeats),
             found: FrameOutcome::of(test, &lengths, &repeats),
             at_evidence: loads::at_evidence(&lengths, &repeats),
@@ -324,6 +325,7 @@ impl FrameFigures {
     #[must_use]
     pub fn fastest(&self) -> Option<&LoadResult> {
         let rate = |load: &&LoadResult| load.forwarded.frames_per_s.mean;
+        // Not the highest load: beyond its capacity a device may forward less.
         let loads = self.loads().iter();
         loads.max_by(|a, b| rate(a).total_cmp(&rate(b)))
     }

@@ -181,6 +181,7 @@ fn limit(
     // show whether it is full.
     let client = client_cores.or(cpu.map(|cpu| &cpu.station_a_cores));
     let server = cpu.map(|cpu| &cpu.station_b_cores);
+    // From the specific to the general: a full station also makes the machine look full.
     if is_full(server, of_server) {
         HttpLimit::Server
     } else if is_full(client, cores) {

@@ -237,6 +237,7 @@ impl LoadedResult {
                 .iter()
                 .flat_map(|one| one.round_trips_ns.iter().copied());
             let pooled = Pooled::of(&sorted(times.collect()))?;
+            // Repeats may last different times, so their bytes are divided by all of it.
             let seconds: f64 = all.iter().map(|one| one.duration_ns as f64 / 1e9).sum();
             let per_s = |way: usize| {
                 let bytes: u64 = all.iter().map(|one| one.link_bytes[way]).sum();
@@ -365,6 +366,7 @@ mod tests {
     #[test]
     fn a_charts_percentiles_are_those_of_the_tables() {
         for n in [1, 2, 7, 10, 99, 100, 300, 999, 1000, 1500] {
+            // Squares modulo a prime are in no order and have ties.
             let mut times: Vec<u64> = (0..n).map(|time| time * time % 1009).collect();
             times.sort_unstable();
             let found = Distribution::of(times.iter().map(|time| (*time, 1))).unwrap();

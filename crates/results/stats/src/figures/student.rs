@@ -49,6 +49,7 @@ impl Student {
 
     /// The interval that misses with the chance `alpha`.
     pub(crate) fn interval(self, alpha: f64) -> (f64, f64) {
+        // Without an error an infinite quantile would give no number.
         let reach = if self.error > 0.0 {
             self.error * quantile(1.0 - alpha / 2.0, self.degrees)
         } else {
@@ -72,6 +73,7 @@ impl Student {
     /// since the opposite finding was as possible.
     pub(crate) fn p_above(self, limit: f64) -> f64 {
         let distance = self.value - limit;
+        // On the other side of the limit twice the one-sided value would exceed 1.
         if distance <= 0.0 {
             1.0
         } else if self.error > 0.0 {

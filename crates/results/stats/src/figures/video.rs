@@ -67,6 +67,8 @@ impl VideoFigures {
         let shown = sum(|stream| stream.frames.shown);
         let least = streams().filter_map(|stream| stream.frames.psnr_least_millidb);
         let damaged = sum(|stream| stream.frames.damaged);
+        // Streams record means. Weighted by their damaged frames they give the mean over all of
+        // these.
         let of_all: f64 = streams().map(psnr_sum_db).sum();
         Some(Self {
             streams: streams().count() as u64,

@@ -172,6 +172,7 @@ pub(super) fn timed_out(cells: &[CellResult]) -> Option<Warning> {
 
 pub(super) fn no_calibration(journal: &Journal) -> Option<Warning> {
     let cells = &journal.header.plan.cells;
+    // By the plan and not by figures: a rig that failed has its reason in the tables.
     let rigs = cells.iter().filter(|cell| cell.calibrates());
     let groups: BTreeSet<&str> = rigs.map(|cell| cell.group.as_str()).collect();
     let judged = cells.iter().filter(|cell| cell.measurement.has_ceiling());

@@ -272,6 +272,7 @@ mod tests {
     fn retransmissions_are_held_against_drops_and_what_was_needless() {
         let sent = ("a/OutSegs", 100_000);
         let again = |count| ("a/RetransSegs", count);
+        // Allowed are 100 of 100 000 segments beyond the explained ones, and 20 at least.
         let is_found = |tcp: &[(&str, u64)], drops, offloads| {
             Retransmitted::of(&evidence(tcp, drops), offloads).is_some()
         };

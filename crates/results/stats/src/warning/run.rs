@@ -18,7 +18,7 @@ pub(super) fn not_ended(progress: &Progress) -> Option<Warning> {
         progress.trials_planned - progress.trials_not_run,
         progress.trials_planned,
     );
-    // A run may end with trials left, as one that was stopped in order.
+    // A record that contradicts itself is not used, so an ended run may still lack trials.
     if progress.ended && made == planned {
         return None;
     }
@@ -67,7 +67,7 @@ fn of_reader(
     let found = journal.warnings.iter().filter(|found| is_kind(found));
     let texts: Vec<String> = found.map(ToString::to_string).collect();
     let text = texts.join("; ");
-    // Texts of the reader begin in lower case, to follow the name of a file. No text means no
+    // The reader's texts begin in lower case, as parts of a sentence. Without any text there is no
     // warning.
     let first = text.get(..1)?.to_uppercase();
     warning(kind, vec![], format!("{first}{}.", &text[1..]), advice)
@@ -92,6 +92,7 @@ pub(super) fn made_again(journal: &Journal) -> Option<Warning> {
         .collect();
     let cells: BTreeSet<&str> = again.iter().map(|&(cell, _)| cell).collect();
     (!cells.is_empty()).then_some(())?;
+    // Names of checks without their numbers, which differ in each attempt.
     let reasons = again.iter().flat_map(|&(_, reasons)| reasons);
     let names: BTreeSet<String> = reasons
         .map(|reason| format!("`{}`", in_brief(reason)))

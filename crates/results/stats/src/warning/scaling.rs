@@ -15,6 +15,7 @@ pub(super) fn silent_caps(scalings: &[Scaling]) -> Option<Warning> {
         count => format!(" So it is in {} series more.", count - 1),
     };
     let cells = capped.iter().flat_map(|(found, cap)| {
+        // Figures below the stop are not capped.
         let past = found.points.iter().filter(|point| point.n >= cap.from_n);
         past.map(|point| point.cell.clone())
     });

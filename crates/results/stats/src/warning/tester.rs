@@ -25,6 +25,7 @@ const AROUND_IP_BYTES: u64 = 14 + 4;
 fn readings(journal: &Journal) -> Vec<(&TrialRecord, &Measured)> {
     let latest = journal.latest_trials();
     let counts = |trial: &&TrialRecord| {
+        // The trial itself and not an equal one: an attempt that was repeated does not count.
         let last = latest.get(&(trial.cell.as_str(), trial.repeat));
         last.is_some_and(|last| std::ptr::eq(*last, *trial))
     };
@@ -255,6 +256,8 @@ impl LostOutside {
         };
         let taken_in = work.taken_in_bytes.unwrap_or(sent_bytes);
         let put_out = work.put_out_bytes.unwrap_or(0);
+        // Drops of no known interface may have been behind the device, so they explain a loss
+        // there.
         let behind_dropped = trial.receiver_dropped + drops.station + drops.unattributed;
         Some(Self {
             before: beyond(sent_bytes.saturating_sub(taken_in) / mean, 0),
@@ -294,6 +297,8 @@ impl PutOut {
             drops.device,
             drops.unattributed,
         ];
+        // All frames that the device may have put out: arrived in any state, or dropped at a known
+        // place behind it.
         let frames = frames.into_iter().fold(0, u64::saturating_add);
         let frame_bytes = clear_bytes(trial.sent_bytes, trial.sent, header_bytes);
         let frame_bytes = frame_bytes.div_ceil(trial.sent.max(1));

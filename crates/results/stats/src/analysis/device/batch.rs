@@ -100,6 +100,7 @@ fn classes(lives: &[Life]) -> Vec<FatigueClass> {
             }
         })
         .collect();
+    // Empty classes between others stay: they show the gaps of the batch.
     while classes.last().is_some_and(|class| class.devices == 0) {
         classes.pop();
     }

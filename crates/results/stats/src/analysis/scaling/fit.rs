@@ -93,6 +93,7 @@ impl Fit {
             peak_n: peak,
             limit: match peak {
                 Some(peak) => Some(found.at(peak)),
+                // Amdahl's curve approaches λ / α, and without a serial share it has no limit.
                 None => (found.alpha > 0.0).then(|| found.lambda / found.alpha),
             },
             residuals_percent: residuals,
@@ -261,6 +262,7 @@ mod tests {
     #[test]
     fn one_bad_point_does_not_bend_the_curve() {
         let mut bad = points(&NUMBERS, (1e9, 0.05, 0.0));
+        // Least squares alone would spread this error over all points.
         bad[3].1 *= 0.7;
         let found = Fit::of(Law::Amdahl, &bad).unwrap();
         assert!((found.alpha - 0.05).abs() < 0.01, "{found:?}");

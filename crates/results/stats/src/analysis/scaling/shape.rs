@@ -238,6 +238,7 @@ mod tests {
         fn a_fall_is_found_past_its_peak(peak in 2_u32..20, past in 2_u32..20) {
             let most = peak + past;
             let top = f64::from(peak);
+            // Each step is at least 2.5 % of the peak, so that it counts.
             let found = shape(&curve(most, |n| 100.0 - 2.5 * (n - top).abs())).unwrap();
             prop_assert_eq!(found.stop(), Some(peak));
             prop_assert_eq!(found.falls_from, Some(peak + 1));

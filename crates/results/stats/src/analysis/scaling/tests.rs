@@ -50,6 +50,7 @@ fn the_published_product_stops_scaling_at_14() {
     assert_eq!(found.falls_from_n, None);
     let at_14 = &found.points[1];
     let (speedup, efficiency) = (at_14.speedup.unwrap(), at_14.efficiency.unwrap());
+    // The geometric mean over two repeats.
     let middle = (3.24_f64 * 3.36).sqrt() / 0.2625;
     assert!((speedup.ratio - middle).abs() < 1e-9);
     assert!((efficiency.ratio - middle / 14.0).abs() < 1e-9);
@@ -75,6 +76,8 @@ fn its_limit_is_a_silent_cap_as_cores_were_idle() {
 
 #[test]
 fn a_stop_is_no_cap_where_something_else_explains_it() {
+    // Each series has one other explanation: no idle core, a known limit at the stop or past it, a
+    // fall, and idle cores or device cores that are unknown.
     let mut busy = published();
     busy[2].idle_cores = Some(0.4);
     let mut by_tester = published();
@@ -186,6 +189,7 @@ fn a_number_without_a_figure_is_left_out_of_the_analysis_and_stays_in_the_series
 
 #[test]
 fn without_one_the_smallest_number_is_the_base() {
+    // The efficiency is relative to the base of 2, so it does not show a loss below that.
     let points = [2, 4, 8].map(|n| point(n, &[f64::from(n) * 0.9], None));
     let found = analysed(ScalingAxis::Cores, points.to_vec());
     assert_eq!(found.base_n, 2);
@@ -227,6 +231,7 @@ fn single_repeats_show_no_stop_and_no_cap() {
     );
     assert_eq!((found.stop_n, found.no_sure_gain_past_n), (None, Some(1)));
     assert_eq!(found.cap, None);
+    // Equal repeats have an interval of no width, which excludes any gain.
     let points = [1, 2, 4].map(|n| point(n, &[1.0, 1.0], Some(8.0)));
     assert!(
         analysed(ScalingAxis::Workers, points.to_vec())

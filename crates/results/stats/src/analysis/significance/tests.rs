@@ -29,6 +29,7 @@ proptest! {
         exponents in proptest::collection::vec(0.0..5.0_f64, 0..12),
     ) {
         let p_values: Vec<f64> = exponents.iter().map(|e| 10_f64.powf(-e)).collect();
+        // One level for all must decide each comparison as its adjusted p-value does.
         let level = Level::of(p_values.iter().copied());
         for (p, adjusted) in p_values.iter().zip(holm(&p_values)) {
             prop_assert_eq!(level.allows(*p), adjusted <= ALPHA);
@@ -43,6 +44,7 @@ fn a_question_of_one_comparison_has_the_whole_level() {
     assert_eq!(Level::of([0.2, 0.3]), Level(ALPHA / 2.0));
     // The first is decided, so the other gets the whole level.
     assert_eq!(Level::of([0.001, 0.3]), Level(ALPHA));
+    // The same p-value counts alone, and not as one of two.
     let questions = Questions::of([("a", Some(0.04)), ("b", Some(0.04)), ("b", Some(0.04))]);
     assert_eq!(questions.answer(&"a", Some(0.04)), Some(true));
     assert_eq!(questions.answer(&"b", Some(0.04)), Some(false));
@@ -51,6 +53,7 @@ fn a_question_of_one_comparison_has_the_whole_level() {
 
 #[test]
 fn pairs_are_of_the_same_repeat_and_a_drift_cancels() {
+    // Both grow eightfold over the run, and their ratio stays near 2.
     let own = estimate([100.0, 210.0, 400.0, 790.0]);
     let other = estimate([50.0, 100.0, 200.0, 400.0]);
     let found = Ratio::of(&own, &other).unwrap();
@@ -67,6 +70,7 @@ fn pairs_are_of_the_same_repeat_and_a_drift_cancels() {
 #[test]
 fn without_pairs_both_are_taken_as_independent_and_one_repeat_shows_nothing() {
     let later = |values: [f64; 2]| {
+        // Other numbers of repeats, so that no two form a pair.
         let samples = (11..).zip(values);
         let samples = samples.map(|(repeat, value)| Sample { repeat, value });
         Estimate::of(samples.collect()).unwrap()
@@ -91,6 +95,7 @@ fn zeros_are_compared_as_they_are() {
     assert!(Level::default().is_below(&nothing, &some, 1.0));
     let found = Ratio::of(&nothing, &some).unwrap();
     assert_eq!((found.ratio, found.low), (0.0, None));
+    // A ratio to 0 has no value.
     assert_eq!(Ratio::of(&some, &nothing), None);
 }
 
@@ -138,6 +143,7 @@ fn blocks(random: &mut Noise, cells: usize, repeats: usize, drift: f64) -> Vec<E
     let mut values = vec![Vec::new(); cells];
     for block in 0..repeats {
         for (at, cell) in random.order(cells).into_iter().enumerate() {
+            // The time of a trial as a share of the run.
             let time = (block * cells + at) as f64 / (repeats * cells) as f64;
             let mean = if cell == 0 { 200.0 } else { 100.0 };
             values[cell].push(mean * (0.02 * random.normal() - drift * time).exp());
@@ -201,6 +207,7 @@ fn fifty_equal_cells_have_no_difference_in_nineteen_runs_of_twenty() {
 #[test]
 fn more_repeats_show_smaller_differences() {
     let smallest = |n: usize, comparisons: f64| {
+        // The ratio of two independent quantities with a noise of 1 % each, from n pairs.
         let error = 0.01 * (2.0 / n as f64).sqrt();
         let t = crate::figures::student::quantile(1.0 - ALPHA / comparisons / 2.0, n as f64 - 1.0);
         100.0 * ((t * error).exp() - 1.0)

@@ -30,6 +30,7 @@ pub(crate) fn judge_all(journal: &Journal, cells: &mut [CellResult]) {
     let level = Level::of(questions.iter().flatten().filter_map(Question::p));
     let verdicts: Vec<Option<Verdict>> = questions
         .into_iter()
+        // The level is known only when all questions are, so they are made without it.
         .map(|question| Some(judge(&Question { level, ..question? })))
         .collect();
     for (cell, verdict) in cells.iter_mut().zip(verdicts) {
@@ -218,6 +219,7 @@ fn correct_buffers(plan: &Plan, cells: &mut [CellResult]) {
         let same = searched.iter().find(|(other, ..)| {
             let other_cell = &plan.cells[*other];
             other_cell.dut == planned.dut
+                // The throughput of the rig is no forwarding rate of a device.
                 && other_cell.calibration == planned.calibration
                 && other_cell.stations == planned.stations
                 && traffic(*other) == traffic(place)

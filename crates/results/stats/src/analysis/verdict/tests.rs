@@ -99,6 +99,7 @@ impl Case {
 
 #[test]
 fn a_device_far_below_the_rig_is_its_own_limit() {
+    // The factor is to the upper bound: 1500 by 402.
     Case::default().assert(Limit::DutLimited, &["1.5 Mpps", "3.73 times", "402 kpps"]);
     let found = Case::default().judge();
     assert_eq!(found.rig_cell.as_deref(), Some("rig"));
@@ -111,9 +112,11 @@ fn a_device_as_fast_as_the_rig_is_limited_by_the_tester() {
         rig: rig(figure),
         ..Case::default()
     };
+    // 400 by 410, above 95 %.
     beside(410e3).assert(Limit::TesterLimited, &["97.6 %", "410 kpps"]);
     // Just below the share, with the upper bound above it: undecided.
     beside(422e3).assert(Limit::Inconclusive, &["422 kpps", "do not decide"]);
+    // 402 by 440 are 91.4 %, and the spread of both is far less than the distance to 95 %.
     beside(440e3).assert(Limit::DutLimited, &["1.09 times", "at least 1.0"]);
 }
 
@@ -126,6 +129,8 @@ fn the_rigs_spread_counts() {
         ..Case::default()
     };
     beside(wide).assert(Limit::Inconclusive, &["442 kpps", "repeats do not decide"]);
+    // A rig in two bands has no mean to compare with, though each of its repeats is above the
+    // device.
     let bands = [0.7e6, 0.701e6, 1.5e6, 1.501e6, 1.502e6];
     beside(CaseRig::Known(estimate(&bands))).assert(
         Limit::Inconclusive,
@@ -302,6 +307,7 @@ fn what_the_receiving_station_dropped_is_not_the_devices_loss() {
         Limit::TesterLimited,
         &["9900 were lost in the receiving station", "100 were"],
     );
+    // One ppm less, and the device's part of the loss fails the goal by itself.
     with(249).assert(Limit::DutLimited, &[]);
 }
 
@@ -338,6 +344,7 @@ fn a_full_link_is_the_limit_whatever_the_rig_does() {
         ],
     );
     Case {
+        // Below 99 %: the link does not count as full.
         link: link(0.989e9),
         ..Case::default()
     }
@@ -386,6 +393,7 @@ fn without_a_figure_of_the_rig_or_of_the_cell_the_verdict_is_inconclusive() {
     };
     with(CaseRig::Unknown).assert(Limit::Inconclusive, &["no cell of this group"]);
     with(CaseRig::NoFigure).assert(Limit::Inconclusive, &["`calib` has no figure"]);
+    // A rig that carried nothing gives no ratio.
     let nothing = CaseRig::Known(estimate(&[0.0, 0.0]));
     with(nothing).assert(Limit::Inconclusive, &["`rig` has no figure"]);
     let figure = None;

@@ -153,6 +153,7 @@ impl FatigueResult {
         };
         Some(Self {
             survival: Survival::of(devices.iter().map(FatigueDevice::life).collect())?,
+            // Without restarts each device has one life, and this curve would repeat the first one.
             lives: if restarts {
                 Survival::of(lives).map(more)
             } else {

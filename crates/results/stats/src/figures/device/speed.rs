@@ -86,6 +86,7 @@ impl DeviceSpeedResult {
             .iter()
             .filter_map(|(repeat, found)| Some((*repeat, found.speed()?)))
             .collect();
+        // A trial's figures are over all of its devices, which work in parallel.
         let sum = |trial: &SpeedTrial, of: fn(&DeviceSpeed) -> u64| -> u64 {
             trial.devices.iter().map(of).sum()
         };
@@ -227,6 +228,7 @@ fn members(info: &DeviceTestInfo, trials: &[(u32, &SpeedTrial)]) -> Vec<MemberSp
 /// Largest distance of a part of the time from the mean of all parts, over all devices, in per
 /// cent; `None` with one part.
 fn slice_distance(trial: &SpeedTrial) -> Option<f64> {
+    // Only the parts that every device has, so that each sum is over all devices.
     let parts = trial.devices.iter().map(|one| one.slices.len()).min()?;
     let sums: Vec<f64> = (0..parts)
         .map(|part| {

@@ -78,6 +78,8 @@ pub struct SurvivalStep {
 impl Survival {
     /// Sums up lives; `None` without lives.
     pub(crate) fn of(mut lives: Vec<Life>) -> Option<Self> {
+        // By time; of equal times the censored ones come first, and `steps` takes equal times
+        // together.
         lives.sort_unstable();
         let longest_ns = lives.last()?.ns;
         let total_ns = lives
@@ -180,6 +182,7 @@ fn failures_most(seen: usize) -> f64 {
     // In logarithms, since e^-mean underflows to 0 for a thousand failures.
     let chance = |mean: f64| {
         let mut term = -mean;
+        // The probabilities of 0 to `seen` events, each from the one before it.
         let mut sum = 0.0_f64;
         for k in 1..=seen + 1 {
             sum += term.exp();
@@ -189,6 +192,7 @@ fn failures_most(seen: usize) -> f64 {
     };
     // The limit is above the observed number, and below twice that and 10, for any number.
     let (mut low, mut high) = (seen as f64, 2.0 * seen as f64 + 10.0);
+    // 64 halvings exhaust the precision of an `f64`.
     for _ in 0..64 {
         let middle = (low + high) / 2.0;
         if chance(middle) > 0.05 {

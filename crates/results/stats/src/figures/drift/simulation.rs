@@ -10,6 +10,7 @@ const RUNS: u64 = 400;
 fn series(seed: u64, n: usize, noise: f64, correlation: f64, drift: f64) -> Vec<Point> {
     let mut random = Noise(seed.wrapping_mul(0x1234_5678_9abc_def1));
     let mut state = random.normal();
+    // Keeps the variance of the state at 1.
     let own = (1.0 - correlation * correlation).sqrt();
     (0..n)
         .map(|index| {
@@ -96,6 +97,7 @@ fn five_probes_give_few_false_alarms_and_find_a_real_loss() {
         };
         let alarms = percent(|seed| judged(seed, 0.0) == DriftJudgement::Drifts);
         assert!(alarms <= 5.0, "{n} probes: {alarms} %");
+        // 4.9 % of 1000, with a bound of 5 %.
         let nearly = percent(|seed| judged(seed, 49.0) == DriftJudgement::Drifts);
         assert!(nearly <= 5.0, "{n} probes, just allowed: {nearly} %");
         // From 1000 to 700.

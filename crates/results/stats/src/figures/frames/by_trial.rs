@@ -108,6 +108,8 @@ impl IpdvByTrial {
             found.collect::<Option<Vec<Ipdv>>>()
         };
         let all = trials.iter().map(|(trial, ..)| directions(trial));
+        // A trial without a pair in one direction has no IPDV, and the others alone would be
+        // another sample.
         let all = all.collect::<Option<Vec<_>>>()?;
         let spread = |value: fn(&Ipdv) -> i64| {
             let wider = |found: &Vec<Ipdv>| {

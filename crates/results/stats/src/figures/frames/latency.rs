@@ -161,6 +161,8 @@ pub(super) fn of(repeats: &Repeats<'_>) -> Vec<LoadLatency> {
     let mut shares: Vec<(Key, Vec<Trial<'_>>)> = Vec::new();
     for (repeat, found) in repeats {
         for trial in &found.latency {
+            // A round trip contains both ways and the reflector, so the two kinds must not be
+            // pooled.
             let own = (trial.percent, trial.round_trip.is_some());
             match shares.iter_mut().find(|(key, _)| *key == own) {
                 Some((_, trials)) => trials.push((*repeat, trial)),

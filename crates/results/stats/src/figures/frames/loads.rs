@@ -182,6 +182,7 @@ pub(super) fn result(
     };
     Some(LoadResult {
         percent,
+        // A load of 0 is as fast as the generator can, which intends no rate.
         intended_frames_per_s: estimate(&|trial| (trial.load > 0).then_some(trial.load as f64)),
         offered: rate(|trial| trial.sent)?,
         forwarded: rate(|trial| trial.received)?,

@@ -64,6 +64,8 @@ impl LossAccount {
         let before_port = trial.station_lost() - trial.receiver_dropped;
         let known = self.receiver_dropped;
         self.add(own);
+        // Drops before the port may count in both directions: to name too many frames as the
+        // station's is the safe error, as it never blames the device.
         let in_station = own.receiver_dropped.saturating_add(before_port);
         self.receiver_dropped = known + in_station.min(own.lost());
     }

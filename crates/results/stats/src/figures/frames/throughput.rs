@@ -191,6 +191,7 @@ impl GoalResult {
             let known = bounds.iter().filter_map(|(_, bounds)| *bounds);
             known.map(|bounds| u64::from(count(bounds))).sum()
         };
+        // Each repeat has one outcome, so that the sentences below name each repeat once.
         let sorted = sorted(goal, search, found, &bounds);
         Self {
             goal: goal.name.clone(),
@@ -225,7 +226,8 @@ fn held_ns(
         met.map(|trial| trial.duration_ns).max()
     };
     let held = found.iter().zip(bounds).map(longest);
-    // The longest trial of a repeat shows how long it held the rate; all of them show the shortest.
+    // The longest trial of a repeat shows how long it held the rate. Of several repeats the
+    // shortest time is certain.
     held.collect::<Option<Vec<u64>>>()?.into_iter().min()
 }
 
@@ -404,6 +406,8 @@ fn irregular(
             duration_ns(search.timeout_ns as f64)
         ));
     }
+    // The search has both bounds, and they are too far apart: this is not the sentence about a
+    // missing bound.
     let mut wide = with(sorted, GoalOutcome::Unfinished);
     wide.retain(|repeat| !lacking.contains(repeat));
     if !wide.is_empty() {

@@ -88,6 +88,8 @@ pub(crate) fn all(journal: &Journal, cells: &[CellResult]) -> Vec<DeviceSeries> 
             .into_iter()
             .map(|(finding, p)| ((draft.key.axis, finding), p))
     });
+    // The levels need the p-values of all series, so the verdicts are made in a second pass over
+    // the drafts.
     let questions = Questions::of(comparisons);
     drafts
         .into_iter()

@@ -75,6 +75,7 @@ fn reported(trials: &[Trial<'_>]) -> Option<DesyncReport> {
         (!values.is_empty()).then(|| values.iter().sum())
     };
     Some(DesyncReport {
+        // Only our encryptor counts these. Without this counter the others mean nothing.
         desyncs: sum("desyncs")?,
         lost_packets: sum("desync_lost_packets"),
         outage_ns: sum("desync_outage_ns"),

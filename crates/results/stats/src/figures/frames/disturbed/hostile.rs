@@ -62,6 +62,7 @@ impl HostileResult {
         }
         let of = |(percent, trials): (u16, Vec<_>)| HostileShare::of(percent, lengths, &trials);
         let shares: Vec<HostileShare> = by_share.into_iter().filter_map(of).collect();
+        // Without any attack there is no result, and not one of zero shares.
         shares.first()?;
         // If the control lost more than that too, the loss at a share cannot be put down to the
         // attack.

@@ -76,6 +76,7 @@ impl CleanRekeys {
                 continue;
             };
             clean.of_repeats += 1;
+            // Only then the losses are due to the rekeys: the load itself was carried.
             if control.trial.lost() == 0 {
                 clean.repeats += 1;
                 clean.rekeys += found.disturbance.events.len() as u64;
