@@ -358,8 +358,7 @@ impl Lack {
         match () {
             () if repeats.invalid > 0 => Some(Self::Invalid),
             () if repeats.failed > 0 => Some(Self::Failed),
-            // Neither invalid nor failed, so the others were not run, or their procedure skipped
-            // them.
+            // Neither invalid nor failed, so the others were not run, or skipped for lack of cores.
             () if repeats.measured < repeats.planned => Some(Self::NotRun),
             () => None,
         }

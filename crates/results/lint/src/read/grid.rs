@@ -62,7 +62,8 @@ pub(super) fn read(
     let source = keys.source;
     let corner = markup::name(&heading[0].0).text;
     let width = heading.len();
-    // With keys, a row of another length is a mistake, and later steps index its cells by column.
+    // With keys, a row of another length is a mistake. Later steps index the cells of a row by
+    // column.
     let lines: Vec<Vec<Text>> = lines
         .filter(|line| around.is_bare || has_width(source, line, width, &table))
         .map(|mut line| {

@@ -49,8 +49,7 @@ pub(crate) fn named(name: &str) -> Option<(Statistic, String)> {
     let mut rest: Vec<&str> = Vec::new();
     for word in words.filter(|word| !word.is_empty()) {
         match statistic(word, has_ordinals) {
-            // Two statistics in one name, as `p99 of medians` or `max p95`, are of another set of
-            // values.
+            // Two statistics in one name, as `max p95`, are of another set of values.
             Some(_) if found.is_some() => return None,
             Some(statistic) => found = Some(statistic),
             None if UNITS.contains(&word) => {}

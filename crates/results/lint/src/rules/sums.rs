@@ -28,7 +28,7 @@ pub(super) fn means(table: &Table) -> Vec<Finding> {
             column.mix.is_none() && column.size.is_some()
         });
         let cells: Vec<Cell<'_>> = sizes.collect();
-        // A mean over fewer sizes than the report has would differ without any slip, so one cell
+        // A mean over fewer sizes than the printed one differs without any slip, so one cell
         // without a rate ends the check of its row.
         let rates: Option<Vec<Interval>> = cells.iter().map(frames).collect();
         let Some(rates) = rates.filter(|rates| !rates.is_empty()) else {

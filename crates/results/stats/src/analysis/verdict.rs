@@ -239,8 +239,8 @@ fn decide(question: &Question<'_>) -> (Limit, String) {
     if let Some(bands) = figure.bands {
         return (Limit::Inconclusive, in_bands(question, "The", bands));
     }
-    // The order matters. Facts that need no comparison come first (a full link, no device, shared
-    // cores), then the tester's part of the loss, and last the rig.
+    // In the order of the rules at the top of this file: findings that need no figure of the rig
+    // come before the comparison with it.
     full_link(question, figure)
         .map(|reason| (Limit::LinkLimited, reason))
         .or_else(|| no_limit_reached(question, figure))

@@ -139,8 +139,8 @@ fn of_procedure<'a>(test: &FrameTest, frames: &'a FrameFigures) -> Question<'a> 
     let rate = &fastest.forwarded.frames_per_s;
     Question {
         figure: Some(rate),
-        // With loss the forwarding rate is measured from both sides: the device was offered more
-        // than it carried.
+        // With loss the device was offered more than it carried: the forwarding rate is its limit,
+        // and so an upper bound too.
         upper: lossy.then_some(rate),
         bounded: match test.procedure.plan().load() {
             Some(_) => Bounded::Given,
