@@ -88,6 +88,7 @@ mod tests {
         assert_eq!(judged(&transfer(60, -0.12)), Some(DriftJudgement::Drifts));
         assert_eq!(judged(&transfer(60, 0.12)), Some(DriftJudgement::Drifts));
         let drift = drifts(&[(1, &transfer(60, -0.12))])[0].drift;
+        // Half of the fall of 12 % is in the median, so the change is 0.12 by 0.94.
         assert!((drift.median - 0.94e9).abs() < 2e7, "{drift:?}");
         assert!((drift.change_ratio + 0.127).abs() < 0.02, "{drift:?}");
     }

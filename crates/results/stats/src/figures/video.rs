@@ -172,9 +172,11 @@ mod tests {
         assert!((packets.loss_ratio.mean - 0.005).abs() < 1e-9);
         assert_eq!((found.streams, found.frames_expected), (4, 400));
         assert_eq!((found.frames_missing, found.frames_damaged), (8, 8));
+        // 98 of 100 frames are shown, and in one repeat four of them are damaged.
         assert!((found.intact_ratio.mean - (0.94 + 0.98) / 2.0).abs() < 1e-9);
         assert_eq!(found.psnr_least_db, Some(20.0));
         assert!((found.psnr_mean_db.unwrap() - 30.0).abs() < 1e-9);
+        // Two streams of 4 s, each frozen for 0.4 s.
         assert!((found.frozen_ratio.mean - 0.1).abs() < 1e-9);
         assert_eq!((found.freezes, found.longest_gap_ns), (4, 440_000_000));
     }

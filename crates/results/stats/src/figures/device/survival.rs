@@ -257,6 +257,7 @@ mod tests {
             assert!(close(step.high.unwrap(), high), "{step:?}");
         }
         assert_eq!((found.lives, found.failures), (21, 9));
+        // The curve falls to 0.448 at 23, below one half for the first time.
         assert_eq!((found.median_ns, found.longest_ns), (Some(23), 35));
         assert_eq!(found.total_ns, 359);
         assert!((found.mean_between_failures_ns.unwrap() - 359.0 / 9.0).abs() < 1e-9);
@@ -314,6 +315,7 @@ mod tests {
 
     #[test]
     fn thinned_out_steps_are_of_the_same_curve() {
+        // One failure at each time and none censored: the curve is a straight line.
         let lives: Vec<Life> = (1..=5000).map(|ns| life(ns, true)).collect();
         let found = Survival::of(lives).unwrap();
         assert!(found.steps.len() <= SURVIVAL_STEPS_MAX);

@@ -288,6 +288,8 @@ mod tests {
         let [there, back] = &found.directions[..] else {
             panic!("{:?}", found.directions);
         };
+        // Three of 10 and four of 20: the fourth of seven is the median. Seven frames have no 99th
+        // percentile.
         assert_eq!((there.frames, there.p50_ns, there.max_ns), (7, 20, 20));
         assert_eq!((there.p99_ns, there.direction), (None, DirectionName::AToB));
         assert_eq!(
@@ -343,6 +345,7 @@ mod tests {
         assert_eq!(one_way.p50_each_ns.n, 1);
         assert_eq!((round_trips.p50_ns, round_trips.frames), (30, 200));
         assert_eq!(round_trips.path(), LatencyPath::RoundTrip);
+        // Of 200 frames the hundredth is one of 3 ns, and the largest 40 took 9 ns.
         let reflector = RoundTrip {
             reflector_p50_ns: 3,
             reflector_p99_ns: Some(9),
@@ -358,6 +361,7 @@ mod tests {
         let [a, b, c] = trials.map(|buckets| trial(Some(50), &buckets));
         let found = result(Some(50), &[(1, &a), (1, &b), (2, &c)]).unwrap();
         let p50 = found.p50_each_ns;
+        // The two trials of repeat 1 are pooled: four of 10 and four of 20.
         assert_eq!((p50.n, p50.at(1), p50.at(2)), (2, Some(10.0), Some(30.0)));
         assert_eq!(found.load_frames_per_s.n, 2);
         assert_eq!((found.frames, found.by_trial), (13, None));
@@ -395,6 +399,7 @@ mod tests {
         let found = result(Some(50), &[(1, &a), (2, &b)]).unwrap();
         assert_eq!(found.histogram, [(10, 150), (50, 40), (80, 10)]);
         assert_eq!((found.frames, found.min_ns, found.max_ns), (200, 10, 80));
+        // By rank: 150 frames are within 10, and 190 of 200 within 50.
         assert_eq!((found.p50_ns, found.p90_ns), (10, Some(50)));
         assert_eq!((found.p99_ns, found.p99_less_p50_ns), (Some(80), Some(70)));
         assert_eq!(found.p99_9_ns, None);

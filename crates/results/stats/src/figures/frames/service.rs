@@ -277,6 +277,7 @@ mod tests {
         assert!(failed(&found(&plan, 990, 2_000, 500)).is_empty());
         let committed = ["25 % of CIR", "50 % of CIR", "75 % of CIR", "100 % of CIR"];
         assert_eq!(
+            // Less than 990 arrive in each step that offers the CIR or more.
             failed(&found(&plan, 980, 2_000, 500)),
             ["100 % of CIR", "CIR + EIR", "policing"]
         );

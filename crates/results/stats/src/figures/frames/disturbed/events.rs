@@ -268,6 +268,8 @@ fn clear_frames(trials: &[Trial<'_>]) -> Option<u64> {
         // A trial without a watch shows nothing, so the sum over all trials is then unknown and not
         // 0.
         let watch = trial.trial.readings.as_ref()?.watch.as_ref()?;
+        // The filter inspects only the first foreign frames for the marker and counts them all, so
+        // one with the marker makes all of them count.
         Some(if watch.marker_frames > 0 {
             watch.foreign_frames
         } else {
