@@ -48,11 +48,15 @@ impl Filling {
         cipher: &mut impl CipherPort,
         tally: &mut Tally,
     ) {
+        // The outer header belongs to all packets in the aggregate: DSCP must be equal, ECN is
+        // cleared.
         let shared = Labels {
             next_header: AGGFRAG,
             tos: labels.tos & !ECN,
             ..labels
         };
+        // The length is taken from the IP header, as the receiver will do: bytes behind the packet
+        // are left out.
         let Some(block) = aggfrag::block_of(&packet[range.clone()]) else {
             return tally.drop(DropReason::Malformed, 1);
         };
@@ -61,10 +65,13 @@ impl Filling {
         if let Some(filled) = &mut self.0 {
             let buffer = outgoing.buffer(filled.place.clone());
             let same = (filled.labels.tunnel, filled.labels.tos) == (shared.tunnel, shared.tos);
+            // The usual case. A packet that fits into an empty ESP packet is never divided: the
+            // receiver needs no reassembly, and one lost datagram costs one packet.
             if same && filled.aggregator.push(buffer, block) {
                 tally.joined += 1;
                 return;
             }
+            // It has to be divided anyway, so its first part uses the rest of this ESP packet.
             if same && !fits && filled.aggregator.left() >= PART_BYTES_MIN {
                 tally.joined += 1;
                 return self.divide(shared, block, outgoing, cipher, tally);
@@ -74,6 +81,7 @@ impl Filling {
         self.0 = begin(shared, Aggregator::begin(room), outgoing, cipher, tally);
         match &mut self.0 {
             Some(filled) if fits => {
+                // It fits: `fits` compares the same lengths.
                 let buffer = outgoing.buffer(filled.place.clone());
                 let _whole = filled.aggregator.push(buffer, block);
             }
@@ -97,6 +105,7 @@ impl Filling {
             let buffer = outgoing.buffer(filled.place.clone());
             rest = &rest[filled.aggregator.push_part(buffer, rest)..];
             // A packet that the clear side reads has at most 65,535 bytes.
+            // Returns with the last part still open: further packets may join it.
             let Some(left) = u16::try_from(rest.len()).ok().filter(|left| *left > 0) else {
                 return;
             };
@@ -152,6 +161,7 @@ pub(crate) fn deliver<'a>(
     sink: &mut impl Sink,
     tally: &mut Tally,
 ) {
+    // The sequence number shows whether a packet's parts are consecutive (RFC 9347 §2.2.3).
     let Ok(received) = reassembler.receive(sequence, payload) else {
         return tally.drop(DropReason::BadPayload, 1);
     };
@@ -172,10 +182,14 @@ pub(crate) fn deliver<'a>(
             Err(reason) => tally.drop(reason, 1),
         }
     }
+    // The blocks in front of the malformed one are valid, and were delivered. Behind it nothing can
+    // be parsed.
     if received.malformed.is_some() {
         packets += 1;
         tally.drop(DropReason::BadPayload, 1);
     }
+    // Keeps the balance of the cipher side: one ESP packet came in, and `packets` go out or are
+    // dropped.
     if packets == 0 {
         tally.absorbed += 1;
     } else {

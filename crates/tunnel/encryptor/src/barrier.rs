@@ -124,6 +124,7 @@ pub fn apply(config: &Config) -> Result<(), BarrierError> {
         };
     }
     refuse_running(config)?;
+    // The table first: it alone keeps packets back. The routes only inform senders.
     rules(config)?.load()?;
     match &config.mode {
         Mode::L3(tunnel) => routes::install(&tunnel.name, &config.peers),
@@ -140,6 +141,8 @@ pub fn protect(config: &Config) -> Result<(), BarrierError> {
     if config.fail_open || refuse_running(config).is_ok() {
         return apply(config);
     }
+    // A running gateway's table may have other networks than the file, if that was edited since its
+    // start.
     if table::exists(&table_name(config)?)? {
         Ok(())
     } else {
@@ -237,6 +240,8 @@ fn table_name(config: &Config) -> Result<String, BarrierError> {
 fn refuse_own_addresses(tunnel: &str, ranges: &Ranges) -> Result<(), BarrierError> {
     // If addresses cannot be listed, no conflict is found.
     let addresses = nix::ifaddrs::getifaddrs().into_iter().flatten();
+    // The rules make an exception for the tunnel's interface, so its address may be in a network
+    // behind a peer.
     for entry in addresses.filter(|entry| entry.interface_name != tunnel) {
         let is_loopback = entry.flags.contains(InterfaceFlags::IFF_LOOPBACK);
         let Some(address) = entry.address.filter(|_| !is_loopback) else {
@@ -271,6 +276,7 @@ fn run(
         .stderr(Stdio::piped())
         .spawn()
         .map_err(absent)?;
+    // Closed at the end of the block: `nft -f -` and `ip -batch -` read to the end of their input.
     if let Some(mut stdin) = child.stdin.take() {
         // If it exits early, its message says more than the broken pipe.
         let _ = stdin.write_all(input.as_bytes());

@@ -148,6 +148,9 @@ impl Tally {
     pub fn balances(&self) -> bool {
         let (clear, cipher) = self.dropped.split_at(DropReason::CLEAR_SIDE);
         let (clear, cipher): (u64, u64) = (clear.iter().sum(), cipher.iter().sum());
+        // Aggregation changes the number of packets: a joined one leaves in the ESP packet of
+        // another, a continued one needs another ESP packet. `split` and `absorbed` are their
+        // counterparts.
         self.clear_rx.packets + self.continued == self.cipher_tx.packets + self.joined + clear
             && self.cipher_rx.packets + self.split == self.clear_tx.packets + self.absorbed + cipher
     }

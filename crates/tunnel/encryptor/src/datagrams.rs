@@ -36,6 +36,7 @@ impl<'a, 't> Datagrams<'a, 't> {
         if self.train.start == usize::MAX {
             return None;
         }
+        // The last datagram of a train may be shorter.
         let bytes = self.train.bytes.min(self.train.datagram_bytes);
         let at = self.train.start - self.rest_at;
         Some((at..at + bytes, self.train.tos))
@@ -64,6 +65,8 @@ impl<'a, 't> Datagrams<'a, 't> {
 
     /// Takes the first `bytes` of the rest of the buffer.
     pub(crate) fn take(&mut self, bytes: usize) -> &'a mut [u8] {
+        // Leaves an empty slice for a moment: only so the chunk has the buffer's lifetime, and
+        // later parts can be taken while it is in use.
         let (chunk, rest) = std::mem::take(&mut self.rest).split_at_mut(bytes);
         self.rest = rest;
         self.rest_at += bytes;

@@ -71,6 +71,7 @@ impl Watch {
             self.begun += 1;
         }
         row.packets += 1;
+        // A flood of forged packets must not read the clock for each of them.
         if !row.packets.is_multiple_of(REPORTED_ROW) {
             return None;
         }
@@ -78,6 +79,7 @@ impl Watch {
         let passed = |since: Option<Instant>, time| {
             since.is_none_or(|since| now.saturating_duration_since(since) >= time)
         };
+        // A long row alone proves nothing: forged packets arrive in bursts between authentic ones.
         let due = passed(row.since, SILENCE) && passed(row.last_report, REPORT_AGAIN_AFTER);
         due.then(|| {
             row.is_reported = true;
@@ -95,6 +97,7 @@ impl Watch {
     /// Ends the tunnel's row at an authentic packet, and returns the report that is due.
     pub(crate) fn authentic(&mut self, tunnel: u16) -> Option<Desync> {
         let row = &mut self.rows[usize::from(tunnel)];
+        // `None` without a row, so that the usual packet reads no clock.
         let outage = row.since?.elapsed();
         let over = row.is_reported.then_some(Desync::Over {
             packets: row.packets,

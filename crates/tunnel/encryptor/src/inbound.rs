@@ -48,6 +48,7 @@ impl<K: InboundKeys> Inbound<K> {
         cipher: &mut impl CipherPort,
         tally: &mut Tally,
     ) -> io::Result<bool> {
+        // Allocated at the first call, because only the open port knows its batch size.
         if self.batch.buffer.is_empty() {
             self.batch = Batch::new(cipher.batch_bytes());
         }
@@ -56,6 +57,7 @@ impl<K: InboundKeys> Inbound<K> {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
             Err(error) => return Err(error),
         }
+        // Joined packets never wait for the next batch: the coalescer is flushed below.
         let mut coalescer = Coalescer::new(clear.joinable(), self.sum);
         let mut writer = Writer {
             clear,
@@ -115,6 +117,8 @@ fn unwrap<'a>(
 ) {
     while let Some((range, _)) = datagrams.peek() {
         tally.cipher_rx.add(range.len());
+        // Before `take`, because the range is relative to the rest of the buffer, which `take`
+        // shortens.
         datagrams.skip();
         let datagram = &datagrams.take(range.end)[range.start..];
         match session.parse(datagram) {

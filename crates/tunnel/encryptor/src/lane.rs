@@ -78,6 +78,8 @@ pub fn halves(settings: &LaneSettings<'_>) -> (Outbound, Inbound<LaneKeys>) {
     let mut outbound = Vec::with_capacity(settings.tunnels.len());
     let mut renewable = Vec::with_capacity(settings.tunnels.len());
     for (number, tunnel) in (0..).zip(settings.tunnels) {
+        // Each pair of tunnel and lane has separate keys: lanes share no sequence numbers, and so
+        // need no lock for them. Both sides compute the same slots.
         let slot = tunnel.id * settings.lanes + settings.lane;
         let mut sa = None;
         renewable.push(tunnel.keys.as_ref().map(|shared| {
@@ -91,6 +93,8 @@ pub fn halves(settings: &LaneSettings<'_>) -> (Outbound, Inbound<LaneKeys>) {
                 negotiated: locked.as_ring().is_some(),
                 floor: 0,
             });
+            // `None` with negotiated keys, which are not there yet: the renewer delivers the first
+            // SA too.
             sa = locked.outbound(selection.suite(), slot).map(|sa| {
                 OutboundSa::new(sa.spi, selection.sealing(&sa.keymat))
                     .with_lifetime(tunnel.lifetime)
@@ -164,6 +168,8 @@ impl InboundKeys for LaneKeys {
         let Slot {
             slot, keys, floor, ..
         } = self.slot(tunnel);
+        // The epoch was replaced in this lane. A new SA for it would begin with an empty window,
+        // and accept recorded packets a second time.
         if epoch_of(spi) < *floor {
             return None;
         }
@@ -180,6 +186,7 @@ impl InboundKeys for LaneKeys {
         }
         slot.floor = epoch;
         if let Some(reporter) = &self.reporter {
+            // The record is written to disk, for which a lane must not wait.
             return reporter.record(&slot.keys, epoch);
         }
         if let Err(error) = lock(&slot.keys).record_peer_epoch(epoch) {

@@ -29,6 +29,7 @@ impl<T> Mailbox<T> {
         things.retain(|old| !replaces(old));
         things.push(thing);
         drop(things);
+        // After the item is in: a lane that sees the flag finds the item.
         self.flag.store(true, Ordering::Release);
     }
 
@@ -42,6 +43,7 @@ impl<T> Mailbox<T> {
 
     /// Marks the lane as idle until it [wakes](Self::wake) and then checks the mailbox first.
     pub(crate) fn rest(&self) {
+        // Release: a reader that sees the lane at rest also sees all that it did before.
         self.resting.store(true, Ordering::Release);
     }
 

@@ -51,6 +51,7 @@ pub fn render(
         measures.map(|(measure, on)| (format!("measure=\"{measure}\""), u8::from(on))),
     );
 
+    // Read once, so that all values of a lane in one scrape belong together.
     let tallies: Vec<_> = lanes.iter().map(|lane| lane.read()).collect();
     let mut counter = |name: &str, help: &str, of: &dyn Fn(&Tally) -> u64| {
         let name = format!("cipherbench_{name}_total");
@@ -177,6 +178,8 @@ pub struct Source {
 /// # Errors
 /// When the thread or its runtime cannot be created.
 pub fn serve(listener: TcpListener, source: Source) -> io::Result<()> {
+    // `from_std` requires it. The runtime is created here too, so that the caller learns of a
+    // failure.
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

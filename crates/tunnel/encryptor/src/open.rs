@@ -144,6 +144,8 @@ impl<K: InboundKeys> Opener<K> {
     pub(crate) fn begin_batch(&mut self) {
         self.budget = BUDGET_PER_BATCH;
         for notice in self.keys.notices() {
+            // The ring of negotiated keys decides which SAs end: a notice names only the tunnel,
+            // and several changes may have happened before this batch.
             let keys = &mut self.keys;
             match notice {
                 Notice::Retired(tunnel) => {
@@ -153,6 +155,8 @@ impl<K: InboundKeys> Opener<K> {
                     self.sas.retain(tunnel, |spi| keys.goes_on(tunnel, spi));
                     self.expired[usize::from(tunnel)] = true;
                 }
+                // A fault changes the keys under an unchanged SPI, so the ring would keep these
+                // SAs.
                 Notice::Spoiled(tunnel) => self.sas.retain(tunnel, |_| false),
             }
         }
@@ -205,10 +209,14 @@ impl<K: InboundKeys> Opener<K> {
                 }
                 Err(Unexpected::Drop(reason)) => tally.drop(reason, 1),
             }
+            // Counted here for accepted and dropped datagrams alike: each has one outcome in the
+            // tally.
             tally.cipher_rx.add(range.len());
             end = Some(range.end);
             datagrams.skip();
         }
+        // Dropped datagrams at the end are part of the chunk, so that the next one begins behind
+        // them.
         let chunk = datagrams.take(end?);
         self.open_packets(chunk, tally);
         self.accept_packets(chunk, tally);
@@ -231,6 +239,8 @@ impl<K: InboundKeys> Opener<K> {
         let Some((place, sa)) = self.sas.find(tunnel, spi) else {
             return Err(self.unexpected(tunnel, spi));
         };
+        // Before decryption, and without a change of the window: a forged sequence number must
+        // neither cost a decryption nor move the window (RFC 4303 §3.4.3).
         match sa.expect(datagram) {
             Ok(sequence) => Ok((place, sequence)),
             Err(OpenError::IntegrityFailed) => {
@@ -304,6 +314,8 @@ impl<K: InboundKeys> Opener<K> {
             at = here.end;
             let sa = self.sas.at(run[0].place);
             let (packets, authentic) = (&self.packets[here.clone()], &mut self.authentic[here]);
+            // A failed engine leaves no verdict on any packet of the run, so none of them counts as
+            // forged.
             if sa.open_staged(chunk, packets, authentic).is_err() {
                 tally.drop(DropReason::OpenFailed, run.len() as u64);
                 run.iter_mut().for_each(|note| note.place = Place::NONE);
@@ -320,6 +332,8 @@ impl<K: InboundKeys> Opener<K> {
             if note.place == Place::NONE {
                 continue;
             }
+            // The window is checked a second time: two datagrams with one sequence number may be in
+            // the chunk, and only the first is marked.
             let sa = self.sas.at(note.place);
             let bytes = &mut chunk[packet.at..packet.at + packet.bytes];
             let opened = match sa.accept(bytes, note.sequence, authentic) {
@@ -353,6 +367,8 @@ impl<K: InboundKeys> Opener<K> {
 
     #[cold]
     fn note_failures_of_each(&mut self) {
+        // The engine reports a chunk's results together, so an authentic packet may be the older or
+        // the newer one. Failures first: one authentic packet in the chunk then ends the row.
         for outcome in [false, true] {
             for (note, authentic) in self.notes.iter().zip(self.authentic) {
                 let tunnel = note.place.tunnel;
@@ -382,6 +398,7 @@ fn find_inner(
         return Err(DropReason::Dummy);
     }
     match payload {
+        // Also without `aggregate` on this side, which only selects the format of sent packets.
         Payload::Ip(_) if next_header == AGGFRAG => Ok(Inner {
             range: inner,
             kind: InnerKind::Aggregate(note.place, note.sequence),
@@ -423,11 +440,15 @@ fn ip_packet(
         IPV6_IN_IP => 6,
         _ => return Err(DropReason::BadPayload),
     };
+    // The next header of the ESP trailer and the version field must agree, otherwise the selectors
+    // would compare the wrong bytes.
     let view = IpView::parse(packet).filter(|view| view.version == version);
     let view = view.ok_or(DropReason::BadPayload)?;
     if !policy.permits_inbound(note.place.tunnel, packet, &view) {
         return Err(DropReason::Policy);
     }
+    // Not-ECT in the outer header never changes the inner one (RFC 6040 §4.2), so most packets skip
+    // this.
     if rules.ecn && note.tos & 3 != 0 {
         ecn::decapsulate(packet, note.tos, DscpModel::Pipe).map_err(|_| DropReason::Congestion)?;
     }

@@ -85,6 +85,8 @@ impl Outbound {
         tally: &mut Tally,
     ) -> io::Result<bool> {
         let mut any = false;
+        // The turn ends after `READS_MAX` reads even if more packets wait: with a flood in one
+        // direction the other still moves.
         let mut answers_left = ANSWERS_MAX;
         let taker = &mut self.taker;
         taker.outgoing.renew();
@@ -92,6 +94,8 @@ impl Outbound {
             match clear.recv(&mut self.buffer) {
                 Ok((packet, bytes)) => {
                     any = true;
+                    // `take` counts each segment itself; a malformed packet counts as one, with its
+                    // whole length.
                     if taker.take(packet, bytes, cipher, tally).is_none() {
                         tally.clear_rx.add(bytes.saturating_sub(VNET_HEADER_BYTES));
                         tally.drop(DropReason::Malformed, 1);
@@ -153,8 +157,11 @@ impl Taker {
                 (view.ip, view.header_bytes)
             }
         };
+        // Once for all segments: they share addresses and ports, so they belong to the same tunnel.
         let labels = self.labels(rest, view.as_ref());
         if vnet.gso == Gso::None {
+            // The local stack leaves the transport checksum to the device, which here is the
+            // tunnel: behind it nobody would complete it.
             complete_checksum(&vnet, rest, self.sum).ok()?;
             self.put(labels, view.as_ref(), packet, whole, cipher, tally);
             return Some(());
@@ -211,6 +218,7 @@ impl Taker {
             return tally.drop(DropReason::NoTunnel, 1);
         };
         let tunnel = &self.outgoing.tunnels[usize::from(labels.tunnel)];
+        // Per segment, not per super-packet: only the segments travel through the tunnel.
         if range.len() > tunnel.inner_bytes_max {
             let mtu = tunnel.inner_bytes_max;
             self.answer_too_big(&packet[range], view, mtu);
@@ -220,6 +228,7 @@ impl Taker {
             Payload::Ip(rules) => {
                 if let Some(view) = view {
                     let mss_max = tunnel.mss_max[usize::from(view.version == 6)];
+                    // Before the packet is sealed, and after the policy has seen it unchanged.
                     mss::clamp(&mut packet[range.clone()], view, mss_max);
                 }
                 if rules.aggregate {

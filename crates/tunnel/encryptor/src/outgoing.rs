@@ -128,6 +128,8 @@ impl Outgoing {
             };
             return tally.drop(reason, 1);
         };
+        // All that depends on the SA is read before room is made, which may send the batch and so
+        // needs the whole of `self`.
         let peer = tunnel.peer;
         let direct = is_direct(sa.suite(), inner);
         let sealed = sa.sealed_len(inner);
@@ -159,6 +161,8 @@ impl Outgoing {
                 .map(Some),
             Source::InPlace(_) => sa.stage_in_place(inner, next_header, buffer, at).map(Some),
         };
+        // New keys are due at half of the cipher's limit at the latest, so the SA continues to seal
+        // until the new one arrives.
         if sa.new_keys_are_due()
             && let Some(client) = &mut self.renewal
         {
@@ -234,10 +238,13 @@ impl Outgoing {
         cipher: &mut impl CipherPort,
         tally: &mut Tally,
     ) -> Next {
+        // A datagram that joins the last train has been checked against the buffer's end there.
         let next = self.next_train(bytes, peer, tos, cipher.train_max());
         if next.joins || (!self.batch.trains.is_full() && self.used + bytes <= OUT_BYTES) {
             return next;
         }
+        // The batch is empty afterwards, so the second attempt starts a train at the buffer's
+        // beginning.
         self.flush(cipher, tally);
         self.next_train(bytes, peer, tos, cipher.train_max())
     }
@@ -270,6 +277,8 @@ impl Outgoing {
         match self.batch.trains.last_mut() {
             Some(last) if joins => {
                 last.bytes += train.bytes;
+                // The kernel cuts a train into datagrams of one length, and only the last may be
+                // shorter (UDP_SEGMENT).
                 self.closed = train.bytes < last.datagram_bytes;
             }
             _ => {
@@ -306,8 +315,12 @@ impl Outgoing {
     /// Drops the batch after a failure to seal one of its packets.
     #[cold]
     fn give_up(&mut self, tally: &mut Tally) {
+        // The whole batch ends: the trains describe one range of bytes, and a gap in it would be
+        // sent.
         let datagrams = self.batch.trains.iter().map(Train::datagrams).sum();
         tally.drop(DropReason::SealFailed, datagrams);
+        // Plaintext that is staged must not stay behind, because a later packet may not overwrite
+        // all of it.
         self.batch.buffer[..self.used].fill(0);
         self.clear();
     }

@@ -62,6 +62,7 @@ impl IpRules {
         } else {
             0
         };
+        // DSCP has the upper six bits of the byte, ECN the lower two (RFC 2474, RFC 3168).
         ecn | match self.dscp {
             Dscp::Fixed(dscp) => dscp << 2,
             Dscp::Copy => ecn::tos(inner) & 0xfc,

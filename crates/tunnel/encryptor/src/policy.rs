@@ -94,11 +94,17 @@ impl Policy {
         };
         let value = match tunnels[..] {
             [tunnel] if self.selectors[usize::from(tunnel)].only_networks() => {
+                // The common case: the network alone decides, and the lookup ends without a look at
+                // the selectors.
                 TUNNEL | u32::from(tunnel)
             }
             _ => {
+                // Shorter prefixes are already in the trie, so this finds the next wider network.
+                // It is asked if no selector of this group matches (RFC 4301 §4.4.1: the first
+                // match wins).
                 let wider = trie.lookup(address);
                 self.groups.push(Group { tunnels, wider });
+                // Fits below `TUNNEL`: a configuration has at most some thousand networks.
                 self.groups.len() as u32 - 1
             }
         };
@@ -135,6 +141,7 @@ impl Policy {
 
     /// Compares the selectors of the tunnels in a group, then in the wider groups around it.
     fn ask(&self, group: u32, packet: &[u8], view: &IpView, way: PacketDirection) -> Option<u16> {
+        // The trie has compared the end behind the peer; the selectors compare the other one.
         let local = match way {
             PacketDirection::Out => source_address(packet),
             PacketDirection::In => destination_address(packet),

@@ -215,6 +215,7 @@ pub fn give_up(needs: &Needs) -> Result<InForce, PrivilegeError> {
     let _ = caps::clear(None, caps::CapSet::Bounding);
     if let Some(user) = &needs.user {
         become_user(user)?;
+        // Refused at the start with a clear message, not at a reload months later.
         for path in &needs.read_again {
             File::open(path).map_err(|source| PrivilegeError::Unreadable {
                 path: path.clone(),
@@ -226,6 +227,8 @@ pub fn give_up(needs: &Needs) -> Result<InForce, PrivilegeError> {
     setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(refused("setrlimit"))?;
     // Not earlier: a change of the user resets it.
     prctl::set_dumpable(false).map_err(refused("PR_SET_DUMPABLE"))?;
+    // Without CAP_SYS_ADMIN the kernel also requires it for Landlock and for a filter of system
+    // calls.
     prctl::set_no_new_privs().map_err(refused("PR_SET_NO_NEW_PRIVS"))?;
     give_up_capabilities()?;
     // Read now: later `/proc` is inaccessible.
@@ -234,6 +237,8 @@ pub fn give_up(needs: &Needs) -> Result<InForce, PrivilegeError> {
     let landlock = restrict(needs)?;
     if seccomp {
         let service = filter(syscalls::OF_THE_SERVICE, needs.network.as_ref())?;
+        // Two filters, because a filter has one answer for all calls that it lists. The kernel asks
+        // both, and the stricter answer holds.
         for filter in [absent_calls()?, service] {
             // This restricts threads that were started before, too.
             seccompiler::apply_filter_all_threads(&filter).map_err(refused("seccomp"))?;
@@ -251,6 +256,7 @@ pub fn give_up(needs: &Needs) -> Result<InForce, PrivilegeError> {
 fn become_user(user: &User) -> Result<(), PrivilegeError> {
     // The groups first: they can only be changed with root's privileges.
     setgroups(&[]).map_err(refused("setgroups"))?;
+    // All three ids: with a saved id of root the process could return to it.
     setresgid(user.gid, user.gid, user.gid).map_err(refused("setresgid"))?;
     setresuid(user.uid, user.uid, user.uid).map_err(refused("setresuid"))
 }
@@ -288,6 +294,8 @@ fn restrict(needs: &Needs) -> Result<Confinement, PrivilegeError> {
     let landlock = refused("Landlock");
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let write = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg | AccessFs::RemoveFile;
+    // Rights that are handled are refused unless a rule grants them. An older kernel ignores the
+    // ones that it does not know, and the status at the end shows it.
     let mut rules = Ruleset::default()
         .handle_access(AccessFs::from_all(LANDLOCK))
         .and_then(|rules| rules.handle_access(AccessNet::from_all(LANDLOCK)))
@@ -337,6 +345,7 @@ fn filter(allowed: &[i64], network: Option<&Network>) -> Result<BpfProgram, Priv
     let failed = refused("the filter of system calls");
     let architecture = std::env::consts::ARCH.try_into().map_err(&failed)?;
     let mut rules: BTreeMap<_, _> = allowed.iter().map(|call| (*call, Vec::new())).collect();
+    // The first argument is the thread group: `abort` signals a thread of this process.
     rules.insert(syscalls::TGKILL, own_threads().map_err(&failed)?);
     if let Some(rule) = rules.get_mut(&syscalls::CLONE) {
         *rule = new_threads().map_err(&failed)?;
@@ -373,6 +382,8 @@ fn new_threads() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
         | libc::CLONE_NEWPID
         | libc::CLONE_NEWNET;
     let (thread, forbidden) = (libc::CLONE_THREAD as u64, namespaces as u64);
+    // CLONE_THREAD must be set, and none of the namespaces. CLONE_NEWTIME needs no mention: in the
+    // flags of `clone` its bit is part of the signal's number.
     let only = SeccompCmpOp::MaskedEq(thread | forbidden);
     let flags = SeccompCondition::new(0, SeccompCmpArgLen::Qword, only, thread)?;
     Ok(vec![SeccompRule::new(vec![flags])?])

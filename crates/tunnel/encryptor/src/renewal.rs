@@ -128,6 +128,7 @@ impl Renewer {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn start_with(dispatch: &Dispatch, status: Arc<Status>) -> io::Result<Self> {
+        // The thread ends when the last sender is dropped, after it has handled all messages.
         let (asked, messages) = mpsc::channel();
         let rekeys = Arc::default();
         let mut state = RenewerState::new(dispatch.clone(), Arc::clone(&rekeys), status);
@@ -193,6 +194,8 @@ impl Renewer {
         let asked = self.asked.sender();
         let mailbox = Arc::new(Mailbox::new());
         let join = |(tunnel, own): (usize, Option<Renewable>)| {
+            // A tunnel without keys gets a number too, so that a lane's list has one entry per
+            // tunnel.
             let number = self.members.fetch_add(1, Ordering::Relaxed);
             if let Some(own) = own {
                 let member = Member {
@@ -233,6 +236,7 @@ impl Renewer {
 
 impl Drop for Renewer {
     fn drop(&mut self) {
+        // All rekeyers share this sender, so none of them keeps the thread alive.
         *self.asked.lock() = None;
         if let Some(thread) = self.thread.take() {
             // A panic of the thread was printed by the thread.

@@ -48,6 +48,8 @@ impl Sas {
     #[inline]
     pub(crate) fn find(&self, tunnel: u16, spi: u32) -> Option<(Place, &InboundSa)> {
         match &self.newest[usize::from(tunnel)] {
+            // Almost every packet is of the newest epoch; the others are compared one after the
+            // other.
             Some(sa) if sa.spi() == spi => Some((Place { tunnel, older: 0 }, sa)),
             _ => self.find_older(tunnel, spi),
         }
@@ -99,6 +101,7 @@ impl Sas {
     pub(crate) fn add(&mut self, tunnel: u16, sa: InboundSa, keeps_older: bool) {
         let at = usize::from(tunnel);
         let before = self.newest[at].replace(sa);
+        // Sequence numbers restart with each SA: fragments of two epochs must not be joined.
         let reassembler = std::mem::take(&mut self.reassemblers[at]);
         if keeps_older {
             self.older[at].extend(before.map(|before| (before, reassembler)));

@@ -68,6 +68,7 @@ pub fn run(
 ) -> Result<Tally, ServiceError> {
     // First, so that nothing passes in clear if a later step fails.
     barrier::apply(config)?;
+    // While the user database is still readable.
     let user = config.user.as_deref().map(find_user).transpose()?;
     let selection = Dispatch::prepare(&config.engine, config.suite)?;
     warn(config, &selection);
@@ -76,6 +77,7 @@ pub fn run(
     let writers = writers(config, user.as_ref())?;
     let key_files = KeyFiles::open(config, &writers)?;
     let negotiation = Negotiation::open(config, &writers)?;
+    // Sockets before the interface: its MTU depends on the routes from them to the peers.
     let remotes = config.remotes();
     let mut lanes = ports::open_lanes(config, &remotes)?;
     let path_mtus = ports::path_mtus(&remotes, &lanes)?;
@@ -132,6 +134,7 @@ impl Start<'_> {
         let holder = self
             .holder
             .and_then(|program| start_holder(config, program));
+        // While a port below 1024 may still be bound.
         let listener = config.metrics.map(listen).transpose()?;
         let in_force = match config.privileges {
             Privileges::Drop => {
@@ -189,6 +192,7 @@ impl Start<'_> {
                 Worker::new(clear, cipher, outbound, inbound).with_busy_poll(config.busy_poll)
             })
             .collect();
+        // The workers move into their threads, so their counters are taken before.
         let counters: Vec<_> = workers.iter().map(Worker::counters).collect();
         if let Some(listener) = listener {
             let source = metrics::Source {
@@ -240,6 +244,7 @@ fn writers(config: &Config, user: Option<&User>) -> Result<Writers, ServiceError
     let Some(file) = &config.file else {
         return Ok(writers);
     };
+    // A missing file is reported by `check`.
     if let Ok(metadata) = fs::metadata(file) {
         writers = writers.and(metadata.uid());
     }

@@ -232,6 +232,7 @@ impl Status {
     pub fn certificate(&self, event: &CertificateEvent) {
         if let CertificateEvent::InUse { not_after } = event {
             let since_1970 = not_after.duration_since(UNIX_EPOCH).unwrap_or_default();
+            // 0 before the first use, at the start, which needs no line.
             let before = self.certificate_expiry.swap(since_1970.as_secs(), Relaxed);
             if before == 0 {
                 return;
@@ -260,6 +261,8 @@ impl Status {
                 tunnel.state.channel_up.store(1, Relaxed);
                 let sources = summary(*handshake, sources);
                 let mut text = lock(&tunnel.state.text);
+                // The state changed from no keys, or from a problem that is in the log. A rollover
+                // is no news.
                 let is_news = !text.problem.is_empty() || !text.has_told_keys;
                 text.problem.clear();
                 if is_news {
@@ -291,6 +294,7 @@ impl Status {
             }
             Event::Expired { epoch } => {
                 self.keys_expired.fetch_add(1, Relaxed);
+                // The metrics then show the tunnel as one without keys.
                 tunnel.state.epoch.store(0, Relaxed);
                 lock(&tunnel.state.text).sources.clear();
                 let what = format!(
@@ -301,6 +305,7 @@ impl Status {
             Event::PeerBack { epoch } => {
                 tunnel.state.channel_up.store(1, Relaxed);
                 let mut text = lock(&tunnel.state.text);
+                // Without a problem the loss was not logged, so its end is not either.
                 if !text.problem.is_empty() {
                     text.problem.clear();
                     let what = format_args!("has its peer again, and both keep epoch {epoch}");
@@ -369,6 +374,7 @@ impl Status {
     }
 
     fn at(&self, place: u16) -> Option<&Tunnel> {
+        // Not an index: tunnels with static keys have places too, but no status.
         self.tunnels.iter().find(|tunnel| tunnel.place == place)
     }
 

@@ -35,6 +35,7 @@ pub enum TunnelError {
 /// # Errors
 /// [`TunnelError`] with the message of `ip`.
 pub fn set_up(tunnel: &Tunnel, peers: &[Peer], mtus: &[u16], mtu: u16) -> Result<(), TunnelError> {
+    // One process for all commands: a gateway may have thousands of routes.
     let mut child = Command::new("ip")
         .args(["-batch", "-"])
         .stdin(Stdio::piped())
@@ -79,6 +80,8 @@ fn commands(tunnel: &Tunnel, peers: &[Peer], mtus: &[u16], mtu: u16) -> String {
     let mut routes = BTreeMap::new();
     for (peer, peer_mtu) in peers.iter().zip(mtus) {
         for route in &peer.selectors.remote {
+            // An MTU on the route makes the kernel inform the sender, or fragment, before the
+            // packet reaches the encryptor.
             let narrowest = routes.entry(*route).or_insert(mtu);
             *narrowest = (*narrowest).min(*peer_mtu);
         }

@@ -58,11 +58,15 @@ impl<C: ClearPort, P: CipherPort, K: InboundKeys> Worker<C, P, K> {
     /// Takes a step, without the clear side if that is known to be empty.
     fn step_from(&mut self, clear_too: bool) -> io::Result<bool> {
         let (clear, cipher, tally) = (&mut self.clear, &mut self.cipher, &mut self.tally);
+        // Each direction has a turn of limited length, so a flood on one side cannot starve the
+        // other.
         let sealed = clear_too && self.outbound.run(clear, cipher, tally)?;
         let opened = self.inbound.run(clear, cipher, tally)?;
         let any = sealed || opened;
         if any {
             tally.clear_missed = clear.missed();
+            // Once a batch: the counters are read about once a second, and their cache lines are
+            // shared.
             self.counters.publish(&self.tally);
             debug_assert!(
                 self.tally.balances(),
@@ -87,6 +91,9 @@ impl<C: ClearPort, P: CipherPort, K: InboundKeys> Worker<C, P, K> {
                 // Lets another thread of this core run: it may produce the next packet.
                 std::thread::yield_now();
             } else {
+                // A lane without packets would never report that it has taken its new keys. While
+                // it waits it counts as up to date, since it looks for new keys before it seals
+                // again.
                 self.outbound.waits(true);
                 let ready = waiter.wait([
                     self.clear.readable(),

@@ -151,7 +151,10 @@ pub fn hold() -> Result<(), BarrierError> {
     let prepared = SigSet::all().thread_block();
     prepared.map_err(|error| failed(error.into()))?;
     keep_net_admin_only();
+    // Before the tables are loaded: a change right after that is then among the notices.
     let notices = subscribe().map_err(|error| failed(error.into()))?;
+    // The kernel lists the tables in another form than they were written in, so later lists are
+    // compared with this one, not with the text.
     let expected = loaded(&rules)?;
     // A gateway that does not read must not stop it.
     let nonblocking = fcntl(io::stdout(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK));
@@ -171,6 +174,8 @@ pub fn hold() -> Result<(), BarrierError> {
         }
         let name = rules.name();
         unsure = false;
+        // Most notices are about other tables, or about this process loading its own. Both end
+        // here.
         if rules.listed().is_ok_and(|listed| listed == expected) {
             continue;
         }
@@ -204,8 +209,11 @@ fn has_ended(notices: &OwnedFd, unsure: bool) -> nix::Result<bool> {
     let output = io::stdout();
     let mut wanted = [
         PollFd::new(notices.as_fd(), PollFlags::POLLIN),
+        // POLLERR is reported without a request, and means that the gateway has closed its end of
+        // the pipe.
         PollFd::new(output.as_fd(), PollFlags::empty()),
     ];
+    // After a failed load no further notice may come, so the next attempt is made after a while.
     let limit = if unsure {
         PollTimeout::try_from(RETRY).unwrap_or(PollTimeout::MAX)
     } else {
@@ -224,6 +232,8 @@ fn has_changed(notices: &OwnedFd, table: &str, buffer: &mut [u8]) -> bool {
     loop {
         match recv(notices.as_raw_fd(), buffer, MsgFlags::MSG_DONTWAIT) {
             Ok(length) => {
+                // A message is not parsed: a name that is found by chance costs one comparison of
+                // the tables.
                 let mut parts = buffer[..length].windows(table.len().max(1));
                 changed |= parts.any(|part| part == table.as_bytes());
             }

@@ -56,6 +56,7 @@ impl Ranges {
             IpAddr::V6(_) => &self.v6,
         };
         let number = number(address);
+        // The first range that does not end before the address; the ranges are disjoint and rising.
         let at = ranges.partition_point(|(_, last)| *last < number);
         ranges.get(at).is_some_and(|(first, _)| *first <= number)
     }
@@ -94,6 +95,7 @@ fn networks((first, last): Range, bits: u32) -> impl Iterator<Item = (u128, u32)
     let mut next = Some(first);
     std::iter::from_fn(move || {
         let first = next.filter(|first| *first <= last)?;
+        // A network must begin at a multiple of its size, and end within the range.
         let fits = |host: &u32| {
             let ones = u128::MAX.checked_shr(128 - host).unwrap_or(0);
             first & ones == 0 && last - first >= ones
@@ -118,6 +120,8 @@ fn without(network: Prefix, local: &[Prefix]) -> Vec<Range> {
     let links = OF_A_LINK.map(|(address, length)| Prefix::new(address, length));
     let others = local.iter().copied().chain(links.into_iter().flatten());
     let mut parts: Vec<_> = others
+        // Only smaller networks are cut out: of two equal ones, or if the local one is larger, the
+        // longest prefix leads to the peer.
         .filter(|part| network.contains(part.address()) && part.length() > network.length())
         .map(range)
         .collect();
@@ -130,6 +134,8 @@ fn without(network: Prefix, local: &[Prefix]) -> Vec<Range> {
         {
             kept.push((from, start - 1));
         }
+        // The maximum, because a part may contain the next one. `None` behind the last address of
+        // all.
         next = next.and_then(|from| Some(from.max(end.checked_add(1)?)));
     }
     kept.extend(next.filter(|from| *from <= last).map(|from| (from, last)));
@@ -142,6 +148,7 @@ fn joined(mut ranges: Vec<Range>) -> Vec<Range> {
     let mut disjoint: Vec<Range> = Vec::with_capacity(ranges.len());
     for (first, last) in ranges {
         match disjoint.last_mut() {
+            // A set of nftables with intervals refuses elements that overlap.
             Some((_, end)) if first <= end.saturating_add(1) => *end = last.max(*end),
             _ => disjoint.push((first, last)),
         }

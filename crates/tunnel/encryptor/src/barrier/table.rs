@@ -106,6 +106,8 @@ pub(super) fn load(text: &str) -> Result<(), BarrierError> {
 
 /// Removes the tables of all families, whether they exist or not.
 pub(super) fn removal(table: &str) -> String {
+    // Added before it is deleted: `delete table` fails if there is none, which would end the
+    // transaction.
     let of_family =
         |family: &str| format!("add table {family} {table}\ndelete table {family} {table}\n");
     FAMILIES.map(of_family).concat()

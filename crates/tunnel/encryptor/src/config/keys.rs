@@ -124,6 +124,7 @@ fn kme_url(node: Node<'_>) -> Result<String, Reported> {
 /// Reads an SAE id, which is one segment of a URL's path.
 fn sae(node: Node<'_>) -> Result<String, Reported> {
     let id = node.text()?;
+    // A segment of dots means another folder in the path of a URL (RFC 3986 §5.2.4).
     let fits = !id.chars().any(char::is_control) && !matches!(id, "." | "..");
     if fits && id.chars().count() <= SAE_CHARS_MAX {
         return Ok(id.to_owned());
@@ -188,6 +189,7 @@ fn handshake(
     context: &Context<'_, '_>,
     peer_port: Result<u16, Reported>,
 ) -> Result<Handshake, Reported> {
+    // Returned at the end, so that mistakes within `handshake` are reported as well.
     let missing = (!context.has_identity).then(|| {
         node.mistake(
             "keys are to be negotiated, but this gateway has no certificate",
@@ -268,6 +270,7 @@ fn read_sae(
     context: &Context<'_, '_>,
 ) -> Result<Option<String>, Reported> {
     let given = map.optional("sae");
+    // The policy has been reported; whether `sae` belongs to it is not known.
     let Ok(policy) = policy else {
         return given.map(sae).transpose();
     };

@@ -27,6 +27,8 @@ pub(super) fn check(entries: &[Entry<'_>]) -> Result<(), Reported> {
                     "join neighbouring networks to larger ones",
                 ));
             }
+            // The kernel would route the ESP packets back into the tunnel, and each would be sealed
+            // again without end.
             if let Some(remote) = remotes.iter().find(|remote| route.contains(**remote)) {
                 result = Err(leads_into_itself(*node, *route, *remote));
             }
@@ -47,6 +49,8 @@ fn check_sharers(
     route: Prefix,
     others: &[(&Entry<'_>, Node<'_>)],
 ) -> Result<(), Reported> {
+    // The first one is enough for a message; equal networks only, because of nested ones the
+    // longest prefix decides.
     let overlapping = others
         .iter()
         .find(|(other, _)| other.peer.selectors.overlaps(&entry.peer.selectors));

@@ -14,6 +14,8 @@ use yaml::{Map, Node, Reported};
 pub(super) fn read<'d>(map: &Map<'d>, context: &Context<'_, 'd>) -> Result<Vec<Peer>, Reported> {
     let entries = match map.optional("peers") {
         Some(list) => {
+            // The result is used after the list was read, so that the mistakes of both are
+            // reported.
             let strays = refuse_short_form(map, context);
             let entries = read_list(list, context);
             strays?;
@@ -47,6 +49,8 @@ fn read_single<'d>(map: &Map<'d>, context: &Context<'_, 'd>) -> Result<Entry<'d>
             })
         })?;
     }
+    // The kernel routes the address's network into the interface, so its packets must belong to the
+    // one tunnel.
     if let Some(own) = context.address
         && let Some(first) = routes.first().copied()
         && !networks.contains(&own.network)
@@ -105,6 +109,7 @@ fn read_list<'d>(list: Node<'d>, context: &Context<'_, 'd>) -> Result<Vec<Entry<
     let mut taken = BTreeMap::new();
     let mut result = Ok(());
     for entry in &entries {
+        // The SPIs of the two tunnels would be equal.
         if let Some(first) = taken.insert(entry.peer.id, entry.node) {
             result = Err(entry.node.mistake(
                 format!("two tunnels have the number {}", entry.peer.id),
@@ -156,6 +161,7 @@ fn read_entry<'d>(
 
 /// Checks that the SPIs of all lanes have room for a tunnel number.
 fn fits(node: Node<'_>, id: usize, context: &Context<'_, '_>) -> Result<u16, Reported> {
+    // A count that could not be read has been reported itself.
     let workers = context.workers.unwrap_or(1);
     let tunnels = LANES_MAX / workers;
     match u16::try_from(id) {

@@ -35,6 +35,7 @@ impl Config {
 
 /// Reads the whole file; paths in it are relative to `folder`.
 fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
+    // Every key is read before the first `?`, so that one run reports all mistakes of the file.
     let consent = Consent::read(map);
     let local = map.get("local");
     let workers = map.get("workers");
@@ -77,6 +78,7 @@ fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
         folder,
     };
     let peers = peers::read(map, &context);
+    // Only if all peers could be read: a mistake in one might hide the policy that needs the keys.
     if let Ok(peers) = &peers {
         let policies: Vec<_> = peers
             .iter()

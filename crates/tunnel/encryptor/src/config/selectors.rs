@@ -39,6 +39,7 @@ fn protocol(node: Node<'_>, routes: Option<&[Prefix]>) -> Result<u8, Reported> {
     if text.starts_with(|first: char| first.is_ascii_digit()) {
         return node.integer(0..=u8::MAX);
     }
+    // ICMP and ICMPv6 are two protocols with different numbers.
     let mut families = routes
         .unwrap_or_default()
         .iter()

@@ -63,6 +63,7 @@ pub(super) fn port(
     port: u16,
     workers: Result<u16, Reported>,
 ) -> Result<u16, Reported> {
+    // A count that could not be read has been reported itself.
     let lanes = workers.unwrap_or(1);
     if port.checked_add(lanes - 1).is_some() {
         return Ok(port);
@@ -142,6 +143,7 @@ pub(super) fn user(
             "remove `user`, or write `privileges: drop`",
         ));
     }
+    // A colon ends a name in /etc/passwd.
     let fits = |byte: u8| byte.is_ascii_graphic() && byte != b':' && byte != b'/';
     if name.is_empty() || !name.bytes().all(fits) {
         return Err(node.mistake(

@@ -28,6 +28,7 @@ async fn serve_with(
 ) -> Infallible {
     let mut listener = LimitedListener::new(listener, connections);
     loop {
+        // Waits for a permit first: further clients wait in the backlog, and cost no descriptor.
         let (stream, permit) = listener.accept().await;
         let service = TowerToHyperService::new(router.clone());
         tokio::spawn(async move {

@@ -87,6 +87,8 @@ impl Selectors {
             self.local.is_empty() || self.local.iter().any(|net| net.contains(packet.local));
         let protocol = match (self.protocol, packet.protocol) {
             (None, _) => Match::Yes,
+            // The headers in front of the protocol could not be parsed, so it may be the one that
+            // is required.
             (Some(_), None) => Match::Hidden,
             (Some(own), Some(shown)) => Match::from(own == shown),
         };
@@ -147,6 +149,8 @@ pub(super) struct Shown {
 impl Shown {
     pub(super) fn of(packet: &[u8], view: &IpView, local: IpAddr, way: PacketDirection) -> Self {
         let transport = if view.version == 4 {
+            // More fragments, or an offset: only the first fragment has ports, and its followers
+            // must take the same path (RFC 4301 §7).
             let fragment = be16(packet, 6) & 0x3fff != 0;
             Some((view.protocol, view.header_bytes, fragment))
         } else {
@@ -187,6 +191,7 @@ impl Shown {
 /// packet is a fragment.
 fn behind_extensions(packet: &[u8], view: &IpView) -> Option<(u8, usize, bool)> {
     let (mut protocol, mut at) = (view.protocol, view.header_bytes);
+    // A longer chain hides its protocol, which drops the packet if a selector depends on it.
     for _ in 0..EXTENSIONS_MAX {
         if protocol != FRAGMENT && !EXTENSIONS.contains(&protocol) {
             return Some((protocol, at, false));
@@ -201,6 +206,7 @@ fn behind_extensions(packet: &[u8], view: &IpView) -> Option<(u8, usize, bool)> 
         at += if is_fragment {
             8
         } else {
+            // The length counts units of 8 bytes without the first (RFC 8200 §4.3).
             8 * (1 + usize::from(header[1]))
         };
     }

@@ -43,6 +43,7 @@ impl Trie {
         let first = usize::from(address[last]);
         let words = &mut self.nodes[node][first..first + (1 << free_bits)];
         debug_assert!(words.iter().all(|word| word & NODE == 0), "shorter first");
+        // Plus one, because 0 marks an address in no prefix.
         words.fill(value + 1);
     }
 
@@ -54,6 +55,7 @@ impl Trie {
             return (word ^ NODE) as usize;
         }
         let child = self.nodes.len();
+        // The covering prefix is copied down, so a lookup need not remember it on its way.
         self.nodes.push([word; 256]);
         self.nodes[node][usize::from(byte)] = NODE | child as u32;
         child

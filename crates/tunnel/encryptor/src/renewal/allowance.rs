@@ -48,6 +48,8 @@ impl Allowance {
         }
         self.tokens -= 1;
         self.last = Some(now);
+        // The time for a token runs from the first request, not from the last refill of a full
+        // bucket.
         self.counted.get_or_insert(now);
         if self.tokens == 0 {
             self.refill = (self.refill * 2).min(REFILL_MAX);
@@ -62,6 +64,7 @@ impl Allowance {
             self.tokens += 1;
             self.counted = Some(counted + self.refill);
             if self.tokens == BURST {
+                // Full again: the next burst begins with the shortest time.
                 *self = Self {
                     last: self.last,
                     ..Self::new()

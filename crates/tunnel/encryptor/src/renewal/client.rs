@@ -73,6 +73,7 @@ impl RenewalClient {
     #[cold]
     pub(crate) fn ask(&mut self, tunnel: u16, sa: &OutboundSa) {
         let at = usize::from(tunnel);
+        // Every packet beyond the limit asks; one message is enough.
         if !std::mem::replace(&mut self.waiting[at], true) {
             let message = Message::Renew {
                 member: self.members[at],

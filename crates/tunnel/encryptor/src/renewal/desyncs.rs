@@ -40,6 +40,7 @@ impl Desyncs {
     pub(super) fn take(&mut self, tunnel: u16, lane: u16, news: Desync, now: Instant) -> bool {
         match news {
             Desync::Ongoing(packets) => {
+                // A report after a new epoch counts as a new event, since the repair did not help.
                 let begins = self
                     .open
                     .get(&tunnel)
@@ -48,6 +49,8 @@ impl Desyncs {
                 episode.lanes.insert(lane);
                 episode.repaired = false;
                 let allowance = self.allowances.entry(tunnel).or_insert(Allowance::new());
+                // Each report may ask, not only the first: a request can be lost, or its handshake
+                // can fail.
                 let may_ask = allowance.take(now);
                 if begins {
                     self.status.desync_begins(tunnel, packets, may_ask);
@@ -56,6 +59,7 @@ impl Desyncs {
             }
             Desync::Over { packets, outage } => {
                 if let Some(episode) = self.open.get_mut(&tunnel)
+                    // A lane may report the end of a row that was reported before the event began.
                     && episode.lanes.remove(&lane)
                 {
                     episode.packets += packets;

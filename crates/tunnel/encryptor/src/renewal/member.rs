@@ -37,10 +37,13 @@ impl Member {
     pub(super) fn renew(&mut self) {
         let mut keys = lock(&self.own.keys);
         let epoch = keys.outbound_epoch().unwrap_or(0);
+        // Not an optimization only: a slot gets the keys of an epoch once, because a second SA
+        // would repeat nonces.
         if epoch == self.own.epoch {
             return;
         }
         let fresh = keys.outbound(self.selection.suite(), self.own.slot);
+        // All lanes share the lock, and a key schedule takes longer than it should be held.
         drop(keys);
         self.own.epoch = epoch;
         let sa = fresh.map(|fresh| {

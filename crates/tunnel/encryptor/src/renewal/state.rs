@@ -60,6 +60,7 @@ impl RenewerState {
     }
 
     pub(super) fn take(&mut self, message: Message) {
+        // By reference: a message that fails is kept for a retry.
         let done = match &message {
             Message::Renew {
                 member,
@@ -131,11 +132,13 @@ impl RenewerState {
             .members
             .iter()
             .position(|member| member.number == number);
+        // Another lane's request may have renewed the keys since this one was sent.
         let Some(asking) = asking.filter(|at| self.members[*at].own.epoch == epoch) else {
             return Ok(());
         };
         let keys = Arc::clone(&self.members[asking].own.keys);
         match lock(&keys).as_static() {
+            // On disk before a packet is sealed with it: after a crash no epoch is used twice.
             Some(file) => file.draw_epoch()?,
             None => {
                 let member = &self.members[asking];
@@ -173,6 +176,7 @@ impl RenewerState {
                 }
                 continue;
             };
+            // Lanes and tunnels with one file share its epoch.
             if !drawn.iter().any(|of| Arc::ptr_eq(of, &member.own.keys)) {
                 file.draw_epoch()?;
                 drawn.push(Arc::clone(&member.own.keys));
@@ -184,12 +188,15 @@ impl RenewerState {
         if negotiated {
             self.ask_control(None, Cause::Demand);
         }
+        // Counted only if all have been renewed: the caller repeats a demand that fails.
         self.rekeying += 1;
         Ok(())
     }
 
     /// Gives SAs of a tunnel's new epoch to all lanes, or takes the SAs away if it has no epoch.
     fn renew_tunnel(&mut self, tunnel: u16) {
+        // A demand may be open for this tunnel. It ends for a lane that has any other epoch,
+        // including none.
         let behind = self.tunnels_behind.get(&tunnel).copied();
         let mut is_behind = false;
         for member in &mut self.members {
@@ -212,6 +219,8 @@ impl RenewerState {
         self.lanes_behind.retain(|lane| !lane.is_up_to_date());
         if self.lanes_behind.is_empty() && self.tunnels_behind.is_empty() {
             let done = std::mem::take(&mut self.rekeying);
+            // Pairs with the load in `rekeys`: a caller that sees the count sees the lanes' new
+            // SAs.
             self.rekeys.fetch_add(done, Ordering::Release);
         }
     }
@@ -251,6 +260,7 @@ impl RenewerState {
                 Fault::WrongKeys => ring.spoil_inbound(),
                 Fault::MissedRollover => ring.retire_inbound(epoch),
             }
+            // The lanes lock the keys when they handle the notice.
             drop(keys);
             self.notify(Notice::Spoiled(member.tunnel));
         }

@@ -29,6 +29,8 @@ impl KeyFiles {
                 paths.push(None);
                 continue;
             };
+            // One epoch counter for all names of a file: two counters would draw the same epoch
+            // twice, and so repeat nonces.
             let path = real_path(given);
             match files.entry(path.clone()) {
                 // Under the given name: anyone who could replace a link on the way to the file
@@ -58,6 +60,7 @@ impl KeyFiles {
     ) -> Result<Vec<Option<SharedKeys>>, ServiceError> {
         let refused = |error| match error {
             KeyError::EpochNotWritten { path, source }
+                // With capabilities a refusal has another reason than the folder's owner.
                 if confined && source.kind() == ErrorKind::PermissionDenied =>
             {
                 let user = geteuid().as_raw();

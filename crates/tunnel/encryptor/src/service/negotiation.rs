@@ -56,6 +56,7 @@ impl Negotiation {
         let kme = kme.map(|qkd| open_kme(qkd, writers)).transpose()?;
         let mut network = Network::default();
         let addresses = kme.iter().flat_map(|kme| kme.addresses());
+        // Resolved here once: later the process may not read the files that name resolution needs.
         network.connect.extend(addresses.map(SocketAddr::port));
         let (mut tunnels, mut rings, mut negotiated) = (Vec::new(), Vec::new(), Vec::new());
         for (place, peer, handshake) in config.handshakes() {
@@ -132,6 +133,8 @@ impl Negotiation {
         renewer.set_control(Box::new(move |place, cause| match place {
             None => handle.rekey(None, cause),
             Some(place) => {
+                // Sorted, since `handshakes` yields the peers in their order. A peer with static
+                // keys is not found.
                 if let Ok(number) = places.binary_search(&place) {
                     handle.rekey(Some(number), cause);
                 }
@@ -168,6 +171,7 @@ fn settings(
             required: !ppk.optional,
         })
     });
+    // Both sides compare the same two addresses, so exactly one of them connects.
     let role = if config.local < peer.remote.ip() {
         Role::Connector
     } else {
@@ -231,6 +235,7 @@ impl control::Lanes for Installer {
 
     fn switch_outbound(&mut self, tunnel: usize, secret: &Arc<EpochSecret>) {
         self.change(tunnel, |ring| ring.switch_outbound(Arc::clone(secret)));
+        // After the ring has the epoch, because the renewer takes the keys from there.
         self.lanes.switched(self.rings[tunnel].place);
     }
 

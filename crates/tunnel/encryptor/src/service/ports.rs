@@ -112,6 +112,7 @@ pub(super) fn inner_mtus(
             inner: fits(*path_mtu),
         })
         .collect();
+    // A configured MTU must fit at least one path; the default one fits all.
     let widest = paths.iter().max_by_key(|path| path.inner);
     let narrowest = paths.iter().min_by_key(|path| path.inner);
     let (Some(widest), Some(narrowest)) = (widest, narrowest) else {
@@ -184,6 +185,7 @@ pub(super) fn open_tun(
         queues: usize::from(config.workers),
     };
     let mut queues = Tun::create(&settings)?;
+    // One queue needs no steering.
     let steered = match &queues[..] {
         [several, _, ..] => several.steer_flows().is_ok(),
         _ => true,
@@ -207,6 +209,7 @@ pub(super) fn open_link(
     interface: &str,
     lanes: &mut [UdpLane],
 ) -> Result<Vec<LinkPort>, ServiceError> {
+    // Before the interface is opened, which ends its traffic with the host.
     refuse_own_interface(config, interface)?;
     for lane in lanes {
         lane.set_fragment(true).map_err(ServiceError::Resources)?;

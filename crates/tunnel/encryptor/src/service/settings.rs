@@ -57,6 +57,7 @@ fn share_of_a_lane(peer: &Peer, lanes: u16) -> esp::Limits {
         return esp::Limits::NONE;
     };
     let share =
+        // At least 1, since a share of 0 would make new keys due before the first packet.
         |whole: Option<u64>| whole.map_or(u64::MAX, |whole| (whole / u64::from(lanes)).max(1));
     let Lifetime { bytes, packets } = handshake.lifetime;
     esp::Limits {
@@ -106,6 +107,7 @@ pub(super) fn frames(config: &Config) -> Carried {
         ipv6: config.local.is_ipv6(),
         udp: true,
     };
+    // An outer packet may have any length: the path fragments it.
     let longest = usize::from(u16::MAX);
     let room = if config.is_keyless() {
         longest - outer.header_bytes()

@@ -53,6 +53,7 @@ where
             let name = format!("lane-{lane}");
             let started = thread::Builder::new().name(name).spawn_scoped(scope, work);
             threads.push(started.map_err(|error| {
+                // The scope waits for the lanes that already run.
                 stop.raise();
                 ServiceError::Resources(error)
             })?);

@@ -88,6 +88,8 @@ impl Journal {
             waiting: None,
             left_out: 0,
         });
+        // The newer line replaces the older one: the last state of a tunnel is the one that
+        // matters.
         entry.left_out += u64::from(entry.waiting.replace(line).is_some());
         self.try_write(subject);
     }
@@ -102,6 +104,7 @@ impl Journal {
         }
         self.turn = self.turn.wrapping_add(1);
         let first = self.turn % waiting.len();
+        // Otherwise the first subjects in the map would use the room of their kind each second.
         waiting.rotate_left(first);
         for subject in waiting {
             self.try_write(subject);
@@ -117,6 +120,8 @@ impl Journal {
         let Some(entry) = self.entries.get_mut(&subject) else {
             return;
         };
+        // The kind's budget is only looked at: taken first, it would be lost when the tunnel's is
+        // empty.
         if of_kind.ready_at() > now || !entry.budget.take(now) {
             return;
         }
