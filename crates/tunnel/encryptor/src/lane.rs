@@ -186,7 +186,7 @@ impl InboundKeys for LaneKeys {
         }
         slot.floor = epoch;
         if let Some(reporter) = &self.reporter {
-            // The record is written to disk, for which a lane must not wait.
+            // The renewer writes the record to disk: a lane must not wait for that.
             return reporter.record(&slot.keys, epoch);
         }
         if let Err(error) = lock(&slot.keys).record_peer_epoch(epoch) {

@@ -229,6 +229,7 @@ impl EpochSecret {
             (1..=EPOCH_MAX).contains(&context.epoch),
             "an epoch fits in an SPI, and is not 0"
         );
+        // Each side may hold its PPKs in another order.
         let links = in_order(context.policy, links);
         let mut last = if context.policy.mixes_handshake() {
             prf(HANDSHAKE, &**exporter)
@@ -236,6 +237,8 @@ impl EpochSecret {
             prf(NO_HANDSHAKE, &[])
         };
         for link in &links {
+            // The new key is the PRF's key: the result is secret if either the key or the chain so
+            // far is.
             last = prf(&link.prf_key(), &*last);
         }
         Self {
@@ -272,6 +275,8 @@ impl EpochSecret {
     /// If `slot` is not below [`LANES_MAX`](crate::LANES_MAX).
     #[must_use]
     pub fn sa_keys(&self, sender: Side, slot: u16) -> SaKeys {
+        // The SPI binds the keys to epoch, tunnel and lane. Both directions share it, so the
+        // direction is added.
         let (suite, spi) = (self.context.suite, spi_of(self.epoch(), slot));
         let mut keymat = Zeroizing::new(vec![0; suite.keymat_bytes()]);
         self.expand(&[SA, sender.direction(), &spi.to_be_bytes()], &mut keymat);
@@ -297,6 +302,7 @@ impl EpochSecret {
     /// keys. It reveals nothing about them, and is useless on another connection.
     #[must_use]
     pub fn possession(&self, of: Side, exporter: &Secret) -> Confirmation {
+        // Bound to the connection: a proof that was recorded on another one is worthless here.
         let session = prf(SESSION, &**exporter);
         let mut bytes = [0; CHAIN_BYTES];
         self.expand(&[KEEP, of.name().as_bytes(), &*session], &mut bytes);
@@ -324,6 +330,8 @@ impl EpochSecret {
     /// determines the number of fields that follow.
     fn expand(&self, purpose: &[&[u8]], output: &mut [u8]) {
         let length = OutputLength(output.len());
+        // HKDF-Extract is left out (RFC 5869 §3.3): the chain's end is already a uniformly random
+        // PRF output.
         Prk::new_less_safe(HKDF_SHA384, &*self.last)
             .expand(&[&framed(purpose), &self.bound], length)
             .and_then(|expanded| expanded.fill(output))
@@ -350,6 +358,7 @@ fn in_order(policy: Policy, links: &[Link]) -> Vec<Link> {
     ordered.sort_by(|one, other| one.id.as_bytes().cmp(other.id.as_bytes()));
     let mut qkd: Vec<Link> = of(Kind::Qkd).collect();
     if qkd.is_empty() && policy == Policy::Either {
+        // Named as absent, so that keys with and without QKD differ even with the same handshake.
         qkd.push(Link::no_qkd());
     }
     let absent = qkd.iter().filter(|link| link.key.is_none()).count();

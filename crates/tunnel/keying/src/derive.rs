@@ -50,6 +50,7 @@ pub(crate) fn sa_keys(
         &lane.to_be_bytes(),
     ]);
     let mut keymat = Zeroizing::new(vec![0; suite.keymat_bytes()]);
+    // The secret is uniformly random, which is all that a salt could add (RFC 5869 §3.1).
     Salt::new(HKDF_SHA256, &[])
         .extract(secret)
         .expand(&[&context], OutputLength(keymat.len()))

@@ -108,6 +108,7 @@ pub(crate) fn read_ppk(path: &Path, writers: &Writers) -> Result<Zeroizing<Vec<u
         source,
     };
     let mut file = guard::open_regular(path).map_err(not_read)?;
+    // Of the open file, since the path may lead to another one by now.
     let metadata = file.metadata().map_err(not_read)?;
     refuse_mode(path, metadata.mode(), KEY_FORBIDDEN, "use")?;
     writers.check(path)?;

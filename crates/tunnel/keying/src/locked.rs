@@ -54,6 +54,7 @@ impl LockedKeyFile {
             source,
         };
         let given = path;
+        // Two names of one file must lead to one epoch file and one lock.
         let path = fs::canonicalize(path).map_err(not_read)?;
         let mut file = guard::open_regular(&path).map_err(not_read)?;
         let metadata = file.metadata().map_err(not_read)?;
@@ -62,9 +63,14 @@ impl LockedKeyFile {
             Some(writers) => writers.clone(),
             None => Writers::of_process().and(metadata.uid()),
         };
+        // The name as given: links on the way decide which file is read.
         writers.check(given)?;
+        // This lock before the one on the key file. The key file may have been replaced since it
+        // was opened; each write verifies that it was not.
         let lock = take_lock(&path, &metadata, &writers)?;
         try_lock(&file, &path).map_err(|error| error.unwrap_or_else(not_read))?;
+        // A second name in another folder has another epoch file, which would begin with the same
+        // epochs.
         if metadata.nlink() != 1 {
             return Err(KeyError::Linked {
                 path,
@@ -94,6 +100,8 @@ impl LockedKeyFile {
     /// # Errors
     /// [`KeyError::Replaced`] if another program has touched the files.
     pub(crate) fn record(&mut self, epochs: Epochs) -> Result<(), KeyError> {
+        // Before the write: an epoch file that another program has put back holds epochs that are
+        // used up.
         self.verify()?;
         self.epochs_inode = write_epochs(&epoch_path(&self.path), epochs)?;
         self.recorded = epochs;
@@ -124,6 +132,7 @@ impl LockedKeyFile {
                     let path = epochs.clone();
                     return Err(KeyError::EpochNotWritten { path, source });
                 }
+                // A missing file counts as replaced: it existed when this process opened it.
                 Ok(false) | Err(_) => return Err(KeyError::Replaced { path: path.clone() }),
             }
         }
@@ -156,6 +165,8 @@ fn take_lock(key_file: &Path, key: &Metadata, writers: &Writers) -> Result<File,
     };
     let open = || {
         let mut options = OpenOptions::new();
+        // A link could lead to a file that another program replaces. Without O_NONBLOCK a FIFO in
+        // this place would block the open.
         let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
         let options = options.read(true).custom_flags(flags);
         match options.open(&path) {
@@ -176,6 +187,7 @@ fn take_lock(key_file: &Path, key: &Metadata, writers: &Writers) -> Result<File,
             let owner = (Uid::from_raw(key.uid()), Gid::from_raw(key.gid()));
             let _ = fchown(&created, Some(owner.0), Some(owner.1));
         }
+        // Otherwise a crash may lose the name, and another process would lock another file.
         sync_folder(&path)?;
         Ok(created)
     };
@@ -254,9 +266,13 @@ fn write_epochs(path: &Path, epochs: Epochs) -> Result<Inode, KeyError> {
             .mode(KEY_MODE)
             .open(&fresh)?;
         file.write_all(epochs.text().as_bytes())?;
+        // The content before the name: after a crash the name must not lead to an empty file.
         file.sync_all()?;
+        // The next write compares it: another program that puts a file in its place gets another
+        // inode.
         let inode = Inode::of(&file.metadata()?);
         fs::rename(&fresh, path)?;
+        // Without this the rename may be lost in a crash, and the old epoch would be drawn again.
         sync_folder(path)?;
         Ok(inode)
     };

@@ -220,6 +220,7 @@ impl Message {
         {
             *text = for_people(text).into_owned();
         }
+        // A mistake of this side, found here and not by the peer.
         if let Err(garbled) = message.check() {
             panic!("a message that every peer would reject: {garbled}");
         }
@@ -237,6 +238,7 @@ impl Message {
     /// [`Garbled`]: if it is longer than [`MESSAGE_BYTES_MAX`], not a message, or has a part that
     /// exceeds its bounds.
     pub fn decode(bytes: &[u8]) -> Result<Self, Garbled> {
+        // Before the parser allocates anything.
         if bytes.len() > MESSAGE_BYTES_MAX {
             return Err(garbled(format_args!(
                 "a message has {} bytes, at most {MESSAGE_BYTES_MAX} are accepted",
@@ -250,6 +252,7 @@ impl Message {
                 )),
                 None => garbled(format_args!("this is no message: {error}")),
             })?;
+        // The parser checks types only, not sizes and ranges.
         message.check()?;
         Ok(message)
     }

@@ -68,6 +68,7 @@ impl PpkFile {
             "base64" => from_base64(key)?,
             _ => return Err(encoding.malformed("expected `encoding: hex` or `encoding: base64`")),
         };
+        // After decoding, since both encodings lead to the same keys.
         if !(KEY_BYTES_MIN..=KEY_BYTES_MAX).contains(&bytes.len()) {
             return Err(key.malformed(&format!(
                 "a PPK has {KEY_BYTES_MIN} to {KEY_BYTES_MAX} bytes, this one {}",

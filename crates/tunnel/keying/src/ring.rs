@@ -76,6 +76,7 @@ impl KeyRing {
     /// Stops sending in an epoch; does nothing if another is used. SAs created earlier live on with
     /// their owners.
     pub fn expire_outbound(&mut self, epoch: u32) {
+        // A newer epoch may be in use by the time that the old one expires.
         self.outbound.take_if(|secret| secret.epoch() == epoch);
     }
 
@@ -109,6 +110,7 @@ impl KeyRing {
     /// not installed.
     #[must_use]
     pub fn inbound(&self, spi: u32, slot: u16) -> Option<SaKeys> {
+        // A lane's SAs are opened by that lane only, which has their windows.
         if lane_of(spi) != slot {
             return None;
         }
@@ -120,6 +122,8 @@ impl KeyRing {
     /// key mismatch. SAs created earlier and epochs installed later are not affected.
     pub fn spoil_inbound(&mut self) {
         for secret in self.inbound.values_mut() {
+            // A new value, because other holders of the old one (the state machine) keep the right
+            // keys.
             *secret = Arc::new(secret.spoiled());
         }
     }

@@ -292,6 +292,7 @@ impl Rollover {
     #[must_use]
     pub fn new(mut settings: Settings) -> Self {
         let ppks = &mut settings.ppks;
+        // In the order that a valid offer must have.
         ppks.sort_by(|one, other| one.id.as_bytes().cmp(other.id.as_bytes()));
         assert!(
             ppks.is_sorted_by(|one, other| one.id != other.id)
@@ -359,6 +360,7 @@ impl Rollover {
                 }
             }
         }
+        // After the input: a message that arrives at the last moment still counts.
         self.look_at_clock(now, out);
     }
 
@@ -369,8 +371,10 @@ impl Rollover {
         let running = self.running.as_deref().map(Running::wakes_at);
         let standing = self.standing.as_ref();
         let wanted = match self.settings.role {
+            // An attempt has a deadline, and nothing else begins before it ends.
             _ if self.running.is_some() => None,
             Role::Connector => [self.begins_at(), self.due].into_iter().flatten().min(),
+            // Without a channel there is nobody to ask: the connector makes the next attempt.
             Role::Listener if standing.is_none() => None,
             Role::Listener if self.wanted.is_some() => {
                 self.asked.map(|asked| asked + self.settings.attempt_limit)
@@ -430,11 +434,14 @@ impl Rollover {
     fn look_at_clock(&mut self, now: Duration, out: &mut Vec<Output>) {
         self.epochs.retire(now, out);
         if let Some(epoch) = self.epochs.expire(now, out) {
+            // Not a provoked cause: the configuration sets the lifetime, so no budget delays the
+            // new keys.
             self.established = None;
             out.push(Output::Event(Event::Expired { epoch }));
             self.want(Cause::Time);
         }
         if let Some(running) = &self.running {
+            // The attempt's deadline before the KME's: both may have passed.
             if running.ends <= now {
                 let detail = running.late();
                 self.fail(now, Broken::refuse(Refusal::Timeout, detail), out);
@@ -446,6 +453,8 @@ impl Rollover {
         if self.running.is_some() {
             return;
         }
+        // Only between attempts: one that runs may provide the new epoch, and then sets the next
+        // time.
         if self.due.is_some_and(|due| due <= now) {
             self.due = None;
             self.want(Cause::Time);

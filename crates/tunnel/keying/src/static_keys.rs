@@ -43,6 +43,7 @@ impl KeyFile {
 
     fn of(file: LockedKeyFile) -> Result<Self, KeyError> {
         let this = Self { file };
+        // Refuses a file without epochs left, before anything else is set up.
         this.with_next_epoch()?;
         Ok(this)
     }
@@ -54,6 +55,8 @@ impl KeyFile {
     /// [`KeyError::EpochNotWritten`], and [`KeyError::Replaced`] if another program has replaced
     /// one of the files since; then there are no keys.
     pub fn draw_epoch(mut self) -> Result<StaticKeys, KeyError> {
+        // The keys exist only after the epoch is on the disk: a crash in between loses an epoch,
+        // and repeats none.
         self.record(self.with_next_epoch()?)?;
         Ok(StaticKeys {
             peer_floor: self.file.recorded().peer,
@@ -159,6 +162,7 @@ impl StaticKeys {
     #[must_use]
     pub fn inbound(&self, suite: Suite, spi: u32, lane: u16) -> Option<SaKeys> {
         let epoch = epoch_of(spi);
+        // An epoch below the floor could be a recording: its windows are gone.
         if lane_of(spi) != lane || lane >= LANES_MAX || epoch == 0 || epoch < self.peer_floor {
             return None;
         }
@@ -185,6 +189,7 @@ impl StaticKeys {
     /// [`KeyError::EpochNotWritten`].
     pub fn record_peer_epoch(&mut self, epoch: u32) -> Result<(), KeyError> {
         let peer = epoch.min(EPOCH_MAX);
+        // Rising epochs only. Each lane reports the same one, and only the first writes.
         let recorded = self.file.file.recorded();
         if peer > recorded.peer {
             self.file.record(Epochs { peer, ..recorded })?;

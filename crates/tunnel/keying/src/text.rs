@@ -141,6 +141,7 @@ pub(crate) fn fields<'t, const N: usize>(
     let text = str::from_utf8(text).map_err(|_| malformed(1, "the file is not text".to_owned()))?;
     let mut found = [None; N];
     let mut last = 1;
+    // Borrows from the text, so that the only copy of a secret is the caller's, which is wiped.
     for (line, content) in (1..).zip(text.lines()) {
         last = line;
         if content.trim_start().starts_with('#') || content.trim().is_empty() {

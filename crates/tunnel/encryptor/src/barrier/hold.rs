@@ -174,8 +174,7 @@ pub fn hold() -> Result<(), BarrierError> {
         }
         let name = rules.name();
         unsure = false;
-        // Most notices are about other tables, or about this process loading its own. Both end
-        // here.
+        // Most notices are about other tables, or about a load by this process. Both end here.
         if rules.listed().is_ok_and(|listed| listed == expected) {
             continue;
         }

@@ -106,7 +106,7 @@ pub(super) fn load(text: &str) -> Result<(), BarrierError> {
 
 /// Removes the tables of all families, whether they exist or not.
 pub(super) fn removal(table: &str) -> String {
-    // Added before it is deleted: `delete table` fails if there is none, which would end the
+    // Added before it is deleted: `delete table` fails for an absent table, which would end the
     // transaction.
     let of_family =
         |family: &str| format!("add table {family} {table}\ndelete table {family} {table}\n");

@@ -23,6 +23,7 @@ pub fn for_people(text: &str) -> Cow<'_, str> {
     let mut shown = String::with_capacity(TEXT_BYTES_MAX);
     for (letter, visible) in text.chars().zip(visible.chars()) {
         let letter = if letter == visible { letter } else { ' ' };
+        // Room for the mark of the truncation is kept free.
         if shown.len() + letter.len_utf8() > TEXT_BYTES_MAX - '…'.len_utf8() {
             shown.push('…');
             break;
@@ -62,6 +63,8 @@ impl Message {
                 Ok(())
             }
             Self::KeysMissing { reason: text } | Self::Refuse { detail: text, .. } => {
+                // Borrowed means unchanged. A peer of this version sends no text that needs a
+                // change.
                 match for_people(text) {
                     Cow::Borrowed(_) => Ok(()),
                     Cow::Owned(_) => Err(garbled(format_args!(
@@ -94,12 +97,14 @@ impl Offer {
         for ppk in &self.ppks {
             check_id(&ppk.id)?;
         }
+        // One encoding for each set of PPKs, and no search for duplicates.
         if !self.ppks.is_sorted_by(|one, next| one.id < next.id) {
             return Err(garbled(format_args!(
                 "PPKs are not in the order of their ids, or one is named twice"
             )));
         }
         check_length("live epochs", self.live.len(), LIVE_MAX)?;
+        // 0 is allowed here: the peer has had no epoch since it started.
         if self.last_epoch > EPOCH_MAX {
             check_epoch(self.last_epoch)?;
         }

@@ -207,6 +207,7 @@ impl Running {
         if self.has_keys() || matches!(self.stage, Stage::Keeping(_) | Stage::Kept(_)) {
             return false;
         }
+        // A channel alone is no longer enough: the offers decide on new keys now.
         if self.may_keep {
             self.may_keep = false;
             self.cause = cause;
@@ -236,6 +237,7 @@ impl Running {
 
     /// When the hard lifetime of an epoch is over that is derived now.
     pub(super) fn expires(&self, now: Duration, hard: Option<Duration>) -> Option<Duration> {
+        // Not beyond the certificates: afterwards nobody vouches for the peer any more.
         Some(now.saturating_add(hard?).min(self.valid_until))
     }
 }
@@ -264,6 +266,8 @@ impl Rollover {
                 self.running = Some(running);
             }
             Err(broken) => {
+                // The keys differ, or the peer was restored to an earlier state. Another attempt to
+                // keep them would fail for the same reason.
                 running.may_keep &= !(keeps && broken.refusal == Some(Refusal::KeysDiffer));
                 self.running = Some(running);
                 self.fail(now, broken, out);
@@ -284,6 +288,7 @@ impl Rollover {
             .peer_sends_in(Some(epoch), now + settings.grace, out);
         self.established = Some(epoch);
         self.is_new_epoch_untried = true;
+        // Requests in quick succession must not become attempts without a pause.
         self.not_before = self.not_before.max(running.began + settings.retry_min);
         // With equal settings on both sides the connector acts first, and the listener need not
         // ask.
@@ -340,6 +345,8 @@ impl Rollover {
     /// The attempt's connection becomes the standing channel.
     fn stand(&mut self, now: Duration, running: &Running, out: &mut Vec<Output>) {
         let standing = Standing::new(running.attempt, now);
+        // The old channel is closed only after the new one has succeeded: until then it carries
+        // requests, and shows that the peer lives.
         if let Some(old) = self.standing.replace(standing) {
             out.push(Output::Close(old.attempt));
         }
@@ -352,12 +359,15 @@ impl Rollover {
         };
         if running.is_connected {
             broken.close(running.attempt, out);
+        // No connection yet, so no reason can be sent. A connection that has failed by itself needs
+        // no end.
         } else if broken.refusal.is_some() {
             out.push(Output::Close(running.attempt));
         }
         if self.settings.role == Role::Connector {
             let limit = self.settings.attempt_limit;
             let standing = self.standing.as_mut();
+            // A channel that has lasted shows that the failures before it are over.
             if standing.is_some_and(|standing| standing.forgives(now, limit)) {
                 self.failures = 0;
             }
@@ -394,6 +404,7 @@ impl Rollover {
     /// The deadline of the KME. `None`: a policy that requires its keys waits until the attempt's
     /// end.
     pub(super) fn kme_until(&self, now: Duration) -> Option<Duration> {
+        // Leaves the rest of the attempt for the messages that follow.
         (self.settings.policy == Policy::Either).then(|| now + self.settings.attempt_limit / 3)
     }
 
@@ -422,6 +433,7 @@ impl Rollover {
         let mut links = agreed.ppks;
         links.extend_from_slice(qkd);
         let secret = Arc::new(EpochSecret::derive(context, running.exporter(), &links));
+        // Taken away, so that no second epoch can be derived from one connection.
         running.exporter = None;
         self.wanted = None;
         self.asked = None;

@@ -51,6 +51,7 @@ impl Budget {
         if self.tokens == 0 {
             return false;
         }
+        // A full bucket gains nothing: the time for the next token runs from here.
         if self.tokens == self.allowance.burst {
             self.counted = now;
         }
@@ -88,6 +89,7 @@ impl Budget {
         let due = now.saturating_sub(self.counted).as_nanos() / refill;
         let due = u32::try_from(due).unwrap_or(u32::MAX).min(missing);
         self.tokens += due;
+        // Not to `now`: the rest of the time counts towards the next token.
         self.counted += self.allowance.refill * due;
     }
 }

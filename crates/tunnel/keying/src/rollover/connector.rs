@@ -25,6 +25,7 @@ impl Rollover {
 
     /// Starts an attempt if one is due.
     pub(super) fn begin(&mut self, now: Duration, out: &mut Vec<Output>) {
+        // The budget is only looked at here: the token is taken when the peer has accepted.
         if self.begins_at().is_none_or(|at| at > now) {
             return;
         }
@@ -33,6 +34,7 @@ impl Rollover {
         let attempt = Attempt(self.newest);
         let limit = self.settings.attempt_limit;
         let mut running = Running::new(attempt, now, limit, wanted.unwrap_or(Cause::Start));
+        // Nobody wants new keys, so a channel to the peer is enough.
         running.may_keep = wanted.is_none();
         self.running = Some(running);
         out.push(Output::Connect(attempt));
@@ -88,7 +90,10 @@ impl Rollover {
         let attempt = running.attempt;
         match (stage, step) {
             (Stage::Opened(own), Step::Message(Message::Accept { offer: peer, epoch })) => {
+                // With the offer as it was sent: epochs may have ended since.
                 let agreed = offer::agree(&self.settings, &own, &peer)?;
+                // Both sides compute the number. A difference would otherwise show only when no
+                // packet can be opened.
                 if agreed.epoch != epoch {
                     let due = agreed.epoch;
                     let detail = format!("epoch {epoch} was chosen, where {due} is next");
@@ -107,6 +112,7 @@ impl Rollover {
                 let has_restarted = agreed.peer_is_new && self.is_new_epoch_untried;
                 self.is_new_epoch_untried = false;
                 let provoked = running.cause.is_provoked() && !has_restarted;
+                // As late as possible: an attempt that fails before this point has cost no keys.
                 if provoked && !self.budget.take(now) {
                     return Err(self.too_often(now));
                 }
@@ -119,6 +125,8 @@ impl Rollover {
             }
             (Stage::Asking(agreed, _), Step::Qkd(keys)) => {
                 let gave_none = keys.is_err();
+                // The KME may be wrong or taken over, so its keys are checked like a peer's
+                // message.
                 match keys.and_then(|keys| self.spent.take(keys)) {
                     Ok(keys) => Ok(propose(attempt, agreed, keys, out)),
                     Err(detail) => {
@@ -136,17 +144,21 @@ impl Rollover {
                 self.go_without(attempt, agreed, "the KME did not answer in time", out)
             }
             (Stage::Proposed(agreed, qkd), Step::Message(Message::KeysMissing { reason }))
+                // Once only: after a proposal without keys none can be missing.
                 if !qkd.is_empty() =>
             {
                 let detail = format!("{}: {reason}", self.settings.peer_name);
                 self.go_without(attempt, agreed, &detail, out)
             }
             (Stage::Proposed(agreed, qkd), Step::Message(Message::Ready { confirmation })) => {
+                // The listener opens packets of the epoch already. Its proof is checked before this
+                // side seals.
                 let secret = self.derive(running, agreed, &qkd);
                 if !secret.confirms(Side::B, &confirmation) {
                     return Err(self.keys_differ(&secret));
                 }
                 let expires = running.expires(now, self.settings.hard);
+                // Opens first, because the listener seals as soon as it receives `Switched`.
                 self.epochs.install(&secret, expires, out);
                 self.epochs.switch(&secret, out)?;
                 (self.said, self.heard) = (0, 0);

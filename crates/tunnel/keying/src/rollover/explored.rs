@@ -50,6 +50,7 @@ impl Model for Everything {
 
     fn actions(&self, world: &World, found: &mut Vec<Happening>) {
         found.extend(world.deliveries());
+        // Messages are fast: time passes while one is on its way only as a fault.
         if found.is_empty() || world.left.delays > 0 {
             found.push(Happening::Tick);
         }
@@ -170,6 +171,8 @@ fn states_that_count_as_equal_have_equal_futures() {
         for happening in happenings {
             let next = model.next_state(&world, happening).expect("it can happen");
             futures.push((format!("{happening:?}"), next.digest()));
+            // The futures of a state that counts as known are compared below, but not followed
+            // again.
             if !is_known && model.within_boundary(&next) {
                 waiting.push_back(next);
             }

@@ -37,6 +37,7 @@ impl Rollover {
         }
         self.newest = attempt.0;
         let detail = "a newer connection was accepted";
+        // Does nothing unless an attempt is running.
         self.fail(now, Broken::refuse(Refusal::Superseded, detail), out);
         let limit = self.settings.attempt_limit;
         // `Open` contains the actual cause.
@@ -57,6 +58,7 @@ impl Rollover {
         let attempt = running.attempt;
         match (stage, step) {
             (Stage::Accepted, Step::Message(Message::Open { offer: peer, cause })) => {
+                // Answers only, and changes no epoch: an `Open` may be old and delayed.
                 let offer = offer::own(&self.settings, &self.epochs);
                 let agreed = offer::agree(&self.settings, &offer, &peer)?;
                 running.cause = cause;
@@ -65,6 +67,7 @@ impl Rollover {
                 Ok(Stage::Answered(agreed, false))
             }
             (Stage::Answered(agreed, were_missing), Step::Message(Message::Keys { qkd: ids })) => {
+                // The peer's state is in its offer, which a repeated `Keys` does not change.
                 if !were_missing {
                     self.heed(now, &agreed, out);
                 }
@@ -87,6 +90,7 @@ impl Rollover {
                         let detail = "policy pqc does not permit QKD keys";
                         Err(Broken::refuse(Refusal::Protocol, detail))
                     }
+                    // Otherwise a peer could try one key after the other against the KME.
                     (_, false) if were_missing => {
                         let detail = "QKD keys were missing, and the peer proposes others";
                         Err(Broken::refuse(Refusal::Protocol, detail))
@@ -107,6 +111,8 @@ impl Rollover {
                     let detail = "the keys that are to be kept are no longer in use";
                     return Err(Broken::refuse(Refusal::KeysDiffer, detail));
                 };
+                // Before anything is changed: only a peer with the keys may end this side's old
+                // epochs.
                 if !secret.is_possessed(Side::A, running.exporter(), &confirmation) {
                     return Err(self.keys_differ(&secret));
                 }
@@ -131,6 +137,7 @@ impl Rollover {
                     return Err(self.keys_differ(&secret));
                 }
                 self.epochs.switch(&secret, out)?;
+                // Both sides count from the same message of the protocol.
                 (self.said, self.heard) = (0, 0);
                 out.push(Output::Send(attempt, Message::Done));
                 Ok(Stage::Over(secret))
@@ -152,6 +159,7 @@ impl Rollover {
     ) -> Stage {
         let secret = self.derive(running, agreed, keys);
         let expires = running.expires(now, self.settings.hard);
+        // Before `Ready` is sent: the connector may seal as soon as it has it.
         self.epochs.install(&secret, expires, out);
         let confirmation = secret.confirmation(Side::B);
         let ready = Message::Ready { confirmation };

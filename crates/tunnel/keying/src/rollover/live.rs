@@ -97,6 +97,7 @@ impl Epochs {
     ) -> Result<(), Expired> {
         let epoch = secret.epoch();
         let mut inbound = self.inbound.iter();
+        // Its hard lifetime may have ended between the messages.
         let Some(installed) = inbound.find(|inbound| inbound.epoch == epoch) else {
             return Err(Expired(epoch));
         };
@@ -126,10 +127,12 @@ impl Epochs {
             for unused in self.inbound.drain(used + 1..) {
                 out.push(Output::RetireInbound(unused.epoch));
             }
+            // The peer has not switched after all, so the epoch goes on.
             self.inbound[used].until = None;
         }
         let older = used.unwrap_or(self.inbound.len());
         for older in &mut self.inbound[..older] {
+            // The first report counts: a peer that repeats its offer must not extend the grace.
             older.until.get_or_insert(grace_ends);
         }
     }

@@ -56,6 +56,7 @@ pub(super) fn agree(settings: &Settings, own: &Offer, peer: &Offer) -> Result<Ag
             format!("{what}: {here} has {own}, {there} has {peer}; both must have the same");
         Err(Broken::refuse(why, detail))
     };
+    // The version first: in another one the remaining fields may mean something else.
     same(
         Refusal::Version,
         "version of the protocol",
@@ -114,6 +115,7 @@ fn later(one: u32, other: u32) -> u32 {
     if one == 0 || other == 0 {
         return one.max(other);
     }
+    // Numbers wrap, so that only their distance shows the order (as in RFC 1982).
     let ahead = (other + EPOCH_MAX - one) % EPOCH_MAX;
     if ahead <= EPOCH_MAX / 2 { other } else { one }
 }
@@ -133,6 +135,8 @@ fn choose_ppks(settings: &Settings, peer: &[OfferedPpk]) -> Result<Vec<Link>, Br
         if !common && ppk.required {
             return missing(&ppk.id, &settings.own_name, &settings.peer_name);
         }
+        // An absent key is named too: both sides then bind their keys to its absence, and nobody
+        // can remove it unnoticed.
         links.insert(ppk.id.clone(), common.then(|| Arc::clone(&ppk.key)));
     }
     for ppk in peer {
@@ -143,6 +147,7 @@ fn choose_ppks(settings: &Settings, peer: &[OfferedPpk]) -> Result<Vec<Link>, Br
             links.insert(ppk.id.clone(), None);
         }
     }
+    // Each offer is within the limit, but their union may not be.
     if links.len() > LINKS_MAX {
         let count = links.len();
         return refuse(format!(

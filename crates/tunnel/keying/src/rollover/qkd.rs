@@ -34,6 +34,7 @@ impl Spent {
                     link.id
                 ));
             }
+            // A QKD key is for one use. Mixed in twice it would add nothing the second time.
             if keys[..at].iter().any(|other| other.id == link.id) || self.0.contains(&link.id) {
                 return Err(format!("the KME gave the key {:?} before", link.id));
             }
@@ -44,6 +45,7 @@ impl Spent {
                 "the KME gave keys of {bytes} bytes together, {KEY_BYTES_MIN} are needed"
             ));
         }
+        // Only after all checks: a refused delivery spends no ID.
         for link in &keys {
             if self.0.len() == SPENT_MAX {
                 self.0.pop_front();
@@ -59,6 +61,7 @@ impl Spent {
         keys: Vec<Link>,
         ids: &[String],
     ) -> Result<Vec<Link>, String> {
+        // In the peer's order, as the derivation mixes them. A KME may answer in any order.
         let named = |id: &String| keys.iter().find(|link| link.id == *id).cloned();
         match ids.iter().map(named).collect() {
             Some(named) if keys.len() == ids.len() => self.take(named),

@@ -73,6 +73,7 @@ impl Rollover {
         let Some(standing) = &mut self.standing else {
             return;
         };
+        // Any message shows that the peer lives, not only a `Pong`.
         standing.heard = now;
         // The channel of the epoch before does not count.
         let counts = u64::from(self.epochs.outbound() == self.established);
@@ -113,6 +114,7 @@ impl Rollover {
             );
             self.drop_standing(now, Broken::refuse(Refusal::Timeout, detail), out);
         } else if standing.asks_at(ping_every) <= now {
+            // Whether the ping is answered shows only in `heard`; its number is for logs.
             standing.pinged = now;
             standing.pings += 1;
             let number = standing.pings;

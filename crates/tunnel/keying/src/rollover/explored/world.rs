@@ -281,6 +281,7 @@ impl World {
     fn count_proposal(&mut self, side: usize) {
         let gateway = &mut self.gateways[side];
         gateway.proposals += 1;
+        // Tokens that were refilled since the start of this incarnation.
         let age = gateway.clock(self.now).as_nanos() / PROVOKED.refill.as_nanos();
         let most = u128::from(PROVOKED.burst + u32::from(self.excuses)) + age;
         let is_over = u128::from(gateway.proposals) > most;
@@ -414,6 +415,7 @@ impl World {
                 let due = |side: usize| self.gateways[side].wakes_at();
                 let dues = [due(0), due(1)];
                 let next = dues.into_iter().flatten().min();
+                // The clock of a side may have jumped, so that its deadline is in the past.
                 self.now = self.now.max(next.expect("somebody waits"));
                 for (side, due) in dues.into_iter().enumerate() {
                     if due.is_some_and(|due| due <= self.now) {
@@ -431,6 +433,7 @@ impl World {
                 self.excuses += 1;
                 self.cut_off(side, told);
                 let mut fresh = Gateway::new(side, self.gateways[side].incarnation + 1);
+                // The clock of a fresh process begins with zero.
                 fresh.ahead = -nanos(self.now);
                 self.gateways[side] = fresh;
                 self.repeated[side] = None;
@@ -446,6 +449,7 @@ impl World {
                 let copied = self.snapshots[side].take();
                 let (then, mut copied) = copied.expect("only copies are restored");
                 copied.incarnation = self.gateways[side].incarnation + 1;
+                // The copy's clock goes on from the time of the copy.
                 copied.ahead -= nanos(self.now) - nanos(then);
                 self.repeated[side] = copied.outbound;
                 self.gateways[side] = copied;
@@ -456,6 +460,8 @@ impl World {
                 self.excuses += 1;
                 let gateway = &mut self.gateways[side];
                 gateway.ahead += nanos(SUSPENDED_FOR);
+                // As after a restart: its keys have expired, so it need not open its peer's
+                // packets.
                 gateway.incarnation += 1;
                 self.feed(side, Input::Tick);
                 if self.gateways[side].outbound.is_some() {
