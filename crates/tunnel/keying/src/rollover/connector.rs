@@ -92,8 +92,8 @@ impl Rollover {
             (Stage::Opened(own), Step::Message(Message::Accept { offer: peer, epoch })) => {
                 // With the offer as it was sent: epochs may have ended since.
                 let agreed = offer::agree(&self.settings, &own, &peer)?;
-                // Both sides compute the number. A difference would otherwise show only when no
-                // packet can be opened.
+                // Both sides compute the number. A difference would otherwise show later, as keys
+                // that differ for no visible reason.
                 if agreed.epoch != epoch {
                     let due = agreed.epoch;
                     let detail = format!("epoch {epoch} was chosen, where {due} is next");
