@@ -31,6 +31,7 @@ impl Clock {
 
     /// When to look at the clock next if something is due then.
     pub(crate) fn wakes(&self, due: Duration) -> Instant {
+        // A time in the past means now.
         let wait = due.saturating_sub(self.now());
         Instant::now() + wait.min(LOOK_EVERY)
     }

@@ -35,6 +35,7 @@ impl Frames {
             return Ok(None);
         };
         let length = u32::from_be_bytes(*length) as usize;
+        // From the announcement alone, before a byte of the message is buffered.
         if length > MESSAGE_BYTES_MAX {
             return Err(TooLong(length));
         }

@@ -114,9 +114,12 @@ impl Identity {
         let own = {
             let mut key_der = private_key(key, writers)?;
             let loaded = any_supported_type(&key_der);
+            // The library keeps a copy in its key; this one is no longer needed, and
+            // `PrivateKeyDer` does not wipe itself.
             key_der.zeroize();
             CertifiedKey::new(chain, loaded.map_err(|error| malformed(key, error))?)
         };
+        // Found here with the names of the files; otherwise each handshake would fail at the peer.
         own.keys_match().map_err(|error| match error {
             rustls::Error::InconsistentKeys(_) => IdentityError::KeyDiffers {
                 key: key.to_owned(),
@@ -169,6 +172,7 @@ impl Identity {
             writers,
         } = &self.files;
         let new = Self::load_for(certificate, key, ca, writers)?;
+        // Peers are configured with the name, and keys are bound to it.
         if new.name != self.name {
             return Err(IdentityError::OtherName {
                 path: certificate.clone(),

@@ -137,6 +137,7 @@ pub fn start(
         .enable_io()
         .enable_time()
         .build()?;
+    // `from_std` registers the socket with the runtime, so it must be called inside of it.
     let listener = {
         let _inside = runtime.enter();
         tokio::net::TcpListener::from_std(listener)?
@@ -217,6 +218,7 @@ fn check(setup: &Setup) -> Result<(), String> {
                 "{named}: its policy needs QKD, so a KME and the peer's SAE"
             ));
         }
+        // An inbound connection is assigned by these two values.
         let twin = setup.tunnels[..index].iter().any(|other| {
             (other.settings.tunnel, &other.settings.peer_name)
                 == (settings.tunnel, &settings.peer_name)

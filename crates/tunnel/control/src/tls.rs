@@ -92,6 +92,7 @@ pub(crate) fn client(
         .map_err(|error| error.to_string())?
         .with_webpki_verifier(verifier)
         .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(own))));
+    // A resumed session would repeat no check of the certificates.
     config.resumption = Resumption::disabled();
     config.enable_early_data = false;
     // SNI would send the peer's name in clear, and a listener has one certificate only.
@@ -117,6 +118,7 @@ pub(crate) fn server(
         .map_err(|error| error.to_string())?
         .with_client_cert_verifier(verifier)
         .with_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(own))));
+    // The same on this side: no tickets, no stored sessions, no early data that could be replayed.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     config.max_tls13_tickets = 0;
@@ -133,6 +135,7 @@ pub fn session<Data>(connection: &ConnectionCommon<Data>) -> Result<Session, Bre
 where
     ConnectionCommon<Data>: Deref<Target = CommonState>,
 {
+    // The properties below are not final until then.
     if connection.is_handshaking() {
         return Err(Breach::Missing("end"));
     }
@@ -152,6 +155,7 @@ where
     if suite != Some(CipherSuite::TLS13_AES_256_GCM_SHA384) {
         return Err(other("cipher", suite, "AES-256-GCM with SHA-384"));
     }
+    // A HelloRetryRequest is a full handshake with one more round trip.
     let kind = connection.handshake_kind();
     if !matches!(
         kind,

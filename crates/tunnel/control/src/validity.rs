@@ -75,6 +75,7 @@ impl Watch {
     /// Returns the event that is due.
     pub(crate) fn due(&mut self, now: SystemTime) -> Option<CertificateEvent> {
         let left = self.valid.end.duration_since(now).unwrap_or_default();
+        // `take`, so that the end is reported once.
         if left.is_zero() {
             return self.next.take().map(|_| CertificateEvent::Expired);
         }
@@ -92,6 +93,7 @@ impl Watch {
             Notice::Expired => self.valid.end,
         };
         let wait = at.duration_since(now).unwrap_or_default();
+        // The system's clock may be set meanwhile, and timers do not follow it.
         Some(wait.min(LOOK_EVERY))
     }
 

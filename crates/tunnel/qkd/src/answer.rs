@@ -67,12 +67,14 @@ impl Answer {
     /// The KME's refusal, or the defect of the response.
     pub fn keys_by_id(self, ids: &[String]) -> Result<Vec<QkdKey>, Failure> {
         let keys = self.keys(ids.len(), None)?;
+        // The standard does not fix the order of the keys in the response.
         let mut ordered: Vec<Option<QkdKey>> = ids.iter().map(|_| None).collect();
         for QkdKey { id, key } in keys {
             let place = ids.iter().position(|asked| asked.eq_ignore_ascii_case(&id));
             let Some(place) = place else {
                 return Err(Failure::Unasked { id });
             };
+            // In the requested spelling: the caller looks for its key under that.
             let id = ids[place].clone();
             if ordered[place].replace(QkdKey { id, key }).is_some() {
                 // Not reached for distinct `ids`: `keys` has rejected repeated ones.
@@ -90,6 +92,7 @@ impl Answer {
     fn keys(self, asked: usize, bits: Option<usize>) -> Result<Vec<QkdKey>, Failure> {
         let container: KeyContainer = self.read("a key container")?;
         let got = container.keys.len();
+        // Also for more keys than requested: the peer would not learn of the others.
         if got != asked {
             return Err(Failure::Count { asked, got });
         }
@@ -130,6 +133,7 @@ impl Answer {
                 what: format!("it is not a JSON object, {}", self.described()),
             });
         }
+        // In place, before the parser sees the body.
         unescape(&mut self.body);
         serde_json::from_slice(&self.body).map_err(|error| Failure::Garbage {
             what: self.json_problem(&error, expected),
@@ -169,6 +173,7 @@ impl Answer {
 
     fn refusal(self) -> Failure {
         let status = self.status;
+        // A redirect is never followed: the other address has no certificate that was configured.
         if matches!(status, 300..=399) {
             let location = self.location.as_deref();
             return Failure::Redirect {

@@ -92,6 +92,7 @@ impl Channel {
     }
 
     async fn call_unlimited(&self, call: &Call) -> Result<Answer, Failure> {
+        // Within the limit of the call: a KME that hangs must not collect calls without end.
         let _turn = self.calls.acquire().await.expect("it is never closed");
         if let Some(mut sender) = self.kept().await {
             // A server may close an idle connection at any time. Then there is no response, and the
@@ -113,6 +114,7 @@ impl Channel {
     async fn kept(&self) -> Option<Sender> {
         loop {
             let mut sender = self.idle().pop()?;
+            // Not ready means closed. A connection may still be closed before the request arrives.
             if sender.ready().await.is_ok() {
                 return Some(sender);
             }
@@ -203,6 +205,7 @@ impl Channel {
         };
         let mut idle = self.idle();
         if idle.len() < IDLE_MAX {
+            // Only after the whole body: the connection carries one response after the other.
             idle.push(sender);
         }
         Ok(answer)
@@ -213,16 +216,20 @@ impl Channel {
         let too_long = || Failure::TooLong {
             limit: BODY_BYTES_MAX,
         };
+        // A lower bound: with chunked encoding the length is not known, so the limit applies again
+        // below.
         let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
         if announced > BODY_BYTES_MAX {
             return Err(too_long());
         }
+        // Usually allocated once, at the announced length.
         let mut whole = Zeroizing::new(Vec::with_capacity(announced));
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| self.broken(&error))?;
             let Ok(data) = frame.into_data() else {
                 continue; // trailers
             };
+            // Does not underflow: `whole` never exceeds the maximum.
             if data.len() > BODY_BYTES_MAX - whole.len() {
                 return Err(too_long());
             }
@@ -232,6 +239,8 @@ impl Channel {
     }
 
     fn broken(&self, error: &hyper::Error) -> Failure {
+        // With TLS 1.3 the server's verdict on the client's certificate arrives after the
+        // handshake, as an error of the first call.
         if let Some(tls) = tls::cause_of(error) {
             return tls::failure(tls, &self.target.host);
         }

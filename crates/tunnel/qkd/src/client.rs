@@ -85,6 +85,8 @@ impl Kme {
         if setup.timeout.is_zero() {
             return Err(SetupError::NoTimeout);
         }
+        // Resolved before the caller drops its privileges: afterwards the resolver's files may be
+        // out of reach.
         let (target, prefix) = target(&setup.url)?;
         let config = tls::client_config(&setup.certificate, &setup.key, &setup.ca, writers)?;
         Ok(Self {
@@ -129,6 +131,8 @@ impl Kme {
         let answer = self.get(&url, String::new(), &nothing).await;
         let answer = answer.map_err(failed)?;
         let status = answer.status().map_err(failed)?;
+        // The peer names this side by the configured ID when it fetches keys. Under another one it
+        // would find none.
         if status.master_sae_id != self.inner.sae {
             return Err(failed(Failure::WrongSae {
                 reported: quoted(&status.master_sae_id),
@@ -151,6 +155,7 @@ impl Kme {
         let url = self.url_of(slave, "enc_keys")?;
         let failed = |failure| url.failed(failure);
         check_request(request).map_err(failed)?;
+        // GET needs no body, but has only number and size (clause 5.3).
         let answer = if request.is_simple() {
             self.get(&url, query_of(request), request).await
         } else {
@@ -158,6 +163,8 @@ impl Kme {
         };
         let keys = answer.and_then(|answer| answer.new_keys(request));
         let keys = keys.map_err(failed)?;
+        // Entered before they are returned: one key that was delivered before spoils the whole
+        // response.
         self.enter(&keys).map_err(failed)?;
         Ok(keys)
     }
@@ -197,6 +204,8 @@ impl Kme {
                 "no key id was given (at least one is needed)".to_owned(),
             ));
         }
+        // Before the KME is asked: a key that was delivered once must not be used again, even if
+        // the KME would deliver it again.
         let ledger = self.ledger();
         for (at, id) in ids.iter().enumerate() {
             if !is_uuid(id) {
@@ -205,6 +214,7 @@ impl Kme {
                     quoted(id)
                 )));
             }
+            // UUIDs compare without case (RFC 9562 §4).
             if ids[..at].iter().any(|other| other.eq_ignore_ascii_case(id)) {
                 return Err(Failure::Request(format!(
                     "key id {id} appears twice in one request"
@@ -233,6 +243,7 @@ impl Kme {
         query: String,
         body: &impl serde::Serialize,
     ) -> Result<Answer, Failure> {
+        // Saves the KME a refused call before each accepted one.
         if self.inner.posts_only.load(Ordering::Relaxed) {
             return self.post(url, body).await;
         }
@@ -247,6 +258,7 @@ impl Kme {
         }
         let answer = self.post(url, body).await?;
         if !answer.refuses_method() {
+            // Only after a POST has succeeded: a KME that refuses both methods has another problem.
             self.inner.posts_only.store(true, Ordering::Relaxed);
         }
         Ok(answer)
@@ -310,6 +322,7 @@ fn target(url: &str) -> Result<(Target, String), SetupError> {
         url: url.escape_debug().to_string(),
         what,
     };
+    // `Uri` drops a fragment silently.
     if url.contains('#') {
         return Err(bad("it has a fragment"));
     }
@@ -318,6 +331,7 @@ fn target(url: &str) -> Result<(Target, String), SetupError> {
         return Err(bad("it must begin with https://"));
     }
     let authority = uri.authority().ok_or_else(|| bad("it has no host"))?;
+    // A password in the URL would show up in logs and error messages.
     if authority.as_str().contains('@') {
         return Err(bad(
             "it has a user in it, but the certificate identifies the client",
@@ -338,6 +352,7 @@ fn target(url: &str) -> Result<(Target, String), SetupError> {
             .filter(|&port| port != 0)
             .ok_or_else(|| bad("it has no port that can be connected to"))?,
     };
+    // An IPv6 address has brackets in a URL, but not in a certificate or for the resolver.
     let host = authority.host().trim_matches(['[', ']']).to_owned();
     let name = ServerName::try_from(host.clone())
         .map_err(|_| bad("its host is neither a DNS name nor an IP address"))?;

@@ -103,6 +103,8 @@ pub fn start(config: &Config) -> Result<Simulator, StartError> {
         .enable_all()
         .build()
         .map_err(StartError::Thread)?;
+    // One network behind one lock: a key that one KME hands out must be at the others at that
+    // moment.
     let shared = Arc::new(Shared {
         network: Mutex::new(Network::new(config)),
         start: Instant::now(),
@@ -218,6 +220,7 @@ impl Servers {
             stopped,
         } = self;
         runtime.block_on(async {
+            // The servers run on this thread while it waits.
             wait_for(stopped).await;
             let all = async { while running.join_next().await.is_some() {} };
             // Unfinished responses are dropped with the runtime.

@@ -62,6 +62,7 @@ impl Ledger {
         if !self.seen.insert(entry) {
             return false;
         }
+        // Two entries per key, its ID and its value.
         if self.order.len() == 2 * KEYS_MAX
             && let Some(oldest) = self.order.pop_front()
         {

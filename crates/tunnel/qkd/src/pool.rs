@@ -113,6 +113,8 @@ impl Pool {
             {
                 let mut stock = shared.stock();
                 stock.discard(shared.settings.max_age);
+                // Never a part of the demand: the keys would be lost if the caller gave up waiting
+                // for the rest.
                 if stock.keys.len() >= count {
                     stock.resting = false;
                     let keys = stock.keys.drain(..count).map(|(_, key)| key).collect();
@@ -122,6 +124,7 @@ impl Pool {
                 if let Some(failure) = &stock.failure {
                     return Err(failure.clone());
                 }
+                // Once per call, although the loop may run several times.
                 if demand.is_none() {
                     stock.demand += count;
                     demand = Some(Demand { shared, count });
@@ -171,6 +174,8 @@ impl Shared {
     fn missing(&self) -> (usize, Option<Instant>) {
         let mut stock = self.stock();
         stock.discard(self.settings.max_age);
+        // At rest only waiting callers count, so that an idle tunnel does not use up keys that
+        // expire.
         let wanted = match (stock.resting, &stock.failure) {
             (true, None) => stock.demand,
             // Only a successful request clears a failure.
@@ -188,6 +193,8 @@ impl Shared {
             match result {
                 Ok(keys) => {
                     let keys = keys.into_iter().map(|key| (asked_at, key));
+                    // At the back: they were requested last, so the queue stays in the order of
+                    // age.
                     stock.keys.extend(keys);
                     stock.failure = None;
                 }
@@ -202,6 +209,7 @@ impl Stock {
     fn discard(&mut self, max_age: Duration) {
         let now = Instant::now();
         let too_old = |since: &Instant| now.duration_since(*since) >= max_age;
+        // From the front: behind the first key that is young enough all are.
         while self.keys.front().is_some_and(|(since, _)| too_old(since)) {
             self.keys.pop_front();
             self.resting = true;
@@ -216,6 +224,7 @@ async fn refill(kme: Kme, shared: Arc<Shared>) {
     let mut not_before: Option<Instant> = None;
     loop {
         let (missing, expiry) = shared.missing();
+        // The age of a key counts from the request: the KME may have made it right then.
         let now = Instant::now();
         if missing > 0 && not_before.is_none_or(|time| time <= now) {
             let result = fetch(&kme, settings, missing).await;
@@ -226,6 +235,8 @@ async fn refill(kme: Kme, shared: Arc<Shared>) {
                 }
                 Err(error) => {
                     let wish = error.retry_after().unwrap_or(pause);
+                    // The KME's wish within this side's limits: it must neither stop the pool for
+                    // hours nor cause a flood.
                     let wait = wish.min(settings.retry_max).max(settings.retry_min);
                     not_before = Some(Instant::now() + wait);
                     pause = (2 * pause).min(settings.retry_max);
@@ -234,7 +245,9 @@ async fn refill(kme: Kme, shared: Arc<Shared>) {
             shared.end_of_request(now, result);
             continue;
         }
+        // Without a missing key there is nothing to retry.
         let retry = not_before.filter(|_| missing > 0);
+        // A notification since the stock was read is kept as a permit, so none is missed.
         let taken = shared.taken.notified();
         match [expiry, retry].into_iter().flatten().min() {
             // Whichever comes first, the next round reads the stock.
@@ -266,6 +279,7 @@ async fn fetch(
 fn batch(status: &Status, missing: usize) -> u32 {
     let limit = status.max_key_per_request.min(status.stored_key_count);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    // At least one, even if the store is empty: the KME's refusal then says why.
     missing.min(limit).clamp(1, BATCH_MAX) as u32
 }
 

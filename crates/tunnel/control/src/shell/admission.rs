@@ -25,6 +25,7 @@ impl Admission {
     /// Admits a connection. Returns the connection to close in exchange, if a limit is reached.
     pub(super) fn enter(&mut self, from: IpAddr, link: LinkId) -> Option<LinkId> {
         let of_address = self.pending.get(&from).map_or(0, VecDeque::len);
+        // The limit of the address first: it must not push out connections of others.
         let leaver = if of_address >= PENDING_PER_ADDRESS_MAX {
             self.oldest(from)
         } else if self.total >= PENDING_MAX {

@@ -38,6 +38,7 @@ impl<L: Lanes> Shell<L> {
             Ok(identity) => {
                 self.identity = identity;
                 self.use_certificate();
+                // The hard lifetime of the present keys may end with the old certificate.
                 self.rekey_all(Cause::Demand);
             }
             Err(error) => {

@@ -168,6 +168,8 @@ async fn dial(target: &Target) -> Result<(client::TlsStream<TcpStream>, Session)
         }
     };
     let session = tls::session(stream.get_ref().1).map_err(|breach| breach.to_string())?;
+    // TLS has verified that the certificate is valid for this name. It must also have no other
+    // name.
     if session.peer != target.peer {
         return Err(format!(
             "{} has the certificate of {}, not of {}",
@@ -182,8 +184,10 @@ async fn tcp(target: &Target) -> io::Result<TcpStream> {
         IpAddr::V4(_) => TcpSocket::new_v4(),
         IpAddr::V6(_) => TcpSocket::new_v6(),
     }?;
+    // The peer accepts connections from this address only; the route might choose another.
     socket.bind(SocketAddr::new(target.local, 0))?;
     let stream = socket.connect(target.remote).await?;
+    // Messages are short, and each side waits for the other's.
     stream.set_nodelay(true)?;
     Ok(stream)
 }
@@ -253,6 +257,7 @@ async fn converse<S>(
     let mut reading = true;
     let reason = loop {
         if reading {
+            // Before the next read: the last one may have brought more than one message.
             match message(&mut frames) {
                 Ok(Some(message)) => {
                     drop(permit.take());
@@ -261,6 +266,8 @@ async fn converse<S>(
                 }
                 Ok(None) => {}
                 Err(detail) => {
+                    // The start of the next message is lost. Sending goes on, so that the reason
+                    // for the refusal reaches the peer.
                     reading = false;
                     ends.report(Report::Garbled { link, detail }).await;
                 }
@@ -274,6 +281,7 @@ async fn converse<S>(
                     }
                 }
                 None => {
+                    // The permit counts handshakes, and closing may take a while.
                     drop(permit);
                     return close(stream).await;
                 }
@@ -319,6 +327,7 @@ async fn refuse(mut stream: server::TlsStream<TcpStream>, detail: String) {
 /// reset the connection and discard it.
 async fn close(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let polite = async {
+        // TLS's close_notify and then FIN: the peer sees an end, not an interruption.
         stream.shutdown().await?;
         let mut chunk = [0; CHUNK_BYTES];
         let mut left = LINGER_BYTES;

@@ -56,6 +56,7 @@ impl Quantum {
 
     /// Whether keys may be fetched; otherwise the reason why not.
     pub(super) fn may_fetch(&mut self, request: &QkdRequest, now: Duration) -> Result<(), String> {
+        // Keys that the peer names were already taken from its budget.
         if *request != (QkdRequest::New { provoked: true }) || self.budget.take(now) {
             return Ok(());
         }
@@ -75,6 +76,7 @@ impl Quantum {
         replies: mpsc::Sender<Reply>,
     ) {
         let kme = self.kme.clone();
+        // Cloned into the task, which outlives this call.
         let pool = self.pools.get(sae).cloned();
         let sae = sae.to_owned();
         tokio::spawn(async move {

@@ -55,6 +55,7 @@ impl Requests {
 
     /// Waits for requests and takes them. Cancel safe: no request is lost.
     pub(super) async fn next(&self) -> Wanted {
+        // A notification before this call is kept, so a request is never overlooked.
         self.notify.notified().await;
         mem::take(&mut self.lock())
     }

@@ -24,6 +24,7 @@ impl Timers {
             return;
         }
         if let Some(before) = *before {
+            // At most one entry per tunnel, so the set does not grow with the number of changes.
             self.due.remove(&(before, tunnel));
         }
         *before = at;

@@ -90,6 +90,7 @@ async fn change<T: Copy>(
 ) -> Response {
     let read = |root: Node<'_>| {
         root.keys(fault::REQUEST, |map| {
+            // Both are read before `?`, so that the mistakes of both are reported.
             let kme = read_kme(map, shared);
             let value = read(map);
             Ok((kme?, value?))

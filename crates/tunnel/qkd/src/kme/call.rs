@@ -73,6 +73,7 @@ impl Ask {
         match (call, method) {
             (Call::Status, &Method::GET) => Ok(Self::Status),
             (Call::EncKeys, &Method::GET) => simple_request(query).map(Self::NewKeys),
+            // All fields have defaults, and some clients send no body for them.
             (Call::EncKeys, &Method::POST) if body.trim_ascii().is_empty() => {
                 Ok(Self::NewKeys(KeyRequest::default()))
             }
@@ -156,6 +157,7 @@ fn percent_decoded(text: &str) -> Option<String> {
     while let Some(byte) = bytes.next() {
         decoded.push(match byte {
             b'%' => {
+                // A plus stays a plus: only forms encode a space that way.
                 let mut digit = || char::from(bytes.next()?).to_digit(16);
                 // Two hexadecimal digits are a byte.
                 (digit()? << 4 | digit()?) as u8

@@ -191,6 +191,7 @@ struct UniqueValues {
 }
 
 fn read_kme(map: &Map<'_>, folder: &Path, taken: &mut UniqueValues) -> Result<KmeConfig, Reported> {
+    // All keys are read before the first `?`, so that all mistakes are reported together.
     let name = map.get_with("name", |node, name: String| {
         if taken.names.insert(name.clone()) {
             Ok(name)
@@ -202,6 +203,7 @@ fn read_kme(map: &Map<'_>, folder: &Path, taken: &mut UniqueValues) -> Result<Km
         }
     });
     let listen = map.get_with("listen", |node, address: SocketAddr| {
+        // Each port 0 becomes another port.
         if address.port() == 0 || taken.addresses.insert(address) {
             Ok(address)
         } else {
@@ -255,6 +257,7 @@ fn read_keys(map: &Map<'_>) -> Result<Keys, Reported> {
     let (max_per_request, max_sae_ids) = (map.get("max_per_request"), map.get("max_sae_ids"));
     let (rate, store) = (map.get("rate"), map.get("store"));
     let stored = map.optional("stored").map(|node| {
+        // A store that could not be read has been reported itself.
         let room = store.unwrap_or(u64::MAX);
         node.integer(0..=room)
     });

@@ -43,6 +43,8 @@ impl<S: AsyncRead + AsyncWrite + Send + 'static> Door<S> {
         F: Future<Output = io::Result<(S, Caller)>> + Send + 'static,
     {
         let address = listener.local_addr()?;
+        // Handshakes run at the same time, each in its task: a silent client delays nobody. The
+        // server takes the finished ones.
         let (sender, identified) = mpsc::channel(1);
         tokio::spawn(accept(listener, identify, sender));
         Ok(Self {
@@ -132,9 +134,11 @@ impl<S> Connection<S> {
         result: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if result.is_ready() {
+            // Any progress counts, in either direction.
             self.silence.as_mut().reset(Instant::now() + SILENCE_MAX);
             return result;
         }
+        // Registers the timer with the task as well, so that it is woken when nothing else happens.
         match self.silence.as_mut().poll(context) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),

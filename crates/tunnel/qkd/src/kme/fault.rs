@@ -175,6 +175,7 @@ impl Faults {
     /// Arms a fault. It replaces an armed fault of the same kind for the same calls.
     pub(super) fn arm(&mut self, armed: Armed) {
         self.armed
+            // Two of a kind would add up their counts.
             .retain(|old| (old.fault, old.call) != (armed.fault, armed.call));
         self.armed.push(armed);
     }
@@ -191,6 +192,7 @@ impl Faults {
         let place = self
             .armed
             .iter()
+            // The first that was armed strikes first, and only it counts down.
             .position(|armed| armed.strikes(fault, call) && fault.concerns(call))?;
         let armed = self.armed[place];
         match &mut self.armed[place].count {

@@ -77,6 +77,7 @@ impl Network {
         let settings = config.keys.clone();
         let bits = |keys: u64| keys.saturating_mul(settings.size.into());
         let count = config.kmes.len();
+        // Each pair once, and each KME with itself: its SAEs share keys too.
         let pairs = (0..count).flat_map(|one| (one..count).map(move |other| (one, other)));
         let links = pairs
             .map(|pair| {
@@ -124,6 +125,7 @@ impl Network {
         let size = self.settings.size;
         let stored = if self.kmes[kme]
             .faults
+            // Only looked at: a status does not count as a call that the fault affects.
             .is_armed(Fault::Depleted, Call::EncKeys)
         {
             0
@@ -158,6 +160,7 @@ impl Network {
         let (number, size) = self.checked(request)?;
         let (slave, home) = self.known(slave)?;
         let mut slaves = BTreeSet::from([slave.clone()]);
+        // Slaves at one KME share one transport of the key.
         let mut homes = BTreeSet::from([home]);
         for id in &request.additional_slave_sae_ids {
             let (slave, home) = self.known(id)?;
@@ -165,6 +168,7 @@ impl Network {
             homes.insert(home);
         }
         let bits = u64::from(number) * u64::from(size);
+        // All links are checked before any is charged: a refused request must not cost keys.
         let depleted = self.strikes(kme, Fault::Depleted, Call::EncKeys)
             || homes
                 .iter()
@@ -176,6 +180,8 @@ impl Network {
             self.link(kme, home).take(bits);
         }
         let mut keys = Vec::new();
+        // Remembered for each pair, because a repeated key must be one that this master has
+        // received before.
         let pair = (Sae::clone(master), slave);
         for place in 0..number {
             let repeated = match self.last.get(&pair) {
@@ -220,12 +226,15 @@ impl Network {
         if number == 0 || number > self.settings.max_per_request.into() {
             return Err(self.wrong_number());
         }
+        // Otherwise one of the two would be missing after the first was delivered.
         if ids.iter().collect::<BTreeSet<_>>().len() < ids.len() {
             return Err(Refusal::bad_request("a key ID is there twice"));
         }
+        // All keys or none: nothing is removed until every ID has been found.
         let mut found = true;
         for id in ids {
             match self.waiting.get(id) {
+                // The key exists, but its master did not name this SAE.
                 Some(key) if *key.master == *master && !key.slaves.contains(slave) => {
                     return Err(Refusal::Unauthorized);
                 }
@@ -236,6 +245,7 @@ impl Network {
         if !found {
             return Err(Refusal::keys_not_found());
         }
+        // Faults strike only calls that would succeed otherwise.
         let lost = self.strikes(kme, Fault::LostKey, Call::DecKeys);
         let again = self.strikes(kme, Fault::DoubleDelivery, Call::DecKeys);
         let mut keys = Vec::new();
@@ -247,6 +257,7 @@ impl Network {
             }
             waiting.left.remove(slave);
             if waiting.left.is_empty() {
+                // Each key has one age, so that the two maps always hold the same keys.
                 self.by_age.remove(&waiting.age);
                 self.waiting.remove(id);
             }
@@ -335,6 +346,7 @@ impl Network {
     fn await_slaves(&mut self, id: String, waiting: Waiting) {
         self.by_age.insert(waiting.age, id.clone());
         self.waiting.insert(id, waiting);
+        // A master with slaves that never fetch must not fill the memory.
         if self.waiting.len() > WAITING_MAX
             && let Some((_, oldest)) = self.by_age.pop_first()
         {
@@ -420,6 +432,7 @@ fn random(bytes: usize) -> Result<Zeroizing<Vec<u8>>, Refusal> {
 fn new_id() -> Result<String, Refusal> {
     let mut bytes = [0; 16];
     fill(&mut bytes)?;
+    // Version and variant.
     bytes[6] = 0x40 | bytes[6] & 0x0f;
     bytes[8] = 0x80 | bytes[8] & 0x3f;
     let mut id = String::with_capacity(36);

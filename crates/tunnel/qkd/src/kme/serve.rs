@@ -47,6 +47,7 @@ pub(super) fn open(
         async move {
             let stream = accepting.await?;
             let (_, tls) = stream.get_ref();
+            // The handshake has verified the chain; only the name is left to compare.
             let certificate = tls.peer_certificates().and_then(|chain| chain.first());
             let sae = certificate.and_then(|certificate| names.sae(certificate));
             Ok((stream, Caller(sae)))
@@ -80,9 +81,11 @@ async fn answer(
     let call = target.call;
     // The body is read even if the call is refused: see `DRAINED_BYTES_MAX`.
     let body = read_body(body).await;
+    // Before the network is locked: a delayed response must not delay the others.
     if let Some(delay) = kme.strike(Fault::Delay, call) {
         sleep(delay.delay).await;
     }
+    // Instead of the call, so that no keys are used up for a response that nobody can read.
     let response = if kme.strike(Fault::Garbage, call).is_some() {
         (StatusCode::OK, "{\"keys\": [").into_response()
     } else {
@@ -107,6 +110,7 @@ async fn read_to_end(mut body: Body) -> Result<Vec<u8>, Refusal> {
     {
         let frame = frame.map_err(|_| Refusal::bad_request("the body is truncated"))?;
         let data = frame.into_data().unwrap_or_default();
+        // Counts beyond the limit too, but keeps nothing more.
         length += data.len();
         if length <= BODY_BYTES_MAX {
             kept.extend_from_slice(&data);
@@ -134,6 +138,7 @@ impl Kme {
         parts: &Parts,
         body: &[u8],
     ) -> Result<Response, Refusal> {
+        // First, before anything about keys or faults can be learned.
         let caller = caller.ok_or(Refusal::Unauthorized)?;
         if self.strike(Fault::Unavailable, target.call).is_some() {
             return Err(Refusal::unavailable("the KME is out of service"));

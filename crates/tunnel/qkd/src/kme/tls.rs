@@ -36,6 +36,8 @@ pub(super) fn server_config(kme: &KmeConfig) -> Result<ServerConfig, SetupError>
             key: kme.key.clone(),
             what: error.to_string(),
         })?;
+    // A client that offers only HTTP/2 is then refused in the handshake, with an alert that says
+    // so.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
@@ -66,6 +68,7 @@ impl Names {
             .iter()
             .filter(|(_, name)| verify_server_name(&parsed, name).is_ok());
         let (sae, _) = named.next()?;
+        // A wildcard would let one certificate speak for several SAEs.
         named.next().is_none().then(|| Sae::clone(sae))
     }
 }
