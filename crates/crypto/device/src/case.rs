@@ -75,6 +75,8 @@ impl Case {
                 let output = compute(Action::Digest)?;
                 (plain, Expected::Output(output))
             }
+            // A KEM's ciphertext is different each time, so only the inverse operation can verify
+            // it.
             Action::Encrypt => match kem_ciphertext_bytes(operation) {
                 Some(ciphertext_bytes) => (plain, Expected::Secret { ciphertext_bytes }),
                 None if operation.is_deterministic() => {
@@ -84,6 +86,8 @@ impl Case {
                 None => (plain, Expected::Inverse),
             },
             Action::Decrypt => {
+                // The CPU's ciphertext, so that a device that encrypts and decrypts with the same
+                // mistake is found.
                 let mut sealed = compute(Action::Encrypt)?;
                 match kem_ciphertext_bytes(operation) {
                     Some(ciphertext_bytes) => {
@@ -101,6 +105,7 @@ impl Case {
             Action::Verify => {
                 let mut signed = compute(Action::Sign)?;
                 signed.extend_from_slice(&plain);
+                // The signature comes first: its length is known, the message's is not.
                 (signed, Expected::Output(Vec::new()))
             }
         };
@@ -125,6 +130,8 @@ impl Case {
         if !has_invalid_inputs(operation) {
             return Ok(None);
         }
+        // A flipped bit gives random padding, which nearly every device refuses. Padding that is
+        // almost right needs a block made on purpose.
         if let Some(case) = badly_padded(operation, bytes, variant, keys) {
             return Ok(Some(case));
         }
@@ -137,6 +144,7 @@ impl Case {
             Expected::Output(bytes) => Some(bytes),
             _ => None,
         };
+        // Without a tag the length is the surest mistake: padding may be right by chance.
         if let Family::Cipher(..) = family {
             input.push(0);
             return Ok(Some(Self::refused(operation, input, forbidden)));
@@ -151,6 +159,7 @@ impl Case {
             (_, Action::Verify) => signature / 2,
             _ => input.len() - 1,
         };
+        // One bit: a device that compares a part only, or a checksum, is most likely to miss that.
         input[place] ^= 1 << (variant % 8);
         Ok(Some(Self::refused(operation, input, forbidden)))
     }
@@ -240,6 +249,8 @@ impl Case {
             Expected::Beginning(expected) => {
                 return compare(expected, &output[..expected.len().min(output.len())]);
             }
+            // The length is checked here: the inverse operation would cut a longer result, and take
+            // its rest for the message.
             Expected::Inverse if self.operation.action == Action::Sign => {
                 let right = signature_bytes(self.operation).unwrap_or(output.len());
                 if output.len() != right {
@@ -346,6 +357,7 @@ fn badly_padded(operation: Operation, bytes: usize, variant: u64, keys: &Keys) -
         1 => ([0, 1], 0xff),
         2 => ([1, 2], 0xa5),
         3 => {
+            // The message fills the block so far that only seven bytes are left for the padding.
             message.resize(numbers.n.len().checked_sub(3 + TOO_SHORT)?, 0x5a);
             ([0, 2], 0xa5)
         }

@@ -84,6 +84,8 @@ pub(crate) fn run(
     check_threads(test.threads)?;
     let tallies = Tallies::new(test.threads);
     let inputs = inputs(&*device, against, &operations, &tallies)?;
+    // Operations that the device lacks are not part of a round, so that a round means the same for
+    // each thread.
     tallies.set_round(inputs.len());
     let trial = Trial {
         test,
@@ -94,6 +96,7 @@ pub(crate) fn run(
 
     let mut end = trial.live(&*device, ready, report)?;
     close(device, end, &tallies, report);
+    // The device is closed by now: a process can initialise a module of PKCS#11 only once.
     while end == End::Failed {
         end = reopen(&trial, open, report)?;
     }
@@ -153,6 +156,8 @@ fn inputs(
     let mut all = Vec::new();
     let mut missing = None;
     for &operation in operations {
+        // Prepared and dropped here, to see only whether it is offered: each thread prepares its
+        // jobs itself.
         match device.job(operation, keys).map(drop) {
             Ok(()) => {}
             Err(error @ DeviceError::NotOffered(_)) => {

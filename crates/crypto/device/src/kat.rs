@@ -73,12 +73,14 @@ pub(crate) fn run(
     let parse = |name: &String| {
         Algorithm::parse(name).map_err(|error| DeviceError::Unusable(error.to_string()))
     };
+    // All names first: a mistake in the last one must not show after hours.
     let named: Vec<Algorithm> = algorithms.iter().map(parse).collect::<Result<_, _>>()?;
     let algorithms = if named.is_empty() {
         catalog::ALGORITHMS
     } else {
         &named
     };
+    // Our engines compared with themselves would find nothing.
     let peer = if device.facts().name == Cpu::NAME {
         Some(Peer::open()?)
     } else {
@@ -183,6 +185,8 @@ impl Trial<'_> {
         let mut offered = Vec::new();
         let mut missing = Vec::new();
         for operation in self.algorithm.operations() {
+            // Each operation is prepared once before the rows, so that a missing one is one row and
+            // not a failure in all.
             match self.device.job(operation, self.keys) {
                 Ok(_) => offered.push(operation),
                 Err(DeviceError::NotOffered(why)) => missing.push((operation.action, why)),
@@ -251,6 +255,7 @@ impl Trial<'_> {
 
     /// Official known answers of the offered operations.
     fn vectors(&self, offered: &[Operation], sink: &mut RowSink<'_>) -> Row {
+        // Distinct from a pass: nothing official confirms the result.
         if vectors::of(self.algorithm).next().is_none() {
             return Row::of(KatOutcome::NonePublished);
         }
@@ -311,6 +316,7 @@ impl Trial<'_> {
         let mut row = Row::of(KatOutcome::Pass);
         for (variant, size) in (0..).zip([16, 17, 32, 33, 64, 100, 1024, 4097]) {
             let made = Case::invalid(operation, size, variant, self.keys, self.cpu);
+            // Every input of this operation is valid, for all variants.
             if matches!(made, Ok(None)) {
                 break;
             }
@@ -354,6 +360,7 @@ impl Trial<'_> {
         let mut output = vec![0xa5; 64];
         let authentic = match job.run(case.input(), &mut output) {
             Err(error @ DeviceError::Failed(_)) if case.is_invalid() => {
+                // Tokens may refuse an input by an error, and so does a token that has died.
                 return self.refuses(job, case, &error);
             }
             other => other.map_err(|error| wrong_or(error, input))?,

@@ -128,6 +128,7 @@ impl Keys {
         let mut whole = Context::new(&SHA256);
         whole.update(&self.seed.to_le_bytes());
         for part in parts {
+            // With its length, so that no two lists of parts have the same bytes.
             whole.update(&part.len().to_le_bytes());
             whole.update(part);
         }

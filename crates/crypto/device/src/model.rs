@@ -128,10 +128,12 @@ impl Modelled {
                 "the modelled device has stopped; it works again when it is reopened",
             ));
         }
+        // In the order of the lock, which is the order in the modelled queue.
         let back = state.schedule.submit(&self.model, now, bytes);
         let random = split_mix(&mut state.random);
         let faulty = random % PPM < u64::from(self.model.errors_ppm);
         let fault = faulty.then_some(self.model.fault);
+        // Set at submission: later operations of all threads find the device stopped.
         state.stopped = fault == Some(DeviceFault::Stops);
         drop(state);
 
@@ -257,6 +259,8 @@ impl ModelJob<'_> {
         } else {
             0
         };
+        // The clock of the model starts before the computation, which a card would do during that
+        // time.
         let ticket = self.device.submit(bytes)?;
         let result = self.compute(input);
         self.sent.push_back((ticket, result));
@@ -270,6 +274,8 @@ impl ModelJob<'_> {
         }
         let key = (self.operation, self.keys);
         let known = |cache: &Cache| cache.results.get(&key)?.get(input).cloned();
+        // The lock is released before the computation, so that threads compute at the same time.
+        // Two may compute the same result, which does no harm.
         let found = known(&lock(&self.device.cache));
         let computed = match found {
             Some(computed) => computed,
@@ -325,6 +331,8 @@ impl Queue for ModelJob<'_> {
             .sent
             .pop_front()
             .ok_or_else(|| failed("no operation was submitted to the modelled device"))?;
+        // If the engine inside was slower than the model, the time has passed already: the model
+        // cannot be faster than its first computation of an input.
         thread::sleep(ticket.back.saturating_duration_since(Instant::now()));
         match ticket.fault {
             Some(DeviceFault::Fails) => return Err(failed("an injected error of the model")),
@@ -341,6 +349,7 @@ impl Queue for ModelJob<'_> {
             return Ok(result.authentic);
         }
         match output.len() as u64 {
+            // Without bytes the verdict is the result, so the verdict is wrong.
             0 => Ok(!result.authentic),
             bytes => {
                 output[(ticket.random % bytes) as usize] ^= 1;

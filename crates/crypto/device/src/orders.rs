@@ -40,6 +40,7 @@ impl Orders {
                     Ok(_) | Err(_) => break,
                 }
             }
+            // The end of the input is an order: the parent process may have died.
             receiver.stop();
         });
         orders
@@ -69,6 +70,8 @@ impl Orders {
         let mut received = lock(&self.received);
         loop {
             let left = time.saturating_duration_since(Instant::now());
+            // `done` first needs the lock, which `nudge` takes too: no nudge gets lost between the
+            // check and the wait.
             if received.stop || left.is_zero() || done() {
                 return !received.stop;
             }

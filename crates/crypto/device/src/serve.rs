@@ -26,6 +26,7 @@ const SPEC_BYTES_MAX: usize = 16 << 20;
 /// Errors of writing to `output`, which end the trial.
 pub fn serve(input: impl Read + Send + 'static, output: impl Write) -> io::Result<()> {
     let mut input = BufReader::new(input);
+    // The rest of the input carries orders and stays in the buffer.
     let first = Lines::new(&mut input, SPEC_BYTES_MAX).next();
     let line = first
         .transpose()?
@@ -92,6 +93,7 @@ fn work_on(
     writer: &mut LineWriter<impl Write>,
 ) -> Result<bool, DeviceError> {
     let keys = Keys::new(spec.seed);
+    // The reference for results: our engines with the fastest kernel.
     let cpu = open(&DeviceKind::Engine { kernel: None })?;
     match &spec.test {
         DeviceTest::Kat(kat) => {
@@ -116,6 +118,7 @@ fn work_on(
             Ok(done)
         }
         DeviceTest::Fatigue(test) => {
+            // Two closures write: `ready` once, then `report`. Never at the same time.
             let writer = std::cell::RefCell::new(writer);
             let ready = || {
                 writer.borrow_mut().write(&Line::Ready);
@@ -177,6 +180,7 @@ fn run_child(
 ) -> io::Result<Option<ExitStatus>> {
     let (name, value) = token.environment();
     let child = Command::new(env::current_exe()?)
+        // The same arguments make the program a worker again.
         .args(env::args_os().skip(1))
         .env(name, value)
         .stdin(Stdio::piped())
@@ -188,6 +192,7 @@ fn run_child(
     };
     let mut line = serde_json::to_string(spec)?;
     line.push('\n');
+    // The spec of the second process names the token; the orders after it are passed on unchanged.
     orders.write_all(line.as_bytes())?;
     // This thread ends with the input, or with the next order after the child has ended.
     thread::spawn(move || {

@@ -110,6 +110,7 @@ pub(crate) fn measure(
 ) -> Result<Option<Speed>, DeviceError> {
     let operation = Operation::parse(&test.operation)?;
     check_threads(test.concurrency)?;
+    // Before the threads start, so that the CPU's work on inputs is no part of the measurement.
     let maker = cpu.session()?;
     let bytes = test.bytes.unwrap_or(0) as usize;
     let cases = (0..sample::ring_length(bytes) as u64)
@@ -146,6 +147,7 @@ pub(crate) fn measure(
         tallies: (0..test.concurrency).map(|_| Tally::default()).collect(),
     };
     let measured = trial.run(orders, ready)?;
+    // A token that was unplugged may go on computing in its library.
     device.present()?;
     Ok(measured)
 }
@@ -174,6 +176,8 @@ impl Trial<'_> {
         thread::scope(|scope| {
             let work = |(number, tally), sender| self.work(number, tally, sender);
             let (threads, prepared) = start(scope, (0..).zip(&self.tallies), work);
+            // The gate must open in any case: threads that are ready wait at it, and the scope
+            // waits for them.
             if prepared.is_err() || !ready() {
                 self.gate.open(false);
                 return prepared.map(|_| None);
@@ -184,6 +188,7 @@ impl Trial<'_> {
             let readings = self
                 .observe(orders)
                 .filter(|readings| self.continue_until_examined(readings, orders));
+            // Threads look at the phase between operations, so each ends with a complete one.
             self.phase.store(phase::OVER, Ordering::Relaxed);
             let mut found = Vec::with_capacity(threads.len());
             for thread in threads {
@@ -203,6 +208,7 @@ impl Trial<'_> {
         let session = self.device.session();
         let mut output = Vec::new();
         let session = session.as_deref().map_err(Clone::clone);
+        // A session runs one operation at a time, so each thread has one.
         let job = session.and_then(|session| session.job(self.operation, self.keys));
         let prepared = job.and_then(|mut job| {
             if self.test.depth > 1 && job.queue().is_none() {
@@ -223,6 +229,7 @@ impl Trial<'_> {
             }
         };
         let _ = sender.send(Ok(self.bytes_of(&output)));
+        // The starter waits until all senders are gone.
         drop(sender);
         if !self.gate.wait() {
             return None;
@@ -269,6 +276,8 @@ impl Trial<'_> {
             if phase == phase::OVER {
                 return samples;
             }
+            // Without a look at the clock or at results in between: with short operations these
+            // would take a large part of the time.
             job.repeat(unexamined, &mut inputs, output, &mut count);
             let is_measured = phase == phase::MEASURED;
             if let Some(case) = sampler.invalid(is_measured) {
@@ -334,6 +343,8 @@ impl Trial<'_> {
                 }
                 sent.push_back((now, case, invalid.is_some()));
             }
+            // Empty if the device refuses each submission, or at the end. What is in flight at the
+            // end is still completed, since a device may not be left with open operations.
             let Some((begin, case, is_invalid)) = sent.pop_front() else {
                 match phase {
                     phase::OVER => return samples,
@@ -388,6 +399,8 @@ impl Trial<'_> {
         let duration = Duration::from_nanos(self.test.duration_ns);
         let settled = Instant::now() + duration / SETTLING_PART;
         let works = |tally: &Tally| tally.done() + tally.failed() > 0;
+        // Until every thread has run once: with many threads the first operations compete with the
+        // start of the last threads.
         while Instant::now() < settled && !self.tallies.iter().all(works) {
             if !orders.pause(Duration::from_millis(1)) {
                 return None;
@@ -405,6 +418,7 @@ impl Trial<'_> {
             if !orders.wait_until(end, || false) {
                 return None;
             }
+            // A slice may be read late. The rates use the time of the reading, not the planned one.
             readings.push((SystemTime::now(), self.read(start)));
         }
         Some(readings)
@@ -439,6 +453,8 @@ impl Trial<'_> {
         let samples_max = found.iter().map(|found| found.samples.max).max();
         let verified = Verified::sum(found.iter().map(|found| found.verified));
         let kept: Vec<SampledResult> = found.into_iter().flat_map(|found| found.kept).collect();
+        // After all threads have ended, since verifying takes the CPU that the device's driver
+        // needs.
         let later = sample::verify(&self.plan, kept, self.operation, self.cpu, self.keys);
         let verified = Verified::sum([verified, later].into_iter());
         let quantile = |share: usize| {

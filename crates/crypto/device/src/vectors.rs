@@ -77,6 +77,7 @@ fn parse(text: &str) -> Result<Vec<Vector>, String> {
     let mut vectors = Vec::new();
     let mut fields: BTreeMap<&str, String> = BTreeMap::new();
     let mut last = "";
+    // An empty line at the end closes the last record.
     for (number, line) in (1..).zip(text.lines().chain([""])) {
         let wrong = |what: &str| format!("line {number}: {what}");
         if line.starts_with('#') {

@@ -160,6 +160,7 @@ fn pad(text: &mut Vec<u8>) {
 
 /// Removes the padding; `false`: it is invalid.
 fn unpad(text: &mut Vec<u8>) -> bool {
+    // Not in constant time: keys of trials protect nothing.
     let count = text.last().map_or(0, |&last| usize::from(last));
     let right = (1..=BLOCK_BYTES).contains(&count)
         && text.len() >= count

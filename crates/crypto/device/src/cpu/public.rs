@@ -32,6 +32,7 @@ pub(super) fn job(operation: Operation, pair: KeyPair<'_>) -> JobResult {
         (Family::MlDsa(parameters), _) => ml_dsa_sign(operation, parameters, pair),
         (Family::MlKem(parameters), action) => ml_kem(operation, parameters, action, pair),
         _ => {
+            // Without a public key in it, as version 1 of PKCS#8 and most vectors have none.
             let key = Ed25519KeyPair::from_pkcs8_maybe_unchecked(pair.private).map_err(refused)?;
             Ok(output(move |input| Ok(key.sign(input))))
         }

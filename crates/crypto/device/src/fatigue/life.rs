@@ -88,6 +88,7 @@ impl Trial<'_> {
         if !began {
             return Ok(End::NeverBegan);
         }
+        // A short life may end between two checks.
         if !life.failed.load(Ordering::Relaxed) {
             life.check_presence();
         }
@@ -123,6 +124,7 @@ impl Life<'_> {
             }
             self.leave.store(true, Ordering::Relaxed);
             for (worker, thread) in workers.iter().zip(threads) {
+                // A panic in one thread is a failure of the device, not of the trial.
                 if thread.join().is_err() {
                     self.bad(&worker.failed, || panicked().to_string());
                 }
@@ -211,6 +213,8 @@ impl Life<'_> {
         // all inputs are invalid at the same time.
         let mut valid = number % every.max(1);
         while !self.leave.load(Ordering::Relaxed) && !self.trial.is_done(worker) {
+            // Kept over lives: after a restart the thread goes on with the operation after the one
+            // that failed.
             let step = worker.steps.load(Ordering::Relaxed);
             let jobs = &mut all_jobs[(step % count) as usize];
             let inputs = jobs.inputs;
@@ -224,6 +228,7 @@ impl Life<'_> {
             if invalid {
                 valid = 0;
             }
+            // Threads begin with different inputs, so that all sizes are in use at the same time.
             let case = &cases[((step / count + number) % cases.len() as u64) as usize];
             self.once(case, jobs, &mut output, worker);
             worker.steps.store(step + 1, Ordering::Relaxed);
@@ -276,6 +281,7 @@ impl Life<'_> {
     /// Counts a failure, and ends this life if the trial restarts devices.
     fn bad(&self, count: &AtomicU64, reason: impl FnOnce() -> String) {
         count.fetch_add(1, Ordering::Relaxed);
+        // Only the first failure of a life has a time: the following ones may be its consequences.
         if !self.failed.swap(true, Ordering::Relaxed) {
             self.trial.tallies.fail();
         }

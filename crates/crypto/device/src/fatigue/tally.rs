@@ -83,6 +83,7 @@ impl Tallies {
 
     /// Records the beginning of a life.
     pub(super) fn begin(&self) {
+        // The first life is no restart.
         if self.began.set(Instant::now()).is_ok() {
             return;
         }
@@ -100,6 +101,7 @@ impl Tallies {
     /// Time until the next progress report is due.
     pub(super) fn due_in(&self) -> Duration {
         let reported = Duration::from_nanos(self.reported_ns.load(Ordering::Relaxed));
+        // The interval doubles with the run time, from 10 ms to 1 s.
         (reported + reported.clamp(FIRST_TICK, TICK)).saturating_sub(self.elapsed())
     }
 
@@ -122,6 +124,7 @@ impl Tallies {
     /// Records the reason of a failure, each text once.
     pub(super) fn note_reason(&self, reason: String) {
         let mut notes = lock(&self.notes);
+        // A device that fails at each operation gives the same reason millions of times.
         if !notes.reasons.contains(&reason) {
             push_below(&mut notes.reasons, reason, REASONS_MAX);
         }

@@ -28,6 +28,7 @@ impl Schedule {
         while self.back.peek().is_some_and(|back| back.0 <= now) {
             self.back.pop();
         }
+        // The queue is full: the operation enters when the earliest one in it is back.
         let room = if self.back.len() < model.queue as usize {
             now
         } else {
@@ -36,6 +37,8 @@ impl Schedule {
         let unit = self.units.pop().map_or(0, |unit| unit.0);
         let busy = Ps::from(model.operation_ns) * PS_PER_NS
             + bytes as Ps * 8 * 1_000_000_000_000 / Ps::from(model.rate_bps);
+        // The latency is not part of it: a unit takes its next operation while the result is on its
+        // way.
         let free = unit.max(room) + busy;
         let back = free + Ps::from(model.latency_ns) * PS_PER_NS;
         self.units.push(Reverse(free));

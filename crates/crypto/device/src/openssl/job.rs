@@ -324,6 +324,7 @@ impl Job for RsaOrEcdsa<'_> {
             }
             return Ok(true);
         }
+        // Shorter than a signature: refused like any other invalid one.
         let Some((signature, message)) = input.split_at_checked(self.signature_bytes) else {
             return Ok(false);
         };

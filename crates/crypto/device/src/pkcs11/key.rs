@@ -168,6 +168,8 @@ fn is_public_key(family: Family) -> bool {
 fn template(operation: Operation, keys: &Keys) -> Result<Vec<Attribute>, DeviceError> {
     let algorithm = operation.algorithm;
     let private = is_private(operation);
+    // Session objects: they vanish with the session, so a killed process leaves nothing in the
+    // token's memory.
     let mut template = vec![Attribute::Token(false), Usage::of(operation).attribute()];
     let class = match (is_public_key(algorithm.family()), private) {
         (false, _) => ObjectClass::SECRET_KEY,
@@ -249,6 +251,8 @@ fn elliptic(kind: KeyType, oid: &[u8], operation: Operation, keys: &Keys) -> [At
     let value = if is_private(operation) {
         Attribute::Value(pair.private_bytes().to_vec())
     } else {
+        // CKA_EC_POINT is the point wrapped in an octet string (PKCS #11 v3.2, EC public key
+        // objects).
         Attribute::EcPoint(octet_string(pair.public_bytes()))
     };
     [

@@ -96,6 +96,7 @@ impl Call {
             }
             Family::Rsa(_, padding) => Chosen::Plain(rsa_mechanism(padding, operation.action)),
             Family::Ecdsa(curve) => {
+                // Many tokens sign digests only. The host then hashes, as applications do.
                 let (whole, hash) = ecdsa_mechanism(curve);
                 match mechanisms.get(whole.mechanism_type()) {
                     Some(_) => Chosen::Plain(whole),
@@ -109,6 +110,7 @@ impl Call {
                 EddsaSignatureScheme::Ed25519,
             ))),
             Family::MlDsa(_) => {
+                // Hedged as by default in FIPS 204, so signatures are verified, not compared.
                 let context = SignAdditionalContext::new(HedgeType::Preferred, None);
                 Chosen::Plain(Mechanism::MlDsa(context))
             }
@@ -161,6 +163,7 @@ fn allows(
     if let Family::Rsa(bits, _) = family {
         let bits = usize::from(bits);
         let (least, most) = (info.min_key_size(), info.max_key_size());
+        // Some tokens report 0 for no limit.
         if bits < least || (most > 0 && bits > most) {
             return Err(DeviceError::NotOffered(format!(
                 "the token has {kind} for keys of {least} to {most} bits"
@@ -201,6 +204,8 @@ fn cipher_mechanism(cipher: Cipher, mode: Mode, nonce: &[u8]) -> Option<Chosen> 
         (_, Mode::Ctr) if aes => {
             let block = nonce.try_into().ok()?;
             return Some(Chosen::Ctr(CtrParams {
+                // The whole block counts, as in our engines and OpenSSL; a shorter counter would
+                // wrap earlier.
                 counter_bits: Ulong::new(128),
                 block,
             }));
@@ -388,6 +393,8 @@ fn take_secret(
     output: &mut Vec<u8>,
 ) -> Result<(), CallError> {
     let read = functions.value(connection, secret, output);
+    // Also if it could not be read: each operation makes an object, and the room in a token is
+    // limited.
     connection.destroy_object(secret)?;
     read
 }

@@ -96,6 +96,8 @@ impl Functions {
         // SAFETY: not null; a list of version 2 is the beginning of every later one.
         let list = unsafe { *list };
         let newer = newer(&library);
+        // Never unloaded: its functions are called, and its exit handlers run, until the process
+        // ends.
         std::mem::forget(library);
         Ok(Self { list, newer })
     }
@@ -279,6 +281,8 @@ fn announced_then_written(
     let room = asked.min(most);
     announced = room as CK_ULONG;
     output.resize(room, 0);
+    // Bytes behind the buffer with a known value: a token that writes a little beyond it is found,
+    // without harm to other memory.
     output.resize(room + GUARD_BYTES, GUARD);
     let returned = call(output.as_mut_ptr(), &raw mut announced);
     let is_whole = output[room..].iter().all(|&byte| byte == GUARD);

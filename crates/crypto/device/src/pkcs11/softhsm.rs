@@ -59,6 +59,7 @@ impl SoftHsm {
                 "cannot create the directory of a SoftHSM2 token: {error}"
             ))
         };
+        // A killed process cannot remove its token, so the next one does.
         sweep(&std::env::temp_dir());
         // For this user only, regardless of the umask.
         let folder = tempfile::Builder::new()
@@ -67,6 +68,7 @@ impl SoftHsm {
             .tempdir()
             .map_err(cannot)?;
         let in_use = File::create(folder.path().join(IN_USE)).map_err(cannot)?;
+        // The kernel releases the lock when the process ends, however it ends.
         in_use.lock().map_err(cannot)?;
         let made = Self {
             folder,

@@ -77,9 +77,11 @@ pub(crate) fn open(
     let pin = read_pin(pin_file)?;
     let library = load(module)?;
     let context = library.context();
+    // After the binding has loaded and initialised the module, which this only looks up again.
     let functions = Functions::of(module).map_err(unusable_since(module.display()))?;
     let (slot, token) = find(context, slot, label)?;
     let label = trimmed(token.label());
+    // This session stays open, and with it the login and the imported keys.
     let connection = context
         .open_rw_session(slot)
         .map_err(unusable_since(format_args!(
@@ -325,6 +327,7 @@ impl Token {
             return Ok(Some(object));
         }
         let object = Arc::new(KeyObject::import(&self.owner, operation, keys)?);
+        // Jobs keep objects alive; entries of ended ones are removed here.
         objects.retain(|_, object| object.strong_count() > 0);
         objects.insert(wanted, Arc::downgrade(&object));
         Ok(Some(object))

@@ -80,6 +80,7 @@ impl<'a> Plan<'a> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let at_once = u64::from(threads).min(cores as u64);
         let kinds = 1 + u64::from(!invalid.is_empty());
+        // Threads beyond the cores add no results: they share the same time.
         let planned = duration_ns.saturating_mul(at_once) / (needed * MARGIN * kinds);
         Self {
             cases,
@@ -176,9 +177,11 @@ impl<'a> Sampler<'a> {
     /// `operation_ns` is the time of one operation; `is_measured`: the measurement is not over,
     /// and is not to be disturbed.
     pub(super) fn gap(&mut self, operation_ns: u64, is_measured: bool) -> u64 {
+        // Nothing is to be disturbed any more: each result is examined, until there are enough.
         if !is_measured {
             return 0;
         }
+        // Slow checks are made more rarely, so that they do not slow down the measurement.
         let least = COST_PART * (self.cost_ns + CLOCK_NS);
         let interval = self.plan.interval_ns.max(least);
         let mean = (interval / operation_ns.max(1)) as f64;
@@ -199,6 +202,8 @@ impl<'a> Sampler<'a> {
             return None;
         }
         let most = (self.mean_gap + 1.0) / INVALID_PART;
+        // Only examined operations can be invalid, so their share among these is higher than among
+        // all.
         let share = if is_measured { most.min(0.5) } else { 0.5 };
         if self.uniform() > share {
             return None;
@@ -280,6 +285,7 @@ impl<'a> Sampler<'a> {
             });
             self.kept.len() - 1
         } else {
+            // An index beyond the kept ones drops the result.
             (split_mix(&mut self.random) % self.offered) as usize
         };
         if let Some(kept) = self.kept.get_mut(place) {
@@ -307,6 +313,8 @@ pub(super) fn verify(
     for last in (1..kept.len()).rev() {
         kept.swap(last, (split_mix(&mut random) % (last as u64 + 1)) as usize);
     }
+    // After the shuffle: the first results of a thread are no more likely to be verified than its
+    // last.
     kept.truncate(plan.needed as usize);
     let end = Instant::now() + VERIFY_MAX;
     let next = AtomicUsize::new(0);

@@ -244,6 +244,7 @@ impl<'a> CipherContext<'a> {
         // reported, if that fits.
         let done = unsafe {
             append(output, text_room + tag_bytes, |rest, made| {
+                // Each reported length is checked before it becomes an offset.
                 if ssl::EVP_EncryptUpdate(context, rest, made, input.as_ptr(), length) != 1 {
                     return 0;
                 }

@@ -130,6 +130,8 @@ impl<'a> Key<'a> {
             library,
             engine: ptr::null_mut(),
         };
+        // libcrypto has made the key with its software methods, which would compute if the engine
+        // did not adopt it.
         if let Some(engine) = library.as_engine() {
             let Some((key, method)) = engine.adopt(key) else {
                 forget_errors();
@@ -290,6 +292,7 @@ impl<'a> KeyContext<'a> {
             return cut(output, length).map(|()| true);
         }
         output.clear();
+        // 0 means bad padding; negative values are failures.
         if what == KeyUse::Decrypt && done == 0 {
             forget_errors();
             return Ok(false);
@@ -321,6 +324,8 @@ impl<'a> KeyContext<'a> {
         &mut self,
         output: &mut Vec<u8>,
     ) -> Result<(), DeviceError> {
+        // Longer than the secret of any KEM here (32 bytes), so that a wrong length is seen and not
+        // cut.
         let mut secret = [0_u8; 64];
         let (mut secret_bytes, mut length) = (secret.len(), self.result_bytes_max);
         output.resize(length, 0);

@@ -32,6 +32,7 @@ impl Library {
         name: &str,
         module: Option<&Path>,
     ) -> Result<Self, DeviceError> {
+        // Before libcrypto loads it, so that dropping the provider does not unload its code.
         pin(name, module, raw::PROVIDERS_FOLDER);
         // SAFETY: no arguments.
         let context = unsafe { ssl::OSSL_LIB_CTX_new() };
@@ -151,6 +152,7 @@ impl Library {
 
 impl Drop for Library {
     fn drop(&mut self) {
+        // Before their context, which they belong to.
         for provider in &self.providers {
             // SAFETY: this value loaded it, and everything made from it borrowed this value.
             unsafe { ssl::OSSL_PROVIDER_unload(provider.as_ptr()) };
