@@ -81,6 +81,8 @@ fn cpu_identity(cpuinfo: &str) -> String {
         if key == "model name" {
             name = value.trim();
         }
+        // Values that differ between cores or between two reads would make each process measure
+        // again.
         if !CHANGES.contains(&key) && !NUMBERS.contains(&key) {
             hash = fnv(fnv(hash, key), value.trim());
         }
@@ -154,6 +156,8 @@ impl Cache {
         let content: Content = serde_json::from_str(&text).ok()?;
         let engines = identity.engines.iter().map(|(name, _)| name);
         let complete = engines.eq(content.curves.iter().map(|curves| &curves.engine));
+        // Another program may have written the file: sums of huge parts would overflow in
+        // predictions.
         let sane = |curves: &EngineCurves| {
             Direction::ALL
                 .iter()

@@ -58,6 +58,8 @@ static NO_CACHE: Cache = Cache::none();
 
 impl UsableEngines {
     pub(crate) fn of(choice: &CpuChoice, suite: Suite) -> Result<Self, EngineError> {
+        // A named engine that cannot be used is an error: another one must not take its place
+        // unnoticed.
         let CpuChoice::Auto = choice else {
             return Ok(Self {
                 engines: vec![engine::select(choice, suite)?],

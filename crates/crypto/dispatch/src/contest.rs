@@ -55,6 +55,8 @@ pub(crate) fn worth_a_key(
     let handicap = |contender: usize| {
         let ratio = |costs: &Vec<u64>| {
             let fastest = costs.iter().copied().min().unwrap_or(0);
+            // The sum of logarithms is a mean of ratios: twice as slow at one size and twice as
+            // fast at another cancel out.
             (costs[contender].max(1) as f64 / fastest.max(1) as f64).ln()
         };
         costs.iter().map(ratio).sum::<f64>()
@@ -63,6 +65,8 @@ pub(crate) fn worth_a_key(
     let Some(best) = best else {
         return Vec::new();
     };
+    // The same margin as for a batch at run time: an engine with a smaller lead would never be
+    // selected.
     let wins = |contender: usize| {
         costs.iter().any(|costs| {
             let fastest = costs.iter().copied().min() == Some(costs[contender]);

@@ -159,6 +159,8 @@ impl Fit {
             let Some(solution) = least_squares(&points, terms) else {
                 continue;
             };
+            // A negative part would predict negative times for batches between the measured ones.
+            // The same fit without that part is among the subsets.
             if solution.iter().any(|&coefficient| coefficient < 0.0) {
                 continue;
             }
@@ -234,6 +236,7 @@ fn least_squares(points: &[Point], terms: &[usize]) -> Option<[f64; TERMS]> {
     let mut system = [[0.0; TERMS + 1]; TERMS];
     for point in points.iter().filter(|point| point.measured_ps > 0) {
         let factors = point.load.factors();
+        // Divided by the measured time: the squares are of relative deviations.
         let row = |term: usize| factors[terms[term]] / point.measured_ps as f64;
         for (i, equation) in system.iter_mut().enumerate().take(unknowns) {
             for (j, value) in equation.iter_mut().enumerate().take(unknowns) {
@@ -269,8 +272,10 @@ fn least_squares(points: &[Point], terms: &[usize]) -> Option<[f64; TERMS]> {
 fn eliminate(system: &mut [[f64; TERMS + 1]; TERMS], unknowns: usize) -> Option<[f64; TERMS]> {
     const SINGULAR: f64 = 1e-9;
     for column in 0..unknowns {
+        // The largest value as pivot keeps rounding errors small.
         let pivot = (column..unknowns)
             .max_by(|&a, &b| f64::total_cmp(&system[a][column].abs(), &system[b][column].abs()))?;
+        // After scaling the diagonal is 1, so this is independent of units.
         if system[pivot][column].abs() < SINGULAR {
             return None;
         }

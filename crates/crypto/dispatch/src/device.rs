@@ -112,6 +112,8 @@ impl Device {
             scratch,
             ..
         } = &mut *state;
+        // A prediction must not change the schedule. The scratch space is kept, so that none
+        // allocates.
         scratch.copy(occupation);
         let done = self.schedule(scratch, now, equal_packets(load));
         u64::try_from(done - now).unwrap_or(u64::MAX)

@@ -74,8 +74,10 @@ impl Dispatch {
                 large,
             } => {
                 let select = |name: &str| engine::select(&CpuChoice::Named(name.to_owned()), suite);
+                // Without curves: a threshold compares lengths, so nothing has to be measured.
                 let contenders = [select(small)?, select(large)?].map(Contender::of);
                 let turns = format!("{small} below {below} B, {large}");
+                // The configuration counts inner packets, and a batch has ESP packets.
                 let limit = Policy::Below(esp_bytes(suite, *below));
                 Ok(Self::new(suite, contenders.into(), limit, turns))
             }
@@ -101,6 +103,8 @@ impl Dispatch {
         cache: &Cache,
     ) -> Result<Self, EngineError> {
         let found = UsableEngines::of(choice, suite)?;
+        // Leaves the curves in this process's memory, where the next call finds them; so that call
+        // needs no cache.
         measure::remeasure(suite, &found.engines, found.cache(cache)).map_err(unavailable)?;
         let (contenders, curves, passed_over) = found.compared(suite, &Cache::none())?;
         Ok(Self::soonest(suite, contenders, curves, passed_over))
@@ -108,6 +112,7 @@ impl Dispatch {
 
     fn on_cpu(choice: &CpuChoice, suite: Suite, cache: &Cache) -> Result<Self, EngineError> {
         let found = UsableEngines::of(choice, suite)?;
+        // Nothing to compare, so no time is spent on a measurement.
         if let [only] = &found.engines[..] {
             let name = only.engine().to_owned();
             let contenders = vec![Contender::of(only.clone())];
@@ -127,6 +132,7 @@ impl Dispatch {
         let inside = Self::on_cpu(&model.engine, suite, cache)?;
         let device = Arc::new(Device::new(model));
         let name = format!("{} of {}", device::NAME, inside.engine());
+        // Each of its transforms holds one of the engine inside, which computes the results.
         let contender = Contender {
             name: name.clone(),
             version: inside.version().to_owned(),
@@ -143,6 +149,7 @@ impl Dispatch {
         };
         let found = UsableEngines::of(otherwise, suite)?;
         let (mut contenders, curves, passed_over) = found.compared(suite, cache)?;
+        // At the end, so that the curves and the CPU engines have the same indexes.
         contenders.push(contender);
         Ok(Self::soonest(suite, contenders, curves, passed_over))
     }
@@ -156,9 +163,12 @@ impl Dispatch {
     ) -> Self {
         let this = Self::new(suite, contenders, Policy::Soonest, String::new());
         let mut inner = Arc::into_inner(this.0).expect("just made, and not cloned");
+        // By direction: each engine with a key costs every SA its memory and the time to expand the
+        // key.
         inner.sealing = inner.worth_a_key(&[Direction::Seal, Direction::SealFrom]);
         inner.opening = inner.worth_a_key(&[Direction::Open]);
         inner.either = inner.worth_a_key(&Direction::ALL);
+        // After the selection, since the description names only engines that get a key.
         inner.engine = match &inner.either[..] {
             [only] => inner.contenders[*only].name.clone(),
             _ => inner.auto_in_words(),
@@ -300,6 +310,7 @@ impl Dispatch {
 
     fn make(&self, worth: &[usize], keymat: &[u8]) -> Box<dyn Transform> {
         let inner = &self.0;
+        // The engine's transform itself: a single engine has no cost of a selection per batch.
         if let [only] = worth {
             return (inner.contenders[*only].make)(keymat);
         }
@@ -333,6 +344,7 @@ impl Inner {
         };
         let mut worth = contest::worth_a_key(self.contenders.len(), self.suite, directions, cost);
         let is_device = |&at: &usize| matches!(self.contenders[at].predictor, Predictor::Device(_));
+        // A device cannot be the only one: its queue may be long, or it may fail.
         if worth.iter().all(is_device) {
             let others = (0..self.contenders.len())
                 .filter(|at| !is_device(at))
@@ -369,6 +381,8 @@ impl Inner {
                 .collect::<Vec<_>>()
         };
         let batches = self.in_words(Direction::Seal, REPORTED_BATCH);
+        // Winners only: lengths at which engines change differ between batches, and are no reason
+        // for a second list.
         if winners(REPORTED_BATCH) == winners(1) {
             return format!("auto: {batches}");
         }

@@ -114,6 +114,7 @@ fn measure_and_keep(
     cache: &Cache,
 ) -> Result<Vec<EngineCurves>, EngineFailed> {
     let measured = measure(suite, engines)?;
+    // A disturbed measurement serves this process only: the next one may be better.
     if measured.steady {
         cache.store(identity, &measured.curves);
     }
@@ -126,6 +127,7 @@ fn measure_and_keep(
 /// [`EngineFailed`] of the first engine that fails.
 fn measure(suite: Suite, engines: &[Selection]) -> Result<Measured, EngineFailed> {
     let keymat = pace::keymat(suite);
+    // One key each, as in an SA; the expansion of keys is not measured.
     let mut transforms: Vec<_> = engines
         .iter()
         .map(|engine| engine.transform(&keymat))
@@ -168,6 +170,8 @@ fn measure(suite: Suite, engines: &[Selection]) -> Result<Measured, EngineFailed
     let measured = engines.len() * (2 * BATCHES.len() + SINGLES.len());
     Ok(Measured {
         curves: curves.collect(),
+        // A quarter may be disturbed: the shortest of several times is still right for most of
+        // them.
         steady: unsteady * 4 <= measured,
     })
 }
@@ -208,6 +212,8 @@ fn times<const PARTS: usize>(
     for transform in &mut *transforms {
         // The first round warms up, and determines the number of rounds per slice.
         let first: Duration = round(workload, &mut **transform)?.iter().sum();
+        // Short rounds are repeated within a slice: one alone would be near the resolution of the
+        // clock.
         let fitting = slice.as_nanos() / first.as_nanos().max(1);
         rounds.push((fitting as u32).clamp(1, ROUNDS_MAX));
         slowest = slowest.max(first);
@@ -219,6 +225,8 @@ fn times<const PARTS: usize>(
     };
     let mut taken = vec![[const { Vec::new() }; PARTS]; transforms.len()];
     for _ in 0..repeats {
+        // One slice of each engine in turn, so that a slow phase of the machine affects all of them
+        // alike.
         for ((transform, &rounds), taken) in transforms.iter_mut().zip(&rounds).zip(&mut taken) {
             let mut sums = [Duration::ZERO; PARTS];
             for _ in 0..rounds {

@@ -36,6 +36,7 @@ impl Workload {
         assert!(batch > 0, "a batch has packets");
         let bytes = esp_bytes(suite, inner_bytes);
         let packets = (round_bytes / bytes).clamp(1, ROUND_PACKETS_MAX);
+        // Whole batches only: a shorter one at the end would cost more per packet.
         let packets = packets.next_multiple_of(batch);
         let text_bytes = bytes - prefix_bytes(suite) - suite.icv_bytes();
         let mut workload = Self {
@@ -105,6 +106,7 @@ impl Workload {
             Direction::Seal => self.seal(transform),
             Direction::SealFrom => self.seal_from(transform),
             Direction::Open => {
+                // Opening replaces the ciphertext, so each round needs sealed packets again.
                 self.seal(transform)?;
                 self.open(transform)
             }
@@ -125,6 +127,7 @@ impl Workload {
         let start = Instant::now();
         for batch in self.packets.chunks(self.batch) {
             transform.open(&mut self.buffer, batch, &mut self.authentic)?;
+            // Looks at each verdict within the timed part, as a lane does.
             all_authentic &= self.authentic.iter().all(|&authentic| authentic);
         }
         let elapsed = start.elapsed();

@@ -119,6 +119,7 @@ impl Routed {
     /// Selects the route for a batch; `None` if there is none left.
     #[inline]
     fn choose(&mut self, direction: Direction, load: Load) -> Option<usize> {
+        // The only one left after failures, or none. No prediction is needed, nor a threshold.
         if self.routes.len() <= 1 {
             return self.routes.first().map(|_| 0);
         }
@@ -126,6 +127,7 @@ impl Routed {
             return Some(usize::from(load.longest_bytes >= limit as u64));
         }
         let current = self.current[direction as usize];
+        // Compared with the engine of the last batch: its code and keys are in the caches.
         let before_ps = self.routes[current].predictor.predict_ps(direction, load);
         let (mut best, mut best_ps) = (current, before_ps);
         for (index, route) in self.routes.iter().enumerate() {
@@ -159,6 +161,8 @@ impl Routed {
             };
             match work(&mut *self.routes[index].transform) {
                 Ok(()) => return Ok(()),
+                // A failed engine leaves the batch unchanged (`Transform`), so the next one can
+                // process it.
                 Err(error) => self.remove_failed(index, error),
             }
         }

@@ -144,6 +144,7 @@ impl AesCbcKey {
             16 => &AES_128,
             _ => &AES_256,
         };
+        // Two copies, because each direction takes its key by value.
         let unbound = || {
             UnboundCipherKey::new(algorithm, key)
                 .expect("keying material is divided by the suite's lengths")

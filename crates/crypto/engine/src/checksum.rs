@@ -55,6 +55,8 @@ mod x86 {
     /// 64 bytes per step; a masked load handles the rest, so that short headers need no loop.
     #[target_feature(enable = "avx512f,avx512bw")]
     pub(super) fn sum_avx512(bytes: &[u8], start: u64) -> u64 {
+        // 32-bit halves in 64-bit sums: 2^32 additions cannot overflow, so no carry is handled in
+        // the loop.
         let low_half = _mm512_set1_epi64(0xffff_ffff);
         let mut low = _mm512_setzero_si512();
         let mut high = _mm512_setzero_si512();
@@ -66,6 +68,7 @@ mod x86 {
             high = _mm512_add_epi64(high, _mm512_srli_epi64::<32>(words));
         }
         if !tail.is_empty() {
+            // 1 to 63 bytes: a shift by 64 would be an error.
             let mask = u64::MAX >> (64 - tail.len());
             // SAFETY: the mask covers `tail` exactly, and masked-out bytes are not accessed.
             let words = unsafe { _mm512_maskz_loadu_epi8(mask, tail.as_ptr().cast()) };

@@ -98,8 +98,10 @@ impl EncryptThenMac {
         let high = sequence_high.to_be_bytes();
         let high = &high[..self.numbers.unsent_bytes()];
         self.mac.authenticate([sealed, high], expected);
+        // In constant time: the number of equal bytes would help to forge an ICV byte by byte.
         let authentic = bool::from((*expected).ct_eq(icv));
         let (prefix, text) = sealed.split_at_mut(text.start);
+        // Decrypting first would offer a padding oracle, and cost time for forgeries.
         if !authentic {
             text.fill(0);
         } else if let Some(cbc) = &mut self.cbc {
@@ -121,6 +123,7 @@ impl Transform for EncryptThenMac {
     fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed> {
         // Positions are checked before any packet is changed.
         one_by_one(buffer, packets).for_each(drop);
+        // One chain gains nothing from parallel ones.
         if let [packet] = packets {
             self.encrypt(&mut buffer[packet.at..packet.at + packet.bytes]);
         } else if let Some(cbc) = &mut self.cbc {
@@ -134,6 +137,7 @@ impl Transform for EncryptThenMac {
             });
             cbc.encrypt_all(buffer, &mut places);
         }
+        // After all of them are encrypted: the ICV covers the ciphertext.
         for (packet, sequence_high) in one_by_one(buffer, packets) {
             self.authenticate(sequence_high, packet);
         }

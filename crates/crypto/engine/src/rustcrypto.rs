@@ -210,6 +210,7 @@ fn encrypt_chains<C: BlockCipherEncrypt>(
     let mut left = [const { 0..0 }; CHAINS];
     let mut live = 0;
     loop {
+        // Fills up the chains that have ended. In CBC the IV is the block before the first.
         for Place { iv, text } in (&mut *places).take(CHAINS - live) {
             last[live].copy_from_slice(&buffer[iv..text.start]);
             left[live] = text;
@@ -218,6 +219,7 @@ fn encrypt_chains<C: BlockCipherEncrypt>(
         let Some(shortest) = left[..live].iter().map(ExactSizeIterator::len).min() else {
             return;
         };
+        // Until the first chain ends: so the inner loops need no test for that.
         for _ in 0..shortest / C::block_size() {
             for (block, left) in last.iter_mut().zip(&left[..live]) {
                 let text = &buffer[left.start..][..C::block_size()];
@@ -236,6 +238,7 @@ fn encrypt_chains<C: BlockCipherEncrypt>(
         while chain < live {
             if left[chain].is_empty() {
                 live -= 1;
+                // The last live chain takes the place of the ended one, and is looked at next.
                 left.swap(chain, live);
                 last.swap(chain, live);
             } else {

@@ -236,6 +236,7 @@ fn select_from(
                 let known = engines.iter().map(|engine| engine.name());
                 return Err(UnknownEngine::new(name, known).into());
             };
+            // Otherwise the known answers would call it with a suite that it does not have.
             if !engine.serves(suite) {
                 return Err(not_served(engine.name(), suite, engines));
             }
@@ -246,6 +247,7 @@ fn select_from(
             // An engine that does not have the suite is not worth reporting.
             let serving = engines.iter().filter(|engine| engine.serves(suite));
             let mut serving: Vec<_> = serving.collect();
+            // Stable: within both groups the order of `ENGINES` remains, which is by speed.
             serving.sort_by_key(|engine| engine.is_outrun(suite));
             for engine in serving {
                 match prove(*engine, suite) {
@@ -288,6 +290,7 @@ fn prove(engine: &'static dyn Engine, suite: Suite) -> Result<Selection, EngineE
     static PROVEN: Mutex<Answers> = Mutex::new(BTreeMap::new());
 
     let name = engine.name();
+    // Availability first: an engine that this CPU cannot run must not be called.
     let version = engine
         .probe()
         .map_err(|reason| EngineError::Unavailable { name, reason })?;

@@ -161,6 +161,7 @@ impl EspAead {
         let unsent = self.numbers.unsent_bytes();
         let mut aad = [0; AAD_BYTES_MAX];
         aad[..4].copy_from_slice(&prefix[..4]);
+        // With short numbers the copy of the low half below overwrites it.
         aad[4..8].copy_from_slice(&sequence_high.to_be_bytes());
         aad[4 + unsent..8 + unsent].copy_from_slice(&prefix[4..8]);
         let mut nonce = [0; NONCE_BYTES];
@@ -241,6 +242,8 @@ pub(crate) fn one_by_one<'a>(
     let (mut rest, mut free) = (buffer, 0);
     packets.iter().map(move |packet| {
         let gap = packet.at.checked_sub(free);
+        // Splitting the rest of the buffer makes overlaps impossible: each byte is in one slice at
+        // most.
         let gap = gap.expect("a packet lies behind the one before it");
         let (_, behind) = std::mem::take(&mut rest).split_at_mut(gap);
         let (bytes, behind) = behind.split_at_mut(packet.bytes);

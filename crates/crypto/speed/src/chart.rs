@@ -44,11 +44,13 @@ impl Axis {
             .fold((f64::INFINITY, f64::NEG_INFINITY), |ends, value| {
                 (ends.0.min(value), ends.1.max(value))
             });
+        // No value at all, which leaves the ends infinite.
         if min > max {
             return Self { min: 0.0, max: 1.0 };
         }
         Self {
             min: min.floor(),
+            // At least one doubling: equal values would divide by zero in `share`.
             max: max.ceil().max(min.floor() + 1.0),
         }
     }

@@ -50,6 +50,7 @@ pub(crate) fn on_each<T: Send>(
         let threads: Vec<_> = threads.collect();
         let join = |thread: thread::ScopedJoinHandle<'_, _>| match thread.join() {
             Ok(result) => result,
+            // With its message; the scope alone would report only that some thread panicked.
             Err(panic) => std::panic::resume_unwind(panic),
         };
         threads.into_iter().map(join).collect()

@@ -159,6 +159,8 @@ impl SuiteCurves {
                 let load = Load::uniform(packets, esp_bytes(self.suite, inner_bytes) as u64);
                 (inner_bytes as f64, ns(fit.curve.predict_ps(load)))
             };
+            // Measurements count ESP packets, the axis inner ones. All measured lengths are
+            // multiples of 16, and so have the padding of 64 B.
             let overhead = (esp_bytes(self.suite, 64) - 64) as f64;
             let measured = fit
                 .points

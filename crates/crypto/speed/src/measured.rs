@@ -59,6 +59,8 @@ impl Measured {
         for &suite in request.suites {
             let engines = match engines(request.engines, suite, &mut see) {
                 Ok(engines) => engines,
+                // With several suites the user asks for all that work; a single one that does not
+                // is an error.
                 Err(EngineError::NotServed { .. } | EngineError::None { .. })
                     if request.suites.len() > 1 =>
                 {
@@ -68,6 +70,7 @@ impl Measured {
             };
             if request.curves {
                 let measure = || Dispatch::measure(request.engines, suite);
+                // On one core: a change of the core in between would look like a slow engine.
                 let dispatch = pinned(request.cores[0], measure)??;
                 measured.curves.push(SuiteCurves::of(&dispatch));
             } else {
@@ -157,6 +160,7 @@ fn engines(
         let reasons = reasons.join("; ");
         return Err(EngineError::None { suite, reasons });
     }
+    // An engine without the suite is no problem to report.
     reasons.retain(|reason| !matches!(reason, EngineError::NotServed { .. }));
     reasons
         .iter()

@@ -26,6 +26,7 @@ pub(crate) fn draw(chart: &Chart) -> String {
     for (series, &letter) in chart.series.iter().zip(&letters) {
         for &(x, y) in &series.points {
             let column = place(x_axis.share(x), COLUMNS);
+            // Rows are counted from the top, figures from the bottom.
             let row = place(1.0 - y_axis.share(y), rows);
             if let (Some(column), Some(row)) = (column, row) {
                 let cell = &mut cells[row][column];
@@ -108,6 +109,7 @@ fn letters(series: &[Series]) -> Vec<char> {
     for (index, series) in series.iter().enumerate() {
         let free = |letter: &char| letter.is_ascii_alphabetic() && !letters.contains(letter);
         let digit = char::from_digit(index as u32 % 10, 10).unwrap_or('?');
+        // The first free letter of the name, so that most engines keep their initial.
         letters.push(series.name.chars().find(free).unwrap_or(digit));
     }
     letters

@@ -33,6 +33,7 @@ pub(crate) fn measure(
     } = request;
     let mut figures = Vec::new();
     let together = [&cores[..1], &cores[..]];
+    // With one core both figures would be the same.
     let together = if cores.len() > 1 {
         &together[..]
     } else {
@@ -63,11 +64,14 @@ fn one(
     let suite = engine.suite();
     let slice = request.duration / REPEATS as u32;
     let batch = match direction {
+        // It takes one packet per call.
         Direction::SealFrom => 1,
         Direction::Seal | Direction::Open => usize::from(request.batch),
     };
+    // Threads that are still measuring.
     let working = AtomicUsize::new(cores.len());
     let rates = on_each(cores, || {
+        // Made on the core that uses them, so that their memory is near it.
         let mut transform = engine.transform(&pace::keymat(suite));
         let mut workload = Workload::new(suite, inner_bytes.into(), batch, ROUND_BYTES);
         let mut round = || workload.round(&mut *transform, direction);
@@ -82,6 +86,8 @@ fn one(
     });
     let mut sums = [0.0; REPEATS];
     for of_core in rates {
+        // Repeats with the same number run at about the same time on all cores, so their sum is a
+        // rate of the machine.
         for (sum, rate) in sums.iter_mut().zip(of_core?) {
             *sum += rate;
         }
@@ -112,6 +118,8 @@ fn rates(
     let mut rates = [0.0; REPEATS];
     for rate in &mut rates {
         let (mut rounds, mut taken) = (0u32, Duration::ZERO);
+        // `round` times itself, without the preparation of packets to open; the loop runs longer
+        // than the slice then.
         while taken < slice {
             taken += round()?;
             rounds += 1;

@@ -26,6 +26,7 @@ impl Table {
     pub(crate) fn text(&self) -> String {
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
+            // Characters, not bytes: units and signs are not all ASCII.
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
         };
         let widths: Vec<_> = (0..self.rows[0].len()).map(width).collect();

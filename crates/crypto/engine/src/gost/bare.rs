@@ -56,6 +56,7 @@ impl Texts for InCtr {
     }
 
     fn open<'a>(&mut self, packets: impl Iterator<Item = Parts<'a>>) {
+        // In CTR the same key stream encrypts and decrypts.
         self.seal(packets);
     }
 }
@@ -154,6 +155,7 @@ impl Transform for CbcOmac {
         self.omac
             .verify_all(authenticated(buffer, packets), authentic);
         let answers = authentic.iter();
+        // Only authentic texts are decrypted; the others are zeroed.
         let good =
             parts(Self::SUITE, buffer, packets)
                 .zip(answers)

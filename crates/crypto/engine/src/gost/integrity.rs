@@ -71,6 +71,7 @@ fn widen(suite: Suite, buffer: &mut [u8], packets: &[Packet]) -> Icvs {
     for ((packet, high), icv) in one_by_one(buffer, packets).zip(&mut icvs) {
         let end = packet.len() - suite.icv_bytes();
         icv[..suite.icv_bytes()].copy_from_slice(&packet[end..]);
+        // Into the place of the ICV, which is at least as long as the high half.
         packet.copy_within(4..end, 4 + HIGH_BYTES);
         packet[4..4 + HIGH_BYTES].copy_from_slice(&high.to_be_bytes());
     }

@@ -93,6 +93,7 @@ impl<C: BlockCipher> InMgm<C> {
         // Without the last place, whose leaf need not be authentic.
         let newest = self.leaves[..2].iter().filter_map(|known| known.0).max();
         if newest.is_none_or(|newest| newest + 1 != leaf) {
+            // The next leaf is always derived: the sender may have switched.
             *unknown_leaves = unknown_leaves.checked_sub(1)?;
         }
         Some(self.derive(leaf))
@@ -101,6 +102,8 @@ impl<C: BlockCipher> InMgm<C> {
     /// Keeps the key in the last place, and its branch, after an authentic packet under it.
     fn keep(&mut self, place: usize) {
         if place + 1 == self.leaves.len() {
+            // The new leaf becomes the first, the former first the second. The former second is
+            // evicted.
             self.leaves.rotate_right(1);
             // The evicted key is not used again.
             self.leaves[2].0 = None;
@@ -154,6 +157,7 @@ impl<C: BlockCipher> Transform for InMgm<C> {
             let (leaf, count) = Self::run(buffer, rest);
             let (run, behind) = rest.split_at(count);
             let place = self.place_of(leaf);
+            // The sender selects its leaves itself, so no limit is needed.
             let place = place.unwrap_or_else(|| self.derive(leaf));
             let mgm = &mut self.leaves[place].1;
             if suite.encrypts() {
@@ -195,6 +199,7 @@ impl<C: BlockCipher> Transform for InMgm<C> {
             } else {
                 integrity::open(mgm, suite, nonce, buffer, run, answers);
             }
+            // Only now: a forger can name any leaf.
             if answers.contains(&true) {
                 self.keep(place);
             }

@@ -33,6 +33,7 @@ impl Tree {
     pub(super) fn leaf(&self, leaf: Leaf) -> (Key, Option<Branch>) {
         let (first, second) = (leaf >> 32, leaf >> 16);
         let kept = self.branch.as_ref().map(|Branch(keys)| keys);
+        // A leaf of the same branch, as 65,535 of 65,536 are: one derivation instead of three.
         if let Some([_, two]) = kept
             && two.0 == second
         {
@@ -62,6 +63,7 @@ fn derive(key: &Key, label: &[u8], number: Leaf) -> Key {
     DERIVATIONS.set(DERIVATIONS.get() + 1);
     let mut mac = <Hmac<Streebog256> as KeyInit>::new_from_slice(&**key)
         .expect("HMAC takes keys of any length");
+    // A counter, the label, a zero byte, the seed, and the output's length of 256 bits.
     for part in [
         &[1][..],
         label,

@@ -80,6 +80,7 @@ impl Aead for AeadKey {
 
     fn seal_in_place(&mut self, nonce: &[u8; NONCE_BYTES], aad: &[u8], buf: &mut [u8]) {
         let len = buf.len().checked_sub(TAG_BYTES).expect("room for the tag");
+        // One pointer for both: a reference to the source would forbid the write through the other.
         let text = buf.as_mut_ptr();
         // SAFETY: `text` is valid for `len` bytes and a tag.
         unsafe { self.seal_raw(nonce, aad, text, len, text) }

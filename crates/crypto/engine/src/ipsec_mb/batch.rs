@@ -59,6 +59,7 @@ impl Shape {
     pub(super) fn assert_batch(self, buffer_bytes: usize, packets: &[Packet]) -> usize {
         let (mut free, mut longest) = (0, 0);
         for (index, packet) in packets.iter().enumerate() {
+            // Checked: an overflow would turn a wild offset into a valid one.
             let end = packet.at.checked_add(packet.bytes);
             match end {
                 Some(end)

@@ -38,6 +38,7 @@ impl Sa {
             Suite::Gost(_) => unreachable!("{suite} is not served"),
         };
         let shape = Shape::of(suite);
+        // Only ciphers with an HMAC use lanes.
         let packet_bytes_max = match suite {
             Suite::EncryptThenMac(..) => shape.packet_bytes(LANE_TEXT_BYTES_MAX),
             _ => usize::MAX,
@@ -78,6 +79,8 @@ impl Transform for Sa {
         packet: &mut [u8],
     ) -> Result<(), EngineFailed> {
         self.shape.assert_packet(text.len(), packet.len());
+        // After the asserts: a packet with a wrong form is a mistake of the caller, one that is too
+        // long is a limit of the library.
         self.check_takes(packet.len())?;
         let keys = self.keys.as_ptr();
         let done = with_manager(|manager| {

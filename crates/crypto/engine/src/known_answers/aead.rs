@@ -56,6 +56,7 @@ impl Answer {
             let mut forged = self.sealed.clone();
             forged[at] ^= 1;
             let accepted = aead.open(&self.nonce, &self.aad, &mut forged).is_ok();
+            // Plaintext of a forgery must not stay behind, since a caller may forget the verdict.
             if accepted || forged.iter().any(|&byte| byte != 0) {
                 return Err(Failure::Forged { vector: vector() });
             }

@@ -64,6 +64,7 @@ impl Answer {
     fn of_aead(suite: Suite, vector: &Vector) -> Result<Option<Self>, VectorError> {
         let (aad, text) = (vector.bytes("aad")?, vector.bytes("plaintext")?);
         let padded = !text.is_empty() && text.len().is_multiple_of(suite.pad_to_bytes());
+        // 12 bytes: with 8 the numbers are short, and known answers are for extended ones.
         let (true, ([spi, high, low], [])) = (padded, aad.as_chunks::<4>()) else {
             return Ok(None);
         };
@@ -142,6 +143,7 @@ impl Answer {
 
     /// Seals the packet from a separate text.
     fn seals_from(&self, transform: &mut dyn Transform) -> Result<Vec<u8>, Failure> {
+        // Filled with other bytes: an engine that reads the text from the wrong place is found.
         let mut packet = self.unsealed(&vec![0xee; self.text.len()]);
         transform
             .seal_from(self.sequence_high, &self.text, &mut packet)
@@ -206,13 +208,16 @@ impl Answer {
             text.end - 1,
             text.end,
         ];
+        // Both ends of each field, since an engine may leave out its last or first bytes.
         let flipped = ends.into_iter().chain([packet.len() - 1]);
         let (mut buffer, mut places) = self.batch(packet, BATCH);
         let mut genuine = [true; BATCH];
+        // Every second packet stays genuine: a verdict must not end up at a neighbor's place.
         for (at, byte) in (0..).step_by(2).zip(flipped) {
             buffer[places[at].at + byte] ^= 0x10;
             genuine[at] = false;
         }
+        // Nothing in the packet itself shows this one.
         places[BATCH - 2].sequence_high ^= 1;
         genuine[BATCH - 2] = false;
 
