@@ -187,6 +187,7 @@ fn write(path: &Path, content: &Content) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(serde_json::to_string(content)?.as_bytes())?;
+    // Not synced: after a crash the file may be cut, and is then ignored.
     file.persist(path)?;
     Ok(())
 }

@@ -154,6 +154,7 @@ impl Device {
             let unit = state.units.iter_mut().min().expect("a device has units");
             let taken = Ps::from(bytes) * 8 * 1_000_000_000_000 / self.rate_bps;
             *unit = (*unit).max(room).max(now) + taken;
+            // Packets leave in order: one that is ready early waits for those before it.
             done = state.last.max(*unit + self.latency_ps);
             state.last = done;
             state.back.push_back(done);

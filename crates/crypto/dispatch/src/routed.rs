@@ -65,6 +65,7 @@ impl Failures {
 
     fn note(&self, contender: usize, error: &EngineFailed) {
         let failed = &self.0[contender];
+        // The first reason is the cause; later ones may be its consequences.
         failed.first.get_or_init(|| error.clone());
         failed.sas.fetch_add(1, Ordering::Relaxed);
     }

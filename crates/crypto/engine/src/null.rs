@@ -83,6 +83,7 @@ impl Transform for Key {
         open_each(buffer, packets, authentic, |packet, _| {
             let text = text_of(self.0, packet.len());
             let authentic = packet[text.end..] == ICV[..self.0.icv_bytes()];
+            // As a real engine: a measurement is to include the zeroing.
             if !authentic {
                 packet[text].fill(0);
             }

@@ -150,6 +150,7 @@ pub fn parse(text: &str) -> Result<Vec<Vector>, VectorError> {
             });
         }
     }
+    // The text may end in empty lines.
     records.retain(|record| !record.fields.is_empty());
     Ok(records)
 }

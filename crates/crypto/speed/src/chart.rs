@@ -38,6 +38,7 @@ pub(crate) struct Axis {
 impl Axis {
     /// The axis from one power of two to another that covers all values above 0.
     fn around(values: impl Iterator<Item = f64>) -> Self {
+        // Others have no place on a logarithmic axis.
         let positive = values.filter(|value| *value > 0.0 && value.is_finite());
         let (min, max) = positive
             .map(f64::log2)

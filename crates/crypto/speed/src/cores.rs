@@ -36,6 +36,7 @@ pub(crate) fn on_each<T: Send>(
 ) -> Vec<Result<T, SpeedError>> {
     let stay_and_work = |core| {
         let mut only = CpuSet::new();
+        // The thread pins itself, so that it allocates its memory on that core's node.
         let stays = only
             .set(core)
             .and_then(|()| sched_setaffinity(Pid::from_raw(0), &only));

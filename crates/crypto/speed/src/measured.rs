@@ -105,6 +105,7 @@ impl Measured {
         let charts = rates
             .flat_map(|figures| Direction::ALL.map(|direction| figure::chart(figures, direction)))
             .chain(self.curves.iter().flat_map(SuiteCurves::charts));
+        // A direction may not have been requested.
         let charts: Vec<_> = charts.filter(|chart| !chart.series.is_empty()).collect();
         let origin =
             html! { (self.cpu) ", cipherbench " (self.version) ": " code { (self.command) } };

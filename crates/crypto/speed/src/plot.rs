@@ -38,6 +38,7 @@ pub(crate) fn draw(chart: &Chart) -> String {
             }
         }
     }
+    // Labels at doublings only; a row in between would need a fraction.
     let label = |row: usize| match row % rows_a_doubling {
         0 => human::number(y_axis.below_end(row / rows_a_doubling)),
         _ => String::new(),
@@ -72,6 +73,7 @@ fn bottom(axis: Axis, marks: &[usize]) -> [String; 2] {
         if let Some(column) = place(axis.share(length), COLUMNS) {
             line[column] = '+';
             let label = length.to_string();
+            // In the middle below its tick.
             let start = column.saturating_sub(label.len() / 2);
             lengths = format!("{lengths:<start$}{label}");
         }

@@ -42,6 +42,7 @@ impl Frames {
         let Some(message) = rest.get(..length) else {
             return Ok(None);
         };
+        // Copied, so that the buffer can be shortened while the message is in use.
         let message = message.to_vec();
         self.bytes.drain(..LENGTH_BYTES + length);
         Ok(Some(message))

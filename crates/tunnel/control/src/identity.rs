@@ -131,6 +131,8 @@ impl Identity {
             path: certificate.to_owned(),
             what,
         };
+        // With the code of rustls that a peer uses, for both roles: a certificate that this accepts
+        // does not fail later.
         check(&own.cert, &roots, &provider).map_err(|error| match error {
             rustls::Error::InvalidCertificate(
                 CertificateError::UnknownIssuer | CertificateError::BadSignature,
@@ -140,6 +142,7 @@ impl Identity {
             )),
             other => refused(reason::of_certificate(&other)),
         })?;
+        // The first certificate is the gateway's; intermediate ones follow.
         let name = name_of(&own.cert[0]).map_err(refused)?;
         let valid = validity_of(&own.cert).map_err(refused)?;
         let own = Arc::new(own);

@@ -132,6 +132,7 @@ pub fn start(
     lanes: impl Lanes + 'static,
 ) -> io::Result<Control> {
     check(&setup).map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
+    // tokio requires it; a blocking accept would stop the whole thread.
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -169,6 +170,7 @@ impl Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
+        // A request like others, so the thread ends between two events and not within one.
         self.requests.stop();
         if let Some(thread) = self.thread.take() {
             // A panic of the thread has already been reported.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 /// Describes an I/O or TLS error of a connection.
 pub(crate) fn of_io(error: &io::Error) -> String {
+    // TLS errors arrive wrapped in I/O errors, with a text for developers.
     if let Some(tls) = error
         .get_ref()
         .and_then(|inner| inner.downcast_ref::<Error>())

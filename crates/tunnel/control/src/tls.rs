@@ -94,6 +94,7 @@ pub(crate) fn client(
         .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(own))));
     // A resumed session would repeat no check of the certificates.
     config.resumption = Resumption::disabled();
+    // Early data can be replayed (RFC 8446 §8).
     config.enable_early_data = false;
     // SNI would send the peer's name in clear, and a listener has one certificate only.
     config.enable_sni = false;
@@ -139,6 +140,8 @@ where
     if connection.is_handshaking() {
         return Err(Breach::Missing("end"));
     }
+    // All of these were configured. A mistake in the configuration, or in the library, must not go
+    // unnoticed.
     let version = connection.protocol_version();
     if version != Some(ProtocolVersion::TLSv1_3) {
         return Err(other("version", version, "TLS 1.3"));
@@ -174,6 +177,7 @@ where
     ParsedCertificate::try_from(certificate)
         .and_then(|parsed| verify_server_name(&parsed, &name))
         .map_err(|error| Breach::Name(reason::of_certificate(&error)))?;
+    // Of the whole chain: an intermediate certificate may expire before the peer's.
     let not_after = validity_of(chain).map_err(Breach::Name)?.end;
     let mut secret = Zeroizing::new([0; CHAIN_BYTES]);
     connection

@@ -294,8 +294,8 @@ fn restrict(needs: &Needs) -> Result<Confinement, PrivilegeError> {
     let landlock = refused("Landlock");
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let write = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg | AccessFs::RemoveFile;
-    // Rights that are handled are refused unless a rule grants them. An older kernel ignores the
-    // ones that it does not know, and the status at the end shows it.
+    // Rights that are handled are refused unless a rule grants them. The crate leaves out the ones
+    // that an older kernel does not know, and the status at the end shows it.
     let mut rules = Ruleset::default()
         .handle_access(AccessFs::from_all(LANDLOCK))
         .and_then(|rules| rules.handle_access(AccessNet::from_all(LANDLOCK)))

@@ -52,6 +52,8 @@ pub fn pair_texts() -> Result<[FileTexts; 2], KeyError> {
 pub fn create_pair(a: &Path, b: &Path) -> Result<(), KeyError> {
     let texts = pair_texts()?;
     let [of_a, of_b] = &texts;
+    // Each key file has an epoch file from the start: without one nobody knows which epochs are
+    // used up.
     create_all(&[
         (a.to_owned(), of_a.key.as_bytes()),
         (epoch_path(a), of_a.epochs.as_bytes()),

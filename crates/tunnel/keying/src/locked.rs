@@ -58,6 +58,7 @@ impl LockedKeyFile {
         let path = fs::canonicalize(path).map_err(not_read)?;
         let mut file = guard::open_regular(&path).map_err(not_read)?;
         let metadata = file.metadata().map_err(not_read)?;
+        // Before it is read: a secret that others may have read is not to be used at all.
         refuse_mode(&path, metadata.mode(), KEY_FORBIDDEN, "use")?;
         let writers = match writers {
             Some(writers) => writers.clone(),
@@ -191,6 +192,8 @@ fn take_lock(key_file: &Path, key: &Metadata, writers: &Writers) -> Result<File,
         sync_folder(&path)?;
         Ok(created)
     };
+    // The file stays after the lock is released: removed, it would let two processes lock two files
+    // of one name.
     let file = open().map_err(not_locked)?;
     metadata_of_file(&file).map_err(not_locked)?;
     writers.check(&path)?;

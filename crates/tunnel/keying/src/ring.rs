@@ -70,6 +70,7 @@ impl KeyRing {
             "epoch {epoch} must not be used for sending twice"
         );
         self.outbound = Some(secret);
+        // Another epoch has other keys, so each slot may begin at the first sequence number again.
         self.slots_taken.clear();
     }
 

@@ -59,6 +59,7 @@ impl KeyFile {
         // and repeats none.
         self.record(self.with_next_epoch()?)?;
         Ok(StaticKeys {
+            // As recorded, so that epochs that ended before a restart stay ended.
             peer_floor: self.file.recorded().peer,
             file: self,
             lanes_taken: BTreeSet::new(),
@@ -188,6 +189,7 @@ impl StaticKeys {
     /// # Errors
     /// [`KeyError::EpochNotWritten`].
     pub fn record_peer_epoch(&mut self, epoch: u32) -> Result<(), KeyError> {
+        // An epoch from an SPI is never higher; the file could not be read again with one that is.
         let peer = epoch.min(EPOCH_MAX);
         // Rising epochs only. Each lane reports the same one, and only the first writes.
         let recorded = self.file.file.recorded();

@@ -144,6 +144,7 @@ pub(crate) fn fields<'t, const N: usize>(
     // Borrows from the text, so that the only copy of a secret is the caller's, which is wiped.
     for (line, content) in (1..).zip(text.lines()) {
         last = line;
+        // Only whole lines are comments: a value may contain the sign.
         if content.trim_start().starts_with('#') || content.trim().is_empty() {
             continue;
         }
@@ -156,6 +157,7 @@ pub(crate) fn fields<'t, const N: usize>(
             let expected = names.map(|name| format!("`{name}: …`")).join(", ");
             return Err(malformed(line, format!("expected one of {expected}")));
         };
+        // Neither of two values is preferred: a guess might use the wrong secret.
         if found[index].replace(Field { line, value }).is_some() {
             return Err(malformed(
                 line,

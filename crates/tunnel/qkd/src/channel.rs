@@ -128,6 +128,7 @@ impl Channel {
     async fn connect(&self) -> Result<Sender, Failure> {
         // Each address gets an equal share of the time; one share is left for the response.
         let limit = self.limit / (self.target.addresses.len() as u32 + 1);
+        // The last address's failure is reported: all have failed by then.
         let mut failure = None;
         for &address in &self.target.addresses {
             match timeout(limit, self.connect_to(address)).await {

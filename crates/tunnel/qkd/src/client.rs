@@ -354,6 +354,7 @@ fn target(url: &str) -> Result<(Target, String), SetupError> {
     };
     // An IPv6 address has brackets in a URL, but not in a certificate or for the resolver.
     let host = authority.host().trim_matches(['[', ']']).to_owned();
+    // The certificate is compared with the host as configured, not with its resolved address.
     let name = ServerName::try_from(host.clone())
         .map_err(|_| bad("its host is neither a DNS name nor an IP address"))?;
     let no_address = |source| SetupError::NoAddress {
@@ -417,6 +418,7 @@ fn query_of(request: &KeyRequest) -> String {
 fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
+        // A slash must be encoded: it would begin another segment.
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             encoded.push(byte.into());
         } else {

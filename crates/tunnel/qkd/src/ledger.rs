@@ -41,6 +41,7 @@ impl Ledger {
         let mut twice = None;
         for QkdKey { id, key } in keys {
             let of_id = self.of_id(id);
+            // By value too: a faulty KME may deliver one key under two IDs.
             let of_key = self.hash.hash_one(("key", key.as_slice()));
             // Records all of them, also good keys beside a rejected one: not used now, they never
             // may be.

@@ -55,6 +55,7 @@ pub(crate) fn client_config(
             key: key.to_owned(),
             what: pair_problem(&error),
         })?;
+    // A resumed session would accept a certificate that has expired meanwhile.
     config.resumption = Resumption::disabled();
     Ok(config)
 }
@@ -133,6 +134,7 @@ fn read(
     };
     let mut file = guard::open_regular(path).map_err(not_read)?;
     let metadata = file.metadata().map_err(not_read)?;
+    // Before the content is read: a user who could write the file could choose the authority.
     if let Some(writers) = writers {
         writers.check(path)?;
     }

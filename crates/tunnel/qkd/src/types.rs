@@ -227,6 +227,7 @@ impl Visitor<'_> for KeyBytesVisitor {
         let length = BASE64
             .decode_slice(text, &mut key)
             .map_err(|_| E::custom("a key is not base64"))?;
+        // The estimate may be longer than the result.
         key.truncate(length);
         Ok(KeyBytes(key))
     }

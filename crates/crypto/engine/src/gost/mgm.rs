@@ -52,6 +52,7 @@ impl<C: BlockCipher> InMgm<C> {
         assert_eq!(4 + salt.len(), C::BLOCK_BYTES, "a nonce is a block");
         let mut tree = Tree::new(key);
         let (first, branch) = tree.leaf(0);
+        // The first branch is the one that both sides begin with.
         branch.into_iter().for_each(|branch| tree.keep(branch));
         // Keyed on first use.
         let none = || (None, Mgm::new(C::new(&[0; KEY_BYTES], kernel)));

@@ -88,6 +88,7 @@ fn slow(suite: Suites, keymat: &[u8], prefix: &[u8], high: Option<u32>, text: &[
             } else {
                 ([&header, iv, text].concat(), &[][..])
             };
+            // The first bit of a nonce must be 0 in MGM (RFC 9058 §4.1).
             let nonce = [&[0], &iv[5..], rest].concat();
             let key = leaf(key, iv);
             let mut sealed = if matches!(suite, Suites::MagmaMgm | Suites::MagmaMgmMac) {
@@ -98,6 +99,7 @@ fn slow(suite: Suites, keymat: &[u8], prefix: &[u8], high: Option<u32>, text: &[
             if plain.is_empty() {
                 sealed.splice(..0, text.iter().copied());
             }
+            // RustCrypto's tag has a whole block; the suite's ICV may be shorter.
             sealed.truncate(text.len() + Suite::Gost(suite).icv_bytes());
             sealed
         }
@@ -115,6 +117,7 @@ fn slow(suite: Suites, keymat: &[u8], prefix: &[u8], high: Option<u32>, text: &[
         Suites::MagmaCbcOmac => {
             let mut sealed = prefix.to_vec();
             for block in text.chunks(8) {
+                // The ciphertext before, or the IV at the end of the prefix.
                 let before = &sealed[sealed.len() - 8..];
                 let block = magma_block(key, &xor(before, block));
                 sealed.extend(block);
@@ -146,6 +149,7 @@ fn leaves_of_a_tree_are_derived_in_any_order() {
         0,
     ] {
         let iv = u64::to_be_bytes(number << 24);
+        // Jumps forth and back, within a branch and between branches.
         let (key, branch) = tree.leaf(number);
         assert_eq!(key[..], leaf(&root, &iv), "{number:#x}");
         // Caching the branch makes no difference.
@@ -266,6 +270,7 @@ proptest! {
             let (mut plain, mut sealed, mut texts) = (Vec::new(), Vec::new(), Vec::new());
             for ((sequence, units), high) in packets.iter().zip(&highs) {
                 let low = (*sequence as u32).to_be_bytes();
+                // A leaf for 1024 packets, as a sender chooses it for Magma.
                 let iv = (sequence >> 10 << 24 | sequence & 1023).to_be_bytes();
                 let prefix = [&b"SPI4"[..], &low, &iv[..shape.iv_bytes()]].concat();
                 let text = derived(&format!("{seed} {sequence}"), units * shape.pad_to_bytes());
@@ -351,6 +356,7 @@ fn opened(transform: &mut dyn Transform, packets: &[Vec<u8>]) -> (Vec<bool>, usi
 #[test]
 fn forgeries_evict_no_key() {
     let packet = |sequence| packet_of(&KEYMAT, sequence);
+    // A leaf in another branch on the first level: all three levels have to be derived.
     let mut forged = packet(1 << 44);
     forged[20] ^= 1;
     let order = [
@@ -383,6 +389,7 @@ fn many_forgeries_cost_few_keys() {
     // Each forgery has its own leaf, and genuine packets are between them: a known leaf, the next,
     // and a known one again.
     let mut batch: Vec<_> = (0..100).map(forged).collect();
+    // From the back, so that the places in front stay as they are.
     batch.insert(60, packet(1024));
     batch.insert(30, packet(1));
     batch.push(packet(1025));
@@ -415,5 +422,7 @@ fn derivations_of_the_next_leaf_are_limited() {
         .collect();
     let (authentic, derived) = opened(&mut *transform, &batch);
     assert!(!authentic.contains(&true));
+    // Three levels for each of the four leaves, and the next leaf again after each of them and at
+    // first.
     assert_eq!(derived, 4 * 3 + 5);
 }

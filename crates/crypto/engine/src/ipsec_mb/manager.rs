@@ -11,6 +11,7 @@ use wire::{Cipher, Hmac, SALT_BYTES};
 /// Loads the library once per process. Returns its version, or why it is unavailable.
 pub(super) fn load() -> Result<String, String> {
     static LOADED: OnceLock<Result<String, String>> = OnceLock::new();
+    // A failure is remembered too: the reason does not change while the process runs.
     LOADED.get_or_init(load_now).clone()
 }
 

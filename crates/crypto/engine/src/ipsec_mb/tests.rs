@@ -85,7 +85,9 @@ fn batches_of_every_count_equal_their_single_packets() {
         let Some(mut transform) = transform(suite) else {
             return;
         };
+        // More than four times the 16 lanes, and every remainder.
         for count in 0..=up_to(70, suite) {
+            // Long and short packets in one batch: lanes end at different times, and are refilled.
             let (plain, packets) = batch(suite, mixed(count));
             let mut one_by_one = plain.clone();
             let mut from_elsewhere = plain.clone();
@@ -215,6 +217,7 @@ fn invalid_packets_never_reach_the_library() {
         refuses(&[place(0, bytes), place(bytes - 1, bytes)], "overlapping");
         refuses(&[place(0, bytes), place(0, bytes)], "the same twice");
         refuses(&[place(0, bytes), place(bytes + 1, bytes)], "outside");
+        // The end of this packet overflows.
         refuses(&[place(usize::MAX - 1, bytes)], "beyond all memory");
         refuses(&[place(0, packet_bytes(suite, 1) - 1)], "too short");
         refuses(&[place(0, 0)], "nothing");
@@ -239,6 +242,7 @@ fn a_packet_too_long_for_lanes_fails_with_an_unchanged_batch() {
     let Some(mut transform) = transform(suite) else {
         return;
     };
+    // Exactly the longest text; one unit more must fail.
     let longest = 65_520 / suite.pad_to_bytes();
     let (plain, packets) = batch(suite, [1, longest]);
     let mut buffer = plain.clone();

@@ -100,6 +100,7 @@ impl Aead for FaultyKey {
         let result = self.inner.open(nonce, aad, buf);
         match self.fault {
             Fault::AcceptsForgeries => Ok(()),
+            // One byte of the zeroed buffer is enough.
             Fault::LeavesPlaintext if result.is_err() => {
                 buf[0] = 1;
                 result
@@ -157,6 +158,7 @@ impl Transform for FaultyTransform {
         };
         let packets: Vec<_> = packets.iter().map(high).collect();
         self.inner.seal(buffer, &packets)?;
+        // Only with several packets: single ones are right, as from an engine with a wrong lane.
         if let (Fault::WrongInBatches, [_, .., last]) = (self.fault, &packets[..]) {
             buffer[last.at + 24] ^= 0x80;
         }

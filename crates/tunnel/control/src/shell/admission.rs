@@ -59,6 +59,7 @@ impl Admission {
 
     fn oldest(&mut self, from: IpAddr) -> Option<LinkId> {
         let link = *self.pending.get(&from)?.front()?;
+        // Through `leave`, so that the total and the lists stay equal.
         self.leave(from, link);
         Some(link)
     }

@@ -117,6 +117,7 @@ pub(super) async fn connect(target: Target, ends: Ends) {
 /// Accepts a connection and transfers its messages.
 pub(super) async fn accept(stream: TcpStream, from: SocketAddr, identity: Identity, ends: Ends) {
     let link = ends.link;
+    // One limit for the handshake and the first message: a client cannot use the time twice.
     let opened = open(stream, Arc::clone(&identity.server));
     match timeout(OPEN_LIMIT, opened).await {
         Ok(Ok((stream, frames, session, message))) => {
@@ -276,6 +277,7 @@ async fn converse<S>(
         tokio::select! {
             order = ends.orders.recv() => match order {
                 Some(message) => {
+                    // Nothing is read meanwhile; the limit of the send keeps that short.
                     if let Err(reason) = send(&mut stream, &message).await {
                         break reason;
                     }

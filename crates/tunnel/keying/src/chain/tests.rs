@@ -89,6 +89,7 @@ fn the_prf_is_hmac_sha_384() {
 /// `docs/security.md`.
 #[test]
 fn keys_are_those_that_another_implementation_derives() {
+    // Given out of order, one of them absent: the other implementation sorts the PPKs, too.
     let (alpha, first, second) = ([0xa1; 32], [0x01; 32], [0x02; 48]);
     let absent = [ppk("beta", None), ppk("alpha", Some(&alpha))];
     let mut all = absent.to_vec();
@@ -198,6 +199,7 @@ fn whatever_both_sides_agreed_on_changes_all_keys() {
         &|it| (it.connector, it.listener) = ("gw2".to_owned(), "gw1".to_owned()),
         &|it| it.tunnel += 1,
         &|it| it.lanes += 1,
+        // The same two numbers in the other's field.
         &|it| (it.tunnel, it.lanes) = (it.lanes, it.tunnel),
         // With keys of the same length.
         &|it| it.suite = Suite::ChaCha20Poly1305,
@@ -236,6 +238,7 @@ fn a_qkd_key_delivered_twice_derives_different_keys() {
         secrets[0].last, secrets[1].last,
         "the handshake is not mixed in"
     );
+    // Only the fingerprint of the session separates them.
     assert!(share_nothing(&secrets[0], &secrets[1]));
 }
 
@@ -257,6 +260,7 @@ fn no_two_sas_have_a_key_in_common() {
                 for side in [Side::A, Side::B] {
                     for slot in 0..6 {
                         let made = secret.sa_keys(side, slot);
+                        // The beginning only: keys of different lengths must not share it either.
                         assert!(keys.insert(made.keymat[..16].to_vec()));
                     }
                 }
@@ -277,6 +281,7 @@ fn an_absent_key_differs_from_zeros_empty_and_unrequested() {
         vec![ppk("alpha", Some(&zeros))],
         vec![ppk("beta", None)],
         vec![ppk("alpha", None), ppk("beta", None)],
+        // The absent key in the other place.
         vec![ppk("alpha", Some(&zeros[..32])), ppk("beta", None)],
         vec![ppk("alpha", None), ppk("beta", Some(&zeros[..32]))],
         vec![
@@ -335,6 +340,7 @@ fn ppks_are_sorted_and_qkd_keys_stay_in_their_order() {
         one.sources(),
         ["ppk:B", "-ppk:a", "ppk:b", "qkd:2", "qkd:1"]
     );
+    // Two PPKs change places, which must not matter.
     links.swap(1, 4);
     let same = derive(
         Context {
@@ -344,6 +350,7 @@ fn ppks_are_sorted_and_qkd_keys_stay_in_their_order() {
         &links,
     );
     assert_eq!(outputs(&one), outputs(&same));
+    // Two QKD keys change places, which must matter: their order is agreed.
     links.swap(0, 2);
     let other = derive(
         Context {
@@ -388,6 +395,7 @@ fn a_key_that_the_policy_requires_cannot_be_omitted() {
         (Policy::Qkd, vec![ppk("alpha", Some(&[1; 32]))], false),
         (Policy::Qkd, vec![Link::no_qkd()], false),
         (Policy::Qkd, vec![key.clone(), absent.clone()], false),
+        // A repetition is for the caller to refuse (`rollover::qkd`).
         (Policy::Both, vec![key.clone(), key.clone()], true),
         (Policy::Both, vec![], false),
         (Policy::Both, vec![absent.clone()], false),
@@ -435,6 +443,7 @@ fn a_confirmation_is_of_one_side_and_of_one_secret() {
         assert!(one.confirms(side, &shown));
         assert!(!one.confirms(side.peer(), &shown), "it can be sent back");
         assert!(!other.confirms(side, &shown));
+        // Every bit: a comparison of a part would let some pass.
         for bit in 0..CHAIN_BYTES * 8 {
             shown.0[bit / 8] ^= 1 << (bit % 8);
             assert!(!one.confirms(side, &shown));
@@ -453,6 +462,7 @@ fn an_id_has_1_to_255_bytes_that_can_be_shown() {
         ("", false),
         ("a\n", false),
         ("\u{1b}[2J", false),
+        // A control character outside ASCII (C1).
         ("\u{85}", false),
     ];
     for (id, good) in cases {
@@ -460,6 +470,7 @@ fn an_id_has_1_to_255_bytes_that_can_be_shown() {
     }
     assert!(is_id(&"x".repeat(ID_BYTES_MAX)));
     assert!(!is_id(&"x".repeat(ID_BYTES_MAX + 1)));
+    // Bytes count, not characters.
     assert!(!is_id(&"ä".repeat(ID_BYTES_MAX / 2 + 1)));
 }
 
@@ -481,6 +492,7 @@ fn debug_output_shows_no_key() {
         .map(Vec::as_slice)
         .chain([&secret.last[..]])
     {
+        // Four bytes are never there by chance, as a list or in hexadecimal.
         for piece in bytes.chunks_exact(4) {
             let list = format!("{piece:?}");
             assert!(!shown.contains(list.trim_matches(['[', ']'])), "{shown}");
@@ -502,6 +514,7 @@ fn fields_of(mut bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
 }
 
 fn any_link() -> impl Strategy<Value = (bool, String, Option<Vec<u8>>)> {
+    // Few letters and short keys, so that equal and almost equal pairs are frequent.
     let id = "[a-c]{1,3}";
     let key = proptest::option::of(proptest::collection::vec(0..2u8, 0..4));
     (any::<bool>(), id, key)
@@ -526,6 +539,7 @@ proptest! {
     fn two_links_are_never_one_hmac_key(one in any_link(), other in any_link()) {
         let padded = |link: &(bool, String, Option<Vec<u8>>)| {
             let mut key = of_any(link).prf_key().to_vec();
+            // A block of SHA-384.
             key.resize(128, 0);
             key
         };
@@ -540,6 +554,7 @@ proptest! {
         let ordered = |list: &[(bool, String, Option<Vec<u8>>)]| {
             let mut ppks: Vec<_> = list.iter().map(|(_, id, key)| (true, id.clone(), key.clone())).collect();
             ppks.sort();
+            // As the settings require: each ID once.
             ppks.dedup_by(|one, next| one.1 == next.1);
             ppks
         };

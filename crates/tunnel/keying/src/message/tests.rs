@@ -154,6 +154,7 @@ fn the_longest_message_fits() {
         Message::Keys {
             qkd: (0..LINKS_MAX).map(id).collect(),
         },
+        // Doubled by the encoding, like all quotation marks here.
         refuse(&"\"".repeat(512)),
     ];
     for message in messages {
@@ -173,10 +174,12 @@ fn a_display_text_is_truncated_and_loses_control_characters() {
         ),
         ("x".repeat(512), "x".repeat(512)),
         ("x".repeat(513), format!("{}…", "x".repeat(509))),
+        // Never in the middle of a character: 127 of them and the mark have 511 bytes.
         ("🙂".repeat(129), format!("{}…", "🙂".repeat(127))),
     ];
     for (text, shown) in cases {
         assert_eq!(for_people(&text), shown);
+        // A receiver checks a text by this, so a truncated one must pass unchanged.
         assert_eq!(for_people(&shown), shown, "once is enough");
         assert_eq!(Message::decode(&refuse(&text).encode()), Ok(refuse(&shown)));
         let reason = |reason: &str| Message::KeysMissing {
@@ -207,6 +210,7 @@ fn a_part_beyond_its_bounds_is_reported() {
             format!("{epoch}1048576"),
         ),
         (
+            // The highest number that the field can hold; 0 is valid there.
             changed("\"last_epoch\":7", "\"last_epoch\":4294967295"),
             format!("{epoch}4294967295"),
         ),
@@ -272,6 +276,7 @@ fn an_invalid_message_is_reported() {
         ("[]", "expected value"),
         ("\"open\"", "invalid type"),
         (r#""done" "done""#, "trailing characters"),
+        // Two messages in one object.
         (r#"{"done":null,"ping":{"number":1}}"#, "expected"),
         (r#"{"pong":{"number":-1}}"#, "invalid value"),
         (r#"{"pong":{"number":1,"more":2}}"#, "unknown field `more`"),
@@ -295,6 +300,7 @@ fn an_invalid_message_is_reported() {
         error(&changed(",\"sends_in\":7", ",\"sends_in\":7,\"x\":1")).contains("unknown field `x`")
     );
     assert!(Message::decode(&[0xff; 9]).is_err());
+    // A parser without a limit of depth would exhaust the stack.
     let nested = format!("{{\"open\":{}", "[".repeat(10_000));
     assert!(error(&nested).starts_with(beginning));
 }
@@ -318,6 +324,7 @@ fn foreign_text_neither_controls_a_terminal_nor_reorders_a_line() {
 #[test]
 fn a_peer_with_another_version_is_recognised_by_its_version() {
     let expected = "the peer speaks version 3 of the protocol, this side version 2";
+    // Nothing but the version can be expected of another version's offer.
     let offer = r#"{"version":3,"novelty":true}"#;
     for begins in ["open", "accept"] {
         assert_eq!(

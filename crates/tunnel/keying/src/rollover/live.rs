@@ -77,6 +77,7 @@ impl Epochs {
             let oldest = self.inbound.iter().position(ending).unwrap_or(0);
             out.push(Output::RetireInbound(self.inbound.remove(oldest).epoch));
         }
+        // Also for an epoch that is never used: its number must not be chosen again soon.
         self.last = epoch;
         self.inbound.push(Inbound {
             epoch,

@@ -35,6 +35,7 @@ fn ids(of: &[&str]) -> Vec<String> {
 fn refused<T: std::fmt::Debug>(result: Result<T, Failure>, expected: &str) {
     let message = result.expect_err(expected).to_string();
     assert!(message.contains(expected), "{message}");
+    // The digits of the first key: no message may quote it.
     assert!(!message.contains("AQI"), "a key: {message}");
 }
 
@@ -58,6 +59,7 @@ fn accepts_the_requested_keys() {
 
 #[test]
 fn returns_keys_in_the_order_of_the_requested_ids() {
+    // In another case, as some KMEs write their IDs.
     let upper = ID[2].to_uppercase();
     let answer = container(&[(ID[1], "AwQ="), (&upper, "BQY="), (ID[0], "AQI=")]);
     let keys = answer.keys_by_id(&ids(&ID)).unwrap();
@@ -146,6 +148,7 @@ fn describes_a_malformed_response_without_quoting_it() {
         refused(answer(200, body).new_keys(&one), expected);
     }
     refused(answer(200, "{}").status(), "missing field `source_KME_ID`");
+    // A parser without a limit of depth would exhaust the stack.
     let deep = format!(r#"{{"keys":{}"#, "[".repeat(100_000));
     assert!(answer(200, &deep).new_keys(&one).is_err());
 }
@@ -195,6 +198,7 @@ fn describes_refusals_of_the_standard_and_others() {
             "accepts neither GET nor POST for this call: status 405, without",
         ),
         (500, "", "does not define"),
+        // A success without the body that the standard requires.
         (204, "", "status 204"),
         (302, "", "redirects clients to nowhere (status 302"),
     ] {
@@ -281,6 +285,7 @@ fn decodes_needless_escapes_only() {
     let mut key = br#""AQ\/\u002B\u003D""#.to_vec();
     unescape(&mut key);
     assert_eq!(key.trim_ascii_end(), br#""AQ/+=""#);
+    // Escapes that end early are left for the parser to refuse.
     for cut in [r#"\"#, r"\u", r"\u002", r"\u00zz", r"a\"] {
         let mut bytes = cut.as_bytes().to_vec();
         unescape(&mut bytes);

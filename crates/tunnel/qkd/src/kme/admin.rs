@@ -99,6 +99,7 @@ async fn change<T: Copy>(
     match asked(body, read).await {
         Ok((kme, value)) => {
             let mut network = shared.network();
+            // Under one lock for all KMEs, so that no call meets half of a change.
             let faults = network.faults(kme.as_deref());
             faults.for_each(|faults| apply(faults, value));
             StatusCode::NO_CONTENT.into_response()
@@ -135,6 +136,7 @@ async fn asked<T>(
     })?;
     let text = String::from_utf8(bytes.to_vec())
         .map_err(|_| refused("error: the body is not UTF-8 text".to_owned()))?;
+    // A DELETE usually has no body.
     let text = match text.trim() {
         "" => "{}",
         text => text,

@@ -234,6 +234,7 @@ fn read_kme(map: &Map<'_>, folder: &Path, taken: &mut UniqueValues) -> Result<Km
 
 fn read_sae(node: Node<'_>, taken: &mut BTreeSet<String>) -> Result<String, Reported> {
     let sae = node.text()?;
+    // The name must be one that a certificate can carry: callers are identified by theirs.
     if ServerName::try_from(sae).is_err() {
         return Err(node.mistake(
             format!("`{sae}` is not an SAE ID that a certificate can name"),

@@ -92,6 +92,7 @@ async fn answer(
         let done = body.and_then(|body| kme.execute(caller, &target, &parts, &body));
         done.unwrap_or_else(|refusal| refused(&refusal))
     };
+    // Counted after the call, with the status that the caller gets.
     let mut network = kme.shared.network();
     network.count(kme.place, call, response.status().as_u16());
     response

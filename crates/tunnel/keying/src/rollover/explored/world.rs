@@ -214,6 +214,7 @@ impl World {
         }
         self.connections.retain_mut(|connection| {
             for side in 0..2 {
+                // A side that has closed its end reads nothing more.
                 if connection.is_up[side] && connection.ends[side].is_none() {
                     connection.queues[side].clear();
                 }

@@ -63,6 +63,7 @@ fn both_sides_get_the_same_keys_and_the_slave_once() {
     assert_refused(find(&mut network, "gw2", &sent), 400, NOT_FOUND);
     let found = find(&mut network, "gw2", first).unwrap();
     assert_eq!(bytes(&found), bytes(first));
+    // Nothing is kept once every slave has its key.
     assert_eq!(network.waiting(), (0, 0));
 }
 
@@ -126,6 +127,7 @@ fn refusals_use_the_standards_texts() {
     assert_eq!(json, expected);
     assert!(get(&mut network, &with("abc_route_type", "direct".into())).is_ok());
     assert!(get(&mut network, &with("abc_max_age", 30_000.into())).is_ok());
+    // A known extension with an unknown value has another text than an unknown one.
     for value in [Value::from("indirect"), Value::Null, Value::from(1)] {
         let refused = get(&mut network, &with("abc_route_type", value));
         let text = "not all extension_mandatory request options could be met";
@@ -145,6 +147,7 @@ fn requests_beyond_the_limits_are_refused() {
         let refused = get(&mut network, &KeyRequest::new(number, 256));
         assert_refused(refused, 400, "a request is for 1 to 2 keys");
     }
+    // All are multiples of 8, so that only the range is wrong.
     for size in [0, 56, 1032, u32::MAX - 7] {
         let refused = get(&mut network, &KeyRequest::new(1, size));
         assert_refused(refused, 400, "a key has from 64 to 1024 bits");
@@ -186,7 +189,9 @@ fn a_link_delivers_only_generated_keys() {
     };
     let short = Refusal::unavailable("there are not enough keys at present");
     assert_eq!(get(START, 4, 256), (Err(short.clone()), 3));
+    // A key of twice the default size takes two of them.
     assert_eq!(get(START, 1, 512), (Ok(1), 1));
+    // One millisecond short of a whole key; the refusal takes nothing.
     assert_eq!(get(Duration::from_millis(499), 2, 256), (Err(short), 1));
     assert_eq!(get(Duration::from_millis(500), 2, 256), (Ok(2), 0));
     // It was full long before.
@@ -202,6 +207,8 @@ fn a_key_for_several_kmes_is_taken_from_each_link() {
     };
     get(&mut network, &request).unwrap();
     let stored = network.stored(Duration::from_secs(1000));
+    // Two slaves at the second KME cost its link one key, and the one at the first KME costs the
+    // link of that KME to itself.
     assert_eq!(stored, [(["a", "a"], 2), (["a", "b"], 2), (["b", "b"], 3)]);
 }
 
@@ -258,6 +265,7 @@ fn a_slave_can_fetch_a_key_twice_that_its_master_got_twice() {
     arm(&mut network, "a", Fault::DoubleDelivery);
     let second = get(&mut network, &KeyRequest::new(2, 256)).unwrap();
     assert_eq!(bytes(&second)[0], bytes(&first)[0]);
+    // Only the first key of a request is repeated: a request for two must not get the same twice.
     assert_ne!(bytes(&second)[1], bytes(&first)[0]);
     let found = find(&mut network, "gw2", &second).unwrap();
     assert_eq!(bytes(&found), bytes(&second));
@@ -313,6 +321,7 @@ fn unfetched_keys_are_eventually_discarded() {
     for _ in 0..WAITING_MAX / 1000 {
         get(&mut network, &KeyRequest::new(1000, 64)).unwrap();
     }
+    // The oldest request's keys are gone, and only these.
     assert_eq!(network.waiting(), (WAITING_MAX, 1000));
     assert_refused(find(&mut network, "gw2", &first), 400, NOT_FOUND);
 }
