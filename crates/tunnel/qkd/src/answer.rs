@@ -133,7 +133,7 @@ impl Answer {
                 what: format!("it is not a JSON object, {}", self.described()),
             });
         }
-        // In place, before the parser sees the body.
+        // Otherwise the parser would copy strings with escapes into memory that is not wiped.
         unescape(&mut self.body);
         serde_json::from_slice(&self.body).map_err(|error| Failure::Garbage {
             what: self.json_problem(&error, expected),

@@ -258,7 +258,8 @@ impl Kme {
         }
         let answer = self.post(url, body).await?;
         if !answer.refuses_method() {
-            // Only after a POST has succeeded: a KME that refuses both methods has another problem.
+            // Only if the POST was not refused as well: a KME that refuses both methods has another
+            // problem.
             self.inner.posts_only.store(true, Ordering::Relaxed);
         }
         Ok(answer)

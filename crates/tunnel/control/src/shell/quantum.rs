@@ -76,7 +76,6 @@ impl Quantum {
         replies: mpsc::Sender<Reply>,
     ) {
         let kme = self.kme.clone();
-        // Cloned into the task, which outlives this call.
         let pool = self.pools.get(sae).cloned();
         let sae = sae.to_owned();
         tokio::spawn(async move {

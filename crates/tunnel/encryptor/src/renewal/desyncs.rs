@@ -59,7 +59,8 @@ impl Desyncs {
             }
             Desync::Over { packets, outage } => {
                 if let Some(episode) = self.open.get_mut(&tunnel)
-                    // A lane may report the end of a row that was reported before the event began.
+                    // A report does not count while this side has no outbound keys, and then its
+                    // end does not either.
                     && episode.lanes.remove(&lane)
                 {
                     episode.packets += packets;

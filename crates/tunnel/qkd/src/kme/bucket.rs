@@ -30,7 +30,6 @@ impl Bucket {
     /// The number of whole bits at time `now`.
     pub(super) fn bits(&mut self, now: Duration) -> u64 {
         let passed = now.saturating_sub(self.credited).as_nanos();
-        // Never backwards: callers read the clock before they lock the network.
         self.credited = self.credited.max(now);
         let made = passed.saturating_mul(u128::from(self.bits_per_second));
         self.stored = self.stored.saturating_add(made).min(self.room);

@@ -81,7 +81,7 @@ async fn answer(
     let call = target.call;
     // The body is read even if the call is refused: see `DRAINED_BYTES_MAX`.
     let body = read_body(body).await;
-    // Before the network is locked: a delayed response must not delay the others.
+    // Sleeps without the lock, so that a delayed response does not delay the others.
     if let Some(delay) = kme.strike(Fault::Delay, call) {
         sleep(delay.delay).await;
     }
