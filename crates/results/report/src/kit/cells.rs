@@ -20,6 +20,7 @@ pub(crate) fn throughput_cell(cell: &CellResult) -> Cell {
 /// The figure, with its number of repeats if some are missing, and a mark if some are late.
 pub(crate) fn with_repeats(figure: String, cell: &CellResult) -> String {
     let figure = match cell.status {
+        // The mark, `[1 of 3]`, already contains the number of repeats.
         Status::Partly => figure.trim_end_matches(" (n = 1)").to_owned(),
         _ => figure,
     };
@@ -38,6 +39,8 @@ pub(crate) fn count_mark(cell: &CellResult) -> String {
 pub(crate) fn partly_mark(cell: &CellResult) -> String {
     let mark = count_mark(cell);
     let mut reasons = cell.reasons.iter();
+    // Only reasons of failed checks have an explanation; an error has no name short enough for a
+    // mark.
     let check = reasons.find(|reason| reason.explanation.is_some());
     match check.filter(|_| cell.repeats.invalid > 0 && !mark.is_empty()) {
         Some(reason) => format!(
@@ -109,6 +112,7 @@ pub(crate) fn cell_table(
     figures: impl Fn(&CellResult) -> Vec<Cell>,
 ) -> Table {
     let labels = Labels::of(set);
+    // Without a baseline the whole column would be empty.
     let metric = metric.filter(|_| set.compared_with().is_some());
     let mut table = labels.head(table);
     table = table
@@ -127,6 +131,7 @@ pub(crate) fn cell_table(
 
 /// The reason, in place of a row's missing figures.
 pub(crate) fn without_figure(cell: &CellResult, columns: usize) -> Vec<Cell> {
+    // The first column contains the reason.
     let missing = (1..columns).map(|_| Cell::missing());
     [reason_cell(cell)].into_iter().chain(missing).collect()
 }
@@ -141,6 +146,8 @@ pub(crate) struct Labels {
 impl Labels {
     pub(crate) fn of(set: &Set<'_>) -> Self {
         Self {
+            // The rate of UDP depends on the datagram size, so it is shown even if all cells share
+            // it.
             payload: set.varies.payload || set.protocol == Protocol::Udp,
             mtu: set.varies.mtu,
             cores: set.varies.cores,
@@ -157,6 +164,7 @@ impl Labels {
                 table = table.label(title);
             }
         }
+        // The device varies fastest, and `Table::push` merges all labels of a row but the last.
         table.label("Device")
     }
 
@@ -181,6 +189,7 @@ pub(crate) fn drift_cells(drift: Option<&Drift>, median: fn(f64) -> String) -> [
     let points = Cell::plain(drift.points.to_string());
     if !drift.is_estimated() {
         let [change, interval, p, allowed] = std::array::from_fn(|_| Cell::missing());
+        // A median needs no trend, so a few points suffice for it.
         let median = Cell::plain(median(drift.median));
         let few = Cell::word("too few points");
         return [median, change, interval, p, allowed, points, few];
@@ -193,6 +202,7 @@ pub(crate) fn drift_cells(drift: Option<&Drift>, median: fn(f64) -> String) -> [
             change(drift.change_low),
             change(drift.change_high)
         )),
+        // Three decimals would print 0.000, as if chance were impossible.
         Cell::plain(if drift.p < 0.001 {
             "< 0.001".to_owned()
         } else {
@@ -211,6 +221,7 @@ pub(crate) fn drift_cells(drift: Option<&Drift>, median: fn(f64) -> String) -> [
 /// `+1.20 %`.
 pub(crate) fn change(ratio: f64) -> String {
     let percent = 100.0 * ratio;
+    // Rounding would print `+0.00 %` or `-0.00 %`: a direction without a change.
     if percent.abs() < 0.005 {
         "0.00 %".into()
     } else {

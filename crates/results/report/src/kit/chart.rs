@@ -84,6 +84,7 @@ pub(crate) fn absence(cell: &CellResult, otherwise: &'static str) -> &'static st
 fn number(value: f64) -> String {
     let text = format!("{value:.1}");
     match text.strip_suffix(".0") {
+        // A value just below 0 is rounded to `-0.0`.
         Some("-0") => "0".into(),
         Some(whole) => whole.into(),
         None => text,
@@ -96,6 +97,8 @@ pub(crate) fn shortened(class: &str, text: &str, width: f64) -> String {
     if font.width(text) <= width {
         return text.to_owned();
     }
+    // The font is proportional, so the number of characters that fit is not known in advance. `pop`
+    // removes whole characters, never a part of one.
     let mut cut = text.to_owned();
     while cut.pop().is_some() {
         let shown = format!("{}…", cut.trim_end());
@@ -109,12 +112,14 @@ pub(crate) fn shortened(class: &str, text: &str, width: f64) -> String {
 /// A device's name cut to a width. The mark in brackets at its end is cut only if it takes more
 /// than half of the room; for an insecure device `(insecure)` always stays.
 pub(crate) fn shortened_name(class: &str, name: &str, width: f64) -> String {
+    // Only brackets at the end are a mark; others are part of the name.
     let mark = name.rfind(" (").filter(|_| name.ends_with(')'));
     let (name, mark) = name.split_at(mark.unwrap_or(name.len()));
     let whole = format!("{name}{mark}");
     if Font::of(class).width(&whole) <= width {
         return whole;
     }
+    // The remark after `insecure` may be cut, but the word is a warning that must remain.
     let mark = if mark.starts_with(INSECURE) {
         " (insecure)"
     } else {
@@ -122,6 +127,7 @@ pub(crate) fn shortened_name(class: &str, name: &str, width: f64) -> String {
     };
     match width - Font::of(class).width(mark) {
         rest if rest >= width / 2.0 || mark.starts_with(INSECURE) => {
+            // The rest may be negative here; `shortened` then leaves only the ellipsis.
             format!("{}{mark}", shortened(class, name, rest))
         }
         _ => shortened(class, &whole, width),
@@ -129,6 +135,7 @@ pub(crate) fn shortened_name(class: &str, name: &str, width: f64) -> String {
 }
 
 fn escaped(text: &str) -> String {
+    // All attributes are in double quotes, so single quotes need no escape.
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

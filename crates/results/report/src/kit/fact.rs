@@ -55,6 +55,7 @@ pub(crate) fn repeats(estimate: &Estimate, scale: &Scale) -> String {
     } else {
         format!("{low}–{}", scale.value(estimate.max))
     };
+    // With one or two repeats, the range is no measure of the spread, so their number is stated.
     match estimate.n {
         1 => "one repeat".to_owned(),
         2 => format!("two repeats {value}"),

@@ -72,10 +72,12 @@ impl Scale {
         } else {
             format!(" {}", self.unit)
         };
+        // A single repeat has no distance, and ± 0 would seem exact.
         match (estimate.n, estimate.largest_distance_percent) {
             (1, _) => format!("{mean:.decimals$}{unit} (n = 1)"),
             (_, share) => {
                 let distance = estimate.largest_distance / self.divisor;
+                // A mean of 0 has no share.
                 let share =
                     share.map_or_else(String::new, |share| format!(" ({})", whole_percent(share)));
                 format!("{mean:.decimals$} ± {distance:.decimals$}{unit}{share}")
@@ -86,6 +88,7 @@ impl Scale {
 
 /// The largest unit with a rounded value of at least 1; the smallest unit for smaller values.
 fn fitting(value: f64, units: &[(f64, &'static str)]) -> (f64, &'static str) {
+    // Three digits are printed, so from 999.5 on a number needs the next unit.
     let fits = |(divisor, _): &&(f64, &str)| value.abs() >= 0.9995 * divisor;
     units
         .iter()
@@ -96,6 +99,7 @@ fn fitting(value: f64, units: &[(f64, &'static str)]) -> (f64, &'static str) {
 }
 
 fn decimals(value: f64) -> usize {
+    // The limits apply to the rounded number: 9.996 is printed as `10.0`.
     match value.abs() {
         0.0 => 0,
         value if value < 9.995 => 2,
@@ -132,6 +136,7 @@ pub(crate) fn loss(lost: u64, ratio: &Estimate) -> String {
     let (mean, distance) = (100.0 * ratio.mean, 100.0 * ratio.largest_distance);
     match ratio.n {
         1 => format!("{} (n = 1)", percent(mean)),
+        // Rounded to 0.00 %, a small loss would look like none.
         _ if mean < 0.01 => "< 0.01 %".into(),
         _ => {
             let decimals = if mean < 1.0 { 2 } else { 1 };
@@ -156,6 +161,7 @@ pub(crate) fn percent(percent: f64) -> String {
 /// `8 %`, `< 1 %`.
 fn whole_percent(percent: f64) -> String {
     match percent {
+        // `0 %` means that all repeats are equal.
         share if share > 0.0 && share < 0.5 => "< 1 %".into(),
         share => format!("{share:.0} %"),
     }
@@ -167,6 +173,7 @@ pub(crate) fn ratio_number(ratio: f64) -> String {
         ratio if ratio >= 99.95 => 0,
         ratio if ratio >= 9.995 => 1,
         ratio if ratio >= 0.0995 => 2,
+        // Zero is included here: the last arm would print it with five decimals.
         ratio if ratio >= 0.00995 || ratio <= 0.0 => 3,
         ratio if ratio >= 0.000_995 => 4,
         _ => 5,
@@ -200,9 +207,11 @@ pub(crate) fn ratio_with(ratio: f64, ends: Option<(f64, f64)>) -> String {
         (number(ratio), number(low), number(high))
     };
     let is_one = |text: &str| text.trim_end_matches('0') == "1.";
+    // The usual digits, then up to six decimals: the first that show the side of 1.
     let all = [None, Some(3), Some(4), Some(5), Some(6)].map(with);
     let shows = |(_, low, high): &&(String, String, String)| !is_one(low) && !is_one(high);
     let fitting = all.iter().find(shows);
+    // An end of exactly 1 is printed as 1 with any number of decimals.
     let (ratio, low, high) = fitting.unwrap_or(&all[0]);
     format!("{ratio} ({low}–{high})")
 }
@@ -224,6 +233,8 @@ fn quoted(word: &str) -> String {
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
     } else {
+        // Between single quotes nothing is special but the quote itself, which must be outside of
+        // them.
         format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
@@ -231,6 +242,7 @@ fn quoted(word: &str) -> String {
 pub(crate) fn capitalized(text: &str) -> String {
     let mut characters = text.chars();
     characters.next().map_or_else(String::new, |first| {
+        // The upper case of one character may be several.
         first.to_uppercase().chain(characters).collect()
     })
 }

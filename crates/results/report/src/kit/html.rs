@@ -44,6 +44,7 @@ fn unbroken(text: &str) -> String {
     text.replace(" ± ", "\u{a0}±\u{a0}")
         .replace(" %", "\u{a0}%")
         .replace("< ", "<\u{a0}")
+        // U+2011 is a hyphen without a line break.
         .replace("CPU-s", "CPU\u{2011}s")
 }
 
@@ -74,6 +75,7 @@ pub(crate) fn table(table: &Table) -> Markup {
 
 /// The conditions, and folded an explanation of the columns.
 fn note(note: &str) -> Markup {
+    // By convention, a note's conditions end at its first semicolon.
     let (conditions, method) = note.split_once("; ").unwrap_or((note, ""));
     html! {
         @if !conditions.is_empty() { span.note { (rich(conditions)) } }
@@ -88,6 +90,7 @@ fn note(note: &str) -> Markup {
 
 /// The headings; headings with a common setting are grouped below its name.
 fn head(table: &Table) -> Markup {
+    // Adjacent columns of one group: its name, its first column, and their number.
     let mut groups: Vec<(&str, usize, usize)> = Vec::new();
     for (index, column) in table.columns.iter().enumerate() {
         match groups.last_mut() {
@@ -114,6 +117,7 @@ fn head(table: &Table) -> Markup {
                 }
             }
             tr {
+                // In a grouped head, columns without a group have their headings in the row above.
                 @for (index, column) in columns.filter(|(_, one)| !is_grouped || !one.group.is_empty()) {
                     @let class = class(index, column.right, None);
                     th scope="col" class=[class] { (column.title) }
@@ -129,6 +133,7 @@ fn density(table: &Table) -> Option<&'static str> {
     let figures = columns.filter(|(_, column)| column.right);
     let longest = figures.map(|(column, _)| {
         let cells = table.rows.iter().map(|row| &row.cells[column]);
+        // Reasons are sentences, which may be broken into lines.
         let kept_whole = cells.filter(|cell| cell.kind != Kind::Reason);
         let widths = kept_whole.map(|cell| cell.text.chars().count());
         widths.max().unwrap_or(0)
@@ -148,6 +153,7 @@ fn table_cell(table: &Table, row: usize, column: usize, cell: &Cell) -> Markup {
         Kind::Derived => class(column, right, Some("derived")),
         Kind::Missing => class(column, right, Some("missing")),
         Kind::Term => class(column, right, Some("term")),
+        // Only short words are kept in one line.
         Kind::Word if cell.text.chars().count() > LONG_LABEL => class(column, right, Some("word")),
         Kind::Word => class(column, right, Some("term word")),
         // A sentence reads from the left, even in a column of figures.
@@ -159,6 +165,7 @@ fn table_cell(table: &Table, row: usize, column: usize, cell: &Cell) -> Markup {
     };
     html! {
         @match cell.kind {
+            // The label above spans this row.
             Kind::Repeated => {},
             Kind::Label => {
                 @let rows = span(&table.rows, row, column);
@@ -183,6 +190,7 @@ fn table_cell(table: &Table, row: usize, column: usize, cell: &Cell) -> Markup {
                 @match cell.text.split_once(" (").filter(|_| right) {
                     Some((figure, remark)) => {
                         span.whole { (figure) } " "
+                        // An interval may also be broken before its upper end.
                         @match remark.split_once(" to ") {
                             Some((low, high)) => {
                                 span.whole { "(" (low) } " " span.whole { "to " (high) }

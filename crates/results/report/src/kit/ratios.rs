@@ -45,6 +45,7 @@ pub(crate) fn of<'c>(
     let single = found.iter().all(|(_, found)| found.pairs < 2);
     let comparisons: Vec<&Comparison> = found.iter().map(|(_, found)| *found).collect();
     let verdict = verdict(&comparisons, corrected_for(run, &comparisons));
+    // With one pair per cell, the repeats' range would only repeat the figure.
     let range = match (between(of_repeats), verdict) {
         (Some(range), Some(verdict)) if !single => format!("repeats {range}: {verdict}"),
         (Some(range), None) => format!("repeats {range}"),
@@ -64,6 +65,7 @@ fn pairs(cell: &CellResult, baseline: &CellResult, metric: Metric) -> Vec<f64> {
     let (Some(own), Some(others)) = (figure(cell, metric), figure(baseline, metric)) else {
         return Vec::new();
     };
+    // Both cells may lack repeats, so pairs have the same number, not the same place.
     let ratio = |own: &stats::Sample| {
         let other = others
             .values
@@ -147,6 +149,7 @@ pub(crate) fn rate(
     metric: Metric,
     best: &Estimate,
 ) -> Fact {
+    // With several cells, the best rate is not the one of each.
     let at_most = |before: &'static str| if cells.len() > 1 { before } else { "" };
     match of(run, cells.iter().copied(), metric) {
         Some(found) => {

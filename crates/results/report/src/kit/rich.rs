@@ -15,6 +15,7 @@ pub(crate) fn spans(mut text: &str) -> Vec<Span<'_>> {
         let Some((code, after)) = rest.split_once('`') else {
             break;
         };
+        // Two adjacent backticks enclose no code, so both remain in the text.
         if code.is_empty() {
             spans.push(Span::Text(&text[..before.len() + 2]));
         } else {

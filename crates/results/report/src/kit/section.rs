@@ -182,6 +182,7 @@ impl Blocks {
         folded: bool,
         draw: impl FnOnce() -> Option<Markup>,
     ) {
+        // `draw` is not called for documents without charts.
         if self.document == Document::Html
             && let Some(drawing) = draw()
         {

@@ -183,12 +183,14 @@ impl Table {
 
     /// Replaces columns that lack every figure, for one reason, by a remark in the note.
     pub(crate) fn condensed(mut self) -> Self {
+        // Without any figure, only labels would remain.
         let mut figures = self.rows.iter().flat_map(|row| &row.cells[self.labels..]);
         if figures.all(|cell| cell.kind == Kind::Missing) {
             return self;
         }
         let lacking = |column: &usize| {
             let mut cells = self.rows.iter().map(|row| &row.cells[*column]);
+            // There is a first row: without rows, the condition above returns.
             let first = &self.rows[0].cells[*column];
             cells.all(|cell| cell == first && cell.kind == Kind::Missing)
         };
@@ -197,6 +199,7 @@ impl Table {
             let text = self.rows[0].cells[column].text.clone();
             (text, self.columns[column].heading())
         }));
+        // From the right, so that the remaining indices stay valid.
         for column in columns.into_iter().rev() {
             self.columns.remove(column);
             for row in &mut self.rows {
@@ -232,6 +235,7 @@ impl Table {
         cells: impl Iterator<Item = &'a Cell> + Clone,
     ) -> Option<String> {
         let is_in = |mark: &str| match mark {
+            // Unlike the letters, this mark cannot be a unit, so it needs no `has_marks`.
             "†" => cells.clone().any(|cell| cell.text.ends_with(LATE_MARK)),
             mark => {
                 self.has_marks
@@ -276,6 +280,7 @@ impl Table {
                 begins_block = false;
             }
         }
+        // With a single label, each row would begin a block.
         begins_block &= self.labels > 1;
         self.rows.push(Row {
             cells,
@@ -293,6 +298,7 @@ fn marks(text: &str) -> impl Iterator<Item = &str> {
 impl Cell {
     /// Whether it shows how far repeats are from their mean.
     fn has_deviation(&self) -> bool {
+        // At the beginning of a text, the sign is a limit in both directions, not a deviation.
         let mut words = self.text.split(' ').skip(1);
         self.kind == Kind::Plain && words.any(|word| word == DEVIATION)
     }
@@ -306,6 +312,7 @@ impl Cell {
             return false;
         };
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+        // The failed check may follow the number.
         let planned: String = rest.chars().take_while(char::is_ascii_digit).collect();
         digits(count) && digits(&planned)
     }
@@ -347,6 +354,7 @@ impl Cell {
     /// Returns the link to a file in the run's folder; `None` for any other text of a journal. The
     /// link contains no scheme and nothing that would end a link in Markdown.
     pub(crate) fn link(&self) -> Option<String> {
+        // Only a path below the run's folder becomes a link: the text comes from a journal.
         let path = RelativePath::new(self.text.clone()).ok()?;
         let mut link = String::new();
         for byte in path.as_str().bytes() {
@@ -356,6 +364,7 @@ impl Cell {
                     link.push(char::from(byte))
                 }
                 byte if byte.is_ascii_alphanumeric() => link.push(char::from(byte)),
+                // Percent-encoding of RFC 3986, section 2.1.
                 byte => link.push_str(&format!("%{byte:02X}")),
             }
         }

@@ -60,6 +60,8 @@ impl Area {
     /// Whether a line passes through the area (Liang-Barsky).
     pub(crate) fn is_crossed_by(self, [(x1, y1), (x2, y2)]: Segment) -> bool {
         let (dx, dy) = (x2 - x1, y2 - y1);
+        // Each side of the area bounds the part of the line inside it, from 0 at its first point to
+        // 1 at its second one.
         let (mut enters, mut leaves) = (0.0_f64, 1.0_f64);
         for (toward, room) in [
             (-dx, x1 - self.x),
@@ -67,6 +69,8 @@ impl Area {
             (-dy, y1 - self.y),
             (dy, self.bottom() - y1),
         ] {
+            // A line parallel to a side is entirely inside or outside of it. One along the edge
+            // does not count as a crossing.
             if toward == 0.0 {
                 if room <= 0.0 {
                     return false;
@@ -77,6 +81,7 @@ impl Area {
                 leaves = leaves.min(room / toward);
             }
         }
+        // The line is inside all four sides between the last entry and the first exit.
         enters < leaves
     }
 

@@ -77,6 +77,7 @@ impl Bars<'_> {
         if self.bars.len() > BARS_MAX {
             return None;
         }
+        // Whiskers and lost parts extend beyond the bars, and the axis must contain them.
         let most = figures()
             .map(|found| found.offered.unwrap_or(0.0).max(found.value + found.reach))
             .fold(0.0, f64::max);
@@ -88,6 +89,8 @@ impl Bars<'_> {
             .bars
             .iter()
             .any(|bar| bar.setting != self.bars[0].setting);
+        // The plot's grid spans all rows, so its height is needed before the first row is drawn.
+        // Bars of a setting are adjacent: each change adds a line.
         let breaks = 1 + self
             .bars
             .windows(2)
@@ -108,6 +111,7 @@ impl Bars<'_> {
         svg.x_title(
             plot,
             34.0,
+            // Counts have no unit, so no comma may follow their quantity.
             format!("{}, {}", self.quantity, axis.unit()).trim_end_matches(", "),
         );
         let mut y = 0.0;
@@ -168,6 +172,7 @@ fn one(
     let mut end = area.right();
     if let Some(offered) = found.offered.filter(|offered| *offered > found.value) {
         let lost = Area::new(end, top, width(offered) - area.width, BAR);
+        // `number` would round narrower stripes to a width of 0.
         if lost.width > 0.05 {
             svg.stripes(lost, &tooltip);
         }
@@ -175,6 +180,7 @@ fn one(
     }
     let (middle, reach) = (top + BAR / 2.0, width(found.reach));
     svg.side_whisker(area.right() - reach, area.right() + reach, middle);
+    // The text begins after the lost part or the whisker, the longer of the two.
     let after = end.max(area.right() + reach) + 8.0;
     svg.label("value", Spot::rightward((after, middle + 4.5)), &found.text);
 }

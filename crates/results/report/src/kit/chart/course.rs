@@ -66,11 +66,13 @@ pub struct CourseChange {
 pub fn course(course: &Course) -> Markup {
     let mut svg = Svg::new(&*course.id);
     let values = || course.points.iter().map(|point| point.value);
+    // Spreads are drawn as whiskers, so the axis must contain them, not only the values.
     let ends = |point: &CoursePoint| point.spread.unwrap_or((point.value, point.value));
     let low = values().chain(course.points.iter().map(|point| ends(point).0));
     let high = values().chain(course.points.iter().map(|point| ends(point).1));
     let low = low.fold(f64::INFINITY, f64::min);
     let high = high.fold(f64::NEG_INFINITY, f64::max);
+    // Without a run, the folds return their infinite initial values.
     if !low.is_finite() || !high.is_finite() {
         return Markup::default();
     }
@@ -82,6 +84,7 @@ pub fn course(course: &Course) -> Markup {
     };
     let axis = Part::new(low - free, high + free, TICKS, scale(course.quantity, high));
     let area = plot(HEIGHT, MARGINS);
+    // Each run is in the middle of an equal slot, so that a change has a place between two runs.
     let x = |at: f64| area.x_at((at + 0.5) / course.points.len() as f64);
     let y = |value: f64| area.y_at(axis.share(value));
     svg.y_axis(area, &axis, axis.unit());
@@ -110,8 +113,11 @@ pub fn course(course: &Course) -> Markup {
         svg.mark("fill", STYLE, *place, radius, &words);
     }
     for (nth, change) in course.changes.iter().enumerate() {
+        // Half a slot before the first run after the change.
         let between = x(change.at as f64 - 0.5);
         svg.line("limit", (between, area.y), (between, area.bottom()));
+        // A mean applies up to the neighbouring change, or to the end of the course. Between two
+        // changes both draw the same line.
         let start = nth
             .checked_sub(1)
             .map_or(0, |before| course.changes[before].at);
@@ -123,9 +129,11 @@ pub fn course(course: &Course) -> Markup {
             (start, change.at, change.before),
             (change.at, end, change.after),
         ] {
+            // A fifth of a slot remains free at both ends, so that two means do not touch.
             let ends = (x(from as f64 - 0.3), x(to as f64 - 0.7));
             svg.line("upper", (ends.0, y(mean)), (ends.1, y(mean)));
         }
+        // Changes of adjacent runs are closer than their labels are wide: these need several lines.
         let below = (0..6).map(|step| area.y + 12.0 + 14.0 * f64::from(step));
         let spots = below.flat_map(|y| {
             [
@@ -169,6 +177,7 @@ fn dates(svg: &mut Svg, area: Area, course: &Course) {
         (area.right(), area.bottom()),
     );
     svg.text("tick", (area.x, below), Anchor::Start, &first.date);
+    // A single run is its first and its last: print its date once.
     if course.points.len() > 1 {
         svg.text("tick", (area.right(), below), Anchor::End, &last.date);
     }

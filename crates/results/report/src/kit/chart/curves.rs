@@ -38,6 +38,7 @@ impl Curves {
             let (x, label) = (self.x(f64::from(n)), n.to_string());
             let half = Font::of("tick").width(&label) / 2.0 + 3.0;
             self.svg.line("grid", (x, bottom), (x, bottom + 4.0));
+            // A number keeps only its tick if its label would touch the one before it.
             if x - half >= free_from {
                 let position = (x, bottom + 17.0);
                 self.svg.text("tick", position, Anchor::Middle, &label);
@@ -68,6 +69,8 @@ impl Curves {
         for (n, found) in figures {
             let place = self.place(n, found.mean);
             let end = |value: f64| self.place(n, value).1;
+            // On a logarithmic axis, a whisker down to 0 ends at the axis: `Values::share` bounds
+            // it.
             let ends = [found.largest_distance, -found.largest_distance]
                 .map(|distance| end(found.mean + distance));
             self.svg.whisker(place.0, ends, 5.0);
@@ -85,6 +88,8 @@ impl Curves {
         self.svg.line(&class, (x, plot.y), (x, plot.bottom()));
         let rows = (0..8).map(|row| y + MARK_HEIGHT * f64::from(row));
         let (left, right) = (|y| Spot::end((x - 6.0, y)), |y| Spot::start((x + 6.0, y)));
+        // Try both sides of the line before the next row, so that the label stays near the given
+        // one.
         let spots = rows.flat_map(|y| {
             if x > plot.x_at(turn) {
                 [left(y), right(y)]
@@ -111,6 +116,7 @@ pub(crate) fn distinct_colors(own: impl Iterator<Item = usize>) -> Vec<usize> {
     for own in own {
         let free = |color: &usize| !taken.contains(color);
         let others = 1..=DEVICE_STYLES;
+        // With more devices than styles, the later ones cannot be distinct.
         let color = [own].into_iter().chain(others).find(free).unwrap_or(own);
         taken.push(color);
     }

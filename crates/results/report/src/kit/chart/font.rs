@@ -31,6 +31,7 @@ impl Font {
     /// Returns the font of a text with these classes, as in the style sheet.
     pub(crate) fn of(classes: &str) -> Self {
         let has = |names: &[&str]| classes.split(' ').any(|class| names.contains(&class));
+        // Texts on a ground are named by its shade (`on-h3`), so only the prefix is fixed.
         let on_bar = classes.starts_with("on-");
         Self {
             size: if on_bar || has(&["tick", "value"]) {
@@ -50,9 +51,11 @@ impl Font {
 
     fn advance(self, c: char) -> u16 {
         let table = if self.is_bold { &BOLD } else { &REGULAR };
+        // Control characters wrap around to places beyond the table.
         let place = usize::try_from(u32::from(c).wrapping_sub(32)).unwrap_or(usize::MAX);
         match (table.get(place), c) {
             (Some(advance), _) => *advance,
+            // The width of the widest of these signs.
             (None, '–' | '±' | '×' | 'µ' | '·') => 584,
             // Other scripts: an upper bound for most characters, as only spacing depends on it.
             (None, '\u{a0}'..='\u{24f}') => 722,

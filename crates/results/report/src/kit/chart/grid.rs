@@ -61,6 +61,7 @@ type Column = (Option<u32>, u16, u16);
 pub(crate) fn of_sets(run: &Run<'_>, sets: &[Set<'_>], id: &str) -> Option<Markup> {
     let points = sets.iter().flat_map(|set| &set.points);
     let columns = sorted(points.map(|point| (point.payload, point.mtu, point.cores)));
+    // Without columns the closure that indexes the first one does not run.
     let varies = |of: fn(&Column) -> u32| columns.iter().any(|one| of(one) != of(&columns[0]));
     let (payloads, mtus, cores) = (
         varies(|(payload, ..)| payload.unwrap_or(0)),
@@ -87,6 +88,7 @@ pub(crate) fn of_sets(run: &Run<'_>, sets: &[Set<'_>], id: &str) -> Option<Marku
             duts.push(dut);
         }
     }
+    // The rows of a device are adjacent, so that its conditions can be compared.
     let rows = duts.iter().flat_map(|dut| {
         let with = alike.iter().filter(|set| set.duts.contains(dut));
         with.map(|set| row_of_set(run, set, dut, &alike, &columns))
@@ -101,6 +103,7 @@ pub(crate) fn of_sets(run: &Run<'_>, sets: &[Set<'_>], id: &str) -> Option<Marku
         rows: rows.collect(),
         unit: "bit/s",
     };
+    // Cells without a figure count as well, as the grid shows why it is missing.
     let figures: usize = grid
         .rows
         .iter()
@@ -121,6 +124,8 @@ fn row_of_set<'r>(
 ) -> Row<'r> {
     let mut name = vec![run.label(dut)];
     name.extend(set.own_words(alike).map(str::to_owned));
+    // Sets of a protocol may have different matrices: a combination that this one lacks stays
+    // empty.
     let cells = columns.iter().map(|column| {
         let mut points = set.points.iter();
         let point = points.find(|point| (point.payload, point.mtu, point.cores) == *column)?;
@@ -219,6 +224,7 @@ impl Grid<'_> {
             .iter()
             .map(|column| column.join(", "))
             .collect();
+        // Turned titles are as high as the longest of them is wide.
         let height = widest(&mut titles.iter().map(String::as_str));
         let head = self.heads.join(", ");
         svg.text("tick", (NAMES - 8.0, height), Anchor::End, &head);
@@ -243,6 +249,7 @@ impl Grid<'_> {
                     area,
                     &hover(&cell.dut, setting, &scale, found),
                 );
+                // No ink can be read on all shades, so each shade has another.
                 (format!("on-h{shade}"), figure.text())
             }
             None => {
@@ -302,6 +309,8 @@ impl Shades {
     }
 
     fn shade(&self, value: f64) -> usize {
+        // On a linear scale, one figure far above the others would leave them all in the lowest
+        // shade.
         let share = if self.low > 0.0 && self.high / self.low >= LOG_RATIO {
             (value / self.low).ln() / (self.high / self.low).ln()
         } else {
@@ -309,6 +318,7 @@ impl Shades {
         };
         // If all figures are equal, they have the middle shade.
         let share = if share.is_finite() { share } else { 0.5 };
+        // The highest figure has the share 1, which would be one shade too many.
         ((share * SHADES as f64) as usize).min(SHADES - 1)
     }
 

@@ -76,6 +76,8 @@ impl Spot {
 
     /// Places around a point at about one distance.
     pub(crate) fn near((x, y): (f64, f64), away: f64) -> [Self; 6] {
+        // A rising curve passes neither left above nor right below a point, so these places come
+        // first.
         [
             Self::end((x - 6.0 - away / 2.0, y - 8.0 - away)),
             Self::start((x + 6.0 + away / 2.0, y + 15.0 + away)),
@@ -96,6 +98,7 @@ impl Spot {
     pub(crate) fn above(self, lines: usize) -> Self {
         let away = LABEL_LINE * lines as f64;
         let (x, y) = self.position;
+        // Turned text reads upwards, so its lines are stacked from right to left.
         let position = if self.is_turned {
             (x - away, y)
         } else {
@@ -114,6 +117,7 @@ impl Spot {
             Anchor::Middle => width / 2.0,
             Anchor::End => width,
         };
+        // The ascent covers digits and capitals, the rest of the size descenders.
         let (ascent, height) = (0.78 * font.size, font.size);
         if self.is_turned {
             Area::new(x - ascent, y - width + before, height, width)

@@ -80,6 +80,7 @@ pub(crate) const fn is_hatched(style: usize) -> bool {
 pub(super) fn outline(style: usize, (x, y): (f64, f64), radius: f64) -> String {
     match CORNERS[style % CORNERS.len()] {
         [] => {
+            // An arc that ends at its start is not drawn, so the circle consists of two halves.
             let (left, r, across) = (number(x - radius), number(radius), number(2.0 * radius));
             let y = number(y);
             format!("M{left} {y}a{r} {r} 0 1 0 {across} 0a{r} {r} 0 1 0 -{across} 0Z")
@@ -114,6 +115,7 @@ mod tests {
     fn luminance(color: &str) -> f64 {
         let channel = |at: usize| {
             let value = f64::from(u8::from_str_radix(&color[at..at + 2], 16).unwrap()) / 255.0;
+            // The transfer function of sRGB (IEC 61966-2-1).
             if value <= 0.040_45 {
                 value / 12.92
             } else {
@@ -151,6 +153,7 @@ mod tests {
             assert_eq!(colors.len(), papers.len(), "c{style}");
             for (paper, color) in papers.iter().zip(colors) {
                 let found = contrast(paper, &color);
+                // WCAG 2.1, 1.4.11: graphical objects need a contrast of 3.
                 assert!(found >= 3.0, "c{style} {color} on {paper}: {found:.2}");
             }
         }
@@ -166,6 +169,7 @@ mod tests {
             assert_eq!((grounds.len(), inks.len()), (3, 3), "h{shade}");
             for (ground, ink) in grounds.iter().zip(&inks) {
                 let found = contrast(ground, ink);
+                // WCAG 2.1, 1.4.3: text needs a contrast of 4.5.
                 assert!(found >= 4.5, "h{shade} {ink} on {ground}: {found:.2}");
             }
         }

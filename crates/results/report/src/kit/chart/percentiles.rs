@@ -42,11 +42,13 @@ impl Curve<'_> {
     fn nines(&self) -> f64 {
         (self.times.n() as f64 / BEYOND_MIN)
             .log10()
+            // At least the median, at log10(2) nines.
             .clamp(f64::log10(2.0), NINES_MAX)
     }
 
     /// The percentiles that enough times exceed; always the median.
     fn marked(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        // Rounding must not drop a percentile that exactly enough times exceed.
         let nines = self.nines() + 1e-9;
         MARKED
             .into_iter()
@@ -74,6 +76,7 @@ struct Axes {
 pub(crate) fn draw(id: &str, setting: &str, of: &str, curves: &[Curve<'_>]) -> Option<Svg> {
     let least = curves
         .iter()
+        // All times are beyond the shortest one.
         .map(|curve| curve.times.at(1_000_000_000))
         .min()?;
     let most = curves.iter().map(|curve| curve.times.at(0)).max()?;
@@ -106,6 +109,7 @@ impl Axes {
     }
 
     fn y(&self, time_ns: u64) -> f64 {
+        // Zero has no logarithm.
         PLOT.y_at(self.times.share(time_ns.max(1) as f64))
     }
 
@@ -161,6 +165,7 @@ impl Axes {
         let name = format!("{}, {setting}", curve.dut);
         let tooltip = format!("{name}: {n} {of}");
         svg.polyline(&format!("curve stroke-{style}"), &points, &tooltip);
+        // The curve has `STEPS` + 1 points, so there is a last one.
         let (last, end) = (points[points.len() - 1], self.end(curve));
         svg.polyline(&format!("tail stroke-{style}"), &[last, end], &tooltip);
         for (percentile, beyond_ppb) in curve.marked() {

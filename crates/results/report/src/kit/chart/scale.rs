@@ -25,11 +25,13 @@ pub(crate) struct Linear {
 impl Linear {
     /// From 0 to at least `max`, in about `ticks` steps, with numbers in the scale's unit.
     pub(crate) fn new(max: f64, ticks: f64, scale: Scale) -> Self {
+        // If all figures are 0, the axis covers one unit.
         let max = if max > 0.0 && max.is_finite() {
             max
         } else {
             scale.divisor
         };
+        // Rounded in the unit in which the ticks are printed.
         let step = round_step(max / ticks / scale.divisor) * scale.divisor;
         Self {
             end: (max / step).ceil() * step,
@@ -65,6 +67,8 @@ impl Axis for Linear {
 
     /// The first tick is 0.
     fn ticks(&self) -> Vec<(f64, String)> {
+        // The end is a multiple of the step only up to rounding, and `floor` must not drop its
+        // tick.
         let count = (self.end / self.step + 1e-6).floor() as u32;
         let step = self.step / self.scale.divisor;
         let decimals = if step >= 1.0 {
@@ -102,6 +106,7 @@ pub(super) struct Part {
 impl Part {
     /// Exactly from `low` to `high`, with about `ticks` ticks and numbers in the scale's unit.
     pub(crate) fn new(low: f64, high: f64, ticks: f64, scale: Scale) -> Self {
+        // Equal values need a range, or `share` divides by 0.
         let high = if high > low {
             high
         } else {
@@ -156,6 +161,7 @@ impl Log {
         let low = 1.0 / round_step(1.0 / min);
         Self {
             low,
+            // Equal ends would make `share` divide by 0.
             high: if high > low { high } else { 10.0 * low },
         }
     }
@@ -204,6 +210,8 @@ impl Values {
     /// For values from `low` (the smallest above 0) to `high`, with numbers in the scale's unit.
     pub(crate) fn spanning((low, high): (f64, f64), ticks: f64, scale: Scale) -> Self {
         if low > 0.0 && high / low >= LOG_RATIO {
+            // Even a round lowest value must be above the beginning of the axis, or its bar has no
+            // length.
             Self::Log(Log::new(0.9 * low, high), scale)
         } else {
             Self::Linear(Linear::new(high, ticks, scale))
@@ -237,6 +245,7 @@ impl Axis for Values {
     fn share(&self, value: f64) -> f64 {
         match self {
             Self::Linear(axis) => axis.share(value),
+            // Zero has no logarithm, so it is drawn at the beginning of the axis.
             Self::Log(axis, _) => axis.share(value.max(axis.low)),
         }
     }
@@ -259,6 +268,7 @@ impl Axis for Values {
 /// A round time, without decimals.
 pub(crate) fn short_time(value_ns: f64) -> String {
     match value_ns {
+        // Ticks are products of powers of ten, so a round one may be slightly too small.
         value if value >= 0.999e9 => format!("{:.0} s", value / 1e9),
         value if value >= 0.999e6 => format!("{:.0} ms", value / 1e6),
         value if value >= 0.999e3 => format!("{:.0} µs", value / 1e3),

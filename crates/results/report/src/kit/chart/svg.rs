@@ -71,12 +71,15 @@ impl Svg {
 
     /// Finishes the drawing, with title and description for screen readers.
     pub(crate) fn finish(mut self, title: &str, description: &str) -> Markup {
+        // Labels are placed last, so that they avoid all lines and figures, not only earlier ones.
         for label in std::mem::take(&mut self.waiting) {
             self.place(&label);
         }
         let drawn = self
             .extent
             .map_or((0.0, 0.0), |area| (area.y, area.bottom()));
+        // Labels may be above the plot, so the top of the drawing is known only after their
+        // placement.
         let top = self.draw_legend(drawn.0);
         let height = drawn.1 + MARGIN - top;
         let patterns = self.patterns();
@@ -93,6 +96,7 @@ impl Svg {
     }
 
     fn patterns(&self) -> String {
+        // All charts are in one page, so each id contains the one of its chart.
         let pattern = |name: &str, size: u32, content: &str| {
             format!(
                 "<pattern id=\"{}-{name}\" width=\"{size}\" height=\"{size}\" \
@@ -158,6 +162,7 @@ impl Svg {
         self.rect(&format!("fill-{style}"), area, tooltip);
         if is_hatched(style) {
             self.has_hatching = true;
+            // The pattern covers the fill, so a pointer finds only its tooltip.
             self.patterned("hatch", area, tooltip);
         }
     }
@@ -277,6 +282,7 @@ impl Svg {
         let up = |turn: bool| {
             (0..STEPS).map(move |step| {
                 let y = above - STEP * f64::from(step);
+                // The baseline of turned text is right of its middle by a third of its height.
                 if turn {
                     Spot::turned((middle + 4.0, y))
                 } else {
@@ -289,6 +295,7 @@ impl Svg {
         let (lines, spots) = if widths[0].max(widths[1]) <= pitch - 2.0 {
             (lines.to_vec(), up(false).collect())
         } else if pitch >= BAR_MIN {
+            // Turned, two lines would need twice the width, so one line contains both texts.
             lines[0].1 = format!("{value} {word}").trim_end().to_owned();
             (lines[..1].to_vec(), up(true).collect())
         } else {
@@ -311,6 +318,7 @@ impl Svg {
             let clear = area.grown(CLEARANCE);
             let inside = area.x >= 0.0 && area.right() <= WIDTH;
             let mut taken = self.taken.iter();
+            // A leader may cross lines, but no text and no figure.
             let covers = taken.any(|taken| {
                 taken.overlaps(area) || leader.is_some_and(|line| taken.is_crossed_by(line))
             });
@@ -318,6 +326,7 @@ impl Svg {
         });
         let Some(spot) = free else { return };
         if let Some([from, to]) = label.leader(*spot) {
+            // This also adds the leader to the lines that later labels avoid.
             self.line("leader", from, to);
         }
         for (above, (class, text)) in label.lines.iter().rev().enumerate() {
@@ -337,9 +346,11 @@ impl Svg {
         let entries = std::mem::take(&mut self.legend);
         let font = Font::of("label");
         let mut lines: Vec<Vec<(f64, Key, String)>> = Vec::new();
+        // The first entry always begins a line.
         let mut x = f64::INFINITY;
         for (key, name) in entries {
             let before = key.width() + 6.0;
+            // An entry wider than the chart would fit no line.
             let name = shortened("label", &name, WIDTH - before);
             let width = before + font.width(&name);
             if x + width > WIDTH {
@@ -351,6 +362,7 @@ impl Svg {
             }
             x += width + 20.0;
         }
+        // The lines are drawn upwards, beginning with the last, as their number moves only the top.
         let mut top = drawn_top - MARGIN;
         for line in lines.into_iter().rev() {
             top -= LEGEND_LINE;
@@ -378,6 +390,7 @@ impl Svg {
 
     /// The farthest repeat's distance, above and below a vertical bar's end; nothing for 0.
     pub(crate) fn whisker(&mut self, x: f64, [top, bottom]: [f64; 2], cap: f64) {
+        // Coordinates have one decimal, so shorter whiskers would have no length.
         if bottom - top >= 0.1 {
             self.line("whisker", (x, top), (x, bottom));
             for end in [top, bottom] {
@@ -400,6 +413,7 @@ impl Svg {
     pub(crate) fn y_axis(&mut self, plot: Area, axis: &impl Axis, unit: &str) {
         for (value, label) in axis.ticks() {
             let share = axis.share(value);
+            // The tick at the beginning of the axis, usually 0, is the axis itself.
             let class = if share > 0.0 { "grid" } else { "axis" };
             self.y_tick(class, plot, plot.y_at(share), &label);
         }
@@ -459,6 +473,7 @@ fn around([(x1, y1), (x2, y2)]: Segment) -> Area {
 }
 
 fn attributes(area: Area) -> [(&'static str, String); 4] {
+    // SVG does not allow negative sizes.
     let (width, height) = (area.width.max(0.0), area.height.max(0.0));
     let values = [
         ("x", area.x),
@@ -494,11 +509,13 @@ mod tests {
     /// Labels of random widths at random points, among random lines: none covers another or a line.
     #[test]
     fn labels_cover_nothing_whatever_the_data() {
+        // The generator of Knuth's MMIX: each run of the test draws the same charts.
         let mut seed = 11_u64;
         let mut random = move |below: f64| {
             seed = seed
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
+            // The upper 53 bits, as many as the mantissa of a double has.
             (seed >> 11) as f64 / (1_u64 << 53) as f64 * below
         };
         let mut placed = 0;

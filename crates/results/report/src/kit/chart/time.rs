@@ -94,14 +94,17 @@ impl TimePlot<'_> {
         let received = self.corners(received);
         let floor = |end: Option<&(f64, f64)>| end.map(|(x, _)| (*x, self.plot.bottom()));
         let mut area = received.clone();
+        // The area is closed along the floor, from the last time back to the first.
         area.extend(floor(received.last()));
         area.extend(floor(received.first()));
         svg.polyline(&format!("area fill-{color}"), &area, dut);
         if let Some(intended) = intended {
             let mut lost = self.corners(intended);
+            // Back along the received rate, so that the area is the difference of both.
             lost.extend(received.iter().rev());
             svg.polyline("lost-area", &lost, "lost");
         }
+        // Drawn last, or the areas would cover half of its width.
         svg.polyline(&format!("trace stroke-{color}"), &received, "");
     }
 }

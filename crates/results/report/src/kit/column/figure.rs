@@ -88,6 +88,7 @@ fn of_result(found: &FrameResult) -> Vec<Figure<'_>> {
 /// Each frame trial, followed by its events.
 fn disturbances(found: &FrameResult) -> impl Iterator<Item = Figure<'_>> {
     found.disturbances().iter().flat_map(|one| {
+        // The index comes from the journal, which may be damaged.
         let trial = found.trials.get(one.trial);
         let trial = trial.map(|trial| Figure::Disturbance(one, trial));
         trial
@@ -108,6 +109,7 @@ const fn disturbance_name(found: &Disturbance) -> &'static str {
 /// Each segment, followed by its points.
 fn segments(found: &FrameResult) -> impl Iterator<Item = Figure<'_>> {
     found.soak().iter().flat_map(|segment| {
+        // The index comes from the journal, which may be damaged.
         let trial = found.trials.get(segment.trial);
         let whole = trial.map(|trial| Figure::Segment(segment, trial));
         let points = segment.points.iter();

@@ -24,6 +24,7 @@ pub(crate) fn joined(what: &str, mut tables: Vec<(String, Table)>) -> Vec<Table>
         table.columns[..count].iter().map(Column::heading).collect()
     };
     let labels = titles(first, first.labels);
+    // Rows of tables side by side are matched by their labels, so these must be unique.
     let same_labels = others
         .iter()
         .all(|(_, table)| titles(table, table.labels) == labels && has_unique_rows(table));
@@ -137,6 +138,7 @@ fn beside(caption: &str, tables: &[(String, Table)]) -> Table {
             joined.columns.push(column);
         }
     }
+    // Rows keep the order of the first table that contains them.
     let mut keys: Vec<Vec<&str>> = Vec::new();
     for (_, table) in tables {
         for row in &table.rows {
@@ -171,6 +173,7 @@ fn stacked(caption: &str, tables: &[(String, Table)]) -> Table {
     joined.labels = 1 + first.labels;
     for (setting, table) in tables {
         for row in &table.rows {
+            // `push` marks repeated labels anew, as the setting precedes them here.
             let cells = row.cells.iter().map(labelled);
             joined.push([Cell::label(setting)].into_iter().chain(cells).collect());
         }
@@ -186,6 +189,7 @@ fn notes(tables: &[(String, Table)]) -> String {
         .map(|(_, table)| table.note.split("; ").collect())
         .collect();
     let first = &notes[0];
+    // Notes of different structure cannot be compared part by part.
     if notes.iter().any(|parts| parts.len() != first.len()) {
         let mut parts: Vec<&str> = Vec::new();
         for part in notes.into_iter().flatten() {
@@ -207,6 +211,7 @@ fn notes(tables: &[(String, Table)]) -> String {
             joined.push(shared.join(", "));
         }
         for ((setting, _), words) in tables.iter().zip(&words) {
+            // Words that the setting already contains would be repeated after it.
             let own = words
                 .iter()
                 .copied()
@@ -217,6 +222,7 @@ fn notes(tables: &[(String, Table)]) -> String {
             }
         }
     }
+    // An empty note consists of one empty part.
     joined.retain(|part| !part.is_empty());
     joined.join("; ")
 }
