@@ -183,6 +183,7 @@ fn replace(
             let mut file = BufWriter::new(file);
             write(&mut file)?;
             file.flush()?;
+            // Before the rename, or a crash could leave an empty file under the final name.
             file.get_ref().sync_data()
         })
         .and_then(|()| fs::rename(&part, &path));

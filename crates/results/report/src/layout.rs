@@ -128,6 +128,7 @@ impl<'a> Run<'a> {
     /// Lays out existing results.
     pub(crate) fn with(journal: &'a Journal, mut results: Results) -> Self {
         let plan = &journal.header.plan;
+        // Names are marked first, as the maps below have the printed ones as keys.
         names::mark(plan, &mut results);
         let ids = plan.cells.iter().map(|cell| cell.id.as_str());
         let mut comparisons: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -140,6 +141,7 @@ impl<'a> Run<'a> {
         Self {
             journal,
             trials: journal.latest_trials(),
+            // Results are in the plan's order, so one index serves both.
             cells: ids.enumerate().map(|(place, id)| (id, place)).collect(),
             comparisons,
             styles: styles(plan),
@@ -194,6 +196,7 @@ impl<'a> Run<'a> {
     /// Whether this is the last record of its trial.
     pub(crate) fn counts(&self, trial: &TrialRecord) -> bool {
         let latest = self.trials.get(&(trial.cell.as_str(), trial.repeat));
+        // By address, as an earlier record may have the same content.
         latest.is_some_and(|latest| std::ptr::eq(*latest, trial))
     }
 
@@ -236,6 +239,7 @@ impl<'a> Run<'a> {
                 });
             sets[index].add(result, stations);
         }
+        // The words of a set depend on all others, so they follow in a second pass.
         for at in 0..sets.len() {
             let protocol = sets[at].protocol;
             let alike = sets.iter().filter(|set| set.protocol == protocol);
@@ -245,6 +249,7 @@ impl<'a> Run<'a> {
             sets[at].own = own;
             sets[at].sort();
         }
+        // Only here, as the loop above compares the common words.
         for set in &mut sets {
             set.common.push_str(&std::mem::take(&mut set.own));
         }
@@ -306,6 +311,7 @@ fn own_coordinates(sets: &[Set<'_>], keys: &[Key], at: usize) -> String {
     let alike: Vec<usize> = (0..sets.len())
         .filter(|other| words(*other) == words(at))
         .collect();
+    // The set itself is among them.
     if alike.len() == 1 {
         return String::new();
     }
@@ -399,6 +405,7 @@ impl<'a> Set<'a> {
         // The DUT varies fastest: it is the last point, or a new one.
         match self.points.iter_mut().rev().find(here) {
             Some(point) => {
+                // A cell without a trial lacks the size, but another of the point may have it.
                 point.payload = point.payload.or(payload);
                 point.cells.push(cell);
             }
@@ -485,6 +492,7 @@ impl<'a> Set<'a> {
             self.mtus().len() > 1,
             self.cores().len() > 1,
         ];
+        // If nothing varies, the point still needs a name.
         let all = !varies.contains(&true);
         let mut parts = Vec::new();
         if varies[0] || (all && self.protocol != Protocol::Tcp) {

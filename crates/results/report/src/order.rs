@@ -23,6 +23,7 @@ pub(crate) fn unique<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
 pub(crate) fn grouped<K: PartialEq, V>(values: impl Iterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
     let mut groups: Vec<(K, Vec<V>)> = Vec::new();
     for (key, value) in values {
+        // A linear search needs neither an order nor a hash of the keys, and groups are few.
         match groups.iter_mut().find(|(known, _)| *known == key) {
             Some((_, own)) => own.push(value),
             None => groups.push((key, vec![value])),

@@ -146,6 +146,7 @@ pub(crate) fn sections(run: &Run<'_>, document: Document) -> Vec<(&'static Secti
 fn has_section(run: &Run<'_>, id: &str) -> Option<&'static str> {
     let is_it = |section: &&Section| section.id == id && section.id != published::SECTION.id;
     let section = all().find(is_it)?;
+    // Charts need not be drawn to know whether there is content.
     let blocks = Blocks::of(section, run, Document::Markdown);
     (!blocks.is_empty()).then_some(section.title)
 }

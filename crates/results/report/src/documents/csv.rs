@@ -30,6 +30,7 @@ pub(super) fn write(run: &Run<'_>) -> String {
         for figure in figures(trial) {
             let row = Context {
                 cell,
+                // Names in the results are marked for people; the plan has the plain one.
                 dut: run
                     .planned(cell)
                     .map_or(&cell.dut, |planned| &planned.dut.name),
@@ -68,9 +69,11 @@ pub(crate) fn documentation() -> String {
 }
 
 fn line(page: &mut String, fields: impl Iterator<Item = String>) {
+    // Texts come from a journal and may contain control characters.
     let visible = fields.map(|field| visible_lines(&field).into_owned());
     let fields: Vec<String> = visible.map(quoted).collect();
     page.push_str(&fields.join(","));
+    // RFC 4180, section 2: lines end with CRLF.
     page.push_str("\r\n");
 }
 
@@ -95,6 +98,7 @@ fn warnings(all: &[Warning], cell: &str) -> String {
         .iter()
         .filter(|found| found.cells.is_empty() || found.cells.iter().any(|id| id == cell));
     let name = |found: &Warning| {
+        // The serialized name, as in `results.json`.
         let kind = serde_json::to_value(found.kind).ok()?;
         kind.as_str().map(str::to_owned)
     };

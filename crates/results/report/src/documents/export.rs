@@ -70,6 +70,7 @@ impl<'a> Points<'a> {
     fn began_ns(&self, cell: &Cell, repeat: u32) -> u64 {
         let key = (cell.id.as_str(), repeat);
         self.began
+            // A figure without a trial in the journal cannot be dated better than by the run.
             .get(&key)
             .copied()
             .unwrap_or(self.journal.header.started_unix_ns)

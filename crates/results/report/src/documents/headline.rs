@@ -74,6 +74,7 @@ fn without(run: &Run<'_>, device: &str) -> String {
     }));
     match all.as_slice() {
         [first, others @ ..] => {
+            // Joins the lines of an error and its help.
             let first = Cell::reason(format!("No figure: {first}")).text;
             first + &and_more(others.len())
         }
@@ -141,6 +142,7 @@ fn doubt(run: &Run<'_>, device: &str) -> String {
 pub(super) fn soundness(run: &Run<'_>) -> String {
     let progress = &run.results.progress;
     let checks = Summary::total(run);
+    // Skipped trials are beyond the machine's means, so they are no shortcoming of this run.
     let trials = match progress.trials_planned - progress.trials_skipped {
         1 if progress.trials_measured == 1 => "The one trial was measured".to_owned(),
         planned if planned == progress.trials_measured => {

@@ -37,7 +37,9 @@ pub(super) fn write(run: &Run<'_>) -> String {
         (DOCTYPE)
         html lang="en" {
             head {
+                // The first 1024 bytes of the file must contain the encoding.
                 meta charset="utf-8";
+                // The policy applies only to the elements below it.
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
@@ -59,10 +61,12 @@ pub(super) fn write(run: &Run<'_>) -> String {
 /// Replaces characters that HTML forbids even when escaped, or that reorder or hide text, by `�`;
 /// they can only come from a journal's texts.
 fn printable(page: String) -> String {
+    // Noncharacters of Unicode: U+FDD0 to U+FDEF, and the last two of each plane.
     let forbidden = |c: char| {
         c == '\t' || (0xFDD0..=0xFDEF).contains(&u32::from(c)) || u32::from(c) & 0xFFFE == 0xFFFE
     };
     let page = visible_lines(&page);
+    // Hardly any page contains one, so most are not copied.
     if !page.contains(forbidden) {
         return page.into_owned();
     }
@@ -204,6 +208,7 @@ fn warnings(run: &Run<'_>) -> Markup {
                 li {
                     p { (rich(&warning.text)) }
                     p.advice { (rich(&warning.advice)) }
+                    // A warning about all cells needs no list of them.
                     @if !warning.cells.is_empty() && warning.cells.len() < run.results.cells.len() {
                         details {
                             summary { (counted(warning.cells.len() as u64, "cell")) }

@@ -129,6 +129,7 @@ impl<'a> RunInfo<'a> {
 pub(crate) fn json_schema() -> String {
     let mut schema = schemars::schema_for!(RunResult<'_>);
     let fields = schema.ensure_object();
+    // In place, as `schemars` keeps the line breaks of doc comments.
     fields.values_mut().for_each(unwrap_descriptions);
     let mut text = serde_json::to_string_pretty(&schema).expect("a schema is JSON");
     text.push('\n');
@@ -155,9 +156,11 @@ fn unwrap_descriptions(schema: &mut Value) {
 }
 
 fn trials(journal: &Journal) -> Vec<TrialInfo<'_>> {
+    // A trial has several records if it was repeated after a resume; the last one counts.
     let latest = journal.latest_trials();
     let counts = |trial: &&TrialRecord| {
         let latest = latest.get(&(trial.cell.as_str(), trial.repeat));
+        // By address, as an earlier record may have the same content.
         latest.is_some_and(|latest| std::ptr::eq(*latest, *trial))
     };
     let counted = journal.trials.iter().filter(counts);

@@ -41,6 +41,7 @@ impl Coverage {
             let counted = readings.is_some_and(|it| it.cipher.is_some());
             let filtered = readings.is_some_and(|it| it.watch.is_some());
             self.trials += 1;
+            // Counts come from a journal, so their sum may overflow.
             self.frames = self.frames.saturating_add(trial.sent);
             self.counted += u64::from(counted);
             self.filtered += u64::from(filtered);

@@ -92,6 +92,7 @@ impl Run<'_> {
             sets[place].add(traffic, result);
             sets[place].loads.extend(test.procedure.plan().load());
         }
+        // All words are needed before the first change of `common`, by which sets are compared.
         let own: Vec<String> = (0..sets.len())
             .map(|at| own_words(&sets, &keys, at))
             .collect();
@@ -131,9 +132,11 @@ struct Key {
 impl Key {
     fn of(cell: &Cell, test: &FrameTest) -> Self {
         let mut test = test.clone();
+        // Settings that may differ within a set are levelled, so that all others compare by value.
         test.traffic.frames.mix = FrameMix::fixed(0);
         // Tunnels and flows follow from the DUT; otherwise the series contains them.
         (test.traffic.frames.tunnels, test.traffic.frames.flows) = (0, 0);
+        // A load given as a bit rate is another number of frames for each mix.
         test.procedure = test.procedure.plan().without_loads();
         let not_the_size = |at: &&Coordinate| at.axis != Axis::Frame;
         Self {
@@ -169,6 +172,7 @@ fn own_words(sets: &[FrameSet<'_>], keys: &[Key], at: usize) -> String {
     own.dedup();
     let mut own: Vec<String> = own.into_iter().map(ToString::to_string).collect();
     if own.is_empty() {
+        // As JSON, each setting of each procedure has a key without a list of them here.
         let procedure = |at: usize| json!(sets[at].test.procedure);
         for other in same() {
             differing("", &procedure(at), &procedure(other), &mut own);
@@ -336,6 +340,7 @@ impl<'a> FramePoint<'a> {
     pub(crate) fn short_name(&self) -> String {
         match self.traffic.frame_bytes {
             Some(_) => self.name(),
+            // `mix` is no name, so the genome (RFC 6985) distinguishes the mixes.
             None if self.traffic.mix == "mix" => self.traffic.genome.clone(),
             None => self.traffic.mix.clone(),
         }

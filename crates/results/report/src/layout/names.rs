@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 /// Replaces the names of DUTs in the results by the printed names.
 pub(super) fn mark(plan: &Plan, results: &mut Results) {
     let duts = plan.cells.iter().map(|cell| &cell.dut);
+    // Comparisons and rankings contain only names, so their marks follow from the plan's devices.
     let insecure = duts.filter(|dut| dut.adapter.insecure().is_some());
     let insecure: BTreeSet<&str> = insecure.map(|dut| dut.name.as_str()).collect();
     let mark = |name: &mut String| *name = marked(name, insecure.contains(name.as_str()));

@@ -15,6 +15,7 @@ pub(super) fn common(cell: &Cell, repeats: u32) -> String {
             duration_ns,
             ..
         } => {
+            // Values found by a search differ by cell, so they are no common words.
             match (cell.tune, window_bytes) {
                 (true, _) => parts.push("streams and window searched per cell".into()),
                 (false, Some(bytes)) => {

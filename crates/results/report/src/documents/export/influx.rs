@@ -15,11 +15,14 @@ fn lines(points: &Points<'_>, cell: &CellPoints<'_>) -> Vec<String> {
     let mut fields: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     for reading in &cell.readings {
         for sample in &reading.value.values {
+            // Numbers without a suffix are floats, so that the type of a field never depends on its
+            // value.
             let field = format!("{}={}", key(reading), sample.value);
             fields.entry(sample.repeat).or_default().push(field);
         }
     }
     let tags = points.labels(cell.planned);
+    // The line protocol has no empty tag values.
     let tags = tags.iter().filter(|(_, value)| !value.is_empty());
     let tags: Vec<String> = tags
         .map(|(name, value)| format!("{name}={}", escaped(value)))
@@ -28,6 +31,7 @@ fn lines(points: &Points<'_>, cell: &CellPoints<'_>) -> Vec<String> {
     let line = |(repeat, fields): (u32, Vec<String>)| {
         let began = points.began_ns(cell.planned, repeat);
         format!(
+            // Points with equal tags and time replace each other, so the repeat is a tag.
             "cipherbench,{tags},repeat={repeat} {} {began}\n",
             fields.join(",")
         )

@@ -10,9 +10,11 @@ use std::fmt::Write;
 /// Writes the gauges of a run, and `# EOF`.
 pub(super) fn write(points: &Points<'_>) -> String {
     let mut text = String::new();
+    // All samples of a family must be adjacent, so the outer loop is over quantities.
     for quantity in Quantity::ALL {
         family(&mut text, points, quantity);
     }
+    // The specification requires this end, by which a reader detects a truncated file.
     text.push_str("# EOF\n");
     text
 }
@@ -75,6 +77,7 @@ const fn described(quantity: Quantity) -> (&'static str, &'static str, &'static 
 /// Appends one gauge; nothing if no cell has the quantity.
 fn family(text: &mut String, points: &Points<'_>, quantity: Quantity) {
     let (stem, unit, help) = described(quantity);
+    // The specification requires the unit as the last part of the name.
     let name = format!("cipherbench_{stem}_{unit}");
     let mut samples = String::new();
     for cell in &points.cells {
@@ -98,6 +101,7 @@ fn family(text: &mut String, points: &Points<'_>, quantity: Quantity) {
                     sample.value
                 };
                 let began = points.began_ns(cell.planned, sample.repeat);
+                // Time stamps are decimal seconds; a float could not hold today's nanoseconds.
                 let (seconds, nanos) = (began / 1_000_000_000, began % 1_000_000_000);
                 let labels = labels.join(",");
                 let _ = writeln!(samples, "{name}{{{labels}}} {value} {seconds}.{nanos:09}");

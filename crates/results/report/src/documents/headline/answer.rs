@@ -31,6 +31,7 @@ pub(crate) fn answer(run: &Run<'_>, headlines: &[Headline]) -> Option<String> {
     let print = in_print(run, &found.cells);
     Some(format!(
         "{}. Limit: {limit}. Certainty: {certainty}. Fit to print: {print}.",
+        // Sentences of a ranking already end with a full stop.
         found.what.trim_end_matches('.')
     ))
 }
@@ -91,6 +92,7 @@ fn carried<'r>(run: &'r Run<'_>, headlines: &[Headline]) -> Option<LeadStatement
         }
         shares.sort_by(|a, b| b.highest().total_cmp(&a.highest()));
         let best = shares.first()?;
+        // Shares without comparisons are filtered out above.
         let baseline = &best.comparisons[0].1.baseline;
         let others = match shares.as_slice() {
             [_] => String::new(),
@@ -154,6 +156,7 @@ fn stated<'r>(
         format!(", {}", detail.split("; ").next().unwrap_or_default())
     };
     let with_figures = headlines.iter().filter(|found| found.without.is_none());
+    // `first` is one of them.
     let others = match with_figures.count() - 1 {
         0 => String::new(),
         others => format!(" ({} below)", counted(others, "more device")),
@@ -201,6 +204,7 @@ fn explained(run: &Run<'_>, baseline: &str) -> String {
 
 /// The bottleneck of these cells, if known.
 fn limit(run: &Run<'_>, cells: &[&CellResult]) -> String {
+    // A verdict about the bottleneck is better than any inference from warnings.
     let mut verdicts = cells.iter().filter_map(|cell| cell.verdict());
     if let Some(first) = verdicts.next() {
         let is_same = verdicts.all(|other| other.limit == first.limit);
@@ -220,9 +224,11 @@ fn limit(run: &Run<'_>, cells: &[&CellResult]) -> String {
         let reached = line.and_then(|ceiling| ceiling.reached);
         reached.is_some_and(|share| share >= OF_LINK)
     };
+    // `all` is true without any cell.
     if !cells.is_empty() && cells.iter().all(is_full) {
         "the link".to_owned()
     } else if warns(WarningKind::TesterLimited) || warns(WarningKind::GeneratorLimited) {
+        // The tester precedes the cores, as its limit makes the figures lower bounds.
         "the tester, at least in some settings, so that the device may do more".to_owned()
     } else if warns(WarningKind::SharedCores) {
         "this machine's cores, which stations and device share".to_owned()
@@ -255,6 +261,7 @@ fn certainty(run: &Run<'_>, found: &LeadStatement<'_>) -> String {
         0 | 1 => parts.push("one repeat decides nothing".to_owned()),
         repeats if compared.is_none() && !found.range.is_empty() => {
             let range = found.range.as_str();
+            // The number of repeats already precedes the range.
             let range = range.strip_prefix("repeats ").unwrap_or(range);
             parts.push(format!("{repeats} repeats, {range}"));
         }

@@ -43,6 +43,7 @@ pub(crate) fn findings(run: &Run<'_>) -> Vec<String> {
 fn limited(sentences: impl Iterator<Item = String>) -> Vec<String> {
     let mut sentences: Vec<String> = sentences.collect();
     let more = sentences.len().saturating_sub(OF_A_KIND_MAX);
+    // A line about a single further sentence would not be shorter than the sentence.
     if more > 1 {
         sentences.truncate(OF_A_KIND_MAX);
         sentences.push(format!("… and {more} more like these in the tables."));

@@ -71,6 +71,7 @@ impl<'r> Share<'r> {
         let Some((low, high)) = self.end(|a, b| a < b).zip(self.end(|a, b| a > b)) else {
             return String::new();
         };
+        // Both ends have the same unit: per cent only if no ratio exceeds 1.
         let is_times = high.1.ratio > 1.0;
         let number = |ratio: f64| {
             if is_times {
@@ -86,6 +87,7 @@ impl<'r> Share<'r> {
             Bound::AtLeast => "at least ",
             Bound::Neither => "",
         });
+        // Compared as printed, or the range could consist of two equal numbers.
         if least == most {
             return format!("{bound}{most} {unit}");
         }

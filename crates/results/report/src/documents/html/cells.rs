@@ -118,6 +118,7 @@ fn checks(evidence: &Evidence, form: LinkForm) -> Markup {
             @for check in &evidence.checks {
                 li class=(if check.passed { "passed" } else { "not-passed" }) {
                     span.mark { (if check.passed { "✓" } else { "✗" }) }
+                    // A screen reader may skip the marks.
                     @let verdict = if check.passed { "passed: " } else { "not passed: " };
                     span.visually-hidden { (verdict) }
                     b { (check.name) } " " (rich(&check.detail))
@@ -198,6 +199,7 @@ fn dut_counters(found: &[(u32, &Evidence)]) -> Table {
     let mut table =
         Table::new("The device's counters", "differences over each trial").label("Counter");
     table = table.figures(found.iter().map(|(repeat, _)| format!("Repeat {repeat}")));
+    // A repeat may lack counters of the others.
     let names: BTreeSet<&String> = found
         .iter()
         .flat_map(|(_, evidence)| evidence.dut_counters.keys())

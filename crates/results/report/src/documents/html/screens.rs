@@ -34,8 +34,10 @@ pub(super) fn chosen<'b>(sections: &'b [(&'static Section, Vec<Block>)]) -> Vec<
         if !sections[section].0.answers {
             continue;
         }
+        // The smaller block leaves more room to other sections.
         let smallest = found.iter().flatten().copied();
         let smallest = smallest.min_by_key(|block| height(section, *block));
+        // Even a section without a shown block has a heading and a fold.
         left -= AROUND;
         if let Some(block) = smallest.filter(|block| height(section, *block) <= ONE_MAX) {
             shown[section].push(block);
@@ -44,6 +46,7 @@ pub(super) fn chosen<'b>(sections: &'b [(&'static Section, Vec<Block>)]) -> Vec<
     }
     for (section, found) in candidates.iter().enumerate() {
         for block in found.iter().flatten() {
+            // A section without a first block, as both are too tall, does not get a second one.
             let is_first = shown[section].is_empty() || shown[section].contains(block);
             if !is_first && height(section, *block) <= left {
                 shown[section].push(*block);
@@ -53,6 +56,7 @@ pub(super) fn chosen<'b>(sections: &'b [(&'static Section, Vec<Block>)]) -> Vec<
     }
     let parts = sections.iter().zip(shown).map(|((_, blocks), shown)| {
         let all = blocks.iter().enumerate();
+        // `partition` keeps the order, so a chart stays above its table even if chosen second.
         let (main, more): (Vec<_>, Vec<_>) = all.partition(|(index, block)| match block {
             Block::Chart { .. } | Block::Table(_) => shown.contains(index),
             Block::Details { .. } => false,
@@ -88,6 +92,7 @@ fn drawn_height(drawing: &Markup) -> i64 {
     let text = drawing.0.as_str();
     let view_box = text.split_once("viewBox=\"").map(|(_, rest)| rest);
     let view_box = view_box.and_then(|rest| rest.split('"').next());
+    // A view box is x, y, width and height.
     let height = view_box.and_then(|numbers| numbers.split(' ').nth(3)?.parse::<f64>().ok());
     height.map_or(0, |height| height as i64)
 }

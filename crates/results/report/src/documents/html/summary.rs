@@ -22,6 +22,7 @@ const DETAIL_MAX: usize = 44;
 /// Findings, figures with their ranges, and how far they can be relied on.
 pub(super) fn all(run: &Run<'_>, headlines: &[Headline]) -> Markup {
     let findings = findings(run);
+    // A device without facts has a card as well, with the reason.
     let facts = headlines.iter().map(|found| found.facts.len().max(1));
     html! {
         section.summary id="summary" aria-label="Summary" {
@@ -77,6 +78,7 @@ fn table(headlines: &[Headline]) -> Markup {
         .iter()
         .filter(|found| found.without.is_none())
         .collect();
+    // Turned only if this does not result in even more columns.
     let is_turned = labels.len() > COLUMNS_MAX && with_facts.len() <= COLUMNS_MAX.max(labels.len());
     let of = |found: &Headline, label: &str| {
         let fact = found.facts.iter().find(|fact| fact.label == label);

@@ -54,6 +54,7 @@ pub(crate) fn write(
     answers(&mut page, run);
     doubts(&mut page, run);
     reasons(&mut page, run);
+    // The foot comes last, but its lines reduce the room for the tables.
     let foot = foot(run, files, width, color);
     let room = LINES_MAX.saturating_sub(page.lines() + foot.lines());
     let is_whole = tables(&mut page, run, room);
@@ -127,6 +128,7 @@ fn doubts(page: &mut Page, run: &Run<'_>) {
     for (index, warning) in warnings.iter().enumerate() {
         let mut own = page.empty();
         own.wrapped("- ", "  ", &warning.text, Style::plain);
+        // One line remains for the number of the others.
         if index > 0 && page.lines() - begin + own.lines() >= DOUBT_LINES {
             let left = counted(warnings.len() - index, "warning");
             page.line(&format!("- and {left} more"));
@@ -159,6 +161,7 @@ fn reasons(page: &mut Page, run: &Run<'_>) {
             page.line(&format!("… and {left} more"));
             return;
         }
+        // Several repeats of a cell may fail by the same check.
         let cells: BTreeSet<&str> = places.iter().map(|(cell, _)| *cell).collect();
         let cells = counted(cells.len(), "cell");
         match places
@@ -207,6 +210,8 @@ fn tables(page: &mut Page, run: &Run<'_>, room: usize) -> bool {
     let count = answers.len();
     for (index, tables) in answers.iter().enumerate() {
         let table = &tables[0];
+        // Equal shares of the remaining lines, so that the rest of a short table goes to later
+        // ones.
         let rows = (left / (count - index)).saturating_sub(TABLE_LINES);
         // A ranking without its last rows is useless.
         // The first table is the run's main one and is never left out.
@@ -215,7 +220,9 @@ fn tables(page: &mut Page, run: &Run<'_>, room: usize) -> bool {
             false if index == 0 => table.rows.len().min(FIRST_ROWS) + LEGEND_LINES,
             false => 0,
         };
+        // Even this minimum must fit into the remaining lines.
         let rows = rows.max(least.min(left.saturating_sub(TABLE_LINES)));
+        // Only the full form has the further tables of a section.
         is_whole &= tables.len() == 1;
         if rows < ROWS_LEAST.min(table.rows.len()) {
             is_whole = false;

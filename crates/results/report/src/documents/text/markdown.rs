@@ -191,6 +191,7 @@ fn rich(text: &str) -> String {
 fn code(text: &str) -> String {
     let text = &*visible(text);
     let fence = "`".repeat(longest_run(text) + 1);
+    // CommonMark removes a space at both ends of inline code, so a backtick there needs one.
     let space = if text.starts_with('`') || text.ends_with('`') {
         " "
     } else {
@@ -201,6 +202,7 @@ fn code(text: &str) -> String {
 
 /// A block of code, with a fence longer than any run of backticks in it.
 fn code_block(text: &str) -> String {
+    // A fence has at least three backticks.
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     format!("{fence}sh\n{text}\n{fence}\n")
 }

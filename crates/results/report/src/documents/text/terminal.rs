@@ -128,6 +128,7 @@ pub(super) struct Style {
 
 impl Style {
     fn paint(self, code: &str, text: &str) -> String {
+        // Codes around blanks would keep `line` from trimming them.
         if self.color && !text.trim().is_empty() {
             format!("\x1b[{code}m{text}\x1b[0m")
         } else {
@@ -182,6 +183,7 @@ impl Page {
 
     /// Replaces the run's folder in the commands of texts.
     pub(crate) fn of_run(mut self, run: &Run<'_>, files: Option<Folders<'_>>) -> Self {
+        // The given folder is the current one; the journal has the one from before any move.
         let known = files.map(|files| files.run.display().to_string());
         self.run = known.or_else(|| journal::dir_as_created(&run.journal.header));
         self
@@ -198,6 +200,7 @@ impl Page {
 
     /// A text as printed: with the run's folder in commands, without terminal control characters.
     fn shown(&self, text: &str) -> String {
+        // The folder is inserted first, as its name may contain control characters as well.
         let named = self.run.as_ref();
         let named = named.map(|run| journal::with_run(text, run));
         visible(named.as_deref().unwrap_or(text)).into_owned()
@@ -297,6 +300,7 @@ impl Page {
             own.row(table, &widths, part, &row.cells);
             // The last line states the number of remaining rows.
             let room = rows - usize::from(index + 1 < table.rows.len());
+            // The first row is printed even if it needs more lines.
             if index > 0 && self.lines() - begin + own.lines() > room {
                 let left = table.rows.len() - index;
                 let line = self.style.dim(&format!("… {left} rows more"));
@@ -343,9 +347,11 @@ impl Page {
         let labels: Vec<usize> = (0..table.labels).collect();
         let taken: usize = labels.iter().map(|&column| widths[column] + GAP).sum();
         let mut parts: Vec<Vec<usize>> = Vec::new();
+        // No part yet: even a column wider than the line needs one.
         let mut used = usize::MAX;
         for (column, width) in widths.iter().enumerate().skip(table.labels) {
             let width = width + GAP;
+            // The last column of a part needs no gap.
             if used == usize::MAX || used + width > self.width + GAP {
                 parts.push(labels.clone());
                 used = taken;
@@ -398,6 +404,7 @@ impl Page {
         let lines = wrapped.iter().map(Vec::len).max().unwrap_or(0);
         for line in 0..lines {
             let texts = runs.iter().zip(&wrapped).map(|((_, width), wrapped)| {
+                // Shorter texts begin lower, so that all end just above their headings.
                 let text = (line + wrapped.len()).checked_sub(lines);
                 let text = text.and_then(|line| wrapped.get(line));
                 let text = pad(text.map_or("", String::as_str), *width, true);
@@ -475,6 +482,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
                 line.push_str(word);
                 break;
             }
+            // A long word is broken only if it has a whole line.
             if line.is_empty() {
                 let (head, rest) = split_at_width(word, width);
                 line.push_str(head);
@@ -499,6 +507,7 @@ fn split_at_width(word: &str, width: usize) -> (&str, &str) {
     };
     let joint = fitting().filter(is_joint).last();
     let end = joint.or_else(|| fitting().last());
+    // At least one character, or `wrap` would not end.
     word.split_at(end.or_else(|| ends.clone().next()).unwrap_or(word.len()))
 }
 
