@@ -56,6 +56,7 @@ fn capture_lengths(run: &Run<'_>) -> Vec<Table> {
     .map(|(mut table, lengths)| {
         for (row, bytes) in table.rows.iter_mut().zip(lengths) {
             let words = match bytes {
+                // The last class has no upper end.
                 u32::MAX => "longer".to_owned(),
                 bytes => format!("{bytes} B"),
             };
@@ -106,10 +107,13 @@ fn tables<K: Ord + Clone>(
                 let figures = all.iter().map(|(own, frames)| match own.get(key) {
                     None => Cell::missing(),
                     Some(count) => {
+                        // A capture without frames must not give NaN.
                         let share = 100.0 * *count as f64 / (*frames).max(1) as f64;
                         Cell::plain(format!("{count} ({})", percent(share)))
                     }
                 });
+                // Callers write the key in words here; a single label is never merged with the one
+                // above.
                 table.push([Cell::label("")].into_iter().chain(figures).collect());
             }
             (table, keys)
@@ -155,6 +159,7 @@ fn capture_files(run: &Run<'_>) -> Option<Table> {
             (Some(file), _) => Cell::file(file),
             (None, problem) => Cell::reason(problem.as_deref().unwrap_or("missing")),
         };
+        // With a file, the problem is about its keys; without one, it is about the file.
         let keys = match (&capture.secrets, &capture.problem) {
             (Some(keys), _) => Cell::file(keys),
             (None, Some(problem)) if capture.file.is_some() => Cell::reason(problem),

@@ -74,6 +74,7 @@ fn of(run: &Run<'_>, set: &Set<'_>) -> Table {
         "Per CPU-second",
         "Device's",
     ];
+    // The last two titles need a payload, which ping has not.
     let titles = &titles[..if bulk { 7 } else { 5 }];
     let metric = bulk.then_some(Metric::PayloadBitsPerCpuSecond);
     cell_table(run, set, table, titles, metric, |cell| {
@@ -127,6 +128,7 @@ const fn roles(cpu: &CpuResult) -> [Option<&Estimate>; 5] {
 /// Busy cores, if known.
 fn role_cell(role: Option<&Estimate>) -> Cell {
     role.map_or_else(
+        // Only the device's time can be unknown: it may run on other machines.
         || Cell::plain("unknown".to_owned()),
         |role| Cell::plain(format!("{:.2}", role.mean)),
     )

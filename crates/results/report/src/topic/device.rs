@@ -30,6 +30,7 @@ fn reported(run: &Run<'_>) -> Option<Table> {
     let found = run.results.cells.iter().filter_map(|cell| cell.device());
     let members = found.flat_map(|found| &found.members);
     for (name, own) in grouped(members.map(|one| (one.member.as_str(), one))) {
+        // `grouped` returns no empty group.
         let one = own[0];
         let more: Vec<String> = one
             .more
@@ -107,6 +108,7 @@ fn not_offered(run: &Run<'_>, kind: DeviceKind) -> Option<Table> {
         let Some(found) = cell.device() else { continue };
         if let Some(why) = &found.not_offered {
             let operation = info.operation.clone().unwrap_or_else(|| "all".to_owned());
+            // An operation is an algorithm and an action.
             let algorithm = operation.split(' ').next().unwrap_or_default().to_owned();
             add(run.label(&cell.dut), why, &algorithm, operation);
         }
@@ -114,6 +116,7 @@ fn not_offered(run: &Run<'_>, kind: DeviceKind) -> Option<Table> {
             let cases = one.cases.iter();
             for case in cases.filter(|case| case.verdict == KatVerdict::NotOffered) {
                 let why = case.detail.as_deref().unwrap_or_default();
+                // Without any offered case, the algorithm's name is enough.
                 let what = if one.verdict == KatVerdict::NotOffered {
                     one.algorithm.clone()
                 } else {

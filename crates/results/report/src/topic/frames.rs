@@ -78,6 +78,7 @@ fn labels(
     point: &FramePoint<'_>,
     cell: &CellResult,
 ) -> Vec<Cell> {
+    // The marks apply to all figures of the row, so they are next to its name.
     let device = Cell::label(Device::of(cell).label(run) + &partly_mark(cell) + late_mark(cell));
     match set.points.len() {
         1 => vec![device],

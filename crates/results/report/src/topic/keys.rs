@@ -39,6 +39,7 @@ fn keys(run: &Run<'_>) -> Option<Table> {
         .figures(["Ratio to static keys", "95 % interval"])
         .text("Difference");
     let words = run.group_words();
+    // Rows of one group and quantity are adjacent, so that their labels merge.
     for ((group, _), own) in grouped(found.iter().map(|cost| ((&cost.group, cost.metric), cost))) {
         for cost in own {
             table.push(row(&words_of(&words, group).name, cost));

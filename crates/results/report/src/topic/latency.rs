@@ -195,6 +195,7 @@ fn fact(run: &Run<'_>, device: &str, set: &Set<'_>) -> Option<Fact> {
                 time_ns(other)
             )
         }
+        // A negative difference is hard to read, so both medians are named.
         Some((name, other)) => format!("median; {name}: {}", time_ns(other)),
         None => "median".into(),
     };

@@ -87,6 +87,7 @@ fn side_by_side(run: &Run<'_>, groups: &[Ranked<'_>]) -> Table {
     };
     let without = |found: &Ranked<'_>| found.main.without_figure.clone();
     let names = groups.iter().flat_map(places);
+    // Devices with a figure in any group come first.
     let names = unique(names.chain(groups.iter().flat_map(without)));
     for device in names {
         let cells = groups.iter().map(|found| {
@@ -285,8 +286,10 @@ fn to_best(place: &Standing) -> Option<String> {
 /// intervals of the ratios to the best. `None` if an interval is missing.
 fn excluded(found: &Ranked<'_>) -> Option<String> {
     let places = found.main.places.iter();
+    // The best is not compared with itself.
     let others = places.filter(|place| place.ratio_to_best != Some(1.0));
     let ends = others.map(|place| place.ratio_to_best_low.zip(place.ratio_to_best_high));
+    // Without one of the intervals, no difference is excluded.
     let ends: Vec<(f64, f64)> = ends.collect::<Option<_>>()?;
     let low = ends.iter().map(|(low, _)| *low).reduce(f64::min)?;
     let high = ends.iter().map(|(_, high)| *high).reduce(f64::max)?;

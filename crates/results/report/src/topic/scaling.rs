@@ -255,6 +255,7 @@ fn range(found: Option<Ratio>) -> Cell {
     };
     let ratio = ratio_number(found.ratio);
     Cell::derived(match (found.low, found.high) {
+        // The ratio of the fewest to themselves has no width.
         (Some(low), Some(high)) if low < high => {
             format!("{ratio} ({}–{})", ratio_number(low), ratio_number(high))
         }

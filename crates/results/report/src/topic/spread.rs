@@ -42,6 +42,7 @@ fn spread(run: &Run<'_>) -> Option<Table> {
             Cell::label(&cell.id),
             Cell::plain(scale.estimate(figure)),
             Cell::plain(scale.value(figure.median)),
+            // A deviation may be far smaller than the mean, so its unit follows from its size.
             Cell::or_missing(deviation.map(|found| unit.scale(found).value(found))),
             interval(figure, &scale),
         ];
@@ -82,6 +83,7 @@ fn figure(cell: &CellResult) -> Option<(&Estimate, Unit)> {
     let frames = cell.frames();
     let burst = frames.and_then(|found| found.back_to_back());
     let bits = cell.throughput_bps().map(|found| (found, Unit::Bits));
+    // Bursts precede the frame rate, which a test of bursts may have as well.
     bits.or_else(|| burst.map(|found| (&found.burst_frames, Unit::Burst)))
         .or_else(|| cell.frame_rate().map(|found| (found, Unit::Frames)))
         .or_else(|| cell.latency().map(|found| (&found.p50_ns, Unit::Time)))

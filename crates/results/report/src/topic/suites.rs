@@ -204,6 +204,7 @@ fn table(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords) -> Table {
 /// Whether the cipher is insecure with any hash.
 fn has_insecure_cipher(entry: &SuiteEntry) -> bool {
     match Suite::from_name(&entry.suite) {
+        // With a hash that is secure, only the cipher decides.
         Some(Suite::EncryptThenMac(cipher, _)) => Suite::EncryptThenMac(cipher, Hmac::Sha256)
             .insecure()
             .is_some(),
@@ -214,6 +215,7 @@ fn has_insecure_cipher(entry: &SuiteEntry) -> bool {
 /// Whether the hash is insecure with any cipher.
 fn has_insecure_hash(entry: &SuiteEntry) -> bool {
     match Suite::from_name(&entry.suite) {
+        // With a cipher that is secure, only the hash decides.
         Some(Suite::EncryptThenMac(_, hmac)) => Suite::EncryptThenMac(Cipher::Aes256Cbc, hmac)
             .insecure()
             .is_some(),

@@ -16,6 +16,7 @@ pub(super) const SECTION: Section = Section::result(
             return;
         }
         let mut cells = run.results.cells.iter();
+        // The short form shows the tester only if nothing else was measured.
         if !out.is_short() || cells.all(stats::CellResult::measures_rig) {
             out.tables(calibration(run));
         }
@@ -166,6 +167,7 @@ fn mixes(run: &Run<'_>) -> Option<Table> {
         .figure("Mean size");
     let traffic = run.results.cells.iter().filter_map(|cell| cell.traffic());
     let mixes = traffic.filter(|traffic| traffic.frame_bytes.is_none());
+    // By genome, as a campaign may give one mix by its name and also spell it out.
     for (genome, alike) in grouped(mixes.map(|traffic| (&traffic.genome, traffic))) {
         table.push(vec![
             Cell::label(&alike[0].mix),

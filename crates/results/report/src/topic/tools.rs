@@ -32,6 +32,7 @@ fn tools(run: &Run<'_>) -> Option<Table> {
 fn rows(table: &mut Table, check: &ToolCheck) {
     for (index, figure) in check.figures.iter().enumerate() {
         let is_first = index == 0;
+        // These columns are about the transfer, not about a single tool.
         let once = |cell: Cell| if is_first { cell } else { Cell::plain("") };
         let (word, reason) = match (check.agree, &check.reason) {
             (true, _) => (Cell::term("no difference shown"), Cell::plain("")),
@@ -68,6 +69,7 @@ pub(crate) fn finding(run: &Run<'_>) -> Option<String> {
     let disagree = by_agreement.iter().find(|(agree, _)| !agree);
     let disagree = disagree.map_or(0, |(_, some)| some.len());
     let widest = checks.iter().map(|check| check.difference_percent);
+    // The largest in either direction, with its sign.
     let widest = widest.fold(0.0, |a: f64, b| if b.abs() > a.abs() { b } else { a });
     Some(format!(
         "Tools disagree in {disagree} of {}; the largest difference is {widest:.1} %.",

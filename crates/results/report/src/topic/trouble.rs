@@ -53,6 +53,7 @@ fn reasons(run: &Run<'_>) -> Table {
     });
     for ((text, explanation), places) in grouped(all) {
         let mut names: Vec<&str> = places.iter().map(|(cell, _)| *cell).collect();
+        // The reasons of one cell are adjacent.
         names.dedup();
         let mut repeats: Vec<u32> = places.iter().map(|(_, repeat)| *repeat).collect();
         repeats.sort_unstable();
@@ -60,6 +61,7 @@ fn reasons(run: &Run<'_>) -> Table {
         let repeats: Vec<String> = repeats.iter().map(u32::to_string).collect();
         let cells = match names.len() {
             count if count > CELLS_NAMED => {
+                // One name less than fits, so that it is never `and 1 more`.
                 let named = names[..CELLS_NAMED - 1].join(", ");
                 format!("{named} and {} more", count + 1 - CELLS_NAMED)
             }

@@ -117,6 +117,7 @@ fn chart(run: &Run<'_>, id: &str) -> Option<Markup> {
         let Measurement::Video(test) = &run.planned(cell)?.measurement else {
             return None;
         };
+        // Without frames, there is no share.
         let figure = cell.video().filter(|found| found.frames_expected > 0);
         let figure = figure.map(|found| {
             let bad = found.frames_missing + found.frames_damaged;

@@ -40,6 +40,7 @@ fn weather(run: &Run<'_>) -> Vec<Table> {
     });
     let questions = grouped(impaired).into_iter();
     questions
+        // A single impairment compares nothing.
         .filter(|(_, cells)| unique(cells.iter().map(|(profile, _)| *profile)).len() > 1)
         .map(|(question, cells)| table(run, &question, &cells))
         .collect()
@@ -58,6 +59,7 @@ fn table(run: &Run<'_>, question: &str, cells: &[Impaired<'_>]) -> Table {
     let better = |dut: &str| {
         let mean = plain(dut).map(|found| found.mean);
         let signed = if by.higher_is_better() { -1.0 } else { 1.0 };
+        // Devices without a figure come last.
         mean.map_or(f64::INFINITY, |mean| signed * mean)
     };
     duts.sort_by(|one, other| better(one).total_cmp(&better(other)));

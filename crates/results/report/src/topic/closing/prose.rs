@@ -8,6 +8,7 @@ use plan::{LabKind, ProcedureKind};
 /// How the figures were measured.
 pub(super) fn method(run: &Run<'_>) -> Vec<Paragraph> {
     if run.only_devices() {
+        // Of the general method, only the order of cells applies to devices.
         return [&[DEVICE_LAB, METHOD[0]], devices(run).as_slice()].concat();
     }
     let lab = match run.plan().lab.kind {
@@ -64,6 +65,7 @@ pub(super) fn limits(run: &Run<'_>) -> Vec<Paragraph> {
 /// Paragraphs about rankings and ceilings, if the run has them.
 fn compared(run: &Run<'_>) -> &'static [Paragraph] {
     let results = &run.results;
+    // The first paragraph is about rankings, the second about ceilings.
     match (results.rankings.is_empty(), results.suites.is_empty()) {
         (false, false) => COMPARED,
         (false, true) => &COMPARED[..1],

@@ -98,6 +98,7 @@ impl<'r, 'a> Chart<'r, 'a> {
                 ..left
             },
             cores: Linear::new(busiest, 5.0, Scale::plain()),
+            // Without a payload, as for ping, there is no right half.
             bits: (best > 0.0).then(|| Linear::si(best, 4.0, "bit")),
         })
     }
@@ -120,6 +121,7 @@ impl<'r, 'a> Chart<'r, 'a> {
         svg.text("tick", position, Anchor::Start, "cores kept busy");
         if let Some(cpus) = self.run.cpus() {
             let share = self.cores.share(cpus.into());
+            // The axis ends at the busiest cell, and most runs do not use all cores.
             if share <= 1.0 + 1e-9 {
                 let x = left.x_at(share);
                 svg.line("limit", (x, left.y - 4.0), (x, left.bottom()));
@@ -167,6 +169,7 @@ impl<'r, 'a> Chart<'r, 'a> {
                 continue;
             };
             let width = area.width * self.cores.share(found.mean);
+            // `number` would round narrower parts to a width of 0.
             if width >= 0.05 {
                 let tooltip = hover(&cell.dut, &format!("{point}, {name}"), &cores, found);
                 let part = Area { x, width, ..area };

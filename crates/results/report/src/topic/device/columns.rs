@@ -100,6 +100,7 @@ pub(crate) const COLUMNS: &[Declared] = &[
         }
     }),
     ("input_bytes_per_s", "their input as a rate", |row| {
+        // Without a meaningful size of the input, its rate has no meaning either.
         info(row)?.input_bytes?;
         let (trial, found) = speed(row)?;
         rate(found.bytes, trial.span_ns)

@@ -126,6 +126,7 @@ fn devices(run: &Run<'_>, short: bool) -> Table {
         if found.is_empty() {
             let mut row = vec![Cell::label(run.label(&cell.dut)), Cell::missing()];
             row.push(without_figure(cell));
+            // As many as the cells of a device after its result.
             row.extend((0..12).map(|_| Cell::missing()));
             table.push(row);
         }
@@ -155,6 +156,7 @@ fn device_cells(found: &FatigueDevice) -> [Cell; 13] {
             0 | 1 => time(found.elapsed_ns),
             starts => format!("{} in {starts} parts", time(found.elapsed_ns)),
         }),
+        // A device without a failure was only observed until then.
         Cell::plain(if found.has_failed {
             without
         } else {
@@ -206,6 +208,7 @@ fn batch(run: &Run<'_>, found: &FatigueBatch) -> Table {
         ];
         let name = class_name(class);
         row.extend(published.iter().map(|(_, shares)| {
+            // A published share names its class in the same words.
             let share = shares.iter().find(|(what, _)| *what == name);
             Cell::or_missing(share.map(|(_, share)| percent(*share)))
         }));
@@ -285,11 +288,13 @@ fn each_start(found: &FatigueResult) -> String {
 /// Evenly spaced steps, the last one included.
 fn printed(curve: &Survival) -> Vec<stats::SurvivalStep> {
     let all = &curve.steps;
+    // At least 1, as a curve may have no steps.
     let every = all.len().div_ceil(STEPS_PRINTED).max(1);
     let last = all.len().saturating_sub(1);
     let kept = all
         .iter()
         .enumerate()
+        // Counted from the end, so that the last step is kept.
         .filter(|(place, _)| (last - place).is_multiple_of(every));
     kept.map(|(_, step)| *step).collect()
 }

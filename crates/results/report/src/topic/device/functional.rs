@@ -112,6 +112,7 @@ fn matrix(columns: &[Column<'_>]) -> Table {
         }));
         table.push(cells);
     }
+    // Without any result, one row contains the reasons.
     if names.is_empty() {
         let mut cells = vec![Cell::label(""), Cell::label("all")];
         cells.extend(columns.iter().map(|column| without_figure(column.cell)));
@@ -232,6 +233,7 @@ pub(super) fn failed_names(found: &KatResult) -> String {
             .filter(|one| one.verdict == verdict)
             .map(|one| one.algorithm.as_str())
             .collect();
+        // Results of one algorithm on several devices are adjacent.
         names.dedup();
         names.join(", ")
     };

@@ -306,6 +306,7 @@ fn some_cells(run: &Run<'_>, wanted: impl Fn(&CellResult) -> bool) -> Option<Tab
             Some(found) => row.extend(cost(cell, found)),
             None => {
                 row.push(without_figure(cell));
+                // One cell for the reason, and the six others that `cost` returns.
                 row.extend((0..6).map(|_| Cell::missing()));
             }
         }
@@ -349,6 +350,7 @@ fn cost(cell: &CellResult, found: &DeviceSpeedResult) -> [Cell; 7] {
         checked(found),
         match found.proof {
             None => Cell::missing(),
+            // Only these two prove that the device did the work.
             Some(proof @ (Proof::Counted | Proof::CpuFell)) => Cell::term(proof.name()),
             Some(proof) => Cell::word(proof.name()),
         },
@@ -357,6 +359,7 @@ fn cost(cell: &CellResult, found: &DeviceSpeedResult) -> [Cell; 7] {
 
 /// `4603`, `4603 + 4700 invalid`, with wrong and accepted ones, or the probability of finding any.
 fn checked(found: &DeviceSpeedResult) -> Cell {
+    // `wrong` includes the invalid inputs that were accepted.
     let accepted = found.invalid_accepted.unwrap_or(0);
     let wrong = found.wrong - accepted;
     let mut text = found.checked.to_string();
@@ -424,6 +427,7 @@ fn fact(series: &DeviceSeries, device: &str) -> Option<Fact> {
             let cpu = &found.cpu;
             let (unit, range) = match found.crossover.course {
                 Course::Same if found.crossover.in_one_repeat() => {
+                    // In this case the range is `one repeat`.
                     (format!("× {cpu}"), format!("{range} decides nothing"))
                 }
                 Course::Same => (format!("× {cpu}, no difference shown"), range),

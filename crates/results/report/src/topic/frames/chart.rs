@@ -80,6 +80,7 @@ pub(super) fn devices<'a>(set: &FrameSet<'a>) -> Vec<Device<'a>> {
 /// Draws a band's name below the plot, and a rule before it.
 pub(super) fn band_name(svg: &mut Svg, plot: Area, band: Area, name: &str) {
     let class = "label strong";
+    // Frame sizes of four digits are never cut, even in a narrow band.
     let least = Font::of(class).width("1518 B");
     let label = shortened(class, name, (band.width - 6.0).max(least));
     let position = (band.middle(), plot.bottom() + 24.0);

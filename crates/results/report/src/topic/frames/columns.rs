@@ -65,6 +65,7 @@ pub(crate) const COLUMNS: &[Declared] = &[
         "forwarding rate at the lower bound",
         |row| {
             let found = goal(row)?;
+            // Without a lower bound there is no load at which it was measured.
             found.lower?;
             text(found.conditional_throughput)
         },
@@ -227,6 +228,7 @@ pub(crate) const COLUMNS: &[Declared] = &[
          below 1000 frames",
         |row| {
             let found = variation(row)?.iter().map(|found| found.pdv.p99_9_ns);
+            // If one direction has too few frames, the worse one is not known.
             text(found.collect::<Option<Vec<_>>>()?.into_iter().max()?)
         },
     ),

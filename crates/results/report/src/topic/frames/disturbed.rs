@@ -84,6 +84,7 @@ fn blocks(run: &Run<'_>, out: &mut Blocks, topic: &EventTopic) {
     let count = tables.iter().map(Vec::len).max().unwrap_or(0);
     let count = if out.is_short() { count.min(1) } else { count };
     let settings = settings(&sets);
+    // All sets have the same kinds of tables in the same order, so equal places are joined.
     for place in 0..count {
         let of_each = settings.iter().zip(&tables);
         let of_each =

@@ -203,6 +203,7 @@ fn how_exact(set: &FrameSet<'_>, path: LatencyPath) -> String {
         note += "; the clocks of the two hosts agree too little for latencies one way";
     }
     if let Some(p50_ns) = most(|part| part.reflector_p50_ns) {
+        // With too few frames for a percentile, the maximum is an upper bound.
         let p99_ns = most(|part| part.reflector_p99_ns.unwrap_or(part.reflector_max_ns));
         note += &format!(
             "; in it is the time at the reflector, by its own clock: at most {} (median) and {} (p99)",
@@ -258,6 +259,7 @@ fn latency(run: &Run<'_>, set: &FrameSet<'_>, path: LatencyPath) -> Table {
             let mut cells = labels(run, set, point, cell);
             cells.push(Cell::label(load_name(latency)));
             cells.extend(latency_cells(latency));
+            // The verdict is on the throughput, so it is the same for all loads of a cell.
             cells.push(if index == 0 {
                 verdict(cell)
             } else {

@@ -91,6 +91,7 @@ pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<
     let failed: Vec<_> = failed.collect();
     let detail = match failed.first() {
         None => String::new(),
+        // Steps in this list have at least one failure.
         Some(step) => format!("{}: {}", step.step, step.failures[0].trim_end_matches('.')),
     };
     Some(Fact {

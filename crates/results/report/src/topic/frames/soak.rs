@@ -187,6 +187,7 @@ fn device(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     .figures(["Capacity", "Cores", "Memory"])
     .figures(["Out of step", "Starts"]);
     for (point, cell) in set.rows() {
+        // The table of verdicts has the reasons of cells without a figure.
         let Some(found) = of(cell) else { continue };
         let latency = found.latency.as_ref();
         for one in &found.runs {

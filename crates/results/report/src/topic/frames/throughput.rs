@@ -189,6 +189,7 @@ fn ratios(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
     }
     for device in &set.devices {
         let cell = |point: &FramePoint<'_>| point.cell(*device).and_then(found);
+        // The baseline has no ratio to itself.
         if set.points.iter().all(|point| cell(point).is_none()) {
             continue;
         }
@@ -219,6 +220,7 @@ fn means<'r>(
                 .filter(own)
         };
         let is_of = |mean: &MeanFrameRate, id: &String| {
+            // If the link limits all sizes, the mean has no other cells.
             mean.cells.contains(id) || mean.link_limited_cells.contains(id)
         };
         let mean = all
@@ -352,6 +354,7 @@ pub(crate) fn without(cell: &CellResult) -> Option<String> {
 /// The missing bound of a search, and the upper bound if known.
 fn unbounded(goal: &GoalResult) -> String {
     let mut parts: Vec<String> = Vec::new();
+    // An upper bound due to losses of the tester says nothing about the device.
     if let Some(upper) = goal.upper.as_ref().filter(|_| !goal.upper_is_testers()) {
         let rate = &upper.frames_per_s;
         let scale = Scale::si(rate.mean, "pps");

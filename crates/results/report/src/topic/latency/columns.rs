@@ -47,6 +47,7 @@ fn latency<'a>(row: &Context<'a>) -> Option<&'a Latency> {
 }
 
 fn round_trip(latency: &Latency, per_mille: u64) -> Option<String> {
+    // The journal has the times in the order of measurement.
     let mut sorted = latency.round_trips_ns.clone();
     sorted.sort_unstable();
     text(percentile(&sorted, per_mille)?)
@@ -105,6 +106,7 @@ fn under(row: &Context<'_>, load: TransferDirection, per_mille: u64) -> Option<S
         .loaded
         .iter()
         .find(|one| one.direction == load)?;
+    // The journal has the times in the order of measurement.
     let mut sorted = found.round_trips_ns.clone();
     sorted.sort_unstable();
     text(percentile(&sorted, per_mille)?)

@@ -53,6 +53,7 @@ pub(super) fn draw(run: &Run<'_>, cell: &CellResult, id: &str) -> Option<Markup>
     let all = || panels.iter().flat_map(|(_, lines)| lines);
     let ends = all().filter_map(|line| line.series.points.last().map(|last| (line, last)));
     let end_s = ends
+        // A point is a mean over the interval that begins at its time.
         .map(|(line, last)| seconds(last.at_ns + line.series.point_ns))
         .fold(0.0, f64::max);
     let times = Times::new(end_s, 10.0);
@@ -81,6 +82,7 @@ pub(super) fn draw(run: &Run<'_>, cell: &CellResult, id: &str) -> Option<Markup>
 fn traffic(svg: &mut Svg, plot: Area, read: &Monitored, times: &Times, end_s: f64) {
     for window in &read.windows {
         let [from, to] = [window.start_ns, window.end_ns].map(|at_ns| {
+            // Traffic may flow for longer than values are read.
             let at_s = seconds(at_ns).min(end_s);
             plot.x_at(times.share(at_s))
         });
@@ -114,6 +116,7 @@ fn panel(svg: &mut Svg, plot: Area, (name, unit): (&str, &str), lines: &[Line<'_
     let plot = TimePlot { plot, times, axis };
     for line in lines {
         let width_s = seconds(line.series.point_ns);
+        // A longer distance means missed readings, which no line may bridge.
         let apart = |one: &Step, next: &Step| next.0 - one.0 <= BREAK * width_s;
         let steps: Vec<Step> = line
             .series

@@ -153,6 +153,7 @@ impl<'r> Shaped<'r> {
     /// Number of the table's figures with a ratio.
     fn with_ratio(&self) -> usize {
         let compared = self.results.iter().filter(|one| one.ratio.is_some());
+        // Several devices may have a ratio in one place: each place counts once.
         let places = compared.filter_map(|one| one.at.as_ref().map(|at| (&at.row, &at.column)));
         places.collect::<BTreeSet<_>>().len()
     }
@@ -254,6 +255,7 @@ impl<'r> Shaped<'r> {
             .into_iter()
             .map(str::to_owned)
             .collect();
+        // Without a result, the row shows the printed figures alone.
         if found.is_empty() {
             vec![NONE.to_owned()]
         } else {
@@ -303,6 +305,7 @@ impl<'r> Shaped<'r> {
         if let Some((measured, ratio)) =
             result.and_then(|one| Some((one.measured.as_ref()?, one.ratio?)))
         {
+            // The printed text is in units of this scale.
             let measured = ratio_number(measured.mean / printed.scale as f64);
             return Cell::plain(format!("{text} / {measured} / {}", ratio_number(ratio)));
         }
@@ -325,6 +328,7 @@ impl<'r> Shaped<'r> {
     }
 
     fn without_result(&self, row: &PublishedRow, column: &str) -> String {
+        // The most specific reason counts: of the column, of the row, of the table.
         let mut elsewhere = self.published.elsewhere.iter();
         let of_column = elsewhere.find(|(known, _)| known == column);
         let stated = of_column.map(|(_, reason)| reason);
@@ -348,6 +352,7 @@ impl<'r> Shaped<'r> {
             let one = self.result(&row.name, column, device)?;
             Some(self.run.cell(&one.cell)?.frame_rate()?.mean)
         };
+        // The published mean includes all sizes, so one without a rate makes both incomparable.
         let rates: Option<Vec<f64>> = self.published.columns.iter().map(rate).collect();
         let text = format!("{} {}", printed.text, printed.unit);
         let published: Option<f64> = printed.text.parse().ok();

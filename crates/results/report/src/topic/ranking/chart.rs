@@ -65,6 +65,7 @@ pub(super) fn draw(run: &Run<'_>, found: &Ranked<'_>, id: &str) -> Markup {
     let mut described = Vec::new();
     let mut y = HEAD;
     for (place, is_reference) in with_references(main) {
+        // The gap separates the references from ranked devices, if there are any.
         if is_reference && y > HEAD && place.cell == main.references[0].cell {
             y += GAP;
         }
@@ -186,6 +187,7 @@ fn bar(svg: &mut Svg, half: &Half<'_>, place: &Standing, color: usize, y: f64) {
             svg.bar(color, area, &tooltip)
         }
     }
+    // Intervals may be longer than the axis, which ends at a multiple of the longest bar.
     let cut = |end: f64| at(end).min(half.plot.right());
     let high = ends.map_or_else(|| at(place.value), |(_, high)| cut(high));
     if let Some((low, _)) = ends {
@@ -199,6 +201,7 @@ fn bar(svg: &mut Svg, half: &Half<'_>, place: &Standing, color: usize, y: f64) {
         svg.mark(class, color, (x, middle), 5.0, &tooltip);
     }
     let text = match place.rank {
+        // The number at the left is the rank by the other figure.
         Some(rank) if half.ranking.by.is_efficiency() => {
             format!("{value} ({})", rank_text(Some(rank)))
         }

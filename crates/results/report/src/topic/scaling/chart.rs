@@ -111,6 +111,7 @@ fn draw_series(chart: &mut Curves, series: &Scaling, index: usize, color: usize)
         chart.mark(n.into(), index, color, 0.7, &text);
     }
     let scale = scale(series);
+    // Points are drawn last, above the curves.
     chart.points(color, figures(series), |n, found| {
         let setting = format!("{} {n}", series.axis.name());
         hover(&series.dut, &setting, &scale, found)
@@ -125,6 +126,7 @@ fn curve(
     value: impl Fn(f64) -> f64,
     tooltip: &str,
 ) {
+    // Equal distances on the axis, so that a curve is equally smooth everywhere.
     let n = |sample: u32| {
         let share = f64::from(sample) / f64::from(SAMPLES);
         match chart.numbers {

@@ -143,6 +143,7 @@ fn row(
     let tooltip = format!("{}, {}: {spread}", cell.dut, entry_name(entry));
     let bar = place.bar(place.y + (ROW - BAR) / 2.0, width(mean), BAR);
     let middle = bar.y + BAR / 2.0;
+    // All suites are of one device, so the colour can show which ones are insecure.
     let (class, color) = match entry.insecure {
         Some(_) => ("ring stroke", 2),
         None => ("fill", 1),

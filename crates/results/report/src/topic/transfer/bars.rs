@@ -47,6 +47,7 @@ pub(super) fn draw(run: &Run<'_>, set: &Set<'_>, payload: Option<u32>, id: &str)
     let mtus = set.mtus();
     let band = PLOT.width / mtus.len() as f64;
     let groups = |mtu: &u16| points.iter().filter(|point| point.mtu == *mtu).count();
+    // At least one, as an MTU may have no point of this datagram size.
     let most = mtus.iter().map(groups).max()?.max(1);
     let group = (band - 2.0 * MARGIN) / most as f64;
     if BARS * group / (set.duts.len() as f64) < BAR_MIN {
@@ -125,6 +126,7 @@ impl Chart<'_, '_> {
                 continue;
             };
             let x = start + width * index as f64;
+            // Marks of narrower bars would overlap.
             if width >= 2.0 * MARK {
                 let place = (x + width / 2.0, area.bottom() + 3.0 + MARK);
                 let (color, tooltip) = (self.run.color(dut), self.hover(point, cell));
@@ -173,6 +175,7 @@ impl Chart<'_, '_> {
         let comparison = self.run.comparison(cell, Metric::PayloadThroughput);
         let ratio = comparison.map(|found| format!("{}×", ratio_number(found.ratio)));
         let class = format!("on-{color}");
+        // Only inside the bar, and not on hatching, on which no text is readable.
         if let Some(text) = ratio
             && bar.width >= Font::of(&class).width(&text)
             && bar.height >= RATIO_HEIGHT + reach

@@ -93,6 +93,7 @@ impl<'r, 'a> Chart<'r, 'a> {
         );
         svg.bar(self.run.color(&cell.dut), bar, &tooltip);
         let lost = Area::new(bar.right(), top, width(offered.mean - received.mean), BAR);
+        // `number` would round narrower stripes to a width of 0.
         if lost.width > 0.05 {
             svg.stripes(lost, &tooltip);
         }

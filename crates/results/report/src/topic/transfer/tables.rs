@@ -25,6 +25,7 @@ pub(super) fn throughput(run: &Run<'_>, sets: &[Set<'_>]) -> Vec<Table> {
 fn matrix(run: &Run<'_>, set: &Set<'_>) -> Table {
     let note = format!("{}; {FORMAT}{}", set.common, of_baseline(set, "figure"));
     let caption = format!("{} payload throughput", set.protocol.name());
+    // MTUs are columns here, not labels.
     let labels = Labels {
         mtu: false,
         ..Labels::of(set)
@@ -45,6 +46,7 @@ fn matrix(run: &Run<'_>, set: &Set<'_>) -> Table {
                     let mut points = points.iter().filter(|point| point.mtu == mtu);
                     points.find_map(|point| Some((*point, point.cell(dut)?)))
                 };
+                // The labels are the same for all MTUs, so any cell of the row has them.
                 let Some((point, cell)) = set.mtus().into_iter().find_map(at) else {
                     continue;
                 };
@@ -116,6 +118,7 @@ fn datagrams_of(run: &Run<'_>, set: &Set<'_>) -> Table {
     cell_table(run, set, table, &titles, metric, |cell| match cell.bulk() {
         Some(bulk) => datagram_cells(cell, bulk).into(),
         None => {
+            // The reason is below the main figure, the second column.
             let (missing, reason) = (Cell::missing, reason_cell(cell));
             vec![missing(), reason, missing(), missing()]
         }

@@ -61,6 +61,7 @@ pub(super) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
     // Rates of different datagram sizes differ widely, so each size has a separate scale.
     let own_scales = set.payloads().len() > 1;
     let grid = Grid::new(set, panels.len(), own_scales);
+    // A tick and its label need about 45 units of width.
     let times = &Times::seconds(end_s, (grid.width / 45.0).min(6.0));
 
     let mut svg = Svg::new(id);
@@ -74,6 +75,7 @@ pub(super) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
             .fold(0.0, f64::max);
         let rates = Linear::si(highest, 3.0, "bit/s");
         let (plot, axis) = (grid.plot(index), &rates);
+        // Panels of a row have their numbers in common if they have a common scale.
         let numbered = own_scales || index % grid.columns == 0;
         frame(&mut svg, plot, &panel.name, axis, times, numbered);
         let plot = TimePlot { plot, times, axis };
@@ -146,6 +148,7 @@ fn frame(svg: &mut Svg, plot: Area, name: &str, rates: &Linear, times: &Times, n
     }
     let ticks = times.ticks(plot, " s");
     for (index, (x, label)) in ticks.iter().enumerate() {
+        // The first and the last label stay within the panel, as the next one has labels too.
         let anchor = match index {
             0 => Anchor::Start,
             _ if index + 1 == ticks.len() => Anchor::End,
@@ -201,6 +204,7 @@ fn steps(intervals: &[Interval]) -> Vec<Step> {
     let merged = intervals.chunks(merge).filter_map(|chunk| {
         let (start_ns, end_ns) = (chunk.first()?.start_ns, chunk.last()?.end_ns);
         let bytes: u64 = chunk.iter().map(|interval| interval.bytes).sum();
+        // An interval of a damaged journal may have no length, or end before its start.
         let duration_ns = end_ns
             .checked_sub(start_ns)
             .filter(|duration| *duration > 0)?;

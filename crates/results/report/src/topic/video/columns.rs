@@ -67,6 +67,7 @@ fn sum(row: &Context<'_>, count: fn(&VideoStream) -> u64) -> Option<String> {
 fn packets(row: &Context<'_>, count: fn(&RtpCounts) -> u64) -> Option<String> {
     let video = video(row)?;
     let is_rtp = video.streams.iter().any(|stream| stream.rtp.is_some());
+    // Over HTTP there are no packets, and 0 would be a count.
     is_rtp.then_some(())?;
     text(video.sum(|stream| stream.rtp.as_ref().map_or(0, count)))
 }

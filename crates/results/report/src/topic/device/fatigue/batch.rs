@@ -19,6 +19,7 @@ pub(super) fn draw(run: &Run<'_>, found: &FatigueBatch, id: &str) -> Option<Mark
         return None;
     }
     let most = found.classes.iter().map(|class| class.devices).max()?;
+    // A tenth more than needed, for the values above the bars.
     let axis = Linear::new(1.1 * f64::from(most), 4.0, Scale::plain());
     let mut svg = Svg::new(id);
     svg.legend([

@@ -22,6 +22,7 @@ pub(super) fn draw(run: &Run<'_>, id: &str) -> Option<Markup> {
         .filter_map(|(cell, _)| Some((cell, fatigue(cell)?)))
         .collect();
     let longest = drawn.iter().map(|(_, found)| found.survival.longest_ns);
+    // An axis without a length cannot be drawn.
     let longest = longest.max().filter(|longest| *longest > 0)? as f64;
     let times = Times::new(longest / 1e9, 8.0);
     let shares = Linear::new(100.0, 5.0, Scale::plain());
@@ -58,6 +59,7 @@ fn one(
     place: impl Fn(u64, f64) -> (f64, f64),
 ) {
     let curve = &found.survival;
+    // An interval applies from its step to the next one, or to the end of the observation.
     let ends = curve.steps.iter().skip(1).map(|step| step.at_ns);
     for (step, end) in curve.steps.iter().zip(ends.chain([curve.longest_ns])) {
         if let (Some(low), Some(high)) = (step.low, step.high) {
@@ -69,6 +71,7 @@ fn one(
     }
     let mut corners = vec![place(0, 1.0)];
     let mut share = 1.0;
+    // The estimate changes only at failures, so the curve has steps.
     for step in &curve.steps {
         corners.extend([place(step.at_ns, share), place(step.at_ns, step.survives)]);
         share = step.survives;

@@ -21,6 +21,7 @@ pub(super) fn draw(run: &Run<'_>, series: &DeviceSeries, id: &str) -> Option<Mar
     let drawn: Vec<&DeviceCurve> = series.curves.iter().filter(enough).collect();
     let (least, most, highest) = extent(drawn.iter().flat_map(|curve| figures(curve)))?;
     let means = drawn.iter().flat_map(|curve| figures(curve));
+    // The means, as a whisker down to 0 must not affect the kind of axis.
     let lowest = means.map(|(_, found)| found.mean).fold(highest, f64::min);
     let mut chart = Curves {
         svg: Svg::new(id),
@@ -52,6 +53,7 @@ pub(super) fn draw(run: &Run<'_>, series: &DeviceSeries, id: &str) -> Option<Mar
         let marks = marks(series, curve).into_iter();
         marks.map(move |mark| (*color, mark))
     });
+    // Crossings may be close together, so each mark has a line of text for its name.
     for (line, (color, (n, text))) in marks.enumerate() {
         chart.mark(n, line, color, 0.6, &text);
     }

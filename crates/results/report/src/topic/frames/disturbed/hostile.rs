@@ -50,6 +50,7 @@ pub(super) fn forwarded(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         let mut cells = labels(run, set, point, cell);
         let hostile = disturbed::of(cell).and_then(|found| Some((found, found.hostile()?)));
         let Some((found, hostile)) = hostile else {
+            // The column without hostile packets, one per share, and the last two.
             cells.extend(without_figure(cell, percents.len() + 3));
             table.push(cells);
             continue;
@@ -75,6 +76,7 @@ fn forwarded_text(found: &DisturbedLoad) -> Option<String> {
     let account = &found.load.account;
     let sent = found.sent();
     let ratio = (sent > 0).then(|| 100.0 * account.received as f64 / sent as f64)?;
+    // 100 % means that nothing was lost, so no small loss may be rounded to it.
     Some(match account.lost {
         0 => "100.00 %".into(),
         _ if ratio > 99.995 => "> 99.99 %".into(),
@@ -128,6 +130,8 @@ pub(super) fn shares(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         };
         if let Some(quiet) = found.and_then(|found| found.quiet.as_ref()) {
             let account = &quiet.load.account;
+            // Counted without an attack as well: a device that always repeats frames would
+            // otherwise seem to let the attack through.
             let odd = account.duplicated + account.corrupted;
             let cells = [Cell::plain("0")].into_iter().chain(load_cells(quiet));
             push("none".into(), cells.chain([Cell::faults(odd)]).collect());

@@ -26,6 +26,7 @@ struct Row<'a> {
 pub(super) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     let rows: Vec<Row<'_>> = mix.cells().filter_map(Row::of).collect();
     let all = || rows.iter().flat_map(|row| [row.times.0, row.times.1]);
+    // A time of 0 has no logarithm; its mark is at the beginning of the axis.
     let values = || all().flat_map(values).filter(|value| *value > 0.0);
     let (low, high) = (
         values().fold(f64::INFINITY, f64::min),
@@ -91,12 +92,14 @@ impl<'a> Row<'a> {
         let color = mix.run.color(&self.cell.dut);
         let (times, first) = self.times;
         let y = area.y;
+        // The share of a time of 0 is negative infinity.
         let place = |value: f64| area.x_at(axis.share(value).max(0.0));
         let class = "label strong";
         let name = shortened_name(class, &mix.run.label(&self.cell.dut), LEFT - 16.0);
         svg.text(class, (0.0, y + 4.0), Anchor::Start, &name);
         svg.line("axis", (area.x, y), (area.right(), y));
         let named = format!("{}, {}", self.cell.dut, mix.point.name());
+        // Outlined marks are below the filled ones, which are the events' times.
         for value in values(first) {
             let tooltip = format!("{named}: {} {}", self.second, time_ns(value));
             svg.mark("ring stroke", color, (place(value), y), 3.8, &tooltip);

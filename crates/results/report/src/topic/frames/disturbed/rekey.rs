@@ -49,6 +49,7 @@ fn cells(found: &RekeyResult) -> [Cell; 11] {
     let number = |value: f64| Scale::plain().number(value);
     let reached = found.reached_per_s.as_ref();
     let clean = found.clean;
+    // Without clean repeats, 0 would look like a result.
     let of_clean = |count: u64| Cell::or_missing((clean.repeats > 0).then(|| count.to_string()));
     [
         Cell::plain(found.rekeys.to_string()),
@@ -96,6 +97,7 @@ fn added_cells(found: &RekeyResult) -> [Cell; 7] {
 
 /// `+12.3 µs`, `-4 µs`.
 fn signed(ns: f64) -> String {
+    // By chance, latency may be lower with rekeys than without.
     let sign = if ns < 0.0 { "-" } else { "+" };
     format!("{sign}{}", time_ns(ns.abs()))
 }
@@ -167,6 +169,7 @@ pub(super) fn fact(found: &DisturbanceResult, rekey: &RekeyResult) -> Option<Wor
         ));
     }
     let figure = Scale::plain().number(lost.mean);
+    // The samples are rekeys here, not repeats.
     let range = repeats(lost, &Scale::plain()).replace("repeats", "single rekeys");
     Some((
         figure,

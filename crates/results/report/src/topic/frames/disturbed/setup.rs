@@ -72,6 +72,7 @@ pub(super) fn fact(found: &SetupResult) -> Option<Words> {
     if let Some(first) = found.first_frame_ns.median_ns {
         detail.push_str(&format!("; first frame after {}", time_ns(first)));
     }
+    // The rate of one tunnel would only be the inverse of its time.
     if let Some(rate) = found.tunnels_per_s.as_ref().filter(|_| found.tunnels > 1) {
         let rate = Scale::plain().number(rate.mean);
         detail.push_str(&format!("; {rate} tunnels/s"));

@@ -77,6 +77,7 @@ fn dots(found: &DisturbanceResult) -> Option<Vec<Share>> {
 fn forwarded_axis(svg: &mut Svg, lost: &Linear) {
     for (value, label) in lost.ticks() {
         let y = height(lost, value);
+        // The label has as many decimals as the step of the axis needs.
         let decimals = label.split('.').nth(1).map_or(0, str::len);
         let label = format!("{:.decimals$}", 100.0 - value);
         svg.y_tick("grid", PLOT, y, &label);

@@ -113,6 +113,7 @@ impl<'a> Panel<'a> {
                 cell,
                 repeat: trial.repeat,
                 disturbance,
+                // The load without events is measured first.
                 quiet: all().next().filter(|one| one.events.is_empty()),
                 steps,
                 directions,
@@ -133,6 +134,7 @@ impl<'a> Panel<'a> {
             steps.map(move |step| (step.start_s, step.end_s, of(step)))
         };
         let received = rates(|step| step.received);
+        // Frames from a queue may exceed the intended ones of their time: then nothing is lost.
         let intended = rates(|step| step.intended.max(step.received));
         let device = (&*self.cell.dut, run.color(&self.cell.dut));
         let plot = TimePlot { plot, times, axis };
@@ -150,6 +152,7 @@ impl<'a> Panel<'a> {
         svg.y_axis(plot, &axis, axis.unit());
         let color = format!("trace stroke-{}", run.color(&self.cell.dut));
         for (class, steps) in [("trace stroke-0", &quiet), (&color, &self.steps)] {
+            // The load without events may have lasted longer than the chart.
             let within = steps.iter().filter(|step| times.share(step.end_s) <= 1.0);
             let values = within.map(|step| (step.start_s, step.end_s, step.latency_ns as f64));
             let axis = &axis;
@@ -222,6 +225,7 @@ fn steps(timeline: &Timeline, directions: f64) -> Vec<Step> {
         }
     });
     let steps: Vec<Step> = merged.collect();
+    // A damaged journal may contain bins without a width.
     match timeline.bin_ns {
         0 => Vec::new(),
         _ => steps,

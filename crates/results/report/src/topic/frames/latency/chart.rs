@@ -39,6 +39,7 @@ pub(super) fn draw(mix: Mix<'_>, path: LatencyPath, id: &str) -> Option<Markup> 
     let all = || cells.iter().flat_map(|(_, loads)| loads.iter());
     let low = all().map(|load| load.p50_ns).min()?;
     let high = all().map(|load| load.max_ns).max()?;
+    // Room for the value below the mark of the lowest median.
     let axis = Log::new(0.75 * low as f64, high as f64);
     let shares: Vec<u8> = sorted(all().filter_map(|load| load.percent));
     let mut svg = Svg::new(id);

@@ -25,6 +25,7 @@ pub(super) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
         .fold(0.0, f64::max);
     let most = all().map(|load| load.lost_ppm.mean).fold(0.0, f64::max) / PPM_PER_PERCENT;
     let x_axis = Linear::si(fastest, 8.0, "pps");
+    // At least 1 %, or a few lost frames would fill the height of the plot.
     let y_axis = Linear::new(most.max(1.0), 5.0, Scale::plain());
     let mut svg = Svg::new(id);
     legend(&mut svg, mix.run, &mix.set.devices);

@@ -65,6 +65,7 @@ static PANELS: [Lines; 3] = [
         "latency: p50, p99, max",
         |step| {
             let time = |value: Option<u64>| value.map(|value| value as f64);
+            // Without a frame, the slowest time is 0, which is no latency.
             let max = (step.received > 0).then_some(step.max_ns as f64);
             [time(step.p50_ns), time(step.p99_ns), max]
         },
@@ -122,6 +123,7 @@ impl<'a> Block<'a> {
     fn of(run: &Run<'a>, cell: &'a CellResult) -> Option<Self> {
         let runs = &cell.frames()?.soak()?.runs;
         let worst = runs.iter().map(|one| one.verdict).max()?;
+        // `max_by_key` would return the last one of several.
         let shown = runs.iter().find(|one| one.verdict == worst)?;
         let directions = match cell.traffic() {
             Some(traffic) if traffic.duplex => 2.0,
@@ -193,6 +195,8 @@ impl<'a> Block<'a> {
                 steps.map(move |step| (step.start_s, step.end_s, of(step)))
             };
             let has_lost = part.iter().any(|step| step.received < step.intended);
+            // Frames from a queue may exceed the intended ones of their point: then nothing is
+            // lost.
             let intended = has_lost.then(|| rates(|step| step.rate.max(step.received_rate())));
             plot.received_and_lost(svg, device, rates(Step::received_rate), intended);
         }
@@ -269,14 +273,17 @@ impl Step {
         let most = |of: fn(&SoakPoint) -> Option<u64>| points.iter().filter_map(of).max();
         let devices = || points.iter().filter_map(|point| point.device);
         let intended = sum(|point| point.intended);
+        // The time of points without a reading must not dilute the load of the others.
         let spent = devices().filter_map(|one| Some((one.cpu_ns?, one.wall_ns)));
         let (cpu_ns, wall_ns) = spent.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        // A point without a length has no rate.
         (end_s > start_s).then(|| Self {
             start_s: since_s + start_s,
             end_s: since_s + end_s,
             intended,
             received: sum(|point| point.received),
             rate: intended as f64 / (end_s - start_s) / directions,
+            // Percentiles cannot be merged, so the worst of the points is drawn.
             p50_ns: most(|point| point.p50_ns),
             p99_ns: most(|point| point.p99_ns),
             max_ns: most(|point| Some(point.max_ns)).unwrap_or(0),
@@ -295,6 +302,7 @@ fn parts(segments: &[SoakSegment], directions: f64) -> Vec<Vec<Step>> {
     let merge = points.div_ceil(MAX_STEPS).max(1);
     let first_ns = segments.first().map_or(0, |first| first.started_unix_ns);
     let parts = segments.iter().map(|segment| {
+        // Wall clocks may be set back between segments.
         let since_s = segment.started_unix_ns.saturating_sub(first_ns) as f64 / 1e9;
         let points = &segment.points;
         let fullest = points

@@ -75,6 +75,7 @@ fn capacity(row: &Context<'_>) -> Option<f64> {
         return None;
     };
     let trial = &found.probes.first()?.trial;
+    // Frames that the receiving station dropped were forwarded by the device.
     let forwarded = (trial.received + trial.receiver_dropped).min(trial.sent);
     let time_ns = trial.elapsed_ns.max(trial.duration_ns);
     (time_ns > 0).then(|| (forwarded as f64 * 1e9 / time_ns as f64).round())

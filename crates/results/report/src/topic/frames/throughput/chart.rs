@@ -27,6 +27,7 @@ const LINE_RATE_REACH: f64 = 1.25;
 /// The chart of a set; `None` if no device has a figure.
 pub(super) fn draw<'r>(run: &Run<'_>, set: &'r FrameSet<'r>, id: &str) -> Option<Markup> {
     let shown = devices(set);
+    // A run may consist of calibration alone.
     let shown = if shown.is_empty() {
         set.devices.clone()
     } else {
@@ -41,6 +42,7 @@ pub(super) fn draw<'r>(run: &Run<'_>, set: &'r FrameSet<'r>, id: &str) -> Option
         return None;
     }
     let width = PLOT.width / set.points.len() as f64;
+    // Too many bars to be readable: a grid shows the same figures.
     if BARS * width / (shown.len() as f64) < BAR_MIN {
         return grid::of_frames(run, set, &shown, id, |cell| {
             Some(&goal(cell)?.lower.as_ref()?.frames_per_s)
@@ -51,6 +53,7 @@ pub(super) fn draw<'r>(run: &Run<'_>, set: &'r FrameSet<'r>, id: &str) -> Option
         (rate <= LINE_RATE_REACH * highest).then_some(rate)
     };
     let lines = set.points.iter().filter_map(line).fold(highest, f64::max);
+    // More than the highest figure, for the values above the bars.
     let axis = Linear::si(1.12 * lines, 5.0, "pps");
     let mut svg = Svg::new(id);
     legend(&mut svg, run, &shown);
@@ -134,6 +137,7 @@ fn bars(
         };
         let x = start + width * index as f64;
         let bar = Area::new(x + 1.0, band.y, width - 2.0, band.height);
+        // Marks of narrower bars would overlap.
         if width >= 2.0 * MARK {
             let place = (x + width / 2.0, band.bottom() + 3.0 + MARK);
             let color = run.color(device.dut);
