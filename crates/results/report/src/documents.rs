@@ -97,6 +97,7 @@ impl<'a> Report<'a> {
     /// Writes indented JSON, with keys in the order of the schema.
     fn json_to(&self, out: &mut impl Write) -> io::Result<()> {
         let result = RunResult::of(self.journal, &self.results);
+        // As a stream, since the text of a large run takes much memory.
         serde_json::to_writer_pretty(&mut *out, &result)?;
         out.write_all(b"\n")
     }
@@ -129,6 +130,7 @@ impl<'a> Report<'a> {
     /// Builds all documents.
     #[must_use]
     pub fn documents(self) -> Documents {
+        // Before `for_people`, which marks the names: programs need the ones of the plan.
         let json = self.json();
         let ForPeople { run } = self.for_people();
         Documents {

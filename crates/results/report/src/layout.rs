@@ -89,6 +89,7 @@ pub(crate) enum Protocol {
 impl Protocol {
     /// Returns the protocol; `None` for trials outside of sets.
     const fn of(measurement: &Measurement) -> Option<Self> {
+        // Exhaustive, so that a further kind of measurement is not taken for one of these.
         match measurement {
             Measurement::Tcp { .. } => Some(Self::Tcp),
             Measurement::Udp { .. } => Some(Self::Udp),

@@ -21,6 +21,7 @@ pub(super) fn write(run: &Run<'_>) -> String {
         &mut page,
         columns.iter().map(|column| column.key().to_owned()),
     );
+    // Indexed once, as a search in each row would be quadratic in the cells.
     let standings = standings(&run.results.rankings);
     let claims = by_cell(&run.results.claims);
     for trial in &run.journal.trials {

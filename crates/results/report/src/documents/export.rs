@@ -52,6 +52,7 @@ struct Points<'a> {
 impl<'a> Points<'a> {
     fn of(journal: &'a Journal) -> Self {
         let results = Results::of(journal);
+        // `Results` has one result per planned cell, in the same order.
         let cells = journal.header.plan.cells.iter().zip(&results.cells);
         let cells = cells.map(|(planned, result)| CellPoints {
             planned,

@@ -34,6 +34,7 @@ pub(super) fn headlines(run: &Run<'_>) -> Vec<Headline> {
     let only_baselines = cells
         .iter()
         .all(|cell| cell.baseline || cell.measures_rig());
+    // Cells of the rig measure the tester, so they are about no device.
     let counts = |cell: &&CellResult| only_baselines || !(cell.baseline || cell.measures_rig());
     let names = unique(cells.iter().filter(counts).map(|cell| cell.dut.as_str()));
     let (sets, frame_sets) = (run.sets(), run.frame_sets());
@@ -78,6 +79,7 @@ fn without(run: &Run<'_>, device: &str) -> String {
             let first = Cell::reason(format!("No figure: {first}")).text;
             first + &and_more(others.len())
         }
+        // After the end of a run, `yet` would promise a figure.
         [] if run.results.progress.ended => {
             "No figure: no trial gave one; the tables say why.".to_owned()
         }
@@ -120,6 +122,7 @@ fn doubt(run: &Run<'_>, device: &str) -> String {
         parts.push(format!("repeats are invalid or missing in {cells}"));
     }
     let spreads = own().filter_map(|cell| Some((cell, cell.spread_percent()?)));
+    // Only the widest spread is named, as the table of spreads has all.
     let widest = spreads.max_by(|(_, a), (_, b)| a.total_cmp(b));
     if let Some((cell, spread)) = widest.filter(|(_, spread)| *spread > LARGE_SPREAD_PERCENT) {
         let whose = match own().count() {

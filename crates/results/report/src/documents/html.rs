@@ -163,6 +163,7 @@ fn contents(blocks: &[&Block]) -> Markup {
                 tables += own.len() as u64;
                 titles.push(title);
             }
+            // All other blocks are never folded, see `chosen`.
             _ => {}
         }
     }

@@ -79,6 +79,7 @@ pub(crate) fn reason_cell(cell: &CellResult) -> Cell {
 
 pub(crate) fn ratio_cell(run: &Run<'_>, cell: &CellResult, metric: Metric) -> Cell {
     let words = |found: &Comparison| {
+        // A change of the machine between two sittings of the run does not cancel in the ratio.
         let mark = if found.apart_ns.is_some() {
             LATE_MARK
         } else {

@@ -37,6 +37,7 @@ pub(crate) fn of<'c>(
         .filter_map(|cell| Some((cell, run.comparison(cell, metric)?)))
         .collect();
     let baseline = &found.first()?.1.baseline;
+    // The means of the cells, and below the ratios of single repeats, which show the scatter.
     let means = found.iter().map(|(_, found)| found.ratio);
     let of_repeats = found.iter().flat_map(|(cell, found)| {
         let baseline = run.cell(&found.baseline_cell);
@@ -131,6 +132,7 @@ fn verdict(found: &[&Comparison], all: usize) -> Option<String> {
         some => format!("difference shown in {some} of {of}"),
     };
     match decided {
+        // A single repeat has no scatter, so it can show no difference.
         0 => Some("one repeat decides nothing".to_owned()),
         _ if differ == of => None,
         _ if alone > differ => Some(format!(

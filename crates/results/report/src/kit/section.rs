@@ -198,6 +198,7 @@ impl Blocks {
     /// Appends folded tables, if any.
     pub(crate) fn details(&mut self, title: &'static str, tables: impl IntoIterator<Item = Table>) {
         let tables: Vec<Table> = tables.into_iter().map(Table::condensed).collect();
+        // An empty fold would count as content, and its section would get a heading.
         if !tables.is_empty() {
             self.found.push(Block::Details { title, tables });
         }

@@ -207,6 +207,7 @@ impl Table {
             }
         }
         for (text, headings) in reasons {
+            // A dash alone is no reason.
             let what = match text.as_str() {
                 "–" => "no figure in any row".to_owned(),
                 text => format!("in every row {text}"),
@@ -389,6 +390,7 @@ impl Cell {
             cause,
             advice,
         } = explanation;
+        // The difference comes first: from counters alone, a reader would have to find it.
         let text =
             format!("{check} failed: {difference}. Likely cause: {cause}. What to do: {advice}.");
         Self {

@@ -82,6 +82,7 @@ impl Run<'_> {
                 continue;
             }
             let key = Key::of(cell, test);
+            // A table would show only the first of two tests that differ in nothing but the load.
             let mut places = keys.iter().zip(&sets);
             let place = places.position(|(known, set)| *known == key && !set.has(traffic, result));
             let place = place.unwrap_or_else(|| {
@@ -171,6 +172,7 @@ fn own_words(sets: &[FrameSet<'_>], keys: &[Key], at: usize) -> String {
     own.sort_unstable();
     own.dedup();
     let mut own: Vec<String> = own.into_iter().map(ToString::to_string).collect();
+    // Searches may differ in a setting that is no coordinate.
     if own.is_empty() {
         // As JSON, each setting of each procedure has a key without a list of them here.
         let procedure = |at: usize| json!(sets[at].test.procedure);

@@ -18,9 +18,11 @@ impl Run<'_> {
         let mut found: Vec<(&str, GroupWords)> = Vec::new();
         let sets = self.sets();
         for set in &sets {
+            // Words are compared within a protocol, as the protocol is part of each name.
             let alike = sets.iter().filter(|other| other.protocol == set.protocol);
             let alike: Vec<_> = alike.collect();
             for point in &set.points {
+                // All cells of a point are in one group, so any of them identifies it.
                 let Some(cell) = point.cells.first() else {
                     continue;
                 };

@@ -30,6 +30,7 @@ pub(super) fn mark(plan: &Plan, results: &mut Results) {
         mark(&mut one.dut);
         mark(&mut one.alone);
     }
+    // A further kind of result with a device's name must be added here, or it lacks the mark.
     let means = results.mean_frame_rates.iter_mut();
     let scalings = results.scalings.iter_mut().map(|one| &mut one.dut);
     let claims = results.claims.iter_mut().map(|one| &mut one.dut);

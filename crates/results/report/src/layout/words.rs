@@ -54,6 +54,7 @@ pub(super) fn common(cell: &Cell, repeats: u32) -> String {
         | Measurement::Frames(_)
         | Measurement::Device(_) => cell.measurement.name().to_owned(),
     };
+    // Sets that differ only in the tool would otherwise have equal words.
     let tool = cell.measurement.tool();
     parts.extend(
         tool.filter(|tool| !tool.is_default())

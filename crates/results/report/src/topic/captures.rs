@@ -93,6 +93,7 @@ fn tables<K: Ord + Clone>(
                 sum(own.map(|(_, it)| *it), &counts)
             });
             let all: Vec<(Counts<K>, u64)> = all.collect();
+            // A device may lack protocols or lengths of the others.
             let mut keys: Vec<K> = all
                 .iter()
                 .flat_map(|(own, _)| own.keys().cloned())

@@ -104,6 +104,7 @@ fn not_offered(run: &Run<'_>, kind: DeviceKind) -> Option<Table> {
             }),
         }
     };
+    // A cell may not be offered as a whole; of a functional trial, also single cases.
     for (cell, info) in run.device_cells(kind) {
         let Some(found) = cell.device() else { continue };
         if let Some(why) = &found.not_offered {

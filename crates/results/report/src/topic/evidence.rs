@@ -35,6 +35,7 @@ fn evidence(run: &Run<'_>) -> Table {
     // Crypto devices have no link between gateways.
     let has_link = !run.only_devices();
     if has_link {
+        // Devices may seal frames in different forms: then the heading is general.
         let form = common_form(run).map(LinkForm::name);
         titles.extend([form.unwrap_or("Sealed"), "Clear marker"]);
         note.push_str(&format!(

@@ -107,6 +107,7 @@ pub(super) fn fill<const FIGURES: usize>(
 /// The main figure of a frame test, in a few words; `None` if absent.
 pub(crate) fn figure(cell: &CellResult) -> Option<String> {
     let found = cell.frames()?;
+    // Tests that return here have a result in words, and no bottleneck.
     let figure = match &found.found {
         FrameOutcome::Disturbance(disturbance) => return disturbed::figure(disturbance),
         FrameOutcome::Soak(soak) => return Some(soak::figure(soak)),

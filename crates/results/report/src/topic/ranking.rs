@@ -144,6 +144,7 @@ fn table(run: &Run<'_>, found: &Ranked<'_>, short: bool) -> Table {
     let main = found.main;
     let mut table = Table::new(format!("Ranking: {}", caption(found)), note(run, found))
         .labels(["Rank", "Device"])
+        // A rank that several devices share is printed in each of their rows.
         .whole()
         .figure("Mean")
         .figure("95 % interval")
@@ -286,7 +287,7 @@ fn to_best(place: &Standing) -> Option<String> {
 /// intervals of the ratios to the best. `None` if an interval is missing.
 fn excluded(found: &Ranked<'_>) -> Option<String> {
     let places = found.main.places.iter();
-    // The best is not compared with itself.
+    // The best has no interval, as it is not compared with itself.
     let others = places.filter(|place| place.ratio_to_best != Some(1.0));
     let ends = others.map(|place| place.ratio_to_best_low.zip(place.ratio_to_best_high));
     // Without one of the intervals, no difference is excluded.
@@ -371,11 +372,13 @@ pub(crate) fn best(run: &Run<'_>, found: &Ranked<'_>) -> Option<String> {
         .map_or_else(String::new, |(low, high)| {
             format!(" (95 %: {}–{})", scale.number(low), scale.number(high))
         });
+    // The best possible rank of a tied device is 1.
     let is_tied = |place: &&Standing| place.rank.is_some_and(|rank| rank.first == 1);
     let tied = others.iter().filter(is_tied).count();
     let what = capitalized(&caption(found));
     let leader = name(run, first);
     let value = scale.value(first.value);
+    // One device alone is best, or no order is shown, or several may be best.
     Some(match tied {
         0 => {
             let ratio = to_best(second);

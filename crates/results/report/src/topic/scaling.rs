@@ -217,6 +217,7 @@ fn figures(run: &Run<'_>, all: &[&Scaling]) -> Table {
         .label("Device")
         .label(capitalized(axis.name()))
         .figure("Throughput");
+    // More tunnels only add cost, so they have no speed-up.
     table = if axis.adds() {
         table.figure("Speed-up").figure("Efficiency")
     } else {

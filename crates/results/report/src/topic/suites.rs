@@ -180,6 +180,7 @@ fn table(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords) -> Table {
         let mut own = matrix.entries.iter().filter(|entry| hash(entry) == title);
         own.any(has_insecure_hash)
     };
+    // Marks are at the headings: next to figures, they would make the table wider than the page.
     table = table.figures(hashes.iter().map(|title| marked(title, is_insecure(title))));
     for cipher in unique(matrix.entries.iter().map(|entry| entry.cipher.as_str())) {
         let at = |title: &str| {
@@ -188,6 +189,7 @@ fn table(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords) -> Table {
         };
         let mut own = matrix.entries.iter().filter(|entry| entry.cipher == cipher);
         let label = marked(cipher, own.any(has_insecure_cipher));
+        // Each cipher has a block with a row for each of these lines.
         for (name, of) in LINES {
             let cells = hashes.iter().map(|title| {
                 let entry = at(title)?;
@@ -328,6 +330,7 @@ pub(crate) fn finding(run: &Run<'_>, matrix: &SuiteMatrix) -> Option<String> {
     let words = run.group_words();
     let name = words_of(&words, &matrix.group).name;
     let all = &run.results.suites;
+    // Sentences about several devices would otherwise begin with the same words.
     let device = if all.iter().all(|other| other.device == matrix.device) {
         String::new()
     } else {

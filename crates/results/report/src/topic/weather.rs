@@ -64,6 +64,7 @@ fn table(run: &Run<'_>, question: &str, cells: &[Impaired<'_>]) -> Table {
     };
     duts.sort_by(|one, other| better(one).total_cmp(&better(other)));
     let caption = format!("Under impairments: {question}");
+    // There is a figure to compare with only if the path was also measured unimpaired.
     let is_plain_there = cells.iter().any(|(name, _)| *name == ImpairProfile::NONE);
     let note = if is_plain_there { NOTE_PLAIN } else { NOTE };
     let mut table = Table::new(caption, note)

@@ -23,6 +23,7 @@ const PRINT_REASONS: usize = 3;
 /// at most 13.2 Gbit/s. Limit: …. Certainty: 3 repeats, ….`; `None` without any figure.
 pub(crate) fn answer(run: &Run<'_>, headlines: &[Headline]) -> Option<String> {
     let first = headlines.iter().find(|found| found.without.is_none())?;
+    // Without a baseline, the best device of a ranking precedes the first one of the campaign.
     let found = carried(run, headlines)
         .or_else(|| ranked(run))
         .or_else(|| stated(run, headlines, first))?;
@@ -57,6 +58,7 @@ fn in_print(run: &Run<'_>, cells: &[&CellResult]) -> String {
             rest => format!("{}, and {rest} more", shown.join(", ")),
         }
     };
+    // One warning that spoils a figure outweighs all that only qualify it.
     if of(Weight::Spoils).next().is_some() {
         format!("no ({})", list(Weight::Spoils))
     } else if of(Weight::Qualifies).next().is_some() {
@@ -90,6 +92,7 @@ fn carried<'r>(run: &'r Run<'_>, headlines: &[Headline]) -> Option<LeadStatement
         if shares.iter().any(Share::protects) {
             shares.retain(Share::protects);
         }
+        // The sentence names the first of them, and the last.
         shares.sort_by(|a, b| b.highest().total_cmp(&a.highest()));
         let best = shares.first()?;
         // Shares without comparisons are filtered out above.
@@ -150,6 +153,7 @@ fn stated<'r>(
         range,
         detail,
     } = first.facts.first()?;
+    // The first condition; the summary of the device has the others.
     let detail = if detail.is_empty() {
         String::new()
     } else {
@@ -253,6 +257,7 @@ fn certainty(run: &Run<'_>, found: &LeadStatement<'_>) -> String {
     let compared = found.comparisons.first();
     let mut parts = Vec::new();
     let planned = run.plan().repeats;
+    // The cell with the fewest repeats limits the certainty.
     let made = figures.clone().map(|figure| figure.n).min();
     match made.unwrap_or(planned) {
         0 | 1 if planned > 1 => {

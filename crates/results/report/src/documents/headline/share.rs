@@ -91,6 +91,7 @@ impl<'r> Share<'r> {
         if least == most {
             return format!("{bound}{most} {unit}");
         }
+        // Without the settings of its ends, a range would look like the interval of one figure.
         match settings(run, low.0, high.0) {
             Some((at_low, at_high)) => {
                 format!("{bound}{least} {unit} ({at_low}) to {most} {unit} ({at_high})")

@@ -30,6 +30,7 @@ pub(super) fn all(run: &Run<'_>, headlines: &[Headline]) -> Markup {
             @if !findings.is_empty() {
                 ul.findings { @for finding in findings { li { (rich(&finding)) } } }
             }
+            // Cards of many devices would push the ranking off the first screen.
             @if facts.sum::<usize>() <= CARDS_MAX {
                 @for found in headlines { (card(found)) }
             } @else {
@@ -74,6 +75,7 @@ fn card(found: &Headline) -> Markup {
 fn table(headlines: &[Headline]) -> Markup {
     let labels = headlines.iter().flat_map(|found| &found.facts);
     let labels = unique(labels.map(|fact| fact.label.as_str()));
+    // Devices without facts have a note below the table instead of an empty row.
     let with_facts: Vec<&Headline> = headlines
         .iter()
         .filter(|found| found.without.is_none())

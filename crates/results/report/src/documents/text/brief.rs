@@ -52,6 +52,7 @@ pub(crate) fn write(
     page.wrapped("", "", &headline::soundness(run), Style::plain);
     page.line("");
     answers(&mut page, run);
+    // Doubts precede all tables, as they may change a conclusion.
     doubts(&mut page, run);
     reasons(&mut page, run);
     // The foot comes last, but its lines reduce the room for the tables.
@@ -88,6 +89,7 @@ fn answers(page: &mut Page, run: &Run<'_>) {
     }
     for (index, device) in found.iter().enumerate() {
         let sentence = format!("{}: {}", device.device, answer(device));
+        // Printed separately first, as the lines that it needs depend on the width.
         let mut own = page.empty();
         own.wrapped("", "  ", &sentence, Style::plain);
         let left = found.len() - index;
@@ -238,6 +240,7 @@ fn tables(page: &mut Page, run: &Run<'_>, room: usize) -> bool {
 
 /// The location of the documents.
 fn foot(run: &Run<'_>, files: Option<Folders<'_>>, width: usize, color: bool) -> Page {
+    // Its commands already contain the folder, so there is none to replace.
     let mut page = Page::new(width, color);
     page.wrapped("", "", &provenance(run), Style::dim);
     if let Some(folders) = files {

@@ -38,6 +38,7 @@ pub(crate) fn write(run: &Run<'_>) -> String {
 }
 
 fn head(page: &mut String, run: &Run<'_>) {
+    // Texts come from a journal: escaped, they cannot become markup.
     page.push_str(&format!("# {}\n\n", in_markdown(run.title())));
     page.push_str(&format!(
         "{}\n\n{}\n",

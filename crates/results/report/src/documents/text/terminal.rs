@@ -66,6 +66,7 @@ fn head(page: &mut Page, run: &Run<'_>) {
         if let Some(why) = &found.without {
             page.wrapped("  ", "  ", why, Style::plain);
         }
+        // Labels are padded to the widest one, so that the facts are aligned.
         let label = found
             .facts
             .iter()
@@ -381,6 +382,7 @@ impl Page {
 
     /// Prints the settings above the headings, each over its columns, in the lines needed.
     fn groups(&mut self, table: &Table, widths: &[usize], part: &[usize]) {
+        // Adjacent columns of one setting, with their width together.
         let mut runs: Vec<(&str, usize)> = Vec::new();
         for &column in part {
             let group = table.columns[column].group.as_str();

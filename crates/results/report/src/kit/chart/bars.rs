@@ -117,6 +117,7 @@ impl Bars<'_> {
         let mut y = 0.0;
         let mut above: Option<&str> = None;
         for bar in &self.bars {
+            // A setting is named once, above the first of its bars.
             if shows_settings && above != Some(&bar.setting) {
                 y += if above.is_some() { GAP } else { 0.0 };
                 let label = shortened("label strong", &bar.setting, WIDTH);
@@ -162,6 +163,7 @@ fn one(
     };
     let width = |value: f64| plot.width * axis.share(value.max(0.0));
     let top = y + (ROW - BAR) / 2.0;
+    // Without a setting, the tooltip names the quantity: it must never be a bare number.
     let setting = match bar.setting.as_str() {
         "" => quantity,
         setting => setting,

@@ -82,6 +82,7 @@ pub fn course(course: &Course) -> Markup {
     } else {
         0.1 * high.abs()
     };
+    // The axis does not begin at 0: marks, unlike bars, have no length to compare.
     let axis = Part::new(low - free, high + free, TICKS, scale(course.quantity, high));
     let area = plot(HEIGHT, MARGINS);
     // Each run is in the middle of an equal slot, so that a change has a place between two runs.
@@ -112,6 +113,7 @@ pub fn course(course: &Course) -> Markup {
         }
         svg.mark("fill", STYLE, *place, radius, &words);
     }
+    // Each change has a line between its runs, the means on both sides, and a label.
     for (nth, change) in course.changes.iter().enumerate() {
         // Half a slot before the first run after the change.
         let between = x(change.at as f64 - 0.5);

@@ -31,7 +31,7 @@ impl Font {
     /// Returns the font of a text with these classes, as in the style sheet.
     pub(crate) fn of(classes: &str) -> Self {
         let has = |names: &[&str]| classes.split(' ').any(|class| names.contains(&class));
-        // Texts on a ground are named by its shade (`on-h3`), so only the prefix is fixed.
+        // As in the style sheet, `[class^="on-"]`: texts on a ground are named by its shade.
         let on_bar = classes.starts_with("on-");
         Self {
             size: if on_bar || has(&["tick", "value"]) {

@@ -68,6 +68,7 @@ pub(crate) fn of_sets(run: &Run<'_>, sets: &[Set<'_>], id: &str) -> Option<Marku
         varies(|(_, mtu, _)| u32::from(*mtu)),
         varies(|(.., cores)| u32::from(*cores)),
     );
+    // A coordinate that does not vary would repeat one word above all columns.
     let title = |(payload, mtu, count): &Column| {
         let lines = [
             payloads.then(|| payload_name(*payload)),
@@ -179,6 +180,7 @@ impl Grid<'_> {
     /// Draws the grid; `None` without a figure.
     fn draw(&self, id: &str, title: &str) -> Option<Markup> {
         let shades = Shades::of(self)?;
+        // A few columns would otherwise be stretched over the whole width.
         let width = ((WIDTH - NAMES) / self.columns.len() as f64).min(COLUMN_MAX);
         let mut svg = Svg::new(id);
         svg.legend(shades.legend(self.unit));
@@ -203,6 +205,7 @@ impl Grid<'_> {
     fn titles(&self, svg: &mut Svg, width: f64) -> f64 {
         let class = "label strong";
         let font = Font::of(class);
+        // A closure cannot be generic, so it takes both iterators as `dyn`.
         let widest = |texts: &mut dyn Iterator<Item = &str>| {
             texts.map(|text| font.width(text)).fold(0.0, f64::max)
         };

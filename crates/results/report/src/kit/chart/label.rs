@@ -147,6 +147,7 @@ impl Label {
 /// Vertical offsets: 0, then below and above in growing steps.
 pub(super) fn ways() -> impl Iterator<Item = f64> {
     (0..2 * STEPS).map(|step| {
+        // Steps 1, 2, 3 become -1, 1, -2: as y grows downwards, a label first moves up.
         let away = STEP * f64::from(step.div_ceil(2));
         if step % 2 == 0 { away } else { -away }
     })

@@ -124,6 +124,7 @@ impl Axes {
     }
 
     fn draw(&self, svg: &mut Svg, of: &str) {
+        // The grid of times includes the room for the longest times.
         let whole = Area {
             width: PLOT.width + LONGEST,
             ..PLOT
@@ -133,6 +134,7 @@ impl Axes {
         let on_axis = MARKED
             .into_iter()
             .map(|(name, beyond_ppb)| (name, nines_of(beyond_ppb)));
+        // The axis begins at the fastest time, percentile 0.
         for (name, nines) in [("0", 0.0)].into_iter().chain(on_axis) {
             if nines <= self.nines + 1e-9 {
                 let x = self.x(nines);

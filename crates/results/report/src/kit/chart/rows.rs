@@ -20,6 +20,7 @@ impl Rows {
     /// The same sizes, with columns of names no wider than needed: on a narrow screen they take
     /// room from the bars.
     pub(crate) fn fitted(self, set: &Set<'_>) -> Self {
+        // A closure cannot be generic, so it takes both iterators as `dyn`.
         let widest = |class: &str, names: &mut dyn Iterator<Item = String>| {
             let font = Font::of(class);
             names.map(|name| font.width(&name)).fold(0.0, f64::max)

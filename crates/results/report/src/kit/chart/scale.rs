@@ -71,6 +71,7 @@ impl Axis for Linear {
         // tick.
         let count = (self.end / self.step + 1e-6).floor() as u32;
         let step = self.step / self.scale.divisor;
+        // All ticks have the decimals that the step needs.
         let decimals = if step >= 1.0 {
             0
         } else {
@@ -135,6 +136,7 @@ impl Axis for Part {
     fn ticks(&self) -> Vec<(f64, String)> {
         let step = self.step / self.scale.divisor;
         let decimals = (-step.log10()).ceil().max(0.0) as usize;
+        // This axis may begin anywhere, but its first tick is a round number.
         let first = (self.low / self.step).ceil();
         let count = ((self.high / self.step).floor() - first).clamp(0.0, 100.0) as u32;
         let tick = |index: u32| {
@@ -183,6 +185,7 @@ impl Log {
         } else {
             &[1.0, 2.0, 5.0]
         };
+        // Up to one power too many at both ends; the filter below removes values off the axis.
         let (first, last) = (
             self.low.log10().floor() as i32,
             self.high.log10().ceil() as i32,
@@ -256,6 +259,7 @@ impl Axis for Values {
             Self::Log(axis, scale) => {
                 let label = |value: f64| {
                     let number = value / scale.divisor;
+                    // As many decimals as the first digit needs: 0.02, 0.5, 10.
                     let decimals = (-number.log10().floor()).max(0.0) as usize;
                     (value, format!("{number:.decimals$}"))
                 };

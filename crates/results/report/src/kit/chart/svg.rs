@@ -98,6 +98,8 @@ impl Svg {
     fn patterns(&self) -> String {
         // All charts are in one page, so each id contains the one of its chart.
         let pattern = |name: &str, size: u32, content: &str| {
+            // In units of the drawing: in units of its shape, stripes would be wider on longer
+            // bars.
             format!(
                 "<pattern id=\"{}-{name}\" width=\"{size}\" height=\"{size}\" \
                  patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">{content}\
@@ -128,6 +130,7 @@ impl Svg {
             // Writing to a string cannot fail.
             let _ = write!(text, " {key}=\"{}\"", escaped(value));
         }
+        // Browsers show the title of an element as its tooltip.
         match tooltip {
             "" => text.push_str("/>"),
             _ => text.push_str(&format!("><title>{}</title></{name}>", escaped(tooltip))),
@@ -316,6 +319,7 @@ impl Svg {
         let free = label.spots.iter().find(|spot| {
             let (area, leader) = (label.area(**spot), label.leader(**spot));
             let clear = area.grown(CLEARANCE);
+            // The drawing grows with its labels in height, but not in width.
             let inside = area.x >= 0.0 && area.right() <= WIDTH;
             let mut taken = self.taken.iter();
             // A leader may cross lines, but no text and no figure.

@@ -14,6 +14,7 @@ pub(crate) struct Times {
 impl Times {
     /// In seconds, minutes or hours, depending on the end.
     pub(crate) fn new(end_s: f64, ticks: f64) -> Self {
+        // Below these limits, round numbers of the larger unit would be too few ticks.
         let (unit_s, unit) = match end_s {
             short if short < 300.0 => (1.0, "s"),
             minutes if minutes < 3.0 * 3600.0 => (60.0, "min"),

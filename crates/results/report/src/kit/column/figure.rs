@@ -58,6 +58,7 @@ impl Figure<'_> {
 
 /// The rows of a trial. A trial without figures has one row, without a figure.
 pub(crate) fn figures(trial: &TrialRecord) -> Vec<Option<Figure<'_>>> {
+    // Invalid and failed trials have a row as well, but no figures.
     let frames = measured(trial).and_then(|found| found.frames());
     let mut figures = frames.map_or_else(Vec::new, of_result);
     let devices = measured(trial).and_then(|found| found.device());
@@ -72,6 +73,7 @@ pub(crate) fn figures(trial: &TrialRecord) -> Vec<Option<Figure<'_>>> {
 fn of_result(found: &FrameResult) -> Vec<Figure<'_>> {
     let goals = found.throughput.iter().flat_map(|found| &found.goals);
     let mut figures: Vec<Figure<'_>> = goals.map(Figure::Goal).collect();
+    // Other procedures also time frames, but not at shares of the throughput.
     let shares = found.latency.iter().filter(|trial| trial.percent.is_some());
     figures.extend(shares.map(Figure::Latency));
     figures.extend(found.recovery().map(Figure::Recovery));

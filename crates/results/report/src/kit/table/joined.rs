@@ -60,6 +60,7 @@ fn fit_side_by_side(tables: &[(String, Table)]) -> bool {
             .map(|column| width(table, column) + GAP)
             .sum()
     };
+    // All tables have the same labels, so the widest ones count once.
     let labels = tables.iter().map(labels).max().unwrap_or(0);
     let characters = labels + figures.iter().map(|width| width + GAP).sum::<usize>();
     figures.len() <= FIGURES_MAX && characters <= CHARACTERS_MAX
@@ -85,6 +86,7 @@ fn caption(what: &str, tables: &[(String, Table)]) -> String {
     if shared.first() == words[0].first() {
         return shared.join(", ");
     }
+    // An aspect follows the colon: `lost` in `Load beside replays: lost`.
     let behind = |words: &Vec<&str>| Some(words[0].split_once(": ")?.1.to_owned());
     let aspect = behind(&words[0]).filter(|_| {
         let first = behind(&words[0]);
@@ -201,6 +203,7 @@ fn notes(tables: &[(String, Table)]) -> String {
     }
     let mut joined: Vec<String> = Vec::new();
     for place in 0..first.len() {
+        // Settings differ in single words, so parts are compared word by word.
         let words: Vec<Vec<&str>> = notes
             .iter()
             .map(|parts| parts[place].split(", ").collect())

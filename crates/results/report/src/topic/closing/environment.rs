@@ -17,6 +17,7 @@ pub(super) fn environment(run: &Run<'_>) -> Table {
             table.push(vec![Cell::label(name), Cell::plain(value)]);
         }
     };
+    // The run comes first, then the machine, other hosts, the lab with its devices, and the tools.
     push("Started", journal::time::utc(header.started_unix_ns));
     for resumed in &run.journal.resumed {
         push("Resumed", journal::time::utc(resumed.at_unix_ns));
@@ -34,6 +35,7 @@ pub(super) fn environment(run: &Run<'_>) -> Table {
     push("Hardware counters", machine.hardware_counters.clone());
     push("Energy counters", machine.energy_counters.clone());
     push("Frequency governor", machine.governor.clone());
+    // 0 means that it could not be read.
     let memory = match machine.memory_bytes {
         0 => String::new(),
         bytes => format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)),
@@ -65,6 +67,7 @@ pub(super) fn environment(run: &Run<'_>) -> Table {
 
 /// Describes another host in one line.
 fn of_host(host: &Environment) -> String {
+    // 0 means that it could not be read.
     let cpus = match host.cpus {
         0 => String::new(),
         cpus => format!("{cpus} logical CPUs"),

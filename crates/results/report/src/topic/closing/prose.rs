@@ -18,6 +18,7 @@ pub(super) fn method(run: &Run<'_>) -> Vec<Paragraph> {
         LabKind::Hosts => HOSTS,
     };
     let sets = run.frame_sets();
+    // Paragraphs about other kinds of tests would hide the ones that apply.
     let when = |has: bool, text: &'static [Paragraph]| if has { text } else { &[] };
     let frames = when(!sets.is_empty(), FRAMES);
     let is_disturbed = sets.iter().any(|set| set.disturbance().is_some());

@@ -111,6 +111,7 @@ fn findings(run: &Run<'_>) -> Option<Table> {
             for found in own.filter(|found| found.dut == curve.dut) {
                 row(
                     &curve.dut,
+                    // Without a proof that the device did the work, its comparison is highlighted.
                     if found.equals_cpu {
                         Cell::reason(&found.verdict)
                     } else {
@@ -422,6 +423,7 @@ fn fact(series: &DeviceSeries, device: &str) -> Option<Fact> {
     let best = figures.max_by(|a, b| a.mean.total_cmp(&b.mean));
     let range = best.map_or_else(String::new, |best| repeats(best, &scale));
     let has_ratio = |ratio| is_meaningful(ratio, curve.is_model);
+    // A ratio to the CPU if it is meaningful, and otherwise the highest figure.
     Some(match compared {
         Some(found) if has_ratio(found.crossover.best_ratio) => {
             let cpu = &found.cpu;

@@ -48,6 +48,7 @@ fn back_to_back(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
 }
 
 fn burst_cells(cell: &CellResult, found: &BackToBackResult) -> [Cell; 6] {
+    // The longest burst that was tried passed, so a longer one may pass as well.
     let least = if found.longest_tried_passed {
         "≥ "
     } else {

@@ -186,6 +186,7 @@ fn interval(times: &EventTimes) -> Cell {
     };
     match found.interval_95.ends() {
         Some(_) => cells::interval(found, &Scale::time(found.mean)),
+        // Longer words would push the last column off the page.
         None => Cell::absent(format!("n = {}", found.n)),
     }
 }
@@ -244,6 +245,8 @@ pub(super) fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
         .map_or_else(String::new, |load| format!(", {load}"));
     let (figure, unit, range, detail) = match &test.event {
         Event::Rekey { .. } => rekey::fact(found, found.rekey()?)?,
+        // With a way past the device, the question is whether clear text takes it, not for how long
+        // frames are lost.
         Event::Failover {
             failure: Failure::Bypass,
             ..
@@ -290,6 +293,7 @@ fn between(times: &EventTimes) -> String {
         (_, true) => format!("events {value}"),
         (_, false) => format!("events {shortest}–{value}"),
     };
+    // Events without an end have no time, so the range only mentions them.
     match times.endless() {
         0 => range,
         _ => format!("{range}, or no end"),

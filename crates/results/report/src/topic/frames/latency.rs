@@ -65,6 +65,7 @@ pub(super) const SECTION: Section =
                 }
             }
         }
+        // Round trips have separate tables, as they are no latencies of one way.
         for path in LatencyPath::ALL {
             let of = |set: &FrameSet<'_>| set.paths().contains(&path);
             let (by_load, under_load) = match path {
@@ -92,6 +93,7 @@ fn latency_directions(run: &Run<'_>) -> Option<Table> {
     let mut table = Table::new("Latency by direction", note)
         .labels(["Cell", "Load", "Direction"])
         .figures(["Frames", "Min.", "p50", "p99", "p99.9", "Max."]);
+    // Pooled, a fast direction would hide a slow one.
     for cell in &run.results.cells {
         for latency in cell.frames().map_or(&[][..], |found| &found.latency) {
             for row in latency_rows(&cell.id, latency) {
@@ -162,6 +164,7 @@ fn latency_by_load(run: &Run<'_>, set: &FrameSet<'_>, path: LatencyPath) -> Opti
     }
     for (point, cell) in set.rows().filter(|(_, cell)| belongs(set, cell, path)) {
         let mut cells = labels(run, set, point, cell);
+        // Without any figure, the reason is in place of all loads.
         if cell.frames().is_none() {
             cells.extend(without_figure(cell, 2 * percents.len()));
             table.push(cells);

@@ -109,6 +109,7 @@ fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         }
         for (index, load) in loads.iter().enumerate() {
             let mut cells = labels(run, set, point, cell);
+            // Only the loads of a curve are shares.
             if let Some(percent) = load.percent {
                 cells.push(Cell::label(format!("{percent} %")));
             }

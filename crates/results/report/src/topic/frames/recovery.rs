@@ -52,6 +52,7 @@ pub(super) fn recovery(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
 fn recovery_cells(cell: &CellResult, found: &RecoveryResult) -> [Cell; 6] {
     let recovery = match &found.recovery_ns {
         Some(found) => Cell::plain(time(found)),
+        // Without an overload there was nothing to recover from, which is no fault of the device.
         None if found.not_overloaded > 0 => Cell::reason(format!(
             "the overload lost nothing in {}",
             counted(found.not_overloaded, "repeat")

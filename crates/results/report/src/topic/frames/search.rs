@@ -37,6 +37,7 @@ fn bounds(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         .figures(["Conditional", "Trials", "Search"])
         .texts(["Failed by", "Result"]);
     for (point, cell) in set.rows() {
+        // Without a search, a row for the first goal contains the reason.
         let Some(throughput) = throughput(cell) else {
             let goal = Cell::label(set.goals().first().map_or("", |goal| &goal.name));
             let mut cells = labels(run, set, point, cell);

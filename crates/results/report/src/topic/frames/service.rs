@@ -112,6 +112,7 @@ pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<
 
 /// The frames received in each step of a service test; `None` without a figure.
 fn chart(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Markup> {
+    // A device may lack steps of the others.
     let mut steps: Vec<&str> = Vec::new();
     for (_, cell) in set.rows() {
         let found = cell.frames().and_then(|found| found.service());

@@ -78,6 +78,7 @@ fn layers(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
                     verdict(cell),
                 ]);
             }
+            // Measured, but without a lower bound: the search's reason is in place of the rates.
             None if cell.frames().is_some() => {
                 let why = throughput(cell).and_then(|found| found.goals.first()?.irregular.first());
                 cells.push(Cell::reason(why.map_or("no lower bound", String::as_str)));
@@ -133,6 +134,7 @@ fn vendor(run: &Run<'_>, set: &FrameSet<'_>, quantity: Quantity) -> Table {
         left_out(&means)
     );
     let mut table = Table::new(caption(set, &what), note).label("Device");
+    // The unit is in the caption, so letters after figures can only be marks.
     table.has_marks = true;
     for point in &set.points {
         table = table.figure(point.short_name());
@@ -309,6 +311,7 @@ pub(super) fn fact(run: &Run<'_>, device: &str, set: &FrameSet<'_>) -> Option<Fa
     let scale = Scale::si(rates.frames_per_s.mean, "pps");
     let l2 = Scale::si(rates.l2_bps.mean, "bit/s");
     let mut detail = format!("{} at L2 (goal {})", l2.value(rates.l2_bps.mean), goal.goal);
+    // Without an upper bound, the search only shows that the device carries at least this load.
     let at_least = if cell.frames()?.is_only_lower_bound() {
         "at least "
     } else {

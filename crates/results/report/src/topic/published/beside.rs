@@ -198,6 +198,7 @@ impl<'r> Shaped<'r> {
             .labels([rows.as_str(), "Measured here"])
             .figures(columns);
         for row in &self.published.rows {
+            // Several devices may have figures for one printed row.
             for device in self.devices(row) {
                 let mut cells = vec![Cell::label(&row.name), Cell::label(&device)];
                 let figures = self.published.columns.iter().zip(&row.cells);
@@ -214,6 +215,7 @@ impl<'r> Shaped<'r> {
             }
         }
         let (id, title) = (&self.published.id, &self.published.title);
+        // A title that only repeats the id is left out.
         table.caption = if title.is_empty() || title == id {
             id.clone()
         } else {
@@ -296,6 +298,7 @@ impl<'r> Shaped<'r> {
         printed: &PublishedCell,
         unit_is_common: bool,
     ) -> Cell {
+        // A common unit is in the note, and some printed texts contain theirs.
         let text = if unit_is_common || printed.text.ends_with(&printed.unit) {
             printed.text.clone()
         } else {

@@ -122,6 +122,7 @@ impl Chart<'_, '_> {
         let width = (BARS * area.width / count).min(MAX_BAR);
         let start = area.x + (area.width - width * count) / 2.0;
         for (index, dut) in self.set.duts.iter().enumerate() {
+            // Its place stays empty, so that a device has the same one in all groups.
             let Some(cell) = point.cell(dut) else {
                 continue;
             };

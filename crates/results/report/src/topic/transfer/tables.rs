@@ -152,6 +152,7 @@ pub(super) fn each_way(run: &Run<'_>, protocol: &str) -> Option<Table> {
         table.figure("Retransmitted")
     };
     for (cell, bulk) in bulks(run, protocol) {
+        // One direction, from A to B, is the usual case, which the other tables contain.
         let is_usual = matches!(
             bulk.directions[..],
             [BulkDirection {

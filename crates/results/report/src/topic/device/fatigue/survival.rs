@@ -32,6 +32,7 @@ pub(super) fn draw(run: &Run<'_>, id: &str) -> Option<Markup> {
     let entries = devices.map(|((cell, _), color)| (*color, run.label(&cell.dut)));
     legend_of_devices(&mut svg, entries);
     svg.y_axis(PLOT, &shares, "%");
+    // The unit is in the title of the axis.
     times.draw(&mut svg, PLOT, "");
     let position = (PLOT.right(), PLOT.bottom() + 31.0);
     let name = format!("{} under load", times.unit);

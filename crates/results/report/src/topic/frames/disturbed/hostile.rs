@@ -163,6 +163,7 @@ pub(super) fn fact(
     let sent = sent.map_or_else(String::new, |rate| format!(" ({})", mean_rate(rate)));
     let most = format!("{}{sent}", percent_name(last.percent));
     let quiet = found.quiet.as_ref();
+    // It suffers from a share on; or without any, so nothing can be said; or it withstood all.
     let (figure, unit, detail) = match hostile.suffers_from_percent {
         Some(from) => (
             format!("from {from}"),

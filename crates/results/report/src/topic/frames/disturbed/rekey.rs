@@ -137,6 +137,7 @@ pub(super) fn fact(found: &DisturbanceResult, rekey: &RekeyResult) -> Option<Wor
     };
     let mut parts = vec![format!("{}, {worst}", counted(rekey.rekeys, "rekey"))];
     let clean = rekey.clean;
+    // If the load lost frames without rekeys too, only clean repeats show the cost of rekeys.
     if lost.max > 0.0 && clean.repeats < clean.of_repeats {
         parts.push(match clean.repeats {
             0 => "without rekeys the load lost frames too, in every repeat".to_owned(),

@@ -115,6 +115,7 @@ fn draw_shares(
     let dots: Vec<Dot> = shares.iter().map(dot).collect();
     let places: Vec<(f64, f64)> = dots.iter().map(|dot| dot.position).collect();
     curve(svg, mix.run, cell, dots);
+    // Crosses are drawn above the marks.
     for (share, (x, y)) in shares.iter().zip(places) {
         if share.came_through > 0 {
             svg.line("breach", (x - 7.0, y - 7.0), (x + 7.0, y + 7.0));

@@ -78,6 +78,7 @@ pub(super) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     for (index, panel) in panels.iter().enumerate() {
         let top = LEGEND_HEIGHT + panel_height * index as f64 + ABOVE;
         let plot = Area::new(LEFT, top, WIDTH - LEFT - 8.0, RATE_HEIGHT);
+        // Ticks and events apply to both plots of a panel.
         let whole = plot.bar(top, plot.width, RATE_HEIGHT + below);
         panel.name(&mut svg, mix.run, plot);
         svg.y_axis(plot, &rates, rates.unit());

@@ -53,6 +53,7 @@ pub(super) fn draw(mix: Mix<'_>, path: LatencyPath, id: &str) -> Option<Markup> 
         let step = (0.8 * width / cells.len() as f64).min(MAX_STEP);
         let start = x + (width - step * cells.len() as f64) / 2.0;
         for (index, (cell, loads)) in cells.iter().enumerate() {
+            // Its place stays empty, so that a device has the same one in all bands.
             let Some(load) = loads.iter().find(|load| load.percent == Some(*share)) else {
                 continue;
             };

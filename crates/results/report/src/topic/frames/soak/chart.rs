@@ -102,6 +102,7 @@ pub(super) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     let times = Times::new(end_s, 10.0);
     let highest = all().map(|step| step.rate).fold(0.0, f64::max);
     let rates = Linear::si(1.05 * highest, 3.0, "pps");
+    // Blocks have different heights, as only panels with values are drawn.
     let heights: Vec<f64> = blocks.iter().map(Block::height).collect();
     let mut svg = Svg::new(id);
     svg.legend([

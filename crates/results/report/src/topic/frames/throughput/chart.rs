@@ -105,6 +105,7 @@ fn marks(svg: &mut Svg, has_rig: bool, has_line: bool) {
         (has_rig, "ceiling", "the tester alone"),
         (has_line, "limit", "line rate"),
     ];
+    // A line that is not drawn is not named.
     let drawn = lines.into_iter().filter(|(drawn, ..)| *drawn);
     svg.legend(drawn.map(|(_, class, name)| (Key::Line(class), name)));
 }
