@@ -129,7 +129,7 @@ impl<'a> RunInfo<'a> {
 pub(crate) fn json_schema() -> String {
     let mut schema = schemars::schema_for!(RunResult<'_>);
     let fields = schema.ensure_object();
-    // In place, as `schemars` keeps the line breaks of doc comments.
+    // `schemars` keeps the line breaks of doc comments.
     fields.values_mut().for_each(unwrap_descriptions);
     let mut text = serde_json::to_string_pretty(&schema).expect("a schema is JSON");
     text.push('\n');
@@ -142,6 +142,7 @@ fn unwrap_descriptions(schema: &mut Value) {
         Value::Object(fields) => {
             for (key, value) in fields {
                 match value {
+                    // A property of this name would be an object, not a string.
                     Value::String(text) if key == "description" => {
                         let first = text.split("\n\n").next().unwrap_or_default();
                         *text = first.replace('\n', " ");

@@ -20,6 +20,8 @@ pub(super) fn folder(run: &Run<'_>) -> &'static str {
 /// Puts the run's folder, if the journal shows it, into the commands of a document.
 pub(super) fn with_folder(run: &Run<'_>, page: String) -> String {
     match journal::dir_as_created(&run.journal.header) {
+        // This path needs no quoting in HTML or Markdown, so it may follow the escaping of the
+        // page.
         Some(folder) => journal::with_run(&page, &folder),
         None => page,
     }

@@ -50,6 +50,8 @@ impl FrameSet<'_> {
     /// too little for one-way latencies, round trips are measured instead and shown separately.
     pub(crate) fn paths(&self) -> Vec<LatencyPath> {
         let configured = self.path();
+        // Clocks are compared only after a trial, so the cells of one set may be timed over
+        // different paths.
         let cells = self.rows().filter_map(|(_, cell)| cell.frames());
         let timed: Vec<LatencyPath> = cells
             .flat_map(|found| &found.latency)

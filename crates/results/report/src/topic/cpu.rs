@@ -74,7 +74,7 @@ fn of(run: &Run<'_>, set: &Set<'_>) -> Table {
         "Per CPU-second",
         "Device's",
     ];
-    // The last two titles need a payload, which ping has not.
+    // The last two titles need a payload, which ping lacks.
     let titles = &titles[..if bulk { 7 } else { 5 }];
     let metric = bulk.then_some(Metric::PayloadBitsPerCpuSecond);
     cell_table(run, set, table, titles, metric, |cell| {
@@ -165,6 +165,7 @@ fn efficiency(run: &Run<'_>, device: &str) -> Option<Fact> {
             .iter()
             .filter(|cell| cell.dut == device && is_tcp(run, cell))
     };
+    // By the time of the whole machine, as a device in the kernel has no processes to count.
     let found = ratios::of(run, cells(), Metric::PayloadBitsPerCpuSecond)?;
     let best = cells()
         .filter_map(|cell| cell.cpu.as_ref()?.payload_bits_per_cpu_s.as_ref())

@@ -188,6 +188,7 @@ pub(super) fn caption(set: &FrameSet<'_>, what: &str) -> String {
 /// The device's cells of a set, the smallest frames first.
 fn cells<'s>(device: &str, set: &'s FrameSet<'_>) -> Vec<(String, &'s CellResult)> {
     let mut points: Vec<_> = set.points.iter().collect();
+    // The smallest frames demand the most of a device, so they come first.
     points.sort_by(|a, b| {
         a.traffic
             .mean_frame_bytes

@@ -171,6 +171,7 @@ fn differences(all: impl Iterator<Item = Option<bool>>) -> String {
     let undecided = all.iter().filter(|one| one.is_none()).count();
     match (shown, undecided) {
         (0, 0) => format!("no difference shown in {comparisons}"),
+        // If nothing is decided, `no difference shown` would be wrong.
         (_, undecided) if undecided == all.len() => {
             format!("one repeat decides none of {comparisons}")
         }

@@ -150,6 +150,7 @@ fn finding(route: &RouteResult) -> Cell {
     ) {
         (true, ..) => Cell::term("agrees"),
         (false, None, _) => Cell::word("no packet was answered"),
+        // A black hole (RFC 2923, section 2.1).
         (false, Some(_), None) => {
             Cell::word("longer packets vanish without a report: TCP with large segments stalls")
         }

@@ -83,6 +83,7 @@ fn monitored_loads(run: &Run<'_>) -> Option<Table> {
         .labels(["Measured", "Device", "Of", "Value", "Load"])
         .figures(["Mean", "Highest", "Readings"]);
     each(run, |measured, cell| {
+        // With a single load, the table of all values has the same figures.
         let several = cell.monitored.iter().filter(|value| value.loads.len() > 1);
         for value in several {
             for load in &value.loads {

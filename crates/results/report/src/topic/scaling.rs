@@ -185,6 +185,7 @@ fn end(series: &Scaling, fit: &Fit) -> String {
     let measured = series.points.iter().filter(|point| point.figure.is_some());
     let most = measured.map(|point| point.n).max().unwrap_or(0);
     match (fit.peak_n, fit.limit) {
+        // A peak within the measured numbers is no extrapolation.
         (Some(peak), Some(limit)) if peak <= f64::from(most) => {
             format!("; by the curve at most {} at {peak:.1}", scale.value(limit))
         }

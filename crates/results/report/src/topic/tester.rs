@@ -60,6 +60,7 @@ fn figures(found: &Calibration) -> [Cell; 7] {
     let ceiling = found.ceiling.as_ref();
     let loss = match (found.sent, found.lost) {
         (0, _) => Cell::missing(),
+        // The number of frames shows how small a loss would have been seen.
         (sent, 0) => Cell::plain(format!(
             "0 of {}",
             Scale::si(sent as f64, "").value(sent as f64)

@@ -110,6 +110,7 @@ fn commands(page: &mut String, run: &Run<'_>) {
     };
     page.push_str(&format!("\n{of} each cell's first trial.\n"));
     for cell in &run.results.cells {
+        // A trial that failed early may have run no command.
         if let Some(trial) = run.trials(cell).find(|trial| !trial.commands.is_empty()) {
             let lines: Vec<String> = trial
                 .commands

@@ -21,6 +21,7 @@ const TITLES: [&str; 6] = [
 /// Cycles and instructions per datagram of a set; `None` without any.
 pub(super) fn cycles(run: &Run<'_>, set: &Set<'_>) -> Option<Table> {
     let mut cells = set.points.iter().flat_map(|point| &point.cells);
+    // TCP has no cycles per packet: its segments pass the links joined, so nothing counts packets.
     cells.any(|cell| cell.packet_cost.is_some()).then(|| {
         let caption = format!("Cycles per packet, {}", set.protocol.name());
         let table = Table::new(caption, note(&set.common, "datagram"));

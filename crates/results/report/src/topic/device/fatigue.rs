@@ -88,6 +88,7 @@ fn batch_name(run: &Run<'_>, batch: &FatigueBatch) -> String {
 
 /// `3 h to 6 h`, `over 400 h`.
 fn class_name(class: &FatigueClass) -> String {
+    // The limits of classes are exact, so they are printed without rounding.
     let exact = |ns: u64| units::time::print(Duration::from_nanos(ns));
     match (class.from_ns, class.to_ns) {
         (0, Some(to)) => format!("under {}", exact(to)),

@@ -125,6 +125,7 @@ fn verdict(found: &KatAlgorithm) -> Cell {
     match found.verdict {
         KatVerdict::Pass => {
             let has = |verdict| found.cases.iter().any(|case| case.verdict == verdict);
+            // Passed as far as it is offered, and as far as vectors are published.
             Cell::term(
                 match (has(KatVerdict::NotOffered), has(KatVerdict::NonePublished)) {
                     (true, true) => "pass, in part, no vectors",

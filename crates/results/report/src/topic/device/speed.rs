@@ -55,6 +55,7 @@ fn chart(run: &Run<'_>, out: &mut Blocks, index: usize, series: &DeviceSeries, h
 
 /// The main figure of a speed cell.
 pub(super) fn figure(found: &DeviceSpeedResult) -> String {
+    // If the size of the input has no meaning, as for signatures, operations are the figure.
     let unit = match found.bytes_per_s {
         Some(_) => DeviceUnit::BytesPerS,
         None => DeviceUnit::OperationsPerS,
@@ -212,6 +213,7 @@ fn percent_short(percent: f64) -> String {
 
 fn point_cell(run: &Run<'_>, unit: DeviceUnit, point: &DevicePointResult) -> Cell {
     let text = |figure| {
+        // Workers that hardly overlapped in time do not show the speed of parallel work.
         if point.is_compared {
             short_figure(unit, figure)
         } else {

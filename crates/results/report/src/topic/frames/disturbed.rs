@@ -119,6 +119,7 @@ pub(super) fn figure(found: &DisturbanceResult) -> Option<String> {
         }
         EventResult::Desync(desync) => format!("outage {}", median_text(&desync.outage_ns)?),
         EventResult::Hostile(hostile) => {
+            // The shares rise, so the last one is the hardest.
             let last = hostile.shares.last()?;
             match hostile.suffers_from_percent {
                 Some(percent) => format!("suffers from {} on", percent_name(percent)),

@@ -65,7 +65,7 @@ pub(super) const SECTION: Section =
                 }
             }
         }
-        // Round trips have separate tables, as they are no latencies of one way.
+        // Round trips have separate tables, as they are never compared with latencies of one way.
         for path in LatencyPath::ALL {
             let of = |set: &FrameSet<'_>| set.paths().contains(&path);
             let (by_load, under_load) = match path {
@@ -205,6 +205,7 @@ fn how_exact(set: &FrameSet<'_>, path: LatencyPath) -> String {
     if path != set.path() {
         note += "; the clocks of the two hosts agree too little for latencies one way";
     }
+    // It is stated, not subtracted, as the times of single frames are not known.
     if let Some(p50_ns) = most(|part| part.reflector_p50_ns) {
         // With too few frames for a percentile, the maximum is an upper bound.
         let p99_ns = most(|part| part.reflector_p99_ns.unwrap_or(part.reflector_max_ns));

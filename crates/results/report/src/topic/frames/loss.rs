@@ -72,6 +72,7 @@ fn by_load(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
         };
         cells.extend(percents.iter().map(|percent| {
             let mut loads = found.loads().iter();
+            // Loads are matched by their shares, as the highest one may differ by device.
             let load = loads.find(|load| load.percent == Some(*percent));
             Cell::or_missing(load.map(|load| share(load.account.lost, load.lost_ppm.mean)))
         }));

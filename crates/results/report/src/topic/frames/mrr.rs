@@ -46,6 +46,7 @@ fn cells(cell: &CellResult, found: &MrrResult) -> [Cell; 9] {
         Cell::plain(rate(&forwarded.frames_per_s)),
         Cell::plain(share(load.account.lost, load.lost_ppm.mean)),
         Cell::plain(mean_rate(&load.offered.frames_per_s)),
+        // A single trial has no deviation.
         Cell::or_missing(found.standard_deviation_frames_per_s.map(pps)),
         Cell::plain(pps(found.min_frames_per_s)),
         Cell::plain(pps(found.max_frames_per_s)),

@@ -91,6 +91,7 @@ pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<
                 detail,
             }
         }
+        // Without an overload, or without an end of the losses, there is no time.
         None => Fact {
             label,
             figure: match found.not_overloaded {

@@ -89,6 +89,8 @@ fn failed_by(goal: &GoalResult) -> Cell {
     let Some(account) = goal.upper_account else {
         return Cell::missing();
     };
+    // A search counts all of these as lost: a load that was not offered, or only queued, was not
+    // carried.
     let causes = [
         ("loss", account.lost_on_the_way()),
         ("queue", account.queued),

@@ -77,6 +77,7 @@ fn figures(step: &ServiceStepResult) -> [Cell; 6] {
         Cell::plain(mean_rate(&load.forwarded.frames_per_s)),
         Cell::plain(share(load.account.lost, load.lost_ppm.mean)),
         time(step.delay_ns.as_ref()),
+        // A step of fewer than 1000 frames has no 99.9th percentile.
         time(step.variation_ns.as_ref()),
         match step.failures.first() {
             None => Cell::plain("passed"),

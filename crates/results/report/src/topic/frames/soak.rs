@@ -224,8 +224,10 @@ fn reasons(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
 
 /// `410 kpps, 402 kpps`; `≥ 2.1 Mpps` if the tester could not send more.
 fn capacity(found: &SoakRun) -> Option<String> {
+    // The probes before the first segment and after the last one.
     let (first, last) = (found.capacity.first()?, found.capacity.last()?);
     let (first, last) = (rate(first.frames_per_s), rate(last.frames_per_s));
+    // A probe that lost nothing shows the tester's capacity, and the device may have more.
     Some(if found.capacity_at_least {
         format!("≥ {first}, ≥ {last}")
     } else {

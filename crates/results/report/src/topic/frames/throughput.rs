@@ -259,6 +259,7 @@ fn left_out(means: &[(Device<'_>, &MeanFrameRate)]) -> String {
     if !without.is_empty() {
         text.push_str(&format!(", {}", without.join(", ")));
     }
+    // At a size at which the line is full, the mean of all sizes counts the line, not the device.
     text.push_str("; of all sizes: includes sizes that a link limits, as vendors print it");
     text
 }
@@ -276,6 +277,7 @@ fn figure(cell: &CellResult, quantity: Quantity) -> Cell {
     let Some((goal, rates)) = goal.and_then(|goal| Some((goal, goal.lower.as_ref()?))) else {
         return Cell::word("none");
     };
+    // RFC 9971 requires a report to mark irregular results.
     let irregular = if goal.is_regular() { "" } else { " *" };
     let (mean, distance) = quantity.of(rates);
     let decimals = decimals(mean);

@@ -43,6 +43,7 @@ pub(super) fn variation(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
 
 fn figures(found: &LatencyByTrial) -> [Cell; 10] {
     let one = |spread: &TrialSpread| Cell::plain(in_words(spread, found.trials));
+    // A percentile needs slower frames than it, which a short trial may lack.
     let maybe = |spread: Option<&TrialSpread>| {
         Cell::or_missing(spread.map(|it| in_words(it, found.trials)))
     };

@@ -184,6 +184,7 @@ pub(super) fn each_way(run: &Run<'_>, protocol: &str) -> Option<Table> {
                 others(&way.datagrams, &way.retransmits),
             );
         }
+        // The other tables have this sum for a transfer in both directions.
         if bulk.directions.len() > 1 {
             let rates = [&bulk.offered_payload_bps, &bulk.payload_throughput_bps];
             row(
@@ -266,6 +267,7 @@ fn figures(found: &Rfc6349) -> [Cell; 9] {
         CeilingBasis::LineRate => "line rate",
         CeilingBasis::Baseline => "baseline",
     });
+    // Without a line rate, the baseline has no ratio: it would always be 1.
     let ratio = ideal.map(|ideal| ratio_number(ideal.transfer_time_ratio.mean));
     [
         time(ideal.map(|ideal| &ideal.ideal_transfer_ns)),

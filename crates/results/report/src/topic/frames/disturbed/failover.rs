@@ -81,6 +81,7 @@ fn bypasses(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
 
 fn bypass_cells(found: &FailoverResult) -> [Cell; 5] {
     let closed = found.fails_closed();
+    // In capitals, as a device that fails open leaks in use.
     let word = closed.map(|closed| if closed { "yes" } else { "NO" }.to_owned());
     [
         Cell::or_missing(word),

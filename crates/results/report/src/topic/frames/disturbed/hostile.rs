@@ -157,6 +157,7 @@ pub(super) fn fact(
     found: &DisturbanceResult,
     hostile: &HostileResult,
 ) -> Option<Words> {
+    // The shares rise, so the last one is the hardest.
     let last = hostile.shares.last()?;
     let lost = |share: &HostileShare| percent(100.0 * (1.0 - share.forwarded_ratio.mean));
     let sent = last.packets_per_s.as_ref();

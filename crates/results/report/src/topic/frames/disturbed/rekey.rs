@@ -87,6 +87,7 @@ fn added_cells(found: &RekeyResult) -> [Cell; 7] {
         time(found.added_max_ns.as_ref()),
         time(around),
         Cell::or_missing(around.map(|one| signed(one.max))),
+        // Rekeys cost little, so the ratio needs four decimals.
         Cell::or_missing(ratio.map(|one| format!("{:.4}", one.mean))),
         ratio.map_or_else(Cell::missing, |one| match one.interval_95.ends() {
             Some((low, high)) => Cell::plain(format!("{low:.4}–{high:.4}")),

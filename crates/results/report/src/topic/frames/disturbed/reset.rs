@@ -95,6 +95,7 @@ pub(super) fn fact(found: &ResetResult) -> Option<Words> {
     if let Some(median) = found.timestamp_ns.median_ns {
         detail.push_str(&format!("; by timestamps {}", time_ns(median)));
     }
+    // If the methods differ, the range of one of them alone would seem exact.
     let range = match found.differing.len() {
         0 => between(&found.frame_loss_ns),
         differing => format!(

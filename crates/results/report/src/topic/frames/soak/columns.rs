@@ -77,6 +77,7 @@ fn capacity(row: &Context<'_>) -> Option<f64> {
     let trial = &found.probes.first()?.trial;
     // Frames that the receiving station dropped were forwarded by the device.
     let forwarded = (trial.received + trial.receiver_dropped).min(trial.sent);
+    // A stalled sender makes a trial longer than planned.
     let time_ns = trial.elapsed_ns.max(trial.duration_ns);
     (time_ns > 0).then(|| (forwarded as f64 * 1e9 / time_ns as f64).round())
 }
