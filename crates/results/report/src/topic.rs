@@ -119,6 +119,8 @@ pub(crate) fn columns() -> Vec<Column> {
         claims::columns::COLUMNS,
         captures::columns::COLUMNS,
     ];
+    // The columns of traffic in general come first, then the ones of frame tests and crypto
+    // devices.
     declared(trial::CELL)
         .chain(axes(true))
         .chain(tools.into_iter().flat_map(declared))
@@ -144,6 +146,8 @@ pub(crate) fn sections(run: &Run<'_>, document: Document) -> Vec<(&'static Secti
 
 /// Returns the title of a section; `None` if it has no content in the run.
 fn has_section(run: &Run<'_>, id: &str) -> Option<&'static str> {
+    // The section of published figures calls this function while it is built, so building it here
+    // would not end.
     let is_it = |section: &&Section| section.id == id && section.id != published::SECTION.id;
     let section = all().find(is_it)?;
     // Charts need not be drawn to know whether there is content.

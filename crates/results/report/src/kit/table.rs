@@ -125,6 +125,7 @@ impl Table {
     /// Adds columns that name rows; call it before adding others.
     pub(crate) fn labels(self, titles: impl IntoIterator<Item: Into<String>>) -> Self {
         let mut table = self.columns(titles, false);
+        // Columns that name rows come first, so all columns so far are labels.
         table.labels = table.columns.len();
         table
     }
@@ -293,6 +294,7 @@ impl Table {
 /// Returns the marks at the end of a cell's text.
 fn marks(text: &str) -> impl Iterator<Item = &str> {
     let is_mark = |word: &&str| MARKS.iter().any(|(mark, _)| mark == word);
+    // A figure may have several marks, all of them at its end.
     text.rsplit(' ').take_while(is_mark)
 }
 

@@ -70,6 +70,7 @@ impl Summary {
     fn over<'c>(run: &Run<'_>, cells: impl Iterator<Item = &'c CellResult>) -> Self {
         let mut sum = Self::default();
         let trials = cells.flat_map(|cell| run.trials(cell));
+        // Invalid trials have evidence as well, and their checks count.
         for measured in trials.filter_map(read) {
             let evidence = &measured.evidence;
             if let Some(frames) = measured.frames() {

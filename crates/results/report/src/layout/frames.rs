@@ -166,6 +166,7 @@ fn own_words(sets: &[FrameSet<'_>], keys: &[Key], at: usize) -> String {
     };
     let same = || (0..sets.len()).filter(|other| *other != at && words(*other) == words(at));
     let mut own = Vec::new();
+    // Coordinates that one of these sets lacks distinguish this set from it.
     for other in same() {
         let theirs = &keys[other].series;
         let ours = keys[at].series.iter();
@@ -181,6 +182,7 @@ fn own_words(sets: &[FrameSet<'_>], keys: &[Key], at: usize) -> String {
         for other in same() {
             differing("", &procedure(at), &procedure(other), &mut own);
         }
+        // Several sets may differ from this one in the same setting.
         own = crate::order::unique(own.into_iter());
     }
     own.iter().map(|words| format!(", {words}")).collect()

@@ -101,6 +101,7 @@ fn flows(run: &Run<'_>) -> Option<Table> {
         .figures(TIMES)
         .figures(["Flows", "Flows/s", "Ratio", "Failed"])
         .text("Limit");
+    // Short flows are transactions without HTTP.
     for (cell, test) in http_cells(run).filter(|(_, test)| test.server == HttpServer::Plain) {
         let labels = [Cell::label(test.in_words()), dut(run, cell)];
         let times = cell
@@ -215,6 +216,7 @@ fn fact(of: &Subject<'_>, label: &str, is_wanted: impl Fn(&HttpTest) -> bool) ->
         .max_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean))?;
     let words = test.in_words();
     let own: Vec<&CellResult> = cells.iter().map(|(cell, _)| *cell).collect();
+    // The figure is a rate of objects, but its ratio is of transactions.
     let metric = Metric::TransactionsPerSecond;
     Some(rate(run, (label.to_owned(), words), &own, metric, best))
 }

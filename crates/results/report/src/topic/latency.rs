@@ -81,6 +81,7 @@ fn loaded(run: &Run<'_>) -> Option<Table> {
             table.push(cells);
         };
         let lost = Cell::plain(found.requests_lost.to_string());
+        // The idle path comes first, as the ratios refer to it.
         row(
             "idle",
             &found.pooled,

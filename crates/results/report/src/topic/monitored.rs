@@ -118,6 +118,7 @@ fn energy(run: &Run<'_>) -> Option<Table> {
         for found in &cell.energy {
             let carried = found.carried_bps.as_ref().map(|bps| {
                 let rate = Scale::si(bps.mean, "bit/s").value(bps.mean);
+                // Rates of frame tests include headers, the ones of tools only payload.
                 match &found.layer {
                     Some(layer) if layer == "l2" => format!("{rate} L2"),
                     _ => format!("{rate} payload"),

@@ -68,6 +68,7 @@ fn suites(run: &Run<'_>, short: bool) -> Vec<Table> {
     let words = run.group_words();
     let of = |matrix: &SuiteMatrix| {
         let words = words_of(&words, &matrix.group);
+        // With one hash per cipher, most of a matrix would be empty.
         if short || !is_crossed(matrix) {
             list(run, matrix, &words)
         } else {
@@ -235,6 +236,7 @@ fn note(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords) -> String {
         let cells = matrix.entries.iter();
         cells.filter_map(|entry| run.cell(&entry.cell))
     };
+    // The packets of all cells of a matrix are equally long before they are sealed.
     let packet = cells().find_map(|cell| cell.overhead.as_ref());
     parts.extend(packet.map(|found| {
         format!(
@@ -290,6 +292,7 @@ fn overhead(cell: &CellResult) -> Cell {
 /// `+62 B (4.4 %)`.
 fn overhead_words(overhead: &stats::Overhead) -> String {
     let bytes = overhead.overhead_bytes;
+    // On average, padding may add a part of a byte.
     let decimals = if bytes.fract() == 0.0 { 0 } else { 1 };
     format!(
         "+{bytes:.decimals$} B ({})",

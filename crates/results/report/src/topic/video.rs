@@ -96,6 +96,7 @@ pub(super) fn facts(of: &Subject<'_>) -> Vec<Fact> {
     let mut detail = vec![counted(sum(|it| it.freezes), "freeze")];
     let packets = || found.iter().filter_map(|it| it.packets.as_ref());
     let sent: u64 = packets().map(|it| it.sent).sum();
+    // Over HTTP there are no RTP packets.
     if sent > 0 {
         let lost: u64 = packets().map(|it| it.lost).sum();
         detail.push(format!("{lost} of {} lost", counted(sent, "RTP packet")));

@@ -55,6 +55,7 @@ fn class(cell: &CellResult) -> &'static str {
 }
 
 fn verdict(cell: &CellResult) -> String {
+    // The main figure of frame tests and crypto devices is neither a payload rate nor a round trip.
     if let Some(figure) = frames::figure(cell) {
         return figure;
     }
@@ -125,6 +126,7 @@ fn checks(evidence: &Evidence, form: LinkForm) -> Markup {
                 }
             }
         }
+        // Crypto devices have no link between gateways, so nothing was sampled.
         @if link.frames > 0 {
             p.small {
                 "Between the gateways: " (counted(link.frames, "frame")) " sampled, "
@@ -171,6 +173,7 @@ fn facts(facts: &BTreeMap<String, String>) -> Table {
 
 /// One row for all interfaces with the same offloads.
 fn offloads(offloads: &BTreeMap<String, BTreeMap<String, String>>) -> Table {
+    // Most interfaces of a lab have the same offloads.
     let mut alike: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (interface, features) in offloads {
         let features: Vec<String> = features

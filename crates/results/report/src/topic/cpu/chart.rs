@@ -106,6 +106,7 @@ impl<'r, 'a> Chart<'r, 'a> {
     /// Legend, axes, and a mark at the machine's number of cores.
     fn frame(&self, svg: &mut Svg, set: &Set<'_>) {
         let (left, right) = (self.left, self.right);
+        // One entry for all devices, in the colour of the first.
         let first = set.devices().next().map(|dut| self.run.color(dut));
         let device = match set.devices().count() {
             1 => "device",
@@ -165,6 +166,7 @@ impl<'r, 'a> Chart<'r, 'a> {
         };
         let mut x = area.x;
         for (class, name, of) in ROLES {
+            // The time of a device on other machines is unknown, so it has no part here.
             let Some(found) = of(cpu) else {
                 continue;
             };

@@ -16,6 +16,7 @@ pub(crate) const COLUMNS: &[Declared] = &[
             Figure::Fatigue(_, found) => found.device,
             _ => return None,
         };
+        // The index comes from the journal, which may be damaged.
         Some(info(row)?.members.get(device)?.clone())
     }),
     (
@@ -27,6 +28,7 @@ pub(crate) const COLUMNS: &[Declared] = &[
         "operation",
         "for a speed trial: algorithm and action; for a functional trial: the algorithm",
         |row| match row.figure {
+            // A functional trial has rows for several algorithms, which its cell cannot name.
             Some(Figure::KnownAnswer(found)) => Some(found.algorithm.clone()),
             _ => info(row)?.operation.clone(),
         },
@@ -125,6 +127,7 @@ pub(crate) const COLUMNS: &[Declared] = &[
         "CPU time of our engines for one operation; empty if it was not measured",
         |row| {
             let found = speed(row)?.0.reference?;
+            // Without an operation, there is no time of one.
             (found.operations > 0)
                 .then(|| format!("{:.1}", found.cpu_ns as f64 / found.operations as f64))
         },
@@ -194,6 +197,7 @@ pub(crate) const COLUMNS: &[Declared] = &[
         "invalid_refused",
         "invalid inputs that were refused, as required",
         |row| match speed(row) {
+            // Reading a journal checks that no more inputs were accepted than offered.
             Some((_, one)) => text(one.invalid? - one.accepted?),
             None => text(fatigue(row)?.1.counts.refused),
         },

@@ -67,6 +67,7 @@ pub(super) fn summary(found: &FatigueResult) -> String {
     let first = failed.clone().map(|device| device.without_failure_ns).min();
     match first {
         None => {
+            // The shortest time applies to every device.
             let least = found.devices.iter().map(|device| device.without_failure_ns);
             format!("{} without a failure", time(least.min().unwrap_or(0)))
         }
@@ -246,6 +247,7 @@ fn survival(run: &Run<'_>) -> Option<Table> {
         ];
         for (of, curve) in &curves {
             let steps = curve.map_or_else(Vec::new, printed);
+            // Steps that the statistics left out count as well.
             let all = curve.map_or(0, |curve| curve.steps.len() + curve.steps_left_out as usize);
             let of = part_of(of, steps.len(), all);
             for step in steps {

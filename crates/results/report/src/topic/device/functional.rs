@@ -74,6 +74,7 @@ fn columns<'r>(run: &Run<'_>, cell: &'r CellResult, info: &'r DeviceTestInfo) ->
     let algorithms = found.map_or(&[][..], |found| &found.algorithms);
     let column = |member: &'r String| Column {
         name: match info.members.as_slice() {
+            // A single device has the name of its DUT, with any mark.
             [_] => run.label(&cell.dut),
             _ => member.clone(),
         },

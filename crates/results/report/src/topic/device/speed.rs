@@ -132,6 +132,7 @@ fn findings(run: &Run<'_>) -> Option<Table> {
 fn sizes(run: &Run<'_>) -> Vec<Table> {
     let all = run.results.device_series.iter();
     let by_bytes = all.filter(|series| series.axis == DeviceAxis::Bytes);
+    // Series under different conditions have separate tables.
     let groups = grouped(by_bytes.map(|series| (series.common.as_str(), series)));
     let tables = groups.iter();
     tables
@@ -180,6 +181,7 @@ fn published<'r>(run: &'r Run<'_>, series: &DeviceSeries) -> Vec<(&'r str, Vec<(
     let points = || series.curves.iter().flat_map(|curve| &curve.points);
     let mut systems: Vec<(&str, Vec<(u32, String)>)> = Vec::new();
     for one in &run.results.published {
+        // A published figure belongs to a cell, and the cell to a series.
         let Some(point) = points().find(|point| point.cell == one.cell) else {
             continue;
         };
@@ -198,6 +200,7 @@ fn published<'r>(run: &'r Run<'_>, series: &DeviceSeries) -> Vec<(&'r str, Vec<(
 fn short_figure(unit: DeviceUnit, found: &Estimate) -> String {
     let value = scale(unit, found.mean).value(found.mean);
     match found.largest_distance_percent {
+        // A single repeat has no distance.
         Some(distance) if found.n > 1 => format!("{value} ± {}", percent_short(distance)),
         _ => value,
     }
@@ -328,6 +331,7 @@ fn labels(run: &Run<'_>, cell: &CellResult, info: &DeviceTestInfo) -> Vec<Cell> 
         Some(n) => format!("{n} {workers}"),
         None => "–".to_owned(),
     };
+    // With a depth of 1 nothing waits, so it is not named.
     if let Some(depth @ 2..) = info.depth {
         at_once.push_str(&format!(", depth {depth}"));
     }

@@ -84,6 +84,7 @@ pub(crate) const COLUMNS: &[Declared] = &[
         |row| match row.figure? {
             Figure::Load(found) => text(found.load),
             Figure::Latency(found) => text(found.load),
+            // A recovery has two loads: this one overloads the device.
             Figure::Recovery(found) => text(found.overload),
             Figure::Disturbance(_, trial) | Figure::Segment(_, trial) => text(trial.load),
             _ => None,
@@ -112,6 +113,7 @@ pub(crate) const COLUMNS: &[Declared] = &[
         "frames_lost",
         "sent and not received; for a point, intended and not received",
         |row| match point(row) {
+            // A point has no count of the frames that were sent.
             Some(point) => text(point.intended.saturating_sub(point.received)),
             None => text(load(row)?.lost()),
         },
@@ -119,6 +121,7 @@ pub(crate) const COLUMNS: &[Declared] = &[
     (
         "frames_lost_a_to_b",
         "lost frames that were sent from A to B, if both directions are loaded",
+        // Directions are counted separately only if both are loaded.
         |row| text(load(row)?.directions.first()?.lost()),
     ),
     (
@@ -151,6 +154,7 @@ pub(crate) const COLUMNS: &[Declared] = &[
         "latency_path",
         "one-way, or round-trip: by reflection at station B; empty without latency",
         |row| {
+            // Without times, no path was timed.
             histogram(row)?;
             text(path(row).name())
         },
@@ -165,6 +169,7 @@ pub(crate) const COLUMNS: &[Declared] = &[
         |row| {
             let mut buckets = histogram(row)?.iter();
             let fastest = buckets.find(|bucket| bucket.frames > 0)?;
+            // The upper end of the bucket, which has three significant digits.
             text(fastest.upto_ns)
         },
     ),
@@ -192,6 +197,7 @@ pub(crate) const COLUMNS: &[Declared] = &[
     ),
     ("latency_max_ns", "slowest frame", |row| {
         if let Some(point) = point(row) {
+            // Without a frame, the maximum is 0, which is no latency.
             return (point.received > 0).then(|| point.max_ns.to_string());
         }
         let buckets = histogram(row)?.iter();
@@ -260,6 +266,7 @@ pub(crate) const COLUMNS: &[Declared] = &[
         "verdict",
         "limit of the cell's figure, over all repeats",
         |row| {
+            // A trial without a figure has no part in its cell's verdict.
             row.figure?;
             text(row.cell.verdict()?.limit.name())
         },
@@ -302,6 +309,7 @@ fn direction(row: &Context<'_>, at: usize) -> Option<(Option<u64>, Option<u64>, 
     };
     let own = found.directions.get(at)?;
     let percentile = |per_mille| histogram_percentile(own, per_mille);
+    // Buckets are in rising order.
     Some((percentile(500), percentile(990), own.last()?.upto_ns))
 }
 

@@ -193,6 +193,7 @@ fn device(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         for one in &found.runs {
             let mut cells = labels(run, set, point, cell);
             cells.push(Cell::label(one.repeat.to_string()));
+            // Latency is of all repeats pooled, so it is the same in each row of a device.
             cells.extend(of_load(latency));
             cells.extend([
                 Cell::or_missing(capacity(one)),
@@ -227,7 +228,7 @@ fn capacity(found: &SoakRun) -> Option<String> {
     // The probes before the first segment and after the last one.
     let (first, last) = (found.capacity.first()?, found.capacity.last()?);
     let (first, last) = (rate(first.frames_per_s), rate(last.frames_per_s));
-    // A probe that lost nothing shows the tester's capacity, and the device may have more.
+    // A device that carries all of a probe shows the tester's capacity, and may have more.
     Some(if found.capacity_at_least {
         format!("≥ {first}, ≥ {last}")
     } else {
@@ -288,6 +289,7 @@ fn drift_words(run: &SoakRun) -> String {
         ("memory", &run.memory_drift),
     ];
     let known = known.iter().filter_map(|(name, drift)| {
+        // A drift of too few points is not estimated.
         let drift = drift.as_ref().filter(|drift| drift.is_estimated())?;
         Some(format!("{name} {}", change(drift.change_ratio)))
     });

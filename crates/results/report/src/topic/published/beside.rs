@@ -165,6 +165,7 @@ impl<'r> Shaped<'r> {
         };
         let results: Vec<_> = run.results.published.iter().filter(of_table).collect();
         let mut varying = BTreeSet::new();
+        // Cells of one device for one figure are named by the coordinates in which they differ.
         for (at, first) in results.iter().enumerate() {
             let same = |other: &&&PublishedResult| other.at == first.at && other.dut == first.dut;
             for other in results[at + 1..].iter().filter(same) {
@@ -322,6 +323,7 @@ impl<'r> Shaped<'r> {
     }
 
     fn marked(&mut self, text: &str, measured: &str, reason: String) -> Cell {
+        // Equal reasons share one mark.
         let known = self.reasons.iter().position(|known| *known == reason);
         let at = known.unwrap_or_else(|| {
             self.reasons.push(reason);
@@ -358,6 +360,7 @@ impl<'r> Shaped<'r> {
         // The published mean includes all sizes, so one without a rate makes both incomparable.
         let rates: Option<Vec<f64>> = self.published.columns.iter().map(rate).collect();
         let text = format!("{} {}", printed.text, printed.unit);
+        // A printed mean with a remark is no number.
         let published: Option<f64> = printed.text.parse().ok();
         match (rates, published) {
             (Some(rates), Some(published)) if published > 0.0 => {

@@ -76,6 +76,7 @@ impl<'r, 'a> Chart<'r, 'a> {
         let plot = self.plot;
         let text = words(cell);
         let Some(bulk) = cell.bulk() else {
+            // Without a figure, the reason may take the column of values as well.
             let shown = shortened("reason", &text, plot.width + VALUES - 8.0);
             let spot = Spot::start((plot.x + 6.0, y + 18.0));
             svg.label("reason", vec![spot], &shown);

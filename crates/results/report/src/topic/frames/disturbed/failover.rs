@@ -24,6 +24,7 @@ const EVENT: EventTopic = EventTopic {
     outages: OF_FAILURES,
     timeline: OVER_TIME,
     tables: |run, set| {
+        // With a way past the device, the table shows whether clear text took it.
         let opens_bypass = set
             .disturbance()
             .is_some_and(|test| test.event.opens_bypass());

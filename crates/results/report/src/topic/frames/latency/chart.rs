@@ -85,6 +85,7 @@ fn one(svg: &mut Svg, axis: &Log, load: &LoadLatency, color: usize, x: f64, tool
     let at = |value: u64| place(axis, value as f64);
     let (median, slowest) = (at(load.p50_ns), at(load.max_ns));
     let stem = format!("stem stroke-{color}");
+    // The line comes first, as the bar covers a part of it.
     svg.line(&stem, (x, median), (x, slowest));
     svg.line(&stem, (x - 5.0, slowest), (x + 5.0, slowest));
     if let Some(p99) = load.p99_ns {
