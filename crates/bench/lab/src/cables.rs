@@ -57,6 +57,8 @@ impl Outside {
             },
             _ => &host as &dyn Node,
         };
+        // All interfaces are inspected before the first one moves, so that a refusal changes
+        // nothing.
         let mut found = Vec::new();
         for (key, name) in cables.interfaces() {
             let id = owner(key);
@@ -65,6 +67,7 @@ impl Outside {
                 free_interface(machine(id), &format!("external.{key}"), name)?,
             ));
         }
+        // `Cables::interfaces` lists A's interface, B's, and then the tap's.
         let mac = |index: usize| mac_of("external", &found[index].1);
         let macs = [mac(0)?, mac(1)?];
         for id in [NodeId::A, NodeId::B, NodeId::Tap] {
@@ -130,6 +133,8 @@ pub(crate) fn lend_cable(
 /// and station were killed together.
 fn recover(host: &dyn Node, name: &str, renamed: &str) -> Result<()> {
     if shown(host, name)?.is_some_and(|found| found.ifname == renamed) {
+        // The name is usable again only after it is no alternative name. Kernels before 6.2 rename
+        // no interface that is up.
         ip(
             host,
             format!(
@@ -226,6 +231,7 @@ fn lend(
             (station as &dyn Node).run(Program::new(argv), TOOL_LIMIT)?;
             name = renamed;
         }
+        // The kernel takes an interface down when it moves to another namespace.
         ip(station, format!("link set {name} up\n"))?;
     }
     Ok(())

@@ -151,6 +151,7 @@ impl Station {
             interrupt: interrupt.clone(),
             lent: Arc::default(),
         };
+        // Only here, so that dropping the station ends the child.
         made_ready?;
         let calls = Arc::clone(&station.calls);
         named("replies of", id).spawn(move || hand_out_replies(output, &calls))?;
@@ -210,6 +211,7 @@ impl Station {
         line.push(b'\n');
         let mut input = lock(&self.input);
         let Some(pipe) = input.as_mut() else {
+            // `gone` may wait for the station's end.
             drop(input);
             return Err(self.gone());
         };
@@ -288,6 +290,7 @@ impl Station {
         interrupt: &Interrupt,
     ) -> Result<Response> {
         interrupt.check()?;
+        // Before it is sent: the station may carry it out although its answer is lost.
         if let Request::GiveBack { lent } = &request {
             lock(&self.lent).clone_from(lent);
         }
@@ -300,6 +303,7 @@ impl Station {
                 drop(calls);
                 return Err(self.gone());
             }
+            // Before the request is sent, because the answer may come before `send` returns.
             calls.pending.insert(id, sender);
         }
         let result = self.send(&Call { id, request }).and_then(|()| {
@@ -314,6 +318,7 @@ impl Station {
                 }
             }
         });
+        // A late answer finds no call and is dropped.
         lock(&self.calls).pending.remove(&id);
         result
     }

@@ -102,6 +102,7 @@ impl ProbeSocket {
         while Instant::now() < until {
             let mut copy = [0; UDP_PROBE_BYTES];
             match self.receive_from(&mut copy, MsgFlags::MSG_ERRQUEUE)? {
+                // The late stamp of an earlier probe may come first.
                 Some((bytes, stamps)) if copy[..bytes] == *frame => {
                     return Ok(departure(before_ns, stamps.kernel_ns, self.real_ns(stamps)));
                 }
@@ -293,6 +294,7 @@ pub(crate) fn ask(ask: &Ask) -> io::Result<Exchanges> {
         };
         let sent = socket.send(&probe.write(&addresses))?;
         let Some((answer, returned)) = await_answer(&socket, number)? else {
+            // The next answer completes this probe, and not the one before.
             last = None;
             unanswered += 1;
             if unanswered == UNANSWERED_MAX {
@@ -306,6 +308,7 @@ pub(crate) fn ask(ask: &Ask) -> io::Result<Exchanges> {
             within_ns: answer.within_ns,
             at_ns: 0,
         };
+        // Compared with the first answer's: small steps would add up otherwise.
         let there = *peer.get_or_insert(now);
         expect_not_set(there, now)?;
         found.within_ns = found.within_ns.max(own.within_ns + now.within_ns);

@@ -175,6 +175,7 @@ impl RemoteStation {
         };
         let answer = self.host.agent.call_unless(request, &self.interrupt);
         answer.map_err(|error| match error {
+            // The agent's error names the host; the message is for the station.
             LabError::Node { reason, .. } => LabError::Node { node, reason },
             other => other,
         })
@@ -239,6 +240,7 @@ impl RemoteHost {
                     .is_err()
                 {
                     let limit = SILENCE.as_secs();
+                    // Calls in progress may have long limits: this fails them all.
                     beating.lose(&format!(
                         "{whose} went away: it did not answer within {limit} s"
                     ));
@@ -266,6 +268,7 @@ impl RemoteHost {
 
 impl Drop for RemoteHost {
     fn drop(&mut self) {
+        // First, so that a pending beat ends with the agent and the thread can be awaited.
         self.agent.hang_up();
         drop(self.stop.take());
         if let Some(beats) = self.beats.take() {

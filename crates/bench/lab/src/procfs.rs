@@ -230,6 +230,7 @@ fn parse_machine_cpu_time(text: &str, tick_ns: u64) -> Option<CpuTime> {
     else {
         return None;
     };
+    // `user` and `nice` include the time of guests, so the fields for guests are not added.
     Some(CpuTime {
         user_ns: (user + nice) * tick_ns,
         system_ns: (system + irq + softirq) * tick_ns,
@@ -251,6 +252,7 @@ pub(crate) fn is_bound(port: u16) -> bool {
 }
 
 fn any_listed(protocol: &str, port: u16, state: &str) -> bool {
+    // An IPv6 socket that also accepts IPv4 is only in the list of IPv6.
     ["", "6"].iter().any(|version| {
         let text = fs::read_to_string(format!("/proc/self/net/{protocol}{version}"));
         text.is_ok_and(|text| listed(&text, port, state))
@@ -260,6 +262,7 @@ fn any_listed(protocol: &str, port: u16, state: &str) -> bool {
 /// Whether the kernel's list of sockets has one with this local port and state.
 fn listed(text: &str, port: u16, state: &str) -> bool {
     text.lines().skip(1).any(|line| {
+        // In each line: slot, local address, remote address, state.
         let mut fields = line.split_ascii_whitespace().skip(1);
         let local = fields.next().and_then(|address| address.rsplit_once(':'));
         let local_port = local.and_then(|(_, port)| u16::from_str_radix(port, 16).ok());
@@ -288,6 +291,7 @@ fn parse_counter_line(line: &str) -> InterfaceCounters {
         .split_ascii_whitespace()
         .map(|field| field.parse().unwrap_or(0))
         .collect();
+    // Eight fields of reception come before those of transmission.
     let field = |at: usize| fields.get(at).copied().unwrap_or(0);
     InterfaceCounters {
         rx_bytes: field(0),
@@ -308,6 +312,7 @@ pub(crate) fn udp_errors() -> std::io::Result<Response> {
 }
 
 fn parse_udp_errors(text: &str) -> Option<Response> {
+    // Two lines begin so: the names, and the values in the same order.
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp: "));
     let names = lines.next()?.split_ascii_whitespace();
     let values = lines.next()?.split_ascii_whitespace();

@@ -116,6 +116,7 @@ impl SettingsWatch {
 fn each_policy(listed: &str) -> Vec<String> {
     let mut policies: Vec<String> = Vec::new();
     for line in listed.lines() {
+        // The lines of a policy after its first are indented.
         if !line.starts_with(char::is_whitespace) {
             policies.push(String::new());
         }
@@ -130,6 +131,7 @@ fn each_policy(listed: &str) -> Vec<String> {
             }
         }
     }
+    // The space ends the number, which may be the beginning of a longer one.
     let unused = format!("if_id {UNUSED_INTERFACE:#x} ");
     policies.retain(|policy| !policy.contains(&unused));
     policies.sort();

@@ -125,6 +125,8 @@ pub fn folder(privilege: Privilege) -> Result<PathBuf> {
             }
         }
     };
+    // Another user may have made this folder in /tmp first, or a link to another one: it is checked
+    // after it exists.
     let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
     if made.is_ok() && is_private(&path) {
         return Ok(path);
@@ -169,6 +171,7 @@ impl Hold {
                 pid: recorded(&path).run.pid,
             });
         };
+        // From here on the name is locked, so no other run sweeps the same remains.
         let left = read(&file).map_err(failed)?;
         let swept = sweep(&left);
         remove_dead(folder, &path);
@@ -218,6 +221,7 @@ impl Hold {
 
     fn write(&mut self) -> io::Result<()> {
         let text = serde_json::to_string(&self.state)?;
+        // Cut after the write: the state of an earlier run may be longer.
         self.file.rewind()?;
         self.file.write_all(text.as_bytes())?;
         self.file.set_len(text.len() as u64)
@@ -260,6 +264,7 @@ fn remove_dead(folder: &Path, own: &Path) {
 
 fn remove_if_dead(path: &Path) -> io::Result<()> {
     let file = open_regular(path)?;
+    // Without the lock the text stays empty, which is no state, so the file stays.
     let mut text = String::new();
     if file.try_lock().is_ok() && is_at(&file, path)? {
         text = read(&file)?;
@@ -315,6 +320,7 @@ fn lock_file(path: &Path) -> io::Result<Option<File>> {
 
 /// Waits until stations have ended by themselves. A traced, stopped station will not.
 fn await_returns(stations: &[Process]) {
+    // A stopped station cannot see the end of its input.
     for station in stations.iter().filter_map(Process::alive) {
         station.resume();
     }
@@ -344,6 +350,7 @@ fn sweep(text: &str) -> Vec<String> {
         .filter_map(|station| Some((station, station.alive()?)));
     let mut swept: Vec<String> = survivors
         .map(|(station, process)| {
+            // The tree includes the station.
             let below = kill_tree(&process, KILL_LIMIT).saturating_sub(1);
             let gone = if station.alive().is_none() {
                 "removed"

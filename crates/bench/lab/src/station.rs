@@ -86,6 +86,7 @@ fn serve_as(
         let help = "see whether the machine has processes, descriptors and disk space left";
         LabError::cannot_build(format!("the station cannot be set up: {error}"), help)
     };
+    // Before the station moves: its new namespace does not show these settings.
     let of_machine = OfMachine::read();
     let cores = host::assignable_cpus(cpus)?;
     let mut folder_for_files = std::env::temp_dir();
@@ -147,6 +148,7 @@ impl Server {
             if line.last() != Some(&b'\n') && length as u64 == LINE_BYTES_MAX {
                 // Otherwise the rest of the line would be read as a request.
                 input.skip_until(b'\n')?;
+                // The id is in the discarded rest or cannot be trusted, so the reply has none.
                 self.reply(
                     0,
                     Err(format!("a request is at most {LINE_BYTES_MAX} bytes long")),
@@ -162,6 +164,7 @@ impl Server {
 
     /// Answers a call, in a separate thread if the answer may take time.
     fn take(self: &Arc<Self>, Call { id, request }: Call) {
+        // Only this thread adds, so no request can slip in between the check and the addition.
         if self.pending.load(Ordering::Relaxed) >= REQUESTS_MAX {
             return self.reply(
                 id,
@@ -169,6 +172,8 @@ impl Server {
             );
         }
         match request {
+            // Forked here, because this thread lives as long as the station; only the wait is
+            // aside.
             Request::Start { program, limit_ms } => match self.processes.spawn(&program) {
                 Ok((handle, process)) => self.answer_aside(id, move |server| {
                     server
@@ -192,6 +197,7 @@ impl Server {
             .name("request".into())
             .spawn(move || {
                 let result = answer(&server);
+                // Before the reply: its reader may send the next request immediately.
                 server.pending.fetch_sub(1, Ordering::Relaxed);
                 server.reply(id, result);
             });
@@ -206,6 +212,7 @@ impl Server {
             serde_json::to_vec(&Reply { id, result })
                 .unwrap_or_else(|error| unreachable!("a reply is maps, texts and numbers: {error}"))
         };
+        // The reader gives up a station that sends a longer line, and with it all pending calls.
         let mut line = match line(result) {
             long if long.len() > REPLY_BYTES_MAX => {
                 let (bytes, most) = (long.len(), REPLY_BYTES_MAX);

@@ -391,6 +391,7 @@ impl Map {
                 "neigh replace {neighbour} lladdr {neighbour_mac} dev {interface} nud permanent\n"
             );
         }
+        // After the loop: the kernel refuses a route through an interface that is down.
         let gateway = match node {
             NodeId::A => self.address(A1),
             NodeId::B => self.address(B1),

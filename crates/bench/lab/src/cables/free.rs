@@ -172,6 +172,7 @@ fn uplinks(host: &dyn Node) -> Result<Vec<String>> {
         // Without IPv6 there is no table of it.
         if let Some(text) = read(host, &argv)? {
             let routes: Vec<Route> = parse("ip route", &text)?;
+            // A route over several interfaces has no `dev`; the empty name matches no interface.
             uplinks.extend(routes.into_iter().flat_map(|route| {
                 let several = route.nexthops.into_iter().map(|hop| hop.dev);
                 several.chain([route.dev])
@@ -191,6 +192,7 @@ fn is_wireless(host: &dyn Node, name: &str) -> Result<bool> {
 /// From the lines of `ss -Htn state established`, which end in both ends of a connection.
 fn connections_of(text: &str) -> Vec<Connection> {
     let ends = text.lines().filter_map(|line| {
+        // `ss` prints no state if only one is asked for, so two queue lengths come first.
         let mut words = line.split_whitespace().skip(2).map(address_of);
         Some(Connection {
             own: words.next()?,
@@ -257,6 +259,7 @@ impl Facts {
     /// A connection of another machine to an interface's addresses.
     fn connection(&self, of: &HostInterface) -> Option<&Connection> {
         let is_own = |it: &&Connection| of.addr_info.iter().any(|its| its.local == it.own);
+        // A machine may be connected to itself, which survives the loan.
         let mut others = self.connections.iter().filter(|it| it.peer != it.own);
         others.find(is_own)
     }

@@ -131,6 +131,7 @@ impl Probe {
             *rest = behind;
             Some(*field)
         }
+        // Exact, because a probe is too long for Ethernet to pad it.
         let mut rest = (body.len() == BODY_BYTES).then_some(body)?;
         let magic = [take(&mut rest)?, take(&mut rest)?].map(u32::from_be_bytes);
         let [flags] = take(&mut rest)?;
@@ -196,6 +197,7 @@ fn udp_payload(packet: &[u8]) -> Option<([Ipv4Addr; 2], &[u8])> {
     let (ip, rest) = packet.split_first_chunk::<IPV4_HEADER_BYTES>()?;
     let (udp, payload) = rest.split_first_chunk::<UDP_HEADER_BYTES>()?;
     let address = |at: usize| Ipv4Addr::new(ip[at], ip[at + 1], ip[at + 2], ip[at + 3]);
+    // No options, and no fragment: neither an offset nor "more fragments".
     let is_whole = ip[0] == 0x45 && be16(ip, 6) & 0x3fff == 0;
     let is_ours = ip[9] == UDP && be16(udp, 2) == PORT;
     (is_whole && is_ours).then(|| ([address(12), address(16)], payload))

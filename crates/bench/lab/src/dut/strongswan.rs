@@ -111,6 +111,7 @@ impl Strongswan {
 
     /// Starts everything, up to and including the check of the SAs.
     fn bring_up(&mut self, site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
+        // A requirement that one gateway lacks is reported before anything is written on the other.
         let mut programs = Vec::new();
         for node in &site.gateways {
             programs.push(program_on(
@@ -135,6 +136,7 @@ impl Strongswan {
         let mut station = RunningDut::default();
         let started = daemon::start_all(site.loaded(), dut, start)
             .and_then(|_| daemon::start_all(site.stand_in().as_slice(), &mut station, start));
+        // Kept before a failure is returned: `stop` ends the processes that have started.
         self.on_station = station.processes;
         started?;
         let checked = on_each(&site.gateways, |node| {
@@ -297,6 +299,7 @@ impl Adapter for Strongswan {
             DutAction::SetUp => {
                 let gateways = self.roles(site)?;
                 let start = Instant::now();
+                // Loading a connection runs its start action.
                 let file = gateways[1].configuration();
                 gateways[1].swanctl(&["--load-conns", "--file", &file])?;
                 dut.facts.extend(tunnels::await_up(&gateways, start)?);

@@ -51,6 +51,7 @@ impl Card {
         let affinity = |number: &String| {
             let folder = Path::new("/proc/irq").join(number);
             let read = |name| fs::read_to_string(folder.join(name)).ok();
+            // Not every interrupt controller reports the CPUs in effect.
             let list = read("effective_affinity_list").filter(|list| !list.trim().is_empty());
             Some(
                 list.or_else(|| read("smp_affinity_list"))?
@@ -62,6 +63,7 @@ impl Card {
             interface: interface.to_owned(),
             exists: if_nametoindex(interface).is_ok(),
             driver: value_of(&ethtool("-i", interface), "driver").unwrap_or_default(),
+            // Without a link it is -1 or cannot be read.
             speed_mbps: text("speed").parse().ok().filter(|&speed| speed > 0),
             receive_ring: receive_ring(&ethtool("-g", interface)),
             queues: entries("queues")

@@ -208,6 +208,7 @@ fn hypervisor_name(signature: &str) -> String {
 #[cfg(target_arch = "x86_64")]
 fn hypervisor_signature() -> String {
     const LEAF: u32 = 0x4000_0000;
+    // The CPU reports a hypervisor, which defines this leaf.
     let leaf = std::arch::x86_64::__cpuid(LEAF);
     let letters = [leaf.ebx, leaf.ecx, leaf.edx]
         .map(u32::to_le_bytes)

@@ -101,6 +101,7 @@ fn tun() -> Attempt<TunSuperPackets> {
         queues: 1,
     });
     let mut queues = queues.map_err(|error| error.to_string())?;
+    // A write to a device that is down fails, and only a write proves its offloads.
     ip(&format!("link set {NAME} up"))?;
     let tun = queues.first_mut().ok_or("a device without queues")?;
     let TunOffloads { tso, uso } = tun.enable_offloads(TunOffloads {

@@ -164,6 +164,8 @@ impl Tuning {
             if let Some(now) = to_raise(wanted, change) {
                 let known = first.parameters.get(&change.name);
                 let before = match known {
+                    // A call before this one raised it to a smaller value: the original value
+                    // stays.
                     Some(known) if known.set == now => known.before.clone(),
                     _ => now,
                 };
@@ -180,6 +182,7 @@ impl Tuning {
                 self.set(change, &wanted.at_least.to_string());
                 if change.refused.is_some() {
                     record.parameters.remove(&change.name);
+                    // If an earlier call raised it, that entry is still valid.
                     let known = first.parameters.get_key_value(&change.name);
                     record
                         .parameters

@@ -48,6 +48,8 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
     }
     findings.extend(facts.cards.iter().map(card));
     findings.extend(machine(facts));
+    // The changes are in the order of `WANTED`; rings of cards, which would follow, are not asked
+    // for.
     let tuning = facts.tuning.iter().zip(WANTED);
     findings.extend(tuning.map(|(change, wanted)| {
         let found = change
@@ -306,6 +308,7 @@ fn machine(facts: &Facts) -> Vec<Finding> {
     let why =
         "labs of two hosts compare their clocks, which a discipline keeps from drifting apart";
     findings.push(
+        // Without cards the lab is on one machine, which has one clock.
         if facts.discipline.is_synchronised || facts.cards.is_empty() {
             good("clock discipline", &discipline, why)
         } else {

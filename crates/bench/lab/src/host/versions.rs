@@ -51,6 +51,7 @@ fn located(name: &str) -> Option<PathBuf> {
         let file = home.as_ref()?.join(folder).join(name);
         file.is_file().then_some(file)
     };
+    // The folder of the wheel first: distributions have versions that are too old.
     let of_set_up = at_home(".cache/cipherbench-tools/bin");
     of_set_up
         .or_else(|| find(name))

@@ -134,6 +134,8 @@ impl<'a> Dialogue<'a> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.interrupt.check()?;
+                    // A shell that prints before it reads must not block: its output is read
+                    // meanwhile.
                     let mut fds = [
                         PollFd::new(input.as_fd(), PollFlags::POLLOUT),
                         PollFd::new(self.output.as_fd(), PollFlags::POLLIN),
@@ -200,6 +202,7 @@ impl<'a> Dialogue<'a> {
         };
         let pipes = Pipes {
             input,
+            // Bytes behind the last line belong to the station already.
             output: Box::new(io::Cursor::new(self.heard).chain(self.output)),
             errors: self.errors,
         };

@@ -49,6 +49,7 @@ impl Part {
         cpus: &[u16],
         interrupt: &Interrupt,
     ) -> Result<Vec<Station>> {
+        // A missing CPU is reported before any station runs.
         host::assignable_cpus(cpus)?;
         let words: Vec<_> = cpus.iter().map(u16::to_string).collect();
         let start = |&id: &NodeId| {
@@ -59,6 +60,8 @@ impl Part {
             }
             Station::start(id, command, interrupt)
         };
+        // All are started before the first is awaited. They are recorded before that too: if this
+        // run is killed while it waits, the next one of its name finds them.
         let stations: Vec<_> = nodes.iter().map(start).collect::<Result<_, _>>()?;
         for station in &stations {
             self.hold.record(station.id(), station.pid())?;

@@ -213,6 +213,7 @@ impl<'a> Reach<'a> {
         {
             command.args(SSH_OPTIONS);
         }
+        // No program of the prefix may open a window to ask for a password.
         command
             .args(prefix)
             .args(words)

@@ -55,6 +55,7 @@ impl Answer {
             Self::Number(number) => whole(u64::try_from(*number).ok()),
             // Pages have counts as floating-point numbers, exact below 2^53.
             Self::Decimal(value) => {
+                // Just below 2^64, so the cast keeps the value.
                 let fits = (0.0..18e18).contains(value);
                 whole(fits.then_some(*value as u64))
             }

@@ -29,6 +29,7 @@ impl BoxCommand<'_> {
             Ok(Response::Ended(ended)) => ended,
             Ok(other) => return Err(failed(host.unexpected(&other))),
             Err(LabError::Interrupted) => {
+                // A wait without time kills the command and forgets it.
                 host.wait(process, Duration::ZERO).map_err(failed)?;
                 return Err("the trial ended meanwhile".to_owned());
             }

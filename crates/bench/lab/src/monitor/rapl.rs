@@ -44,6 +44,7 @@ pub(crate) fn read(folder: &Path) -> io::Result<Vec<EnergyZone>> {
             });
         }
     }
+    // `read_dir` has no order, and readers follow each zone by its position.
     zones.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(zones)
 }

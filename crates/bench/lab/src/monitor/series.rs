@@ -114,6 +114,7 @@ impl SeriesBuilder {
         // The help was already reported at the first reading, before the traffic.
         let reason = reason.split("\nhelp:").next().unwrap_or(reason);
         if let Some(last) = self.gaps.last_mut().filter(|last| last.reason == reason) {
+            // A gap goes on unless a value came in between.
             let has_point = self
                 .points
                 .last()
@@ -135,6 +136,7 @@ impl SeriesBuilder {
     /// The rate since the last reading in thousandths, and when that was; `None` at the first.
     fn rate(&mut self, answer: &Answer, to: Instant) -> Result<Option<(i64, Instant)>, String> {
         let (count, range) = answer.count()?;
+        // Replaced even if the count was reset, so that the next rate begins here.
         let last = self.counted.replace(to);
         let more = self.count.advance(count, range)?;
         let (Some(more), Some(last)) = (more, last) else {

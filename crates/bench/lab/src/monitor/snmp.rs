@@ -63,6 +63,7 @@ impl Session {
     /// Returns the values of objects, in their order. A missing object has a separate error; an
     /// error of the agent is repeated for every object.
     pub(super) fn get(&self, oids: &[Oid]) -> Vec<Result<Answer, String>> {
+        // `timeout` needs a running runtime, so it is created inside one.
         let answering = async { tokio::time::timeout(LIMIT, self.client.get_many(oids)).await };
         let address = &self.address;
         let error = match self.runtime.block_on(answering) {

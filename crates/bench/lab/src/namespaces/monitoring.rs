@@ -32,6 +32,7 @@ impl NamespaceLab {
 
     /// The machines that count their energy.
     fn machines(&self) -> Result<Vec<DevicePoller<'_>>> {
+        // All nodes of one machine share its energy counters, so any of them can read them.
         let machine = [("machine".to_owned(), self.station(NodeId::A))];
         let names = HostName::ALL.map(|name| format!("host {}", name.name()));
         let hosts = names

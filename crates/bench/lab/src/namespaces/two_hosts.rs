@@ -110,6 +110,7 @@ pub(super) fn open_hosts(
                 scope.spawn(move || RemoteHost::open(*name, host, part, interrupt))
             })
         });
+        // Collected before the first join, so that all threads run: hosts connect at the same time.
         let reached: Vec<_> = reached.collect();
         let mut opened = Vec::new();
         for (reached, ((_, host), nodes)) in reached.into_iter().zip(&sides) {
@@ -152,6 +153,8 @@ impl<'a> CableEnds<'a> {
     /// Waits until frames pass from gw1 to gw2's address: the link may be renegotiated.
     pub(super) fn await_frames(&self, gw1: &dyn Node, target: Ipv4Addr) -> Result<()> {
         let limit = CABLE_LIMIT.as_secs();
+        // With `-w`, ping counts answers and not requests: it ends at the first answer or at the
+        // limit. The limit of the call is longer, so that ping reports the failure itself.
         let ping = format!("ping -n -q -c 1 -i 0.2 -w {limit} {target}");
         let ended = gw1.run(Program::new(ping.split(' ')), CABLE_LIMIT * 2)?;
         if ended.code == Some(0) {

@@ -110,6 +110,7 @@ pub(crate) fn unfit(name: &str, said: &str, usage: Use) -> Option<String> {
 /// Like [`unfit`], for a program on this machine, which is run once for its version.
 pub(super) fn unfit_here(name: &str, path: &Path, usage: Use) -> Option<String> {
     static SAID: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());
+    // A program without a rule is not run.
     RULES.iter().find(|rule| rule.program == name)?;
     let argument = known(name)?.version;
     let mut all = SAID.lock().unwrap_or_else(PoisonError::into_inner);

@@ -93,6 +93,7 @@ pub(crate) fn missing_on(
     if hosts.is_empty() {
         return Ok(Vec::new());
     }
+    // All programs that a host needs: as if none were installed.
     let all = missing_where((lab, Role::Host), cells, |_, _| Some(Lack::Absent));
     let mut missing = Vec::new();
     for mut program in all {
@@ -167,6 +168,7 @@ fn missing_where(
         if !entry.needed_by.contains(&needed_by) {
             entry.needed_by.push(needed_by);
         }
+        // All needs of a cell come in a row, so the last entry is enough to find a duplicate.
         if entry.cells.last() != Some(&cell.id) {
             entry.cells.push(cell.id.clone());
         }

@@ -46,6 +46,7 @@ fn search(program: &str) -> Search {
 #[must_use]
 pub fn search_path() -> OsString {
     let rule = Rule::of_process();
+    // One folder with a `:` in its name would make `join_paths` fail for all.
     let separable = |folder: &PathBuf| env::join_paths([folder]).is_ok();
     let folders = folders(&variable).into_iter();
     let allowed = folders.filter(|place| place.is_chosen || rule.check(&place.folder).is_ok());

@@ -61,6 +61,7 @@ fn macsec(frame: &[u8]) -> Option<Kind> {
 fn is_arp(frame: &[u8]) -> bool {
     let is_short = forms::ARP_FRAME_BYTES.contains(&u16::try_from(frame.len()).unwrap_or(u16::MAX));
     let expected = forms::ARP_BEGIN.into_iter().zip(forms::ARP_BEGIN_MASK);
+    // `kind` has found the Ethernet header, so the slice is inside the frame.
     let words = frame[ETHERNET_HEADER_BYTES..].chunks_exact(4).zip(expected);
     let mut words = words.map(|(word, (value, mask))| be32(word, 0) & mask == value);
     is_short && words.all(|is_it| is_it)
@@ -121,6 +122,8 @@ impl<'a> Classifier<'a> {
         };
         match kind {
             Some(kind) => kind,
+            // Nothing is known of an opaque form: every frame that shows no marker counts as
+            // sealed.
             None if self.expects(LinkForm::Opaque) && !self.shows_marker(frame) => {
                 Kind::Sealed { id: None }
             }
@@ -154,6 +157,8 @@ impl<'a> Classifier<'a> {
         packet_id[9..].copy_from_slice(&header[4..6]);
         let is_first = more_or_offset & 0x1fff == 0;
         if !is_first {
+            // Only the first fragment has the ports of UDP. If it was not seen, the protocol
+            // decides.
             return match self.first_fragments.get(&packet_id) {
                 Some(Kind::Sealed { .. }) => Some(Kind::Sealed { id: None }),
                 Some(kind) => Some(*kind),

@@ -49,6 +49,7 @@ pub(super) fn contents_of(frames: &[Vec<u8>]) -> Contents {
         }
     }
     let repeated = blocks.map(repeated);
+    // Not the sum: both alignments find the same repetitions.
     found.repeated_blocks = repeated.into_iter().max().unwrap_or(0);
     found
 }

@@ -78,9 +78,11 @@ pub(super) fn foreign_only(expected: Expected<'_>, inside: bool) -> Vec<sock_fil
     let marker = expected.markers.first().filter(|_| inside);
     let marker = marker.map_or(&[][..], Vec::as_slice);
     let mut program = Assembler::default();
+    // The lab has no VLANs, so every tagged frame is foreign.
     program.load(BPF_W | BPF_ABS, VLAN_TAG_PRESENT);
     program.unless(BPF_JEQ, 0, FOREIGN);
     program.load(BPF_W | BPF_LEN, 0);
+    // The headers of Ethernet and IPv4, so the loads below stay inside the frame.
     program.unless(BPF_JGE, FRAGMENT_AT + 14, FOREIGN);
     program.load(BPF_H | BPF_ABS, ETHERTYPE_AT);
     program.skip_unless(BPF_JEQ, ETHERTYPE_ARP, &arp());
@@ -117,6 +119,7 @@ fn in_ip(bare: Bare, marker: &[u8]) -> Assembler {
         let mut packet = Assembler::default();
         packet.unless_beyond_header(IPV4_AT + u32::from(shape.bytes_least));
         packet.verdict(shape, bare.control, (marker, IPV4_AT));
+        // For each shape again, because the mask changes A.
         program.load(BPF_W | BPF_IND, IPV4_AT);
         program.push(BPF_ALU | BPF_AND | BPF_K, shape.mask);
         program.skip_unless(BPF_JEQ, shape.value, &packet);
@@ -160,6 +163,8 @@ pub(crate) fn probes() -> Vec<sock_filter> {
 /// Returns the filter that passes only neighbour and group discovery, of any length.
 pub(crate) fn discovery() -> Vec<sock_filter> {
     let [mut neighbours, mut groups] = [unless_neighbours(EXPECTED), unless_groups(EXPECTED)];
+    // Here the verdicts change roles: `FOREIGN` passes a frame, and a part falls through for
+    // discovery.
     for part in [&mut neighbours, &mut groups] {
         part.push(BPF_RET | BPF_K, FOREIGN);
     }
@@ -238,6 +243,7 @@ fn unless_groups(answer: u32) -> Assembler {
     program.load(BPF_W | BPF_LEN, 0);
     program.unless(BPF_JGE, GROUP_TYPE_AT + 1, answer);
     program.load(BPF_H | BPF_ABS, HOP_BY_HOP_AT);
+    // Next header ICMPv6, and length 0, which means 8 bytes.
     program.unless(BPF_JEQ, ICMPV6 << 8, answer);
     program.load(BPF_B | BPF_ABS, GROUP_TYPE_AT);
     let beyond = others.0.len() as u8;
@@ -401,6 +407,8 @@ impl Assembler {
         self.load(BPF_B | BPF_IND, header_at + u32::from(IKE_VERSION_AT));
         self.push(BPF_ALU | BPF_AND | BPF_K, IKE_VERSION_MASK.into());
         self.unless(BPF_JEQ, u32::from(IKE_VERSION) << 4, FOREIGN);
+        // The bytes that the datagram has for the message are kept in memory until X is free: a
+        // jump compares A with a constant or with X.
         self.load(BPF_H | BPF_IND, UDP_LENGTH_AT);
         self.push(BPF_ALU | BPF_SUB | BPF_K, UDP_HEADER_BYTES + at);
         self.push(BPF_ST, 0);
@@ -415,6 +423,8 @@ impl Assembler {
     /// target port; as foreign if none matches.
     fn by_port(&mut self, ports: &[SealedPort], marker: &[u8]) {
         let mut parts: Vec<Vec<sock_filter>> = Vec::new();
+        // Ports of one form share a part: otherwise a thousand ports would exceed the 4096
+        // instructions that the kernel accepts.
         let part_of = |port: &SealedPort| {
             let part = datagram(port, marker).0;
             let known = parts.iter().position(|known| same(known, &part));

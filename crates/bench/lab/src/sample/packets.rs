@@ -52,6 +52,7 @@ impl PacketTap {
         let mut taken = PacketSample::default();
         let mut buffer = vec![0; VNET_HEADER_BYTES + FRAME_BYTES_MAX];
         for _ in 0..frames {
+            // The counting socket has seen a sealed frame, so one is on its way to this socket too.
             let is_awaited = is_sealed && taken == PacketSample::default();
             let limit = if is_awaited {
                 BEHIND_MAX
@@ -61,6 +62,7 @@ impl PacketTap {
             match self.0.receive(&mut buffer, limit) {
                 Ok(Some(bytes)) => taken.add(&mut classifier, &mut buffer[..bytes]),
                 Ok(None) => break,
+                // A super-packet that this kernel cannot describe.
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => taken.not_whole += 1,
                 Err(error) => return Err(error),
             }
@@ -108,6 +110,7 @@ fn whole_packets(vnet: &VnetHeader, frame: &mut [u8]) -> Option<Vec<Vec<u8>>> {
         return None;
     }
     if vnet.gso == Gso::None {
+        // Without the padding of a short frame.
         let end = view.header_bytes + ip.total_bytes;
         return Some(vec![frame[..end].to_vec()]);
     }

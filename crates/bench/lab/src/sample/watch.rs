@@ -88,6 +88,7 @@ impl Watch {
     /// # Errors
     /// If the interface vanished, which ends the watch.
     pub(crate) fn read(&self) -> io::Result<CipherWatch> {
+        // Taken before frames are read: a pending error would fail the first `receive`.
         let interrupted = self.socket.take_error()?.is_some();
         if if_nametoindex(self.interface.as_str()) != Ok(self.index) {
             let what = format!("`{}` is not the interface that it was", self.interface);

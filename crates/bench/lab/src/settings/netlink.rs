@@ -59,6 +59,7 @@ impl RouteSocket {
         bytes.extend((length as u32).to_ne_bytes());
         bytes.extend(request.to_ne_bytes());
         bytes.extend(flags.to_ne_bytes());
+        // Sequence number and sender stay 0, because the socket has one request at a time.
         bytes.resize(HEADER_BYTES, 0);
         bytes.extend(body);
         send(self.0.as_raw_fd(), &bytes, MsgFlags::empty())?;
@@ -72,6 +73,7 @@ impl RouteSocket {
                     libc::NLMSG_DONE => return Ok(found),
                     libc::NLMSG_ERROR => {
                         let code = message.body.first_chunk().copied().map(i32::from_ne_bytes);
+                        // The kernel reports errors as negative numbers.
                         let code = code.unwrap_or(0).saturating_neg();
                         return Err(io::Error::from_raw_os_error(code));
                     }
@@ -122,6 +124,7 @@ pub(super) fn messages(mut bytes: &[u8]) -> Vec<Message> {
             kind: u16::from_ne_bytes([header[4], header[5]]),
             body: body.to_vec(),
         });
+        // The last message may lack its padding.
         let next = length.next_multiple_of(ALIGNMENT).min(bytes.len());
         bytes = &bytes[next..];
     }

@@ -108,6 +108,7 @@ fn interface(names: &Names, index: u32) -> String {
 
 /// Returns `None` for `lo`.
 fn link(body: &[u8], names: &mut Names) -> Option<(String, Values)> {
+    // `ifinfomsg` has the index at 4 and the flags at 8.
     let (index, flags) = (word(body, 4), word(body, 8));
     let mut values = Values::new();
     let mut flag = |name, bit: libc::c_int| {
@@ -150,6 +151,8 @@ fn address(body: &[u8], names: &Names) -> Option<(String, Values)> {
     let prefix = *body.get(1)?;
     let found = attributes(body, ADDRESS_BYTES);
     let value = |wanted| Some(found.iter().find(|(kind, _)| *kind == wanted)?.1);
+    // On a point-to-point interface `IFA_ADDRESS` is the address of the peer. IPv6 mostly has no
+    // `IFA_LOCAL`.
     let bytes = value(libc::IFA_LOCAL).or_else(|| value(libc::IFA_ADDRESS))?;
     let address = ip(bytes)?;
     let interface = interface(names, word(body, 4));
@@ -170,6 +173,7 @@ fn route(body: &[u8], names: &Names) -> Option<(String, Values)> {
     let (mut table, mut target, mut metric) = (u32::from(table), None, 0);
     for (kind, value) in attributes(body, ROUTE_BYTES) {
         match kind {
+            // The table in the header has one byte: larger numbers are only in the attribute.
             libc::RTA_TABLE => table = number(value)?,
             libc::RTA_DST => target = ip(value),
             libc::RTA_PRIORITY => metric = number(value)?,

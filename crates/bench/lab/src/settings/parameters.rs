@@ -89,6 +89,8 @@ impl Parameters {
         let inotify = Inotify::init(flags).map_err(refused)?;
         let files = ParameterFiles::open().with_those_of(machine);
         for file in files.0.values() {
+            // inotify takes a path. This one leads to the open file even if this namespace hides
+            // it.
             let path = format!("/proc/self/fd/{}", file.as_raw_fd());
             let watched = inotify.add_watch(path.as_str(), AddWatchFlags::IN_MODIFY);
             watched.map_err(refused)?;

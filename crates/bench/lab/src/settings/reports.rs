@@ -102,6 +102,8 @@ impl Opened {
             }
             let new = parameters.changes().into_iter();
             let room = KEPT_MAX.saturating_sub(changes.len());
+            // At the end the parameters are read without an event, so the time of a change is
+            // unknown.
             let at_ns = at_ns.filter(|_| !is_over);
             changes.extend(new.take(room).map(|what| change(at_ns, what)));
             if is_over {

@@ -64,10 +64,13 @@ pub(super) fn isolate(node: NodeId) -> Result<()> {
         Errno::ENOSPC => no_more_namespaces(node, &limit_of),
         errno => refused("make network and mount namespaces", errno),
     })?;
+    // systemd makes `/` a shared mount, through which the mounts below would reach the host.
     let none: Option<&str> = None;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
         .map_err(|errno| refused("make its mounts private", errno))?;
     let quiet = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    // sysfs shows the network namespace that mounted it: the inherited one lists the host's
+    // interfaces.
     match mount(Some("sysfs"), "/sys", Some("sysfs"), quiet, none) {
         Ok(()) => {}
         Err(errno) if can_do_without_sys(errno) => {}

@@ -18,6 +18,7 @@ const TAIL_BYTES: usize = OUTPUT_LIMIT_BYTES - HEAD_BYTES - NOTE_BYTES;
 
 impl Capped {
     pub(super) fn push(&mut self, mut bytes: &[u8]) {
+        // At least 0: the head never gets more than its room.
         let room = HEAD_BYTES - self.head.len();
         let (head, rest) = bytes.split_at(room.min(bytes.len()));
         self.head.extend_from_slice(head);
@@ -37,6 +38,7 @@ impl Capped {
         let (front, back) = self.tail.as_slices();
         bytes.extend_from_slice(front);
         bytes.extend_from_slice(back);
+        // Valid text, the usual case, is not copied again.
         match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),

@@ -130,6 +130,7 @@ impl Process {
                 format!("to print a line that begins with `{prefix}`")
             }
         };
+        // Before the kill, after which every program has ended.
         let timed_out = lock(&self.state).exit.is_none();
         let ended = self.kill_and_wait()?;
         let how = if timed_out {
@@ -147,6 +148,7 @@ impl Process {
     /// Waits for the program's socket; returns whether it exists and the program still runs.
     fn await_socket(&self, is_there: impl Fn() -> bool, deadline: Deadline) -> bool {
         let mut state = lock(&self.state);
+        // The wait releases the lock, so that the reaper can report the end of the program.
         while state.exit.is_none() && !deadline.is_over() && !is_there() {
             state = wait(&self.reaped, state, deadline.at_most(LISTENING_INTERVAL));
         }
@@ -197,6 +199,8 @@ impl Process {
     /// Returns how the program ended; `None` while it runs.
     pub(super) fn ended(&self) -> Option<Ended> {
         let exit = lock(&self.state).exit.clone()?;
+        // The pump completes the output at the end of the program even after an error, so this wait
+        // is short although it has no deadline.
         let output = self.await_output(Deadline::NEVER, |output| output.complete);
         Some(Ended {
             stdout: output.stdout.text(),
@@ -210,6 +214,7 @@ impl Process {
         while state.exit.is_none() && !deadline.is_over() {
             state = wait(&self.reaped, state, deadline);
         }
+        // `ended` takes the lock again.
         drop(state);
         self.ended()
     }
@@ -233,6 +238,7 @@ impl Process {
 
     /// CPU time so far, including descendants; the total after the end.
     pub(super) fn cpu_time(&self) -> Option<CpuTime> {
+        // The lock prevents reaping, so the number still belongs to this process.
         let state = lock(&self.state);
         match &state.exit {
             Some(exit) => Some(exit.cpu),
@@ -282,6 +288,7 @@ impl Process {
     /// Reaps the process after the kernel has reported its end.
     pub(super) fn reap(&self) {
         let mut state = lock(&self.state);
+        // Before reaping: until then no new process or group can get this number.
         if state.end_group {
             let _ = killpg(self.pid, Signal::SIGKILL);
         }
@@ -343,6 +350,8 @@ fn command(program: &Program, cores: &[usize]) -> Result<Command, String> {
         })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
+        // Signals reach the children of the program too, and Ctrl-C at the terminal reaches none of
+        // them.
         .process_group(0);
     // SAFETY: between fork and exec only system calls are made: no allocation, no lock.
     unsafe {

@@ -90,6 +90,7 @@ impl Processes {
     /// as their subreaper.
     fn reap_forever(&self) {
         loop {
+            // Read before `waitid`: a program that starts after ECHILD must not be missed.
             let started_before = lock(&self.table).last_handle;
             // Does not reap, so that the number stays taken until `Process::reap` has its lock.
             match waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) {

@@ -93,6 +93,8 @@ fn keep(output: &Mutex<Output>, push: impl FnOnce(&mut Output)) {
 /// Waits until a pipe is ready; returns whether the program has ended.
 fn wait(pipes: &Pipes, ended: &EventFd, has_ended: bool) -> io::Result<bool> {
     let mut fds = Vec::with_capacity(4);
+    // The event is never read, so it stays readable, and polling it again would return immediately.
+    // It comes first: `fds[0]` below is this event.
     if !has_ended {
         fds.push(PollFd::new(ended.as_fd(), PollFlags::POLLIN));
     }
@@ -117,6 +119,7 @@ fn wait(pipes: &Pipes, ended: &EventFd, has_ended: bool) -> io::Result<bool> {
 fn feed(pipe: Option<&mut ChildStdin>, input: &mut &[u8]) -> bool {
     let Some(pipe) = pipe else { return false };
     while !input.is_empty() {
+        // A program may close its input before it has read everything: the rest is dropped.
         match pipe.write(input) {
             Ok(written) => *input = &input[written..],
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -142,6 +145,7 @@ fn take<P: Read>(pipe: &mut Option<P>, buffer: &mut [u8], mut push: impl FnMut(&
             Err(_) => break,
         }
     }
+    // The loop ended early: end of file, or an error.
     if taken < TURN_BYTES {
         *pipe = None;
     }

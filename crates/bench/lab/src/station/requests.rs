@@ -150,6 +150,7 @@ impl Requests {
 
     /// Ends the stations of a host and waits for them.
     pub(super) fn leave_part(&self) {
+        // Once it is taken, `pass_on` accepts no more calls.
         let Some(part) = lock(&self.part).take() else {
             return;
         };
@@ -200,6 +201,8 @@ impl Requests {
             Request::TakePart { lab, nodes, cpus } => self.take_part(&lab, &nodes, &cpus),
             Request::On { node, request } => self.pass_on(&node, *request),
             Request::Locate { program } => Ok(Response::Located(crate::programs::path(&program))),
+            // The thread of a request ends with its answer, and the kernel would kill the program
+            // then.
             Request::Start { program, .. } => Err(format!(
                 "`{:?}` must be started by the reading thread",
                 program.argv
@@ -383,6 +386,7 @@ impl Requests {
             .state_folder
             .as_ref()
             .ok_or("this station serves no host")?;
+        // Held until the stations run, so that a second request finds the part taken.
         let mut part = lock(&self.part);
         if part.is_some() {
             return Err("this host has its part of a lab already".to_owned());
@@ -395,6 +399,8 @@ impl Requests {
         let words = |error: LabError| error.to_string();
         let (mut own, swept) = Part::take(folder, lab).map_err(words)?;
         own.expect_returns().map_err(words)?;
+        // Ctrl-C reaches the run, which ends the input of this process; that ends the stations in
+        // order.
         let stations = own.start(&nodes, cpus, &Interrupt::new()).map_err(words)?;
         let pids = stations.iter();
         let pids = pids.map(|station| (station.id().name().to_owned(), station.pid()));
@@ -408,12 +414,14 @@ impl Requests {
 
     /// Passes a request on to a station of this host.
     fn pass_on(&self, node: &str, request: Request) -> Result<Response, String> {
+        // A clone instead of the lock, so that calls to several stations run concurrently.
         let part = lock(&self.part).clone();
         let part = part.ok_or("this host has no part of a lab")?;
         let station = part.stations.iter().find(|its| its.id().name() == node);
         let station =
             station.ok_or_else(|| format!("there is no station `{node}` on this host"))?;
         station.call(request).map_err(|error| match error {
+            // The run adds the name of the station.
             LabError::Node { reason, .. } => reason,
             other => other.to_string(),
         })
@@ -523,6 +531,7 @@ impl Requests {
         handle: u64,
         end: impl FnOnce(&Process) -> Result<testbed::protocol::Ended, String>,
     ) -> Result<Response, String> {
+        // After an error the handle stays, so that the caller can try again.
         let ended = end(&*self.processes.find(handle)?)?;
         self.processes.forget(handle);
         Ok(Response::Ended(ended))

@@ -56,6 +56,8 @@ impl Side {
 /// All links: the path's in order, and the one past it.
 pub(super) fn links(elements: &[ElementId]) -> Vec<Link> {
     let ports = elements.iter().flat_map(|&element| ports(element));
+    // W0, both ports of each element, and W1: an even number, so the chunks below pair each far
+    // port with the near port of the next element.
     let ends: Vec<End> = [W0].into_iter().chain(ports).chain([W1]).collect();
     let cipher = ends
         .chunks_exact(2)
@@ -68,6 +70,7 @@ pub(super) fn links(elements: &[ElementId]) -> Vec<Link> {
 }
 
 fn ports(element: ElementId) -> [End; 2] {
+    // At most four elements, so the number fits in a byte.
     let first = 0xe0 + 2 * element.index();
     let port = |index: u8| {
         let name = PORTS[usize::from(index)];

@@ -39,6 +39,7 @@ impl Map {
                     let bucket = bucket(link.mtu(links), rate);
                     batch += &format!("qdisc replace dev {interface} root {bucket}\n");
                 }
+                // `qdisc del` would fail without a shaper.
                 None => batch += &format!("qdisc replace dev {interface} root noqueue\n"),
             }
         }
@@ -56,6 +57,7 @@ fn bucket(mtu: u16, rate_bps: u64) -> String {
     let burst = bytes_in(BURST_NS).max(BURST_FRAMES_MIN * frame);
     let queue = bytes_in(QUEUE_NS).max(QUEUE_FRAMES_MIN * frame);
     let limit = u32::try_from(queue).unwrap_or(u32::MAX);
+    // With `mtu` one below `tsize`, tc makes each cell of the table one byte long.
     let lengths = (frame + 1).next_power_of_two().min(LENGTHS_MAX);
     format!(
         "stab overhead {OVERHEAD_BYTES} mpu {WIRE_BYTES_MIN} tsize {lengths} mtu {} \

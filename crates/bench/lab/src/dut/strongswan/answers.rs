@@ -22,6 +22,7 @@ pub(super) fn parse(text: &str) -> Answer {
             continue;
         }
         let path = |key: &str| {
+            // The first section is the message, which is not part of a path.
             let inside = sections.iter().skip(1).copied();
             inside.chain([key]).collect::<Vec<_>>().join("/")
         };
@@ -47,6 +48,7 @@ pub(super) fn sections(answer: &Answer, section: &str) -> Vec<String> {
         .filter_map(|path| path.strip_prefix(&below)?.split_once('/'))
         .map(|(name, _)| name.to_owned())
         .collect();
+    // The keys are sorted, so equal names are neighbours.
     names.dedup();
     names
 }

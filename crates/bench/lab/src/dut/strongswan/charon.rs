@@ -64,6 +64,7 @@ impl Place {
         ))?;
         for (name, content) in secrets.files(node.id()) {
             write_file(node, name, content, true)?;
+            // `write_file` takes a name without folders, so the file is moved.
             let into = match name {
                 "ca.crt" => "x509ca",
                 "own.key" => "private",
@@ -113,6 +114,7 @@ pub(super) fn program_on(
         };
         paths.push(path);
     }
+    // The first one is `charon`.
     let program = paths.swap_remove(0);
     if plan.ml_kem {
         let printed = run(&[&program, "--version"])?.stdout;
@@ -140,6 +142,7 @@ impl Gateway<'_> {
     /// Starts its daemon, once its files are written; returns the process.
     pub(super) fn start(&self, site: &Site<'_>) -> Result<u64> {
         let Self { node, half, .. } = self;
+        // kernel-libipsec would take the next free number, and the lab uses this one.
         if half.plan.data_path == DataPath::Libipsec && node.interface_counters()?.contains_key(TUN)
         {
             let name = node.name();

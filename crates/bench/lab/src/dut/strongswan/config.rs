@@ -107,6 +107,7 @@ impl<'a> Half<'a> {
                 own.node.name().to_owned(),
                 site.map.address(own).to_string(),
             ),
+            // The address that this side sees: the peer may be behind NATs.
             peer: (
                 peer.node.name().to_owned(),
                 site.map.seen_address(peer).to_string(),
@@ -142,6 +143,7 @@ impl<'a> Half<'a> {
         half.children.retain(|child| !child.own.is_empty());
         if peer.any_address {
             let (own, _) = cipher_ends(node.id());
+            // The first of several tunnels has a single test address.
             let first = site.map.networks_in_tunnel(Side::of(own), site.links, 0, 2);
             half.narrowed = first.into_iter().filter(|it| it.ends_with("/32")).collect();
             half.children = vec![Child {
@@ -280,6 +282,7 @@ impl<'a> Half<'a> {
             };
             carrier += &format!("    if_id_in = {id}\n    if_id_out = {id}\n");
         }
+        // MOBIKE would move IKE to port 4500 even without NAT, so it is off.
         format!(
             "connections {{\n  {CONNECTION} {{\n    version = 2\n    local_addrs = {own}\n    \
              remote_addrs = {peer}\n    proposals = {proposal}\n    \
@@ -361,6 +364,8 @@ pub(super) fn ml_kem_of(text: &str) -> Option<&'static str> {
 pub(super) fn plugins(plan: &StrongSwan) -> Vec<&'static str> {
     let ml_kem = plan.ml_kem.then_some("ml");
     let libipsec = (plan.data_path == DataPath::Libipsec).then_some("kernel-libipsec");
+    // kernel-libipsec comes before kernel-netlink, because the first plugin with a data path is
+    // used.
     PLUGINS
         .split(' ')
         .chain(ml_kem)
@@ -381,6 +386,7 @@ pub(super) fn daemon(plan: &StrongSwan, socket: &str, keys_log: Option<&str>) ->
         None => (0, String::new()),
     };
     let keys_log = keys_log.map_or_else(String::new, |path| {
+        // Level 4 of `chd` has the keys of SAs.
         format!(
             "    keys {{\n      path = {path}\n      append = no\n      flush_line = yes\n      \
              default = -1\n      ike = 1\n      net = 1\n      cfg = 1\n      knl = 1\n      \
@@ -402,6 +408,7 @@ fn last_address(network: &str) -> Option<String> {
     match prefix.parse().ok()? {
         IpAddr::V4(prefix) => {
             let hosts = u32::MAX.checked_shr(bits)?;
+            // One below the broadcast address. A single address has none, as the shift above fails.
             let last = u32::from(prefix) | hosts.checked_sub(1)?;
             Some(format!("{}/32", Ipv4Addr::from(last)))
         }

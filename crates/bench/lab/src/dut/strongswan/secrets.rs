@@ -110,6 +110,7 @@ impl Secrets {
                 let key = secret_file::read(key);
                 let key = key.map_err(|reason| LabError::unread_secret(dut, &reason))?;
                 let own = [key.to_string(), pem(certificate)?];
+                // Only station B can be the peer of an external gateway.
                 secrets.own.insert(NodeId::B, own);
             }
         }

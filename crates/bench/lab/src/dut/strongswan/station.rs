@@ -94,6 +94,7 @@ impl IkeStation {
         let secrets = Secrets::of_files(site.dut, &self.peer)?;
         let half = self.half(site, node);
         let place = Place::write(site, node, &half, &secrets, program)?;
+        // Kept before the next step can fail, so that `stop` removes the files.
         self.place = Some(place);
         tunnels::prepare(&self.half(site, node), site, node)?;
         let process = self.gateway(site, node)?.start(site)?;
@@ -182,6 +183,7 @@ impl IkeStation {
             let daemon = Daemon { dut, node, process };
             daemon.stop()
         });
+        // Every daemon is stopped; the first error counts.
         let stopped = stopped.fold(Ok(()), Result::and);
         let place = self.place.take();
         let cleaned = charon::clean(site, node, &self.half(site, node), place.as_ref());

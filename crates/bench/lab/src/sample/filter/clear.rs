@@ -127,6 +127,7 @@ impl Assembler {
                 one.jf = (end - index - 1) as u8;
             }
         }
+        // The words ascend, so a frame that holds the last one holds all.
         self.load_length_less_x();
         self.skip_unless(BPF_JGE, last.at + 4, &tests);
     }
@@ -141,6 +142,7 @@ impl Assembler {
         for at in (0..TAIL_BYTES).step_by(DIGITS_BYTES as usize) {
             let mut digits = Self::default();
             digits.push(BPF_RET | BPF_K, FOREIGN);
+            // Built from the innermost test outwards.
             for offset in (0..DIGITS_BYTES).step_by(4).rev() {
                 let mut word = Self::default();
                 word.push(BPF_LD | BPF_W | BPF_IND, at + offset);

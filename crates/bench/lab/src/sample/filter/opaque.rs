@@ -53,6 +53,8 @@ pub(super) fn unless_hidden(markers: &[Vec<u8>]) -> Assembler {
         }
         program.load(BPF_W | BPF_ABS, at);
         if looks {
+            // A match jumps over the tests that are left to `leave`; the last mismatch jumps over
+            // `leave`, which has two instructions.
             for (left, [first, _]) in (0..others.len() as u8).rev().zip(&others) {
                 let beyond = if left == 0 { 2 } else { 0 };
                 program.jump(BPF_JMP | BPF_JEQ | BPF_K, *first, left, beyond);
