@@ -33,6 +33,7 @@ impl Bypass {
     pub(crate) fn open(&self, node: &dyn Node, interface: &str, ipv6: bool) -> Result<()> {
         let mut open = lock(&self.open);
         if !*open {
+            // Set first: a batch that fails half-way is undone too.
             *open = true;
             let batch = names(ipv6).map(|name| {
                 format!(

@@ -104,8 +104,11 @@ impl Station {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         give_own_session(&mut command);
+        // If the command cannot be executed, `spawn` waits for the child itself.
         let own = OwnChild::expect();
         let mut child = command.spawn().map_err(&cannot_start)?;
+        // The reaper of a host's station may reap the child from here on: an error of `try_wait`
+        // counts as its end.
         drop(own);
         let taken = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(input), Some(output), Some(stderr)) = taken else {

@@ -28,6 +28,7 @@ impl Cut {
     pub(crate) fn cut(&self, node: &dyn Node, interface: &str) -> Result<()> {
         let mut kept = lock(&self.kept);
         if kept.is_none() {
+            // Kept first: an interface that is half-way down is set up again too.
             let batch = keep(node, interface)?;
             *kept = Some(batch);
             ip(node, format!("link set {interface} down\n"))?;

@@ -32,6 +32,7 @@ fn sample(line: &str) -> Option<Sample<'_>> {
     let mut labels = Vec::new();
     if let Some(inside) = rest.strip_prefix('{') {
         rest = inside.trim_start();
+        // A missing brace ends the loop by one of the `?` below.
         while !rest.starts_with('}') {
             let (label, quoted) = rest.split_once('=')?;
             let (value, after) = unquoted(quoted.trim_start().strip_prefix('"')?)?;

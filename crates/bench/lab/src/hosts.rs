@@ -234,6 +234,7 @@ impl RemoteHost {
         let (beating, whose) = (Arc::clone(&agent), name.clone());
         let thread = std::thread::Builder::new().name(format!("beats of {name}"));
         let beats = thread.spawn(move || {
+            // The sender is dropped to end the loop.
             while stopped.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
                 if beating
                     .call_within(Request::Alive, SILENCE, &Interrupt::new())

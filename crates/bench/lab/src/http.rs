@@ -49,6 +49,7 @@ impl Page {
     }
 
     fn new(url: String, address: SocketAddr, host: &str, path: &str) -> Result<Self, String> {
+        // White space would end the line of the request, and could begin a header.
         let breaks = |c: char| c.is_ascii_whitespace() || c.is_control();
         if !path.starts_with('/') || path.contains(breaks) || host.contains(breaks) {
             return Err(format!("`{path}` is not the path of a URL"));
@@ -84,6 +85,7 @@ impl Page {
         let mut response = Vec::new();
         let mut chunk = vec![0; CHUNK_BYTES];
         loop {
+            // For each read anew: a page that sends a byte now and then does not extend the limit.
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Err(late());

@@ -107,6 +107,7 @@ pub(crate) fn give_back(
         let program = Program::new(enter.chain(words.iter().copied()));
         run(&program.with_input(input));
     };
+    // With `-force` a command that fails does not stop those after it.
     let batch = ["ip", "-force", "-batch", "-"];
     if !offloads.is_empty() {
         let words = offloads.iter().flat_map(|(name, state)| [name, state]);

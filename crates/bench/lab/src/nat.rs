@@ -41,6 +41,7 @@ impl Translation {
             inner,
         } = self;
         let [translated, untranslated] = COUNTERS;
+        // The counters come after the translation (priority 100), so that they see its result.
         format!(
             "table ip {TABLE} {{\n\
              \x20 counter {translated} {{ }}\n\

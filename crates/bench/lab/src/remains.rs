@@ -56,6 +56,7 @@ impl Remains {
 
 impl Drop for Remains {
     fn drop(&mut self) {
+        // Before the interfaces move: a process that is left could still change them.
         kill_all(|| procfs::members(self.id), KILL_LIMIT);
         let all = std::mem::take(&mut *lock(&self.lent));
         for lent in all {

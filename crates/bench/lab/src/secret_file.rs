@@ -25,6 +25,7 @@ pub(crate) fn read(path: &Path) -> Result<Zeroizing<String>, String> {
         )
     };
     let mut file = open_regular(path).map_err(not_read)?;
+    // Of the open file: the path may lead to another one by now.
     let metadata = metadata_of_file(&file).map_err(not_read)?;
     if metadata.mode() & FORBIDDEN != 0 {
         let mode = metadata.mode() & 0o7777;

@@ -83,6 +83,8 @@ impl SettingsWatch {
         let neighbours = self.neighbours.as_ref().map(Neighbours::frames);
         let (known, mut changes) = self.reports.end();
         let after = Snapshot::read()?;
+        // `known` is the state after all reports: another state now means a change without a
+        // report.
         changes.extend(
             known
                 .changes_to(&after)

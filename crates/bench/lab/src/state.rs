@@ -177,6 +177,7 @@ impl Hold {
         remove_dead(folder, &path);
         let run = Process::now("run", std::process::id());
         let boot_id = boot_id();
+        // With the boot, because numbers and start times begin anew with each boot.
         let mark = format!("{lab}/{}/{}/{boot_id}", run.pid, run.start_ticks);
         let state = State {
             boot_id,
@@ -290,6 +291,7 @@ fn lock_file(path: &Path) -> io::Result<Option<File>> {
             .read(true)
             .write(true)
             .create(true)
+            // The state of an earlier run is read before it is overwritten.
             .truncate(false)
             .mode(0o600)
             .open(path)?;
@@ -341,6 +343,7 @@ fn sweep(text: &str) -> Vec<String> {
         return Vec::new();
     }
     let run = state.run.pid;
+    // A station that is killed now could not return what it borrowed.
     if state.returns {
         await_returns(&state.stations);
     }

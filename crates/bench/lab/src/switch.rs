@@ -49,6 +49,7 @@ pub(crate) fn make(node: &dyn Node, ports: &[Port; 2]) -> Result<()> {
 
 /// Creates a bridge of two interfaces that learns the addresses behind them.
 pub(crate) fn join(node: &dyn Node, [near, far]: [&str; 2]) -> Result<()> {
+    // Ports forward immediately, and multicast frames pass without a querier.
     let batch = format!(
         "link add {NAME} type bridge stp_state 0 forward_delay 0 mcast_snooping 0\n\
          link set {near} master {NAME} up\n\

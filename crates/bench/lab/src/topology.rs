@@ -314,6 +314,7 @@ impl Map {
     /// Makes the station at `other` a permanent neighbour of the station at `own`, by address.
     pub(crate) fn join(&self, own: End, other: End) -> String {
         let (address, interface) = (self.address(other), own.interface);
+        // The stations are in different networks, so each needs a route to the other.
         let mut batch = String::new();
         batch += &format!("route replace {address}/32 dev {interface} scope link\n");
         batch += &format!(

@@ -284,6 +284,7 @@ fn objection(facts: &Facts, name: &str) -> Option<(String, String)> {
     let another = "take another interface".to_owned();
     let needed = format!("{another}: this one would be gone while the run lasts");
     let Facts { found, .. } = facts;
+    // The kernel lists counters and parameters by the proper name only.
     if found.ifname != name {
         let own = &found.ifname;
         return Some((

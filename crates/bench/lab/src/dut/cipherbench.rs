@@ -150,8 +150,10 @@ impl Cipherbench {
         let secrets = Secrets::make(site.dut, source, every, kmes)?;
         for node in site.loaded() {
             let config = self.write_files(site, *node, &secrets)?;
+            // Kept as soon as it is written: `release` needs it even if the next step fails.
             self.configs.insert(node.id(), config);
         }
+        // Before the gateways, which fetch keys as soon as they run.
         self.start_kmes(site, &secrets)?;
         self.set_up(site, dut)?;
         if self.encryptor.mode.bridges() {
@@ -200,6 +202,7 @@ impl Cipherbench {
     fn expect_order(&self, site: &Site<'_>) -> Result<()> {
         let ends = link_ends(site);
         let gw1_is_lower = ends.iter().filter(|[gw1, gw2]| gw1 < gw2).count();
+        // The ends agree if gw1 has the lower address at each of them, or at none.
         if !self.encryptor.keys.is_agreed() || [0, ends.len()].contains(&gw1_is_lower) {
             return Ok(());
         }
@@ -247,6 +250,7 @@ impl Cipherbench {
         secrets: &Secrets,
     ) -> Result<Option<Arc<dyn TunnelKeys>>> {
         let Encryptor { mode, .. } = self.encryptor;
+        // Either file of the pair has the secret of both directions.
         let Secrets::Static([texts, _]) = secrets else {
             return Ok(None);
         };
@@ -351,6 +355,7 @@ impl Adapter for Cipherbench {
         // Stopping it removes its interface, and thus the routes into it.
         let stopped = daemon::stop_all(site, &mut dut);
         let released = self.release(site);
+        // After the gateways, which use them.
         let kmes = self.kmes(site).map_or(Ok(()), |kmes| kmes.stop());
         self.kmes = None;
         let parted = if self.encryptor.mode.bridges() {
@@ -366,6 +371,7 @@ impl Adapter for Cipherbench {
 /// are others.
 fn link_ends(site: &Site<'_>) -> Vec<[Ipv4Addr; 2]> {
     let gw2 = site.map.address(W1);
+    // Without NAT both are the same address.
     let mut ends = [site.map.address(W0), site.map.seen_address(W0)]
         .map(|gw1| [gw1, gw2])
         .to_vec();

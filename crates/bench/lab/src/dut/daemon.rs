@@ -49,6 +49,7 @@ impl<'a> Daemon<'a> {
     /// [`LabError::Dut`] with the end of its output when it is dead, or dies within
     /// [`DEATH_LIMIT`].
     pub(crate) fn check_dying(&self) -> Result<()> {
+        // Never true: the wait ends with the error of the death, or at its limit.
         let is_dead = || self.check_alive().map(|()| false);
         await_true(DEATH_LIMIT, Duration::from_millis(5), is_dead).map(drop)
     }
@@ -73,6 +74,7 @@ impl<'a> Daemon<'a> {
     /// # Errors
     /// [`LabError::Dut`] with the end of its output when it was dead, or had to be killed.
     pub(crate) fn stop(&self) -> Result<()> {
+        // A dead process is stopped too: that makes the station forget it.
         let alive = self.check_alive();
         let ended = self.node.stop(self.process, STOP_GRACE)?;
         alive?;
@@ -91,6 +93,7 @@ impl<'a> Daemon<'a> {
         self.check_alive()?;
         self.signal(Signal::SIGKILL)?;
         let ended = self.node.wait(self.process, STOP_GRACE)?;
+        // It may have died by itself before the signal came.
         match ended.signal {
             Some(signal) if signal == Signal::SIGKILL as i32 => Ok(()),
             _ => Err(self.died(&ended)),
@@ -142,6 +145,7 @@ pub(crate) fn start_all<T: Send>(
                     values.push(value);
                 }
             }
+            // Go on with the others; the first error counts.
             Err(error) => all = all.and(Err(error)),
         }
     }

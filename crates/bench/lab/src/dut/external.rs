@@ -114,6 +114,7 @@ impl External {
     ) -> Result<()> {
         let runner = self.runner(site)?;
         let outside = runner.outside;
+        // Before a command changes a box: a missing secret fails here.
         let queried = self
             .boxes()
             .map(|(id, its)| QueriedCounters::of(site, id, its));
@@ -141,6 +142,7 @@ impl External {
                 site.await_path_within(ready, &outside.interrupt)?;
             }
         }
+        // The answers of the boxes about themselves, once the path works.
         for (id, its) in self.boxes() {
             let mut fact = |key: &str, value: String| {
                 dut.facts.insert(format!("{}/{key}", id.name()), value);
@@ -170,6 +172,7 @@ impl External {
                 fact("suite_told", answers::fact(&said));
             }
         }
+        // A station that is the peer of a box opens its packets, which proves the encryption.
         if outside.cables.tap.is_none() && self.plan.sealed_with().is_some() && !has_peer {
             let key = "tester/encryption".to_owned();
             dut.facts.insert(key, NOT_PROVEN.to_owned());
@@ -202,6 +205,7 @@ impl Adapter for External {
             elsewhere: true,
             ..RunningDut::default()
         };
+        // Taken out because `bring_up` borrows `self` too; put back in any case, for `stop`.
         let mut peer = self.peer.take();
         let up = self.bring_up(site, &mut dut, peer.as_mut());
         self.peer = peer;
@@ -305,6 +309,7 @@ impl Adapter for External {
                 taken_down = taken_down.and(ended);
             }
         }
+        // Every command has run, so the host need not run them at its end.
         let done = runner.leave_behind(std::iter::empty());
         taken_down.and(done).and(detached).and(ended)
     }

@@ -220,6 +220,7 @@ impl Adapter for L2tpv3 {
 
     fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<()> {
         let down = on_each(site.loaded(), |node| self.take_down(site, node));
+        // `and` evaluates its argument: the stations are parted in any case.
         all(down).and(site.part_stations())
     }
 }

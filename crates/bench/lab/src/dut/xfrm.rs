@@ -81,6 +81,8 @@ impl Xfrm {
         if ended.code != Some(0) {
             return Err(self.refused(site, node, &ended, keys));
         }
+        // In this order no packet meets a policy without an SA, for which the kernel would ask a
+        // key daemon.
         ip(node, policies(site, node.id()))?;
         add_interface(site, node)?;
         self.prove(site, node)?;
@@ -210,6 +212,7 @@ impl Adapter for Xfrm {
     fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<()> {
         all(on_each(site.loaded(), |node| {
             let removed = remove_interface(node);
+            // Keys must not stay, even if the interface does.
             flush(node).and(removed)
         }))
     }

@@ -166,6 +166,8 @@ impl<'a> Reach<'a> {
 
     /// Why the host's shell ended without the program.
     fn refusal(&self, found: &ShellOutput, dialogue: &mut Dialogue<'_>) -> LabError {
+        // By how far the script came: no shell, a program that fails, none at that path, another
+        // machine, no folder.
         if found.machine.is_empty() {
             return self.not_reached(&dialogue.last_words(), &found.chatter);
         }

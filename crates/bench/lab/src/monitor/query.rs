@@ -44,6 +44,7 @@ impl Queries {
     pub(crate) fn prepare<'s>(
         sources: impl Iterator<Item = (usize, &'s Source, bool)>,
     ) -> Result<Self, String> {
+        // By agent and by page: each gets one request a round, however many values it has.
         let mut agents: BTreeMap<&SnmpAgent, (Vec<usize>, Vec<Oid>)> = BTreeMap::new();
         let mut pages: BTreeMap<&str, Vec<(usize, Metric)>> = BTreeMap::new();
         for (number, source, is_sum) in sources {

@@ -143,6 +143,7 @@ fn search_in(program: &str, variable: &dyn Fn(&str) -> Option<OsString>, rule: &
         places.extend(aliases.flat_map(|alias| peers.iter().map(move |place| place.join(alias))));
     }
     let mut search = Search::default();
+    // The first place with the program decides, unless root must not run it from there.
     for Place { folder, is_chosen } in places {
         let path = folder;
         if !is_executable(&path) {

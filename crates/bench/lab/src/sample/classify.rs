@@ -261,6 +261,7 @@ fn packet_in_words(frame: &[u8]) -> Option<String> {
                 let address = |at| <[u8; 4]>::try_from(&header[at..at + 4]).ok();
                 let is_first = u16::from_be_bytes([header[6], header[7]]) & 0x1fff == 0;
                 let payload = packet.get(usize::from(header[0] & 15) * 4..)?;
+                // Later fragments have no ports.
                 let payload = if is_first { payload } else { &[] };
                 let (source, target) = (address(12)?.into(), address(16)?.into());
                 ("IPv4", header[9], source, target, payload)

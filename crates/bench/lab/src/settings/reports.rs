@@ -93,6 +93,7 @@ impl Opened {
                         changes.push(change(at_ns, what));
                         continue;
                     }
+                    // Nothing more is there (EAGAIN).
                     Err(_) => break,
                 };
                 let new = messages(&buffer[..length]);

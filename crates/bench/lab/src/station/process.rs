@@ -58,6 +58,7 @@ impl Process {
         } else {
             name
         };
+        // Before the fork: the port is certainly another program's.
         refuse_taken(&program.ready, name)?;
         let mut child = command(program, cores)?
             .spawn()

@@ -81,6 +81,7 @@ impl Map {
     /// Returns the hop for test frames to a station at that end.
     pub(crate) fn station_hop(&self, end: End) -> Hop {
         let [a, b, c, number] = self.address(end).octets();
+        // No interface has an address that ends so.
         Hop {
             ipv4: Ipv4Addr::new(a, b, c, number + 2),
             ipv6: self.hop_ipv6(end, 2),

@@ -47,6 +47,7 @@ pub(super) fn text(
     if let Some(fault) = fault {
         put(&format!("faults: {}", fault.name()));
     }
+    // The encryptor refuses weak suites, and settings that show or falsify data, without a flag.
     let flags = [
         ("aggregate", *aggregate),
         ("busy_poll", *busy_poll),

@@ -94,6 +94,7 @@ impl<'a> CommandRunner<'a> {
                 "refused a command on {gateway}: `{words}` {how}{said}"
             ))
         };
+        // Ctrl-C does not interrupt calls to the host, so the run polls instead of waiting.
         loop {
             if host.status(process)?.is_some() {
                 break;
@@ -160,7 +161,10 @@ impl<'a> CommandRunner<'a> {
 
 /// Whether a command failed because no shell split it into words: no program has that name.
 fn is_unshelled(via: &[String], code: Option<i32>) -> bool {
+    // Without `via` the first test holds, so `via[0]` exists.
     let has_shell = via.last().is_none_or(|word| word == "-c") || is_ssh(&via[0]);
+    // The codes of a shell, and of programs such as `docker exec`, for a command that cannot be
+    // run.
     !has_shell && matches!(code, Some(126 | 127))
 }
 

@@ -92,6 +92,8 @@ impl<'a> Cabling<'a> {
                 mtu,
                 ..
             } = self.at_cable(site, station.id());
+            // The lab link has the route to this network, so the cable gets none (`noprefixroute`).
+            // The next hop may be outside of the network (`onlink`).
             ip(
                 station,
                 format!(

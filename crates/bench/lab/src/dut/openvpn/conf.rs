@@ -68,6 +68,7 @@ pub(super) struct Conf<'a> {
 impl fmt::Display for Conf<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "dev {INTERFACE}")?;
+        // The name of the device does not show its type.
         writeln!(f, "dev-type tun")?;
         writeln!(f, "proto udp4")?;
         writeln!(f, "local {}", self.local)?;
@@ -96,6 +97,7 @@ impl fmt::Display for Conf<'_> {
         writeln!(f, "persist-tun")?;
         // Saves one system call per packet.
         writeln!(f, "fast-io")?;
+        // Lines begin with their text then, by which the log is read.
         writeln!(f, "suppress-timestamps")?;
         // The lowest verbosity that logs the data channel's cipher; logs nothing per packet.
         writeln!(f, "verb 3")?;

@@ -175,6 +175,7 @@ impl Gateway<'_> {
             )));
         }
         let mtu = site.links.mtu.min(StrongSwan::LIBIPSEC_PACKET_BYTES_MAX);
+        // kernel-libipsec has created its device when the daemon started.
         if plan.data_path == DataPath::Libipsec {
             let batch = format!("link set {TUN} mtu {mtu} txqueuelen {TUN_QUEUE}\n");
             ip(self.node, batch).map_err(|_| {

@@ -36,6 +36,7 @@ pub(super) fn look(gateway: &Gateway<'_>) -> Result<Vec<(&'static str, String)>>
     };
     let fail =
         |what: String| Err(gateway.error(format!("differs from the request on {name}: {what}")));
+    // The IKE SA: established, with the secrets and the key exchange of the request.
     if !is_established(&sas) {
         return fail(format!("IKE is not established, but `{}`", of_ike("state")));
     }
@@ -53,6 +54,7 @@ pub(super) fn look(gateway: &Gateway<'_>) -> Result<Vec<(&'static str, String)>>
         let [is, should] = [exchanged, ml_kem].map(|it| it.unwrap_or("no ML-KEM"));
         return fail(format!("there was {is} in the key exchange, not {should}"));
     }
+    // The pairs of SAs: all of them, each with the suite, carrier and mode of the request.
     let section = format!("{CONNECTION}/child-sas");
     let children: Vec<_> = answers::sections(&sas, &section)
         .into_iter()

@@ -48,6 +48,7 @@ impl Algorithms {
     /// cipher's key comes first.
     fn parts<'a>(&self, keymat: &'a str) -> Vec<(&Algorithm, &'a str)> {
         let (mut rest, mut parts) = (keymat, Vec::new());
+        // Reversed: `ip` lists the HMAC first, and the keying material has its key last.
         for algorithm in self.list.iter().rev() {
             let (key, behind) = rest.split_at(2 * algorithm.key_bytes);
             parts.push((algorithm, key));
@@ -67,6 +68,7 @@ impl Algorithms {
     pub(super) fn with_key(&self, keymat: &str) -> String {
         let words = self.parts(keymat).into_iter().map(|(algorithm, key)| {
             let key = match key {
+                // The NULL cipher has no key.
                 "" => "\"\"".to_owned(),
                 key => format!("0x{key}"),
             };
@@ -107,6 +109,7 @@ impl Algorithms {
             [hmac, cipher] => format!("authencesn({},{})", hmac.name, cipher.name),
             list => list.first()?.name.to_owned(),
         };
+        // The driver may be one with a generator of vectors: `seqiv(rfc4106(gcm(aes)))`.
         let with_iv = format!("({template})");
         let entries = crypto.split("\n\n").filter_map(|entry| {
             let value = |key: &str| {

@@ -60,6 +60,7 @@ pub(super) fn parse(text: &str) -> Vec<SaState> {
             }
             ["lifetime", "current:"] => section = Section::Lifetime,
             ["stats:"] => section = Section::Stats,
+            // The settings and the statistics each have a line with this first word.
             ["replay-window", ..] if section == Section::Stats => {
                 for (word, name) in [
                     ("replay-window", "late_packets"),
@@ -97,6 +98,7 @@ pub(super) fn parse(text: &str) -> Vec<SaState> {
                 let key = words.get(2).and_then(|word| word.strip_prefix("0x"));
                 let bits = key.map_or(0, |key| 4 * key.len());
                 let is_number = |word: &&&str| word.bytes().all(|byte| byte.is_ascii_digit());
+                // The last word, unless it is the key, which begins with `0x`.
                 let icv = words.iter().skip(2).next_back().filter(is_number);
                 let icv = icv.map(|icv| format!(" {icv}")).unwrap_or_default();
                 sa.algorithms
