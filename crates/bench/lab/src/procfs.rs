@@ -291,7 +291,7 @@ fn parse_counter_line(line: &str) -> InterfaceCounters {
         .split_ascii_whitespace()
         .map(|field| field.parse().unwrap_or(0))
         .collect();
-    // Eight fields of reception come before those of transmission.
+    // The eight fields of reception come before the fields of transmission.
     let field = |at: usize| fields.get(at).copied().unwrap_or(0);
     InterfaceCounters {
         rx_bytes: field(0),
@@ -384,6 +384,7 @@ mod tests {
 
     #[test]
     fn machine_time_counts_idle_and_stolen_time_apart() {
+        // Powers of two: the sums show which fields are in them.
         let text = "cpu  1 2 4 8 16 32 64 128 0 0\ncpu0 9 9 9 9 9 9 9 9 9 9\n";
         let time = parse_machine_cpu_time(text, 10).unwrap();
         assert_eq!(

@@ -180,6 +180,7 @@ mod tests {
             each_policy(&(before.clone() + &of_station)),
             each_policy(&before)
         );
+        // The beginning of the unused number is the number of another interface.
         let other = policy(one, "0xcb67fc62").replace("if_id 0x1", "if_id 0x119");
         assert_ne!(
             each_policy(&(before.clone() + &other)),

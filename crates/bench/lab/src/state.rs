@@ -343,7 +343,7 @@ fn sweep(text: &str) -> Vec<String> {
         return Vec::new();
     }
     let run = state.run.pid;
-    // A station that is killed now could not return what it borrowed.
+    // A station that is killed now could not return its borrowed interfaces.
     if state.returns {
         await_returns(&state.stations);
     }
@@ -427,6 +427,7 @@ mod tests {
             ..dead.clone()
         };
         write(folder, "run-lives", &text(&begins));
+        // A run that has locked its file and not written it yet, and a file of another purpose.
         write(folder, "begins", "");
         write(folder, "tuning", "{\"applied\":[]}");
         write(folder, "looked-at", &text(&dead));
@@ -465,6 +466,7 @@ mod tests {
         looking.lock().unwrap();
         std::thread::scope(|scope| {
             let taking = scope.spawn(|| Hold::take(folder.path(), "own").map(|_| ()));
+            // Less than all attempts at the lock take.
             std::thread::sleep(5 * LOCK_STEP);
             assert!(!taking.is_finished());
             drop(looking);

@@ -172,8 +172,7 @@ impl Server {
             );
         }
         match request {
-            // Forked here, because this thread lives as long as the station; only the wait is
-            // aside.
+            // Forked here: this thread does not end before the station. Only the wait is aside.
             Request::Start { program, limit_ms } => match self.processes.spawn(&program) {
                 Ok((handle, process)) => self.answer_aside(id, move |server| {
                     server
@@ -212,7 +211,7 @@ impl Server {
             serde_json::to_vec(&Reply { id, result })
                 .unwrap_or_else(|error| unreachable!("a reply is maps, texts and numbers: {error}"))
         };
-        // The reader gives up a station that sends a longer line, and with it all pending calls.
+        // The reader gives up a station that sends a longer line, and all its pending calls.
         let mut line = match line(result) {
             long if long.len() > REPLY_BYTES_MAX => {
                 let (bytes, most) = (long.len(), REPLY_BYTES_MAX);

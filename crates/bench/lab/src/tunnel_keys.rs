@@ -131,7 +131,7 @@ impl Network {
     #[must_use]
     pub fn contains(self, address: IpAddr) -> bool {
         let ((own, bits), (other, other_bits)) = (number(self.address), number(address));
-        // A shift by all bits, as for `/0`, yields `None`: every address is inside.
+        // For `::/0` the shift takes all bits and yields `None`: every address is inside.
         let differs = (own ^ other).checked_shr(bits - self.prefix_bits);
         bits == other_bits && differs.unwrap_or(0) == 0
     }

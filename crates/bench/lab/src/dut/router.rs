@@ -44,6 +44,7 @@ impl Adapter for Router {
         let site = &site.one_box();
         let router = site.gateways[0];
         let mut dut = self.routes.start(site)?;
+        // The rules come first: they load connection tracking, and its limit is one of the facts.
         let started = self.translate(router).and_then(|()| {
             dut.facts = self.facts(router)?;
             Interfaces::watch(site, router)

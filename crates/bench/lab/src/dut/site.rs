@@ -201,6 +201,7 @@ impl<'a> Site<'a> {
         let cleared = on_each(&nodes, |node| {
             let found = node.interface_counters()?.into_keys();
             let own: Vec<_> = self.map.interfaces(node.id()).collect();
+            // No link of the lab has these, so the device made them.
             let foreign = found.filter(|name| !own.contains(&name.as_str()));
             let mut batch: String = foreign.map(|name| format!("link del {name}\n")).collect();
             batch.push_str(&self.map.unroute(node.id(), self.links));

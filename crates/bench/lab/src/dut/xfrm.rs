@@ -81,8 +81,8 @@ impl Xfrm {
         if ended.code != Some(0) {
             return Err(self.refused(site, node, &ended, keys));
         }
-        // In this order no packet meets a policy without an SA, for which the kernel would ask a
-        // key daemon.
+        // In this order no packet meets a policy without an SA, which makes the kernel ask a key
+        // daemon.
         ip(node, policies(site, node.id()))?;
         add_interface(site, node)?;
         self.prove(site, node)?;
@@ -279,6 +279,7 @@ fn policies(site: &Site<'_>, id: NodeId) -> String {
             .iter()
             .filter(|far| is_ipv6(far) == is_ipv6(near))
         {
+            // `in` covers packets for the gateway itself, `fwd` the packets that it forwards.
             for (way, from, to, source, target) in [
                 ("out", near, far, own_address, peer_address),
                 ("in", far, near, peer_address, own_address),

@@ -79,7 +79,7 @@ impl<'a> DevicePoller<'a> {
             kind: ReadingKind::Power,
             unit: "W".to_owned(),
             scale_ppm: JOULES_PPM,
-            // Never run: the only reader of a machine is that of its counters.
+            // Never run: the only reader of a machine reads its counters.
             source: Source::Command(String::new()),
         };
         Ok((!zones.is_empty()).then(|| Self {

@@ -226,6 +226,7 @@ mod tests {
             read(&metric("packets_total", &[], true)),
             Ok(Answer::Decimal(12.0))
         );
+        // Above 2^53, so a float would not keep it.
         let big = read(&metric("big_total", &[], true));
         assert_eq!(big, Ok(Answer::Count(u64::MAX)));
     }

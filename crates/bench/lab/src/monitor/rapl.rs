@@ -105,6 +105,8 @@ mod tests {
         let folder = folder.path();
         assert!(read(folder).unwrap().is_empty());
         assert!(in_words(&folder.join("none")).starts_with("no RAPL: "));
+        // The energy of cores is in their package, and the platform includes all packages; the last
+        // zone is the first package by another interface.
         for (zone, domain, energy) in [
             ("intel-rapl:1", "package-1\n", "7\n"),
             ("intel-rapl:0", "package-0\n", "5\n"),

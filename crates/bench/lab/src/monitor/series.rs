@@ -311,6 +311,7 @@ mod tests {
             }
             let series = builder.build();
             prop_assert!(series.points.len() <= Series::POINTS_MAX);
+            // Merging halves the number of points, so at least half of the room is in use.
             prop_assert!(2 * series.points.len() >= Series::POINTS_MAX.min(values.len()));
             let readings: u64 = series.points.iter().map(|point| point.readings).sum();
             prop_assert_eq!(readings, values.len() as u64);

@@ -288,6 +288,7 @@ mod tests {
                     }
                 }
             });
+            // Any variable that is set serves as a secret.
             let community = Secret::Environment("PATH".to_owned());
             let user = |privacy| SnmpLogin::V3 {
                 user: "bench".to_owned(),

@@ -127,6 +127,8 @@ mod tests {
             .collect();
         let found = contents_of(&frames);
         assert_eq!((found.packets, found.repeated_blocks), (60, 0));
+        // The header of each packet has 16 bytes; 8 more are left out, as for the longest header of
+        // a form.
         assert_eq!(found.byte_counts.iter().sum::<u64>(), 60 * (1000 - 8));
         // The same packets in UDP give the same result.
         let in_udp = |frame: &Vec<u8>| udp(4500, 4500, &frame[34..]);
@@ -139,6 +141,7 @@ mod tests {
     #[test]
     fn text_that_is_sealed_block_by_block_has_blocks_twice() {
         for phase in 0..10 {
+            // The digits begin inside a block.
             let text = [noise(20, 5), digits(phase, 500)].concat();
             let found = contents_of(&[esp(1, &block_by_block(&text))]);
             assert!(found.repeated_blocks > 10, "{phase}: {found:?}");

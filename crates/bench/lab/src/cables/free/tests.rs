@@ -135,6 +135,7 @@ fn a_connection_to_the_link_local_address_makes_an_interface_needed() {
 
 #[test]
 fn routes_and_queueing_disciplines_of_somebody_are_named() {
+    // The kernel sets all of these again by itself.
     let routes = r#"[{"dst":"fe80::/64","protocol":"kernel","metric":256},
         {"type":"multicast","dst":"ff00::/8","table":"local"},{"dst":"default","protocol":"ra"}]"#;
     let kernels = r#"[{"kind":"mq","handle":"0:","root":true},{"kind":"fq_codel","handle":"0:","parent":":1"}]"#;

@@ -87,11 +87,13 @@ proptest! {
         let mut frame = probe.write(&ADDRESSES[0]);
         prop_assert!(!is_probe(&frame[..cut]));
         prop_assert!(!is_probe(&[&frame[..], &[0]].concat()));
+        // The range of `at` covers the EtherType and the magic.
         frame[at] ^= change;
         prop_assert!(!is_probe(&frame));
         let mut over_udp = probe.write(&ADDRESSES[1]);
         prop_assert_eq!(Probe::read(&over_udp[..cut]), None);
         over_udp[UDP_BODY_AT + at - 12] ^= change;
+        // The magic has 8 bytes; behind it any value may be a probe.
         prop_assert!(at >= 20 || Probe::read(&over_udp).is_none());
     }
 }

@@ -97,7 +97,7 @@ impl fmt::Display for Conf<'_> {
         writeln!(f, "persist-tun")?;
         // Saves one system call per packet.
         writeln!(f, "fast-io")?;
-        // Lines begin with their text then, by which the log is read.
+        // The reader of the log expects lines to begin with their text.
         writeln!(f, "suppress-timestamps")?;
         // The lowest verbosity that logs the data channel's cipher; logs nothing per packet.
         writeln!(f, "verb 3")?;

@@ -200,6 +200,7 @@ fn a_frame_cut_anywhere_is_never_a_panic() {
         }
     }
     let mut long_header = ipv4(ESP, ESP_PACKET);
+    // The header claims 60 bytes, more than the frame has.
     long_header[ETHERNET_HEADER_BYTES] = 0x4f;
     assert_eq!(kind(&long_header), Kind::Other);
 }

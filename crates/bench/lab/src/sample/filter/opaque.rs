@@ -188,11 +188,13 @@ mod tests {
         ) {
             let markers = of_tools();
             let at = at % noise.len();
+            // Long enough to contain a window of 12 digits, at distances of 16 or of 64.
             let run = if 14 + at < 200 { 27 } else { 75 };
             let digits = (0..run).map(|index| b'0' + (phase + index) % 10);
             let mut shown = frame(&noise[..at]);
             shown.extend(digits);
             shown.extend(&noise[at..]);
+            // The last window begins at 1472.
             prop_assert_eq!(is_foreign(&markers, &shown), 14 + at <= 1472, "{}", at);
             prop_assert_eq!(kind(&markers, &shown), Kind::Other);
         }

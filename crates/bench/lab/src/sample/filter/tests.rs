@@ -67,6 +67,7 @@ fn what_is_clear_or_cut_off_is_foreign() {
     assert!(is_foreign(&ipv4(1, &[8, 0, 0, 0])));
     assert!(is_foreign(&fragment(udp(1, 2, &[0; 8]), 1, 0x2000)));
     let whole = udp(4500, 4500, ESP_PACKET);
+    // Around the end of each header; a frame of 46 bytes has an SPI.
     for length in [1, 13, 14, 33, 34, 41, 42, 45] {
         assert!(is_foreign(&whole[..length]), "{length} bytes");
     }
@@ -134,6 +135,7 @@ fn arp_and_neighbour_discovery_are_expected_and_other_protocols_are_not() {
 
 #[test]
 fn many_ports_are_all_known() {
+    // Four instructions for each port, of the 4096 that a filter may have.
     let ports: Vec<u16> = (5000..5900).collect();
     for (port, foreign) in [(5000, false), (5899, false), (5900, true)] {
         assert_eq!(is_foreign_to(&ports, &udp(port, 9, ESP_PACKET)), foreign);
