@@ -8,6 +8,7 @@ use testbed::{LabError, Node, NodeId, Result};
 
 /// Returns the texts of a fresh pair of key files, for A's side and B's side.
 pub(super) fn fresh_pair(dut: &str) -> Result<[FileTexts; 2]> {
+    // In memory: a run that is killed meanwhile leaves no file with keys.
     keying::pair_texts().map_err(|error| LabError::dut(dut, format!("got no keys: {error}")))
 }
 

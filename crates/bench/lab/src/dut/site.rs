@@ -143,6 +143,7 @@ impl<'a> Site<'a> {
 
     /// Waits until A reaches B; returns immediately if a station replaces a gateway.
     pub(crate) fn await_path(&self) -> Result<()> {
+        // The path ends at the station then, and B is not behind it.
         if self.stand_in().is_some() {
             return Ok(());
         }

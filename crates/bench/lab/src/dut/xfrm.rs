@@ -212,7 +212,7 @@ impl Adapter for Xfrm {
     fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<()> {
         all(on_each(site.loaded(), |node| {
             let removed = remove_interface(node);
-            // Keys must not stay, even if the interface does.
+            // The next DUT must not meet SAs, even if the interface could not be removed.
             flush(node).and(removed)
         }))
     }

@@ -146,6 +146,7 @@ fn features(probes: &Probes) -> Vec<Finding> {
     };
     let of_kernel = "nothing to do for other DUTs; a kernel that has it may need its module loaded";
     vec![
+        // Needed: the privilege for a lab includes the device.
         Finding {
             needed: true,
             ..tun

@@ -66,6 +66,7 @@ impl Part {
         for station in &stations {
             self.hold.record(station.id(), station.pid())?;
         }
+        // A station that answers has entered its namespace.
         for station in &stations {
             station.hello()?;
         }
@@ -86,6 +87,7 @@ impl Part {
 
     /// This program as a station, with the lab's mark in its environment.
     fn station_command(&self) -> Command {
+        // The running program: its path may lead to a newer build by now.
         let mut command = Command::new(THIS_PROGRAM);
         command
             .arg0(THIS_PROGRAM_NAME)

@@ -152,6 +152,7 @@ impl SeriesBuilder {
     }
 
     fn push(&mut self, sum: Sum, load: Option<Option<u64>>) {
+        // Readings by load are never merged into points, so their means are exact.
         if let Some(load) = load {
             match self.loads.iter_mut().find(|(known, _)| *known == load) {
                 Some((_, known)) => known.add(&sum),

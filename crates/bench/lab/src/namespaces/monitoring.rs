@@ -15,6 +15,8 @@ impl NamespaceLab {
     pub(super) fn monitor_beside(&self, busy: &[u16]) -> Result<Monitor<'_>> {
         let mut pollers = Vec::new();
         if let Some(up) = &self.dut {
+            // A value that cannot be read is an error before the traffic, and a gap after it has
+            // begun.
             for mut poller in up.adapter.pollers(&self.site_of(up))? {
                 poller.check().map_err(|(name, why)| {
                     let box_name = poller.name();

@@ -56,6 +56,7 @@ impl Watch {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         let program = filter::foreign_only(expected, inside);
+        // Before the socket is bound: `read` notices an interface that is replaced in between.
         let index = if_nametoindex(interface)?;
         let socket = PacketSocket::open_filtered(interface, received_only, &program, BUFFER_BYTES)?;
         Ok(Self {

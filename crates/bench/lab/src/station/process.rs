@@ -336,6 +336,7 @@ fn command(program: &Program, cores: &[usize]) -> Result<Command, String> {
     let pinned = !program.cores.is_empty();
     let station = getpid();
     let mut command = Command::new(&program.argv[0]);
+    // Without this, `ps` shows `/proc/self/exe`.
     if program.argv[0] == THIS_PROGRAM {
         command.arg0(THIS_PROGRAM_NAME);
     }

@@ -41,6 +41,7 @@ pub(super) fn text(
             put(key_config.lines.trim_end());
         }
     }
+    // The station in the same namespace reads them, so loopback is enough.
     put(&format!("metrics: 127.0.0.1:{METRICS_PORT}"));
     // The gateway that opens packets from A's side.
     let fault = encryptor.fault.filter(|_| id == NodeId::Gw2);

@@ -59,6 +59,7 @@ impl Place {
         let keys_log = half.is_station.then(|| format!("{folder}/{KEYS_LOG}"));
         let text = config::daemon(half.plan, &gateway.uri(), keys_log.as_deref());
         write_file(node, "strongswan.conf", &text, false)?;
+        // A log of an earlier start would be taken for the log of this one.
         gateway.in_folder(&format!(
             "rm -f {LEFT_BY_DAEMON} {LEFT_BY_STATION}; mkdir -p private x509 x509ca"
         ))?;
@@ -154,6 +155,7 @@ impl Gateway<'_> {
         }
         // Reads the log from standard error, the only unbuffered stream.
         let script = "umask 077; STRONGSWAN_CONF=\"$1/strongswan.conf\" exec \"$2\" 2>&1";
+        // The station's log has keys, so `umask` keeps it private.
         let argv = ["sh", "-c", script, "sh", self.folder, self.program].map(str::to_owned);
         let (daemon, _) = Daemon::start(self.dut, *node, argv.to_vec(), READY, READY_LIMIT)?;
         Ok(daemon.process)

@@ -26,6 +26,7 @@ struct Userspace {
 impl Userspace {
     /// Returns its path on a node; its name if it is missing, for the error.
     fn command(&self, node: &dyn Node) -> Result<String> {
+        // Searched on the node: another host may have it elsewhere.
         let path = node.locate(self.name)?;
         Ok(path.unwrap_or_else(|| self.name.to_owned()))
     }
