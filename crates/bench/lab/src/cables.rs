@@ -275,6 +275,7 @@ fn additions(host: &dyn Node, name: &str) -> Result<Vec<String>> {
     commands.extend(
         proxies.map(|Neighbour { dst, .. }| format!("neighbour replace proxy {dst} dev {name}")),
     );
+    // Read by a program: the host may be another machine.
     let groups = read(host, &["cat", "/proc/net/dev_mcast"])?.unwrap_or_default();
     let groups = static_groups(&groups, name);
     commands.extend(groups.map(|address| format!("maddress add {address} dev {name}")));

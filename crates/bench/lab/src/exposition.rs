@@ -52,6 +52,7 @@ fn sample(line: &str) -> Option<Sample<'_>> {
 
 /// The text up to the quotation mark, with `\\`, `\"` and `\n` replaced, and what follows.
 fn unquoted(quoted: &str) -> Option<(Cow<'_, str>, &str)> {
+    // Text without an escape, the usual case, stays borrowed.
     let mut replaced: Option<String> = None;
     let mut chars = quoted.char_indices();
     while let Some((at, c)) = chars.next() {

@@ -198,6 +198,7 @@ impl RemoteHost {
         let cpus = host.cpus.clone();
         // Ctrl-C does not silence the beats: stations are ended in order.
         let (name, agent) = start_agent(name, host, interrupt, &Interrupt::new())?;
+        // An error drops the agent, which ends all that it has started there.
         let opened = (|| {
             greet(&agent, interrupt)?;
             let names = nodes.iter().map(|node| node.name().to_owned());

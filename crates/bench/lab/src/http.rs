@@ -31,6 +31,7 @@ impl Page {
             .strip_prefix("http://")
             .and_then(|rest| rest.split_once('/'));
         let (host, path) = parts.ok_or_else(|| format!("`{url}` is not the URL of a page"))?;
+        // An IPv6 address in brackets has colons too: only a number behind the last one is a port.
         let has_port = host
             .rsplit_once(':')
             .is_some_and(|(_, port)| port.parse::<u16>().is_ok());

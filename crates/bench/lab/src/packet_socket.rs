@@ -169,6 +169,7 @@ impl PacketSocket {
             }
             match recv(self.0.as_raw_fd(), buffer, MsgFlags::MSG_DONTWAIT) {
                 Ok(bytes) => return Ok(Some(bytes)),
+                // A report may be spurious (select(2)).
                 Err(Errno::EAGAIN | Errno::EINTR) => {}
                 Err(error) => return Err(error.into()),
             }

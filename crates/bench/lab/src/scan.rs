@@ -29,6 +29,7 @@ pub(crate) fn first_decimal(said: &str) -> Option<f64> {
         None if word.matches(',').count() == 1 => return None,
         None => whole(word)? as f64,
     };
+    // Only a minus that begins a word is a sign: not in `port-5`.
     let mut before = said[..at].chars().rev();
     let is_negative =
         before.next() == Some('-') && before.next().is_none_or(|c| c.is_whitespace() || c == '=');
@@ -53,6 +54,7 @@ pub(crate) fn whole(word: &str) -> Option<u64> {
 /// Counts the groups of exactly three digits that follow `word` in `rest`, each after one space:
 /// they may belong to the same number.
 fn spaced_groups(word: &str, rest: &str) -> usize {
+    // Longer digits without separators are not the first group of a number.
     if word.len() > 3 {
         return 0;
     }

@@ -342,6 +342,7 @@ impl Map {
     /// Returns the end of a test frame path for a station at a link's end.
     pub(crate) fn frame_end(&self, end: End) -> FrameEnd {
         let next_hop_mac = match end {
+            // No gateway is on this link: frames go to the other station.
             C0 => C1.test_mac,
             C1 => C0.test_mac,
             _ => self.mac_of(self.next_hop(end)),

@@ -96,6 +96,7 @@ impl TunnelKeys for StaticTunnels {
             match witness.open(packet) {
                 Ok(content) => {
                     result.opened += 1;
+                    // A sealed packet may contain several.
                     let mut packets = content.packets.into_iter();
                     let is_theirs = |ends| self.is_between_stations(content.sender, ends);
                     result.between_stations += u64::from(packets.any(is_theirs));

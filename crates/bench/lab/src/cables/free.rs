@@ -325,6 +325,7 @@ fn beneath_others(facts: &Facts, name: &str) -> Option<(String, String)> {
             format!("`{name}` is under `{ifname}` ({})", linkinfo.info_kind)
         }
     };
+    // If somebody needs an interface above, no command to free this one is suggested.
     let needed = above
         .iter()
         .find_map(|upper| Some((place(upper), facts.need(upper)?)));

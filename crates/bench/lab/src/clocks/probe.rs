@@ -169,6 +169,7 @@ fn udp_headers([source, target]: [Ipv4Addr; 2], payload: &[u8]) -> Vec<u8> {
     let udp_bytes = (UDP_HEADER_BYTES + payload.len()) as u16;
     let mut headers = vec![0; IPV4_HEADER_BYTES + UDP_HEADER_BYTES];
     let (ip, udp) = headers.split_at_mut(IPV4_HEADER_BYTES);
+    // Version 4, with a header of 5 words.
     ip[0] = 0x45;
     put16(ip, 2, IPV4_HEADER_BYTES as u16 + udp_bytes);
     ip[6] = 0x40;

@@ -20,6 +20,7 @@ impl Adapter for Bridge {
         let site = &site.one_box();
         let switch = site.gateways[0];
         let path = frame_path(site);
+        // gw1 is no hop of IP, so the routers behind it need routes to the stations.
         let started = switch::make(switch, &ports(&path))
             .and_then(|()| route_behind(site))
             .and_then(|()| Interfaces::watch(site, switch));

@@ -137,6 +137,7 @@ impl External {
                 dut.frame_path = Some(alone(path, site.direction, peer.as_peer(site, b)?));
             }
             None => {
+                // Until the tap forwards, nothing passes between the boxes.
                 tap_forwards(site, outside)?;
                 dut.frame_path = Some(at.frame_path(site, ready)?);
                 site.await_path_within(ready, &outside.interrupt)?;

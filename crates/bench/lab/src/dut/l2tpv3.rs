@@ -163,6 +163,7 @@ impl L2tpv3 {
 
     /// Removes what exists of it on a gateway.
     fn take_down(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
+        // `ip -batch` stops at the first failure, so it deletes only what exists.
         let mut batch = String::new();
         let interfaces = node.interface_counters()?;
         if interfaces.contains_key(switch::NAME) {

@@ -74,6 +74,7 @@ impl OpenVpn {
             self.confs.insert(node.id(), conf);
             self.start_on(site, node, dut)?;
         }
+        // Both run by now: a handshake needs both.
         for daemon in daemon::running(site, dut) {
             let suite = self.agreed(&daemon, cipher)?;
             let suite = [("suite", suite.to_string())];
@@ -105,6 +106,7 @@ impl OpenVpn {
         let argv = [PROGRAM, "--config", conf].map(str::to_owned).to_vec();
         let (daemon, said) =
             Daemon::start(site.dut, node, argv, log::BOUND, START_LIMIT).map_err(log::explain)?;
+        // Listed before the next step can fail, so that it is stopped then.
         dut.processes.push((node.id(), daemon.process));
         dut.facts.extend(Log(&said).facts(node.id(), PROGRAM));
         set_up(site, node).map_err(|error| daemon.died_or(error))?;

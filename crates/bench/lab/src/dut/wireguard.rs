@@ -76,6 +76,7 @@ impl WireGuard {
 
     /// Starts it on a gateway; nothing of it is left there when that fails.
     fn start_on(&self, site: &Site<'_>, node: &dyn Node) -> Result<Up> {
+        // First, as a missing program is explained before anything is made.
         let mut facts = self.implementation.facts(site.dut, node)?;
         facts.insert("txqueuelen".to_owned(), QUEUE_PACKETS.to_string());
         let process = self.make_interface(site, node)?;

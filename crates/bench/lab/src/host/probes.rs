@@ -80,6 +80,7 @@ impl Probes {
             udp_gro: udp_option(|socket| setsockopt(socket, sockopt::UdpGroSegment, &true)),
             packet_socket: packet_socket(),
             xdp_socket: xdp_socket(),
+            // The namespace has no other interface than `lo`.
             shaper: run(
                 "tc",
                 "qdisc replace dev lo root tbf rate 1mbit burst 10kb limit 10kb",

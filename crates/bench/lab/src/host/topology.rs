@@ -66,6 +66,7 @@ fn read(system: &Path, cpus: &[usize]) -> Vec<LogicalCpu> {
     cpus.map(|cpu| {
         let siblings = list(&format!("cpu/cpu{cpu}/topology/thread_siblings_list"));
         let node = nodes.iter().find(|(_, cpus)| cpus.contains(&cpu));
+        // The kernel's core ids repeat in each package, so the lowest thread names the core.
         LogicalCpu {
             cpu,
             core: siblings.into_iter().min().unwrap_or(cpu),

@@ -25,6 +25,7 @@ pub(super) fn installed() -> BTreeMap<String, Installed> {
         let found = KNOWN
             .iter()
             .filter_map(|known| Some((known, located(known.name)?)));
+        // All run before the first is awaited.
         let pending: Vec<_> = found
             .map(|(known, path)| {
                 let asked = path.clone();

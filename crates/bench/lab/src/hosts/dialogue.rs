@@ -93,6 +93,7 @@ impl<'a> Dialogue<'a> {
     /// [`LabError::Interrupted`].
     pub(super) fn line(&mut self, deadline: Deadline) -> Result<OutputEvent> {
         loop {
+            // A line that is complete counts even after the end or the deadline.
             if let Some(line) = self.take_line() {
                 return Ok(OutputEvent::Line(line));
             }

@@ -91,6 +91,7 @@ pub(crate) fn unfit(name: &str, said: &str, usage: Use) -> Option<String> {
             rule.of
         ));
     }
+    // Without a version that can be read, the program is tried.
     let version = version(said)?;
     let found = version.map(|number| number.to_string()).join(".");
     if let Some((oldest, why)) = rule.oldest.filter(|(oldest, _)| version < *oldest) {

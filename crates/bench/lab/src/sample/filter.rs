@@ -132,6 +132,7 @@ fn in_ip(bare: Bare, marker: &[u8]) -> Assembler {
 fn datagram(port: &SealedPort, marker: &[u8]) -> Assembler {
     let mut program = Assembler::default();
     if forms::has_keepalives(port) {
+        // By the length field, because a short frame has padding.
         program.load(BPF_H | BPF_IND, UDP_LENGTH_AT);
         program.skip_unless(BPF_JEQ, UDP_HEADER_BYTES + 1, &keepalive());
     }
@@ -285,6 +286,7 @@ fn arp() -> Assembler {
 fn channels(ports: &[ControlPort]) -> Assembler {
     let mut program = Assembler::default();
     program.load(BPF_H | BPF_ABS, FRAGMENT_AT);
+    // A control connection sends no fragments.
     program.when(BPF_JSET, 0x3fff, FOREIGN);
     program.push(BPF_LDX | BPF_B | BPF_MSH, IPV4_AT);
     program.unless_beyond_header(IPV4_AT + TCP_HEADER_BYTES);

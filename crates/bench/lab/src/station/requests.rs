@@ -433,6 +433,7 @@ impl Requests {
         expected: Expected<'_>,
         inside: bool,
     ) -> Result<Response, String> {
+        // Locked during the start, so that the limit holds.
         let mut watches = lock(&self.watches);
         if watches.by_handle.len() >= WATCHES_MAX {
             return Err(format!(

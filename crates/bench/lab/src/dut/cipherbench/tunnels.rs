@@ -45,6 +45,7 @@ pub(super) fn await_established(
     }
     let took = start.elapsed().as_millis().to_string();
     let mut facts = BTreeMap::new();
+    // The time is a property of the pair, so one gateway states it.
     for (place, daemon) in daemons.iter().enumerate() {
         let gateway = daemon.gateway();
         if place == 0 {
@@ -61,6 +62,7 @@ pub(super) fn await_established(
 /// Renews the keys of all tunnels and waits until both gateways seal with the new keys. Only the
 /// first gateway is signalled: if its peer is the connecting side, it asks the peer.
 pub(super) fn rekey(daemons: &[Daemon<'_>], tunnels: u16) -> Result<()> {
+    // Counted before the signal, so that every new epoch counts.
     let before = daemons.iter().map(epochs).collect::<Result<Vec<_>, _>>()?;
     if let Some(first) = daemons.first() {
         first.signal(REKEY)?;

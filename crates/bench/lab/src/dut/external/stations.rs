@@ -240,6 +240,7 @@ struct Link {
 
 impl Link {
     fn is_up(&self) -> bool {
+        // The link itself: `UP` is only the setting.
         self.flags.iter().any(|flag| flag == "LOWER_UP")
     }
 }

@@ -165,6 +165,7 @@ impl<'a> Half<'a> {
             is_station: true,
             ready: Some(ready),
             ppk_id: peer.ppk.as_ref().map_or(PPK_ID, |(_, id)| id),
+            // The lab does not know the name of the user's authority.
             authority: None,
             ..half
         }

@@ -88,6 +88,7 @@ impl Secrets {
 
     /// Reads the user's secrets for the station that is the peer of an external gateway.
     pub(super) fn of_files(dut: &str, peer: &IkePeer) -> Result<Self> {
+        // In hexadecimal no character of a secret needs quotation marks.
         let hex = |file: &Path| {
             let line = secret_file::first_line(file);
             let line = line.map_err(|reason| LabError::unread_secret(dut, &reason))?;
@@ -135,6 +136,7 @@ impl Secrets {
 }
 
 fn certificates(site: &Site<'_>) -> Result<Secrets> {
+    // On one gateway, because the key of the authority does not leave the script.
     let node = site.gateways[0];
     let program = Program::new(["sh", "-euc", SCRIPT]).with_input(OPENSSL_CONFIG);
     let ended = node.run(program, OPENSSL_LIMIT)?;
