@@ -238,6 +238,7 @@ impl Facts {
         let mut found: Vec<&HostInterface> = Vec::new();
         let mut known = BTreeSet::from([self.found.ifname.as_str()]);
         let mut masters: BTreeSet<&str> = self.found.master.as_deref().into_iter().collect();
+        // Each round goes one level up. Known names are skipped, so the loop ends.
         loop {
             let more: Vec<&HostInterface> = self
                 .all

@@ -82,6 +82,7 @@ impl Card {
     /// Whether one CPU has all interrupts.
     pub(super) fn is_on_one_cpu(&self) -> bool {
         let mut lists = self.interrupts.iter();
+        // A list of several CPUs leaves the kernel a choice.
         let single = |list: &String| list.parse::<u32>().is_ok();
         matches!((lists.next(), lists.next()), (Some(list), None) if single(list))
     }

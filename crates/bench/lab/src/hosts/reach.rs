@@ -373,6 +373,9 @@ fn script_for(program: &str) -> String {
 fn script_for_this(own: &str, bytes: u64) -> String {
     let arch = std::env::consts::ARCH;
     let kib = bytes.div_ceil(1024) + SPARE_KIB;
+    // The installed program if it has this hash; else the first folder with room. A `df` without a
+    // number rules no folder out, since a file that is too short is noticed. A folder that is
+    // `noexec` is found by a script that does nothing.
     // When the sending fails, the rest of it must not be taken for commands.
     saying_the_machine(&format!(
         "f=$(command -v {NAME}) && set -- $(sha256sum \"$f\") && [ \"$1\" = {own} ] && {{\n\

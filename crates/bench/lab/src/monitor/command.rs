@@ -25,6 +25,7 @@ impl BoxCommand<'_> {
             process,
             limit_ms: u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX),
         };
+        // The end of the trial ends the wait, which Ctrl-C does not.
         let ended = match self.host.call_unless(wait, over) {
             Ok(Response::Ended(ended)) => ended,
             Ok(other) => return Err(failed(host.unexpected(&other))),

@@ -176,6 +176,7 @@ impl Poller for DevicePoller<'_> {
             commands_ns += self.round(log, &mut series);
             due = from + self.interval;
             let late = due.elapsed().as_nanos() / self.interval.as_nanos().max(1);
+            // Skipped rounds count as missed, and the later ones stay on the grid of the interval.
             let missed = u32::try_from(late).unwrap_or(u32::MAX);
             if missed > 0 {
                 let at_ns = log.at_ns(due);

@@ -161,6 +161,7 @@ impl SeriesBuilder {
         }
         let point_ns = self.point_ns();
         match self.merged {
+            // Without merging each reading is a point, even if two fall into one interval.
             1 => self.points.push(sum),
             _ => append(&mut self.points, sum, point_ns),
         }

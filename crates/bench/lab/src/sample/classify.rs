@@ -139,6 +139,7 @@ impl<'a> Classifier<'a> {
     fn ipv4(&mut self, packet: &[u8]) -> Option<Kind> {
         let header = packet.first_chunk::<20>()?;
         let protocol = header[9];
+        // As BPF_MSH computes it in the filter, without a minimum.
         let payload = packet.get(usize::from(header[0] & 15) * 4..)?;
         let more_or_offset = u16::from_be_bytes([header[6], header[7]]) & 0x3fff;
         if protocol == TCP {

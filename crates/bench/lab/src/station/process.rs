@@ -124,6 +124,7 @@ impl Process {
             }
             Ready::Line(prefix) => {
                 let found = |output: &Output| output.stdout.line(prefix).is_some();
+                // The end of the program completes its output, and so ends this wait.
                 let output = self.await_output(deadline, |output| found(output) || output.complete);
                 if found(&output) {
                     return Ok(output.stdout.text());

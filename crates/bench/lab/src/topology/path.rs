@@ -124,6 +124,7 @@ impl Map {
                 outer: self.cipher_address(far),
                 inner,
             };
+            // The next NAT sees the address that this one gives.
             inner = found.outer;
             (NodeId::Element(element), found)
         };
@@ -154,6 +155,7 @@ impl Map {
     /// Returns the end of the next node on the path that is not a bridge.
     pub(super) fn next_hop(&self, own: End) -> End {
         let mut next = self.other_end(own);
+        // Ends at a gateway at the latest.
         while let NodeId::Element(element) = next.node
             && !is_router(&element)
         {
@@ -191,6 +193,7 @@ impl Map {
         let routers = self.elements.iter().filter(|element| is_router(element));
         match own.node {
             NodeId::Element(element) => {
+                // Networks are numbered from gw1, and each router before this end is a boundary.
                 let before = routers.filter(|router| router.index() < element.index());
                 let behind_itself = is_router(&element) && Side::ahead(own) == Side::B;
                 before.count() + usize::from(behind_itself)
@@ -205,6 +208,7 @@ impl Map {
     pub(super) fn route_cipher_networks(&self, batch: &mut String, node: NodeId) {
         for own in self.cipher_ends(node) {
             let here = self.network_of(own);
+            // `here` is an index of `networks`, so `here + 1` is at most their number.
             let ahead = match Side::ahead(own) {
                 Side::B => &self.networks[here + 1..],
                 Side::A => &self.networks[..here],
