@@ -96,6 +96,7 @@ fn read_values<'d, T: Clone + PartialEq>(
     let outcome = node.one_or_many(|item| {
         if values.len() == VALUES_MAX {
             let what = format!("the list has more than {VALUES_MAX} values");
+            // One mistake, at the first value too many, for a list of any length.
             return Err(*too_many.get_or_insert_with(|| item.mistake(what, "shorten it")));
         }
         let value = read(item)?;
@@ -124,6 +125,7 @@ const IPV4_MTU_MIN: u64 = 68;
 
 /// An IP MTU of stations, or of the cipher link.
 pub(crate) fn mtu(node: Node<'_>, max: u64) -> Result<u16, Reported> {
+    // Any size is read, so that the messages below can name the reason of each limit.
     let size = node.size(Bytes::new(0)..=Bytes::new(u64::MAX))?;
     let bytes = size.get();
     if (MTU_MIN..=max).contains(&bytes) {
@@ -197,6 +199,7 @@ pub(crate) fn check_run(
             &duration.place
         };
         let run = duration.value + warmup.value;
+        // The warm-up is part of the run of iperf3 (`-O`), so only the sum must be whole seconds.
         let whole = Duration::from_secs(run.as_secs() + u64::from(run.subsec_nanos() > 0));
         let sum = format!("warm-up and duration are {} together", print(run));
         if run != whole {
@@ -229,6 +232,7 @@ pub(crate) fn check_streams(
     streams: &AxisValues<Option<u16>>,
     cores: &AxisValues<u16>,
 ) {
+    // Axes multiply: the fewest streams meet the most cores in some cell.
     let most = cores.iter().map(|cores| cores.value).max().unwrap_or(1);
     for spanned in streams.iter() {
         if let Some(streams) = spanned.value.filter(|streams| *streams < most) {
@@ -283,6 +287,8 @@ pub(crate) fn check_payload(
     payloads: impl Iterator<Item = (u64, Place)>,
     mtus: &AxisValues<u16>,
 ) {
+    // Axes multiply: each payload meets the smallest MTU in some cell. Without a readable MTU its
+    // mistake is enough.
     let Some(smallest) = mtus.iter().map(|mtu| u64::from(mtu.value)).min() else {
         return;
     };

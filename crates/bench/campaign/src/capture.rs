@@ -66,6 +66,7 @@ fn read_map(map: &Map<'_>) -> Result<Capture, Reported> {
     let secrets = map.with_default("secrets", false, Node::bool);
     let evidence = map.with_default("evidence", false, Node::bool);
     let secrets = secrets?;
+    // Refused, not ignored, with another `keep`: all frames would be expected to be sampled.
     let keep = match (sampled?, one_in?) {
         (Some(true), one_in) => Keep::Sampled {
             one_in: one_in.map_or(ONE_IN_DEFAULT, |one_in| one_in.value),

@@ -23,6 +23,7 @@ impl Draft {
     /// cipher link may have up to `cipher_mtu` bytes.
     pub(crate) fn check(&self, lab: &LabFile, cipher_mtu: usize, host: &HostFacts) -> Vec<Mistake> {
         let mut mistakes: Vec<_> = self.check_kind(lab).into_iter().collect();
+        // The other requirements are of links and packets.
         if matches!(self.cell.measurement, Measurement::Device(_)) {
             return mistakes;
         }
@@ -80,6 +81,7 @@ impl Draft {
             );
             return Some(self.trial.mistake(what, help));
         }
+        // Last, so that a trial that no DUT can have in memory is reported as a trial's mistake.
         let why = self.cell.dut.adapter.profile().needs_kernel?;
         let what = format!("`{}` {why}", self.cell.dut.name);
         Some(self.dut.mistake(what, help))
@@ -100,6 +102,7 @@ impl Draft {
                 };
                 Some(self.dut.mistake(what, help))
             }
+            // Boxes are reached by their cables, which `check_external` requires.
             Adapter::External(_) => None,
             _ if has_cable => None,
             _ => {
@@ -119,6 +122,7 @@ impl Draft {
     fn check_external(&self, lab: &LabFile) -> Option<Mistake> {
         let name = &self.cell.dut.name;
         let external = self.cell.dut.adapter.external()?;
+        // `check_kind` has reported it.
         if lab.plan().kind == LabKind::Memory {
             return None;
         }
@@ -186,6 +190,8 @@ impl Draft {
     /// Profiles need the element that applies them, and packets that cross it.
     fn check_impair(&self, lab: &LabFile) -> Option<Mistake> {
         let place = self.place(Axis::Impair);
+        // The cell's profile does not decide: it is absent if the packets cross no element, which
+        // is the mistake to be found.
         let names_profile = self.cell.is_named_by(Axis::Impair);
         if !names_profile {
             return None;
@@ -213,6 +219,7 @@ impl Draft {
         if !lab.plan().translates() {
             return None;
         }
+        // Only the DUTs of the lab are listed: boxes outside do not cross its elements.
         let (why, help) = match &self.cell.dut.adapter {
             Adapter::Xfrm(_) => (
                 "seals with bare ESP, which has no ports that a NAT could translate",
@@ -298,6 +305,7 @@ impl Draft {
             None => format!("{noun} of {named} B"),
         };
         let what = format!("{grown} do not fit the cipher link's MTU of {limit} B");
+        // None fits if the encapsulation alone is longer than the link's MTU.
         let fits = profile.clear_mtu(limit).unwrap_or(0) + added;
         let help = format!(
             "the largest {limit_noun} that fits is {fits} B; or write `cipher_mtu: auto` or \
@@ -347,6 +355,7 @@ impl Draft {
     fn check_ports(&self, lab: &LabFile) -> Option<Mistake> {
         let ports = self.frame_test()?.traffic.ports;
         let place = self.place(Axis::Ports);
+        // Rings in memory exist in one process only, and it has no interface for any other kind.
         let in_memory = lab.plan().kind == LabKind::Memory;
         let forced = [ports.tx, ports.rx];
         let wrong = forced
@@ -397,6 +406,8 @@ impl Draft {
             Direction::Encrypt if encrypts => (cipher_mtu, "the cipher link's frames"),
             _ => (packet, "frames"),
         };
+        // The lengths here are without the FCS, which neither port has; messages name frames with
+        // it, as campaigns do.
         let ends = [
             ("send", ports.tx, sent, XDP_SEND_BYTES_MAX),
             ("receive", ports.rx, received, XDP_RECEIVE_BYTES_MAX),
@@ -423,6 +434,7 @@ impl Draft {
         if lab.plan().kind != LabKind::Memory {
             return Vec::new();
         }
+        // All three may apply to one cell, each at a place in the campaign of its kind.
         let help = "or use a lab of kind `namespaces`: `--lab namespaces`";
         let cores = stations.cores;
         let cores = (cores > 1).then(|| {
@@ -450,6 +462,7 @@ impl Draft {
         };
         let mix = &test.traffic.frames.mix;
         let lab = lab.plan();
+        // Without shaped links the rate of the path is known only when it is measured.
         let (Some(bps), Some(line_rate)) = (lab.link_bps, lab.line_rate(&self.cell)) else {
             return Vec::new();
         };

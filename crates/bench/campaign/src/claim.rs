@@ -91,6 +91,7 @@ impl ClaimConfig {
     fn read(map: &Map<'_>) -> Result<Self, Reported> {
         let text = |node: Node<'_>| Ok(node.spanned(node.text()?.to_owned()));
         let dut = map.required("dut").and_then(text);
+        // The unit of the figure depends on the trial, so both are read together.
         let trials = TRIALS.map(|(name, measure)| (name, (name, measure)));
         let trial = map.required("trial").and_then(|node| {
             let (name, measure) = node.one_of("measurement", &trials)?;
@@ -145,6 +146,8 @@ impl ClaimConfig {
         duts: &[Listed],
     ) -> Result<Claim, Reported> {
         let name = &self.dut.value;
+        // The name of an entry means all of its DUTs: a data sheet rarely says which of them it
+        // is about.
         let is = |dut: &&Listed| dut.dut.name == *name || dut.entry == *name;
         let meant: Vec<&str> = duts
             .iter()
@@ -161,6 +164,7 @@ impl ClaimConfig {
         let mut found: Vec<&Draft> = drafts
             .iter()
             .filter(|draft| {
+                // Calibration measures the tester, about which nothing is claimed.
                 !draft.cell.calibration && meant.contains(&draft.cell.dut.name.as_str())
             })
             .filter(|draft| draft.cell.measurement.name() == trial)
@@ -170,6 +174,7 @@ impl ClaimConfig {
             let help = format!("add a trial `{trial}` that measures it, or remove the claim");
             return Err(node.mistake_at(&self.trial.place, what, help));
         }
+        // One after the other, so that the message names the first selector that leaves no cell.
         for selector in &self.selectors {
             found = selector::meeting(node, selector, trial, found)?;
         }
@@ -186,6 +191,7 @@ impl ClaimConfig {
             load_percent: self.load_percent.as_ref().map(|load| load.value),
             percentile: match &self.percentile {
                 Some(given) => Some(given.value),
+                // The median, which single slow frames do not shift.
                 None => HAVE_PERCENTILES.contains(&trial).then_some(Percentile::P50),
             },
             source: self.source.clone(),
@@ -281,6 +287,7 @@ fn value(
 /// The unit of a text, if it is a figure.
 fn noun(text: &str) -> Option<&'static str> {
     let layers = [Layer::L1, Layer::L2, Layer::Ip];
+    // A bit rate of frames is read apart first: `10 Gbit/s L1` is no bit rate of payload.
     let number = layers
         .iter()
         .find_map(|layer| text.strip_suffix(layer.name()))

@@ -88,6 +88,7 @@ fn kat(map: &Map<'_>) -> Result<DeviceTrial, Reported> {
 
 fn speed(map: &Map<'_>) -> Result<Speed, Reported> {
     let operations = map.required("operation").and_then(read_operations);
+    // The default is five sizes, which an axis's single default cannot be: it is put in below.
     let sizes_given = map.optional("size");
     let size: AxisValues<u32> = axis(map, "size", SIZES_DEFAULT[0], size);
     let concurrency = axis(map, "concurrency", 1, |node| {
@@ -102,6 +103,8 @@ fn speed(map: &Map<'_>) -> Result<Speed, Reported> {
     });
     if let Ok(operations) = &operations {
         check_sizes(map.node(), operations, &size);
+        // Without a given size there is nothing to refuse: the default applies to operations that
+        // take one.
         let sized = operations.iter().any(|operation| operation.takes_size());
         if let (false, Some(given)) = (sized, sizes_given) {
             let what = "none of these operations has a size to choose";
@@ -175,6 +178,8 @@ fn fatigue(map: &Map<'_>) -> Result<Fatigue, Reported> {
         },
         threads: threads.all()?,
         duration: match (loops, duration) {
+            // A trial needs one of the two ends. With `loops` alone it takes the time that these
+            // need.
             (None, None) => Some(FATIGUE_DEFAULT),
             (_, given) => given,
         },
@@ -191,6 +196,8 @@ const fn fatigue_max() -> Duration {
 
 impl Fatigue {
     fn test(&self, threads: u32) -> DeviceTest {
+        // A trial that ends by loops alone has no known time: its snapshots come at the least
+        // interval.
         let snapshot = self.duration.unwrap_or_default() / SNAPSHOTS;
         DeviceTest::Fatigue(plan::Fatigue {
             operations: self.operations.iter().map(ToString::to_string).collect(),
@@ -215,6 +222,7 @@ pub(crate) fn wrong_for(
     if speed.workers == Workers::Threads || speed.concurrency == 1 {
         return None;
     }
+    // A model's queue is memory of one process, and its limits are to be shared by all workers.
     let is_model = |dut: &&&dut::Listed| match &dut.dut.adapter {
         Adapter::Device(devices) => devices
             .members

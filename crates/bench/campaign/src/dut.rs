@@ -115,18 +115,22 @@ fn read_list(
                 entry: entry.name.clone(),
                 place: place.clone(),
             };
+            // Reported for the first entry beyond the limit only, although the list is read to
+            // its end.
             if duts.len() == DUTS_MAX {
                 let what = format!("the campaign has more than {DUTS_MAX} DUTs");
                 let help = "shorten the lists of their settings";
                 return Err(*too_many.get_or_insert_with(|| item.mistake(what, help)));
             }
             let slug = slug(&dut.dut.name);
+            // Cells of calibration have this name in their ids.
             if slug == STRAIGHT && !dut.dut.adapter.is_straight() {
                 let what = format!("the name `{STRAIGHT}` is kept for calibration");
                 return Err(item.mistake_at(&dut.place, what, "give this DUT another `name`"));
             }
             if let Some(first) = duts
                 .iter()
+                // Compared as ids have them: `a b` and `a-b` would give two cells the same id.
                 .find(|first| self::slug(&first.dut.name) == slug)
             {
                 let what = format!("a DUT named `{}` is there already", first.dut.name);

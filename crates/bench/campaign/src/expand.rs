@@ -58,15 +58,20 @@ pub(crate) fn cells(
     let impaired: Vec<_> = impaired.collect();
     let impaired: Vec<_> = impaired.into_iter().collect::<Result<_, _>>()?;
     let points = points(node, trials, &selected, &impaired)?;
+    // Ids name the axes that vary among all trials of a kind, so the points of all trials must be
+    // known before the first id.
     let varying = varying_axes(points.iter().map(|(point, _)| point));
     let mut owners: HashMap<String, &Place> = HashMap::new();
     let mut drafts = Vec::new();
     let mut result = Ok(());
     let mut repeated = HashSet::new();
     let mut reported: Vec<(&Place, String)> = Vec::new();
+    // Trials that overlap usually do so in many cells, and a DUT that lacks a feature lacks it at
+    // each point: each is reported once.
     for (point, selected) in &points {
         let coordinates = point.named(&varying);
         let group = group_of(&point.measurement, coordinates.iter());
+        // Ids are unique in a plan: journals and comparisons find a cell by its id alone.
         if let Some(first) = owners.insert(group.clone(), point.trial)
             && repeated.insert(point.trial.path.clone())
         {
@@ -83,6 +88,7 @@ pub(crate) fn cells(
                 result = Err(node.mistake_at(place, what, help));
             }
         }
+        // The calibration precedes the DUTs of its group, as its result limits theirs.
         let is_straight = |dut: &&Listed| dut.dut.adapter.is_straight();
         if calibrate && point.measurement.has_ceiling() && !selected.iter().any(is_straight) {
             drafts.push(point.calibration(&group, &coordinates));
@@ -124,6 +130,8 @@ fn select<'d>(
             result = Err(node.mistake_at(&name.place, what, help));
         }
     }
+    // In the order of the campaign, not of the trial's list; a DUT that both its name and the
+    // name of its entry select is measured once.
     let selected = duts
         .iter()
         .filter(|dut| names.iter().any(|name| is(dut, &name.value)));
@@ -146,6 +154,8 @@ fn points<'a, 'd>(
                 point.impair = Some(profile)
             });
         }
+        // At most one cell for each point is added. Cells are counted before any is made: lists
+        // of a few kilobytes can multiply to more than memory holds.
         let calibration = usize::from(matches!(trial.kind, Kind::Frames(_)));
         count = count.saturating_add(own.count().saturating_mul(duts.len() + calibration));
         if count > CELLS_MAX {
@@ -153,6 +163,7 @@ fn points<'a, 'd>(
             let help = format!("at most {CELLS_MAX} are possible: shorten a list");
             return Err(node.mistake_at(&trial.place, what, help));
         }
+        // The coordinates of the grid are complete only now, after the last axis.
         let own = own.into_points().into_iter();
         points.extend(own.map(|(point, at)| (Point { at, ..point }.settle(duts), duts)));
     }
@@ -164,6 +175,7 @@ fn varying_axes<'p>(points: impl Iterator<Item = &'p Point<'p>>) -> HashSet<(&'s
     let mut first = HashMap::new();
     let mut varying = HashSet::new();
     for point in points {
+        // By kind of trial: `mtu` may vary in `tcp` and have one value in `udp`.
         for (coordinate, _) in &point.at {
             let key = (point.measurement.name(), coordinate.axis);
             if *first.entry(key).or_insert(&coordinate.value) != &coordinate.value {
@@ -179,6 +191,8 @@ impl Point<'_> {
     fn settle(mut self, duts: &[&Listed]) -> Self {
         if let (Measurement::Frames(test), Some(given)) = (&mut self.measurement, &self.frames) {
             let chosen = || frames::contents_for(&test.traffic, given, duts);
+            // Chosen for all DUTs of the trial together: cells of one group are compared, and
+            // must have the same traffic.
             test.traffic.frames.contents = given.contents.unwrap_or_else(chosen);
             self.suite = frames::sealed_by_all(&test.traffic, duts);
         }
@@ -205,6 +219,7 @@ impl Point<'_> {
                 let wrong = wrong.map(|(what, help)| (self.trial, what, help.to_owned()));
                 wrong.into_iter().collect()
             }
+            // Tools are the only other kind.
             _ => self.no_path(duts, all).into_iter().collect(),
         }
     }
@@ -272,6 +287,7 @@ impl Point<'_> {
             let profile = || dut.adapter.profile().tunnels;
             traffic.frames.tunnels = given.tunnels.unwrap_or_else(profile);
             let cores = self.stations.map_or(1, |stations| stations.cores);
+            // After the tunnels: each of them gets the same number of flows.
             let enough = || frames::flows_for(traffic.frames.tunnels, cores);
             traffic.frames.flows = given.flows.unwrap_or_else(enough);
         }
@@ -289,6 +305,8 @@ impl Point<'_> {
             }) = &test.procedure
             && let Adapter::Cipherbench(encryptor) = &mut dut.adapter
         {
+            // The encryptor has a fault only with `insecure: true`, so cells that inject none
+            // must not have it.
             encryptor.fault = Some(*cause);
         }
         if let (Adapter::Straight { suite }, Some(sealed)) = (&mut dut.adapter, self.suite) {
@@ -305,6 +323,8 @@ impl Point<'_> {
             dut: self.dut_for(dut),
             stations: self.stations,
             measurement: self.measurement_of(dut),
+            // A profile in the group's id does not apply to frames that do not cross the element:
+            // calibration and boxes outside of the lab.
             impair: self
                 .impair
                 .filter(|_| dut.adapter.crosses_elements())

@@ -103,6 +103,7 @@ pub fn from_text(file: &str, text: &str) -> Result<Campaign, Mistakes> {
 /// As [`load`]; when it is neither, its mistakes as a campaign.
 pub fn load_input(path: &Path, host: &HostFacts) -> Result<Input, Mistakes> {
     let document = yaml::load(path)?;
+    // A campaign may have the key `lab` too: it names a built-in lab.
     if document.has_key("lab") && !document.has_key("campaign") {
         lab::read(&document).map(Input::Lab)
     } else {
@@ -115,6 +116,8 @@ pub(crate) fn read_for(document: &Document, host: &HostFacts) -> Result<Campaign
 }
 
 fn read(document: &Document) -> Result<Campaign, Mistakes> {
+    // The long form is read first and takes the parser's mistakes: a file with any of them has no
+    // plan, even if its short form can be read.
     let whole = document.decode(|root| root.map(|map| read_map(map, None)));
     if !document.has_key("quick") {
         return whole;
@@ -136,19 +139,23 @@ fn read(document: &Document) -> Result<Campaign, Mistakes> {
             })
         }
         (Err(mistakes), Ok(_)) | (Ok(_), Err(mistakes)) => Err(mistakes),
+        // Both forms read the keys that `quick` does not replace: a mistake there is in both.
         (Err(mistakes), Err(more)) => Err(mistakes.and(more.iter().cloned().collect())),
     }
 }
 
 /// Reads a campaign; keys of `short` replace its keys.
 fn read_map(map: &Map<'_>, short: Option<&Map<'_>>) -> Result<Campaign, Reported> {
+    // A key that is not requested is reported as unknown. The caller reads this one.
     let _ = map.optional("quick");
     let given = |key| {
+        // Also requested when the short form replaces it, since it is known then too.
         let own = map.optional(key);
         short.and_then(|short| short.optional(key)).or(own)
     };
     // A key that both lack is missing in the file.
     let required = |key| given(key).map_or_else(|| map.required(key), Ok);
+    // All keys are read before the first `?`, so that one mistake hides no other.
     let name = map.required("campaign").and_then(|node| {
         let name = node.identifier(1..=Plan::NAME_CHARS_MAX)?;
         Ok(node.spanned(name.to_owned()))
@@ -191,6 +198,7 @@ fn read_map(map: &Map<'_>, short: Option<&Map<'_>>) -> Result<Campaign, Reported
         Some(node) => dut::read_devices(node),
         None => required("duts").and_then(dut::read_all),
     };
+    // `duts` is requested even so: otherwise it would be reported as an unknown key.
     let both = devices.and_then(|_| given("duts")).map(|node| {
         let what = "`duts` and `devices` are measured in labs of two kinds";
         node.mistake(what, "write two campaigns")
@@ -199,6 +207,8 @@ fn read_map(map: &Map<'_>, short: Option<&Map<'_>>) -> Result<Campaign, Reported
         Some(_) => trial::read_of_devices,
         None => trial::read,
     };
+    // Names of DUTs and of profiles in the trials are resolved by `expand`, since the file may
+    // have these lists after the trials.
     let profiles = map.with_default("impairments", impairment::built_in(), impairment::read_all);
     let trials = required("trials").and_then(|node| {
         let trials = node.list(read_trial)?;
@@ -228,6 +238,7 @@ fn read_map(map: &Map<'_>, short: Option<&Map<'_>>) -> Result<Campaign, Reported
                 .mistake_at(&seed.place, what, "remove it, or `order: file`"));
         }
     };
+    // From here on each step needs the results of others, so the first mistake ends the reading.
     let (name, title, lab, duts) = (name?, title?, lab?, duts?);
     let repeats = repeats.transpose()?;
     let skips_missing_cores = skips_missing_cores?;
@@ -235,6 +246,8 @@ fn read_map(map: &Map<'_>, short: Option<&Map<'_>>) -> Result<Campaign, Reported
     if let Some(reported) = both {
         return Err(reported);
     }
+    // Calibration adds cells to frame tests only. `calibrate: off` without one changes nothing,
+    // and is accepted.
     let tests_frames = trials
         .iter()
         .any(|trial| matches!(trial.kind, Kind::Frames(_)));
@@ -246,6 +259,7 @@ fn read_map(map: &Map<'_>, short: Option<&Map<'_>>) -> Result<Campaign, Reported
         Some(on) => on.value,
         None => true,
     };
+    // Published figures and claims refer to cells, which are known from here on.
     let drafts = expand::cells(node, &trials, &duts, calibrate, &profiles?)?;
     let (published, reports) = published::resolve(&published?, &drafts);
     let claims = match claims.transpose()? {
@@ -274,6 +288,7 @@ fn read_map(map: &Map<'_>, short: Option<&Map<'_>>) -> Result<Campaign, Reported
         title,
         lab,
     };
+    // Checked without a lab too, so that `check FILE` finds it.
     match campaign.too_long() {
         Some(mistake) => Err(map
             .node()
@@ -384,6 +399,8 @@ impl Campaign {
                 .stations
                 .is_none_or(|stations| stations.cores <= cores)
         });
+        // Claims and published figures name cells by id: a cell that is gone must be named by
+        // neither.
         for claim in &mut self.claims {
             let is_there = |id: &String| self.drafts.iter().any(|draft| draft.cell.id == *id);
             claim.cells.retain(is_there);
@@ -409,16 +426,20 @@ impl Campaign {
                 mistakes.push(mistake);
             }
         };
+        // With `missing_cores: skip` any number of cores that a file can have is accepted.
         let accepted = if self.skips_missing_cores {
             &HostFacts { cores: CORES_MAX }
         } else {
             host
         };
         let by_overhead = self.by_overhead(lab);
+        // An `auto` MTU of the cipher link has room for the longest packet of any cell.
         let longest = by_overhead
             .first()
             .map_or(0, |draft| draft.cipher_packet_bytes());
         let cipher_mtu = lab.plan().cipher_mtu.map_or(longest, usize::from);
+        // One mistake is kept for each place. The cell with the longest packets comes first, so
+        // the MTU that its help names is enough for all.
         for draft in by_overhead {
             draft
                 .check(lab, cipher_mtu, accepted)
@@ -432,6 +453,8 @@ impl Campaign {
         }
         let path = &lab.plan().path;
         let (published, reports) = published::on_path(&self.published, &self.reports, path);
+        // The element of an impaired path is there in every cell: cells that name no profile get
+        // the one that does nothing, so that reports show under which they were measured.
         let cells = self.drafts_in(lab).map(|draft| {
             let mut cell = draft.cell.clone();
             if lab.plan().is_impaired()
@@ -491,6 +514,8 @@ impl Campaign {
     }
 
     fn too_long(&self) -> Option<Mistake> {
+        // Loops of a fatigue trial alone can take more nanoseconds than 64 bits hold: nothing
+        // here may wrap.
         let once: u64 = self
             .drafts
             .iter()

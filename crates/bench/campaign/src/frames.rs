@@ -94,6 +94,8 @@ pub(crate) fn read(map: &Map<'_>, kind: ProcedureKind) -> Result<FrameTrial, Rep
     };
     let procedures = procedure::read(kind, map);
     traffic.check(node);
+    // Loads are checked for each mix that could be read: a bit rate is another number of frames
+    // for each.
     let mixes: Vec<&FrameMix> = traffic.frame.iter().map(|mix| &mix.value).collect();
     for asked in procedures.iter().flatten() {
         asked.check(node, &mixes);
@@ -167,6 +169,7 @@ impl TrafficAxes {
 impl FrameTrial {
     /// Its points; the first axis of an id varies slowest.
     pub(crate) fn points<'a>(&'a self, trial: &'a Place) -> Grid<'a, Point<'a>> {
+        // Each axis below replaces its part; the values here are never measured.
         let start = Settings {
             traffic: Traffic {
                 frames: TestFrames {
@@ -185,6 +188,8 @@ impl FrameTrial {
             given: FrameSettings::default(),
         };
         let traffic = &self.traffic;
+        // Ids have their axes in this order. Another order would rename cells, and runs could not
+        // be compared with older ones.
         let grid = Grid::new(trial, start)
             .over(Axis::Frame, traffic.frame.values(), |point, mix| {
                 point.traffic.frames.mix = mix;
@@ -207,6 +212,7 @@ impl FrameTrial {
             })
             .over(Axis::Tunnels, traffic.tunnels.values(), |point, tunnels| {
                 point.given.tunnels = tunnels;
+                // Replaced for each DUT if the DUT decides.
                 point.traffic.frames.tunnels = tunnels.unwrap_or(1);
             })
             .over(Axis::Duplex, traffic.duplex.values(), |point, duplex| {
@@ -244,6 +250,8 @@ impl Settings {
         self.given.loads = loads.collect();
         self.given.event = asked.event_place().cloned();
         let stations = Stations {
+            // Small frames do not make the interface's MTU small: the kernel would remove its
+            // addresses.
             mtu: packet_bytes_max(mix).max(LINK_MTU_MIN),
             cores: self.cores,
             offloads: self.offloads,

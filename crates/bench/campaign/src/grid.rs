@@ -75,11 +75,14 @@ impl<'a, T: Clone> Grid<'a, T> {
         make: impl Fn(T, usize, &mut Vec<Placed<'a>>) -> U,
     ) -> Grid<'a, U> {
         let count = self.count.saturating_mul(factor);
+        // The points are dropped, not the count: the message names the size that the lists have.
         if count > CELLS_MAX {
             self.points.clear();
         }
         let mut points = Vec::with_capacity(self.points.len() * factor);
         for (point, coordinates) in self.points {
+            // The value varies fastest, so the cells of one value of an earlier axis stay
+            // together.
             for at in 0..factor {
                 let mut coordinates = coordinates.clone();
                 points.push((make(point.clone(), at, &mut coordinates), coordinates));

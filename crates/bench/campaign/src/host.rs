@@ -51,8 +51,11 @@ impl HostFacts {
                 Ok(())
             }
         };
+        // The file is read loosely: an entry without the form of a trial is skipped, and mistakes
+        // are dropped, since the real reading reports them.
         let _ = document.decode(|root| {
             root.entries(|key, value| match key.value {
+                // May follow the trials, so it is applied after all of them.
                 "missing_cores" => {
                     is_skipped = matches!(value.text(), Ok("skip"));
                     Ok(())

@@ -77,8 +77,11 @@ pub(crate) fn read(map: &Map<'_>) -> Result<HttpAxes, Reported> {
     };
     if unknown(&client) {
         let unencrypted = tls.iter().any(|tls| !tls.value);
+        // With one client of several, too: axes multiply, so some cell would have both values.
         let given = [
             given(&version, |version| {
+                // wget2 has no prior knowledge (RFC 9113 §3.3): without TLS's ALPN it speaks
+                // HTTP/1.1.
                 *version == HttpVersion::Http2 && unencrypted
             })
             .map(|at| (at, "wget2 has HTTP/2 with TLS only", "write `tls: 1.3`")),

@@ -29,6 +29,7 @@ pub(crate) fn built_in() -> Vec<ImpairProfile> {
 /// Reads the map of profiles; `none` is there already.
 pub(crate) fn read_all(node: Node<'_>) -> Result<Vec<ImpairProfile>, Reported> {
     let read = node.entries(|name, body| {
+        // Each campaign has this profile, and reports do not mention it.
         if name.value == ImpairProfile::NONE {
             let what = "`none` is the profile that does nothing";
             return Err(body.mistake_at(&name.place, what, "give this one another name"));
@@ -91,6 +92,8 @@ fn read(map: &Map<'_>, name: &str) -> Result<ImpairProfile, Reported> {
     let seed = map.with_default("seed", SEED_DEFAULT, |node| node.integer(0..=u32::MAX));
     let apart = [map.optional("a-to-b"), map.optional("b-to-a")];
     let [a_to_b, b_to_a] = match apart {
+        // Only in this form are keys of an impairment requested at this level: next to `a-to-b`
+        // they are reported as unknown, not ignored.
         [None, None] => {
             let both = read_direction(map);
             [both.clone(), both]
@@ -128,6 +131,7 @@ fn read_direction(map: &Map<'_>) -> Result<Impairment, Reported> {
         Ok(Some(rate.bps()))
     });
     let queue = map.optional("queue");
+    // Read also without a rate, for the mistakes in it.
     let read_queue = queue.map_or(Ok(QUEUE_DEFAULT), |node| node.map(self::queue));
     let (rate, read_queue) = (rate?, read_queue?);
     if let (None, Some(node)) = (rate, queue) {
@@ -181,6 +185,8 @@ fn loss(node: Node<'_>) -> Result<Loss, Reported> {
     }
     node.map(|map| {
         let to_bad = map.required("p").and_then(share);
+        // The model of Gilbert and Elliott (as in `tc-netem`): `p` leads to the bad state, `r`
+        // back.
         let to_good = map.required("r").and_then(|node| match share(node)? {
             0 => {
                 let what = "with `r: 0 %` a burst never ends";

@@ -131,6 +131,7 @@ fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
             let given = cables::read(external, between_hosts);
             match &addresses {
                 Ok(addresses) => given?.in_networks(external, addresses).map(Some),
+                // Cables are read for their mistakes, and their addresses compared with nothing.
                 Err(_) => given.map(|_| None),
             }
         })
@@ -138,6 +139,8 @@ fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
     let hosts = map.with_default("hosts", None, |node| {
         node.keys(HOSTS, hosts::read).map(Some)
     });
+    // Keys that a kind does not have are requested above, so each is refused with its reason, not
+    // as unknown.
     let kind = kind?;
     match kind {
         LabKind::Namespaces => no_hosts(map)?,
@@ -145,6 +148,7 @@ fn read_map(map: &Map<'_>) -> Result<LabPlan, Reported> {
         LabKind::Memory => no_links(map, "a lab in memory has none")?,
         LabKind::Device => no_links(map, "crypto devices need none")?,
     }
+    // Both are needed to see that an interface is not given twice.
     let (external, hosts) = (external?, hosts?);
     if let Some(hosts) = &hosts {
         expect_joined(map, hosts, external.as_ref())?;
@@ -258,6 +262,7 @@ fn read_addresses(map: &Map<'_>) -> Result<Addresses, Reported> {
         ("station_b", station_b?),
     ];
     let mut result = Ok(());
+    // Defaults count too: a given network may be the default of another key.
     for (index, (_, later)) in all.iter().enumerate() {
         if let Some((earlier, _)) = all[..index]
             .iter()

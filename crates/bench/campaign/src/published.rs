@@ -79,6 +79,7 @@ fn read_one(node: Node<'_>) -> Result<Reference, Reported> {
     let text = node.text()?;
     let extension = Path::new(text).extension().and_then(|end| end.to_str());
     let document = if extension.is_some_and(|end| FILES.contains(&end)) {
+        // Relative to the campaign's file, not to the folder that the command is run in.
         let campaign = node.place().file;
         let folder = Path::new(campaign.as_ref()).parent();
         let path = folder.unwrap_or(Path::new("")).join(text);
@@ -94,6 +95,7 @@ fn read_one(node: Node<'_>) -> Result<Reference, Reported> {
         })?;
         lint::read(file, text)
     };
+    // Mistakes have their places in the other file; the campaign's reader collects all.
     let document = document.map_err(|mistakes| pass_on(node, &mistakes))?;
     let tables = document.tables.iter();
     let tables: Vec<_> = tables.map(|table| Cells::of_table(node, table)).collect();
@@ -112,6 +114,7 @@ fn read_one(node: Node<'_>) -> Result<Reference, Reported> {
 fn pass_on(node: Node<'_>, mistakes: &Mistakes) -> Reported {
     let all = mistakes.iter();
     let reported = all.map(|one| node.mistake_at(&one.place, &one.what, &one.help));
+    // Collected, since the iterator reports each mistake only when it is advanced.
     let mut reported: Vec<_> = reported.collect();
     reported.pop().expect("there is at least one mistake")
 }
@@ -136,6 +139,8 @@ pub(crate) fn on_path(
     reports: &[PublishedReport],
     path: &[Element],
 ) -> (Vec<Published>, Vec<PublishedReport>) {
+    // The path is a condition of the measurement: a router between the gateways limits the rate,
+    // and figures with and without one must not be compared.
     let (kept, others): (Vec<_>, Vec<_>) = figures.iter().partition(|one| one.path == path);
     let at = |of: &[&OnPath], source: &str, table: &str, row: &str| {
         let here = |one: &&OnPath| {
@@ -148,6 +153,7 @@ pub(crate) fn on_path(
     for report in &mut reports {
         for table in &mut report.tables {
             for row in &mut table.rows {
+                // Figures of one row share their path, so the first one decides for the row.
                 let find = |of: &[&OnPath]| at(of, &report.source, &table.id, &row.name);
                 match (find(&kept), find(&others)) {
                     (Some(_), _) => table.absent = None,
@@ -185,6 +191,7 @@ impl Reference {
     fn figures_beside(&self, drafts: &[Draft]) -> Vec<OnPath> {
         let mut found = Vec::new();
         for (table, cells) in self.document.tables.iter().zip(&self.tables) {
+            // A table without the key `cells` is printed, and compared with nothing.
             let Some(cells) = cells else { continue };
             found.extend(table.cells().filter_map(|cell| {
                 let at = PublishedAt {
@@ -233,12 +240,15 @@ impl Reference {
         cells: &Cells,
         (at, ids): (PublishedAt, Vec<String>),
     ) -> Option<OnPath> {
+        // A figure without a unit, or with one of another quantity, is printed in its table only.
         let unit = unit?;
         let quantity = cells.unit_of(unit)?;
         let figure = Published {
             source: self.document.source.clone(),
             system: system.to_owned(),
             what,
+            // Published figures have few digits, so an f64 holds each exactly enough to be
+            // rounded.
             value: (figure.value * scale(unit) as f64).round() as u64,
             unit: quantity,
             counts: cells.counts,
@@ -279,6 +289,7 @@ impl Reference {
             mean_frame_rate: None,
             absent: single.beside.absent.clone(),
         };
+        // Each sentence once: figures of one source often differ for the same reason.
         let mut differs: Vec<&str> = Vec::new();
         for sentence in figures.iter().filter_map(|it| it.beside.differs.as_deref()) {
             if !differs.contains(&sentence) {
@@ -352,6 +363,8 @@ fn printed(figure: &Figure, unit: Option<&Unit>) -> PublishedCell {
 
 /// Whether the unit counts bytes: eight bits by a power of ten.
 fn counts_bytes(unit: &Unit) -> bool {
+    // `MB/s` is read as 8 × 10⁶ bit/s. No power of ten is eight times another one, so the factor
+    // shows which of the two the report has.
     let power = (unit.scale / BITS_PER_BYTE).log10();
     unit.quantity == Quantity::BitRate && (power - power.round()).abs() < 1e-9
 }

@@ -181,6 +181,7 @@ fn udp(map: &Map<'_>, mtu: &AxisValues<u16>) -> Result<Tool, Reported> {
         .iter()
         .filter_map(|axis| Some((axis.value?.into(), axis.place.clone())));
     check_payload(map.node(), "datagram", headers, given, mtu);
+    // iperf2 is checked apart: the limit above is of packets, this one of its header.
     let given = datagram
         .iter()
         .filter_map(|axis| Some((axis.value?, axis.place.clone())));
@@ -306,6 +307,7 @@ type Settled<'a> = Grid<'a, Settings>;
 impl ToolTrial {
     /// Its points; the first axis of an id varies slowest.
     pub(crate) fn points<'a>(&'a self, trial: &'a Place) -> Grid<'a, Point<'a>> {
+        // Each axis below replaces its part; trials without an axis of cores have one.
         let start = Settings {
             cores: 1,
             ..Settings::default()
@@ -363,6 +365,7 @@ impl ToolTrial {
                 tool: point.tool,
                 direction: point.direction,
                 congestion: point.congestion.clone(),
+                // `auto` is one stream per core, which is known once both axes have their values.
                 streams: point.streams.unwrap_or(point.cores),
                 window_bytes: point.window,
                 duration_ns: nanos(point.duration),

@@ -90,6 +90,7 @@ pub(super) fn meeting<'d>(
         }
         None => false,
     };
+    // Values of the cells that do not meet it are collected on the way, for the message.
     let met: Vec<&Draft> = found.into_iter().filter(meets).collect();
     if !met.is_empty() {
         return Ok(met);

@@ -144,6 +144,7 @@ impl Axes {
         }
         // An unreadable value may have been an agreed key source.
         let given = self.rekey_every.iter().next();
+        // A default has the place of the map, and applies to agreed keys only.
         let given = given.filter(|every| every.place != node.place());
         if let Some(every) = given
             && self.keys.is_whole()
@@ -157,6 +158,7 @@ impl Axes {
 
     /// Keys have room for a limited number of SAs.
     fn check_sas(&self, node: Node<'_>) {
+        // Axes multiply: each number of tunnels meets the most workers in some DUT.
         let most_workers = self.workers.iter().max_by_key(|workers| workers.value);
         let most_workers = most_workers.map_or(1, |workers| u32::from(workers.value));
         for tunnels in self.tunnels.iter() {
@@ -176,6 +178,7 @@ impl Axes {
 
     /// Each engine that is named has every suite.
     fn check_engines(&self, node: Node<'_>) {
+        // Without ESP the engine is not used at all, and any is accepted.
         if self.mode.iter().all(|mode| !mode.value.has_esp()) {
             return;
         }
@@ -237,6 +240,7 @@ impl Axes {
                 keys.name()
             })
             .by(self.rekey_every, |it, every| {
+                // Follows the axis `keys`, which it depends on.
                 it.rekey_every_ns = it.keys.is_agreed().then(|| nanos(every));
                 match it.rekey_every_ns {
                     Some(_) => format!("every {}", compact_time(every)),

@@ -63,6 +63,7 @@ pub(super) fn read(node: Node<'_>) -> Result<(Entry<Devices>, Place), Reported> 
         if kind == Kind::Several {
             return Ok((several(map, offload)?, map.node().place()));
         }
+        // Not requested for a token: `count` is reported as an unknown key there.
         let counts = (kind != Kind::Pkcs11).then(|| {
             axis(map, "count", 1, |node: Node<'_>| {
                 node.integer(1..=COUNT_MAX)
@@ -109,6 +110,8 @@ fn identical(
         } else {
             name.to_owned()
         };
+        // Stated by the campaign if an engine or a provider of OpenSSL leads to hardware: its
+        // name does not show it.
         let offloads = offload.unwrap_or(device.offloads());
         (full_name, Devices { members, offloads })
     };
@@ -132,6 +135,7 @@ fn several(
         }
     });
     let (name, members) = (name?, members?);
+    // One member on the CPU is enough for the group to need it.
     let offloads = offload?.unwrap_or(members.iter().all(|kind| kind.offloads()));
     let members = (1..).zip(members).map(|(number, kind)| Device {
         name: format!("{name} {number}"),

@@ -45,6 +45,8 @@ pub(crate) fn name(map: &Map<'_>, default: &str) -> Result<String, Reported> {
     map.with_default("name", default.to_owned(), |node| {
         let text = node.text()?;
         let fits = |c: char| c.is_alphanumeric() || " -_.+".contains(c);
+        // HTML and Markdown show several blanks as one, and none at the edge of a cell: names
+        // that differ in these alone would look the same.
         let trimmed = text.trim() == text && !text.contains("  ");
         if trimmed && text.chars().all(fits) && text.chars().count() <= NAME_CHARS_MAX {
             return Ok(text.to_owned());
@@ -88,10 +90,15 @@ impl<T: Clone + PartialEq> Variants<T> {
         };
         let mut duts: Vec<(String, T)> = Vec::new();
         for (suffix, settings) in self.duts {
+            // Only values of this axis can make equal settings: DUTs that an earlier axis
+            // distinguishes remain different. So each new one is compared with its siblings
+            // alone.
             let first = duts.len();
             for value in &values {
                 let mut settings = settings.clone();
                 let word = set(&mut settings, value.value.clone());
+                // An axis with one value is not in names, so a DUT keeps its name when the file
+                // spells out a default.
                 let blank = match (values.len() > 1, word.as_ref()) {
                     (false, _) | (_, "") => String::new(),
                     (true, word) => format!(" {word}"),
@@ -141,6 +148,7 @@ pub(crate) fn suites<'d>(
     allowed: &WeakAllowed,
     read: impl Fn(Node<'d>, &WeakAllowed) -> Result<Suite, Reported>,
 ) -> AxisValues<Suite> {
+    // A flag that could not be read fails the axis: it may have allowed the suite.
     let suites = axis(map, "suite", usual, |node| read(node, allowed));
     suites.and(allowed.legacy).and(allowed.insecure)
 }
@@ -152,6 +160,8 @@ pub(crate) fn suite(
     known: &[Suite],
     WeakAllowed { legacy, insecure }: &WeakAllowed,
 ) -> Result<Suite, Reported> {
+    // A flag that could not be read counts as given here, so that its mistake causes no second
+    // one.
     let suites: Vec<_> = known.iter().map(|suite| (suite.name(), *suite)).collect();
     let suite = node.one_of("suite", &suites)?;
     let reads_as_off = |flag: &Result<bool, Reported>| flag.as_ref().is_ok_and(|on| !on);
@@ -169,6 +179,7 @@ pub(crate) fn suite(
 
 /// Reads a suite that IPsec implementations other than ours have too.
 pub(crate) fn common_suite(node: Node<'_>, allowed: &WeakAllowed) -> Result<Suite, Reported> {
+    // A suite that exists elsewhere gets a message of its kind, not a list of similar names.
     let ours = Suite::from_name(node.text()?).filter(|suite| !Suite::COMMON.contains(suite));
     if let Some(ours) = ours {
         let what = format!("neither strongSwan nor the kernel has `{ours}`");

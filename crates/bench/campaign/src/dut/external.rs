@@ -78,6 +78,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Entry<External>, Reported> {
     });
     let allowed = WeakAllowed::read(map);
     let known = form.as_ref().map_or(&[][..], |form| form_suites(*form));
+    // A form that could not be read limits no suites and no ports: its mistake is enough.
     let usual = known.first().copied().unwrap_or(Suite::Aes256Gcm);
     let suites = suites(map, usual, &allowed, |node, allowed| {
         of_form(node, suite(node, &Suite::ALL, allowed)?, known)
@@ -105,6 +106,8 @@ pub(super) fn read(map: &Map<'_>) -> Result<Entry<External>, Reported> {
         Err(reported) => Err(reported),
     });
     let form = form?;
+    // Keys that do not apply are refused one by one, each with its reason: as unknown keys they
+    // would look like slips.
     let (format, suite_word) = match plain.as_ref() {
         Ok(true) => {
             let keys = [
@@ -129,6 +132,8 @@ pub(super) fn read(map: &Map<'_>) -> Result<Entry<External>, Reported> {
         // Boxes may send ESP with or without UDP, and UDP makes the longest packets.
         None => (None, form != LinkForm::Sealed(Form::MacSec)),
     };
+    // One gateway alone has no second box to sit between, and a bump has no address that the
+    // station could set up a tunnel to.
     if let (Some(node), true) = (map.optional("gateway"), boxes.len() > 1 || bump) {
         let what = "one gateway is measured with `gateway`, between A's cable and B's";
         let help = "write one box and no `bump`; or leave `gateway` out and measure two boxes";
@@ -137,6 +142,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Entry<External>, Reported> {
     one_tunnel_where_needed(map, peer.as_ref(), &tunnels)?;
     let settings = External {
         boxes,
+        // The suite is set below, for each value of its axis.
         carrier: match form {
             LinkForm::Sealed(form) if !plain => Some(Carrier {
                 form,
@@ -160,10 +166,13 @@ pub(super) fn read(map: &Map<'_>) -> Result<Entry<External>, Reported> {
     };
     Variants::of(settings)
         .by(suites, |it, suite| {
+            // Boxes without a carrier have no suite: all values leave equal settings, and make
+            // one DUT.
             let Some(carrier) = &mut it.carrier else {
                 return "";
             };
             carrier.suite = suite;
+            // Without a word the boxes are expected to name the suite as campaigns do.
             it.suite_word = words.get(suite.name()).cloned();
             suite.name()
         })
@@ -221,6 +230,7 @@ fn read_format(
         let no_suite = refuse(map, &SUITE_KEYS, &it_has, |key| {
             format!("it does not encrypt: leave out `{key}`; inside IPsec write `form: esp`")
         });
+        // Each has reported its mistakes by now: `and` only joins the results.
         let refused = not_opaque().and(one_tunnel()).and(no_suite);
         refused.map(|()| (Some(format), None))
     };
@@ -277,6 +287,7 @@ fn refuse(
     it_has: &str,
     help: impl Fn(&str) -> String,
 ) -> Result<(), Reported> {
+    // All of them are requested, also after a mistake.
     let given = keys
         .iter()
         .filter_map(|key| Some((key, map.optional(key)?)));
@@ -367,6 +378,8 @@ fn read_box(map: &Map<'_>) -> Result<ExternalBox, Reported> {
     let (reset, started, (version, queried)) = (reset?, started?, version?);
     sources?;
     if reset.is_some() && started.is_none() {
+        // A reset counts as done when this value differs: a command can succeed without a
+        // restart.
         let help = "write `started`: a command that prints what differs after each restart, for example a boot id or \
                     a process id";
         return Err(map
@@ -396,6 +409,8 @@ fn read_box(map: &Map<'_>) -> Result<ExternalBox, Reported> {
 fn read_via(node: Node<'_>) -> Result<Vec<String>, Reported> {
     let without = "a shell on this machine";
     let words = command_prefix(node, "via", ("ssh admin@192.0.2.1", without, "a campaign"))?;
+    // A command reaches `via` as its last argument, as ssh expects it. A program that runs its
+    // arguments would look for a program with the command's text as its name.
     if lacks_shell(&words) {
         let via = words.join(" ");
         let what =
@@ -415,11 +430,15 @@ fn lacks_shell(words: &[String]) -> bool {
     };
     let is_option = |word: &&&str| word.starts_with('-');
     match program.rsplit('/').next().unwrap_or(program) {
+        // With a further word, that word is the program, which may be a shell.
         "ip" => matches!(rest, ["netns", "exec", _]),
         "nsenter" => rest
             .iter()
+            // A number is the target of `-t`: no program follows.
             .all(|word| word.starts_with('-') || word.parse::<u32>().is_ok()),
         "docker" | "podman" => {
+            // Other options may take a value, which cannot be distinguished from a container's
+            // name: these ways are accepted.
             matches!(rest, ["exec", name] | ["exec", "-i", name] if !is_option(&name))
         }
         "kubectl" => rest.last() == Some(&"--"),

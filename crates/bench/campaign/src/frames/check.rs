@@ -52,6 +52,8 @@ impl TrafficAxes {
                 .iter()
                 .map(|tunnels| tunnels.value.unwrap_or(1))
         };
+        // Axes multiply: in some cell a number of flows meets the most tunnels and cores, and in
+        // another the fewest tunnels.
         let (most_tunnels, least_tunnels) = (tunnels().max(), tunnels().min());
         let most_cores = self.cores.iter().map(|cores| cores.value).max();
         let (most_tunnels, least_tunnels) = (most_tunnels.unwrap_or(1), least_tunnels.unwrap_or(1));
@@ -151,6 +153,8 @@ impl TrafficAxes {
             return;
         };
         let many = self.tunnels.iter().any(|tunnels| tunnels.value > Some(1));
+        // The prefix of IPv6 addresses is the same in all tunnels and is searched for; of IPv4,
+        // ports and lengths are, which random contents change.
         let v4 = self.ip.iter().any(|ip| ip.value == IpVersion::V4);
         if many && v4 {
             node.mistake_at(&random.place, RANDOM_IN_TUNNELS, RANDOM_IN_TUNNELS_HELP);
@@ -196,6 +200,7 @@ pub(crate) fn contents_for(traffic: &Traffic, given: &FrameSettings, duts: &[&Li
     let tunnels = |dut: &&Listed| given.tunnels.unwrap_or(dut.dut.adapter.profile().tunnels);
     let many = duts.iter().any(|dut| tunnels(dut) > 1);
     let ports = [traffic.ports.tx, traffic.ports.rx];
+    // As `check_contents` refuses them if a campaign asks for random contents.
     let rules_out =
         (traffic.ip == IpVersion::V4 && many) || ports.contains(&Some(PortKind::Socket));
     if duts.iter().any(is_box) && !rules_out {
@@ -213,6 +218,7 @@ pub(crate) fn sealed_by_all(traffic: &Traffic, duts: &[&Listed]) -> Option<Suite
     let carriers = duts
         .iter()
         .filter_map(|dut| dut.dut.adapter.profile().carrier);
+    // Without a device the stations seal and open ESP, so other forms cannot be calibrated.
     let mut suites = carriers
         .filter(|carrier| carrier.form == Form::Esp)
         .map(|carrier| carrier.suite);
@@ -230,6 +236,7 @@ pub(crate) fn for_duts<'a>(
 ) -> Vec<(&'a Place, String, String)> {
     let traffic = &test.traffic;
     let direction = traffic.direction;
+    // DUTs of one trial share its group, so all of them must be able to carry its traffic.
     let can = |dut: &Listed| dut.dut.adapter.profile().directions.contains(&direction);
     let mut wrong = Vec::new();
     let one_way: Vec<_> = duts.iter().copied().filter(|dut| !can(dut)).collect();
@@ -244,6 +251,7 @@ pub(crate) fn for_duts<'a>(
             .map(|direction| format!("`{}`", direction.name()))
             .collect();
         let mut help = format!("`{}` can do {}", first.dut.name, known.join(", "));
+        // Among all DUTs of the campaign: this trial may not select one that can.
         let others: Vec<_> = all.iter().filter(|dut| can(dut)).collect();
         if !others.is_empty() {
             let others: Vec<_> = others.iter().map(|dut| dut.dut.name.as_str()).collect();
@@ -332,6 +340,8 @@ fn tunnels_and_flows<'a>(
         let chosen = encryptors.filter(|dut| is_wrong(dut.dut.adapter.profile().tunnels));
         chosen.copied().collect()
     };
+    // The checks below are for tunnels that the DUT decides; `TrafficAxes::check` made them for
+    // given ones.
     if given.tunnels.is_some() {
         let others = with(&|tunnels| tunnels != traffic.frames.tunnels);
         if !others.is_empty() {

@@ -23,6 +23,7 @@ pub(crate) fn read(node: Node<'_>) -> Result<FrameMix, Reported> {
     if let Some(mix) = FrameMix::named(text) {
         return Ok(mix);
     }
+    // No mix has a name that begins so: the message is about sizes, not about unknown names.
     if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
         let size = node.size(Bytes::new(0)..=Bytes::new(u64::MAX))?;
         let bytes = in_range(size).map_err(|(what, help)| node.mistake(what, help))?;
@@ -78,6 +79,7 @@ fn spelled_out(node: Node<'_>) -> Result<FrameMix, Reported> {
                 .integer(1..=ROUND_FRAMES_MAX as u32)
                 .map(Amount::Weight)
         };
+        // The size's mistake is reported by now, so this `?` hides none.
         let amount = value.spanned(amount?);
         Ok((
             Spanned {
@@ -89,6 +91,7 @@ fn spelled_out(node: Node<'_>) -> Result<FrameMix, Reported> {
     })?;
     check_sizes(node, &entries)?;
     let weights = weights(node, &entries)?;
+    // Shares in per cent are parts per million: 50 % and 50 % become a round of two frames.
     let divisor = weights
         .iter()
         .copied()
@@ -101,6 +104,7 @@ fn spelled_out(node: Node<'_>) -> Result<FrameMix, Reported> {
         let help = format!("at most {ROUND_FRAMES_MAX} are possible: write smaller weights");
         return Err(node.mistake(what, help));
     }
+    // Equal to the size alone, in ids too.
     if let [(size, _)] = entries.as_slice() {
         return Ok(FrameMix::fixed(size.value));
     }
@@ -144,6 +148,7 @@ fn weights(node: Node<'_>, entries: &[Entry]) -> Result<Vec<u64>, Reported> {
     let is_ratio = |entry: &&Entry| matches!(entry.1.value, Amount::Ratio(_));
     let ratios = entries.iter().filter(is_ratio).count();
     if ratios > 0 && ratios < entries.len() {
+        // There is one, since fewer than all are ratios.
         let odd = entries.iter().find(|entry| !is_ratio(entry));
         let place = odd.map_or_else(|| node.place(), |(_, amount)| amount.place.clone());
         let help = "write all of them in per cent, or all of them as weights";

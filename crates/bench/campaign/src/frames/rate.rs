@@ -51,6 +51,7 @@ impl From<Rate> for Value {
 /// Whole frames of a mix in a second of that bit rate. Payload is counted as IP is.
 fn frames_per_s(bps: u64, layer: Layer, mix: &FrameMix) -> u64 {
     let (round, frames) = (u128::from(mix.round_bytes()), u128::from(mix.weight()));
+    // Bytes of a whole round, since the mean size of a mix need not be whole.
     let bytes = match layer {
         Layer::L1 => round + frames * u128::from(PREAMBLE_AND_GAP_BYTES),
         Layer::L2 => round,
@@ -71,6 +72,8 @@ pub(crate) fn read(node: Node<'_>) -> Result<Rate, Reported> {
     });
     let rate = match named {
         Some((number, layer)) => BitRate::parse(number, layer).map(Rate::Bits),
+        // The layer only completes the type here. With frames of 64 B, L1 counts 84 B and IP 46 B
+        // of each: no layer would be a safe default.
         None => match BitRate::parse(text, Layer::L1) {
             Ok(rate) => return Err(no_layer(node, rate)),
             Err(_) if text.contains("bit/s") => {

@@ -36,6 +36,8 @@ impl Search {
         let min_load = map.with_default("min_load", default, |node| {
             rate::read(node).map(|rate| node.spanned(rate))
         });
+        // A wrong profile has been reported: the other keys are read with the defaults of `fast`,
+        // for their mistakes.
         let times = profile.unwrap_or(Profile::Fast).times();
         let drain = drain(map, times.drain);
         let timeout = map.optional("timeout").map(|node| {
@@ -73,6 +75,7 @@ impl Search {
         let min = self.min_load.value;
         if let Some(max_load) = &self.max_load {
             let max = max_load.value;
+            // Compared in frames of each mix, since the two may be rates of different layers.
             if mixes
                 .iter()
                 .any(|mix| max.frames_per_s(mix) <= min.frames_per_s(mix))
@@ -82,6 +85,7 @@ impl Search {
                 node.mistake_at(&max_load.place, what, help);
             }
         }
+        // The mix with the fewest frames, and the shortest trial of any goal.
         let lowest = mixes.iter().map(|mix| min.frames_per_s(mix)).min();
         let shortest = self
             .goals
@@ -144,6 +148,7 @@ impl Search {
     /// Its coordinates, in the order of ids.
     pub(super) fn coordinates(&self) -> Vec<Coordinate> {
         let goals = match self.profile {
+            // Two sets of goals may have equal names, so ids have their parameters.
             Profile::Custom => self.goals.iter().map(goal_id).collect::<Vec<_>>().join("+"),
             profile => profile.name().to_owned(),
         };
@@ -155,6 +160,8 @@ impl Search {
                 time.into()
             }
         };
+        // A given value that equals the default has the default's word: both are one setting, and
+        // so one coordinate.
         let usual = timeout_for(self.profile, &self.goals);
         vec![
             Axis::Profile.at(goals),
@@ -193,6 +200,7 @@ fn goals(map: &Map<'_>) -> (Result<Profile, Reported>, Result<Vec<Goal>, Reporte
             let place = named.map_or_else(|| map.node().place(), Node::place);
             (Err(map.node().mistake_at(&place, what, help)), goals)
         }
+        // Goals next to a wrong profile are read too, for their mistakes.
         (Some(Err(reported)), goals) => (Err(reported), goals.unwrap_or(Err(reported))),
         (None, Some(goals)) => (Ok(Profile::Custom), goals),
         (Some(Ok(profile)), None) => (Ok(profile), Ok(profile.goals())),
@@ -208,6 +216,7 @@ fn timeout_for(profile: Profile, goals: &[Goal]) -> Duration {
     let sums = goals
         .iter()
         .map(|goal| Duration::from_nanos(goal.criteria.duration_sum_ns));
+    // Not shorter than the usual timeout, and not longer than a timeout may be.
     let needed = sums.sum::<Duration>() * TIMEOUT_SUMS;
     needed.clamp(usual, RUN_MAX)
 }

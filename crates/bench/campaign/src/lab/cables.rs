@@ -115,6 +115,7 @@ pub(super) fn interface(node: Node<'_>) -> Result<Spanned<String>, Reported> {
         let help = "write one of those that `ip link` shows, up to 15 characters";
         return Err(node.mistake(what, help));
     }
+    // A cable's interface is moved into a namespace of the lab, which has these already.
     if OWN_NAMES.contains(&name) {
         let what = format!("the lab itself has interfaces named `{name}`");
         let help = format!("rename yours: `ip link set {name} name cable1`");
@@ -140,6 +141,7 @@ impl CableConfig {
             self.gateways.iter().zip(networks).zip(&mut gateways)
         {
             let [a, b, c, _] = network.octets();
+            // As in the lab's networks without boxes.
             *gateway = Ipv4Addr::new(a, b, c, 1);
             let Some(given) = given else {
                 continue;

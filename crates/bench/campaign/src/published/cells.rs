@@ -76,6 +76,7 @@ impl Cells {
     /// The unit of the trial's figures for a published unit; `None` if they cannot have it.
     pub(super) fn unit_of(&self, unit: &Unit) -> Option<PublishedUnit> {
         let traffic = self.counts.is_some();
+        // Rates of traffic are always in bits here. Devices print bytes or operations.
         match (unit.quantity, self.trial.as_str()) {
             (Quantity::BitRate, "speed") if counts_bytes(unit) => Some(PublishedUnit::BytesPerS),
             (Quantity::BitRate, trial) if traffic || trial == "speed" => {
@@ -123,6 +124,7 @@ impl Cells {
     /// Whether the DUT has one of the names, and encrypts like the published system.
     fn is_of(&self, cell: &Cell) -> bool {
         if let Adapter::Device(devices) = &cell.dut.adapter {
+            // Several devices in parallel would be compared with one.
             let is_like = |offloads| devices.offloads == offloads && devices.members.len() == 1;
             return self.has_name(cell) && self.offloads.is_none_or(is_like);
         }
@@ -152,6 +154,8 @@ impl Names {
 
 /// Whether a cell has this value on an axis.
 fn has(cell: &Cell, axis: Axis, text: &str) -> bool {
+    // The coordinate has the value as the campaign writes it, which is how reports print it too:
+    // a mix by its name. Axes that the id leaves out have the value in force.
     let named = cell.coordinates.iter().find(|at| at.axis == axis).cloned();
     let found = named.or_else(|| cell.value(axis).map(|value| axis.at(value)));
     found.is_some_and(|at| is_same(&at.printed(), text))
@@ -197,6 +201,7 @@ impl Reader<'_, '_> {
         let text = |key: &str| self.one(key).map(|found| found.text.clone());
         let mut at = Vec::new();
         for setting in self.settings {
+            // Any other key is an axis with one value.
             let known = [
                 "trial",
                 "suite",
@@ -221,6 +226,7 @@ impl Reader<'_, '_> {
             duts: duts.map(|setting| setting.text.clone()).collect(),
             offloads: self.switch(OFFLOAD)?,
             rows: self.names("rows")?,
+            // The table's kind of column is the default.
             columns: self.names("columns")?.or(columns),
             column: text("column"),
             at,

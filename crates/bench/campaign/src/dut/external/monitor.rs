@@ -59,6 +59,7 @@ impl Sources {
 
     /// Reads `oid`, or `metric` with its labels; `None` if both are absent.
     fn source(&self, map: &Map<'_>, is_fact: bool) -> Result<Option<Source>, Reported> {
+        // A value may name another agent or page than its box.
         let own = Self::read(map, self.clone());
         let oid = map.with_default("oid", None, |node| read_oid(node).map(Some));
         let metric = map.with_default("metric", None, |node| read_metric(node).map(Some));
@@ -81,6 +82,8 @@ impl Sources {
                 )),
             },
             (None, Some((metric, labels))) => match own.prometheus {
+                // Prometheus has texts in labels only (`node_uname_info{release="…"} 1`); the
+                // value of a metric is always a number.
                 Some(url) if is_fact && label.is_none() => Err(map.node().mistake(
                     format!("a number of {url} is no version"),
                     "write `label`: the name of the label that has it",
@@ -123,6 +126,7 @@ pub(super) fn read_monitor(node: Node<'_>, sources: &Sources) -> Result<Monitor,
         let interval = map.with_default("interval", INTERVAL_DEFAULT, |node| {
             node.duration(INTERVAL_MIN..=INTERVAL_MAX)
         });
+        // These have a fixed unit, so that reports can compare boxes; others state theirs.
         let known = [
             ("cpu", ReadingKind::Cpu, "%"),
             ("temperature", ReadingKind::Temperature, "°C"),
@@ -149,6 +153,7 @@ pub(super) fn read_monitor(node: Node<'_>, sources: &Sources) -> Result<Monitor,
         }
         readings.extend(gauges?);
         readings.extend(counters?);
+        // Across all five keys: journals and tables find a reading by its name alone.
         let mut names: Vec<_> = readings.iter().map(|reading| &*reading.name).collect();
         names.sort_unstable();
         if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -183,6 +188,7 @@ fn read_reading(
         scale_ppm,
         source,
     };
+    // The short form is a command alone. A gauge or a counter needs a map, for its unit.
     if let (false, Some(unit)) = (node.is_map(), unit) {
         let command = read_command(node)?;
         return Ok(reading(Source::Command(command), PPM, unit.to_owned()));
@@ -225,6 +231,8 @@ fn read_scale(node: Node<'_>) -> Result<u64, Reported> {
     let text = node.text()?;
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
     let are_digits = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
+    // Zeros on the right make the decimals a number of millionths. Longer decimals stay longer,
+    // and are refused below.
     let padded = format!("{decimals:0<SCALE_DECIMALS$}");
     let parsed = || {
         let fits = are_digits(whole) && are_digits(decimals) && padded.len() == SCALE_DECIMALS;
@@ -251,6 +259,8 @@ fn read_oid(node: Node<'_>) -> Result<String, Reported> {
     let fits = |arcs: &[u32]| {
         let first = arcs.first().copied().unwrap_or(u32::MAX);
         let second = arcs.get(1).copied().unwrap_or(u32::MAX);
+        // BER encodes the first two arcs as the one number 40 × first + second (X.690 §8.19.4),
+        // so only under arc 2 may the second exceed 39.
         arcs.len() <= OID_ARCS_MAX && (first < 2 && second < 40 || first == 2 && second < 1000)
     };
     match arcs {
@@ -271,6 +281,7 @@ fn read_metric(node: Node<'_>) -> Result<(String, BTreeMap<String, String>), Rep
         };
         let mut labels = BTreeMap::new();
         let inside = rest.strip_suffix('}')?.trim().trim_end_matches(',');
+        // Values are not unescaped: the help says which characters they cannot have.
         for pair in inside.split(',').filter(|_| !inside.is_empty()) {
             let (label, value) = pair.split_once('=')?;
             let value = value.trim().strip_prefix('"')?.strip_suffix('"')?;
@@ -302,6 +313,7 @@ fn read_url(node: Node<'_>) -> Result<String, Reported> {
     let text = node.text()?;
     let is_url = || {
         let (authority, _) = text.strip_prefix("http://")?.split_once('/')?;
+        // A user before `@` would be a secret in the campaign, and so in each journal.
         let fits = |c: char| c.is_ascii_graphic() && c != '@';
         (!authority.is_empty() && text.chars().all(fits)).then_some(())
     };
@@ -326,6 +338,7 @@ fn read_agent(map: &Map<'_>) -> Result<SnmpAgent, Reported> {
                 "write `192.0.2.1`, `box.example:1161` or `[2001:db8::1]:161`",
             ));
         }
+        // An IPv6 address has colons without a port, unless it is in brackets.
         let bare_v6 = text.parse::<std::net::Ipv6Addr>().is_ok();
         let has_port = !bare_v6 && !text.ends_with(']') && text.contains(':');
         Ok(match (bare_v6, has_port) {
@@ -347,6 +360,7 @@ fn read_agent(map: &Map<'_>) -> Result<SnmpAgent, Reported> {
     let privacy_password = secret("privacy_password");
     let (address, community, user) = (agent?, community?, user?);
     let (password, privacy, privacy_password) = (password?, privacy?, privacy_password?);
+    // Keys of v3 next to a community are refused: v2c would ignore them, and send in clear.
     let is_v3 = map.optional("authentication").is_some()
         || password.is_some()
         || privacy.is_some()

@@ -71,6 +71,7 @@ pub(super) fn rekey(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
             "raise `duration`, or lower `every`",
         ));
     }
+    // Not zero: `every` is at least `PHASE_MIN`.
     let rekeys = duration.as_nanos() / every.value.as_nanos();
     if rekeys > REKEYS_MAX {
         let what = format!(
@@ -219,9 +220,11 @@ impl Load {
     /// A rate, or a share of the throughput: then the keys of its search are known too.
     pub(super) fn read(map: &Map<'_>) -> Result<Self, Reported> {
         let node = map.optional("load");
+        // Anything but a share is read as a rate, which reports it if it is neither.
         let is_rate = |node: &Node<'_>| !node.text().is_ok_and(|text| text.ends_with('%'));
         if let Some(node) = node.filter(is_rate) {
             let rate = rate::read(node).map(|rate| Self::Given(node.spanned(rate)));
+            // The keys of a search are requested in both cases, and refused here with the reason.
             return search::refuse(map, "`load` is a rate, so nothing is searched for").and(rate);
         }
         let search = Search::read(map);
@@ -277,6 +280,8 @@ impl Load {
     ) {
         let rate = match self {
             Self::Given(rate) => rate,
+            // The throughput is not known before it is measured, so a share of it cannot be
+            // checked here.
             Self::Share { search, .. } => return search.check(node, mixes),
         };
         let Some(least) = mixes.iter().map(|mix| rate.value.frames_per_s(mix)).min() else {
@@ -305,6 +310,7 @@ impl Config {
     fn shortest(&self) -> (Duration, u16) {
         let (ns, percent) = match &self.event {
             Event::Rekey { every_ns, .. } => (*every_ns, 100),
+            // Loss is counted while the part is down, and again while the path recovers.
             Event::Failover {
                 down_ns, watch_ns, ..
             } => (*down_ns.min(watch_ns), 100),
@@ -313,6 +319,8 @@ impl Config {
             | Event::Desync { watch_ns, .. } => (*watch_ns, 100),
             Event::Hostile {
                 percents, trial_ns, ..
+            // Hostile packets are counted by themselves. Their lowest share comes first, and the
+            // load itself limits shares above 100 %.
             } => (*trial_ns, percents.first().copied().unwrap_or(100).min(100)),
         };
         (Duration::from_nanos(ns), percent)

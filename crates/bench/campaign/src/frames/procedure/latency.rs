@@ -47,6 +47,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
         node.one_of("path", &LatencyPath::ALL.map(|it| (it.name(), it)))
     });
     let (search, percents, trial, trials) = (search?, percents?, trial?, trials?);
+    // Only the path is an axis. The loads of one trial share its search.
     let config = |path: &Spanned<LatencyPath>| Config {
         search: search.clone(),
         percents: percents.clone(),

@@ -21,6 +21,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
     let rates = axis(map, "rate", None, |node| node.word_or("max", rate::read));
     let durations: AxisValues<Duration> = axis(map, "duration", DURATION_DEFAULT, trial_time);
     let (rates, durations) = (rates.all()?, durations.all()?);
+    // Both are axes; the duration varies faster, as its coordinate is the later one in ids.
     let pairs = rates.iter().flat_map(|rate| {
         durations.iter().map(move |duration| Config {
             rate: rate.value.map(|value| Spanned {

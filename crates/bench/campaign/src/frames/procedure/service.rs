@@ -82,6 +82,7 @@ impl ProcedureConfig for Config {
 
     /// A first step without a frame, for some mix.
     fn check(&self, node: Node<'_>, mixes: &[&FrameMix]) {
+        // The first step has the lowest load of all.
         let first = |mix: &&FrameMix| self.test(mix).load(ServiceStep::Cir(25));
         let least = mixes.iter().map(first).min();
         if least.is_some_and(|least| is_empty(least, self.step)) {

@@ -121,6 +121,7 @@ fn times(
         Err(map.node().mistake_at(&at.place, what, help))
     };
     if let Some(point) = point {
+        // One point is no timeline: drift shows between two.
         let points = whole.as_nanos() / point.value.as_nanos().max(1);
         if points < 2 {
             let what = format!(
@@ -143,9 +144,12 @@ fn times(
     let point_width = point.map_or_else(|| points_of(whole), |point| point.value);
     let Some(segment) = segment else {
         let wanted = whole / SEGMENTS_DEFAULT;
+        // A soak shorter than one default segment is a single one: the last segment takes the
+        // rest.
         let wanted = wanted.clamp(*SEGMENT_DEFAULT.start(), *SEGMENT_DEFAULT.end());
         return Ok((point_width, whole_points(wanted, point_width)));
     };
+    // A point does not continue in the next segment, which is a separate trial.
     if segment.value < point_width {
         let what = format!(
             "segments of {} are shorter than a point of {}",
