@@ -63,6 +63,7 @@ pub fn load_text(path: &Path, bytes_max: usize) -> Result<String, Mistakes> {
     };
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        // Only the line is named: bytes that are not UTF-8 cannot be shown.
         let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
         let what = format!("line {line} is not UTF-8 text");
         cannot(what, "save the file as UTF-8").into()
@@ -83,6 +84,7 @@ fn parse_with(file: &str, text: &str, secret: bool) -> Result<Document, Mistakes
     let mut sink = Sink::default();
     let tree = tree::build(
         &source,
+        // As `Source` does it: regions of the parser are columns of its lines.
         text.strip_prefix('\u{feff}').unwrap_or(text),
         &mut sink,
     );

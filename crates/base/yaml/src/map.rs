@@ -37,6 +37,7 @@ impl<'d> Map<'d> {
 
     /// The value of a key; `None` when the file does not have it.
     pub fn optional(&self, key: &'static str) -> Option<Node<'d>> {
+        // A key that is read without its declaration would be in no document and in no schema.
         debug_assert!(
             self.declared.is_empty() || self.declared.iter().any(|known| known.name == key),
             "the key `{key}` is not declared"
@@ -84,6 +85,7 @@ impl<'d> Map<'d> {
             if !asked.contains(&key) {
                 let document = self.node.document;
                 let what = format!("{} is not known here", document.source.the("key", key));
+                // The nearest known name would show a part of the file.
                 let help = if document.source.secret {
                     names::help("", "key", &asked)
                 } else {
@@ -121,11 +123,14 @@ impl<'d> Node<'d> {
     ) -> Result<T, Reported> {
         let entries: &[NodeId] = match &self.document.tree.item(self.id).kind {
             Kind::Map(entries) => entries,
+            // A bare name has the defaults of all its keys; a required one is reported as
+            // missing.
             _ if self.bare => &[],
             _ => return Err(self.wrong_kind("a map of keys and values")),
         };
         let map = Map::new(self, entries, declared);
         let value = read(&map);
+        // Also after a mistake: unknown keys are found in the same run.
         map.finish();
         value
     }
@@ -142,6 +147,7 @@ impl<'d> Node<'d> {
         let Kind::Map(entries) = &self.document.tree.item(self.id).kind else {
             return Err(self.wrong_kind("a map of keys and values"));
         };
+        // Collected first: a short-circuit at the first mistake would leave later entries unread.
         let results: Vec<_> = entries
             .iter()
             .map(|entry| {
@@ -186,6 +192,8 @@ impl<'d> Node<'d> {
             Some(other) => {
                 let other = self.child(*other);
                 let key = other.key_name().unwrap_or_default();
+                // An empty first key is the usual slip in block style: the settings are indented
+                // as far as the name, and become its siblings.
                 let help = if first.is_empty() {
                     format!("indent it further than `{name}`, so that it belongs to it")
                 } else {

@@ -117,6 +117,7 @@ fn excerpt(line: &str, column: usize, length: usize) -> (String, String) {
     const BEFORE_CHARS: usize = 100;
     const SHOWN_CHARS: usize = 160;
 
+    // Not negative: columns count from 1.
     let first = (column - 1).saturating_sub(BEFORE_CHARS);
     let (mut shown, mut carets) = (String::new(), String::new());
     if first > 0 {
@@ -135,7 +136,9 @@ fn excerpt(line: &str, column: usize, length: usize) -> (String, String) {
         shown.push(c);
         let marked = (column..column + length).contains(&(first + index + 1));
         match (marked, c) {
+            // Columns are characters, and a terminal shows some of them two cells wide.
             (true, _) => carets.extend(std::iter::repeat_n('^', c.width().unwrap_or(1))),
+            // A tab below a tab keeps the carets aligned at any width of tabs.
             (false, '\t') => carets.push('\t'),
             (false, _) => carets.extend(std::iter::repeat_n(' ', c.width().unwrap_or(1))),
         }
@@ -143,6 +146,7 @@ fn excerpt(line: &str, column: usize, length: usize) -> (String, String) {
     if rest.next().is_some() {
         shown.push('…');
     }
+    // The place may be past the end of the line: a value that is missing there.
     if !carets.contains('^') {
         carets.push('^');
     }
@@ -164,6 +168,7 @@ impl Mistakes {
     }
 
     pub(crate) fn with_more(mut list: Vec<Mistake>, not_kept: usize) -> Option<Self> {
+        // A stable sort: several mistakes at one place remain as they were found.
         list.sort_by_key(|mistake| mistake.place.order());
         (!list.is_empty()).then_some(Self { list, not_kept })
     }
@@ -294,6 +299,8 @@ impl fmt::Display for Mistakes {
                 None => write!(f, "{mistake}\n\n")?,
             }
         }
+        // Places in several files are possible (`Node::mistake_at`): the first one is named for
+        // all.
         let file = self.list.first().map_or("", |mistake| &mistake.place.file);
         match (self.count(), self.not_kept) {
             (1, _) => write!(f, "1 mistake in {file}"),

@@ -6,6 +6,7 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
     known
         .into_iter()
         .map(|candidate| (distance(&simple, &simplified(candidate)), candidate))
+        // Short names are near to many: of three letters one may differ.
         .filter(|(distance, candidate)| *distance <= (candidate.chars().count() / 3).max(1))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
@@ -42,6 +43,7 @@ fn simplified(name: &str) -> Vec<char> {
 /// Insertions, deletions, replacements and swaps of neighbours from `a` to `b` (optimal string
 /// alignment).
 fn distance(a: &[char], b: &[char]) -> usize {
+    // Three rows of the matrix are enough: a swap looks back two.
     let mut before_last: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();
     for i in 1..=a.len() {

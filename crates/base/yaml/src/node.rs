@@ -42,6 +42,7 @@ impl Document {
         read: impl FnOnce(Node<'d>) -> Result<T, Reported>,
     ) -> Result<T, Mistakes> {
         let value = read(Node::root(self));
+        // Mistakes are not reported again by a second decoding of the same document.
         let sink = self.sink.take();
         match (sink.into_mistakes(), value) {
             (Some(mistakes), _) => Err(mistakes),
@@ -80,6 +81,8 @@ impl<'d> Node<'d> {
     /// if it has one.
     pub fn place(self) -> Place {
         let own = self.document.tree.item(self.id).region;
+        // A map or a list may have many lines, and nothing has no text to mark: carets below the
+        // key are clearer.
         let is_text = matches!(self.kind(), Kind::Scalar { .. }) && !self.is_empty();
         let region = if is_text {
             own
@@ -91,6 +94,7 @@ impl<'d> Node<'d> {
 
     fn place_at(self, region: Region) -> Place {
         let source = &self.document.source;
+        // Keys are part of the content too.
         let path = if source.secret {
             String::new()
         } else {
@@ -160,6 +164,8 @@ impl<'d> Node<'d> {
 
     fn put(self, mistake: impl FnOnce() -> Mistake) -> Reported {
         let mut sink = self.document.sink.borrow_mut();
+        // The mistake is made only if it is kept: its place copies the line and builds the path,
+        // and a file of 1 MiB can have a mistake in each value.
         if !sink.count_if_full() {
             sink.put(mistake());
         }
@@ -177,6 +183,7 @@ impl<'d> Node<'d> {
             Kind::Scalar { text, .. } if text.is_empty() => "empty text".to_owned(),
             Kind::Scalar { text, .. } => self.quote(text, "something else"),
         };
+        // An engine is named `null`, and YAML has the word for nothing.
         let is_null = matches!(self.kind(), Kind::Scalar { text, .. } if text == "null");
         let help = match (self.is_empty(), self.key_region()) {
             (true, _) if is_null => "`null` is YAML for nothing: write `\"null\"` for the word",
@@ -244,6 +251,8 @@ impl<'d> Node<'d> {
             )),
             Kind::List(items) => {
                 let item = |item: &NodeId| Self {
+                    // A single value has no index in its path, so the same value in a list has
+                    // none.
                     path_of: self.path_of,
                     ..self.child(*item)
                 };

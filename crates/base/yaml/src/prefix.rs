@@ -80,6 +80,7 @@ impl Prefix {
         };
         let bits = address_bits(address);
         let length = match length.parse::<u8>() {
+            // Rust also parses `+8` and `08`, which other programs refuse or read as octal.
             Ok(value) if value <= bits && value.to_string() == length => value,
             _ => {
                 return refuse(
@@ -107,6 +108,7 @@ fn address_bits(address: IpAddr) -> u8 {
 fn masked(address: IpAddr, length: u8) -> IpAddr {
     match address {
         IpAddr::V4(v4) => {
+            // A shift by all 32 bits, for length 0, is `None`: then no bit is kept.
             let mask = u32::MAX
                 .checked_shl(32 - u32::from(length.min(32)))
                 .unwrap_or(0);

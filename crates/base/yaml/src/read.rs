@@ -149,6 +149,8 @@ impl Map<'_> {
         match (self.optional(name), self.declared(name).absent) {
             (Some(node), _) => read(node),
             (None, Absent::Default(text)) => {
+                // The default is read as a file's text would be, so a default out of its range
+                // fails in tests.
                 let default = parse("default", text).expect("a declared default is a value");
                 read(Node::root(&default))
             }

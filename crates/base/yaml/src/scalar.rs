@@ -117,6 +117,8 @@ impl<'d> Node<'d> {
     ) -> Result<Option<T>, Reported> {
         match self.kind() {
             Kind::Scalar { text, .. } if text == word => Ok(None),
+            // The help of `read` alone would hide the word. A map or an empty value is no attempt
+            // at a word.
             Kind::Scalar { .. } if !self.is_empty() => read(self).map(Some).inspect_err(|_| {
                 self.document
                     .sink
@@ -154,10 +156,12 @@ impl<'d> Node<'d> {
         let text = self.plain("a whole number")?;
         let between = format!("from {} to {}", range.start(), range.end());
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        // YAML 1.1 reads `010` as octal, and YAML 1.2 as decimal: neither is safe to assume.
         if !is_number || (text.len() > 1 && text.starts_with('0')) {
             let what = format!("{} is not a whole number", self.quote(text, "the value"));
             return Err(self.mistake(what, format!("write decimal digits only, {between}")));
         }
+        // Digits only, so the one reason for an error is a number too large for the type.
         let value = text
             .parse::<u64>()
             .ok()
@@ -327,6 +331,8 @@ impl<'d> Node<'d> {
         let expected = format!("{bytes} bytes in hexadecimal");
         let text = self.scalar(&expected)?;
         let digits = text.len();
+        // Before the length: a wrong character is the more precise mistake, and from here on
+        // bytes are digits.
         if let Some(wrong) = text.chars().find(|c| !c.is_ascii_hexdigit()) {
             let what = if self.document.source.secret {
                 "the value has a character that is not a hexadecimal digit".to_owned()

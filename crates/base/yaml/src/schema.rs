@@ -31,6 +31,8 @@ fn of_map(keys: &[Key]) -> Json {
     let together = keys
         .iter()
         .flat_map(|key| key.excludes.iter().map(|other| [key.name, other]));
+    // Draft 7 has no word for keys that exclude each other: neither object with both of them
+    // passes.
     let refused: Vec<_> = together
         .map(|pair| json!({ "not": { "required": pair } }))
         .collect();
@@ -64,6 +66,7 @@ fn of_value(value: &Value) -> Json {
     // Text without quotes may look like a number.
     let text = || json!({ "type": ["string", "number"] });
     match *value {
+        // An editor reads YAML 1.2, in which `on` and `yes` are text.
         Value::Switch => json!({ "enum": [true, false, "on", "off", "yes", "no"] }),
         Value::Integer(min, max) => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Value::Time(..) | Value::Size(..) | Value::BitRate(..) => quantity(QUANTITY),
@@ -137,6 +140,7 @@ fn json_of(tree: &Tree, id: NodeId) -> Json {
             text => text
                 .parse::<u64>()
                 .map(Json::from)
+                // `1500 B` fails both, and is text as the schema has it.
                 .or_else(|_| text.parse::<f64>().map(Json::from))
                 .unwrap_or_else(|_| json!(text)),
         },

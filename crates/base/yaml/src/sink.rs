@@ -25,6 +25,7 @@ impl Sink {
 
     /// Adds to the help of the mistake found last.
     pub(crate) fn amend_help(&mut self, addition: &str) {
+        // When the list is full, the last one kept is of another node.
         if let Some(last) = self.kept.last_mut().filter(|_| self.not_kept == 0) {
             last.help
                 .push_str(if last.help.is_empty() { "" } else { "; " });

@@ -49,6 +49,8 @@ impl Source {
     }
 
     fn first_control_character(&self) -> Option<Mistake> {
+        // Line ends are gone by now. Other controls could move the cursor of a terminal that
+        // shows the line.
         let is_refused = |c: char| c.is_control() && c != '\t';
         let mut lines = self.lines.iter().enumerate();
         let (line, text) = lines.find(|(_, line)| line.text.contains(is_refused))?;
@@ -87,6 +89,8 @@ impl Source {
     /// A region as shown to users: cut to its line and at least one character long.
     pub(crate) fn place(&self, region: Region, path: String) -> Place {
         let line = self.lines.get(region.line.saturating_sub(1));
+        // Regions of several lines have the length `usize::MAX`, so the end is computed from the
+        // line.
         let room = line.map_or(0, |line| (line.chars + 1).saturating_sub(region.column));
         let spot = Spot {
             line: region.line,

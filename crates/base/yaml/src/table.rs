@@ -26,6 +26,7 @@ pub fn with_tables(document: &str, keys: &'static [Key]) -> String {
         }) else {
             continue;
         };
+        // The heads are written by people: a document chooses its columns by them.
         let head = line.unwrap_or_default();
         let columns: Vec<&str> = head.trim_matches('|').split('|').map(str::trim).collect();
         written.extend([head.to_owned(), lines.next().unwrap_or_default().to_owned()]);
@@ -38,8 +39,10 @@ pub fn with_tables(document: &str, keys: &'static [Key]) -> String {
             };
             write(keys, &prefix, &columns[1..], &mut written);
         }
+        // The old rows are dropped up to the first line that is none.
         line = lines.find(|line| !line.starts_with('|'));
     }
+    // `lines` drops the newline at the end, and `join` puts it back after this.
     written.push(String::new());
     written.join("\n")
 }

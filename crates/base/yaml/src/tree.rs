@@ -109,6 +109,8 @@ pub(crate) fn build(source: &Source, text: &str, sink: &mut Sink) -> Option<Tree
             Ok((event, span)) => builder.event(event, span),
             Err(error) => Err(builder.syntax_error(&error)),
         };
+        // After a syntax error the events end, and open maps would look as if they had all their
+        // keys.
         if result.is_err() {
             return None;
         }
@@ -161,6 +163,8 @@ struct Key {
 impl Builder<'_> {
     fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), Stop> {
         let region = region(span);
+        // Inside a key that is not text: its mistake is reported, and nothing in it belongs to
+        // the tree.
         if self.skipped > 0 {
             match event {
                 Event::SequenceStart(..) | Event::MappingStart(..) => self.skipped += 1,
@@ -177,6 +181,8 @@ impl Builder<'_> {
                 if self.expects_key() {
                     self.refuse_key(region)
                 } else {
+                    // The node remains, so that its key counts as given and is not reported as
+                    // missing too.
                     self.attach(Kind::Refused, region);
                 }
             }
@@ -185,6 +191,7 @@ impl Builder<'_> {
                 if self.expects_key() {
                     self.key(&text, region)
                 } else {
+                    // Kept for getters of numbers: `"5"` is text, and a quoted `null` is a word.
                     let quoted = style != ScalarStyle::Plain;
                     self.attach(
                         Kind::Scalar {
@@ -214,6 +221,7 @@ impl Builder<'_> {
             self.report(region, "a second document starts here", help);
             return Err(Stop);
         }
+        // The parser makes no event of directives, so their line is searched for.
         if let Some(line) = self.source.directive_before(region.line) {
             let region = Region {
                 line,
@@ -253,6 +261,7 @@ impl Builder<'_> {
     }
 
     fn key(&mut self, name: &str, region: Region) {
+        // YAML 1.1 merges maps by this key. As an unknown key it would get no useful help.
         if name == "<<" {
             self.report(region, "merge keys are not supported", "write the keys out");
             return self.refuse_key(region);
@@ -265,6 +274,8 @@ impl Builder<'_> {
         keys.next = Some(Key {
             name: name.clone(),
             region,
+            // The first of two equal keys applies. The second one's value must still be taken
+            // from the events.
             refused: first.is_some(),
         });
         match first {
@@ -298,9 +309,12 @@ impl Builder<'_> {
                 "remove the `?`, or the brackets around the key",
             );
             self.refuse_key(region);
+            // The end of this map or list is counted too, and ends the skipping.
             self.skipped = 1;
             return Ok(());
         }
+        // Decoders and the conversion to JSON recurse by depth: the limit keeps their stack
+        // small.
         if self.frames.len() == DEPTH_MAX {
             let what = format!("maps and lists are nested deeper than {DEPTH_MAX}");
             self.report(region, &what, "no file needs that: is a bracket left open?");
@@ -317,6 +331,7 @@ impl Builder<'_> {
         let id = self.tree.items.len();
         let mut parent = None;
         if let Some(frame) = self.frames.last_mut() {
+            // Taking it makes the next event of this map a key again.
             let key = frame.keys.as_mut().and_then(|keys| keys.next.take());
             let refused = key.as_ref().is_some_and(|key| key.refused);
             let step = match key {
@@ -325,6 +340,8 @@ impl Builder<'_> {
             };
             parent = Some((frame.id, step));
             if !refused
+                // A refused node stays out of its parent's children, so no decoder sees it. It is
+                // still a parent itself, and the places below it have paths.
                 && let Kind::List(children) | Kind::Map(children) =
                     &mut self.tree.items[frame.id].kind
             {
@@ -390,6 +407,8 @@ fn region(span: Span) -> Region {
 /// Rewords the parser's message where a common slip causes it, and adds what to do.
 fn explain(info: &str) -> (String, &'static str) {
     const QUOTE: &str = "text that begins so or holds `: ` or ` #` needs quotes";
+    // The scanner's errors have no codes. A message that a new version rewords is shown as it is,
+    // without help.
     let has = |part| info.contains(part);
     if has("mapping values are not allowed") {
         (
