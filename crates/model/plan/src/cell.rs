@@ -40,6 +40,7 @@ impl Cell {
     /// campaign, which then serves.
     #[must_use]
     pub fn calibrates(&self) -> bool {
+        // Tools on `straight` measure the stations' kernels, which bound no frame test.
         let is_frames = matches!(self.measurement, Measurement::Frames(_));
         self.calibration || (is_frames && self.dut.adapter.is_straight())
     }
@@ -147,6 +148,7 @@ impl TryFrom<Wire> for Cell {
             wire.cores_per_station,
             wire.offloads,
         ) {
+            // Older journals have zeros here.
             (Measurement::Device(_), ..) => None,
             (_, Some(mtu), Some(cores), Some(offloads)) => Some(Stations {
                 mtu,
@@ -158,6 +160,7 @@ impl TryFrom<Wire> for Cell {
                 return Err(format!("cell `{}` {what}", wire.id));
             }
         };
+        // A cell whose group names no axis has no coordinates either way.
         let coordinates = if wire.coordinates.is_empty() {
             Coordinate::all_in(&wire.group)
         } else {

@@ -16,12 +16,15 @@ impl Plan {
         if !is_identifier(&self.name, 1..=Self::NAME_CHARS_MAX) {
             return Some(quoted("the name", &self.name));
         }
+        // Names and words with rules first, since they give the clearer message. The search for
+        // control characters then covers all other texts, also of fields that later versions add.
         of_lab(&self.lab)
             .or_else(|| self.of_cells())
             .or_else(|| control_character(&self.lab).or_else(|| control_character(&self.cells)))
     }
 
     fn of_cells(&self) -> Option<String> {
+        // Records refer to cells by id: two equal ones would mix the figures of two cells.
         let mut ids = BTreeSet::new();
         self.cells.iter().find_map(|cell| {
             if !ids.insert(cell.id.as_str()) {
@@ -34,9 +37,12 @@ impl Plan {
                     cell.dut.name.escape_debug()
                 ));
             }
+            // Later stages rely on the cables of a lab that measures boxes.
             if external.is_some() && self.lab.external.is_none() {
                 return Some("boxes in a lab without cables to them".to_owned());
             }
+            // Cells of devices have no stations, and labs of devices no links: neither fits the
+            // other.
             let of_device = matches!(cell.measurement, Measurement::Device(_));
             if of_device != (self.lab.kind == LabKind::Device) {
                 return Some(quoted("in a lab of another kind the cell", &cell.id));
@@ -62,6 +68,7 @@ fn of_lab(lab: &LabPlan) -> Option<String> {
     if lab.path.len() > LabPlan::ELEMENTS_MAX {
         return Some(format!("a path of {} elements", lab.path.len()));
     }
+    // An address outside of these ranges would send test traffic to the network of somebody else.
     let addresses = &lab.addresses;
     let networks = [addresses.station_a, addresses.cipher, addresses.station_b];
     if let Some(network) = networks
@@ -70,6 +77,7 @@ fn of_lab(lab: &LabPlan) -> Option<String> {
     {
         return Some(format!("the network {network}/24"));
     }
+    // Names of interfaces and paths of programs become words of commands that run as root.
     let interfaces = lab.external.iter().flat_map(Cables::interfaces);
     let interfaces = interfaces.map(|(_, name)| name);
     let hosts = || {
@@ -90,6 +98,7 @@ fn of_lab(lab: &LabPlan) -> Option<String> {
 fn control_character(part: &impl Serialize) -> Option<String> {
     fn find(value: &Value) -> Option<&str> {
         match value {
+            // Escapes of JSON are decoded here, so `\u000a` is found too.
             Value::String(text) => text.contains(char::is_control).then_some(text.as_str()),
             Value::Array(values) => values.iter().find_map(find),
             Value::Object(values) => {

@@ -55,6 +55,7 @@ impl Plan {
         let keyed = self.of_duts(External::permissions).into_iter();
         keyed
             .map(|Demand { place, what }| {
+                // The key is the last part: names of DUTs and of boxes come before it.
                 let (place, key) = place.rsplit_once(", ").unwrap_or((&place, ""));
                 Demand {
                     place: place.to_owned(),
@@ -69,6 +70,7 @@ impl Plan {
         let mut adapters: Vec<&Adapter> = Vec::new();
         for cell in &self.cells {
             let adapter = &cell.dut.adapter;
+            // A DUT has a cell for each group. One demand for all of them is enough to agree to.
             if adapters.contains(&adapter) {
                 continue;
             }

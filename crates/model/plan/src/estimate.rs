@@ -72,10 +72,13 @@ pub fn trial_ns(cell: &Cell, repeats: u32) -> u64 {
 /// [`Plan::estimate_ns`] for a plan without searches.
 #[must_use]
 pub fn noisy_ns(plan: &Plan) -> u64 {
+    // Cells that are skipped have no estimate, and stay at none.
     let taking_time = plan.cells.iter().filter(|cell| cell.estimate_ns > 0);
     let times = taking_time.map(|cell| at_pace(cell, plan.repeats, NOISY_SEARCHES));
     let once = times.fold(0, u64::saturating_add);
     let whole = once.saturating_mul(plan.repeats.into());
+    // The plan may be from a journal of a version with other allowances: the result is still no
+    // less than the estimate that it recorded.
     whole.max(plan.estimate_ns())
 }
 
@@ -95,11 +98,14 @@ pub fn in_words(plan: &Plan) -> String {
 fn at_pace(cell: &Cell, repeats: u32, searches: u32) -> u64 {
     let profile = cell.dut.adapter.profile();
     let tunnels = profile.set_up;
+    // Each attempt brings the DUT up anew.
     let search = (TUNE_RUN + BRING_UP + tunnels) * attempts(cell);
     let path = match cell.impair {
         Some(_) => IMPAIRED_PATH,
         None => Duration::ZERO,
     };
+    // A search is done once per cell, in its first trial; all trials get an equal share of its
+    // time.
     let own = BRING_UP + path + tunnels * (1 + set_ups(&cell.measurement)) + profile.beside;
     let time = measuring(&cell.measurement, searches) + own + search / repeats.max(1);
     // A few days at most: it fits.
@@ -129,6 +135,7 @@ pub fn attempts(cell: &Cell) -> u32 {
             datagram_bytes: Some(_),
             rate_bps: Some(_),
             ..
+        // With both given nothing is left to search.
         } => 0,
         Measurement::Udp {
             datagram_bytes,

@@ -65,6 +65,7 @@ impl HttpTest {
         );
         let time = |ns| print(Duration::from_nanos(ns));
         let phases = format!(", {} between ramps of {}", time(duration_ns), time(ramp_ns));
+        // Short flows have neither a version nor TLS, and one transaction per connection.
         if server == HttpServer::Plain {
             let connections = counted(connections, "connection");
             return format!("short flows, {objects} by {connections} at a time{pace}{phases}");

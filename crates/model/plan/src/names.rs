@@ -27,6 +27,7 @@ pub fn is_test_network(network: Ipv4Addr) -> bool {
         let differs = u32::from(network) ^ u32::from(first);
         differs.leading_zeros() >= length.into()
     };
+    // All ranges are a /24 or larger, so the first address decides for the whole network.
     network.octets()[3] == 0 && TEST_RANGES.into_iter().any(contains)
 }
 
@@ -40,6 +41,7 @@ pub fn is_congestion(name: &str) -> bool {
 /// Whether the kernel accepts this name of an interface, and `ip` reads it as one word.
 #[must_use]
 pub fn is_interface(name: &str) -> bool {
+    // The kernel refuses `/`, `:` and blanks (`dev_valid_name`).
     let fits = |c: char| c.is_ascii_graphic() && !"/:".contains(c);
     !name.is_empty() && name.len() <= INTERFACE_CHARS_MAX && name.chars().all(fits)
 }

@@ -36,11 +36,15 @@ impl Order {
     /// reverses the order of the one before it, so that over both each cell of a group runs equally
     /// often before and after each other cell.
     pub(super) fn cells<'c>(&self, cells: &'c [Cell], repeat: u32) -> Vec<&'c Cell> {
+        // The order of the file, or a seed that no run has drawn yet.
         let Self::Random { seed: Some(seed) } = *self else {
             return cells.iter().collect();
         };
         let pair = repeat.div_ceil(2);
+        // Both repeats of a pair draw the same order, which the second one reverses. A run that
+        // is resumed in any repeat needs no state.
         let mut random = SplitMix64(u64::from(seed) << 32 | u64::from(pair));
+        // Cells of one group are neighbours in a plan, so chunks are whole groups.
         let of_one = |a: &Cell, b: &Cell| a.group == b.group;
         let groups = cells.chunk_by(of_one).map(|group| group.iter().collect());
         let mut groups: Vec<Vec<&Cell>> = groups.collect();

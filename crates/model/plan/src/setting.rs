@@ -73,6 +73,8 @@ impl Adapter {
                 Value::Word(engine.to_string())
             }
             (Setting::Keys, Self::Cipherbench(encryptor)) => {
+                // The lifetime follows the source: without it the adapters would differ in two
+                // settings.
                 encryptor.rekey_every_ns = None;
                 Value::Word(mem::take(&mut encryptor.keys).name().to_owned())
             }
@@ -97,6 +99,7 @@ impl Cell {
     pub fn along(&self, dimension: Dimension) -> Option<(Value, Common)> {
         let (value, group, dut) = match dimension {
             Dimension::Axis(axis) => {
+                // An axis that no id names has one value in the campaign: no series.
                 let value = self.value(axis).filter(|_| self.is_named_by(axis))?;
                 let dut = CommonDut::Named(self.dut.name.clone());
                 (value, self.group_without(axis), dut)

@@ -42,6 +42,7 @@ pub fn to_text(plan: &Plan, commands: impl Fn(&Cell) -> Vec<Vec<String>>) -> Str
             let name = &cell.dut.name;
             let mut settings = cell.dut.adapter.profile().settings;
             if cell.calibration {
+                // No DUT of the campaign has this name, so its line explains itself.
                 settings.push_str(" (calibration)");
             }
             line(
@@ -144,6 +145,7 @@ fn heading(plan: &Plan) -> String {
         Order::Random { seed: Some(seed) } => {
             line(&mut text, &format!("order: randomised blocks, seed {seed}"));
         }
+        // Random blocks are the default, and the seed is drawn when a run begins.
         Order::Random { seed: None } => {}
     }
     text

@@ -47,6 +47,7 @@ impl Value {
 
 impl From<&str> for Value {
     fn from(word: &str) -> Self {
+        // Coordinates are parts of ids, which have no blanks.
         Self::Word(word.replace(' ', "-"))
     }
 }
@@ -196,9 +197,12 @@ impl From<Ports> for Value {
 /// `64`, `imix1`, `7x64+4x594+1x1518`.
 impl From<FrameMix> for Value {
     fn from(mix: FrameMix) -> Self {
+        // One size is a number, so that it sorts and compares as one.
         if let [share] = mix.shares.as_slice() {
             return share.frame_bytes.into();
         }
+        // A mix that a campaign spells out is named `mix`, which would not distinguish two of
+        // them.
         if FrameMix::named(&mix.name).is_some() {
             return mix.name.into();
         }

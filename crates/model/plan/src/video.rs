@@ -39,6 +39,7 @@ impl VideoTest {
     /// Numbers of the frames that count.
     #[must_use]
     pub const fn measured_frames(&self) -> Range<u64> {
+        // Whole numbers: both lead times are multiples of a frame's.
         let first = Self::LEAD_IN_NS / Self::FRAME_NS;
         first..first + self.duration_ns / Self::FRAME_NS
     }

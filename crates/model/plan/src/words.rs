@@ -12,6 +12,7 @@ pub fn on_off(on: bool) -> &'static str {
 /// A time without the blank, and without characters that separate the parts of an id.
 #[must_use]
 pub fn compact_time(time: Duration) -> String {
+    // Ids are typed in shells, and are parts of URLs and names of files.
     compact(&units::time::print(time)).replace('µ', "u")
 }
 

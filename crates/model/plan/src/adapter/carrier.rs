@@ -120,6 +120,8 @@ impl Carrier {
         match self.form {
             Form::Esp => outer_bytes(self.suite, self.outer(), packet_bytes),
             Form::WireGuard => {
+                // The longest: padding also ends at the MTU of the tunnel, which is not known
+                // here.
                 let padded = packet_bytes.next_multiple_of(WIREGUARD_PAD_TO_BYTES);
                 outer + WIREGUARD_BYTES + padded
             }
@@ -135,9 +137,13 @@ impl Carrier {
         let outer = self.outer_header_bytes();
         let added = |inner: usize| self.cipher_packet_bytes(inner) - inner - outer;
         match (self.form, packet_bytes) {
+            // Padding of ESP follows from the length; that of WireGuard depends on the MTU as
+            // well.
             (Form::Esp, Some(bytes)) => added(bytes),
+            // The shortest header that the form permits: a box may send it.
             (Form::OpenVpn, _) => added(0) - OPENVPN_PEER_BYTES,
             (Form::MacSec, _) => added(0) - MACSEC_SCI_BYTES,
+            // Padding repeats with the length, so these lengths include one without any.
             _ => (0..PAD_TO_BYTES_MAX).map(added).min().unwrap_or(0),
         }
     }

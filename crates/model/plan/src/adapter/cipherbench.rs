@@ -29,6 +29,7 @@ pub(super) fn profile(encryptor: &Encryptor) -> DutProfile {
         suite: encryptor.suite,
         udp: true,
     });
+    // Without ESP there are no keys to renew, and no sealed packets to forge.
     let mut abilities = vec![Ability::Cut, Ability::Crash, Ability::SetUp];
     if mode.has_esp() {
         abilities.extend([Ability::Rekey, Ability::Attack]);
@@ -79,6 +80,7 @@ pub(super) fn profile(encryptor: &Encryptor) -> DutProfile {
             &[Direction::Encrypt, Direction::Decrypt, Direction::Both]
         },
         needs_kernel,
+        // Static keys are in force as soon as the process runs.
         set_up: HANDSHAKE * u32::from(handshakes),
         beside: if keys.has_qkd() {
             KME_UP
@@ -95,6 +97,7 @@ pub(super) fn profile(encryptor: &Encryptor) -> DutProfile {
 /// Settings that a gateway must report, except the engine.
 fn reported(encryptor: &Encryptor) -> Vec<(&'static str, String)> {
     let on = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
+    // A gateway's report is compared with these word by word, so they are as it prints them.
     let suite = if encryptor.mode.has_esp() {
         encryptor.suite.to_string()
     } else {
@@ -115,6 +118,7 @@ fn reported(encryptor: &Encryptor) -> Vec<(&'static str, String)> {
     ];
     let keys = encryptor.keys;
     match (keys.policy(), keys.sources()) {
+        // It prints no key source then.
         _ if !encryptor.mode.has_esp() => {}
         (Some(policy), Some(sources)) => settings.extend([
             ("keys", "handshake".to_owned()),

@@ -53,6 +53,8 @@ pub(super) fn profile(external: &External) -> DutProfile {
         Some(_) => Vec::new(),
         None => vec![Ability::Cut],
     };
+    // The box at B's side, as the encryptor on gw2 is the one that is restarted elsewhere; of
+    // boxes managed as one it is the only one.
     if external.boxes.last().is_some_and(|its| its.reset.is_some()) {
         abilities.push(Ability::Reset);
     }
@@ -102,6 +104,7 @@ pub(super) fn profile(external: &External) -> DutProfile {
         beside: time(external),
         directions,
         tunnels: external.tunnels.into(),
+        // The time until the first tunnel is up is in `BOX_READY`.
         set_up: TUNNEL_SET_UP * u32::from(external.tunnels - 1),
         ..profile
     }
@@ -132,6 +135,7 @@ fn time(external: &External) -> Duration {
     let commands = external.boxes.iter().map(|its| {
         let counters = its.counters.len() + its.counter_lines.len();
         let queried = its.observed.queries() + 4 * its.observed.counters.len();
+        // `commands` has each counter once already, and `queries` has none.
         its.commands().count() + 3 * counters + queried
     });
     let commands = u32::try_from(commands.sum::<usize>()).unwrap_or(u32::MAX);

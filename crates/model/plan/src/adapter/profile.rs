@@ -234,10 +234,13 @@ impl DutProfile {
         let Some(carrier) = self.carrier else {
             return carried + self.outer_bytes;
         };
+        // WireGuard pads to 16 bytes, but not beyond the MTU of its interface: a packet of full
+        // length is not padded at all.
         let longest = carrier.cipher_packet_bytes(carried);
         if !self.pads_to_mtu {
             return longest;
         }
+        // `cipher_packet_bytes(0)` is the overhead alone, as nothing is padded to nothing.
         let unpadded = carrier.cipher_packet_bytes(0) + carried.max(stations_mtu.into());
         longest.min(unpadded)
     }
@@ -245,6 +248,7 @@ impl DutProfile {
     /// Longest that an IP packet of `packet_bytes` from a station gets on the cipher link.
     #[must_use]
     pub fn cipher_packet_bytes(&self, packet_bytes: usize) -> usize {
+        // The largest frame around it, so that the MTU of the link fits with a VLAN tag too.
         let carried = packet_bytes + self.frame_bytes.1;
         match self.carrier {
             Some(carrier) => carrier.cipher_packet_bytes(carried),

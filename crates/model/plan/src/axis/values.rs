@@ -15,6 +15,7 @@ impl Axis {
     }
 
     fn declared(self) -> &'static Declaration {
+        // Each axis is declared at the place of its variant; a test compares them.
         &DECLARATIONS[self as usize]
     }
 
@@ -34,6 +35,7 @@ impl Axis {
     pub fn phrase(self, values: impl Iterator<Item = Value>) -> Option<String> {
         let in_words = self.declared().phrase?;
         let values: Vec<Value> = values.collect();
+        // Cells of a group may differ here: each DUT may have another number of tunnels.
         let (least, most) = (values.iter().min()?, values.iter().max()?);
         Some(if least == most {
             in_words(most)
@@ -113,6 +115,8 @@ impl Coordinate {
         let parts = group.split('/').filter_map(|part| part.split_once('='));
         let coordinate = |(key, text): (&str, &str)| {
             let declared = DECLARATIONS.iter().find(|declared| declared.key == key)?;
+            // Other units are rounded in print or have a prefix. As words they are printed as
+            // they were, and are not compared with numbers.
             let is_number = matches!(declared.unit, Unit::Plain | Unit::Bytes);
             let number = text.parse().ok().filter(|_| is_number);
             let value = number.map_or_else(|| Value::Word(text.to_owned()), Value::Number);

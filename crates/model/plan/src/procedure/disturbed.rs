@@ -119,6 +119,7 @@ impl ProcedurePlan for Disturbed {
 
     fn time(&self, trial: &dyn Fn(u64) -> Duration, searches: u32) -> Duration {
         let found = self.load.time(searches);
+        // Only a share has a search to repeat: for a given load `found` is zero.
         let again = match self.event {
             Event::Rekey {
                 throughput: true, ..
@@ -287,6 +288,7 @@ impl Event {
                 ref percents,
                 trial_ns,
                 ..
+            // The control without hostile packets is one more.
             } => trial(trial_ns) * (percents.len() as u32 + 1),
         }
     }

@@ -59,6 +59,7 @@ impl ServiceTest {
     /// or at 125 % of the CIR and the EIR if the EIR is less than a fifth of the CIR.
     #[must_use]
     pub fn load(&self, step: ServiceStep) -> u64 {
+        // In 128 bits: a journal may have any rate.
         let share = |rate: u64, percent: u64| {
             let share = u128::from(rate) * u128::from(percent) / 100;
             u64::try_from(share).unwrap_or(u64::MAX)
@@ -66,6 +67,7 @@ impl ServiceTest {
         let load = match step {
             ServiceStep::Cir(percent) => share(self.cir, percent.into()),
             ServiceStep::Eir => self.cir.saturating_add(self.eir),
+            // A quarter more of a small EIR would hardly be more than the service allows.
             ServiceStep::Policing if self.eir < share(self.cir, SMALL_EIR_PERCENT) => {
                 share(self.cir, 125).saturating_add(self.eir)
             }

@@ -53,6 +53,7 @@ impl Soak {
     /// Durations of the remaining segments after the time already measured. None is shorter than a
     /// point, unless the whole soak is: a shorter rest belongs to the segment before it.
     pub fn segments(&self, measured_ns: u64) -> impl Iterator<Item = u64> + use<> {
+        // At least 1: a segment without length would end the iterator before the time is over.
         let (segment_ns, point_ns) = (self.segment_ns.max(1), self.point_ns);
         let mut left_ns = self.duration_ns.saturating_sub(measured_ns);
         std::iter::from_fn(move || {
@@ -100,6 +101,7 @@ impl ProcedurePlan for Soak {
     }
 
     fn time(&self, trial: &dyn Fn(u64) -> Duration, searches: u32) -> Duration {
+        // One before each segment, and one after the last.
         let probe = self.probe_ns.map_or(Duration::ZERO, trial);
         let segments = self.segments(0).map(|time_ns| trial(time_ns) + probe);
         self.load.time(searches) + segments.sum::<Duration>() + probe

@@ -29,6 +29,7 @@ const FULL_LOADS: u32 = 2;
 pub(super) fn whole(plan: &dyn ProcedurePlan, searches: u32) -> Duration {
     let drain = plan.drain();
     let trial = |time_ns: u64| Duration::from_nanos(time_ns) + drain + FRAMES_AROUND;
+    // Other procedures have a given load, and their first trial warms the device up.
     let flood = if plan.needs_highest_load() || plan.search().is_some() {
         FLOOD_RUN + DRAIN + FRAMES_AROUND
     } else {
@@ -45,6 +46,7 @@ pub(super) fn search_time(test: &ThroughputSearch, times: u32) -> Duration {
         .goals
         .iter()
         .map(|goal| nanos(goal.criteria.initial_trial_ns));
+    // Goals share the trials that look for their bounds: the longest of each counts once.
     let short = (initial.max().unwrap_or_default() + around) * SHORT_TRIALS;
     let full = test.goals.iter().map(|goal| {
         let trials = goal
@@ -56,5 +58,6 @@ pub(super) fn search_time(test: &ThroughputSearch, times: u32) -> Duration {
         (nanos(goal.criteria.duration_sum_ns) + around) * FULL_LOADS
     });
     let time = full.fold(short, |sum, time| sum.saturating_add(time));
+    // A search ends at its timeout, on any machine.
     time.saturating_mul(times).min(nanos(test.timeout_ns))
 }

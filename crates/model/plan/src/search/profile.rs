@@ -53,6 +53,8 @@ impl Profile {
             Self::Rfc2544 => named(
                 NDR,
                 Criteria {
+                    // The search may approach the bounds by shorter trials: only full ones set
+                    // them.
                     initial_trial_ns: nanos(Duration::from_secs(1)),
                     ..minutes(0, 1)
                 },

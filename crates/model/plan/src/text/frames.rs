@@ -13,6 +13,7 @@ pub(super) fn in_words(test: &FrameTest, group: &[Cell]) -> String {
         _ if mix.name == "mix" => "a mix of frames".to_owned(),
         _ => format!("frames of {}", mix.name),
     };
+    // Values of the whole group: flows and tunnels may depend on the DUT.
     let phrase = |axis: Axis| axis.phrase(group.iter().filter_map(|cell| cell.value(axis)));
     let mut parts = vec![test.procedure.kind().name().to_owned(), frames];
     parts.extend(Axis::all().filter_map(phrase));

@@ -145,6 +145,7 @@ impl Encryptor {
     /// Why it must not protect data; `None` if it may.
     #[must_use]
     pub fn insecure(&self) -> Option<&'static str> {
+        // The strongest reason first: without ESP neither engine nor suite matters.
         if !self.mode.has_esp() {
             Some("L2TPv3 without ESP does not encrypt")
         } else if self.is_null() {

@@ -39,6 +39,7 @@ impl ExternalBox {
     /// a box does not extend to this machine.
     fn permissions(&self) -> impl Iterator<Item = (&'static str, String)> {
         let with_via = |what: String| {
+            // Agents, pages and secrets are used by this machine, without `via`.
             let is_command = self.all_commands().any(|command| command == what);
             if is_command && !self.via.is_empty() {
                 format!("{} {what}", self.via.join(" "))
@@ -92,6 +93,7 @@ impl External {
         if !(1..=BOXES_MAX).contains(&self.boxes.len()) {
             return Some(format!("{} boxes", self.boxes.len()));
         }
+        // An unknown placeholder would stop a run at that command.
         let mut commands = self.boxes.iter().flat_map(ExternalBox::all_commands);
         if let Some(command) = commands.find(|command| !is_command(command)) {
             return Some(format!("the command `{}`", command.escape_debug()));

@@ -223,12 +223,17 @@ pub fn fill_in(
             let fits = |c: char| c.is_ascii_lowercase() || c == '_';
             !word.is_empty() && word.chars().all(fits) && !before.ends_with('$')
         };
+        // Only words that look like placeholders are checked: other braces belong to the shell or
+        // to the language of the box.
         let word = after.split_once('}').map(|(word, _)| word).filter(is_word);
         rest = match word {
             Some(word) => {
                 let mut known = Placeholder::VARIANTS.iter();
                 let known = known.find(|known| known.name() == word);
+                // An unknown word is a slip, which a box would take literally.
                 filled.push_str(&value(*known.ok_or(word)?));
+                // Behind the closing brace. A replaced value is not searched again: it may
+                // contain braces.
                 &after[word.len() + 1..]
             }
             None => {
