@@ -95,6 +95,7 @@ impl Chain {
     ) -> Result<(), String> {
         match (split(line), self.checked) {
             (None, false) => Ok(()),
+            // Otherwise a lower `format` in the header would switch the checks off.
             (Some(_), false) => Err(format!(
                 "the line ends in a checksum, which formats before {FORMAT_CHECKED} do not have: \
                  the header's `format` was changed"
@@ -113,6 +114,7 @@ impl Chain {
 
 /// Splits a line into its body and its checksum; `None` if it does not end in one.
 fn split(line: &[u8]) -> Option<(&[u8], Checksum)> {
+    // From the end of the line: a text in the record may hold the same characters.
     let rest = line.strip_suffix(END)?;
     let (rest, digits) = rest.split_last_chunk::<DIGITS>()?;
     let body = rest.strip_suffix(KEY)?;
@@ -121,6 +123,7 @@ fn split(line: &[u8]) -> Option<(&[u8], Checksum)> {
 
 /// Explains why a checksum does not match.
 fn misfit<'l>(body: &[u8], sum: Checksum, lines: impl IntoIterator<Item = &'l [u8]>) -> String {
+    // The header's checksum has no predecessor.
     if sum == Checksum::of(None, body) {
         return "the line belongs first: it was moved or duplicated".into();
     }

@@ -116,6 +116,7 @@ fn without_copy(line: usize, path: &Path) -> String {
 /// Returns the hint for an error of the operating system.
 fn help(error: &io::Error, path: &Path) -> String {
     let words = match error.kind() {
+        // With a journal there is a run to continue; otherwise nothing has begun.
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded if has_run(path) => {
             return format!(
                 "free some space, then go on with the run ({}), or choose another place with --out",
@@ -125,6 +126,7 @@ fn help(error: &io::Error, path: &Path) -> String {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             "free some space, or choose another place with --out"
         }
+        // EFBIG, by RLIMIT_FSIZE or by the file system.
         ErrorKind::FileTooLarge => {
             return format!(
                 "raise the limit on file sizes (ulimit -f), then go on: {}",

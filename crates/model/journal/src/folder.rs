@@ -30,6 +30,8 @@ pub fn run_dir(root: &Path, started_unix_ns: u64, name: &str) -> Result<PathBuf,
     let mut folders = DirBuilder::new();
     // Others may read the data of a report, but not replace it, independent of the umask.
     folders.mode(0o755);
+    // A root that exists is no error here. The folder of the run must be new, so it is made
+    // without `recursive`.
     let made = folders.recursive(true).create(root);
     made.map_err(|error| JournalError::io("create", root, error))?;
     folders.recursive(false);
@@ -56,16 +58,19 @@ pub fn run_dir(root: &Path, started_unix_ns: u64, name: &str) -> Result<PathBuf,
 #[must_use]
 pub fn dir_as_created(header: &Header) -> Option<String> {
     let mut words = header.command.iter().map(String::as_str);
+    // The program itself.
     words.next()?;
     let mut root = DEFAULT_ROOT;
     while let Some(word) = words.next() {
         if word == "--out" {
+            // The last one counts, as the command line reads it.
             root = words.next()?;
         } else if let Some(path) = word.strip_prefix("--out=") {
             root = path;
         }
     }
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "./-".contains(c);
+    // A path that begins so would be read as an option when it is copied into a command.
     let is_path = root.starts_with(|c: char| c != '-') && root.chars().all(is_plain);
     let name = folder_name(header.started_unix_ns, &header.plan.name);
     is_path.then(|| format!("{}/{name}", root.trim_end_matches('/')))

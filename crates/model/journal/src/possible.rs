@@ -42,6 +42,8 @@ impl Contradictions {
     fn unless(&mut self, holds: bool, contradiction: impl FnOnce() -> String) {
         match holds {
             true => {}
+            // The text is made only if it is kept: a changed journal may have millions of
+            // contradictions.
             false if self.found.len() < REPORTED_MAX => self.found.push(contradiction()),
             false => self.not_reported += 1,
         }
@@ -54,6 +56,8 @@ impl Contradictions {
 
     /// Adds a contradiction if the sum of values is more than can be measured.
     fn measurable(&mut self, what: &str, values: impl IntoIterator<Item = u64>) {
+        // Each value is at most the sum, so one comparison covers all. Later stages may add
+        // values of this size without an overflow.
         let sum = sum(values);
         self.unless(sum <= MOST, || format!("{what}: {sum} is more than can be"));
     }
@@ -84,6 +88,7 @@ impl Contradictions {
 pub(crate) fn contradictions(record: &Record, cell: Option<&Cell>) -> Vec<String> {
     let mut found = Contradictions::default();
     match record {
+        // They have no figures. The plan is checked when the header is read.
         Record::Header(_) | Record::Resumed(_) | Record::End(_) => {}
         Record::Tuned(tuned) => of_tuning(tuned, &mut found),
         Record::Soaked(soaked) => of_soak(soaked, &mut found),
@@ -129,6 +134,7 @@ impl TrialRecord {
         if reasons.is_empty() {
             return;
         }
+        // Invalid and failed trials have no figure that could be taken away.
         if let Outcome::Measured(measured) = &mut self.outcome {
             self.outcome = Outcome::Invalid {
                 reasons,
@@ -154,6 +160,7 @@ fn of_trial(trial: &TrialRecord, cell: Option<&Cell>, found: &mut Contradictions
         Figures::Frames(frames) => frames::of_result(frames, cell, found),
         Figures::Device(device) => device::of_result(device, found),
     }
+    // Reports print the figures by the kind of the cell, and would find none of another kind.
     if let Some(cell) = cell {
         let fits = fits(&measured.figures, &cell.measurement);
         found.unless(fits, || {
@@ -191,6 +198,7 @@ fn of_transfer(transfer: &Transfer, most_ns: u64, found: &mut Contradictions) {
         tcp,
         reverse,
     } = transfer;
+    // A run writes one level. Of changed journals, serde_json refuses more than 128.
     if let Some(reverse) = reverse {
         of_transfer(reverse, most_ns, found);
     }
@@ -227,6 +235,7 @@ fn of_transfer(transfer: &Transfer, most_ns: u64, found: &mut Contradictions) {
             ..
         } = parameters
         {
+            // Tools send whole datagrams of one length, so this is exact.
             let expected = datagrams.sent.saturating_mul(u64::from(*bytes));
             found.unless(expected == *sent_bytes, || {
                 let sent = datagrams.sent;
@@ -337,11 +346,13 @@ fn of_evidence(measured: &Measured, found: &mut Contradictions) {
         let errors = [counters.rx_errors, counters.tx_errors];
         found.measurable(name, [packets, dropped, errors].concat());
     }
+    // A run makes a trial with a failed check invalid: one that is measured was changed.
     for check in checks {
         found.unless(check.passed, || {
             format!("a figure although `{}` failed", check.name)
         });
     }
+    // A frame is of one kind at most.
     let kinds = [
         cipher_link.esp_frames,
         cipher_link.channel_frames,

@@ -138,10 +138,14 @@ pub(crate) struct Finished {
 
 /// Parses a journal. `path` is for messages only.
 pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<(Journal, Finished), JournalError> {
+    // Only lines with their newline count: the writer reports a record as written after newline
+    // and sync.
     let finished = bytes
         .iter()
         .rposition(|&byte| byte == b'\n')
         .map_or(0, |last| last + 1);
+    // Iterated anew for each line that does not match, to find its place. A file that is whole
+    // needs no second pass.
     let all_lines = || {
         let lines = bytes[..finished].split_inclusive(|&byte| byte == b'\n');
         lines.map(|line| &line[..line.len() - 1])
@@ -155,12 +159,14 @@ pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<(Journal, Finished), Jo
         line,
         problem,
     };
+    // The header comes first: its format decides whether lines have checksums.
     let mut journal = Journal::new(read_header(path, header)?);
     let mut chain = Chain::new(&journal.header);
     chain
         .check(header, all_lines())
         .map_err(|problem| bad(1, problem))?;
     // A map, since a plan can have thousands of cells, and a journal a multiple of that in trials.
+    // Cloned, since records are added to the journal while their cells are looked up.
     let plan = journal.header.plan.clone();
     let cells: BTreeMap<&str, &Cell> = plan
         .cells
@@ -172,6 +178,8 @@ pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<(Journal, Finished), Jo
         count += 1;
         chain
             .check(line, all_lines())
+            // The checksum before the record: a changed line is reported as changed, not as bad
+            // JSON.
             .and_then(|()| serde_json::from_slice(line).map_err(|error| json_problem(&error)))
             .and_then(|record: Record| {
                 let cell = check(&record, &plan, |id| cells.get(id).copied())?;
@@ -181,6 +189,8 @@ pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<(Journal, Finished), Jo
             .map_err(|problem| bad(count, problem))?;
     }
     if finished < bytes.len() {
+        // Bytes without a newline are no record, even if they are valid JSON: their sync did not
+        // end.
         let bytes = bytes.len() - finished;
         journal.warnings.push(Warning::UnfinishedLine {
             line: count + 1,
@@ -204,6 +214,7 @@ fn check<'p>(
 ) -> Result<Option<&'p Cell>, String> {
     let cell = match record {
         Record::Header(_) => return Err("a second header".into()),
+        // These are of the whole run.
         Record::Resumed(_) | Record::End(_) => return Ok(None),
         Record::Tuned(tuned) => &tuned.cell,
         Record::Soaked(soaked) => &soaked.cell,
@@ -232,9 +243,12 @@ fn check<'p>(
 /// Parses the header. Checks the version first: a header of another format may have other fields.
 fn read_header(path: &Path, line: &[u8]) -> Result<Header, JournalError> {
     #[derive(Deserialize)]
+    // Unknown fields are ignored, so any version's header can be probed.
     struct Probe {
         record: String,
         #[serde(default)]
+        // Wider than the field of the header: a number that is too large is an unknown version
+        // too.
         format: u64,
     }
     let bad = |problem| JournalError::Line {
@@ -264,6 +278,7 @@ fn read_header(path: &Path, line: &[u8]) -> Result<Header, JournalError> {
         });
     }
     match serde_json::from_slice(line) {
+        // Before anything uses the plan: a loop over its repeats, for example, must end.
         Ok(Record::Header(header)) => match impossible_plan(&header.plan) {
             None => Ok(*header),
             Some(problem) => Err(bad(problem)),
@@ -320,11 +335,14 @@ impl Journal {
         let problems = contradictions(&record, cell);
         match record {
             Record::Trial(mut trial) if !problems.is_empty() => {
+                // Kept, with its figures: a report lists invalid trials, and `resume --invalid`
+                // repeats them.
                 trial.refuse(problems);
                 self.push(Record::Trial(trial));
             }
             record if problems.is_empty() => self.push(record),
             record => {
+                // As after any other record, the run had not ended when it was written.
                 self.end = None;
                 self.warnings.push(Warning::Contradiction {
                     record: record.name(),
@@ -337,6 +355,7 @@ impl Journal {
 
     /// Adds a checked record.
     fn push(&mut self, record: Record) {
+        // A run that is resumed after its end has a record behind the end.
         self.end = None;
         match record {
             Record::Header(header) => self.header = *header,
@@ -344,6 +363,8 @@ impl Journal {
             Record::Tuned(tuned) => self.tuned.push(tuned),
             Record::Soaked(soaked) => self.soaked.push(*soaked),
             Record::Fatigued(fatigued) => {
+                // Snapshots count from the beginning of their start, so the last one has all of
+                // the earlier ones.
                 let key = |of: &FatigueProgress| (of.cell.clone(), of.repeat, of.segment.start);
                 let new = key(&fatigued);
                 self.fatigued.retain(|old| key(old) != new);
@@ -367,6 +388,7 @@ impl Journal {
     pub fn latest_trials(&self) -> BTreeMap<(&str, u32), &TrialRecord> {
         self.trials
             .iter()
+            // Later trials replace earlier ones of the same key.
             .map(|trial| ((trial.cell.as_str(), trial.repeat), trial))
             .collect()
     }
@@ -413,6 +435,7 @@ impl Journal {
     /// The parameters found for a cell by the last search.
     #[must_use]
     pub fn tuned(&self, cell: &str) -> Option<&Tuned> {
+        // A resumed run on a changed machine may have searched again.
         self.tuned.iter().rev().find(|tuned| tuned.cell == cell)
     }
 }

@@ -172,7 +172,9 @@ impl Environment {
     #[must_use]
     pub fn cores(&self) -> u32 {
         match physical_cores(&self.topology) {
+            // Older journals have no topology.
             0 => self.cpus,
+            // A container or an affinity may leave fewer CPUs than the machine has cores.
             cores => cores.min(self.cpus.max(1)),
         }
     }
@@ -564,6 +566,7 @@ fn at_most_one<T, E: serde::de::Error, const N: usize>(
     found: [Option<T>; N],
     keys: &str,
 ) -> Result<Option<T>, E> {
+    // The keys are optional one by one in JSON; only the reader can refuse two of them.
     let mut found = found.into_iter().flatten();
     let first = found.next();
     match found.next() {

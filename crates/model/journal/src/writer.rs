@@ -37,6 +37,7 @@ impl Writer {
     pub fn create(dir: &Path, header: &Header) -> Result<Self, JournalError> {
         let path = dir.join(FILE_NAME);
         let mut options = OpenOptions::new();
+        // `create_new` refuses links as well: a run writes no file that somebody prepared.
         options.append(true).create_new(true).mode(0o644);
         let file = match options.open(&path) {
             Ok(file) => file,
@@ -55,11 +56,13 @@ impl Writer {
             broken: false,
         };
         let first = Record::Header(Box::new(header.clone()));
+        // Before the line is written, as `append` advances the chain.
         writer.header_digest = digest_of_first(&line(&first, &writer.chain).0);
         let begun = writer.append(&first).and_then(|()| sync_folder(dir));
         if let Err(error) = begun {
             // Best effort: the first error is reported.
             let _ = fs::remove_file(&writer.path);
+            // Fails if the folder has other files, which remain.
             let _ = fs::remove_dir(dir);
             return Err(error);
         }
@@ -90,6 +93,8 @@ impl Writer {
                 Err(error) => error,
             }));
         }
+        // Before the first read: a line that another process is writing would look incomplete,
+        // and be cut off below.
         let file = Locked::new(file, &path)?;
         let bytes = read_from(&*file, FILE_BYTES_MAX).map_err(not_read)?;
         let (journal, finished) = parse(&path, &bytes)?;
@@ -98,6 +103,7 @@ impl Writer {
             chain,
         } = finished;
         if finished < bytes.len() {
+            // Appending behind a part of a line would make one broken line of both.
             file.set_len(finished as u64)
                 .and_then(|()| file.sync_data())
                 .map_err(|error| JournalError::io("repair", &path, error))?;
@@ -135,12 +141,14 @@ impl Writer {
             .write_all(&line)
             .and_then(|()| self.file.sync_data())
         {
+            // Only a line on the disk changes the chain, so the next one follows it.
             Ok(()) => {
                 self.finished += line.len() as u64;
                 self.chain = chain;
                 Ok(())
             }
             Err(error) => {
+                // With the partial line in place, the next record would be a part of it.
                 self.broken = self.file.set_len(self.finished).is_err();
                 Err(JournalError::io("write", &self.path, error))
             }
@@ -187,6 +195,7 @@ fn digest_of_first(lines: &[u8]) -> String {
 fn line(record: &Record, chain: &Chain) -> (Vec<u8>, Chain) {
     // A record is plain data with string keys, which always has a JSON form.
     let mut line = serde_json::to_vec(record).expect("a record can be written as JSON");
+    // The reader splits at newlines before it parses.
     debug_assert!(!line.contains(&b'\n'), "JSON escapes newlines");
     let chain = chain.seal(&mut line);
     line.push(b'\n');

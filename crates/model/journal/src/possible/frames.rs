@@ -12,11 +12,13 @@ use std::ops::RangeInclusive;
 const BUCKET: u64 = 25;
 
 pub(super) fn of_result(result: &FrameResult, cell: Option<&Cell>, found: &mut Contradictions) {
+    // Without a cell there are no sizes to compare bytes with: counts are checked all the same.
     let sizes = cell.and_then(sizes);
     for trial in &result.trials {
         of_trial(trial, sizes.clone(), found);
     }
     let trials = result.trials.len();
+    // Later stages index the list of trials by these.
     let mut exists = |index: usize, what: &str| {
         found.unless(index < trials, || {
             format!("{what} is number {index} of {trials} frame trials")
@@ -84,6 +86,7 @@ pub(super) fn of_trial(
     if directions.is_empty() {
         return;
     }
+    // Not nested: sums over directions would count deeper ones twice.
     let is_pair = directions.len() == 2 && directions.iter().all(|own| own.directions.is_empty());
     found.unless(is_pair, || {
         format!("{} loaded directions", directions.len())
@@ -96,6 +99,7 @@ pub(super) fn of_trial(
         });
     }
     let counts: [(&str, Count); 13] = [
+        // Maxima, as the longest delay of a sender, are no sums and are not here.
         ("intended", |own| own.intended),
         ("sent", |own| own.sent),
         ("bytes sent", |own| own.sent_bytes),
@@ -142,6 +146,7 @@ fn of_counts(trial: &FrameTrial, sizes: Option<RangeInclusive<u64>>, found: &mut
         let sent = (trial.sent, trial.sent_bytes, "sent");
         let received = (trial.received, trial.received_bytes, "received");
         for (frames, bytes, what) in [sent, received] {
+            // Bytes of a mix depend on which frames arrived; only the bounds are known.
             let least = frames.saturating_mul(*sizes.start());
             let most = frames.saturating_mul(*sizes.end());
             found.unless((least..=most).contains(&bytes), || {
@@ -153,6 +158,7 @@ fn of_counts(trial: &FrameTrial, sizes: Option<RangeInclusive<u64>>, found: &mut
     found.unless(trial.duration_ns > 0 || trial.intended == 0, || {
         format!("{} frames intended in no time", trial.intended)
     });
+    // From the first frame to the last: of one frame it is zero.
     found.unless(trial.elapsed_ns > 0 || trial.sent <= 1, || {
         format!("{} frames sent in no time", trial.sent)
     });
@@ -176,6 +182,7 @@ pub(super) fn of_throughput(throughput: &ThroughputFound, found: &mut Contradict
             found.part((bound, "frames/s, a bound,"), most);
         }
         if let (Some(lower), Some(upper)) = (goal.lower, goal.upper) {
+            // A load cannot both meet a goal and miss it.
             found.unless(lower < upper, || {
                 format!("`{name}` has the lower bound {lower} and the upper bound {upper} frames/s")
             });
@@ -191,6 +198,7 @@ pub(super) fn of_throughput(throughput: &ThroughputFound, found: &mut Contradict
             (goal.lower, goal.lower_trials, "lower"),
             (goal.upper, goal.upper_trials, "upper"),
         ] {
+            // Bounds are loads that were tried.
             found.unless(bound.is_none() || trials > 0, || {
                 format!("no trial at the {what} bound of `{name}`")
             });
@@ -277,6 +285,8 @@ pub(super) fn of_segment(segment: &SoakSegment, found: &mut Contradictions) {
     );
     found.rising("points in ns", points.iter().map(|point| point.at_ns));
     for point in points {
+        // The maximum is exact, and percentiles are upper bounds of buckets, which may be above
+        // it.
         let max_ns = point.max_ns.saturating_add(point.max_ns / BUCKET + 1);
         let percentiles = [point.p50_ns, point.p99_ns, Some(max_ns)];
         found.rising("percentiles in ns", percentiles.into_iter().flatten());

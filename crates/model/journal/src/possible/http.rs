@@ -12,6 +12,7 @@ pub(super) fn of_result(http: &HttpResult, most_ns: u64, found: &mut Contradicti
     let attempted = (http.attempted, "transactions attempted");
     found.measurable("bytes", [http.object_bytes, http.received_bytes]);
     found.measurable("transactions", [http.attempted]);
+    // Transactions that the end of the run cut off are neither.
     let ended = http.transactions.saturating_add(http.failures());
     found.part((ended, "transactions ended"), attempted);
     let bytes = (http.received_bytes, "bytes received");

@@ -18,6 +18,7 @@ pub(super) fn of_result(video: &VideoResult, most_ns: u64, found: &mut Contradic
         found.part((frames.damaged, "damaged frames"), shown);
         if let Some(rtp) = &stream.rtp {
             let sent = (rtp.sent, "packets sent");
+            // Copies are counted apart from `received`.
             let accounted = rtp.received.saturating_add(rtp.lost);
             found.part((accounted, "packets received and lost"), sent);
             let received = rtp.received.saturating_add(rtp.duplicated);

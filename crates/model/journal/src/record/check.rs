@@ -79,6 +79,8 @@ impl Check {
 #[must_use]
 pub fn in_brief(reason: &str) -> &str {
     let is_name = |name: &str| {
+        // Names of checks have a hyphen. A sentence may hold a colon, and its first word must not
+        // be taken for one.
         name.contains('-')
             && name
                 .bytes()

@@ -72,6 +72,7 @@ impl ResetFound {
     #[must_use]
     pub fn is_proven(&self) -> bool {
         let is_new = |it: &String| !self.before.contains(it);
+        // Without processes nothing was reset, and `all` would hold for none.
         let both = !self.before.is_empty() && !self.after.is_empty();
         both && self.after.iter().all(is_new)
     }

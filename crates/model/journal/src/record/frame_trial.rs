@@ -118,6 +118,8 @@ impl FrameTrial {
     /// loaded directions; 0 if delay did not grow. They count as lost in a search.
     #[must_use]
     pub fn queued(&self) -> u64 {
+        // Not negative: `sustained` only takes frames away. The reserve is left out, since it
+        // adds loss without a queue.
         let queued = |own: &Self| {
             let arrived = own.own_counts_at_last();
             arrived.forwarded
@@ -138,6 +140,7 @@ impl FrameTrial {
     fn of_worse_direction(&self, counts: impl Fn(&Self) -> Counts) -> Counts {
         let all = self.each_direction().iter().map(counts);
         let worse = all.reduce(|one, other| {
+            // Shares are compared by cross-multiplication, without rounding.
             let lost_share =
                 |of: Counts, by: Counts| u128::from(of.lost()) * u128::from(by.intended.max(1));
             if lost_share(other, one) > lost_share(one, other) {
@@ -153,9 +156,11 @@ impl FrameTrial {
     }
 
     fn own_counts_at_last(&self) -> Counts {
+        // A contradictory record may have more received than sent.
         let received = self.received.min(self.sent);
         let forwarded = if self.own_took_too_long() {
             let share = u128::from(received) * u128::from(self.duration_ns);
+            // Not a division by zero: a trial that took too long has taken some time.
             u64::try_from(share / u128::from(self.elapsed_ns)).unwrap_or(received)
         } else {
             received
@@ -202,6 +207,7 @@ impl FrameTrial {
     #[must_use]
     pub fn unattributed_loss(&self) -> u64 {
         let drops = self.readings.as_ref().map_or(0, |it| it.drops.unattributed);
+        // Losses that are known to be the station's are not counted a second time.
         drops.min(self.lost().saturating_sub(self.station_lost()))
     }
 }

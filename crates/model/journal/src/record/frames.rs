@@ -66,6 +66,7 @@ impl FrameResult {
     pub fn trials_on_path(&self) -> impl Iterator<Item = &FrameTrial> {
         let is_reflected = self.is_reflected();
         let all = self.trials.iter();
+        // Trials of round trips load both directions; the earlier ones load one.
         all.filter(move |trial| !is_reflected || trial.loads_both())
     }
 
@@ -192,6 +193,7 @@ impl<'de> Deserialize<'de> for FrameResult {
         let found = [
             (!wire.bursts.is_empty()).then(|| FrameFound::Bursts(wire.bursts.into_owned())),
             wire.recovery.map(FrameFound::Recovery),
+            // Two keys of the file are one part here: either of them makes it.
             (disturbed != DisturbedTrials::default()).then_some(FrameFound::Disturbed(disturbed)),
             (!wire.soak.is_empty()).then(|| FrameFound::Soak(wire.soak.into_owned())),
             (!wire.service.is_empty()).then(|| FrameFound::Service(wire.service.into_owned())),

@@ -40,8 +40,10 @@ impl PathSettings {
         // `OutSegs` excludes retransmissions.
         let whole = ["OutSegs", "RetransSegs", "OutDatagrams", "OutMsgs"];
         let whole: u64 = whole.iter().map(|name| self.counted(node, name)).sum();
+        // A packet that was fragmented is not sent itself: its fragments are.
         let fragments = self.counted(node, "FragCreates");
         let packets = whole.saturating_sub(self.counted(node, "FragOKs")) + fragments;
+        // Packets to itself are counted, but cross no link.
         let packets = packets.saturating_sub(self.counted(node, Self::LOOPBACK));
         (packets > 0).then_some(packets)
     }

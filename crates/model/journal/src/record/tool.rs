@@ -48,6 +48,8 @@ impl Transfer {
     #[must_use]
     pub fn offered(&self) -> (u64, u64) {
         match (self.drain(), self.parameters.datagram_bytes) {
+            // The duration of the transfer is the receiver's then, and too long for the sender's
+            // rate.
             (Some(drain), Some(bytes)) => {
                 (drain.offered.saturating_mul(bytes.into()), drain.offered_ns)
             }
