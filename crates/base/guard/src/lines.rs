@@ -42,15 +42,20 @@ impl<R: BufRead> Iterator for Lines<R> {
             begun = true;
             let end = part.iter().position(|byte| *byte == b'\n');
             let content = &part[..end.unwrap_or(part.len())];
+            // Not negative: no more than `bytes_max` are ever kept.
             let room = self.bytes_max - kept.len();
             cut |= content.len() > room;
             kept.extend_from_slice(&content[..content.len().min(room)]);
             let consumed = content.len() + usize::from(end.is_some());
+            // The whole part is consumed, also what exceeds the limit: the next call begins at
+            // the next line.
             self.source.consume(consumed);
             if end.is_some() {
                 break;
             }
         }
+        // A last line without a line feed counts, as in `BufRead::lines`; the end of the source
+        // does not.
         begun.then(|| {
             let text = String::from_utf8_lossy(&kept).into_owned();
             Ok(Line { text, cut })

@@ -50,6 +50,7 @@ pub fn read_from(source: impl Read, bytes_max: usize) -> io::Result<Vec<u8>> {
 }
 
 fn read_into(mut bytes: Vec<u8>, source: impl Read, bytes_max: usize) -> io::Result<Vec<u8>> {
+    // One byte more distinguishes a source that is too long from one of exactly this length.
     let one_more = bytes_max as u64 + 1;
     source.take(one_more).read_to_end(&mut bytes)?;
     if bytes.len() > bytes_max {
@@ -70,6 +71,8 @@ fn too_large(bytes_max: usize) -> io::Error {
 pub fn read_bytes(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
     let file = open_regular(path)?;
     let length = file.metadata()?.len();
+    // Only to fail early: a file of /proc has the length 0, and a file may grow, so the limit
+    // holds while it is read as well.
     if length > bytes_max as u64 {
         return Err(too_large(bytes_max));
     }

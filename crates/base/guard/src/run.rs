@@ -33,15 +33,20 @@ fn run(
     bytes_max: usize,
     wait: impl FnOnce(&mut Child) -> io::Result<ExitStatus>,
 ) -> io::Result<Output> {
+    // A program that asks for something would otherwise wait for a terminal.
     command.stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
+    // Both are read by threads of their kind: a program that fills one pipe while the other is
+    // read would wait for ever.
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     thread::scope(|scope| {
         let stdout =
             scope.spawn(|| stdout.map_or(Ok(Vec::new()), |from| beginning(from, bytes_max)));
         let stderr =
             scope.spawn(|| stderr.map_or(Ok(Vec::new()), |from| beginning(from, bytes_max)));
+        // A reader ends when the last copy of its pipe is closed, which a process that the
+        // program left behind may hold.
         let status = wait(&mut child);
         let [stdout, stderr] = [stdout, stderr].map(|reader| {
             reader
@@ -64,6 +69,7 @@ fn wait_within(child: &mut Child, limit: Duration) -> io::Result<ExitStatus> {
         }
         thread::sleep(Duration::from_millis(2));
     }
+    // The program may have ended since, which `kill` does not report as an error.
     child.kill()?;
     child.wait()?;
     Err(io::ErrorKind::TimedOut.into())
@@ -71,6 +77,7 @@ fn wait_within(child: &mut Child, limit: Duration) -> io::Result<ExitStatus> {
 
 /// Reads a source to its end and returns the beginning.
 fn beginning(mut source: impl Read, bytes_max: usize) -> io::Result<Vec<u8>> {
+    // `take` limits it, so the check in `read_from` never fails here.
     let kept = read_from(source.by_ref().take(bytes_max as u64), bytes_max)?;
     io::copy(&mut source, &mut io::sink())?;
     Ok(kept)

@@ -12,6 +12,7 @@ use zeroize::Zeroizing;
 /// # Errors
 /// The operating system's errors, and [`ErrorKind::InvalidData`] if the file is longer.
 pub fn read_wiped(file: &mut File, bytes_max: usize) -> io::Result<Zeroizing<Vec<u8>>> {
+    // A vector that grows leaves copies behind. The one byte more shows that the file is longer.
     let mut text = Zeroizing::new(Vec::with_capacity(bytes_max + 1));
     file.take(bytes_max as u64 + 1).read_to_end(&mut text)?;
     if text.len() > bytes_max {
@@ -27,6 +28,7 @@ pub fn read_wiped(file: &mut File, bytes_max: usize) -> io::Result<Zeroizing<Vec
 /// # Errors
 /// The operating system's errors.
 pub fn create_durable(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+    // With `create_new` an existing file, or a link to one, is an error and never written to.
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -35,6 +37,7 @@ pub fn create_durable(path: &Path, content: &[u8], mode: u32) -> io::Result<()> 
     let written = file
         .write_all(content)
         .and_then(|()| file.sync_all())
+        // The file's content alone is not enough: after a power cut its name may be missing.
         .and_then(|()| sync_folder(path));
     written.inspect_err(|_| {
         let _ = fs::remove_file(path);

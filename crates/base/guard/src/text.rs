@@ -21,6 +21,7 @@ pub fn visible_lines(text: &str) -> Cow<'_, str> {
 /// text do not.
 #[must_use]
 pub fn visible_styled(text: &str) -> Cow<'_, str> {
+    // The usual text has neither, and is not copied.
     if !text.contains(['\u{1b}', '\r']) {
         return visible_lines(text);
     }
@@ -36,6 +37,7 @@ pub fn visible_styled(text: &str) -> Cow<'_, str> {
         } else {
             shown.push_str(&rest[at..at + kept]);
         }
+        // A refused one has one byte: both characters are ASCII.
         rest = &rest[at + kept.max(1)..];
     }
     shown.push_str(&visible_lines(rest));
@@ -51,6 +53,8 @@ fn style_bytes(text: &str) -> Option<usize> {
     let end = parameters.find(|c: char| !c.is_ascii_digit() && c != ';')?;
     let is_style = parameters[end..].starts_with('m') && end <= BYTES_MAX;
     let mut numbers = parameters[..end].split(';');
+    // Terminals read `08` as 8. Of `38;5;8`, a colour, the last number is refused too, which only
+    // costs the colour.
     let conceals = numbers.any(|number| number.trim_start_matches('0') == CONCEAL);
     (is_style && !conceals).then_some("\u{1b}[".len() + end + 1)
 }
@@ -67,6 +71,8 @@ fn replaced(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
 /// character that [`visible`] replaces becomes `\u{…}` with its number.
 #[must_use]
 pub fn escaped(name: &str) -> Cow<'_, str> {
+    // Backslashes too: otherwise a name with the text of a sequence could not be distinguished
+    // from an escaped one.
     let is_replaced = |c: char| is_hidden(c) || c == '\\';
     if !name.contains(is_replaced) {
         return Cow::Borrowed(name);
@@ -96,6 +102,7 @@ pub fn unescaped(shown: &str) -> Cow<'_, str> {
             let number = u32::from_str_radix(digits, 16).ok()?;
             Some((char::from_u32(number)?, after))
         });
+        // A name that somebody types may hold anything, so nothing here is an error.
         rest = match sequence {
             Some((c, after)) => {
                 name.push(c);

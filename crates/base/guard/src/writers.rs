@@ -91,6 +91,7 @@ impl Writers {
     /// [`Insecure`], with the first file, folder or link in the kernel's path resolution that
     /// others could have written.
     pub fn check(&self, path: &Path) -> Result<PathBuf, Insecure> {
+        // By the working directory, without a look at links: each part is examined below.
         let absolute = std::path::absolute(path).map_err(|source| Insecure::NotExamined {
             path: path.to_owned(),
             source,
@@ -100,6 +101,7 @@ impl Writers {
         let mut links = 0;
         self.check_entry(&reached)?;
         while let Some(part) = left.pop_front() {
+            // `reached` has no links, so its parent is the folder above it, as for the kernel.
             if part == ".." {
                 reached.pop();
                 continue;
@@ -117,9 +119,11 @@ impl Writers {
                 fs::read_link(&next)
             };
             let target = target.map_err(|source| Insecure::NotExamined { path: next, source })?;
+            // A relative target counts from the folder of the link, which `reached` still is.
             if target.is_absolute() {
                 reached = PathBuf::from("/");
             }
+            // In front of the parts that are left, the first one foremost.
             for part in parts(&target).into_iter().rev() {
                 left.push_front(part);
             }
@@ -153,6 +157,7 @@ impl Writers {
 /// Whether users other than the owner may change a file or replace the entries of a folder.
 fn others_write(metadata: &Metadata) -> bool {
     let mode = metadata.mode();
+    // The entry itself is examined next, and must belong to one of the trusted users.
     if metadata.is_dir() && mode & STICKY != 0 {
         return false;
     }
@@ -195,6 +200,7 @@ fn parts(path: &Path) -> VecDeque<OsString> {
 fn unmapped() -> Option<u32> {
     let map = fs::read_to_string("/proc/self/uid_map").ok()?;
     let mut fields = map.split_ascii_whitespace();
+    // The map of the initial namespace: every user is mapped to itself.
     let all = ["0", "0", "4294967295"];
     if all.iter().all(|field| fields.next() == Some(field)) {
         return None;

@@ -31,6 +31,8 @@ impl Decimal {
             return None;
         }
         let (whole, rest) = text.split_at(whole_end);
+        // A point without a digit behind it is not part of the number: `1.s` has no unit, instead
+        // of one second.
         let (fraction, rest) = match rest.strip_prefix('.') {
             Some(after) if after.starts_with(|c: char| c.is_ascii_digit()) => {
                 let end = after
@@ -47,6 +49,7 @@ impl Decimal {
     }
 
     fn from_parts(whole: &str, fraction: &str) -> Result<Self, Misfit> {
+        // Zeros that change nothing do not count as digits, so `0.5000 s` is as short as `0.5 s`.
         let (whole, fraction) = (
             whole.trim_start_matches('0'),
             fraction.trim_end_matches('0'),
@@ -70,6 +73,7 @@ impl Decimal {
 
     /// This number times `scale`, when that is whole.
     pub(crate) fn times(self, scale: u64) -> Result<u64, Misfit> {
+        // At most 10³⁰, which fits 128 bits.
         let divisor = 10u128.pow(self.fraction_digits);
         let product = self
             .digits
@@ -88,6 +92,7 @@ pub(crate) fn print(value: u64, scale: u64) -> String {
     if fraction == 0 {
         return whole.to_string();
     }
+    // Zeros between the point and the first digit must be printed: 1001 ms are 1.001 s.
     let mut width = scale.ilog10() as usize;
     while fraction.is_multiple_of(10) {
         fraction /= 10;

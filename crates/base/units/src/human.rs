@@ -91,6 +91,8 @@ pub fn data(bytes: f64) -> String {
 pub fn duration_ns(ns: f64) -> String {
     const MINUTE: f64 = 60e9;
     const HOUR: f64 = 60.0 * MINUTE;
+    // Minutes and hours have other steps than the decimal units, so they do not follow in one
+    // list.
     if ns.abs() >= 2.0 * HOUR {
         return print(ns, &[(HOUR, "h")]);
     }
@@ -122,6 +124,8 @@ fn print_as(value: f64, units: &[(f64, &str)], digits: fn(f64) -> String) -> Str
         let number = digits(value / scale);
         if number
             .trim_start_matches('-')
+            // The printed text decides, not the value: 999.96 rounds to 1000, which is 1 of the
+            // next unit.
             .starts_with(|first: char| ('1'..='9').contains(&first))
         {
             return format!("{number} {name}");
@@ -157,6 +161,8 @@ fn digits_of(value: f64, significant: fn(f64) -> usize) -> String {
         return rounded;
     };
     let exponent: i64 = exponent.parse().unwrap_or(0);
+    // Negative for large numbers: then there are no decimals, and all digits of the whole part
+    // remain.
     let decimals = usize::try_from(significant as i64 - exponent)
         .unwrap_or(0)
         .min(12);
@@ -166,6 +172,7 @@ fn digits_of(value: f64, significant: fn(f64) -> usize) -> String {
     } else {
         &text
     };
+    // A small negative number may round to zero.
     if text == "-0" {
         "0".to_owned()
     } else {
@@ -180,6 +187,7 @@ pub fn in_markdown(text: &str) -> String {
     for c in text.chars() {
         match c {
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => escaped.extend(['\\', c]),
+            // Markdown passes HTML on, so its characters become entities.
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '&' => escaped.push_str("&amp;"),

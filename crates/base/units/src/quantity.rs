@@ -34,6 +34,7 @@ impl Quantity {
         let digits = text[..text.len() - unit.len()].trim_end();
         let number = number.map_err(|misfit| self.misfit(text, misfit))?;
         if unit.is_empty() {
+            // A fraction has no whole number, and gets the unit of small ones.
             let likely = (self.likely_unit)(number.times(1).unwrap_or(0));
             return Err(ParseError::new(
                 ErrorKind::NoUnit,
@@ -45,6 +46,7 @@ impl Quantity {
                 ),
             ));
         }
+        // Aliases are advice in messages and never accepted: files have one notation.
         let Some((_, scale)) = self.units.iter().find(|(known, _)| *known == unit) else {
             return Err(self.unknown_unit(text, digits, unit));
         };

@@ -79,6 +79,7 @@ impl fmt::Display for Bytes {
         let binary = SIZE.units.iter().rev().find(|(_, scale)| {
             scale.is_power_of_two()
                 && self.0 >= *scale.max(&PREFIXED_FROM)
+                // A prefix that needs decimals would hide the exact length of a packet.
                 && self.0.is_multiple_of(*scale)
         });
         let (name, scale) = binary.unwrap_or(&SIZE.units[0]);

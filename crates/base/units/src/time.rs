@@ -70,6 +70,7 @@ pub fn print(duration: Duration) -> String {
         (_, 0) => format!("{seconds} s"),
         _ => format!(
             "{seconds}{} s",
+            // `0.5` without its zero is appended to the seconds.
             decimal::print(nanos, NS_PER_S).trim_start_matches('0')
         ),
     }
