@@ -107,6 +107,7 @@ impl Reading {
 fn tightest(mut read: impl FnMut() -> Reading) -> ClockOffset {
     let mut best = read();
     for _ in 1..READINGS_MAX {
+        // Few readings are interrupted, so the usual cost is one.
         if best.spread_ns() < TIGHT_NS {
             break;
         }

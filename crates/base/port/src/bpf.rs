@@ -82,6 +82,7 @@ impl<P: Copy + PartialEq> Assembly<P> {
     }
 
     pub(crate) fn add(&mut self, code: u8, target: u8, source: u8, offset: i16, immediate: i32) {
+        // Bit fields of C, in the order of the machine (RFC 9669 §3).
         let registers = if cfg!(target_endian = "little") {
             target | source << 4
         } else {
@@ -107,6 +108,7 @@ impl<P: Copy + PartialEq> Assembly<P> {
     /// Loads a register with 64 bits.
     pub(crate) fn set_64(&mut self, target: u8, value: u64) {
         self.add(LOAD_64, target, 0, 0, value as i32);
+        // The second half of a wide instruction (RFC 9669 §3.2): its code is zero.
         self.add(0, 0, 0, 0, (value >> 32) as i32);
     }
 
@@ -258,6 +260,7 @@ pub(crate) fn attach(
 
 /// Runs a program on an Ethernet frame and returns its result.
 pub(crate) fn run(program: &OwnedFd, frame: &[u8]) -> io::Result<u32> {
+    // The kernel writes the result into the attributes, which are passed by a shared reference.
     let run = UnsafeCell::new(TestRun {
         program: program.as_raw_fd(),
         bytes_in: frame.len() as u32,

@@ -52,6 +52,7 @@ const GET_INDIRECTION: u32 = 0x38;
 impl Interface {
     /// Looks up an interface by name.
     pub(crate) fn find(name: &str) -> io::Result<Self> {
+        // Any socket accepts these requests, and one of this family needs no privilege.
         let socket = socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
         let c_name = CString::new(name)?;
         let mut request = request_for(name)?;
@@ -131,6 +132,7 @@ impl Interface {
         if entries == 0 || entries as usize > INDIRECTIONS_MAX {
             return None;
         }
+        // A table that has grown in between is refused (EINVAL).
         ask(entries)?;
         let used = &table.queues[..entries as usize];
         used.iter().max().map(|highest| highest + 1)
@@ -196,6 +198,8 @@ pub(crate) fn bind_packet(
 /// ports, or creates one; returns its number.
 pub(crate) fn join_fanout(socket: &OwnedFd, group: Option<u16>) -> io::Result<u16> {
     let flags = libc::PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
+    // The kernel chooses an unused number for the first socket: a fixed one could be another
+    // program's group in this namespace.
     let (id, flags) = match group {
         Some(id) => (libc::c_uint::from(id), flags),
         None => (0, flags | libc::PACKET_FANOUT_FLAG_UNIQUEID),
@@ -301,6 +305,7 @@ impl ErrorWatch {
     pub(crate) fn empty(&self, socket: &impl AsRawFd) -> io::Error {
         let polls = self.empty_polls.get().wrapping_add(1);
         self.empty_polls.set(polls);
+        // The first empty poll asks as well, as a socket may have its error from the start.
         if !self.waited.replace(false) && polls % POLLS_PER_QUESTION != 1 {
             return io::ErrorKind::WouldBlock.into();
         }
@@ -382,6 +387,7 @@ impl Mapping {
         bytes: usize,
         offset: libc::off_t,
     ) -> io::Result<Self> {
+        // Populated, so that no page fault delays the first frames.
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
         Self::new(socket.as_raw_fd(), bytes, offset, flags)
     }

@@ -102,12 +102,14 @@ impl LinkPort {
         if !interface.is_up {
             return Err(io::Error::from_raw_os_error(libc::ENETDOWN));
         }
+        // Before the first socket, so that the stack answers no frame that a port also gets.
         let deafness = DropCaptured::all(interface.index).ok().map(Arc::new);
         let mut ports = Vec::with_capacity(queues);
         let mut group = None;
         for _ in 0..queues.max(1) {
             let (socket, receiver) = open_socket(&interface)?;
             if queues > 1 {
+                // The first one creates the group, and the others join it.
                 group = Some(kernel::join_fanout(&socket, group)?);
             }
             ports.push(Self {
@@ -124,6 +126,7 @@ impl LinkPort {
             });
         }
         let joinable = Joinable {
+            // The answer is the interface's, so one queue asks for all.
             tcp: wanted.tso && ports[0].probe(Gso::Tcp4).is_ok(),
             udp: wanted.uso && ports[0].probe(Gso::UdpL4).is_ok(),
         };
@@ -216,6 +219,7 @@ fn open_socket(interface: &Interface) -> io::Result<(OwnedFd, Receiver)> {
     let socket = kernel::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
     let set =
         |option, value: libc::c_int| kernel::set_option(&socket, libc::SOL_PACKET, option, &value);
+    // Before the ring: with one, the kernel refuses this option (EBUSY).
     set(libc::PACKET_VNET_HDR, 1)?;
     set(libc::PACKET_IGNORE_OUTGOING, 1)?;
     kernel::set_receive_buffer(&socket, SOCKET_BUFFER_BYTES)?;

@@ -33,6 +33,8 @@ fn endpoints(packet: &[u8]) -> Option<(u64, u64)> {
     let (addresses, (source, target)) = match packet.first()? >> 4 {
         4 => {
             let header = packet.first_chunk::<20>()?;
+            // More fragments or an offset: later fragments have no ports, and all of a packet
+            // must have one hash.
             let has_ports = be16(header, 6) & 0x3fff == 0 && matches!(header[9], TCP | UDP);
             let at = usize::from(header[0] & 15) * 4;
             (&packet[12..20], ports(packet, has_ports, at)?)
@@ -47,6 +49,7 @@ fn endpoints(packet: &[u8]) -> Option<(u64, u64)> {
     let (from, to) = addresses.split_at(addresses.len() / 2);
     let mix = |port: u16, address: &[u8]| {
         address.chunks_exact(4).fold(u64::from(port), |hash, word| {
+            // A product moves entropy upwards only, so the upper half is folded back.
             let hash = (hash ^ u64::from(be32(word, 0))).wrapping_mul(MULTIPLIER);
             hash ^ hash >> 32
         })

@@ -115,6 +115,7 @@ impl Tun {
         if settings.queues > 1 {
             flags |= libc::IFF_MULTI_QUEUE;
         }
+        // Later queues join the interface that the first one has created.
         if first {
             flags |= libc::IFF_TUN_EXCL;
         }
@@ -154,6 +155,8 @@ impl Tun {
     /// The setting belongs to the device, the permitted writes to the queue: so it is called for
     /// each queue.
     pub fn enable_offloads(&mut self, wanted: TunOffloads) -> TunOffloads {
+        // From most to least. The last one only needs the kernel's checksum flag, and proves
+        // nothing.
         let candidates = [(true, true), (true, false), (false, true), (false, false)]
             .map(|(tso, uso)| TunOffloads { tso, uso });
         let granted = candidates.into_iter().find(|candidate| {

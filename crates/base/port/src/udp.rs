@@ -117,7 +117,9 @@ impl UdpLane {
             .collect::<io::Result<_>>()?;
         let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
         socket.set_nonblocking(true)?;
+        // Before the bind: datagrams can arrive from then on.
         options::grow_buffers(&socket);
+        // Options of IPv4 apply to mapped addresses too, and must be set on this socket as well.
         let mixed = peers.iter().any(|peer| peer.address.is_ipv4()) && local.is_ipv6();
         if local.is_ipv6() {
             socket.set_only_v6(!mixed)?;
@@ -153,6 +155,8 @@ impl UdpLane {
         options::set_path_mtu_mode(&self.socket, self.local, mixed, fragment)?;
         self.fragment = fragment;
         for number in 0..self.peers.len() {
+            // The kernel does not fragment the datagrams of a train, so longer ones are sent
+            // singly. A peer without a route counts as unlimited until a train to it is refused.
             let mtu = self.path_mtu(number as u16).ok().filter(|_| fragment);
             let peer = &mut self.peers[number];
             peer.train_datagram_max = mtu.map_or(usize::MAX, |mtu| peer.payload_of(mtu));
@@ -180,6 +184,8 @@ impl UdpLane {
             .ok_or_else(|| invalid(format!("there is no peer {peer}")))?
             .address;
         let local = self.local.ip();
+        // The kernel refuses a request with a source of another family, and `::` is no address of
+        // this host.
         let source = local.is_ipv4() == address.is_ipv4() && !local.is_unspecified();
         route::mtu(address.ip(), source.then_some(local))
     }
@@ -226,6 +232,8 @@ impl UdpLane {
         let mut tried_before = false;
         let mut waited = false;
         while let Some(first) = trains.first() {
+            // A run of trains for one call: it ends at the first one that needs another way,
+            // which keeps the order.
             let whole = trains
                 .iter()
                 .take_while(|train| self.way(train) == TrainMode::Whole);
@@ -252,6 +260,8 @@ impl UdpLane {
                 Err(error) => error.raw_os_error().unwrap_or(0),
             };
             if error == libc::EAGAIN {
+                // One wait per call: more would delay the packets of the other direction, which
+                // this thread also carries.
                 if waited || !wait_writable(self.socket.as_fd(), SEND_WAIT) {
                     sent.failed += trains.iter().map(Train::datagrams).sum::<u64>();
                     return;
@@ -280,6 +290,7 @@ impl UdpLane {
             libc::EIO | libc::EINVAL if is_train => {
                 let before = sent.datagrams;
                 self.send_singly(buffer, train, sent);
+                // Only if its datagrams pass one by one was the train the reason.
                 if sent.datagrams > before {
                     self.peers[usize::from(train.peer)].singly = true;
                     if self.peers.iter().all(|peer| peer.singly) {

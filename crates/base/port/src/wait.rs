@@ -35,6 +35,7 @@ impl Stop {
 
     /// Raises the flag. Safe in a signal handler.
     pub fn raise(&self) {
+        // Before the event: a thread that wakes up by it finds the flag raised.
         self.0.raised.store(true, Ordering::Release);
         let one = 1u64.to_ne_bytes();
         // SAFETY: the descriptor is open as long as `self`, and `one` holds the 8 bytes that are
@@ -172,6 +173,7 @@ pub(crate) fn wait_writable(fd: BorrowedFd<'_>, limit: Duration) -> bool {
         events: libc::POLLOUT,
         revents: 0,
     };
+    // Whole milliseconds are enough here: `poll` waits for room in a buffer, not for a time.
     let limit = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX);
     // SAFETY: one element, which outlives the call.
     unsafe { libc::poll(&raw mut polled, 1, limit) > 0 }

@@ -162,11 +162,14 @@ impl Assembly<Place> {
             Packets::Udp(_) | Packets::UdpBeside(..) => UDP,
             Packets::BareEsp => ESP,
         });
+        // The verifier permits loads only below a bound that was compared with the end of the
+        // frame.
         self.jump_by_length(IF_ABOVE, IPV4_HEADERS_BYTES, Place::Miss);
         self.add(LOAD_U16, 5, 2, 12, 0);
         self.jump(IF_EQUAL, 5, 0, network(0x86dd), Place::Ipv6);
         self.jump(IF_NOT_EQUAL, 5, 0, network(0x0800), Place::Miss);
         self.add(LOAD_U8, 5, 2, 14, 0);
+        // Version 4 and a header of five words: with options the port would be elsewhere.
         self.jump(IF_NOT_EQUAL, 5, 0, 0x45, Place::Miss);
         self.add(LOAD_U16, 5, 2, 20, 0);
         self.add(AND, 5, 0, 0, network(0x3fff));
@@ -185,6 +188,7 @@ impl Assembly<Place> {
             Packets::Udp(ports) => self.compare_port(ports),
             Packets::UdpBeside(ports, beside) => {
                 match beside {
+                    // IKE in UDP begins with four zero bytes in place of an SPI (RFC 3948 §2.2).
                     Beside::Ike => self.jump(IF_EQUAL, 8, 0, 0, Place::Miss),
                     Beside::WireGuard => self.jump(IF_NOT_EQUAL, 8, 0, TRANSPORT, Place::Miss),
                 }

@@ -90,6 +90,7 @@ impl FrameSender for MemoryFrameSender {
             return Ok(0);
         }
         let kept = self.spare.len() - count;
+        // From the top: these slots were returned last, and are still in the cache.
         places.fill_from_iter(self.spare.drain(kept..).rev().map(|mut slot| {
             slot.length = fill(&mut slot.bytes[..]) as u32;
             slot

@@ -121,6 +121,7 @@ fn list(reasons: &[(FramePortKind, String)]) -> String {
 /// [`FramePortError`] with advice.
 pub fn open_senders(wanted: &OpenFrames<'_>) -> Result<Opened<AnySender>, FramePortError> {
     let interface = interface(wanted)?;
+    // Before any kind is tried: the MTU limits all of them.
     let max = interface.mtu + ETHERNET_HEADER_BYTES;
     if wanted.max_frame_bytes > max {
         return Err(FramePortError::TooLong {
@@ -138,6 +139,8 @@ pub fn open_senders(wanted: &OpenFrames<'_>) -> Result<Opened<AnySender>, FrameP
         FramePortKind::Xdp => {
             fits_a_page(wanted.max_frame_bytes, xdp::SEND_BYTES_MAX)?;
             (0..wanted.threads)
+                // Each thread has its queue: two sockets on one queue would need shared memory
+                // for frames.
                 .map(|queue| XdpSender::open(&interface, queue as u32).map(AnySender::Xdp))
                 .collect::<io::Result<_>>()
                 .map_err(|error| xdp_reason(&error))
@@ -239,6 +242,8 @@ fn first_that_works<P>(
     open: impl Fn(FramePortKind) -> Result<Vec<P>, String>,
 ) -> Result<Opened<P>, FramePortError> {
     let name = wanted.interface.to_owned();
+    // A kind that is requested is not replaced: a campaign that names one measures it, or
+    // nothing.
     if let Some(kind) = wanted.kind {
         return match open(kind) {
             Ok(ports) => Ok((ports, Vec::new())),
@@ -272,6 +277,7 @@ fn open_xdp_receivers(
     })?;
     queue_for_each(interface, wanted.threads)?;
     let open = |attach| XdpReceiver::open(interface, attach, max_frame_bytes, wanted);
+    // Generic mode works behind any driver, at the cost of a copy and an `skb` for each frame.
     open(XdpAttach::Native)
         .or_else(|native| {
             open(XdpAttach::Generic)
@@ -283,6 +289,8 @@ fn open_xdp_receivers(
 /// Checks that every frame arrives at one of the first `threads` queues, one per thread.
 fn queue_for_each(interface: &Interface, threads: usize) -> Result<(), String> {
     let (name, queues) = (&interface.name, interface.receive_queues as usize);
+    // With more queues than threads, the device must spread frames over the first ones alone.
+    // Frames at other queues would reach no socket.
     let used = match interface.hashed_over() {
         Some(used) if queues > threads => used as usize,
         _ => queues,

@@ -69,7 +69,10 @@ impl Receiver {
             libc::PACKET_VERSION,
             libc::tpacket_versions::TPACKET_V2 as libc::c_int,
         )?;
+        // A tag is restored by moving the header forward into this room; the payload stays.
         set(libc::PACKET_RESERVE, HEADROOM_BYTES as libc::c_int)?;
+        // Has the kernel queue a copy of a frame that is longer than its slot. By default it
+        // would only be cut.
         set(libc::PACKET_COPY_THRESH, 1)?;
         let whole = SLOT_HEADER_BYTES + interface.mtu + LINK_HEADER_BYTES + CLEAR_ROOM_BYTES;
         let slot_bytes = whole.next_power_of_two().min(BLOCK_BYTES);
@@ -120,6 +123,7 @@ impl Receiver {
         loop {
             self.give_back();
             let status = self.status(self.next).load(Ordering::Acquire);
+            // Acquire: the frame and its header are written before the status.
             if status & libc::TP_STATUS_USER == 0 {
                 self.was_empty = true;
                 self.count_losses(socket);

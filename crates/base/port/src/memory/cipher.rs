@@ -82,12 +82,14 @@ impl MemoryCipherPort {
     }
 
     fn has_room(&self, bytes: u64) -> bool {
+        // Not negative: the receiver counts bytes after it has taken them from the ring.
         let waiting = self.sent_bytes - self.taken.load(Ordering::Acquire);
         waiting + bytes <= WAITING_BYTES_MAX
     }
 
     /// A free batch; `None` when the link is full.
     fn spare(&mut self) -> Option<Batch> {
+        // Injected datagrams have buffers of their length, which are dropped here.
         while let Ok(batch) = self.tx.free.pop() {
             if batch.buffer.len() == MEMORY_BATCH_BYTES {
                 self.spare.push(batch);
@@ -106,6 +108,7 @@ impl MemoryCipherPort {
         };
         other.trains.clear();
         if batch.buffer.len() == MEMORY_BATCH_BYTES {
+            // The caller gets a free buffer for the full one: nothing is copied.
             swap(batch, &mut other);
         } else {
             let copied = copy_trains(batch, 0, &mut other);
@@ -114,6 +117,7 @@ impl MemoryCipherPort {
                 return false;
             }
         }
+        // Possible by injected datagrams alone: there are more places than batches.
         if let Err(rtrb::PushError::Full(other)) = self.tx.full.push(other) {
             self.spare.push(other);
             return false;
@@ -167,6 +171,8 @@ impl CipherPort for MemoryCipherPort {
                 break;
             };
             let bytes = bytes_of(&from);
+            // Only as the first of this call: an exchange would lose trains that are copied
+            // already.
             if used == 0 && copied == 0 && from.buffer.len() == batch.buffer.len() {
                 swap(batch, &mut from);
                 self.done(from, bytes);

@@ -38,6 +38,8 @@ pub(super) fn mtu(target: IpAddr, source: Option<IpAddr>) -> io::Result<usize> {
     let reply = kernel.ask(libc::RTM_GETROUTE, &route_request(target, source))?;
     let route = Route::parse(&reply);
     let mut smallest = route.mtu;
+    // A route without a metric has the MTU of its interface, which a look-up of the route does
+    // not report.
     for link in route.links {
         let reply = kernel.ask(libc::RTM_GETLINK, &link_request(link))?;
         let mtu = attribute(&reply, LINK_BYTES, libc::IFLA_MTU).and_then(number);
@@ -85,6 +87,8 @@ impl Kernel {
         let body = reply.split_off(HEADER_BYTES.min(reply.len()));
         if i32::from(u16::from_ne_bytes([low, high])) == libc::NLMSG_ERROR {
             let code = number(&body).unwrap_or(0).cast_signed();
+            // The kernel has negative codes. The least number has no opposite, hence the
+            // saturation.
             return Err(io::Error::from_raw_os_error(code.saturating_neg()));
         }
         Ok(body)
@@ -152,6 +156,7 @@ impl Route {
                     while let Some(hop) = rest.first_chunk::<HOP_BYTES>() {
                         let length = usize::from(u16::from_ne_bytes([hop[0], hop[1]]));
                         route.links.extend(number(&hop[4..]));
+                        // At least a header: a length of zero would never end.
                         let next = length.max(HOP_BYTES).next_multiple_of(ALIGNMENT);
                         rest = rest.get(next..).unwrap_or_default();
                     }

@@ -158,6 +158,7 @@ impl BlockRing {
             let frame =
                 unsafe { std::slice::from_raw_parts_mut(self.ring.at(start, bytes), bytes) };
             read(frame, noted);
+            // Frames have any length, so each one leads to the next.
             offset += header.tp_next_offset as usize;
         }
         block.num_pkts as usize

@@ -60,6 +60,7 @@ impl SocketReceiver {
     fn open_one(interface: &Interface, shared: bool, udp_ports: &[u16]) -> io::Result<Self> {
         let listen = |port: &u16| Listener::open(interface, shared, *port);
         let sockets: Vec<_> = udp_ports.iter().map(listen).collect::<io::Result<_>>()?;
+        // A wait takes one descriptor: an epoll combines the sockets of several ports.
         let any = match &sockets[..] {
             [_] => None,
             sockets => Some(epoll(sockets)?),
@@ -112,6 +113,8 @@ impl Listener {
         kernel::set_option(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1)?;
         kernel::set_receive_buffer(&socket, RECEIVE_BUFFER_BYTES)?;
         socket.set_nonblocking(true)?;
+        // Only if threads share the port: otherwise another program of the same user could bind
+        // it too, and take a part of the frames.
         socket.set_reuse_port(shared)?;
         socket.bind_device(Some(interface.name.as_bytes()))?;
         socket.bind(&SocketAddr::new(address, port).into())?;
@@ -230,6 +233,7 @@ impl FrameReceiver for SocketReceiver {
     fn recv_timed(&mut self, mut read: impl FnMut(&mut [u8], Option<u64>)) -> io::Result<usize> {
         for _ in 0..self.sockets.len() {
             let listener = &self.sockets[self.turn];
+            // The next call begins at the next port, so a busy one does not starve the others.
             self.turn = (self.turn + 1) % self.sockets.len();
             match listener.recv(&mut self.slots, &mut self.arrivals, &mut read) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

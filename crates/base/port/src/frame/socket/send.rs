@@ -103,6 +103,8 @@ impl SocketSender {
             });
         }
         self.batch
+            // One call per socket sends a whole run. Frames of one flow share a socket and keep
+            // their order.
             .sort_unstable_by_key(|frame| (frame.socket, frame.slot));
         Ok(())
     }

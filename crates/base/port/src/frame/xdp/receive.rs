@@ -116,6 +116,7 @@ impl FrameReceiver for XdpReceiver {
             // SAFETY: within the frame memory; the chunk is ours until it goes to the fill ring;
             // `&mut self` makes the slice the only one.
             read(unsafe { std::slice::from_raw_parts_mut(pointer, bytes) });
+            // The address points behind the headroom; the fill ring takes chunks.
             let chunk = start - start % self.chunk_bytes;
             self.free.write(nth, chunk as u64);
         }

@@ -76,6 +76,8 @@ impl<T: Plain + Copy> Ring<T> {
     /// Entries that the kernel has produced and we have not consumed.
     #[inline]
     pub(super) fn produced(&self) -> u32 {
+        // Acquire: the entries are written before the index. Indices run freely and wrap, so a
+        // difference is a number of entries.
         let producer = self.index(self.offsets.producer).load(Ordering::Acquire);
         producer.wrapping_sub(self.own)
     }
@@ -99,6 +101,7 @@ impl<T: Plain + Copy> Ring<T> {
     pub(super) fn release(&mut self, count: u32) {
         self.own = self.own.wrapping_add(count);
         let consumer = self.index(self.offsets.consumer);
+        // Release: the kernel may overwrite these entries once it sees the index.
         consumer.store(self.own, Ordering::Release);
     }
 
@@ -114,6 +117,7 @@ impl<T: Plain + Copy> Ring<T> {
     pub(super) fn submit(&mut self, count: u32) {
         self.own = self.own.wrapping_add(count);
         let producer = self.index(self.offsets.producer);
+        // Release: the entries must be visible before the index.
         producer.store(self.own, Ordering::Release);
     }
 }

@@ -116,6 +116,7 @@ impl XdpSender {
         }
         self.completed.release(count);
         self.completed_count += u64::from(count);
+        // A frame that a `flush` gave up and that leaves later is not lost.
         self.overdue_count = self.overdue_count.saturating_sub(count.into());
     }
 
@@ -204,6 +205,7 @@ impl FrameSender for XdpSender {
     fn flush(&mut self) -> io::Result<()> {
         let until = Instant::now() + FLUSH_WAIT;
         loop {
+            // Kicked again and again: in copy mode the kernel sends only during the call.
             let handed_over = self.kick()?;
             self.reclaim();
             let left = SLOTS as usize - self.free.len();
