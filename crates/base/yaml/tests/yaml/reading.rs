@@ -27,6 +27,7 @@ fn marked(place: &Place) -> String {
 
 /// Reports every scalar and every key of a file, so that tests can check their places.
 fn report_all(node: Node<'_>) -> Result<(), Reported> {
+    // Each way to read is tried in turn; the mistakes of the ways that fail are no subject here.
     let below = match node.list(report_all) {
         Ok(_) => return Ok(()),
         Err(_) => node.map(|_| Ok(())),
@@ -151,6 +152,7 @@ absolute: /etc/gw1.key
         })
     };
     decode(text, read).unwrap();
+    // Files of other systems have other line ends, a byte order mark, or marks of a document.
     decode(&text.replace('\n', "\r\n"), read).unwrap();
     decode(&format!("\u{feff}---\n{text}...\n"), read).unwrap();
 }
@@ -229,6 +231,7 @@ fn a_file_that_cannot_be_read_is_a_mistake_without_a_line() {
             .starts_with("error: the file is longer than 1 MiB\n"),
         "{mistakes}"
     );
+    // Exactly the limit, and still a file.
     std::fs::write(&path, "#".repeat(yaml::FILE_BYTES_MAX - 5) + "\na: 1").unwrap();
     assert!(yaml::load(&path).is_ok());
 }
@@ -270,6 +273,7 @@ fn mistakes_beyond_the_limit_are_counted_but_not_kept() {
 fn hostile_files_are_read_quickly() {
     let half = yaml::FILE_BYTES_MAX / 2;
     let repeated = |unit: &str| unit.repeat(half / unit.len());
+    // "Billion laughs": aliases that would multiply to 9²⁰ nodes, if they were resolved.
     let laughs = (1..20).map(|i| format!("a{i}: &a{i} [{}]\n", format!("*a{},", i - 1).repeat(9)));
     let texts = [
         repeated("["),
@@ -294,6 +298,8 @@ fn hostile_files_are_read_quickly() {
         let start = Instant::now();
         let _ = decode(&text, report_all);
         assert!(
+            // Quadratic time would take minutes for half a megabyte; the margin is for a busy
+            // machine.
             start.elapsed() < Duration::from_secs(20),
             "{:?}…",
             &text[..20]

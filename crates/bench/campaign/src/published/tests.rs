@@ -107,6 +107,7 @@ fn figures_of_a_card_are_beside_cards_and_those_of_the_cpu_beside_the_cpu() {
         let names = cells.map(|id| id.rsplit('/').next().unwrap_or_default());
         names.collect::<BTreeSet<_>>()
     };
+    // A comparison of a card with the CPU would state a speed-up that nobody has measured.
     assert_eq!(beside("host one, card"), BTreeSet::from(["card"]));
     assert_eq!(beside("host one, CPU"), BTreeSet::from(["cpu", "openssl"]));
 }
@@ -234,6 +235,7 @@ fn mistakes_of_a_file_are_reported_at_their_places() {
             "`brigde` is no element of a path",
         ),
     ] {
+        // Otherwise the replacement would change nothing.
         assert!(OWN.contains(right), "{right}");
         let mistakes = beside_it(&OWN.replace(right, wrong)).unwrap_err();
         assert!(mistakes.contains(says), "{says}: {mistakes}");

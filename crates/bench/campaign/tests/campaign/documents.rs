@@ -46,6 +46,7 @@ fn every_yaml_block_of_the_documents_is_right() {
         .iter()
         .flat_map(|document| yaml_blocks(document))
         .collect();
+    // A block with another fence would be skipped silently.
     assert_eq!(blocks.len(), 16);
     for block in blocks {
         if block.starts_with("lab:") {
@@ -67,6 +68,7 @@ fn every_shipped_campaign_and_lab_is_right() {
             Some(campaign.name()),
             path.file_stem().and_then(|stem| stem.to_str())
         );
+        // These need interfaces of boxes, or an impaired path, that no built-in lab has.
         let lab = match campaign.name() {
             "external-gateway" => load_lab(&root().join("labs/gateway.yaml")).unwrap(),
             name if name.starts_with("external-") => {
@@ -78,6 +80,7 @@ fn every_shipped_campaign_and_lab_is_right() {
         let plan = campaign
             .plan(&lab, &HOST)
             .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        // The check of plans from journals must accept each plan that a file gives.
         assert_eq!(plan.mistake(), None, "{}", path.display());
         let is_external = campaign.name().starts_with("external-");
         let tests_devices = campaign.tests_devices();
@@ -134,6 +137,7 @@ fn documented_keys(document: &str, heading: &str) -> Vec<String> {
 
 #[test]
 fn every_key_is_documented_and_no_other() {
+    // The key `x` is unknown everywhere: the message about it lists the known ones.
     let text = "x: 1\nduts: [direct: { x: 1 }, straight: { x: 1 }, router: { x: 1 },\n  \
                 bridge: { x: 1 }, cipherbench: { x: 1 }, wireguard: { x: 1 },\n  \
                 wireguard-go: { x: 1 }, boringtun: { x: 1 }, gotatun: { x: 1 },\n  \
@@ -307,6 +311,7 @@ fn every_key_of_devices_is_documented_and_no_other() {
             .iter()
             .flat_map(|heading| documented_keys(&devices, heading))
             .collect();
+        // Documented for all devices, with the exception of these two.
         if path.contains("pkcs11") || path.contains("several") {
             documented.retain(|key| key != "count");
         }
@@ -414,6 +419,7 @@ fn in_words(usual_ns: u64, noisy_ns: u64) -> String {
             (format!("{value:.1}"), unit)
         }
     };
+    // Compared as printed: two times that round to the same text are one.
     let ((usual, of_usual), (noisy, of_noisy)) = (one(usual_ns), one(noisy_ns));
     match of_usual == of_noisy {
         true if usual == noisy => format!("{usual} {of_usual}"),

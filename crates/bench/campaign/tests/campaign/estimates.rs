@@ -32,6 +32,7 @@ fn simulated(
     overhead_ns: u64,
 ) -> Duration {
     let goals: Vec<_> = goals.iter().map(|goal| goal.criteria).collect();
+    // Longer than any search needs: its end is to be measured, not its timeout.
     let limits = Limits::time(24 * 3600 * S);
     let mut search = method.start(&goals, 1_000, 1_488_095, limits).unwrap();
     run(&mut *search, &mut Device::new(behaviour, seed), overhead_ns);
@@ -59,6 +60,7 @@ fn the_time_of_a_search_is_right_within_a_factor_of_four() {
         let flood = FLOOD_RUN + Duration::from_millis(100) + FRAMES_AROUND;
         let estimate = whole - BRING_UP - evidence - flood;
         for seed in 1..20 {
+            // Other capacities need other numbers of steps: one alone could be a lucky one.
             let capacity = 700_000 + 10_007 * seed;
             let steady = simulated(
                 method,
@@ -102,6 +104,7 @@ fn both_times_are_printed_if_noise_makes_searches_longer() {
         "{}",
         in_words(&search)
     );
+    // No search is longer than its timeout, which is below the usual time here.
     let bounded = planned("throughput: { frame: 64 B, timeout: 1 s }", 1);
     assert_eq!(noisy_ns(&bounded), bounded.estimate_ns());
     let tool = planned("tcp: { mtu: 1500 B, cores: [1, 2] }", 2);
@@ -130,6 +133,7 @@ fn times_count_every_trial_of_a_procedure() {
     let time = |trial: &str| Duration::from_nanos(cell(trial).estimate_ns) - BRING_UP;
     let ms = Duration::from_millis;
     let drained = |trial: u64| ms(trial + 100) + FRAMES_AROUND;
+    // Five short trials; then for both goals two loads, each with two trials of the final length.
     let search = drained(100) * 5 + (drained(500) * 2) * 2 * 2;
     // The trial at the highest load before, and that of the evidence after, which `trial` makes.
     let (flood, evidence) = (drained(250), drained(1000));
@@ -221,6 +225,7 @@ fn keys_that_are_agreed_on_take_a_handshake_a_tunnel_and_qkd_its_kmes() {
     };
     let ping = "ping: { mtu: 1400 B }";
     let is_static = estimate("tunnels: 100", ping);
+    // Static keys of any number of tunnels are in force when the process starts.
     assert_eq!(estimate("tunnels: 1", ping), is_static);
     for (keys, kmes) in [("pqc", 0), ("ppk", 0), ("qkd", 1), ("both", 1)] {
         let took = estimate(&format!("tunnels: 100, keys: {keys}"), ping);

@@ -43,6 +43,7 @@ fn tests(plan: &Plan) -> Vec<&FrameTest> {
 #[test]
 fn every_default_of_a_frame_test_is_explicit_in_the_plan() {
     let plan = plan("direct", "throughput: { frame: 64 B }");
+    // The first cell is the calibration.
     let cell = &plan.cells[1];
     // The least MTU that IPv6 needs of a link.
     let stations = Stations {
@@ -122,6 +123,7 @@ fn the_mtu_is_that_of_the_largest_frame() {
         .iter()
         .map(|cell| cell.stations.unwrap().mtu)
         .collect();
+    // A frame is its packet and 18 B; short frames keep the least MTU.
     assert_eq!(mtus, [1280, 1281, 9198, 1500]);
 }
 
@@ -192,6 +194,7 @@ fn every_group_of_frame_tests_is_calibrated_once_and_first() {
         );
     }
     let calibration = plan.clone().calibration_only();
+    // No cell of `ping`: tools have no ceiling.
     assert_eq!(ids(&calibration), [expected[2], expected[5], expected[8]]);
     // The same frames, the same procedure.
     for group in plan.cells.chunk_by(|a, b| a.group == b.group) {
@@ -226,6 +229,7 @@ fn a_calibration_has_the_suite_of_its_group() {
     let cbc = "aes-128-cbc-hmac-sha256";
     assert_eq!(suite(&[gateway], "decrypt"), cbc);
     assert_eq!(suite(&[gateway, &own(cbc), "direct"], "encrypt"), cbc);
+    // WireGuard is not ESP, and so has no part in the choice.
     assert_eq!(suite(&["wireguard-go", gateway], "encrypt"), cbc);
     assert_eq!(
         suite(&[gateway, &own("aes-128-gcm")], "encrypt"),
@@ -370,9 +374,12 @@ fn campaign_text() -> impl Strategy<Value = String> {
         "{ 90 B: 7, 594 B: 4 }",
         "{ 90 B: 50 %, 91 B: 50 % }",
     ]);
+    // The smallest frames above have room for IPv6, in mixes too.
     let ip = list(&["4", "6"]);
+    // Not fewer than the most tunnels below.
     let flows = list(&["auto", "1000", "2000"]);
     let tunnels = list(&["1", "10", "1000"]);
+    // No sockets: with several tunnels or IPv6 they are refused.
     let ports = list(&["auto", "packet", "{ send: packet, receive: auto }"]);
     let rate = list(&["max", "100 k frames/s", "1 Gbit/s L1"]);
     let duplex = list(&["on", "off"]);
@@ -447,6 +454,7 @@ fn random_contents_are_an_axis_and_need_whole_frames_that_can_be_recognised() {
     assert!(contents.contains(&Contents::Fixed) && contents.contains(&Contents::Random));
     assert!(ids(&plan).iter().any(|id| id.contains("contents=random")));
 
+    // Frames of 128 B, which are long enough for IPv6.
     let refused = |dut: &str, keys: &str| {
         let trial = format!("load: {{ frame: 128 B, contents: random, {keys} }}");
         let text = format!("campaign: c\nduts: [{dut}]\ntrials: [{trial}]\n");
@@ -516,6 +524,7 @@ fn boxes_that_others_made_get_random_ports_and_payloads() {
         let tests = tests(&plan).into_iter();
         tests.map(|test| test.traffic.frames.contents).collect()
     };
+    // One box among the DUTs is enough: all of a group get the same contents.
     let external = "direct, { external: { boxes: [{ via: sh }, { via: sh }], form: esp } }";
     let all = |found: Vec<Contents>, wanted| found.into_iter().all(|it| it == wanted);
     assert!(all(

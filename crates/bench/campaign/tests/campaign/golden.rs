@@ -22,6 +22,7 @@ fn compare(name: &str, actual: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/golden")
         .join(name);
+    // Written first and compared all the same, so that a file that cannot be written is noticed.
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, actual).unwrap();
     }
@@ -77,6 +78,7 @@ fn mistakes_between_trials_and_duts_are_reported() {
             .collect::<Vec<_>>()
             .join(", ")
     };
+    // 128 × 87 points, and below 128 DUTs and 300 values: each list is beyond one of the limits.
     let many_points = format!(
         "[tcp: {{ mtu: 1500 B, streams: [{}], window: [{}] }}]",
         list(1..=128, ""),
@@ -117,6 +119,7 @@ fn mistakes_between_trials_and_duts_are_reported() {
         ),
         ("[direct]", "\n  - tcp:\n    mtu: 1500 B"),
     ] {
+        // With 100 repeats, a trial of 23 hours takes longer than a campaign may.
         let text = format!("campaign: a\nrepeats: 100\nduts: {duts}\ntrials: {trials}\n");
         all.push_str(&format!("{}\n\n", from_text("c.yaml", &text).unwrap_err()));
     }
@@ -184,6 +187,8 @@ trials:
     compare("plan-mistakes.txt", &format!("{mistakes}\n"));
     assert!(
         campaign
+            // The same campaign is right elsewhere: each mistake above is the lab's or the
+            // host's.
             .plan(&LabFile::built_in(), &HostFacts { cores: 8 })
             .is_ok()
     );

@@ -30,9 +30,11 @@ fn the_quick_campaign_takes_less_than_ninety_seconds() {
     let plan = Campaign::quick()
         .plan(&LabFile::built_in(), &HostFacts { cores: 2 })
         .unwrap();
+    // `tcp`, `udp` and `ping`, in this order of the file.
     assert_eq!(plan.trials().count(), 24 + 12 + 6);
     let estimate = Duration::from_nanos(plan.estimate_ns());
     assert!(estimate < Duration::from_secs(90), "{estimate:?}");
+    // The share of a search that each trial carries must add up to the time of the plan.
     let sum: u64 = plan.trials().map(|trial| trial.cell.estimate_ns).sum();
     assert_eq!(sum, plan.estimate_ns());
 }
@@ -40,6 +42,8 @@ fn the_quick_campaign_takes_less_than_ninety_seconds() {
 #[test]
 fn the_quick_campaign_fits_a_host_of_one_core() {
     let host = HostFacts { cores: 1 };
+    // `--quick` of a machine with one core must measure something: cells beyond it are left out,
+    // not refused.
     let plan = Campaign::quick()
         .within_cores(1)
         .plan(&LabFile::built_in(), &host)
@@ -90,6 +94,7 @@ fn an_axis_is_part_of_the_id_when_it_varies_among_trials_of_its_kind() {
         "udp/mtu=1500/cores=1/datagram=64/rate=max/direct",
         "udp/mtu=1500/cores=1/datagram=64/rate=1.5Gbps/direct",
     ];
+    // `offloads` varies in one trial of `tcp`, so all ids of `tcp` have it, and none of `udp`.
     assert_eq!(ids(&plan), expected);
 }
 
@@ -213,8 +218,11 @@ fn campaign_text() -> impl Strategy<Value = String> {
     let list = |values: &'static [&'static str]| {
         subsequence(values, 1..=values.len()).prop_map(|values| values.join(", "))
     };
+    // The smallest MTU still carries the longest of the datagrams below: 548 B and 28 B of
+    // headers.
     let mtu = list(&["576 B", "1500 B", "9000 B"]);
     let cores = list(&["1", "2", "3"]);
+    // Not fewer than the most cores: those campaigns are refused, and are not the subject here.
     let streams = list(&["auto", "4", "8"]);
     let datagram = list(&["auto", "16 B", "64 B", "548 B"]);
     let rate = list(&["max", "10 Mbit/s", "1.5 Gbit/s"]);
@@ -246,6 +254,8 @@ proptest! {
         let unique: HashSet<&str> = ids(&plan).into_iter().collect();
         prop_assert_eq!(unique.len(), plan.cells.len());
         for group in plan.cells.chunk_by(|a, b| a.group == b.group) {
+            // Each group has the same DUTs, and its cells are neighbours: a group that occurs
+            // twice would break the product.
             prop_assert_eq!(group.len() * unique_groups(&plan), plan.cells.len());
             let settings = |cell: &Cell| {
                 (cell.stations, cell.measurement.clone())
@@ -261,6 +271,8 @@ proptest! {
     ) {
         let mut chars: Vec<char> = text.chars().collect();
         for (index, kind, c) in edits {
+            // Few edits leave most of the text valid, so that they reach the checks behind the
+            // parser.
             let at = index.index(chars.len());
             match kind {
                 0 => chars[at] = c,
@@ -298,6 +310,8 @@ fn a_journals_engine_is_a_name_or_a_map_as_it_always_was() {
             ..Encryptor::new(wire::Suite::Aes256Gcm)
         };
         let written = serde_json::to_value(&encryptor).unwrap();
+        // Journals of older versions have these texts, so a change of the form would make them
+        // unreadable.
         assert_eq!(written["engine"], engine);
         assert_eq!(
             serde_json::from_value::<Encryptor>(written).unwrap(),
@@ -368,6 +382,7 @@ fn only_cells_that_put_keys_out_of_step_have_a_fault_prepared() {
         .cells
         .iter()
         .filter_map(|cell| cell.dut.adapter.encryptor());
+    // The same DUT is in three cells, and has a fault in two of them.
     let faults: Vec<_> = ours.map(|encryptor| encryptor.fault).collect();
     let [wrong, missed] = Desync::ALL.map(Some);
     assert_eq!(faults, [wrong, missed, None]);
@@ -377,6 +392,7 @@ fn only_cells_that_put_keys_out_of_step_have_a_fault_prepared() {
 fn where_keys_are_agreed_on_both_gateways_are_in_the_path() {
     for keys in KeySource::ALL {
         let adapter = Adapter::Cipherbench(Encryptor::new(wire::Suite::Aes256Gcm).with_keys(keys));
+        // The station in a gateway's place has no key exchange.
         let both_only = adapter.profile().directions == [Direction::Both];
         assert_eq!(both_only, keys.is_agreed(), "{}", keys.name());
     }
@@ -445,6 +461,8 @@ fn cells_with_more_cores_than_the_host_has_are_refused_or_kept_to_fail() {
             .next(),
         refused.lines().next()
     );
+    // The cell stays in the plan, and its trials fail with the reason: a report shows that it was
+    // asked for.
     assert_eq!(planned("missing_cores: skip\n").unwrap().cells.len(), 2);
 }
 
@@ -488,6 +506,8 @@ fn a_plan_that_no_file_could_give_is_noticed() {
         ),
     ];
     for (part, by, words) in changes {
+        // Otherwise the replacement would change nothing, and the test would look for a mistake
+        // that is not there.
         assert!(json.contains(part), "{part} in {json}");
         let changed: Plan = serde_json::from_str(&json.replacen(part, by, 1)).unwrap();
         let mistake = changed.mistake();

@@ -31,6 +31,7 @@ fn damaged(dir: &Path, lines: &[String]) -> String {
     fs::write(dir.join(FILE_NAME), &text).unwrap();
     let error = read(dir).unwrap_err().to_string();
     assert_eq!(error, Writer::append_to(dir).unwrap_err().to_string());
+    // A failed resume must not cut or repair anything: the evidence of the damage would be gone.
     let kept = fs::read_to_string(dir.join(FILE_NAME)).unwrap();
     assert_eq!(kept, text, "a damaged journal is left as it is");
     error
@@ -77,12 +78,15 @@ fn every_changed_digit_is_an_error_with_its_line() {
     let (dir, good) = run();
     let mut changed = 0;
     for (index, line) in good.iter().enumerate() {
+        // Digits, since a changed one leaves valid JSON with another figure: only the checksum
+        // shows it.
         for (at, digit) in line.char_indices().filter(|(_, c)| c.is_ascii_digit()) {
             let other = if digit == '9' { "1" } else { "9" };
             let mut bad = good.clone();
             bad[index].replace_range(at..=at, other);
             let error = damaged(dir.path(), &bad);
             let place = format!("{}:{}: ", dir.path().join(FILE_NAME).display(), index + 1);
+            // The digit of the version is read before the checksum.
             let version = error.contains("has journal format 9");
             assert!(
                 error.starts_with(&place) || version,

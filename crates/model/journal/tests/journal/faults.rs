@@ -37,6 +37,7 @@ fn header_line() -> String {
 
 fn error(dir: &Path) -> String {
     let error = read(dir).unwrap_err().to_string();
+    // A run that cannot be read cannot be resumed either, and people must see the same reason.
     let on_resume = Writer::append_to(dir).unwrap_err().to_string();
     assert_eq!(error, on_resume, "reading and resuming report the same");
     assert!(error.contains("\nhelp: "), "no hint in: {error}");
@@ -92,6 +93,8 @@ fn a_bad_line_is_reported_with_its_number() {
         (&line(&measured(0, 4)), "repeat 4 of 3 is not planned"),
         (&line(&measured(0, 0)), "repeat 0 of 3 is not planned"),
     ] {
+        // A good line follows: a bad one in the middle must not be mistaken for an incomplete
+        // end.
         let dir = folder(&[&header_line(), &good, bad, &good]);
         let message = error(dir.path());
         let place = format!("{}:3: ", dir.path().join(FILE_NAME).display());
@@ -225,6 +228,7 @@ fn a_kill_loses_no_record_that_append_returned_for() {
             .filter(|line| line.contains("on the disk"))
             .take(kept)
             .count();
+        // SIGKILL, at any moment of a write: the child has no chance to end a line.
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(acknowledged, kept);
@@ -251,6 +255,7 @@ fn filling_child() {
     let dir = Path::new(&dir);
     let mut writer = Writer::create(dir, &header()).unwrap();
     let ballast = dir.join("ballast");
+    // Takes a page of the small disk, to be given back when the disk is full.
     fs::write(&ballast, [0; 4096]).unwrap();
     let mut written = 0;
     let error = loop {
@@ -258,6 +263,7 @@ fn filling_child() {
             Ok(()) => written += 1,
             Err(error) => break error.to_string(),
         }
+        // Without a limit the loop would fill the real disk.
         assert!(written < 10_000, "the disk was never full");
     };
     let journal = read(dir).unwrap();
@@ -313,6 +319,8 @@ fn a_full_disk_is_one_clear_error_and_leaves_no_torn_line() {
     // The mount is private to the child's namespace and goes with it.
     let output = fill(
         &mut unshare(),
+        // A real file system with a few pages: a write fails in its middle as it does on a full
+        // disk.
         r#"mount -t tmpfs -o size=16k none "$1""#,
         dir.path(),
     );
@@ -348,6 +356,8 @@ fn a_disk_too_small_for_the_header_leaves_no_file() {
     let dir = root.path().join("run");
     fs::create_dir(&dir).unwrap();
     let script =
+        // Not even the header fits: nothing may be left, since a folder with an empty journal
+        // would look like a run.
         r#"trap '' XFSZ && ulimit -f 0 && exec "$2" --exact faults::filling_child --nocapture"#;
     let output = Command::new("sh")
         .args(["-ec", script, "sh"])

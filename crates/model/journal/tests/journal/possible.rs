@@ -22,6 +22,8 @@ fn reasons(measurement: &Measurement, outcome: Outcome) -> Vec<String> {
     header.plan.cells[0].measurement = measurement.clone();
     let mut record = trial(0, 1, outcome);
     if let Record::Trial(trial) = &mut record {
+        // Longer than all good figures of these tests, so that each change is the only
+        // contradiction.
         trial.duration_ns = 3_000_000_000;
     }
     let journal = journal_of(&header, &record);
@@ -35,6 +37,7 @@ fn reasons(measurement: &Measurement, outcome: Outcome) -> Vec<String> {
 fn journal_of(header: &Header, record: &Record) -> Journal {
     let dir = tempfile::tempdir().unwrap();
     let lines = [&Record::Header(Box::new(header.clone())), record];
+    // Not by a writer: a version without checksums can be changed by hand.
     let lines = lines.map(|line| serde_json::to_string(line).unwrap() + "\n");
     fs::write(dir.path().join(FILE_NAME), lines.concat()).unwrap();
     read(dir.path()).unwrap()
@@ -62,6 +65,8 @@ fn contradicts<T: Clone>(
         let outcome = Outcome::Measured(Box::new(outcome(value)));
         reasons(measurement, outcome)
     };
+    // The good figures must be free of contradictions, or a change could find one that is not
+    // its.
     assert_eq!(reasons(good.clone()), Vec::<String>::new());
     for (change, problem) in changes {
         let mut bad = good.clone();
@@ -569,6 +574,7 @@ fn of_many_contradictions_the_first_are_reported() {
     };
     let found = measured(Figures::Frames(Box::new(result)));
     let found = reasons(&frames(), Outcome::Measured(Box::new(found)));
+    // Three are written out, and the last one counts the others.
     assert_eq!(found.len(), 4);
     assert!(
         found[3].ends_with("and 15 more contradictions"),

@@ -35,6 +35,7 @@ fn assert_read(mut found: Journal, expected: &Journal) {
         (&expected.header, &expected.resumed, &expected.end)
     );
     let is_contradiction = |warning: &Warning| matches!(warning, Warning::Contradiction { .. });
+    // Records that contradict themselves are left out, so the lists differ then.
     if !found.warnings.iter().any(is_contradiction) {
         let rest = (&expected.tuned, &expected.soaked, &expected.fatigued);
         assert_eq!((&found.tuned, &found.soaked, &found.fatigued), rest);
@@ -62,6 +63,7 @@ proptest! {
         write(dir.path(), &header, &records);
 
         let bytes = fs::read(dir.path().join(FILE_NAME)).unwrap();
+        // Line feeds in texts must be escaped, or a record would be two lines.
         prop_assert_eq!(bytes.iter().filter(|&&byte| byte == b'\n').count(), records.len() + 1);
         assert_read(read(dir.path()).unwrap(), &expected(header, &records));
         for record in &records {
@@ -106,6 +108,7 @@ fn a_cut_at_any_byte_loses_no_finished_line_and_is_never_an_error() {
     write(dir.path(), &header(), &records);
     let path = dir.path().join(FILE_NAME);
     let whole = fs::read(&path).unwrap();
+    // Each length is tried, also inside of a character of several bytes.
     let header_bytes = whole.iter().position(|&byte| byte == b'\n').unwrap() + 1;
 
     for cut in 0..=whole.len() {
@@ -134,8 +137,10 @@ fn a_cut_at_any_byte_loses_no_finished_line_and_is_never_an_error() {
         assert_eq!(read(dir.path()).unwrap(), wanted, "cut at {cut}");
 
         let (writer, taken_up) = Writer::append_to(dir.path()).unwrap();
+        // The lock must end before the next cut is taken up.
         drop(writer);
         assert_eq!(taken_up, wanted, "taken up after a cut at {cut}");
+        // The partial line is cut off, so a later reader has nothing to warn about.
         wanted.warnings.clear();
         assert_eq!(
             read(dir.path()).unwrap(),
@@ -157,6 +162,7 @@ fn the_last_record_of_a_trial_counts_and_failed_ones_are_not_finished() {
     let journal = expected(header(), &records);
     let (first, second) = (crate::fixture::cell_id(0), crate::fixture::cell_id(1));
 
+    // Two of the five records replace earlier ones of their trials.
     assert_eq!(journal.latest_trials().len(), 3);
     let latest = journal.latest_trials()[&(first.as_str(), 1)];
     assert!(matches!(&latest.outcome, Outcome::Failed { reason } if reason == "again"));

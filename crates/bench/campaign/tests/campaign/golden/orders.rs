@@ -40,9 +40,12 @@ fn each_repeat_is_a_block_in_an_order_of_its_own() {
         assert_eq!(all, of_file.iter().map(String::as_str).collect());
         let group = |id: &str| id.rsplit_once('/').unwrap().0.to_owned();
         let groups = block.chunk_by(|a, b| group(a) == group(b));
+        // Cells that are compared must be measured close to one another.
         assert!(groups.map(<[_]>::len).eq([3; 4]), "a group was torn apart");
         assert_ne!(block, &of_file);
     }
+    // A pair of repeats: a drift that favours the first cell of one favours the last of the
+    // other.
     let mut reversed = blocks[0].clone();
     reversed.reverse();
     assert_eq!(blocks[1], reversed);
@@ -74,6 +77,7 @@ fn the_order_of_the_file_is_kept_on_request_and_for_older_journals() {
     let of_file: Vec<&str> = plan.cells.iter().map(|cell| cell.id.as_str()).collect();
     assert!(blocks(&plan).iter().all(|block| *block == of_file));
     let mut older = serde_json::to_value(&plan).unwrap();
+    // Versions without random blocks measured in the order of the file.
     older.as_object_mut().unwrap().remove("order");
     let older: Plan = serde_json::from_value(older).unwrap();
     assert_eq!(older.order, Order::File);
