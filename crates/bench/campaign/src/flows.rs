@@ -48,6 +48,7 @@ impl FlowAxes {
         test: fn(&mut T) -> &mut HttpTest,
     ) -> Grid<'a, T> {
         let ramp_ns = nanos(self.ramp);
+        // The first axis sets the whole test: short flows have none of the other axes of HTTP.
         grid.over(Axis::Object, &self.object, |t, it| {
             *test(t) = HttpTest {
                 server: HttpServer::Plain,

@@ -217,6 +217,7 @@ impl Reference {
                 row: named(single),
                 column: VALUE.to_owned(),
             };
+            // A single figure has neither row nor column to select by.
             let ids = cells.of(drafts, "", None);
             let names = (single.system.as_str(), single.what.clone());
             found.extend(self.figure(
@@ -256,6 +257,7 @@ impl Reference {
             cells: ids,
         };
         let path = cells.path.clone();
+        // A figure without a cell stays in its table, with the reason that the file states.
         (!figure.cells.is_empty()).then_some(OnPath { figure, path })
     }
 
@@ -318,6 +320,7 @@ fn table_as_printed(table: &Table, cells: Option<&Cells>) -> PublishedTable {
     let row = |row: &Row| {
         let cells = table.columns.iter().zip(&row.cells);
         let unit = |figure: &Figure, column: &Column| {
+            // The nearest one counts: of the figure, its column, its table.
             let own = figure.unit.clone().or_else(|| column.unit.clone());
             own.or_else(|| table.unit.clone())
         };

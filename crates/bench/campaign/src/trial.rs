@@ -39,6 +39,7 @@ enum Reader {
 pub(crate) fn read(node: Node<'_>) -> Result<Trial, Reported> {
     let tools = tools::TOOLS.map(|(name, reader)| (name, Reader::Tool(reader)));
     let frames = ProcedureKind::ALL.map(|kind| (kind.name(), Reader::Frames(kind)));
+    // One list, so that the message about an unknown trial names all kinds.
     let kinds: Vec<_> = tools.into_iter().chain(frames).collect();
     let (reader, body) = node.variant("trial", &kinds)?;
     body.map(|map| {

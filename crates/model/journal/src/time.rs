@@ -28,6 +28,8 @@ fn civil(unix_ns: u64) -> (u64, u64, u64, u64, u64, u64) {
     let year_of_era =
         (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    // From March on, five months have 153 days, over and over: the lengths repeat 31, 30, 31, 30,
+    // 31.
     let march_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * march_month + 2) / 5 + 1;
     let month = if march_month < 10 {

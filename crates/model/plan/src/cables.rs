@@ -43,6 +43,7 @@ impl Cables {
         let is_there = move |key: &str| match key {
             "station_a" => host == HostName::A,
             "station_b" => host == HostName::B,
+            // Both ends of a tap are on one host, since it forwards between them.
             _ => self.tap_host == Some(host),
         };
         self.interfaces()

@@ -71,6 +71,7 @@ impl Capture {
             Keep::Sampled { one_in } => format!("1 in {one_in} frames"),
         };
         let snap = match self.snap_bytes {
+            // The campaign's word `whole` is this number in a plan.
             Self::SNAP_BYTES_MAX => "whole".to_owned(),
             bytes => format!("{bytes} B of each"),
         };

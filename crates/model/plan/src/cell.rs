@@ -49,6 +49,7 @@ impl Cell {
     pub fn carried_bytes(&self) -> impl Fn(usize) -> usize {
         let profile = self.dut.adapter.profile();
         let mtu = self.stations.map_or(0, |stations| stations.mtu);
+        // The profile is made once: evidence asks for thousands of packets.
         move |packet| profile.carried_bytes(packet, mtu)
     }
 
@@ -160,7 +161,7 @@ impl TryFrom<Wire> for Cell {
                 return Err(format!("cell `{}` {what}", wire.id));
             }
         };
-        // A cell whose group names no axis has no coordinates either way.
+        // A cell of a group without axes has no coordinates either way.
         let coordinates = if wire.coordinates.is_empty() {
             Coordinate::all_in(&wire.group)
         } else {

@@ -59,6 +59,7 @@ impl Traffic {
     pub fn line_rate_as(&self, line_bps: u64, sealed: Option<Carrier>) -> u64 {
         let on_the_line = |frame_bytes: u16| {
             let frame = usize::from(frame_bytes);
+            // The outer packet has an Ethernet header and an FCS of the same length.
             let around = ETHERNET_HEADER_BYTES + usize::from(FCS_BYTES);
             let frame = match sealed {
                 Some(carrier) => around + carrier.cipher_packet_bytes(frame.saturating_sub(around)),
@@ -66,6 +67,7 @@ impl Traffic {
             };
             (frame + usize::from(LINE_GAP_BYTES)) as u128
         };
+        // Counted over a whole round of the mix, so that nothing is rounded before the end.
         let shares = self.frames.mix.shares.iter();
         let round = shares.map(|share| u128::from(share.weight) * on_the_line(share.frame_bytes));
         let bits = (8 * round.sum::<u128>()).max(1);

@@ -148,6 +148,7 @@ impl Measurement {
                 route,
                 ..
             } => {
+                // Idle first, and again under each load.
                 let once = Duration::from_nanos(interval_ns) * count;
                 let loads = u32::from(loaded) * LOADED_TIMES;
                 Some(once + (once + LOAD_AROUND) * loads + ROUTE_TIME * u32::from(route))

@@ -43,6 +43,7 @@ impl Plan {
     /// Time that the whole run will take: the sum over its trials, in nanoseconds.
     #[must_use]
     pub fn estimate_ns(&self) -> u64 {
+        // The numbers may be of a changed journal, so nothing here may wrap.
         let times = self.cells.iter().map(|cell| cell.estimate_ns);
         let once = times.fold(0, u64::saturating_add);
         once.saturating_mul(self.repeats.into())

@@ -87,8 +87,7 @@ impl Kernel {
         let body = reply.split_off(HEADER_BYTES.min(reply.len()));
         if i32::from(u16::from_ne_bytes([low, high])) == libc::NLMSG_ERROR {
             let code = number(&body).unwrap_or(0).cast_signed();
-            // The kernel has negative codes. The least number has no opposite, hence the
-            // saturation.
+            // The kernel has negative codes. The least number has no opposite, so it saturates.
             return Err(io::Error::from_raw_os_error(code.saturating_neg()));
         }
         Ok(body)

@@ -87,6 +87,8 @@ pub(super) fn read_algorithms(node: Node<'_>) -> Result<Vec<Algorithm>, Reported
             },
         }
     })?;
+    // In the order of the catalogue, so that reports of two campaigns have the same rows in the
+    // same order.
     Ok(in_order(&chosen.concat()))
 }
 
@@ -95,6 +97,7 @@ pub(super) fn read_algorithms(node: Node<'_>) -> Result<Vec<Algorithm>, Reported
 pub(super) fn read_operations(node: Node<'_>) -> Result<Vec<Operation>, Reported> {
     let chosen = node.one_or_many(|item| {
         let text = item.text()?;
+        // Classes first: `aes` and `gost` are names of no algorithm.
         if let Some(class) = of_class(text) {
             return Ok(operations(class));
         }

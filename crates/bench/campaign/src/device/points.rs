@@ -56,6 +56,7 @@ impl Speed {
             slices: SLICES,
         };
         Grid::new(trial, start)
+            // One axis for both: sizes do not multiply with operations that have none.
             .over_each(&self.sized(), |mut speed, (operation, bytes)| {
                 speed.operation = operation.to_string();
                 speed.bytes = *bytes;

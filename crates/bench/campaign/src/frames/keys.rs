@@ -27,6 +27,7 @@ pub(super) fn drain(map: &Map<'_>, default: Duration) -> Result<Duration, Report
 
 /// Whether a trial is too short for one frame.
 pub(super) fn is_empty(frames_per_s: u64, trial: Duration) -> bool {
+    // Frames per second × nanoseconds below 10⁹ are less than one frame; a division would round.
     u128::from(frames_per_s) * trial.as_nanos() < Duration::from_secs(1).as_nanos()
 }
 

@@ -57,6 +57,7 @@ fn goal(map: &Map<'_>) -> Result<Goal, Reported> {
             Ok(node.spanned(nanos(time)))
         })
     };
+    // A goal of 100 % loss is met at any load, and has no upper bound to find.
     let below_all = Ratio::from_ppm(0)..=Ratio::from_ppm(999_999);
     let name = map
         .required("name")
@@ -75,6 +76,7 @@ fn goal(map: &Map<'_>) -> Result<Goal, Reported> {
     );
     let (initial, last, sum) = (initial?, last?, sum?);
     let print = |ns| units::time::print(Duration::from_nanos(ns));
+    // `sum` below `final` could be decided by no whole trial.
     for (shorter, longer, names) in [
         (&initial, &last, ("initial", "final")),
         (&last, &sum, ("final", "sum")),

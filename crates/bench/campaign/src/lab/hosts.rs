@@ -13,6 +13,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Hosts, Reported> {
     let (a, b) = (host("a"), host("b"));
     let reconnect = map.get::<Duration>("reconnect");
     let (a, b) = (a?, b?);
+    // A cable has two ends.
     if a.interface.is_some() != b.interface.is_some() {
         let with = if a.interface.is_some() { "a" } else { "b" };
         let what = format!("host `{with}` alone has an interface at the cable between the hosts");
@@ -20,6 +21,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Hosts, Reported> {
             "write `interface` of both, or of neither where only external boxes are measured";
         return Err(map.node().mistake(what, help));
     }
+    // The same command leads to the same host, which would have both ends.
     if a.reach == b.reach {
         let what = format!("both hosts are {}", a.describe());
         let help =

@@ -131,6 +131,8 @@ impl Cells {
         let profile = cell.dut.adapter.profile();
         let suite = profile.carrier.map(|carrier| carrier.suite.name());
         match &self.suite {
+            // By suite, not by kind of DUT: a published tunnel is compared with any that seals
+            // alike.
             Some(wanted) => self.has_name(cell) && suite.is_some_and(|suite| suite == *wanted),
             // A maker's format has no suite, and forwards nothing in clear.
             None if self.duts.is_empty() => suite.is_none() && !profile.encrypts(),
@@ -182,6 +184,7 @@ impl Reader<'_, '_> {
         columns: Option<Names>,
         layer: Option<Layer>,
     ) -> Result<Option<Cells>, Reported> {
+        // The key is optional: many tables are printed only.
         let Some(first) = self.settings.first() else {
             return Ok(None);
         };
@@ -193,6 +196,8 @@ impl Reader<'_, '_> {
             let what = format!("figures of `{}` cannot be compared with others", trial.text);
             return Err(self.node.mistake_at(&trial.place, what, trials()));
         };
+        // Without its basis a rate of traffic is not comparable: goodput of one direction may be
+        // half of a sum.
         let counts = if traffic {
             Some(self.counts(trial, layer)?)
         } else {

@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 const BUCKET: u64 = 25;
 
 pub(super) fn of_result(result: &FrameResult, cell: Option<&Cell>, found: &mut Contradictions) {
-    // Without a cell there are no sizes to compare bytes with: counts are checked all the same.
+    // Without a cell there are no sizes to compare bytes with: counts are still checked.
     let sizes = cell.and_then(sizes);
     for trial in &result.trials {
         of_trial(trial, sizes.clone(), found);

@@ -53,6 +53,7 @@ impl Check {
         Self {
             passed: self.passed && other.passed,
             detail: format!("{}; {}", self.detail, other.detail),
+            // One cause is enough to act on; the details of both are in `detail`.
             explanation: self.explanation.or(other.explanation),
             name: self.name,
         }

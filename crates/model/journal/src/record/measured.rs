@@ -122,6 +122,7 @@ struct Wire<'a> {
 }
 
 fn is_unmonitored(monitored: &Monitored) -> bool {
+    // Windows of traffic say nothing without a device that was read in them.
     monitored.devices.is_empty()
 }
 

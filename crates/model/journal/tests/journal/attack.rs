@@ -15,6 +15,7 @@ use testing::attack;
 fn refused(folder: &Path) -> Option<[JournalError; 2]> {
     let (sender, receiver) = mpsc::channel();
     let folder = folder.to_owned();
+    // In a thread, as an open of a FIFO would wait for ever, and the test with it.
     thread::spawn(move || {
         let read = journal::read(&folder).map(drop).unwrap_err();
         let appended = Writer::append_to(&folder).map(drop).unwrap_err();
@@ -43,6 +44,7 @@ fn a_journal_without_an_end_is_refused_at_once() {
     let device = folder("device");
     symlink("/dev/zero", &device).unwrap();
     let sparse = folder("sparse");
+    // A terabyte that takes no room on the disk: only its length can be refused.
     File::create(&sparse).unwrap().set_len(1 << 40).unwrap();
     let mut waited = 0;
     for (path, reason) in [
@@ -68,6 +70,7 @@ fn a_line_that_is_refused_is_quoted_without_orders_to_a_terminal() {
     let text = String::from_utf8(journal::to_bytes(&fixture::header(), &[])).unwrap();
     let mut obeyed = 0;
     for (from, to) in [
+        // Both ways to begin a sequence: ESC with a bracket, and the one character CSI of C1.
         ("\"record\":\"header\"", r#""record":"\u001b[2J\u009b1m""#),
         ("\"record\":", r#""\u001b[2J":1,"record":"#),
     ] {

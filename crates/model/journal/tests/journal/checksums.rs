@@ -60,6 +60,7 @@ fn each_line_ends_in_a_checksum_of_itself_and_the_line_before() {
 #[test]
 fn a_resumed_run_continues_the_chain() {
     let (dir, before) = run();
+    // Killed within the fourth line, which the resumed run writes again.
     let text = before[..3].join("\n") + "\n{\"record\":\"tri";
     fs::write(dir.path().join(FILE_NAME), text).unwrap();
     let (mut writer, journal) = Writer::append_to(dir.path()).unwrap();

@@ -149,6 +149,7 @@ fn a_journal_has_one_writer_at_a_time() {
         Writer::append_to(dir.path()),
         Err(JournalError::InUse { .. })
     ));
+    // A report can be made while the run goes on.
     assert!(read(dir.path()).is_ok(), "readers need no lock");
     drop(writer);
     let (first, _) = Writer::append_to(dir.path()).unwrap();

@@ -81,6 +81,7 @@ proptest! {
         // The next line was begun when the run was killed.
         let path = dir.path().join(FILE_NAME);
         let mut bytes = fs::read(&path).unwrap();
+        // Cut at any place, which may look like whole JSON but has no line feed.
         bytes.extend_from_slice(&br#"{"record":"trial","cell":"tcp/mtu=1500","repeat":1}"#[..torn]);
         fs::write(&path, &bytes).unwrap();
 

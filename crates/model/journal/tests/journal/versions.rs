@@ -50,6 +50,7 @@ fn a_journal_of_version_1_is_read_with_none_for_missing_keys() {
 
 #[test]
 fn a_run_of_version_1_is_resumed_in_version_1() {
+    // Without its last record, the end: an interrupted run.
     let end = FORMAT_1.trim_end().rfind('\n').unwrap() + 1;
     let dir = folder(&FORMAT_1[..end]);
     let (mut writer, journal) = Writer::append_to(dir.path()).unwrap();

@@ -137,8 +137,7 @@ impl Carrier {
         let outer = self.outer_header_bytes();
         let added = |inner: usize| self.cipher_packet_bytes(inner) - inner - outer;
         match (self.form, packet_bytes) {
-            // Padding of ESP follows from the length; that of WireGuard depends on the MTU as
-            // well.
+            // Padding of ESP follows from the length; WireGuard's depends on the MTU as well.
             (Form::Esp, Some(bytes)) => added(bytes),
             // The shortest header that the form permits: a box may send it.
             (Form::OpenVpn, _) => added(0) - OPENVPN_PEER_BYTES,

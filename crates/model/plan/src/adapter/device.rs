@@ -52,6 +52,7 @@ fn device_in_words(device: &Device) -> String {
             module,
         } => {
             let part = match (provider, engine) {
+                // A campaign has one of the two; of a changed journal the engine is named.
                 (_, Some(engine)) => format!("engine {engine}"),
                 (Some(provider), None) => format!("provider {provider}"),
                 (None, None) => "default provider".to_owned(),

@@ -54,6 +54,7 @@ impl L2tpv3 {
     pub const fn added_bytes(self) -> (usize, usize) {
         let session = l2tp::SESSION_BYTES + Self::COOKIE_BYTES;
         let outer = match self.encapsulation {
+            // In UDP a word of flags and version precedes the session (RFC 3931 §4.1.2.1).
             L2tpEncapsulation::Udp => UDP_HEADER_BYTES + l2tp::FLAGS_BYTES,
             L2tpEncapsulation::Ip => 0,
         };

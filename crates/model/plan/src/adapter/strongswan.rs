@@ -103,8 +103,10 @@ impl StrongSwan {
     pub(super) fn profile(&self) -> DutProfile {
         let mut profile = DutProfile::tunnel(self.carrier(), self.in_words());
         profile.tunnels = self.tunnels.into();
+        // A station in a gateway's place opens and seals with the keys from its IKE daemon's log.
         profile.directions = &Direction::ALL;
         profile.gateway_traffic = GatewayTraffic::Keepalives;
+        // The first tunnel comes with the IKE SA, and is in `IKE_UP`.
         profile.set_up = TUNNEL_SET_UP * u32::from(self.tunnels.saturating_sub(1));
         profile.beside = IKE_UP;
         profile.abilities.extend([

@@ -62,6 +62,7 @@ impl WireGuard {
         profile.gateway_traffic = GatewayTraffic::Keepalives;
         profile.pads_to_mtu = true;
         profile.directions = &Direction::ALL;
+        // No `Rekey`: it renews keys by its timers, and has no command for it.
         profile.abilities.extend([Ability::Attack, Ability::SetUp]);
         // The kernel has no process that could die.
         if self.program != WireGuardProgram::Kernel {

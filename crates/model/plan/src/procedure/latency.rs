@@ -83,6 +83,7 @@ impl ProcedurePlan for LatencyTest {
     fn time(&self, trial: &dyn Fn(u64) -> Duration, searches: u32) -> Duration {
         // A list of per cents, each once.
         let loads = self.percents.len() as u32;
+        // One search for all loads, which are shares of its result.
         search_time(&self.search, searches) + trial(self.trial_ns) * loads * self.trials
     }
 

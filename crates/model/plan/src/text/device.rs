@@ -33,6 +33,7 @@ pub(super) fn in_words(test: &DeviceTest) -> String {
             let loops = fatigue
                 .loops
                 .map(|loops| format!("{loops} rounds of each thread"));
+            // With both, the trial ends at the first of them.
             let end = [loops, fatigue.duration_ns.map(time)];
             let end: Vec<_> = end.into_iter().flatten().collect();
             let invalid = match fatigue.invalid_every {

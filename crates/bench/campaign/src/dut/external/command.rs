@@ -8,6 +8,7 @@ const NAME_CHARS_MAX: usize = 40;
 
 /// Reads a command with known placeholders.
 pub(super) fn read_command(node: Node<'_>) -> Result<String, Reported> {
+    // A block of YAML ends in a line feed, which is no part of the command.
     let command = node.text()?.trim_end();
     if !command_fits(command) {
         let chars = command.chars().count();
@@ -15,6 +16,7 @@ pub(super) fn read_command(node: Node<'_>) -> Result<String, Reported> {
         let help = format!("write 1 to {COMMAND_CHARS_MAX}, or put them into a script");
         return Err(node.mistake(what, help));
     }
+    // Filled with nothing, only to find unknown placeholders before a run begins.
     match fill_in(command, |_| String::new()) {
         Ok(_) => Ok(command.to_owned()),
         Err(word) => {

@@ -36,6 +36,7 @@ fn read_ike(map: &Map<'_>) -> Result<IkePeer, Reported> {
     let (own_id, box_id) = (word("own_id"), word("box_id"));
     let proposal = map.with_default("ike", None, |node| {
         let proposal = read_word(node)?;
+        // strongSwan takes a list here, and the report could not say which one was in force.
         if proposal.contains(',') {
             Err(node.mistake(
                 "which of several proposals is used would be the gateway's choice",
@@ -75,6 +76,7 @@ fn read_ike(map: &Map<'_>) -> Result<IkePeer, Reported> {
 
 fn read_auth(map: &Map<'_>) -> Result<IkeSecrets, Reported> {
     let path = |key| map.with_default(key, None, |node| node.path().map(Some));
+    // All are requested, so that a mixture of both ways is reported as one, not as unknown keys.
     let files = [
         path("psk_file"),
         path("ca_file"),

@@ -55,6 +55,7 @@ impl ProcedureConfig for Config {
             return;
         };
         let lowest_percent = lowest_percent(self.step_percent);
+        // Of the mix with the fewest frames: a bit rate is fewer long frames.
         let highest = mixes.iter().map(|mix| load.value.frames_per_s(mix)).min();
         let lowest = highest.map(|highest| highest * lowest_percent / 100);
         if lowest.is_some_and(|lowest| is_empty(lowest, self.trial)) {
@@ -81,5 +82,6 @@ impl ProcedureConfig for Config {
 /// The lowest load of a curve, in per cent of the highest.
 fn lowest_percent(step_percent: u8) -> u64 {
     let step = u64::from(step_percent.max(1));
+    // The steps go down from 100 % and stay above zero.
     100 - (100 - 1) / step * step
 }

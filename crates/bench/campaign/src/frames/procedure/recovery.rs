@@ -25,6 +25,7 @@ const RELIEF_PERCENT: u16 = 50;
 pub(super) fn read(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
     let search = Search::read(map);
     let times = Search::times(&search);
+    // Above the throughput by definition, and the relief below it.
     let overload = map.with_default("overload", OVERLOAD_PERCENT, |node| {
         whole_percent(node, 101..=1000)
     });

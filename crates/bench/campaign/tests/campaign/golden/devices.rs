@@ -102,6 +102,7 @@ fn operations_without_a_size_have_one_cell_and_the_others_one_for_each() {
         other => panic!("{other:?}"),
     };
     let cells: Vec<_> = plan.cells.iter().map(of).collect();
+    // Five sizes of `sha-256`, none of a signature, each by one and by two.
     assert_eq!(cells.len(), 5 * 2 + 2);
     assert_eq!(cells[0], ("sha-256".to_owned(), Some(16), 1));
     assert_eq!(cells[11], ("ecdsa-p256 sign".to_owned(), None, 2));

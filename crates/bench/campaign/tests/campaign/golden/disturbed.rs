@@ -94,6 +94,7 @@ trials:
 ";
     let campaign = from_text("c.yaml", text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
     let plan = campaign.plan(&LabFile::built_in(), &HOST).unwrap();
+    // Each of these includes a control, so the tester's limit is no part of its result.
     assert!(plan.cells.iter().all(|cell| !cell.calibrates()));
     compare("disturbed-plan.txt", &to_text(&plan, |_| Vec::new()));
 }
@@ -193,5 +194,6 @@ fn a_soak_that_is_left_open_has_its_defaults() {
             [soak.duration_ns, soak.point_ns, soak.segment_ns].map(seconds)
         })
         .collect();
+    // Segments of long soaks are limited: an interrupted run loses at most one.
     assert_eq!(times, [[120, 1, 30], [72_000, 300, 600]]);
 }

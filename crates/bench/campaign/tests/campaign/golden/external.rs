@@ -226,8 +226,10 @@ fn a_reset_by_command_needs_the_commands_of_the_box_at_b() {
         );
         from_text("campaigns/external.yaml", &text)
     };
+    // With a tap the lab could cut the link, so the commands of the boxes are the only limit.
     let lab = lab_from_text("labs/rack.yaml", RACK).unwrap();
     let resets = "{ reset: reload, started: show uptime }";
+    // A box alone is managed for both ends, so its commands count.
     for boxes in [format!("[{{}}, {resets}]"), format!("[{resets}]")] {
         let plan = of(&boxes).unwrap().plan(&lab, &HOST).unwrap();
         let text = to_text(&plan, |_| Vec::new());
@@ -326,6 +328,7 @@ trials: [ping: { mtu: 1400 B }]
     let external = plan.cells[0].dut.adapter.external().unwrap();
     let printed = serde_json::to_string_pretty(&external.boxes[0]).unwrap();
     compare("external-monitor.json", &format!("{printed}\n"));
+    // `resume` reads the box from the journal, and needs nothing from the campaign's file.
     let again: plan::ExternalBox = serde_json::from_str(&printed).unwrap();
     assert_eq!(again, external.boxes[0]);
 }

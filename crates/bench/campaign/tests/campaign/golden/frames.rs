@@ -58,6 +58,8 @@ trials:
     let campaign =
         "campaign: c\nduts: [direct]\ntrials: [latency: { frame: 64 B, path: round-trip }]\n";
     let campaign = from_text("campaigns/frames.yaml", campaign).unwrap();
+    // The trials above are wrong in the file; this one is right there, and only the lab in memory
+    // cannot have it.
     let memory = LabFile::built_in_named("memory").unwrap();
     let in_memory = campaign.plan(&memory, &HOST).unwrap_err();
     let all = format!("{}{in_memory}\n", mistakes(text));
@@ -229,6 +231,7 @@ trials:
         }
     };
     assert_eq!(traffic("many t1"), (1, 64));
+    // Not 64 flows as for one tunnel: each tunnel needs one, and all have equally many.
     assert_eq!(traffic("many t100 aggregate"), (100, 100));
     assert_eq!(traffic("straight"), (1, 64));
     compare("encryptors-plan.txt", &to_text(&plan, |_| Vec::new()));
@@ -248,6 +251,7 @@ trials:
   - load: { frame: 128 B, ports: [auto, memory, { receive: memory }] }
 ";
     let campaign = from_text("c.yaml", text).unwrap();
+    // 1488095 frames/s are the line rate with 64 B: one load above is on it, the next one beyond.
     let lab = "lab: e\ncipher_mtu: 1500 B\nlink_rate: 1 Gbit/s\n";
     let lab = lab_from_text("labs/e.yaml", lab).unwrap();
     let mistakes = campaign.plan(&lab, &HOST).unwrap_err();
@@ -273,6 +277,7 @@ trials:
         let lab = lab_from_text("labs/e.yaml", lab).unwrap();
         format!("{}\n", campaign.plan(&lab, &HOST).unwrap_err())
     };
+    // The second lab has a link below the least MTU of IPv6.
     let mut all = in_lab("lab: e\n");
     all.push_str(&in_lab(
         "lab: e\ncipher_mtu: 1279 B\nlink_rate: 10 Mbit/s\n",

@@ -78,6 +78,7 @@ fn tunnels_without_room_or_a_kernel_in_the_lab_are_reported() {
          - load: {{ frame: 1518 B }}\n"
     );
     let mut all = String::new();
+    // 1448 B just fit OpenVPN's encapsulation, and no other one.
     let ethernet = "lab: ethernet\ncipher_mtu: 1500 B\n";
     for lab in [ethernet, "lab: memory\nkind: memory\n"] {
         let lab = lab_from_text("labs/l.yaml", lab).unwrap();
@@ -234,6 +235,8 @@ fn a_tunnel_reports_its_carrier_and_whether_it_protects() {
         assert_eq!(adapter.insecure(), insecure);
     }
     assert_eq!(adapters.len(), 5);
+    // The last two suites need the flags `legacy` and `insecure`, and their reasons are the
+    // suites'.
     for (name, adapter) in &adapters[3..] {
         let suite = adapter.carrier().unwrap().suite;
         assert!(adapter.insecure().is_some(), "{name}");
@@ -280,6 +283,7 @@ fn a_plan_with_tunnels_reads_back_from_json_as_it_was_written() {
         written(5),
         r#"{"kind":"strongswan","data_path":"libipsec","suite":"aes-256-gcm","auth":"psk","ppk":false,"ml_kem":false,"tunnels":1}"#
     );
+    // A journal from before `strongswan` had several tunnels.
     let before = written(5).replace(r#","tunnels":1"#, "");
     let read: Adapter = serde_json::from_str(&before).unwrap();
     assert_eq!(&read, adapters[5]);

@@ -78,6 +78,7 @@ impl GatewayPeer {
     pub(super) fn files(&self) -> Vec<(&'static str, &Path)> {
         let mut files: Vec<(_, &Path)> = Vec::new();
         match self {
+            // Certificates are no secrets, but they decide on trust, so they are listed too.
             Self::Ike(peer) => {
                 match &peer.auth {
                     IkeSecrets::Psk(file) => files.push(("psk_file", file)),

@@ -197,6 +197,7 @@ impl Source {
                     SnmpLogin::V3 {
                         password, privacy, ..
                     } => {
+                        // The places of the secrets, never their contents.
                         let more = privacy.as_ref().map(|(_, secret)| secret.place());
                         let all: Vec<_> = [password.place()].into_iter().chain(more).collect();
                         all.join(" and ")
@@ -242,6 +243,7 @@ impl Observed {
             .monitor
             .as_ref()
             .map_or(0, |monitor| monitor.readings.len());
+        // Not negative: each command is one of the readings.
         usize::from(self.version.is_some()) + readings - self.commands().count()
     }
 }
