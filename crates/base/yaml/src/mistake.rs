@@ -85,6 +85,7 @@ impl fmt::Display for Place {
 
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // As wide as the number, so that the bars of the three lines stand below each other.
         let gutter = self
             .place
             .spot

@@ -83,6 +83,7 @@ impl<'d> Node<'d> {
             .map(|(_, value)| *value)
             .ok_or_else(|| {
                 let names: Vec<_> = known.iter().map(|(name, _)| *name).collect();
+                // The nearest name would show what a secret resembles.
                 let compared = if self.document.source.secret {
                     ""
                 } else {
@@ -229,6 +230,7 @@ impl<'d> Node<'d> {
                 let between = format!("from {} to {}", print(range.start()), print(range.end()));
                 Err(self.out_of_range(text, &between))
             }
+            // The parser's error quotes the text.
             Err(_) if self.document.source.secret => Err(self.mistake(
                 format!("the value is not a {noun}"),
                 "write a number and its unit",

@@ -76,6 +76,7 @@ fn write(keys: &[Key], prefix: &str, columns: &[&str], rows: &mut Vec<String>) {
             row += &format!("{space}{cell} |");
         }
         rows.push(row);
+        // The keys of a separate table would be documented twice.
         if let Some(inner) = key.value.keys().filter(|_| !key.apart) {
             write(inner, &format!("{prefix}{}.", key.name), columns, rows);
         }

@@ -209,6 +209,7 @@ impl ClaimConfig {
             Procedure::Throughput(search) => Some(&search.goals),
             _ => None,
         });
+        // In the order of the file, as the help lists them.
         let mut known: Vec<&str> = Vec::new();
         for found in searched.flatten() {
             if !known.contains(&found.name.as_str()) {
@@ -236,6 +237,7 @@ impl ClaimConfig {
             Procedure::Latency(test) => Some(&test.percents),
             _ => None,
         });
+        // Drafts of several DUTs time the same loads.
         let mut known: Vec<u8> = timed.flatten().copied().collect();
         known.sort_unstable();
         known.dedup();

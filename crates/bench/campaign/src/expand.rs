@@ -243,6 +243,7 @@ impl Point<'_> {
             .iter()
             .filter(|dut| dut.dut.adapter.profile().joins_stations());
         let others: Vec<_> = others.map(|dut| dut.dut.name.as_str()).collect();
+        // Without another DUT the trial itself must be another one.
         let mut help = "frame tests alone are made without one of the gateways".to_owned();
         if !others.is_empty() {
             help.push_str(&format!("; write `duts: [{}]`", others.join(", ")));

@@ -232,6 +232,7 @@ impl HttpAxes {
             .over(Axis::TransactionsPerS, &self.rate, |t, it| {
                 test(t).transactions_per_s = it
             });
+        // The ramp is no axis. It is set with the duration, an axis that every trial has.
         grid.over(Axis::Duration, &self.duration, |t, it| {
             test(t).duration_ns = nanos(it);
             test(t).ramp_ns = ramp_ns;

@@ -266,6 +266,7 @@ impl Reference {
         let mut tables: Vec<_> = tables
             .map(|(table, cells)| table_as_printed(table, cells.as_ref()))
             .collect();
+        // After the report's tables, since these figures are in none of them.
         tables.extend(self.figures_as_printed());
         let charts = self.document.charts.iter().map(|chart| PublishedChart {
             id: chart.id.clone(),

@@ -303,6 +303,8 @@ fn of_cpu(cpu: &Cpu, found: &mut Contradictions) {
     let stations = (cpu.stations_ns, "ns of the stations' CPU time");
     let of_each = cpu.station_a_ns.saturating_add(cpu.station_b_ns);
     found.part((of_each, "ns of both"), stations);
+    // None of these always contains the others: of two hosts `busy_ns` is A's alone, and the
+    // stations' time is of both.
     let spent = cpu
         .stations_ns
         .max(cpu.busy_ns)
@@ -318,6 +320,7 @@ fn of_cpu(cpu: &Cpu, found: &mut Contradictions) {
     let of_b = [b.busy_ns, b.steal_ns, b.foreign_ns, b.idle_ns];
     found.measurable("CPU time of host b in ns", of_b);
     found.measurable("CPU time in ns", others);
+    // Shares are quotients by the wall time.
     found.unless(cpu.wall_ns > 0 || spent == 0, || {
         format!("{spent} ns of CPU time in no time")
     });

@@ -122,6 +122,8 @@ fn of_device(device: &Device) -> Vec<(String, String)> {
             ("module", module.display().to_string()),
             ("pin_file", pin_file.display().to_string()),
         ],
+        // These run code of this program or, for SoftHSM, of an installed package, and name no
+        // file.
         DeviceKind::Engine { .. } | DeviceKind::SoftHsm | DeviceKind::Model(_) => Vec::new(),
     };
     let keyed = demands.into_iter();

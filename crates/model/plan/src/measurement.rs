@@ -203,6 +203,7 @@ impl Measurement {
             }
         };
         let going = |direction: TransferDirection| match direction {
+            // Defaults are not spelled out, so that a line shows the unusual settings.
             TransferDirection::AToB => "",
             TransferDirection::BToA => " from B to A",
             TransferDirection::Duplex => " both ways at once",

@@ -208,6 +208,7 @@ fn openssl(map: &Map<'_>) -> Result<DeviceKind, Reported> {
         let help = "keep one; the other can be a device of its own";
         return Err(map.node().mistake_at(&engine.place, what, help));
     }
+    // A module is loaded under the name of its provider or engine.
     if let (None, None, Some(module)) = (&provider, &engine, &module) {
         let what = "a module is given, and not what is in it";
         let help = "write `engine: NAME` or `provider: NAME` beside it";

@@ -465,6 +465,7 @@ fn read_counters(node: Node<'_>, sources: &Sources) -> Result<Counters, Reported
         read_name(&key, value, "a counter")?;
         let name = key.value.to_owned();
         if value.is_map() {
+            // Nothing is replaced here: a key that occurs twice is refused before.
             drop(counters.1.insert(name, read_counter(value, sources)?))
         } else {
             drop(counters.0.insert(name, read_command(value)?))

@@ -23,6 +23,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Entry<StrongSwan>, Reported> {
     let tunnels = axis(map, "tunnels", 1, |node| {
         node.integer(1..=StrongSwan::TUNNELS_MAX)
     });
+    // Placeholders: each axis has at least one value, which replaces them.
     let settings = StrongSwan {
         data_path: DataPath::Libipsec,
         suite: Suite::Aes256Gcm,
@@ -46,6 +47,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Entry<StrongSwan>, Reported> {
         })
         .by(ppk, |it, ppk| {
             it.ppk = ppk;
+            // Off adds no word, so these DUTs are named as without the axis.
             if ppk { "ppk" } else { "" }
         })
         .by(ml_kem, |it, ml_kem| {

@@ -167,6 +167,7 @@ impl TrafficAxes {
     }
 
     fn check_ports(&self, node: Node<'_>) {
+        // Of `auto` the number is the DUT's, so `tunnels_and_flows` compares it.
         let many = self.tunnels.iter().any(|tunnels| tunnels.value > Some(1));
         let v6 = self.ip.iter().any(|ip| ip.value == IpVersion::V6);
         let mut ports = self.ports.iter();
@@ -287,6 +288,7 @@ fn beyond_abilities<'a>(
     duts: &[&Listed],
     all: &[Listed],
 ) -> Option<(&'a Place, String, String)> {
+    // Abilities are those of disturbances: any DUT can carry the traffic of other procedures.
     let (Procedure::Disturbed(test), Some(place)) = (procedure, &given.event) else {
         return None;
     };
@@ -306,6 +308,7 @@ fn beyond_abilities<'a>(
         test.event.in_words(),
         names(&unable)
     );
+    // All DUTs of the campaign, not only the trial's: the help names some that it could select.
     let able: Vec<_> = all.iter().filter(|dut| can(dut)).collect();
     let able: Vec<_> = able.iter().map(|dut| dut.dut.name.as_str()).collect();
     let help = match able.is_empty() {
@@ -398,6 +401,7 @@ fn nothing_sealed_by_sockets<'a>(
         Direction::Decrypt => ("seals", "opens", "send", traffic.ports.tx),
         Direction::Both => return None,
     };
+    // A DUT that does not encrypt has clear packets at both ends, which plain sockets can carry.
     let encrypts = |dut: &&Listed| dut.dut.adapter.encrypts();
     let duts: Vec<_> = duts.iter().copied().filter(encrypts).collect();
     if kind != Some(PortKind::Socket) || duts.is_empty() {

@@ -137,6 +137,8 @@ fn check_sizes(node: Node<'_>, entries: &[Entry]) -> Result<(), Reported> {
             .any(|(earlier, _)| earlier.value == size.value)
         {
             let what = format!("the size {} B is there already", size.value);
+            // Weights of equal sizes would be added silently, and one of them may be a typing
+            // mistake.
             result = Err(node.mistake_at(&size.place, what, "add the two up to one"));
         }
     }

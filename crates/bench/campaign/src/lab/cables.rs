@@ -71,6 +71,7 @@ fn read_tap_host(map: &Map<'_>, between_hosts: bool) -> Result<Option<HostName>,
     let tap = map.optional("tap");
     let Some(given) = map.optional("tap_host") else {
         return match tap {
+            // Both interfaces are of one host, and neither host is the usual one.
             Some(tap) if between_hosts => {
                 let help = "write `tap_host: a` or `tap_host: b`: it has both interfaces";
                 Err(tap.mistake("the tap is on neither host", help))

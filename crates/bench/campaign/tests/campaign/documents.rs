@@ -439,6 +439,7 @@ fn the_documents_say_how_long_each_shipped_campaign_takes() {
         let campaign = load(&path, &host).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let name = campaign.name().to_owned();
         let lab = |file: &str| load_lab(&root().join("labs").join(file)).unwrap();
+        // The usual lab lacks the cables of boxes and the impaired link.
         let lab = match &*name {
             "external-gateway" => lab("gateway.yaml"),
             name if name.starts_with("external-") => lab("external.yaml"),

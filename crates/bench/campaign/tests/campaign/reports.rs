@@ -73,6 +73,7 @@ fn every_table_and_drawing_of_the_reports_is_mapped() {
     let mut now = preface.to_owned();
     let mut names = Vec::new();
     for section in sections.split("\n## ") {
+        // The words above a table are written by hand and kept; only the table is made anew.
         let (words, _) = section.split_once("\n| ").unwrap_or((section, ""));
         let name = words.lines().next().unwrap();
         now += &format!("\n## {}\n\n{}", words.trim_end(), mapped(name));
@@ -84,6 +85,7 @@ fn every_table_and_drawing_of_the_reports_is_mapped() {
         .filter(|path| path.extension().is_some_and(|end| end == "toml"))
         .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
         .collect();
+    // A report without a section would be missed by the comparison of sections.
     assert_eq!(names.iter().cloned().collect::<BTreeSet<_>>(), known);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         return written(&now);

@@ -74,6 +74,7 @@ fn of_device_speed(device: &DeviceSpeed, found: &mut Contradictions) {
         ],
     );
     found.rising(
+        // One list compares both: the fastest process has at most the operations of all.
         "operations of the slowest process, the fastest and all",
         [
             device.operations_min,
@@ -115,6 +116,7 @@ fn of_device_fatigue(device: &DeviceFatigue, found: &mut Contradictions) {
         });
     }
     let points = &device.points;
+    // Points are cumulative, as checked below, so the last one bounds all.
     if let Some(last) = points.last() {
         found.measurable("the last point", [last.at_ns, last.right, last.bad]);
     }

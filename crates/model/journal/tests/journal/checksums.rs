@@ -125,6 +125,7 @@ fn what_happened_to_the_lines_is_said() {
             "changed or removed",
         ),
         (
+            // Behind the checksum, so that no byte it covers has changed.
             changed(&|lines| lines[2].push(' ')),
             3,
             "does not end in its checksum",
@@ -145,6 +146,7 @@ fn what_happened_to_the_lines_is_said() {
             "the first record is a `trial`",
         ),
         (
+            // A second header fits its checksum, but no line can precede it.
             changed(&|lines| lines.insert(1, good[0].clone())),
             2,
             "the line belongs first",
@@ -155,6 +157,7 @@ fn what_happened_to_the_lines_is_said() {
             error.starts_with(&place) && error.contains(problem),
             "{problem}: {error}"
         );
+        // For line 2 the hint is in the singular, and line 1 has none.
         let keep = format!("keep the {} lines before it (head -n {0})", line - 1);
         assert_eq!(line > 2, error.contains(&keep), "{error}");
     }

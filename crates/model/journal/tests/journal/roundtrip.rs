@@ -285,6 +285,7 @@ fn the_last_snapshot_of_each_start_is_kept_until_the_fatigue_trial_has_ended() {
             },
         }))
     };
+    // The second snapshot of start 1 replaces the first one.
     let mut records = vec![snapshot(1, 10), snapshot(1, 11), snapshot(2, 20)];
     let left = |records: &[Record]| -> Vec<(u32, u64)> {
         let journal = expected(header(), records);

@@ -161,6 +161,7 @@ fn in_words(external: &External) -> String {
     };
     let does = match (external.carrier, external.format) {
         (Some(Carrier { form, suite, udp }), _) => {
+            // ESP alone has both forms; the others are always as their name says.
             let bare = match (form, udp) {
                 (Form::Esp, false) => "bare ",
                 _ => "",

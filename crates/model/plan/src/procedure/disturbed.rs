@@ -312,6 +312,7 @@ impl Event {
         match self {
             Self::Rekey { .. } => Ability::Rekey,
             Self::Failover {
+                // For a bypass the encryptor dies as well, while another route leads past it.
                 failure: Failure::Crash | Failure::Bypass,
                 ..
             } => Ability::Crash,

@@ -394,6 +394,7 @@ impl ProcedureConfig for Config {
                 let shares = percents.iter().map(|percent| format!("{percent}%"));
                 vec![
                     Axis::Attack.at(attack.name()),
+                    // One cell measures all shares, so they are one value of the axis.
                     Axis::Shares.at(shares.collect::<Vec<_>>().join("+")),
                     Axis::Duration.at(*trial_ns),
                 ]

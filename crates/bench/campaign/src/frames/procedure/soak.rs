@@ -83,6 +83,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
     };
     let (loss_ppm, probe) = (ppm(loss?), probe?);
     let of = |duration: Spanned<Duration>| {
+        // `auto` depends on the duration, so each value of this axis has its points and segments.
         let times = times(map, &duration, point.as_ref(), segment.as_ref())?;
         Ok(Config {
             load: load.clone(),

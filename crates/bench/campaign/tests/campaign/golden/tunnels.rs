@@ -174,6 +174,7 @@ fn settings_that_vary_are_in_the_name_and_no_other() {
     let names = |duts: &str| -> Vec<String> { adapters(duts).into_iter().map(name).collect() };
     assert_eq!(
         names(
+            // Each setting has one value, so the name has none of them.
             "strongswan: { suite: aes-128-gcm, auth: certificates, ppk: on, ml_kem: on, \
              data_path: kernel, tunnels: 10 }"
         ),

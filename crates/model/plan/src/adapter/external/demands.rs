@@ -48,6 +48,7 @@ impl ExternalBox {
             }
         };
         let demands = self.demands().into_iter();
+        // Without a command `via` is permission for nothing.
         let others = demands.filter(|(key, _)| *key != "via");
         others.map(move |(key, what)| (key, with_via(what)))
     }

@@ -144,6 +144,7 @@ impl Disturbed {
                 counted(*times, "time"),
                 format!("{} watched after each", long_time(*watch_ns)),
             ],
+            // The shares are columns of the table, so they are not among its settings.
             Event::Hostile { trial_ns, .. } => [
                 "sent to gw2 from gw1's end of the link".into(),
                 format!("{} per share", long_time(*trial_ns)),
