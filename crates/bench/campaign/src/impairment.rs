@@ -72,7 +72,7 @@ pub(crate) fn select<'p>(
                 let known: Vec<_> = profiles.iter().map(|it| it.name.as_str()).collect();
                 let what = format!("no impairment of this campaign is named `{name}`");
                 let help = format!("its `impairments` are {}", known.join(", "));
-                // The loop continues, so that all wrong names are reported at once.
+                // The loop continues, so that all wrong names are reported.
                 result = Err(node.mistake_at(place, what, help));
             }
             Some(profile) if found.iter().any(|it| it.value == profile) => {

@@ -132,6 +132,7 @@ impl RawLoad {
                 node.bool().map(|tune| node.spanned(tune))
             }),
         };
+        // Also after other mistakes: values that could not be read are left out.
         check_streams(node, &load.streams, &load.cores);
         if let Ok(warmup) = &load.warmup {
             check_run(node, &load.duration, warmup);
@@ -234,6 +235,7 @@ fn ping(map: &Map<'_>, mtu: &AxisValues<u16>) -> Result<Tool, Reported> {
         ping_interval,
     );
     let payload = axis(map, "payload", PING_PAYLOAD_DEFAULT, |node| {
+        // An IPv4 packet of 65535 B has 28 B of headers.
         let range = Bytes::new(PING_PAYLOAD_MIN)..=Bytes::new(65_507);
         // In range, so it fits.
         node.size(range).map(|size| size.get() as u16)
@@ -335,6 +337,7 @@ impl ToolTrial {
                 let grid = axes.over(cores(grid, &axes.cores), |point| &mut point.http);
                 self.application(trial, grid, |point| Measurement::Http(point.http))
             }
+            // A flow is measured as a transaction, with a server and a client without HTTP.
             Tool::Flows(axes) => {
                 let grid = axes.over(cores(grid, &axes.cores), |point| &mut point.http);
                 self.application(trial, grid, |point| Measurement::Http(point.http))

@@ -25,6 +25,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Entry<OpenVpn>, Reported> {
 fn aead(node: Node<'_>) -> Result<Suite, Reported> {
     let aeads = Suite::AEADS.map(|suite| (suite.name(), suite));
     let known = Suite::from_name(node.text()?);
+    // A suite of another DUT gets the reason; any other word, the list of names.
     let Some(other) = known.filter(|suite| !Suite::AEADS.contains(suite)) else {
         return node.one_of("suite", &aeads);
     };

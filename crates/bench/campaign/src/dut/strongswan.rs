@@ -47,7 +47,7 @@ pub(super) fn read(map: &Map<'_>) -> Result<Entry<StrongSwan>, Reported> {
         })
         .by(ppk, |it, ppk| {
             it.ppk = ppk;
-            // Off adds no word, so these DUTs are named as without the axis.
+            // Off adds no word, so these DUTs have the same names without the axis.
             if ppk { "ppk" } else { "" }
         })
         .by(ml_kem, |it, ml_kem| {

@@ -288,7 +288,7 @@ fn beyond_abilities<'a>(
     duts: &[&Listed],
     all: &[Listed],
 ) -> Option<(&'a Place, String, String)> {
-    // Abilities are those of disturbances: any DUT can carry the traffic of other procedures.
+    // Only disturbances need abilities: any DUT can carry the traffic of other procedures.
     let (Procedure::Disturbed(test), Some(place)) = (procedure, &given.event) else {
         return None;
     };

@@ -121,6 +121,7 @@ impl<'de> Deserialize<'de> for DeviceResult {
         let found = [
             wire.not_offered
                 .map(|why| DeviceFound::NotOffered(why.into_owned())),
+            // Empty lists are not written, so a list shows its kind only if it is filled.
             (!wire.kat.is_empty()).then(|| DeviceFound::Kat(wire.kat.into_owned())),
             wire.speed
                 .map(|speed| DeviceFound::Speed(speed.into_owned())),

@@ -24,6 +24,7 @@ impl OpenVpn {
             udp: true,
         };
         let mut profile = DutProfile::tunnel(carrier, format!("OpenVPN {}", self.suite));
+        // The lab configures `ping`, so idle peers send packets that no station sent.
         profile.gateway_traffic = GatewayTraffic::Keepalives;
         profile.beside = TLS_UP;
         profile

@@ -21,6 +21,7 @@ impl Xfrm {
             udp: false,
         };
         let settings = format!("ESP {} by the kernel's XFRM, static keys", self.suite);
+        // No program runs it and its keys are static, so only its link can be disturbed.
         DutProfile::tunnel(carrier, settings)
     }
 }

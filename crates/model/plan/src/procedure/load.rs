@@ -25,6 +25,7 @@ impl ProcedurePlan for Load {
     }
 
     fn without_loads(&self) -> Procedure {
+        // Zero means any paced load. An unpaced one remains a different test.
         let frames_per_s = self.frames_per_s.map(|_| 0);
         Procedure::Load(Self {
             frames_per_s,

@@ -61,6 +61,7 @@ impl Config {
         ServiceTest {
             cir: self.cir.value.frames_per_s(mix),
             eir: eir.map_or(0, |rate| rate.value.frames_per_s(mix)),
+            // Fits: `LOSS_MAX` is far below it.
             loss_ppm: self.loss.ppm() as u32,
             delay_ns: self.delay.map(nanos),
             variation_ns: self.variation.map(nanos),
