@@ -23,6 +23,8 @@ pub fn check(
 ) -> Vec<Result<Checked, String>> {
     let host = planning::host_facts();
     let files: Vec<_> = paths.iter().map(|path| read(path, &host)).collect();
+    // All files are read before any campaign is checked: a lab counts for every campaign, in any
+    // order of the arguments.
     let mut labs: Vec<LabFile> = lab.into_iter().collect();
     labs.extend(files.iter().flatten().filter_map(|file| match file {
         Content::Lab(lab) => Some((**lab).clone()),
@@ -45,6 +47,9 @@ pub fn check(
                     Ok(checked)
                 };
                 match campaign.shortened() {
+                    // The short form replaces keys, so each form can have mistakes that the other
+                    // one has not. The summary is of the long form, which a run uses without
+                    // `--quick`.
                     Some(short) => check(&short).and_then(|_| check(&campaign)),
                     None => check(&campaign),
                 }
@@ -75,6 +80,8 @@ fn read(path: &Path, host: &HostFacts) -> Result<Content, String> {
     let has = |key: &str| document.has_key(key);
     let taken_for =
         |kind: &'static str| move |mistakes: Mistakes| format!("{mistakes}, taken for {kind}");
+    // Configurations are recognized before the loader of campaigns sees the file, which would
+    // report all of their keys as unknown.
     if has("kmes") {
         let config = qkd::kme::Config::load(path);
         let kind = "the configuration of KMEs (`cipherbench kme`), since it has the key `kmes`";
@@ -93,6 +100,8 @@ fn read(path: &Path, host: &HostFacts) -> Result<Content, String> {
     match campaign::load_input(path, host) {
         Ok(Input::Campaign(campaign)) => Ok(Content::Campaign(Box::new(campaign))),
         Ok(Input::Lab(lab)) => Ok(Content::Lab(Box::new(lab))),
+        // A file without either key is read as a campaign. If that fails, the guess itself may be
+        // the mistake, so the message names it and the keys of the other kinds.
         Err(mistakes) if has("campaign") => Err(mistakes.to_string()),
         Err(mistakes) if has("lab") => {
             Err(taken_for("a lab, since it has the key `lab`")(mistakes))
@@ -178,6 +187,8 @@ impl<'a> Allowed<'a> {
         let mut others = permissions
             .iter()
             .filter(|demand| !self.lines.contains(demand.what.trim()));
+        // One line is shown in full, so that it can be copied into the permissions file; the others
+        // are counted.
         let Some(first) = others.next() else {
             return Ok(());
         };
@@ -220,6 +231,8 @@ fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<Ch
         match campaign.plan(lab, host) {
             Ok(made) => {
                 for it in programs::missing_for(&made) {
+                    // Labs share most programs. The warning names each once, with the cells of the
+                    // first lab that needs it.
                     if missing.iter().all(|known| known.program != it.program) {
                         missing.push(it);
                     }
@@ -258,6 +271,8 @@ fn refusal(refused: &[(Mistakes, Vec<&str>)]) -> String {
     let mut all: Vec<(Merged<'_>, Vec<&str>)> = Vec::new();
     for (mistakes, names) in refused {
         for mistake in mistakes {
+            // Texts of mistakes are compared without their places: one mistake may have another
+            // place in each lab, and is then one paragraph with all of them.
             let known = all
                 .iter()
                 .position(|(known, _)| known.mistake.what == mistake.what);
@@ -267,6 +282,7 @@ fn refusal(refused: &[(Mistakes, Vec<&str>)]) -> String {
             });
             let (merged, labs) = &mut all[at];
             merged.add(&mistake.place);
+            // These labs may have several mistakes with this text, and are named once.
             if labs.last() != names.last() {
                 labs.extend(names);
             }

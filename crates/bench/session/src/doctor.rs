@@ -47,6 +47,7 @@ pub fn ask_this_host(action: Action, interfaces: &[String]) -> Result<Answer, Se
         Action::Apply => Answer::Changes(tuning.apply()?),
         Action::Revert => Answer::Changes(tuning.revert()?),
         Action::Look => {
+            // Without the privilege there are still findings, and its lack is one of them.
             let mut findings = host::doctor(privilege::acquire(), interfaces);
             findings.extend(engine::engines().iter().map(engine));
             Answer::Findings(findings)
@@ -78,6 +79,8 @@ pub fn ask_hosts(
         } else {
             ask((name, host), &interfaces, action, interrupt)
         };
+        // Any other error is the answer of its host, and the remaining hosts are asked
+        // nevertheless.
         if let Err(SessionError::Lab(LabError::Interrupted)) = answer {
             return Err(LabError::Interrupted.into());
         }
@@ -103,6 +106,7 @@ fn ask(
     let words = ["doctor", "--json"].into_iter().chain(action).chain(at);
     let words: Vec<_> = words.map(str::to_owned).collect();
     let ended = visit.run(&words, LIMIT)?;
+    // The exit code does not count: `doctor` also fails if the host is unfit, which is an answer.
     Answer::read(&ended.stdout).ok_or_else(|| SessionError::NoAnswer {
         host: visit.name().to_owned(),
         reason: ended.stderr.trim().to_owned(),

@@ -20,6 +20,8 @@ pub fn plan(
 ) -> Result<Plan, SessionError> {
     let host = host_facts();
     let lab = lab.map(load_lab).transpose()?;
+    // Without a campaign the lab decides: the quick campaign needs a network, which the labs in
+    // memory and of devices do not have.
     let campaign = match (campaign, lab.as_ref().map(|lab| lab.plan().kind)) {
         (Some(path), _) => load_campaign(path, &host)?,
         (None, kind) => {
@@ -36,6 +38,8 @@ pub fn plan(
     } else {
         campaign
     };
+    // The campaign that runs without any file adapts to the host. Another one names its cells, and
+    // is refused if the host has too few cores for them.
     let campaign = match campaign.name() {
         "quick" => campaign.within_cores(host.cores),
         _ => campaign,

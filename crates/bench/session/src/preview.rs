@@ -64,6 +64,7 @@ impl<'a> Preview<'a> {
     pub fn text(&self) -> String {
         let commands = self.commands.iter();
         let by_id: BTreeMap<_, _> = commands.map(|cell| (cell.cell, &cell.commands)).collect();
+        // `Preview::of` makes an entry for every cell of this plan.
         plan::to_text(self.plan, |cell| by_id[&*cell.id].clone())
     }
 

@@ -66,6 +66,7 @@ fn require_where(
     reporter: Reporter,
     find: impl FnOnce(&[&Cell]) -> Result<Vec<Missing>, SessionError>,
 ) -> Result<BTreeMap<String, String>, SessionError> {
+    // A resumed run that has finished all trials of a cell no longer needs its programs.
     let is_left = |cell: &&Cell| {
         let mut repeats = 1..=plan.repeats;
         repeats.any(|repeat| !done.has(cell, repeat))
@@ -77,6 +78,8 @@ fn require_where(
     }
     let mut text = describe(&missing, cells.len());
     let others = cells.len() - without(&missing).len();
+    // Without a program of the lab no cell can be measured. The option is not named then, since it
+    // would lead to the same refusal.
     if missing.iter().any(|it| it.lab) || others == 0 || on_missing == OnMissing::Refuse {
         text.push_str("help: install what is missing; no trial was run");
         return Err(SessionError::MissingPrograms(text));
@@ -124,6 +127,8 @@ fn describe(missing: &[Missing], cells: usize) -> String {
         all if all == missing.len() => ", but not as it needs",
         _ => ", or not as it needs",
     };
+    // If every program is there but unfit, "not installed" would send the user to install it once
+    // more.
     let not = if or_unfit.starts_with(", but") {
         ""
     } else {
@@ -178,9 +183,12 @@ fn reasons(missing: &[Missing]) -> BTreeMap<String, String> {
             .collect();
         let names: Vec<_> = its.iter().map(|it| format!("`{}`", it.program)).collect();
         let mut help: Vec<&str> = its.iter().map(|it| how_to_install(it)).collect();
+        // Neighbors with the same remedy, as two programs of one package, show it once.
         help.dedup();
         let verb = if names.len() == 1 { "is" } else { "are" };
         let unfit: Vec<&str> = its.iter().filter_map(|it| it.unfit.as_deref()).collect();
+        // As in `describe`: an unfit program is installed, and only its text says why it does not
+        // serve.
         if !unfit.is_empty() && unfit.len() == its.len() {
             return format!(
                 "left out by `--skip-missing`: {}\nhelp: {}",

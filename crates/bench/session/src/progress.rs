@@ -89,6 +89,8 @@ impl Lines {
             ..
         } = progress;
         self.printed = Some(Instant::now());
+        // The estimate of the time left changes when a step ends. At the beginning of one it would
+        // repeat the line before.
         let begins = matches!(
             progress.event,
             RunEvent::Started(_)
@@ -110,6 +112,8 @@ impl Lines {
         let is_silent = self.printed.is_none_or(|at| at.elapsed() >= SILENCE);
         Some(match event {
             RunEvent::Started(trial) => {
+                // A trial that takes as long as the silence would itself be silent, so its
+                // beginning is printed in any case.
                 let time = Duration::from_nanos(trial.cell.estimate_ns);
                 if !is_silent && time < SILENCE {
                     return None;
@@ -170,6 +174,8 @@ impl Bar {
             // Writing to the bar's buffer does not fail.
             let _ = out.write_str(&clock(end.saturating_duration_since(Instant::now())));
         };
+        // `left` counts down between events, since the bar is redrawn every second from the
+        // expected end.
         let style =
             ProgressStyle::with_template("{bar:20} {pos}/{len}  about {left} left  {wide_msg}")
                 .expect("the template is valid")
@@ -213,6 +219,7 @@ impl Bar {
                 let figure = fatigue(&of.segment);
                 self.say(&format!("{}: {figure}", trial.cell.id));
             }
+            // The next step begins at once and replaces the text.
             RunEvent::Tuned(_)
             | RunEvent::InTrial(_, TrialEvent::Checkpoint(Checkpoint::Soak(_))) => {}
         }

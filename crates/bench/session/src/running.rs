@@ -50,6 +50,8 @@ impl Session {
         interrupt: Interrupt,
         reporter: Reporter,
     ) -> Result<Self, SessionError> {
+        // The labs in memory and of crypto devices build no network, so they need no root privilege
+        // and leave nothing behind.
         if plan.kind == LabKind::Memory {
             return Ok(Self {
                 privilege: None,
@@ -96,6 +98,7 @@ impl Session {
     /// # Errors
     /// When a host does not answer.
     pub fn warn_of_load(&self) -> Result<(), SessionError> {
+        // Each machine is observed for a moment, which is not done if nobody reads the result.
         if self.reporter.is_quiet {
             return Ok(());
         }
@@ -118,6 +121,8 @@ impl Session {
     /// # Errors
     /// When a host does not answer.
     pub fn environment(&self) -> Result<Environment, SessionError> {
+        // Engines that this host lacks are left out: the journal has the ones that a trial could
+        // have used.
         let usable =
             |engine: &EngineInfo| Some((engine.name.to_owned(), engine.version.clone().ok()?));
         let hosts = match &self.place {
@@ -156,6 +161,9 @@ impl Session {
         mut writer: Writer,
         dir: &Path,
     ) -> Result<Journal, SessionError> {
+        // Each round measures until the plan is finished, the user interrupts it, or a host goes
+        // away. After a host has come back, the journal says what remains, and the next round
+        // begins.
         let mut done = done.clone();
         let conclusion = loop {
             let conclusion = self.measure(plan, &done, (&mut writer, dir))?;
@@ -165,6 +173,7 @@ impl Session {
             if !self.reconnect(&plan.lab, reason)? {
                 break conclusion;
             }
+            // Cells are left out by an option of this start, which the journal does not have.
             let left_out = std::mem::take(&mut done.left_out);
             done = Done {
                 left_out,
@@ -175,6 +184,8 @@ impl Session {
                 done.trials.remove(trial);
             }
         };
+        // The lab goes before the documents are written: the messages below say that it is removed,
+        // and a long report does not keep its interfaces.
         drop(self.place);
         let journal = journal::read(dir)?;
         match conclusion {
@@ -230,6 +241,7 @@ impl Session {
             return Ok(false);
         };
         let limit = Duration::from_nanos(hosts.reconnect_ns);
+        // A lab file turns reconnecting off by a limit of 0.
         if limit.is_zero() {
             return Ok(false);
         }
@@ -240,6 +252,8 @@ impl Session {
         // Its names must be free on the hosts.
         self.place = Place::Nowhere;
         let setup = Setup::new(self.privilege, self.interrupt.clone())?;
+        // The limit begins after the old lab is gone, since taking it down may itself wait for the
+        // lost host.
         let lost = Instant::now();
         loop {
             match NamespaceLab::build(plan, &setup) {
@@ -251,6 +265,8 @@ impl Session {
                     return Ok(true);
                 }
                 Err(LabError::Interrupted) => return Ok(false),
+                // While a host starts, the error changes from one attempt to the next (no route,
+                // then no ssh), so only the last one is reported.
                 Err(_) if lost.elapsed() < limit => thread::sleep(RECONNECT_STEP),
                 Err(error) => {
                     self.reporter.warn(&format!("{error}\n"));
@@ -284,6 +300,7 @@ fn lab_lost(dir: &Path, journal: &Journal, reason: &str) -> SessionError {
 
 /// The command to continue. If all trials are complete, invalid ones were being repeated.
 fn going_on(dir: &Path, journal: &Journal) -> String {
+    // Without the option `resume` would find nothing to do then.
     let all = journal.finished_trials().len() == journal.header.plan.trial_count();
     let invalid = if all { "--invalid " } else { "" };
     format!("cipherbench resume {invalid}{}", dir.display())

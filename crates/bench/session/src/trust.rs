@@ -29,6 +29,8 @@ pub fn register(writer: &Writer, reporter: Reporter) {
     let registered = state_file().and_then(|path| {
         let add = |path: &Path| {
             if let Some(folder) = path.parent() {
+                // The modes apply only to what is created here; `open` refuses an older file that
+                // others can read.
                 let mut builder = DirBuilder::new();
                 builder.recursive(true).mode(0o700).create(folder)?;
             }
@@ -59,6 +61,8 @@ pub fn require(
     is_trusted: bool,
     agrees: impl FnOnce(&str) -> Option<bool>,
 ) -> Result<(), SessionError> {
+    // First, and even if the journal is trusted: no file gives a plan like that, so the journal is
+    // damaged or forged.
     if let Some(mistake) = plan.mistake() {
         return Err(SessionError::ChangedPlan {
             path: writer.path().to_owned(),
@@ -99,8 +103,11 @@ fn read(path: &Path) -> io::Result<String> {
 
 /// Opens the state file, which must be a file of this user alone.
 fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
+    // Without O_NOFOLLOW, a link could send the appended lines to any file of this user. Without
+    // O_NONBLOCK, opening a FIFO in its place would hang.
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
     let file = options.clone().custom_flags(flags.bits()).open(path)?;
+    // Of the opened file: the path could lead to another one by now.
     let metadata = file.metadata()?;
     let is_own = metadata.is_file() && metadata.uid() == geteuid().as_raw();
     if is_own && metadata.mode() & FORBIDDEN == 0 {

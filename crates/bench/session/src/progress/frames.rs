@@ -5,6 +5,8 @@ use units::human;
 
 /// Describes a result of a frame test: the procedure's figure, or the fastest load's.
 pub(super) fn frames_figure(frames: &FrameResult) -> String {
+    // A procedure with a figure besides throughput is named by that figure. The others are
+    // searches, or trials at given loads.
     let own = match &frames.found {
         FrameFound::Nothing => None,
         FrameFound::Bursts(_) => stats::longest_burst(frames)
@@ -27,6 +29,7 @@ pub(super) fn frames_figure(frames: &FrameResult) -> String {
     let goals: Vec<String> = found
         .map(|goal| match goal.lower {
             Some(load) => format!("{} {}", goal.goal, human::frame_rate(load as f64)),
+            // Both lack a lower bound, but only the other one is a finding about the device.
             None if goal.outcome == Some(GoalOutcome::Unfinished) => {
                 format!("{} not found in the time of the search", goal.goal)
             }
@@ -36,6 +39,7 @@ pub(super) fn frames_figure(frames: &FrameResult) -> String {
     if !goals.is_empty() {
         return goals.join(", ");
     }
+    // Several loads have no common mean. As in the report, the fastest one stands for them.
     match stats::fastest_load(frames) {
         Some((rate, lost_percent)) => format!(
             "{}, {} % lost",
@@ -68,6 +72,7 @@ fn disturbed_figure(frames: &FrameResult, disturbances: &[Disturbance]) -> Optio
     let (count, lost) = events.fold((0_u64, 0), |(count, lost), event| {
         (count + 1, lost + event.lost)
     });
+    // Attacks have no events: their figure is the loss under the worst of them.
     if count > 0 {
         return Some(format!("{count} events, {lost} frames lost"));
     }
