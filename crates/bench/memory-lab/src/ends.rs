@@ -76,6 +76,8 @@ impl FrameSender for Entrance {
             Target::Clear(lanes) => {
                 match &mut lanes[..] {
                     [only] => {
+                        // The usual case of one lane has no copy: frames are written into the
+                        // ring's slots.
                         let passed = only.send(count, &mut fill)?;
                         // Sent and lost: their sequence numbers are missing behind the device.
                         for _ in passed..count {
@@ -89,7 +91,11 @@ impl FrameSender for Entrance {
             Target::Cipher(lanes, batch, udp_port) => {
                 for _ in 0..count {
                     let length = fill(&mut batch.buffer);
+                    // A sender in a gateway's place seals into as many lanes as there are rings
+                    // here, with ascending ports from this one on.
                     let lane = destination_port(&batch.buffer).wrapping_sub(*udp_port);
+                    // The train begins behind the outer headers, which the ring does not carry.
+                    // `send` empties the batch in any case.
                     batch.trains.push(Train {
                         start: OUTER_BYTES,
                         bytes: length - OUTER_BYTES,
@@ -125,6 +131,7 @@ fn spread(
     for _ in 0..count {
         let length = fill(scratch);
         let frame = &scratch[..length];
+        // Frames of one flow take one lane and keep their order there.
         let packet = &frame[ETHERNET_HEADER_BYTES..];
         let lane = flow_hash(packet) as usize % lanes.len();
         let copy = |slot: &mut [u8]| {
@@ -175,6 +182,8 @@ impl CipherExit {
         let mut frames = 0;
         for datagram in self.batch.datagrams() {
             let end = OUTER_BYTES + datagram.len();
+            // The analyzer takes whole frames, as from a network card, and finds the lane by the
+            // port.
             outer(&mut self.frame, self.udp_port, datagram.len());
             self.frame[OUTER_BYTES..end].copy_from_slice(datagram);
             read(&mut self.frame[..end]);
@@ -219,11 +228,13 @@ fn in_turn<L>(
     for lane in lanes {
         match recv(lane) {
             Ok(more) => frames += more,
+            // One empty lane does not keep the others from being read.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }
     }
     match frames {
+        // As a single ring that is empty: the analyzer then waits, or polls again.
         0 => Err(io::ErrorKind::WouldBlock.into()),
         frames => Ok(frames),
     }
@@ -235,8 +246,11 @@ fn outer(frame: &mut [u8], udp_port: u16, esp_bytes: usize) {
     ethernet.copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00]);
     ip.fill(0);
     let udp_bytes = (UDP_HEADER_BYTES + esp_bytes) as u16;
+    // Version 4 and five words, since receivers expect UDP at a fixed offset. Checksums stay 0: for
+    // UDP that means none (RFC 3948 §2.1), and no receiver here checks the IPv4 header's.
     ip[0] = 0x45;
     ip[2..4].copy_from_slice(&(udp_bytes + IPV4_HEADER_BYTES as u16).to_be_bytes());
+    // Time to live, then the protocol number of UDP.
     ip[8] = 64;
     ip[9] = 17;
     let udp = &mut ip[IPV4_HEADER_BYTES..];

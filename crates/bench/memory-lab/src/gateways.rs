@@ -92,6 +92,8 @@ impl Gateways {
         match &dut.adapter {
             Adapter::Straight { suite } => builder.straight(*suite),
             Adapter::Direct => builder.direct(),
+            // Rings carry IP packets between the clear sides. Bridging needs the TAP devices of a
+            // kernel.
             Adapter::Cipherbench(encryptor) if encryptor.mode == Mode::L3 => {
                 builder.encryptors(encryptor, mtu)
             }
@@ -127,6 +129,9 @@ impl Gateways {
     /// Returns the frames so far that the device forwarded and the sink had no room for: the sink's
     /// loss, not the device's.
     pub(crate) fn lost_at_sink(&self) -> u64 {
+        // The last gateway in the direction of traffic sends to the sink only, by its clear side
+        // or, to a sink in gw2's place, by its cipher side. So both kinds of failed sends are
+        // frames without room at the sink.
         let last = self.counters.last().map(|(gateway, _)| *gateway);
         let lanes = self.counters.iter();
         let lanes = lanes.filter(|(gateway, _)| Some(*gateway) == last);
@@ -143,6 +148,7 @@ impl Gateways {
     /// When one of them had failed.
     pub(crate) fn stop(mut self, dut: &Dut) -> Result<(), TrialError> {
         let mut ended = Ok(());
+        // All threads have ended before the first failure is returned.
         for result in self.join() {
             let result = result.unwrap_or_else(|panic| resume_unwind(panic));
             ended = ended.and(result.map_err(|error| failed(&dut.name, error)));
@@ -200,11 +206,14 @@ impl Builder<'_> {
     fn encryptors(self, encryptor: &Encryptor, mtu: u16) -> Result<Gateways, TrialError> {
         let keys = self.keys()?;
         let lanes = usize::from(encryptor.workers);
+        // The lanes share the capacity, so that a gateway with more lanes does not have longer
+        // queues.
         let room = (RING_FRAMES / lanes).max(RING_FRAMES_MIN);
         let (mut entering, mut near) = (Vec::new(), Vec::new());
         let (mut leaving, mut far) = (Vec::new(), Vec::new());
         // A station in a gateway's place has that end of the cipher link.
         let (mut source, mut sink) = (Vec::new(), Vec::new());
+        // Each lane is a chain of rings. Its ends that no gateway has go to the stations.
         for _ in 0..lanes {
             let (near_cipher, far_cipher) = memory_cipher_pair();
             if self.direction == Direction::Decrypt {
@@ -264,6 +273,8 @@ impl Builder<'_> {
         let suite = encryptor.suite;
         let selection = Dispatch::prepare(&encryptor.engine, suite);
         let selection = selection.map_err(|error| failed(&error))?;
+        // One for all lanes of a gateway, as in the service: they share the epoch of their key
+        // file.
         let renewer = Renewer::start(&selection).map_err(|error| failed(&error))?;
         let own = StaticKeys::open(&keys.path(side));
         let own = own.map_err(|error| failed(&error))?;
@@ -273,12 +284,15 @@ impl Builder<'_> {
                 id,
                 peer: 0,
                 keys: Some(Arc::clone(&own)),
+                // No rekeying by time or bytes: this lab has no key exchange.
                 lifetime: Limits::NONE,
                 inner_bytes_max: inner_bytes_max(encryptor, mtu),
                 payload_bytes_max: inner_bytes_max(encryptor, mtu) + HEADER_BYTES,
+                // Test frames have no TCP handshake to clamp.
                 mss_max: [u16::MAX; 2],
             })
             .collect();
+        // A gateway selects tunnels by the addresses on the other side.
         let policy = Arc::new(Policy::new(&selectors(encryptor.tunnels, 1 - side)));
         let payload = Payload::Ip(IpRules {
             aggregate: encryptor.aggregate,
@@ -299,6 +313,8 @@ impl Builder<'_> {
         ];
         let facts = facts.map(|(key, value)| (format!("{name}/{key}"), value));
         gateways.facts.extend(facts);
+        // As in the service, a lane is one thread with both halves, and shares nothing with other
+        // lanes on its data path.
         for (lane, (from, to, cipher)) in (0..).zip(lanes) {
             let (outbound, inbound) = lane::halves(&LaneSettings {
                 lane,
@@ -372,10 +388,14 @@ fn copy(
                 slot[..frame.len()].copy_from_slice(frame);
                 frame.len()
             };
+            // `send` does not call `fill` without room: the frame stays behind and is lost, as at a
+            // full queue.
             if !matches!(to.send(1, fill), Ok(1)) {
                 lost.fetch_add(1, Relaxed);
             }
         });
+        // The ring is empty. The thread sleeps until a frame or the end, so that an idle copy takes
+        // no CPU time from the stations.
         if taken.is_err() {
             let readable = from.readable();
             let fds: Vec<_> = readable.into_iter().chain([stop.as_fd()]).collect();
@@ -436,6 +456,7 @@ fn selectors(tunnels: u16, side: usize) -> Vec<Selectors> {
         let networks = networks.filter_map(|(address, length)| Prefix::new(address, length));
         Selectors::to(networks.collect())
     };
+    // A prefix of length 0 of both families selects every packet.
     if tunnels == 1 {
         let any = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
         return vec![networks(any, [0, 0])];

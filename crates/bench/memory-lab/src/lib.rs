@@ -66,6 +66,8 @@ fn attempt(
     let mut rig = MemoryRig::new(gateways, way);
     let measured = carry_out(trial, test, &mut rig, events, interrupt)
         .and_then(|found| with_evidence(test, found, &mut rig, interrupt));
+    // The gateways are stopped in any case. A failed measurement is reported before a failed
+    // thread: the procedure has more to say.
     let stopped = rig.gateways.stop(&cell.dut);
     let (measured, objection) = measured?;
     stopped?;
@@ -86,6 +88,8 @@ fn with_evidence(
         dut_counters,
         trial,
     } = sampled.expect("the trial with the evidence is sampled");
+    // No link can be watched and no settings can change here, so the checks are of the frames, of
+    // the gateways' counters, and of the facts that they report.
     let mut checks = frame_checks(&FrameObserved {
         test,
         result: &found.result,
@@ -122,6 +126,7 @@ fn path(gateways: &Gateways) -> FramePath {
             node,
             interface: "memory".to_owned(),
             mac: [0x02, 0, 0, 0, 0, number],
+            // The other end's number: 1 and 2 are exchanged.
             next_hop_mac: [0x02, 0, 0, 0, 0, number ^ 3],
             address: test_address,
             test_address,

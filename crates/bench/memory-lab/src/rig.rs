@@ -75,12 +75,15 @@ impl MemoryRig<'_> {
         };
         // Discards late frames of the trial before.
         while self.gateways.exit.recv(|_| ()).is_ok() {}
+        // The ends count from the start of the gateways.
         let before_sent = self.gateways.entrance.stats();
         let before_lost = self.gateways.lost_at_sink();
         let stop = || Stop::new().map_err(problem);
         let (end_sender, end_receiver) = (stop()?, stop()?);
         let tag = self.tag;
         let Gateways { entrance, exit, .. } = &mut self.gateways;
+        // Both threads report their CPU time themselves, since their folders under /proc are gone
+        // when they have ended.
         let (sent, received) = thread::scope(|scope| {
             let (ready, is_ready) = mpsc::channel();
             let receiver = scope.spawn(|| {
@@ -104,9 +107,13 @@ impl MemoryRig<'_> {
                     own_cpu_ns(),
                 )
             });
+            // A sender ends by itself after its frames. The limit is for one that cannot keep up
+            // with its schedule.
             let late = Instant::now() + load.sender_limit();
             let interrupted = await_end(&sender, late, interrupt).is_err();
             end_sender.raise();
+            // The receiver cannot know which frames are lost, so it waits for late ones and then
+            // has to be stopped.
             let drain = if interrupted { 0 } else { load.drain_ns };
             let until = Instant::now() + Duration::from_nanos(drain);
             // The interrupt is checked again when both have ended.
@@ -162,6 +169,8 @@ impl MemoryRig<'_> {
         load: &RigLoad,
         interrupt: &Interrupt,
     ) -> Result<FrameRun, TrialError> {
+        // The readings enclose the trial as closely as possible: what they include besides it
+        // counts as its CPU time.
         let clock = Instant::now();
         let machine_before = host::cpu_times();
         let (cpu_before, before) = (self.gateways.cpu_ns(), self.gateways.counters());
@@ -198,6 +207,7 @@ fn taken(before: Times, after: Times) -> Cpu {
         return Cpu::default();
     };
     let user = machine.user_ns.saturating_sub(machine_before.user_ns);
+    // User time alone: the kernel's time has interrupts in it, which are of no program.
     let own_user = own.user_ns.saturating_sub(own_before.user_ns);
     Cpu {
         steal_ns: machine.steal_ns.saturating_sub(machine_before.steal_ns),

@@ -15,6 +15,8 @@ pub(crate) struct Thread<T> {
 impl<T: Send + 'static> Thread<T> {
     pub(crate) fn start(name: &str, work: impl FnOnce() -> T + Send + 'static) -> io::Result<Self> {
         let (sender, receiver) = mpsc::channel();
+        // Only the thread itself can read its folder's name, by /proc/thread-self, so it sends the
+        // name before it works.
         let handle = thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || {
@@ -50,6 +52,7 @@ fn own_task() -> PathBuf {
 
 /// Reads the first field of `schedstat`: time on a CPU, in nanoseconds.
 fn cpu_ns(task: &std::path::Path) -> u64 {
+    // `stat` has the time in ticks of 10 ms, too coarse for short trials.
     let text = fs::read_to_string(task.join("schedstat")).unwrap_or_default();
     let first = text.split_ascii_whitespace().next();
     first.and_then(|time| time.parse().ok()).unwrap_or(0)

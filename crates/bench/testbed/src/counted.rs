@@ -20,6 +20,8 @@ impl Counted {
     /// The difference of two readings, the later one last.
     #[must_use]
     pub const fn between(before: u64, after: u64) -> Self {
+        // A fall has two explanations. One of a 32-bit counter that counted little fits the end of
+        // its range; any other one, and every larger counter, was reset.
         match after.checked_sub(before) {
             Some(more) => Self::More(more),
             None if before < RANGE && RANGE - before + after <= WRAPPED_MOST => {

@@ -120,6 +120,8 @@ impl StationPeer {
     #[must_use]
     pub const fn carrier(&self) -> Carrier {
         Carrier {
+            // The kind of keys decides: a WireGuard device derives them in its handshakes, all
+            // others seal ESP.
             form: match self.keys {
                 StationKeys::WireGuard(_) => Form::WireGuard,
                 StationKeys::File(_) | StationKeys::Ike { .. } => Form::Esp,

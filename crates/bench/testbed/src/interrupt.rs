@@ -25,6 +25,7 @@ impl Interrupt {
 
     /// Sets it.
     pub fn set(&self) {
+        // The flag carries no data, so no order with other memory is needed.
         self.0.store(true, Ordering::Relaxed);
     }
 

@@ -23,6 +23,7 @@ pub fn tick_ns() -> u64 {
     NANOS_PER_SECOND
         / per_second
             .and_then(|ticks| u64::try_from(ticks).ok())
+            // USER_HZ, which is 100 except on a few old architectures.
             .unwrap_or(100)
             .max(1)
 }
@@ -81,6 +82,8 @@ impl Programs {
         own: &BTreeSet<u32>,
         ticks: impl Fn(&Process) -> u64,
     ) -> Vec<BusyProgram> {
+        // A process that began after `before` has used all of its time since. A process that has
+        // ended is not in this reading, and its time is nobody's.
         let span_ns = self.at.duration_since(before.at).as_nanos().max(1);
         let mut used = Vec::new();
         for (id, process) in &self.processes {
@@ -103,6 +106,8 @@ impl Programs {
 fn family(processes: &Processes, pid: u32) -> BTreeSet<u32> {
     let mut found = BTreeSet::from([pid]);
     loop {
+        // /proc lists processes by number, and a child's number can be below its parent's after the
+        // numbers began again: so the search is repeated until it finds no more.
         let known = found.len();
         for ((child, _), process) in processes {
             if found.contains(&process.parent) {
@@ -123,6 +128,8 @@ fn percent(ticks: u64, span_ns: u128) -> u32 {
 
 fn processes() -> Processes {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    // Folders that are no process have no `stat` with these fields, and a process may end between
+    // the two calls: both are left out.
     let stats = entries.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok());
     stats.filter_map(|stat| parse(&stat)).collect()
 }
@@ -136,10 +143,12 @@ fn parse(text: &str) -> Option<((u32, u64), Process)> {
     let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
     // `fields[0]` is field 3 of proc(5).
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    // The start time tells a process from an earlier one with the same number.
     let id = (pid.parse().ok()?, number(19)?);
     let process = Process {
         name: name.to_owned(),
         parent: number(1)?.try_into().ok()?,
+        // Fields 14 and 15. The next two are the ended children's.
         user_ticks: number(11)?,
         system_ticks: number(12)?,
     };

@@ -42,6 +42,7 @@ impl<'a> Monitor<'a> {
             (result, devices.collect())
         });
         let mut windows = log.recorded();
+        // Searches over days make many trials; the journal's record stays bounded.
         windows.truncate(Monitored::WINDOWS_MAX);
         (result, Monitored { windows, devices })
     }

@@ -78,6 +78,8 @@ impl dyn Node + '_ {
     /// # Errors
     /// When it cannot be started.
     pub fn run(&self, program: Program, limit: Duration) -> Result<Ended> {
+        // The limit is for each step: a program that is slow to be ready has all of it again to
+        // end.
         let process = self.start(program, limit)?;
         self.wait(process, limit)
     }

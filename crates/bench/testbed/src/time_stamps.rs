@@ -28,6 +28,7 @@ pub fn parse(printed: &str) -> Option<u32> {
         "hardware-receive",
         "hardware-raw-clock",
     ];
+    // A card that stamps one way only, or not by its clock, would mix two clocks in one comparison.
     let stamps_all = stamps.iter().all(|name| lines().any(|line| line == *name));
     let clock = lines().find_map(|line| {
         let (name, number) = line.split_once(": ")?;

@@ -53,10 +53,14 @@ impl TrafficLog {
         let mut due = due;
         let mut state = self.state();
         loop {
+            // Windows are only ever added, so the ones beyond `seen` are new. Each counts once: the
+            // next reading is due at the interval again.
             for window in &state.windows[*seen..] {
                 due = due.min(window.from + interval / 2);
             }
             *seen = state.windows.len();
+            // A change may be another window, the end, or a spurious wakeup; the loop looks at all
+            // of it again.
             let left = due.saturating_duration_since(Instant::now());
             if state.is_over || left.is_zero() {
                 return !state.is_over;
@@ -94,6 +98,8 @@ impl TrafficLog {
     }
 
     pub(crate) fn end(&self) {
+        // Under the lock, so that no thread misses the change between its look and its wait. The
+        // flag is for a poller that runs a command meanwhile.
         self.state().is_over = true;
         self.over.set();
         self.changed.notify_all();

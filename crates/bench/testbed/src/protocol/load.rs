@@ -52,6 +52,7 @@ impl Load {
             self.cpus
         );
         let busy = self.programs.iter();
+        // Dozens of idle programs use a little each. The sum above includes them.
         let busy: Vec<_> = busy.filter(|it| it.percent >= NAMED_PERCENT).collect();
         let named = busy.iter().take(NAMED).map(|program| {
             let BusyProgram { name, pid, percent } = program;
