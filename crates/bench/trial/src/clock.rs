@@ -55,6 +55,7 @@ fn watch(before_ns: i64) -> nix::Result<(Arc<EventFd>, JoinHandle<i64>)> {
         ClockId::CLOCK_REALTIME,
         TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK,
     )?;
+    // Before the thread starts, which may take a while on a busy machine.
     arm(&timer)?;
     let stop = Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?);
     let stopped = Arc::clone(&stop);
@@ -93,6 +94,8 @@ fn largest_step(timer: &TimerFd, stop: &EventFd, before_ns: i64) -> i64 {
                 largest = step;
             }
         }
+        // A canceled timer has to be armed again. A change between reading the clock and arming is
+        // seen at the next one, or not at all if it is undone at once.
         if stopped || (set && arm(timer).is_err()) {
             return largest;
         }

@@ -89,6 +89,8 @@ impl OnDevices {
     /// Returns why these devices are not measured again in this run.
     fn why_not(&self, devices: &Devices) -> Option<String> {
         let refused = self.refused.borrow();
+        // One refusal counts for every later trial that uses the token, since each further attempt
+        // could lock it.
         let mut tokens = devices
             .members
             .iter()
@@ -140,6 +142,7 @@ impl Measurer for OnDevices {
                 return Err(problem(why));
             }
             let words = self.worker.iter().map(|word| word.to_string_lossy());
+            // Without the spec, which each worker reads from standard input.
             commands.push(words.map(Cow::into_owned).collect());
             match test {
                 DeviceTest::Kat(kat) => context.kat(devices, kat),

@@ -93,6 +93,8 @@ fn name_others(outcome: &mut Outcome, before: &Programs) {
         return;
     };
     let cpu = &measured.cpu;
+    // Reading all of /proc takes time, so it is done only if the answer explains something. With
+    // two machines, the time may be missing on the other one.
     let is_much = cpu.taken_percent() > Some(Cpu::TAKEN_PERCENT);
     if !is_much || cpu.machine_b.is_some() {
         return;
@@ -144,6 +146,8 @@ pub(crate) fn machines(bench: &dyn Bench) -> Result<Machines, LabError> {
             other => Err(station.unexpected(&other)),
         }
     };
+    // Stations with the same boot and the same CPUs share them. If a lab gives each station other
+    // CPUs of one machine, each set counts as a machine.
     let (a, b) = (of(NodeId::A)?, of(NodeId::B)?);
     let machine = |(_, cpus, cores): &(String, Vec<LogicalCpu>, u16)| match &cpus[..] {
         [] => Machine::from(*cores),
@@ -165,6 +169,8 @@ pub(crate) fn with_dut(
     measure: impl FnOnce(&dyn Bench, &mut RunningDut) -> Result<(Measured, Option<String>), TrialError>,
 ) -> Result<Outcome, TrialError> {
     let mut dut = bench.start_dut(&trial.cell.dut, trial.links, direction)?;
+    // The DUT is up already and still is at their end, so a capture has no handshake unless one
+    // falls into the trial.
     let captures = Captures::begin(
         &*bench,
         (trial.cell, trial.repeat),
@@ -180,11 +186,13 @@ pub(crate) fn with_dut(
         }
         Err(error) => Err(recorded.explain(of_gone(&*bench, error))),
     };
+    // After any failure and after an interrupt too: nothing of the DUT may stay in the lab.
     let stopped = bench.stop_dut(dut);
     match (result, stopped) {
         (Err(error), _) if error.is_interrupt() => Err(error),
         (_, Err(LabError::Interrupted)) => Err(LabError::Interrupted.into()),
         (Ok((measured, objection)), Ok(())) => Ok(judge(measured, None, objection)),
+        // The figures stay in the record of a DUT that died after them, but do not count.
         (Ok((measured, objection)), Err(death)) => {
             Ok(judge(measured, Some(death.to_string()), objection))
         }

@@ -66,6 +66,7 @@ fn connections(bench: &dyn Bench, id: NodeId) -> Result<usize, LabError> {
 fn count(tables: &str) -> usize {
     let rows = tables.lines().map(|line| line.split_whitespace());
     let states = rows.filter_map(|mut words| {
+        // Each table has a heading, and the second one follows without a gap.
         let is_heading = words.next()? == "sl";
         words.nth(2).filter(|_| !is_heading)
     });

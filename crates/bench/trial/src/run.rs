@@ -127,6 +127,8 @@ pub fn run<E>(
 /// Returns the cell of a tuning attempt: as short as the tool allows.
 fn tuning_cell(cell: &Cell) -> Cell {
     let mut short = cell.clone();
+    // Only these two measurements are ever tuned. An attempt that is shorter than the tool's steps
+    // would have no rate.
     if let Measurement::Tcp {
         duration_ns,
         warmup_ns,
@@ -178,15 +180,20 @@ impl<E> Runner<'_, E> {
         let (mut measured, mut invalid, mut failed) = (0, 0, 0);
         for (index, trial) in plan.trials().enumerate() {
             self.trial = index + 1;
+            // Before the interrupt is looked at: a run with nothing left to do is finished.
             if done.has(trial.cell, trial.repeat) {
                 continue;
             }
             self.interrupt.check()?;
+            // Recorded as failed without an attempt, so that the report names every trial of the
+            // plan.
             if let Some(reason) = done.left_out.get(&trial.cell.id) {
                 self.record(&Record::Trial(Box::new(left_out(trial, reason))))?;
                 failed += 1;
                 continue;
             }
+            // Tuning comes right before the first trial of a cell and not before the run: an
+            // interrupted run has tuned no more cells than it measures.
             let parameters = self.parameters(trial.cell)?;
             match self.make(trial, parameters)? {
                 Outcome::Measured(_) => measured += 1,
@@ -225,6 +232,8 @@ impl<E> Runner<'_, E> {
             capture: self.plan.capture.as_ref(),
             folder: None,
         });
+        // Between hosts a machine may go away, and the journal is to have when and why. On one
+        // machine a lost station ends the run, and a resumed run makes the trial again.
         if let Err(Stop::Lab(error)) = &measured
             && !matches!(error, LabError::Interrupted)
             && self.plan.lab.hosts.is_some()
@@ -249,6 +258,7 @@ impl<E> Runner<'_, E> {
     /// Returns the parameters of a cell's trials; tunes the cell if its plan asks for it and no
     /// earlier start has.
     fn parameters(&mut self, cell: &Cell) -> Result<ToolParameters, Stop<E>> {
+        // 0 for a cell that is not tuned.
         let attempts_max = estimate::attempts(cell);
         if attempts_max == 0 {
             return Ok(command::parameters(cell));
@@ -268,11 +278,13 @@ impl<E> Runner<'_, E> {
             });
             let record = self.measure(&Trial {
                 parameters: parameters.clone(),
+                // Without captures and checkpoints, which belong to trials of the plan.
                 ..Trial::of(&short, 1, links(self.plan, cell))
             })?;
             self.forecast.ended(ATTEMPT_NS, record.duration_ns);
             Ok::<_, Stop<E>>(gain(record.outcome))
         })?;
+        // The search has ended early if fewer attempts were needed than estimated.
         self.forecast
             .spare(ATTEMPT_NS * u64::from(attempts_max.saturating_sub(attempt)));
         self.record(&Record::Tuned(tuned.clone()))?;
@@ -286,6 +298,7 @@ impl<E> Runner<'_, E> {
         let (number, trials) = (self.trial, self.plan.trial_count());
         let left = self.forecast.left();
         let (progress, sink) = (&mut *self.progress, &mut *self.sink);
+        // The event sink cannot fail, so an error of the journal waits here until the trial ends.
         let mut recorded = Ok(());
         let Trial { cell, repeat, .. } = *trial;
         let mut events = |event: TrialEvent<'_>| {
@@ -393,11 +406,14 @@ impl Forecast {
             .trials()
             .filter(|trial| !is_done(trial.cell, trial.repeat));
         let trials_ns: u64 = trials.map(|trial| trial_ns(trial.cell, plan.repeats)).sum();
+        // A cell's estimate spreads its tuning over its repeats. Here it is counted apart, since
+        // all of it comes before the first repeat.
         let to_tune = plan.cells.iter().filter(|cell| {
             let all_done = (1..=plan.repeats).all(|repeat| is_done(cell, repeat));
             !all_done && !done.tuned.contains_key(&cell.id)
         });
         let left_ns = trials_ns + to_tune.map(search_ns).sum::<u64>();
+        // A resumed soak or fatigue trial continues after its last checkpoint.
         let measured_ns = done.checkpoints.iter().map(Checkpoint::elapsed_ns);
         let left_ns = left_ns.saturating_sub(measured_ns.sum());
         Self {
@@ -420,6 +436,7 @@ impl Forecast {
     }
 
     fn left(&self) -> Duration {
+        // Until something has ended, the estimates are all that is known.
         let corrected = match self.estimated_ns {
             0 => self.left_ns,
             estimated => {

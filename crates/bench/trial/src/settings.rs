@@ -53,6 +53,7 @@ impl<'a> SettingsWatch<'a> {
                 other => return Err(node.unexpected(&other)),
             }
         }
+        // Offloads have no notification: they are compared at both ends.
         all.changes.extend(offload_changes(before, after));
         Ok(all)
     }

@@ -105,27 +105,37 @@ impl Timing {
         } else {
             STEPS_MIN
         };
+        // A step divides the warm-up, so that no step is half in it, and is short enough for the
+        // drift test to have its steps.
         let fits =
             |interval: u64| warmup_ns.is_multiple_of(interval) && steps(interval) >= steps_min;
+        // In each step iperf3 prints every stream and their sum.
         let steps_max = OUTPUT_BYTES / (STREAM_STEP_BYTES * (u64::from(streams) + 1));
         let whole_ns = duration_ns.saturating_add(warmup_ns);
         let finest = INTERVALS_NS
             .into_iter()
             .find(|&interval| whole_ns / interval <= steps_max.min(STEPS_MAX));
+        // Too long even by the longest step. A trial that only exceeds STEPS_MAX has the longest
+        // step nevertheless.
         if finest.is_none() && whole_ns / INTERVALS_NS[INTERVALS_NS.len() - 1] > steps_max {
             return None;
         }
+        // The longest step that fits: fewer steps are less output. If none does, the shortest, by
+        // which the warm-up is rounded up. But in no case one that prints too much.
         let interval_ns = INTERVALS_NS
             .into_iter()
             .rfind(|&interval| fits(interval))
             .unwrap_or(INTERVALS_NS[0])
             .max(finest.unwrap_or(INTERVALS_NS[INTERVALS_NS.len() - 1]));
         let warmup_ns = warmup_ns.next_multiple_of(interval_ns);
+        // Rounded up for `-t`, which takes whole seconds. The measured time becomes longer, never
+        // shorter.
         let run_seconds = warmup_ns
             .saturating_add(duration_ns)
             .div_ceil(SECOND)
             .max(1);
         let run_ns = run_seconds.saturating_mul(SECOND);
+        // The tool reports more often than the timeline shows if there is room for it.
         let step_ns = TOOL_STEPS_NS.into_iter().find(|step| {
             interval_ns.is_multiple_of(*step) && run_ns / step <= steps_max.min(STEPS_MAX)
         });

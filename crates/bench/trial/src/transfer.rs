@@ -219,6 +219,8 @@ pub fn assemble(
         parameters: parameters.clone(),
         ..Transfer::default()
     };
+    // The summaries become `None` with the first process that prints none: a sum of some of them is
+    // no total.
     let mut totals = Totals {
         sent_summary_bytes: Some(0),
         received_summary_bytes: Some(0),
@@ -232,12 +234,17 @@ pub fn assemble(
     for pair in pairs {
         let a = Window::cut(&pair.sender, asked, from)?;
         let b = Window::cut(&pair.receiver, asked, to)?;
+        // By the receiver's numbers, which decide. Datagrams beyond them count only if the path was
+        // dead.
         sent += b.packets() + unanswered(pair, &a, parameters);
         retransmits = sum(retransmits, a.retransmits());
         transfer.sent_bytes += a.bytes();
         transfer.received_bytes += b.bytes();
+        // The processes run in parallel, so the longest window has all bytes in it.
         transfer.duration_ns = transfer.duration_ns.max(b.duration_ns());
 
+        // The totals include the warm-up, so that interface counters of the whole run can be
+        // compared with them.
         let all = Window {
             steps: &pair.sender.steps,
         };
@@ -268,11 +275,13 @@ pub fn assemble(
             transfer.tcp = Some(tcp_facts(pairs, asked, from)?);
         }
         Some(bytes) => {
+            // The byte count of a UDP sender includes undecided datagrams.
             transfer.sent_bytes = sent.saturating_mul(u64::from(bytes));
             let counted = datagrams(pairs, (sent, transfer.received_bytes), bytes, asked)?;
             let drain = all_drained(drains);
             totals.drained_ns = drain.map_or(0, |drain| drain.time_ns);
             totals.unsteady_drain = match drain {
+                // A queue that drained at a steady rate in every process explains the figure.
                 Some(_) => None,
                 None => all_unsteady(unsteady),
             };
@@ -317,6 +326,8 @@ fn tcp_facts(
         let receiver = pair.receiver.segment_bytes;
         pair.sender.segment_bytes.or(receiver)
     });
+    // A mean over all steps of all processes. If one of them has no value, there is none: the mean
+    // of the others would favor the times without load.
     let mut rtts = Vec::new();
     for pair in pairs {
         rtts.extend(
@@ -352,10 +363,12 @@ fn unanswered(pair: &Pair, a: &Window<'_>, parameters: &ToolParameters) -> u64 {
         .packets()
         .saturating_sub(pair.receiver.packets());
     let undecided = u128::from(a.packets()) * u128::from(UNDECIDED_NS);
+    // `after_last / packets <= UNDECIDED_NS / duration`, without a division.
     let in_time = u128::from(after_last) * u128::from(a.duration_ns()) <= undecided;
     if in_time && after_last <= buffered {
         return 0;
     }
+    // The sender's count includes the warm-up, and the lost datagrams are of the measured time.
     after_last.min(a.packets())
 }
 
@@ -376,12 +389,15 @@ fn datagrams(
         })
     };
     for Pair { sender, .. } in pairs {
+        // The race may happen at the end of every interval.
         let race = RACE_DATAGRAMS * sender.streams * sender.steps.len() as u64;
         let counted = sender.bytes() / size;
         if !sender.bytes().is_multiple_of(size) || sender.packets().abs_diff(counted) > race {
             return wrong(from, sender.bytes());
         }
     }
+    // The receiver's datagrams are bytes by the length, which is right only for whole ones of that
+    // length.
     if !received_bytes.is_multiple_of(size) {
         return wrong(to, received_bytes);
     }
@@ -407,6 +423,8 @@ pub(crate) fn leave_out_copies(transfer: &mut Transfer, totals: &Totals, counts:
     let Some(datagrams) = &mut transfer.datagrams else {
         return;
     };
+    // The tool counts both alike. Frames that the path held back are originals, so they are
+    // subtracted first.
     let late = datagrams.out_of_order.saturating_sub(counts.reordered);
     let copies = late.min(counts.duplicated);
     // The figures do not include copies of the warm-up.
@@ -500,6 +518,7 @@ impl<'a> Window<'a> {
 /// the last step.
 fn timeline(windows: &[Window<'_>], interval_ns: u64) -> Vec<Interval> {
     let end_ns = windows.iter().map(Window::duration_ns).max().unwrap_or(0);
+    // Rounded: processes end slightly early or late, which makes no further step.
     let steps = ((end_ns + interval_ns / 2) / interval_ns).max(1);
     let bytes_until = |at_ns| {
         windows
@@ -519,6 +538,7 @@ fn timeline(windows: &[Window<'_>], interval_ns: u64) -> Vec<Interval> {
         intervals.push(Interval {
             start_ns,
             end_ns: step_end_ns,
+            // `bytes_until` rises with its argument.
             bytes: until - before,
         });
         (start_ns, before) = (step_end_ns, until);

@@ -127,6 +127,7 @@ impl<'a> CipherLinkWatch<'a> {
         look: WatchPoint<'_>,
     ) -> Result<Self, LabError> {
         let near = (look.gateway, look.interface);
+        // If the second end fails, the first one's watch ends on drop.
         let mut started = Self {
             watches: Vec::new(),
         };
@@ -160,6 +161,8 @@ impl<'a> CipherLinkWatch<'a> {
     /// Ends the watch. Returns the foreign frames.
     pub(crate) fn end(mut self) -> Result<CipherWatch, LabError> {
         let mut sum = CipherWatch::default();
+        // Each is taken from the list before its call, so that drop ends the remaining ones after
+        // an error, and none twice.
         while let Some((node, watch)) = self.watches.pop() {
             add_foreign(&mut sum, &watched(node, Request::WatchEnd { watch })?);
         }
@@ -175,6 +178,7 @@ pub(crate) fn add_foreign(sum: &mut CipherWatch, more: &CipherWatch) {
     sum.foreign_bytes += more.foreign_bytes;
     sum.interrupted |= more.interrupted;
     for example in &more.examples {
+        // A device that leaks does so in every trial; the same frame is one example.
         if sum.examples.len() < CipherWatch::EXAMPLES_MAX && !sum.examples.contains(example) {
             sum.examples.push(example.clone());
         }
@@ -240,6 +244,7 @@ impl Sample {
     pub(crate) fn of(cell: &Cell, timing: &Timing) -> Self {
         let limits = match &cell.measurement {
             Measurement::Ping { interval_ns, .. } => {
+                // At least one whole exchange is within any two intervals.
                 let two_requests = Duration::from_nanos(interval_ns.saturating_mul(2));
                 Self {
                     frames: FRAMES_ECHO,
@@ -287,6 +292,7 @@ impl Watcher<'_> {
         let mut counting = None;
         let machines = by_machine(self.bench)?;
         for (after, step) in schedule(&self.timing, self.sample.is_early) {
+            // A tool that has ended early has no CPU time to read, so its end stops the schedule.
             let programs = tools.iter().chain(self.dut.path_processes());
             sleep_until(self.bench, programs, started + after, self.interrupt)?;
             match step {
@@ -321,6 +327,8 @@ impl Watcher<'_> {
     ) -> Result<(), TrialError> {
         let (a, dut) = (self.bench.node(NodeId::A), self.dut.path_processes());
         for &client in clients {
+            // Polled, since a waiting request to the station could not be interrupted, and would
+            // not notice that the DUT dies.
             while Instant::now() < deadline && a.status(client)?.is_none() {
                 let next = Instant::now() + INTERRUPT_STEP;
                 sleep_until(self.bench, dut.clone(), next, self.interrupt)?;
@@ -339,6 +347,7 @@ impl Watcher<'_> {
         let request = Request::Sample {
             interface: look.interface.to_owned(),
             frames,
+            // Without keys nobody can open them, so they are not copied to this program.
             packets: match self.dut.tunnel_keys {
                 Some(_) => PACKETS,
                 None => 0,
@@ -396,6 +405,7 @@ fn schedule(timing: &Timing, samples_early: bool) -> Vec<(Duration, Step)> {
             SAMPLES_AT_PERCENT.map(|percent| (begin + measured * percent / 100, Step::Sample)),
         );
     }
+    // In a trial that is shorter than the margin, the second reading comes right after the first.
     steps.push((end.saturating_sub(END_MARGIN).max(begin), Step::CpuTime));
     steps
 }

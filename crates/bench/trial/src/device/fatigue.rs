@@ -91,6 +91,7 @@ impl Context<'_> {
     ) -> Result<Outcome, TrialError> {
         // Each device has a process with a few descriptors.
         raise_descriptor_limit();
+        // One segment per start of the run: the journal has the last snapshot of each.
         let snapshots = trial.checkpoints.iter().filter_map(Checkpoint::fatigue);
         let earlier: Vec<&FatigueSegment> = snapshots.map(|one| &one.segment).collect();
         let run = Run {
@@ -142,12 +143,14 @@ impl Run<'_> {
         earlier: &[&FatigueSegment],
         events: EventSink<'_>,
     ) -> Result<Outcome, TrialError> {
+        // All workers are started before one is awaited, so that devices open in parallel.
         for index in 0..self.members.len() {
             self.start(index)?;
         }
         if let Some(why) = self.open()? {
             return Ok(measured(self.facts(), DeviceFound::NotOffered(why)));
         }
+        // Again, without the time that opening took.
         self.segment.started_unix_ns = unix_ns();
         self.began = Instant::now();
         for index in 0..self.members.len() {
@@ -161,6 +164,7 @@ impl Run<'_> {
             .any(|member| member.phase != Phase::Over)
         {
             if is_interrupted(self.context.interrupt) {
+                // In order, so that the snapshot has what the workers did since their last report.
                 self.stop();
                 self.take_snapshot(events);
                 return Err(LabError::Interrupted.into());
@@ -168,6 +172,8 @@ impl Run<'_> {
             self.handle_message();
             self.supervise();
             if self.began.elapsed() >= due {
+                // From now on and not from the last due time: after a pause of the machine,
+                // snapshots do not follow each other without one.
                 due = self.began.elapsed() + snapshot;
                 self.take_snapshot(events);
             }
@@ -236,6 +242,7 @@ impl Run<'_> {
             return;
         };
         let is_of = |member: &Member<'_>| {
+            // Messages of an earlier worker of the device, or from after its end, change nothing.
             member.worker == worker && matches!(member.phase, Phase::Starting | Phase::Working)
         };
         let Some(index) = self.members.iter().position(is_of) else {
@@ -246,11 +253,13 @@ impl Run<'_> {
         let member = &mut self.members[index];
         match message {
             WorkerMessage::Line(Line::Ready) => {
+                // Only here: the first start of a device is awaited in `open`.
                 member.ended.counts.restarts += 1;
                 member.phase = Phase::Ready;
                 self.begin(index);
             }
             WorkerMessage::Line(Line::Fatigue(fatigue)) => {
+                // A report alone is no sign of life: its thread does not wait for the device.
                 if progress(&fatigue) != member.last.as_ref().map_or([0; 2], progress) {
                     member.progressed = Instant::now();
                 }
@@ -307,6 +316,8 @@ impl Run<'_> {
             };
             let idle = member.progressed.elapsed();
             let after = self.after_failure();
+            // Checked only while it starts: a device that works is under load, which adds to the
+            // patience with it.
             let given_up = member.phase == Phase::Starting && !member.is_waited_for(after);
             if idle > silence || given_up {
                 self.pool.kill(member.worker);
@@ -366,6 +377,7 @@ impl<'a> Member<'a> {
     fn new(index: usize, device: &'a Device, test: &Test, segments: &[&FatigueSegment]) -> Self {
         let own = segments.iter().flat_map(|segment| &segment.devices);
         let mut earlier = Earlier::default();
+        // A run that is resumed has the same plan, so the index means the same device.
         for of in own.filter(|of| of.device == index) {
             earlier.elapsed_ns = earlier.elapsed_ns.saturating_add(of.elapsed_ns);
             earlier.rounds += rounds(of, test);
@@ -375,6 +387,7 @@ impl<'a> Member<'a> {
             device,
             facts: None,
             phase: Phase::Starting,
+            // No worker has this number.
             worker: usize::MAX,
             ended: DeviceFatigue {
                 device: index,
@@ -400,6 +413,7 @@ impl<'a> Member<'a> {
             .earlier
             .elapsed_ns
             .saturating_add(self.ended.elapsed_ns);
+        // The trial ends with the first limit that is reached, as in one start.
         let loops = test.loops.map(|loops| loops.saturating_sub(rounds));
         let duration_ns = test
             .duration_ns
@@ -410,6 +424,7 @@ impl<'a> Member<'a> {
 
     /// Returns the sum of all its workers so far.
     fn total(&self) -> DeviceFatigue {
+        // The worker that still runs counts as censored, as far as it has reported.
         let mut total = self.ended.clone();
         if let Some(last) = &self.last {
             let from_ns = nanos(self.from);
@@ -423,6 +438,8 @@ impl<'a> Member<'a> {
         let worked = nanos(since_began.saturating_sub(self.from));
         let last = self.last.take();
         let elapsed_ns = match (&last, end) {
+            // A worker that ended in order reported its last moment itself. Of one that died, only
+            // the time until its death was noticed is known.
             (Some(last), End::Censored) => last.elapsed_ns,
             _ => worked,
         };
@@ -440,6 +457,7 @@ impl<'a> Member<'a> {
     /// trial began.
     fn fail(&mut self, text: String, worked_until: Duration, after: AfterFailure) {
         let worked = self.last.as_ref().is_some_and(|last| last.counts.right > 0);
+        // `end` adds to it; the difference is this worker's.
         let unreported_ns = self.ended.unreported_ns;
         if self.phase == Phase::Working {
             self.end(End::Died, worked_until);
@@ -451,6 +469,7 @@ impl<'a> Member<'a> {
                 format!("{text}; what it did in the {time} since its last report is not counted")
             }
         });
+        // This failure is the first in a row after a start that worked.
         self.vain_starts = if worked { 1 } else { self.vain_starts + 1 };
         self.phase = Phase::Over;
         if !after.restart {
@@ -464,6 +483,7 @@ impl<'a> Member<'a> {
                 under_load.as_secs_f64()
             ));
         } else if self.vain_starts < VAIN_STARTS_MAX {
+            // Doubled with each vain start: at most VAIN_STARTS_MAX, so the shift cannot overflow.
             let pause = POLL * (1 << self.vain_starts);
             self.phase = Phase::Pausing(Instant::now() + pause.min(PAUSE_MAX));
         } else {

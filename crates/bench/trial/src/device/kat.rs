@@ -36,6 +36,7 @@ impl Context<'_> {
     /// Returns the rows of all devices, one after the other. A wrong result is a valid row.
     pub(super) fn kat(&self, devices: &Devices, kat: &Kat) -> Result<Outcome, TrialError> {
         let (mut members, mut all_rows) = (Vec::new(), Vec::new());
+        // One after the other: answers are compared, not times, and devices may share a driver.
         for (index, device) in devices.members.iter().enumerate() {
             let (found, rows) = self.kat_of(index, device, kat)?;
             members.push(facts(device, found.as_ref()));
@@ -57,6 +58,8 @@ impl Context<'_> {
         while !left.is_empty() {
             let mut last = None;
             let mut trying = None;
+            // Each round runs the algorithms that are left. A worker that dies takes one of them
+            // with it, and the next worker continues behind that one.
             let ended = self.run_worker(device, left, |line| match line {
                 Line::Open(facts) => opened = Some(facts),
                 Line::Trying(what) => {
@@ -79,6 +82,7 @@ impl Context<'_> {
             else {
                 break;
             };
+            // A death before the device was ever open is no finding about an algorithm.
             if opened.is_none() {
                 return Err(problem(format!("`{}`: {death}", device.name)));
             }
@@ -97,6 +101,7 @@ impl Context<'_> {
                 tried: 0,
                 outcome: KatOutcome::Error(death),
             });
+            // At least one is left out in each round, so the loop ends.
             left = &left[blamed + 1..];
             if deaths == DEATHS_MAX || hangs == HANGS_MAX {
                 let why = if hangs == HANGS_MAX {
@@ -124,6 +129,8 @@ impl Context<'_> {
         algorithms: &[String],
         mut take: impl FnMut(Line),
     ) -> Result<Option<Death>, TrialError> {
+        // A new pool for each worker: dropping it kills what a dead worker left behind before the
+        // next one opens the device.
         let mut pool = WorkerPool::new(self, false)?;
         let left = DeviceTest::Kat(Kat {
             algorithms: algorithms.to_vec(),

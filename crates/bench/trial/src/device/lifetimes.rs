@@ -28,10 +28,12 @@ pub(super) fn add_process(
 ) {
     to.elapsed_ns = to.elapsed_ns.saturating_add(elapsed_ns);
     to.counts += fatigue.counts;
+    // Workers of older journals did not report them.
     if let Some(rounds) = fatigue.rounds {
         to.rounds = Some(to.rounds.unwrap_or(0) + rounds);
     }
     to.resident_bytes_max = to.resident_bytes_max.max(fatigue.resident_bytes_max);
+    // The first reasons are kept: later ones mostly follow from them.
     let room = REASONS_MAX.saturating_sub(to.reasons.len());
     let reasons = fatigue.reasons.iter().take(room).cloned();
     to.reasons.extend(reasons);
@@ -51,6 +53,8 @@ pub(super) fn add_process(
         to.crashes += 1;
         // The operation in progress failed.
         to.counts.failed += 1;
+        // Operations after the last report are lost with the process, so their time is recorded
+        // apart.
         to.unreported_ns += elapsed_ns.saturating_sub(fatigue.elapsed_ns);
     }
     // Lives that the worker itself did not keep.
@@ -60,6 +64,7 @@ pub(super) fn add_process(
 
 /// Returns the lives in one process: each from a start to the next failure, the last to the end.
 fn lives(fatigue: &Fatigue, elapsed_ns: u64, end: End) -> Vec<Life> {
+    // Failures and restarts alternate, so the n-th failure ends the n-th life.
     let starts = std::iter::once(0).chain(fatigue.restarts_ns.iter().copied());
     let mut failures = fatigue.failures_ns.iter().copied();
     let mut lives = Vec::new();

@@ -113,6 +113,8 @@ impl<'a> WorkerPool<'a> {
             .map_err(refused)?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         if self.is_one_group && self.group.is_none() {
+            // Its first member gives a group its ID. It stays valid while that process is not
+            // reaped, even after its end.
             self.group = i32::try_from(child.id()).ok().map(Pid::from_raw);
         }
         let number = self.workers.len();
@@ -166,6 +168,8 @@ impl<'a> WorkerPool<'a> {
                 let _ = killpg(group, signal);
             }
         };
+        // The order waits in the pipe of a stopped worker, and SIGCONT reaches the whole group in
+        // one call.
         signal(Signal::SIGSTOP);
         for worker in 0..self.workers.len() {
             self.send(worker, "go");
@@ -211,6 +215,7 @@ impl<'a> WorkerPool<'a> {
         limit: Duration,
     ) -> Option<(usize, WorkerMessage)> {
         let until = Instant::now() + limit;
+        // Here, since every caller comes by often, and no thread is needed for it.
         self.truncate_stderr();
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -219,6 +224,8 @@ impl<'a> WorkerPool<'a> {
                     self.workers[number].is_done |= line.is_last();
                     return Some((number, WorkerMessage::Line(line)));
                 }
+                // Its output has ended after its last line, as it should. Its input is closed too,
+                // so that it can be reaped.
                 (number, None) if self.workers[number].is_done => {
                     self.workers[number].input = None;
                 }
@@ -236,6 +243,7 @@ impl<'a> WorkerPool<'a> {
     pub(super) fn kill(&mut self, worker: usize) {
         let is_one_group = self.is_one_group;
         let worker = &mut self.workers[worker];
+        // The end of its output follows, and is no further death to report.
         worker.is_done = true;
         worker.input = None;
         if worker.is_reaped {
@@ -257,6 +265,8 @@ impl<'a> WorkerPool<'a> {
             return;
         }
         for worker in self.workers.iter_mut().filter(|it| !it.is_reaped) {
+            // The order matters: while the worker is not reaped, its number cannot be another
+            // process's, so the signal meets its group only.
             if worker.input.is_none() && worker.exit().is_some() {
                 // Processes that it started may still run.
                 let _ = killpg(worker.pid(), Signal::SIGKILL);
@@ -362,6 +372,8 @@ impl Drop for WorkerPool<'_> {
         for worker in &mut self.workers {
             worker.input = None;
         }
+        // First by closing all inputs at once, so that a thousand workers end in parallel and
+        // remove what they made.
         self.await_exits(EXIT_LIMIT);
         self.kill_all();
         self.await_exits(KILL_LIMIT);

@@ -33,12 +33,15 @@ pub(super) fn proof(trial: &SpeedTrial, test: &Test) -> Proof {
             let product =
                 |cpu_ns: u64, operations: u64| u128::from(cpu_ns) * u128::from(operations);
             let own = product(cpu_ns, reference.operations);
+            // Less than half of the CPU time per operation, compared by products: integers, and no
+            // division by a small time.
             if own.saturating_mul(2) < product(reference.cpu_ns, operations) {
                 Proof::CpuFell
             } else {
                 Proof::EqualsCpu
             }
         }
+        // A counter that does not agree is no proof, and without a reference there is no other one.
         None if counts.is_some() => Proof::EqualsCpu,
         None => Proof::Unknown,
     }
@@ -49,6 +52,7 @@ fn counted(trial: &SpeedTrial) -> Option<(u64, u64)> {
     let devices = trial.devices.iter();
     let counted = devices.clone().map(|device| device.device_operations);
     let requested = devices.map(|device| device.operations + device.failed);
+    // Failed operations were requested too, and a device may count them.
     Some((counted.sum::<Option<u64>>()?, requested.sum()))
 }
 
@@ -87,6 +91,7 @@ fn selection(trial: &SpeedTrial, operations: u64) -> String {
 }
 
 fn agree(counted: u64, done: u64, test: &Test) -> bool {
+    // The counters are read while operations are in flight, at both ends of the time.
     let in_flight = u64::from(test.concurrency) * u64::from(test.depth) * 2;
     counted.abs_diff(done) <= done / COUNT_TOLERANCE + in_flight
 }
@@ -127,6 +132,7 @@ pub(super) fn checks(trial: &SpeedTrial, test: &Test) -> Vec<Check> {
     ];
     let processes: u32 = trial.devices.iter().map(|device| device.processes).sum();
     if processes > 1 {
+        // Only for processes: threads of one process begin together at a barrier.
         let share = trial.together_ns.saturating_mul(100) / trial.span_ns.max(1);
         let idle = trial
             .devices
@@ -187,6 +193,7 @@ struct Verdicts {
 
 fn wrong_results(checked: u64, wrong: u64, verdicts: Option<&Verdicts>) -> Option<Explanation> {
     if let Some(Verdicts { invalid, accepted }) = verdicts {
+        // First, since it is the worst: a device that accepts forged input.
         if *accepted > 0 {
             return Some(Explanation::new(
                 format!(
@@ -197,6 +204,7 @@ fn wrong_results(checked: u64, wrong: u64, verdicts: Option<&Verdicts>) -> Optio
                 "run `cipherbench kat` on the device, and report it to its maker: do not rely on its verdicts",
             ));
         }
+        // Valid inputs alone would pass a device that accepts everything.
         if *invalid == 0 && checked > 0 {
             return Some(Explanation::new(
                 "the device gave no verdict on any invalid input",

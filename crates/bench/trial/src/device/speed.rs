@@ -31,6 +31,7 @@ type Speeds = Result<Vec<(usize, Speed)>, String>;
 impl Context<'_> {
     pub(super) fn speed(&self, devices: &Devices, test: &Test) -> Result<Outcome, TrialError> {
         raise_descriptor_limit();
+        // Before the device's workers run, which would take CPU time from it.
         let reference = if devices.offloads {
             self.reference(test)?
         } else {
@@ -49,6 +50,7 @@ impl Context<'_> {
         };
         let mut trial = sum_up(&speeds, test, members.len());
         trial.reference = reference;
+        // Other devices compute on the CPU, so there is nothing to prove.
         trial.proof = devices.offloads.then(|| proof(&trial, test));
         let cpu_ns = trial.devices.iter().map(|device| device.cpu_ns).sum();
         let measured = Measured {
@@ -78,6 +80,7 @@ impl Context<'_> {
             kind: DeviceKind::Engine { kernel: None },
         }];
         let test = Test {
+            // CPU time per operation is compared, which parallel threads would not change.
             concurrency: 1,
             workers: Workers::Threads,
             depth: 1,
@@ -111,6 +114,8 @@ impl Context<'_> {
         let mut ready = 0;
         for (index, member) in members.iter().enumerate() {
             let share = share(test.concurrency, members.len(), index);
+            // With fewer users than devices, some devices have none: no process is started for
+            // them.
             let (processes, threads) = match test.workers {
                 Workers::Threads => (share.min(1), share),
                 Workers::Processes => (share, 1),
@@ -138,6 +143,8 @@ impl Context<'_> {
                 }
             }
         }
+        // Workers that are ready wait for the order, so the slowest one does not shorten the common
+        // time.
         while ready < uses.len() {
             match self.next(&mut pool, limit(uses.len()), members, &uses)? {
                 (_, _, Line::Open(_)) => {}
@@ -149,6 +156,8 @@ impl Context<'_> {
         pool.begin();
         // A worker waits for its slowest thread for a tenth of the time.
         let measured = Duration::from_nanos(test.duration_ns) * 11 / 10;
+        // A limit for all together, not for each message: a worker that hangs is not excused by
+        // others that report.
         let limit = measured + self.devices.silence.unwrap_or(CHECK_LIMIT);
         let end = Instant::now() + limit;
         let mut speeds: Vec<Option<Speed>> = vec![None; uses.len()];
@@ -224,6 +233,7 @@ fn sum_up(speeds: &[(usize, Speed)], test: &Test, members: usize) -> SpeedTrial 
         to.saturating_sub(from)
     };
     let mut used: Vec<usize> = speeds.iter().map(|(device, _)| *device).collect();
+    // Workers are started device by device, so the ones of a device are neighbors.
     used.dedup();
     let device = |device: usize| {
         let own = speeds.iter().filter(|(uses, _)| *uses == device);
@@ -235,6 +245,8 @@ fn sum_up(speeds: &[(usize, Speed)], test: &Test, members: usize) -> SpeedTrial 
         }
     };
     SpeedTrial {
+        // Each process reports its beginning by the time of day. The span covers the slowest one,
+        // so that the rate of the sum is not too high.
         span_ns: between(began().min(), ended().max()),
         together_ns: between(began().max(), ended().min()),
         devices: used.into_iter().map(device).collect(),
@@ -248,6 +260,7 @@ fn device_speed(own: &[&Speed], gives_verdict: bool) -> DeviceSpeed {
     let all = |of: fn(&Speed) -> u64| own.iter().map(move |speed| of(speed));
     let sum = |of| all(of).sum::<u64>();
     let max = |of| all(of).max().unwrap_or(0);
+    // Over workers, not over operations: each reports its own percentiles only.
     let median = |of| {
         let mut all: Vec<u64> = all(of).collect();
         all.sort_unstable();
@@ -256,6 +269,7 @@ fn device_speed(own: &[&Speed], gives_verdict: bool) -> DeviceSpeed {
     let (operations, checked) = (sum(|speed| speed.operations), sum(|speed| speed.checked));
     let checked_measured = sum(|speed| speed.checked_measured);
     let invalid = sum(|speed| speed.invalid);
+    // A worker that ended early has fewer slices; it adds nothing to the later ones.
     let slices = max(|speed| speed.slices.len() as u64) as usize;
     let slice = |index: usize| {
         let counts = own.iter().filter_map(|speed| speed.slices.get(index));

@@ -32,6 +32,7 @@ impl<'s> Around<'s> {
     /// `None` if the receiver ended with its sender.
     fn of(sent: &Window<'_>, received: &Window<'s>, asked: &TransferSettings<'_>) -> Option<Self> {
         let end_ns = sent.steps.last()?.end_ns;
+        // To the nearest step, as in `Window::cut`.
         let begins_after = |step: &Step| step.start_ns + asked.timing.step_ns / 2 >= end_ns;
         let first = received.steps.iter().position(begins_after)?;
         let (before, after) = received.steps.split_at(first);
@@ -58,6 +59,8 @@ pub(super) fn of(
     let around = Around::of(sent, received, asked)?;
     let (before, time_ns) = (around.before, around.time_ns());
     let (last, whole) = around.after.split_last()?;
+    // Every step, not their mean: a path that pauses and then delivers in a burst has the mean of a
+    // queue.
     let is_steady = whole
         .iter()
         .all(|step| differs_by(step, before, STEADY_PERCENT));
@@ -67,6 +70,7 @@ pub(super) fn of(
         u128::from(100 + STEADY_PERCENT as u64),
     );
     let expected = rate_in(before, last.end_ns - last.start_ns);
+    // With a partial step alone, there is no rate to compare.
     let drains = !whole.is_empty() && time_ns >= DRAIN_NS_LEAST;
     (drains && is_steady && bytes * 100 <= expected * most).then(|| Drain {
         time_ns,
@@ -85,6 +89,7 @@ pub(super) fn unsteady(
     let around = Around::of(sent, received, asked)?;
     let (_, whole) = around.after.split_last()?;
     let all: u64 = around.after.iter().map(|step| step.bytes).sum();
+    // A reader that has stalled takes all that was buffered in one step.
     let flows = |step: &Step| step.bytes > 0 && step.bytes <= all / 2;
     let drains = whole.len() >= UNSTEADY_STEPS_LEAST && whole.iter().all(flows);
     const SECOND_NS: u64 = 1_000_000_000;

@@ -27,6 +27,7 @@ pub(super) fn check(pair: &Pair, asked: &TransferSettings<'_>) -> Result<(), Tra
     for (session, station) in [(&pair.sender, from), (&pair.receiver, to)] {
         within_the_trial(session, asked).map_err(|what| asked.impossible(station, what))?;
     }
+    // They differ if another client used the server, or a stream never connected.
     let [sent, received] = [pair.sender.streams, pair.receiver.streams];
     if sent != received {
         let what = format!("{received} streams where station {from} has {sent}");
@@ -35,11 +36,14 @@ pub(super) fn check(pair: &Pair, asked: &TransferSettings<'_>) -> Result<(), Tra
     if let Some(rate_bps) = asked.link_bps {
         carried_by_the_link(pair, asked, rate_bps).map_err(|what| asked.impossible(to, what))?;
     }
+    // The other contradictions are about numbered datagrams, so only retransmissions are left for
+    // TCP.
     let Some(size) = asked.parameters.datagram_bytes else {
         return sent_again(&pair.sender).map_err(|what| asked.impossible(from, what));
     };
     for (session, station) in [(&pair.sender, from), (&pair.receiver, to)] {
         let bytes = session.block_bytes;
+        // 0: the tool does not report it.
         if bytes != 0 && bytes != u64::from(size) {
             let what = format!("datagrams of {bytes} B where {size} B were asked for");
             return Err(asked.impossible(station, what));
@@ -82,6 +86,7 @@ fn carried_by_the_link(
         // Data held back by the path, or by a stalled reader, comes in one step.
         let time_ns = step.end_ns.saturating_add(asked.timing.step_ns);
         let time_ns = u128::from(time_ns.saturating_add(asked.apart_ns));
+        // Bits per second by nanoseconds, in per cent, to bytes.
         let most = u128::from(rate_bps) * LINK_PERCENT * time_ns / 100 / 8_000_000_000;
         if bytes > most {
             return Err(format!(
@@ -99,6 +104,8 @@ fn sent_again(sender: &Session) -> Result<(), String> {
     let retransmits = sender.steps.iter().filter_map(|step| step.retransmits);
     let retransmits = retransmits.fold(0, u64::saturating_add);
     let written = sender.bytes().saturating_add(sender.uncounted_bytes());
+    // A bound for any path: it is not to refuse a bad path, but a counter that wrapped or was never
+    // set.
     let most = (written / SEGMENT_BYTES_LEAST).saturating_mul(AGAIN_MOST);
     if retransmits > most {
         return Err(format!("{retransmits} retransmissions of {written} B"));
@@ -115,6 +122,8 @@ fn known_after_sent(pair: &Pair, asked: &TransferSettings<'_>) -> Result<(), Tra
         let known = packets(&steps[..=at]);
         let by_ns = step.end_ns.saturating_add(asked.timing.step_ns);
         let by_ns = by_ns.saturating_add(asked.apart_ns);
+        // One interval later by the sender's clock, and a whole step of the sender's counts if it
+        // has begun by then: both only raise the bound.
         let begun = pair
             .sender
             .steps
@@ -143,6 +152,8 @@ fn explained_by_number(
 ) -> Result<(), TransferError> {
     let race = RACE_DATAGRAMS * receiver.streams;
     let [_, station] = asked.stations();
+    // Summed over all steps before it is compared, since the tool counts datagrams out of order for
+    // the whole test only.
     let mut unexplained = 0_u64;
     let mut worst: Option<(u64, &Step)> = None;
     for step in &receiver.steps {
