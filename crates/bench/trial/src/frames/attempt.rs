@@ -43,6 +43,8 @@ pub(crate) fn attempt(
     words: &mut Vec<Vec<String>>,
 ) -> Result<Outcome, TrialError> {
     let stations = trial.cell.stations.ok_or(CommandError::NoStations)?;
+    // Mistakes of the campaign come first: they need no lab, and bringing a DUT up may take a
+    // minute.
     expect_addresses(&test.traffic)?;
     bench.configure(trial.links)?;
     expect_ip(bench, trial, test.traffic.ip)?;
@@ -129,6 +131,7 @@ impl Attempt<'_> {
         events: EventSink<'_>,
         words: &mut Vec<Vec<String>>,
     ) -> Result<(Measured, Option<String>), TrialError> {
+        // The monitor's programs run on other CPUs, if there are any.
         let busy = [&self.cores.a[..], &self.cores.b].concat();
         let monitor = self.bench.monitor(dut, &busy)?;
         let (found, monitored) = monitor.during(|log| self.measure(dut, log, events, words));
@@ -149,6 +152,8 @@ impl Attempt<'_> {
     ) -> Result<(Measured, Option<String>), TrialError> {
         let offloads_before = offloads(self.bench)?;
         quiet::await_quiet(self.bench, self.interrupt)?;
+        // Clocks are compared on a quiet path, before any frame is sent: a queue on the way would
+        // widen the bounds.
         let has_two_clocks = clocks::are_two(self.bench, &self.path)?;
         self.expect_one_clock_where_needed(has_two_clocks)?;
         let clocks =
@@ -158,6 +163,7 @@ impl Attempt<'_> {
             let stamps = clocks.stamps_in_words()?;
             dut.facts.insert("tester/clock-stamps".to_owned(), stamps);
         }
+        // Held until the end of this function: dropping them restores the cards.
         let queues = self.divide_receive_queues()?;
         dut.facts.extend(queues.iter().map(|(name, queues)| {
             let fact = format!("tester/receive-queues-{name}");
@@ -185,6 +191,8 @@ impl Attempt<'_> {
         )?;
         let mut found = carry_out(self.trial, self.test, &mut rig, events, self.interrupt)?;
         take_evidence(&mut found, self.test, &mut rig, self.interrupt)?;
+        // Nothing else shows the end of an external device. After a disturbance, the figure itself
+        // has whether frames came again.
         if rig.dut().elsewhere && !is_disturbed {
             let name = &self.trial.cell.dut.name;
             presence::expect_carries(name, &mut rig, &found.evidence_load, self.interrupt)?;
@@ -193,6 +201,7 @@ impl Attempt<'_> {
         if !procedure::of(&self.test.procedure).needs_latency() {
             found.result.latency.retain(|latency| !latency.is_inexact());
         }
+        // Of the trial with the evidence only: a search makes hundreds of them with other loads.
         words.extend(rig.commands());
         let sampled = rig.sampled.take();
         let Sampled {
@@ -252,6 +261,7 @@ impl Attempt<'_> {
             .map_or(1, |stations| stations.cores);
         let ends = [&self.path.source, &self.path.sink].map(|end| (end.node, &*end.interface));
         let cards = self.bench.cards().into_iter();
+        // Only cards at the ends of the frames' path: other ones have no AF_XDP port.
         let cards = cards.filter(|card| ends.contains(card));
         cards
             .map(|(id, interface)| {

@@ -29,6 +29,7 @@ pub(super) fn search(
 ) -> Result<Basis, TrialError> {
     let found = throughput(trials, plan, confirm)?;
     let lower = found.goals.first().and_then(|goal| goal.lower);
+    // Without a bound, the trial with the evidence runs at the lowest load.
     let lowest = plan.min_load.min(found.max_load);
     trials.result.throughput = Some(found);
     Ok(Basis::on(lower.unwrap_or(lowest), plan.drain_ns))

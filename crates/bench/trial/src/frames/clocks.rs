@@ -67,17 +67,22 @@ fn compare(found: &Exchanges) -> Result<Comparison, Incomparable> {
         // Rounded up; no longer than the probes took.
         drifted_ns as i64 + 1
     };
+    // A probe cannot arrive before it left: each exchange bounds the difference of the clocks from
+    // both sides by its two delays, whatever share of them each way has. The true value is within
+    // all bounds.
     let (mut least, mut most) = (i64::MIN, i64::MAX);
     for exchange in &found.exchanges {
         let (there, back) = (drifted(exchange.sent_ns), drifted(exchange.returned_ns));
         most = most.min(exchange.received_ns - exchange.sent_ns + there);
         least = least.max(exchange.answered_ns - exchange.returned_ns - back);
     }
+    // Bounds that exclude each other mean that a clock was set while probes were under way.
     if least > most {
         return Err(Incomparable::Jumped);
     }
     Ok(Comparison {
         at_ns,
+        // The middle is off by half of the interval at most.
         ahead_ns: least.midpoint(most),
         within_ns: least
             .abs_diff(most)
@@ -120,6 +125,8 @@ impl Course {
     /// changed a rate once in between, the difference deviated from the straight line between both
     /// comparisons by at most a quarter of the change summed up over all of the time.
     fn agreement(&self, next: Comparison) -> ClockAgreement {
+        // Times in between rested on the prediction. It was right at its beginning and off by this
+        // at its end.
         let off_ns = next.ahead_ns.abs_diff(self.ahead_ns(next.at_ns));
         let passed_ns = u128::from(next.at_ns.abs_diff(self.last.at_ns));
         let rates = self.last.corrected_ppb.iter().zip(next.corrected_ppb);
@@ -265,11 +272,14 @@ impl<'a> HostClocks<'a> {
 
     /// Compares the clocks after a trial. Returns how far they agreed during it.
     pub(super) fn compare(&mut self) -> Result<ClockAgreement, TrialError> {
+        // A trial is not lost for this: its counts do not depend on the clocks.
         let Ok(next) = compare_now(self.bench, &self.path)? else {
             return Ok(self.course.unknown());
         };
         self.compared = Instant::now();
         let agreement = self.course.agreement(next);
+        // From the very first comparison: the longer the time in between, the less their errors
+        // matter for the rate.
         self.course = Course::through(self.first, next);
         Ok(agreement)
     }
@@ -286,6 +296,8 @@ impl<'a> HostClocks<'a> {
     /// An instant shortly from now, and the time of each way's sender's clock at that instant.
     pub(super) fn start(&self) -> (Instant, [u64; 2]) {
         let start = Instant::now() + LEAD;
+        // The time since the comparison is nearly the same on every clock, so this program's
+        // measures it for both hosts.
         let passed = start.saturating_duration_since(self.compared);
         let passed_ns = i64::try_from(passed.as_nanos()).unwrap_or(i64::MAX);
         let at_ns = self.course.last.at_ns.saturating_add(passed_ns);

@@ -85,6 +85,7 @@ pub fn take_evidence(
     rig: &mut dyn Rig,
     interrupt: &Interrupt,
 ) -> Result<(), TrialError> {
+    // A search for throughput has confirmed its figure with samples already.
     if found.result.evidence_trial.is_some() {
         return Ok(());
     }
@@ -95,6 +96,7 @@ pub fn take_evidence(
     {
         let further = RigLoad {
             duration_ns,
+            // The evidence is there; samples take time from a core of the machine.
             sampled: false,
             ..load
         };

@@ -85,6 +85,7 @@ impl Bins {
         let first = self.first.min(other.first);
         let end = |bins: &Self| bins.first + bins.bins.len() as u64;
         let last = end(self).max(end(other));
+        // The ways begin a few bins apart, so the sum covers both.
         let mut sum = vec![TimeBin::default(); (last - first) as usize];
         for bins in [&*self, other] {
             let from = (bins.first - first) as usize;
@@ -123,6 +124,7 @@ impl Bins {
         for done in done {
             let own = self.index(done.at_ns);
             begins.push(self.begin(free, own));
+            // No event takes a loss from before the bin that the previous event began in.
             free = own + 1;
         }
         let ends = begins.iter().skip(1).copied().chain([self.bins.len()]);
@@ -137,6 +139,8 @@ impl Bins {
     fn begin(&self, free: usize, own: usize) -> usize {
         let earliest = own.saturating_sub(self.in_flight()).max(free);
         let is_whole = |bin: &TimeBin| bin.intended > 0 && !has_lost(bin);
+        // Without a whole bin in that time, frames were lost before too, and the event begins in
+        // the bin of its time.
         let whole = (earliest..own).rfind(|index| is_whole(&self.bins[*index]));
         whole.map_or(own, |index| index + 1)
     }
@@ -197,7 +201,9 @@ impl Bins {
                 .min(),
             outage_ns: match last_loss {
                 None => Some(0),
+                // The last frames sent were lost: when the outage ends cannot be known.
                 last if last == last_sent => None,
+                // To the end of the bin with the last loss: the bins cannot show it more finely.
                 Some(last) => Some(since(last + 1)),
             },
             slowest_ns: bins

@@ -53,6 +53,8 @@ pub fn with_bins(load: &RigLoad, point_ns: u64) -> RigLoad {
 fn bin_ns(duration_ns: u64, point_ns: u64) -> u64 {
     let point_ns = point_ns.max(1);
     let points = (duration_ns / point_ns).max(1);
+    // The number of bins in a point. The largest one that divides its width keeps each bin within
+    // one point.
     let most = (BINS_MAX / points).min(point_ns / BIN_NS).max(1);
     let divides = |parts: &u64| point_ns.is_multiple_of(*parts);
     point_ns / (1..=most).rev().find(divides).unwrap_or(1)
@@ -80,6 +82,8 @@ pub fn soaked<'w>(
         }
     }
     let bins = bins.unwrap_or_default();
+    // The time of day at the start is worked out from now, since frames are timed by
+    // CLOCK_MONOTONIC.
     let since = Monotonic::new().now_ns().saturating_sub(bins.start_ns);
     Soaked {
         started_unix_ns: unix_ns().saturating_sub(since),
@@ -98,6 +102,7 @@ pub(crate) fn bins_of(
         return None;
     };
     let sent = sender.sent.unwrap_or_default();
+    // The sender reports no bins: its schedule is known from its spec and its start.
     let counts = intended_by_bin(&send, sender.threads, sent.start_ns, width_ns);
     let mut bins = Bins::intended(width_ns, &sent, counts);
     bins.receive(receiver.received.as_ref().unwrap_or(&Received::default()));
@@ -124,6 +129,8 @@ impl Latencies {
     fn percentile(&self, number: u64, percent: u64) -> Option<u64> {
         let buckets = self.0.get(&number)?;
         let frames: u64 = buckets.values().sum();
+        // With fewer than a hundred frames the 99th percentile would be the maximum, with another
+        // name.
         if frames == 0 || percent > 50 && frames * (100 - percent) < 100 {
             return None;
         }
@@ -169,6 +176,8 @@ fn points(
         if bin.received > 0 {
             silent_since = None;
         } else if bin.intended > 0 {
+            // A silence that began in an earlier point counts whole in each point that it reaches
+            // into.
             let since = *silent_since.get_or_insert(begin_ns);
             point.silent_ns = point.silent_ns.max(begin_ns + bins.width_ns - since);
         }
@@ -181,10 +190,13 @@ fn device(readings: &[DeviceReading], number: u64, point_ns: u64) -> Option<Devi
     // The number of the point that ends nearest to a reading.
     let end = |reading: &DeviceReading| (reading.at_ns + point_ns / 2) / point_ns;
     let before = readings.iter().rfind(|reading| end(reading) <= number);
+    // The first and the last point may have no reading at their outer end: the load begins and ends
+    // within them.
     let before = before.or(readings.first())?;
     let after = readings.iter().find(|reading| end(reading) > number);
     let after = after.or(readings.last())?;
     let wall_ns = after.at_ns.checked_sub(before.at_ns)?;
+    // A count that fell is of a device that was restarted, so its difference is unknown.
     let since = |of: fn(&DeviceReading) -> Option<u64>| of(after)?.checked_sub(of(before)?);
     (wall_ns > 0).then(|| DevicePoint {
         wall_ns,
@@ -198,12 +210,14 @@ fn device(readings: &[DeviceReading], number: u64, point_ns: u64) -> Option<Devi
 /// Returns the number of key changes by the device's counters, named `gateway/counter`: the highest
 /// of any gateway.
 pub(crate) fn rekeys(counters: &BTreeMap<String, u64>) -> Option<u64> {
+    // Newer versions count rekeys by their reason, under this name.
     let sums = by_gateway(counters, "epochs_established");
     let sums = if sums.is_empty() {
         by_gateway(counters, "rekeys")
     } else {
         sums
     };
+    // Both gateways count each rekey, so the sum would have it twice.
     sums.into_values().max()
 }
 

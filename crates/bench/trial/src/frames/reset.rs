@@ -13,6 +13,8 @@ impl Bins {
         done: &[ExecutedAction],
         identities: &[Vec<String>],
     ) {
+        // The identity before the next reset is the one after this, so n resets have n + 1
+        // readings.
         for (index, (event, pair)) in events.iter_mut().zip(identities.windows(2)).enumerate() {
             let next = done.get(index + 1).map(|next| next.at_ns);
             event.reset = Some(ResetFound {
@@ -39,8 +41,10 @@ impl Bins {
         let mut arrived: Vec<u64> = arrived
             .map(|(begins_ns, bin)| begins_ns.saturating_add(bin.latency_ns_max))
             .collect();
+        // Frames that a queue held back arrive after frames of later bins.
         arrived.sort_unstable();
         let last = *arrived.last().filter(|last| **last > at_ns)?;
+        // A silence that ended before the reset was ordered has another cause.
         let over = arrived.windows(2).filter(|pair| pair[1] > at_ns);
         let longest = over.map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
         let intended = bins().filter(|(_, bin)| bin.intended > 0);

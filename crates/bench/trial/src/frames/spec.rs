@@ -97,6 +97,8 @@ impl FrameStream<'_> {
     pub(crate) fn reflects(&self) -> bool {
         let Ports { tx, rx } = self.traffic.ports;
         let FramePath { source, sink } = &self.path;
+        // A reflector sends frames back as they are: a sealed one is no valid packet for the
+        // device, and a plain socket does not get whole frames.
         let is_clear = source.peer.is_none() && sink.peer.is_none();
         is_clear && ![tx, rx].contains(&Some(PortKind::Socket))
     }
@@ -182,6 +184,8 @@ impl FrameStream<'_> {
                 let shares = self.traffic.frames.mix.shares.iter();
                 let most = shares.max_by_key(|share| share.weight);
                 let headers = (ETHERNET_AND_FCS_BYTES + IPV4_HEADER_BYTES) as u16;
+                // The UDP header's length field: the frame without Ethernet header, FCS and IPv4
+                // header.
                 let length = most.map_or(0, |share| share.frame_bytes.saturating_sub(headers));
                 [TEST_PORT.to_be_bytes(), length.to_be_bytes()].concat()
             }
@@ -255,6 +259,8 @@ impl FrameRun {
             relief: load.then.map(|_| Relief {
                 sent: sent.then_frames,
                 received: received.then_frames,
+                // Both are counted from the first frame; the record has them from the change of the
+                // load.
                 last_loss_ns: received.last_loss_ns.saturating_sub(sent.then_ns),
                 last_received_ns: received.last_intended_ns.saturating_sub(sent.then_ns),
             }),
@@ -273,6 +279,7 @@ impl FrameRun {
     #[must_use]
     pub fn and(mut self, other: &Self) -> Self {
         let each = [&self.trial, &other.trial];
+        // Before the sums, which overwrite this direction's counts.
         let directions = each.map(FrameTrial::each_direction).concat();
         let (sum, more) = (&mut self.trial, &other.trial);
         sum.directions = directions;
@@ -289,6 +296,8 @@ impl FrameRun {
         sum.after_end += more.after_end;
         sum.receiver_dropped += more.receiver_dropped;
         sum.sender_dropped += more.sender_dropped;
+        // Counts are added up. Times are not: both directions run together, and the worse one
+        // stands for the trial.
         sum.late_ns_max = sum.late_ns_max.max(more.late_ns_max);
         sum.late_frames += more.late_frames;
         sum.receiver_stood_ns_max = sum.receiver_stood_ns_max.max(more.receiver_stood_ns_max);
@@ -337,6 +346,7 @@ fn trial(
     received: &Received,
 ) -> FrameTrial {
     let then_ns = load.then.map_or(0, |then| then.duration_ns);
+    // The kernel took these frames and did not send them: neither offered, nor lost by the device.
     let sender_dropped = sender.port_stats.send_failed;
     let slices = slices(&received.delays);
     let trial = FrameTrial {

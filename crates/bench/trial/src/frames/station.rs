@@ -223,13 +223,20 @@ impl<'a> StationRig<'a> {
         hostile: Option<&HostileLoad>,
     ) -> Result<Running<'a>, TrialError> {
         let began = Instant::now();
+        // Before any program runs, so that a device that was restarted is not read under load.
         self.reader.before(self.dut)?;
+        // A new tag for each trial: late frames of the one before are recognized and count as
+        // strays.
         self.tag = self.tag.wrapping_add(WAYS_MAX);
         self.programs = self.receivers(load);
         let mut tools = Tools::new(self.bench);
+        // A port of AF_XDP must be free before the next one is opened; packet sockets can exist
+        // side by side.
         if !self.shares_ports {
             self.await_leaving()?;
         }
+        // Receivers come first: `start_together` returns when all are ready, so no frame arrives
+        // before somebody counts it.
         let receivers = tools.start_together(&self.programs)?;
         self.await_leaving()?;
         let attacker = hostile.map(|hostile| self.attacker(load, hostile));
@@ -246,8 +253,10 @@ impl<'a> StationRig<'a> {
         self.programs.extend(senders.iter().cloned());
         let senders = tools.start_together(&senders)?;
         let now = Instant::now();
+        // A common start that has passed already, on a busy machine, was not kept.
         let started = start.map_or(now, |start| now.max(start));
         let time = Duration::from_nanos(load.duration_ns);
+        // The monitor learns of the traffic's time in advance, so that its readings fall into it.
         if !load.unread {
             self.log
                 .flows(Some(load.frames_per_s.unwrap_or(0)), started, time);
@@ -267,6 +276,7 @@ impl<'a> StationRig<'a> {
 
     /// Waits until the programs of the last trial have ended.
     fn await_leaving(&mut self) -> Result<(), LabError> {
+        // A copy, since `wait` removes from the list.
         for (node, process) in self.leaving.running().to_vec() {
             self.leaving.wait(node, process, LEAVE_LIMIT)?;
         }
@@ -296,15 +306,20 @@ impl<'a> StationRig<'a> {
         let late = running.started + running.load.sender_limit();
         let mut sent = Vec::new();
         for &sender in &running.senders {
+            // A sender that is late is stopped, and its report has what it has sent: the load
+            // counts as not offered.
             let line = self.await_report_or_stop(sender, late)?;
             sent.push(report(&mut running.tools, sender, line)?);
         }
+        // From the senders' reports on, not from their planned end: a late sender's frames get the
+        // same time to arrive.
         let drained = Instant::now() + Duration::from_nanos(running.load.drain_ns);
         let mut received = Vec::new();
         for &receiver in &running.receivers {
             let line = self.await_report_or_stop(receiver, drained)?;
             received.push(report(&mut running.tools, receiver, line)?);
         }
+        // The reflector is both: receiver of the way there, and sender of the way back.
         if running.load.reflected {
             sent.extend(received.first().cloned());
         }
@@ -322,15 +337,20 @@ impl<'a> StationRig<'a> {
         let mut sum = runs
             .reduce(|sum, run| sum.and(&run))
             .ok_or_else(|| TrialError::frames("there is no path to send frames on"))?;
+        // The next trial reads the device's counters anew: processes that were restarted count from
+        // 0.
         if running.restarts {
             self.reader.forget_dut();
         }
         let tools = running.tools.running();
         let readings = self.reader.after(self.dut, tools, &sum.trial)?;
+        // With a way past the device, packets in clear are expected. They are in the trial's
+        // readings and not in the sum that the checks use.
         if let Some(watch) = readings.watch.as_ref().filter(|_| !running.exposed) {
             add_foreign(self.watched.get_or_insert_default(), watch);
         }
         sum.trial.readings = Some(Box::new(readings));
+        // They end while the result is worked on; the next trial waits for them if it must.
         self.leaving.take_over(running.tools);
         let is_packet =
             |(_, receiver): &(Report, Report)| receiver.port == Some(FramePortKind::Packet);
@@ -431,6 +451,7 @@ impl Rig for StationRig<'_> {
             way.traffic.line_rate_as(line_bps, sealed)
         };
         let rates = self.ways.iter().map(rate);
+        // Both ways get one load, which the slower line must carry.
         rates.min()
     }
 }

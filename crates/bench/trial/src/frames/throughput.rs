@@ -58,6 +58,8 @@ pub(super) fn throughput_by(
             let run = undisturbed(trials, &load, plan.timeout_ns, &mut make)?;
             record(trials, plan, &mut *search, trial, &run);
         }
+        // Without a limit, a device that fails each confirmation would keep a search going that has
+        // no time left.
         if search.timed_out() {
             rounds_left -= 1;
         }
@@ -116,12 +118,15 @@ fn agrees(
     confirm: Confirm,
     make: &mut impl FnMut(&mut Trials<'_>, &RigLoad) -> Result<FrameRun, TrialError>,
 ) -> Result<bool, TrialError> {
+    // Only the first goal is confirmed by trials: its load is the one of the figures.
     let (Some(goal), Some(lower)) = (plan.goals.first(), search.bounds(0).lower) else {
         return Ok(true);
     };
     let mut load = RigLoad::new(Some(lower), EVIDENCE_NS, plan.drain_ns);
     load.sampled = confirm == Confirm::Sampled;
     let mut runs = vec![undisturbed(trials, &load, plan.timeout_ns, make)?];
+    // The last trial that was made: a repeated one replaces the earlier ones, which the tester may
+    // have spoilt.
     let place = trials.result.trials.len() - 1;
     load.sampled = false;
     loop {
@@ -135,6 +140,8 @@ fn agrees(
         load.duration_ns = duration_ns;
         runs.push(undisturbed(trials, &load, plan.timeout_ns, make)?);
     }
+    // Recorded only when all are made: the search must not move its bounds while they are still
+    // compared with this one.
     for run in &runs {
         let trial = Trial {
             load: lower,
@@ -142,6 +149,7 @@ fn agrees(
         };
         record(trials, plan, search, trial, run);
     }
+    // Otherwise the trials have refuted the bound, or left the search undecided about it.
     if search.bounds(0).lower != Some(lower) || search.next() != Step::Done {
         return Ok(false);
     }

@@ -118,6 +118,7 @@ impl Trials<'_> {
             trial: run.trial,
             segment: segment.clone(),
         };
+        // Reported before anything else may fail, so that a segment of hours is in the journal.
         (self.events)(TrialEvent::Checkpoint(&progress.into()));
         self.segments.push(segment);
         Ok(())
@@ -186,6 +187,7 @@ impl Trials<'_> {
         if let Some(load) = given {
             return Ok((load, "given"));
         }
+        // The line rate is the limit only if the generator reaches it.
         if let Some(load) = line_rate.filter(|_| was_offered(&flood)) {
             return Ok((load, "line-rate"));
         }

@@ -37,6 +37,7 @@ impl ProcedureTrials for Disturbed {
                 throughput,
             } => {
                 let load = load_for(*duration_ns);
+                // First alone, for comparison: a loss without any event is none of the event's.
                 trials.disturb(&load, &PlannedDisturbance::default())?;
                 trials.disturb(&load, &rekeys(*every_ns, *duration_ns))?;
                 if let Some(search) = self.load.search().filter(|_| *throughput) {
@@ -58,6 +59,8 @@ impl ProcedureTrials for Disturbed {
                 if planned.exposed {
                     trials.rig.act(&[DutAction::CloseBypass])?;
                 }
+                // After the route is removed: a failed trial must not leave a way past the device
+                // to the next cell.
                 made?;
             }
             Event::Reset {
@@ -69,6 +72,7 @@ impl ProcedureTrials for Disturbed {
                 trials.disturb(&load_for(duration_ns), &planned)?;
             }
             Event::Setup { times, watch_ns } => {
+                // Once without a load, to learn how long this device takes.
                 let once_ns = trials.rig.act(&[DutAction::TakeDown, DutAction::SetUp])?;
                 let (planned, duration_ns) = set_ups(*times, once_ns, *watch_ns);
                 trials.disturb(&load_for(duration_ns), &planned)?;
@@ -139,6 +143,7 @@ fn search_with_rekeys(
 ) -> Result<(), TrialError> {
     let known = trials.result.throughput.as_ref();
     let again = ThroughputSearch {
+        // Both searches then divide the same range of loads, and differ by the rekeys alone.
         max_load: known.map(|found| found.max_load).or(search.max_load),
         ..search.clone()
     };

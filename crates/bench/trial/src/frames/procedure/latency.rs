@@ -16,9 +16,13 @@ impl ProcedureTrials for LatencyTest {
         loop {
             let basis = latency_on_path(trials, self)?;
             let inexact = trials.result.latency.iter().any(LatencyTrial::is_inexact);
+            // Round trips are timed by one clock and never inexact, so the loop ends after the
+            // second pass.
             if !inexact || !trials.rig.reflects() {
                 return Ok(basis);
             }
+            // The throughput is searched again too: a load that is reflected fills both directions,
+            // and the device may carry less of it.
             trials.result.latency.clear();
             trials.reflected = true;
         }
@@ -60,6 +64,7 @@ fn latency_on_path(trials: &mut Trials<'_>, plan: &LatencyTest) -> Result<Basis,
     };
     for &percent in &plan.percents {
         let load = match percent {
+            // 0 % is the device at rest, which still needs frames to be timed.
             0 => plan.search.min_load.min(throughput),
             _ => share(throughput, percent.into()),
         };

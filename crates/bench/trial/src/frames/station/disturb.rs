@@ -37,6 +37,8 @@ impl StationRig<'_> {
         let mut running = self.start(&load, planned.hostile.as_ref())?;
         running.restarts = planned.actions.iter().any(|it| restarts(it.action));
         running.exposed = planned.exposed;
+        // The load runs meanwhile in its own processes, so an action that takes seconds does not
+        // delay frames.
         let (done, mut identities) = self.carry_out(&running, &planned.actions, interrupt)?;
         let reports = self.collect(&mut running, interrupt)?;
         if !identities.is_empty() {
@@ -62,6 +64,7 @@ impl StationRig<'_> {
         let mut events = bins.events(&done);
         bins.complete_resets(&mut events, &done, &identities);
         let disturbance = Disturbance {
+            // The caller knows the trial's place in the result.
             trial: 0,
             events,
             attack,
@@ -91,14 +94,19 @@ impl StationRig<'_> {
         let mut last_done = running.started;
         for planned in actions {
             let at = running.started + Duration::from_nanos(planned.at_ns);
+            // An action that took long moves the following ones, so that the pause is kept in any
+            // case.
             let at = at.max(last_done + Duration::from_nanos(planned.pause_ns));
             self.sleep_until(running, at.min(end), interrupt)?;
             if Instant::now() >= end {
                 break;
             }
+            // Right before the reset: an earlier reading could be of a process that has ended by
+            // itself since.
             if let DutAction::Reset(on, _) = planned.action {
                 identities.push(self.bench.dut_identity(self.dut, on)?);
             }
+            // The clock of the bins, which `Instant` does not show.
             let at_ns = clock.now_ns();
             self.bench.act(self.dut, planned.action)?;
             done.push(ExecutedAction {

@@ -188,6 +188,8 @@ impl<'a> PathReader<'a> {
         let counters = self.interface(before, (look.gateway, look.interface))?;
         let sends = [counters.tx_packets, counters.tx_bytes];
         let receives = [counters.rx_packets, counters.rx_bytes];
+        // Without a load in the other direction, that one carries only what the device itself
+        // sends, as keepalives, which is no work of the trial.
         let [packets, bytes] = match (duplex, look.sends) {
             (true, _) => [sends[0] + receives[0], sends[1] + receives[1]],
             (false, true) => sends,
@@ -215,6 +217,7 @@ impl<'a> PathReader<'a> {
             if !is_source || duplex {
                 *out.get_or_insert(0) += gateway.count("clear_tx_bytes");
             }
+            // The worse gateway, not the sum: each alone is compared with a limit.
             unaccounted_packets = gateway.unaccounted().max(unaccounted_packets);
             ends.push(["cipher_tx_packets", "cipher_rx_packets"].map(|name| gateway.count(name)));
         }
@@ -264,6 +267,7 @@ impl<'a> PathReader<'a> {
                 let at = (*node, name.as_str());
                 let dropped = self.interface(before, at).map_or(0, |it| it.rx_dropped);
                 *by_interface.entry(*node).or_default() += dropped;
+                // A gateway's interface that a station has taken is the station's.
                 if !is_station(*node) && !ends.contains(&at) {
                     drops.device += dropped;
                 }
@@ -282,6 +286,8 @@ impl<'a> PathReader<'a> {
                 |state: &State| state.nodes.get(&on_it[0]).map_or(0, |it| it.backlog_drops);
             let all = backlog(&self.last).saturating_sub(backlog(before));
             let known = on_it.iter().filter_map(|node| by_interface.get(node));
+            // The kernel's count of full backlogs has no interface. What the interfaces' counts do
+            // not explain belongs to nobody on the path.
             all.saturating_sub(known.sum())
         });
         drops.unattributed = unattributed.sum();
@@ -293,6 +299,7 @@ impl<'a> PathReader<'a> {
         let (a, b) = self.bench.station_interfaces();
         let (w0, w1) = self.bench.cipher_interfaces();
         match end.node {
+            // Joined directly, the stations are each other's peer.
             NodeId::A if self.is_rig => Some((NodeId::B, b)),
             NodeId::B if self.is_rig => Some((NodeId::A, a)),
             NodeId::A => Some(STATION_LINKS[0]),
@@ -357,6 +364,7 @@ fn machine(before: &State, now: &State, on_it: &[NodeId]) -> MachineTime {
     let (earlier, later) = (of(before), of(now));
     let its = now.processes.iter();
     let its = its.filter(|((node, _), _)| on_it.contains(node));
+    // A process without an earlier reading has begun in between, and all of its time counts.
     let own = its.map(|(process, time)| {
         let earlier = before.processes.get(process).copied().unwrap_or_default();
         time.user_ns.saturating_sub(earlier.user_ns)

@@ -21,6 +21,7 @@ impl StationRig<'_> {
         let mut running = self.start(&load, None)?;
         let mut readings = self.follow(&running, point_ns, interrupt)?;
         let reports = self.collect(&mut running, interrupt)?;
+        // The last point's end: `follow` stops before it, since the load ends in between.
         readings.push(self.read_device(&Monotonic::new()));
         let each = reports.iter().map(|(sender, receiver)| (sender, receiver));
         let soaked = points::soaked(self.ways.iter().zip(each), &load, point_ns, &readings);
@@ -41,6 +42,8 @@ impl StationRig<'_> {
         let mut readings = vec![self.read_device(&clock)];
         loop {
             let now_ns = clock.now_ns();
+            // The next multiple on the clock, as the points of the frames, so that both are of the
+            // same time.
             let next_ns = (now_ns / point_ns + 1) * point_ns;
             let next = Instant::now() + Duration::from_nanos(next_ns - now_ns);
             if next >= end {
@@ -56,6 +59,7 @@ impl StationRig<'_> {
     fn read_device(&self, clock: &impl Clock) -> DeviceReading {
         let at_ns = clock.now_ns();
         let (mut cpu_ns, mut resident_bytes) = (None, None);
+        // An external device has no process here, and one of the kernel has none at all.
         if !self.dut.elsewhere && !self.dut.processes.is_empty() {
             (cpu_ns, resident_bytes) = (self.cpu_ns().ok(), self.resident_bytes().ok());
         }
