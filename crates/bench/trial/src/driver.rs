@@ -21,6 +21,7 @@ pub(crate) fn driver_counters(node: &dyn Node, interface: &str) -> Result<BTreeM
 fn parse(text: &str) -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::new();
     for line in text.lines() {
+        // From the right: names may contain a colon, as `[0]: tx_packets`.
         let Some((name, value)) = line.rsplit_once(": ") else {
             continue;
         };

@@ -170,6 +170,7 @@ pub fn checks(each_way: &[ToolObserved<'_>]) -> Vec<Check> {
         return Vec::new();
     };
     let of_each = |make: fn(&ToolObserved<'_>) -> Option<Check>| {
+        // One check for both ways, which fails if either does.
         let made = each_way.iter().filter_map(make);
         made.reduce(Check::and)
     };

@@ -21,6 +21,7 @@ pub fn cipher_mtu(plan: &Plan) -> u16 {
             _ => profile.cipher_packet_bytes(mtu.into()),
         })
     };
+    // Only plans of crypto devices have no cell with stations, and they use no link.
     let largest = plan.cells.iter().filter_map(needed).max().unwrap_or(1500);
     plan.lab
         .cipher_mtu
@@ -62,6 +63,7 @@ pub(crate) fn interfaces_between(path: &FramePath) -> Vec<String> {
     }
     let place = |end: &String| all.iter().position(|name| name == end);
     match (place(&source), place(&sink)) {
+        // Between external boxes and past the gateways only the two ends are known.
         (Some(first), Some(last)) if first < last => all[first..=last].to_vec(),
         _ => vec![source, sink],
     }

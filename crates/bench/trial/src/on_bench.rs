@@ -36,6 +36,8 @@ impl Measurer for OnBench<'_> {
             _ => attempt(self.bench, trial, interrupt, words),
         })?;
         match &mut record.outcome {
+            // The failure may be the loss of a station. That ends the run, since all later trials
+            // would fail too.
             Outcome::Failed { .. } => expect_stations(self.bench)?,
             // The programs are this machine's, and the path may be on another.
             Outcome::Measured(measured) | Outcome::Invalid { measured, .. } => {

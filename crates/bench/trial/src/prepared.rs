@@ -28,6 +28,7 @@ pub(crate) fn prepare(bench: &dyn Bench, commands: &Commands) -> Result<(), Tria
         }
         if before
             .as_ref()
+            // Two versions of an encoder make different clips, and frames would seem damaged.
             .is_some_and(|before| *before != ended.stdout)
         {
             let problem = "it prepared something else than the other station: install the same versions on both hosts";

@@ -60,6 +60,7 @@ pub fn dut_as_asked(
     } else {
         wrong.join("; ")
     };
+    // Both are reported in any case, and count against the trial only if they do not fit.
     let beyond = [replaced(adapter, counters), shared(cell, counters, trial)];
     for (fits, words) in beyond.into_iter().flatten() {
         detail += &format!("; {words}");
@@ -106,6 +107,7 @@ fn other_engine(
     let fits = match &encryptor.engine {
         _ if !encryptor.mode.has_esp() => found == NO_SUITE,
         Choice::Named(name) => found == name,
+        // It reports both of its engines in one text.
         Choice::Threshold { small, large, .. } => found.contains(small) && found.contains(large),
         Choice::Auto | Choice::Model { .. } => found != catalog::NULL && found != NO_SUITE,
     };

@@ -87,6 +87,8 @@ impl Packets {
     fn of(observed: &ToolObserved<'_>, mtu: u16) -> Self {
         let ip = IPV4_HEADER_BYTES as u64;
         let fragmented = |payload_bytes: u64, header_bytes: u64| {
+            // A datagram longer than the MTU travels in fragments, each with an IP header. The
+            // transport header is in the first one only.
             let count = ipv4_packets((payload_bytes + header_bytes) as usize, mtu.into()) as u64;
             let ip_header_bytes = header_bytes + count * ip;
             Self {
@@ -106,6 +108,8 @@ impl Packets {
                 fragmented(u64::from(bytes), UDP_HEADER_BYTES as u64)
             }
             (Load::Transfer { .. } | Load::Video(_), None) | (Load::Http(_), _) => Self {
+                // Segments with timestamps are shorter, so they give the largest number of packets,
+                // and segments without them the smallest.
                 payload_bytes: u64::from(mtu).saturating_sub(ip + TCP_HEADER_BYTES).max(1),
                 header_bytes: ETHERNET_HEADER_BYTES + ip + TCP_HEADER_BYTES,
                 count: 1,
@@ -262,6 +266,8 @@ pub(super) enum Place {
 
 /// Bounds for what went the way of the load at a place of the path.
 pub(super) fn bounds(observed: &ToolObserved<'_>, place: Place) -> Bounds {
+    // The upper bound uses the packets that are certain to pass, the lower one the longest that
+    // may.
     let (mtu, mtu_most) = path_mtus(observed);
     let (packets, fullest) = (Packets::of(observed, mtu), Packets::of(observed, mtu_most));
     let payload = Payload::of(observed, packets);
@@ -290,6 +296,8 @@ pub(super) fn bounds(observed: &ToolObserved<'_>, place: Place) -> Bounds {
         }
         _ => 0,
     };
+    // All that may have been sent, received or not: loss behind this place does not lower its
+    // count.
     let carried = payload.sent.saturating_add(payload.uncounted);
     let most = packets
         .most(carried.saturating_add(payload.again), extra)

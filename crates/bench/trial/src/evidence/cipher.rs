@@ -72,6 +72,7 @@ impl CipherTraffic<'_> {
         let form = adapter.form()?;
         let link = self.link;
         let wanted = self.frames_wanted(elapsed_ns);
+        // Control frames are what is left: the sampler does not count them apart.
         let others = [link.esp_frames, link.channel_frames, link.other_frames];
         let control = others.into_iter().fold(link.frames, u64::saturating_sub);
         let control_most = (link.frames / 10).max(CONTROL_FRAMES);
@@ -92,6 +93,8 @@ impl CipherTraffic<'_> {
         );
         let is_own = link.channel_frames == 0 || own_channel(adapter).is_some();
         let frames = |found: u64| count(found, link.frames, "sampled frame");
+        // Only a DUT that agrees on keys has such a channel. Behind any other one, its segments are
+        // foreign.
         let strange = link.other_frames + if is_own { 0 } else { link.channel_frames };
         let failure = if strange > 0 {
             let cause = if form.encrypts() {
@@ -107,6 +110,8 @@ impl CipherTraffic<'_> {
                     "look which traffic the encryptor's policy lets pass",
                 ),
             ))
+        // A lack of frames is looked at second: foreign ones also explain why fewer sealed ones
+        // were sampled.
         } else if link.esp_frames < wanted {
             Some(unseen(format!(
                 "{} {name} frames were sampled between the gateways, of {wanted} or more expected",
@@ -169,6 +174,8 @@ impl CipherTraffic<'_> {
             );
         }
         let all = opened.opened == packets;
+        // Frames that cannot be put together again prove nothing against the device, and no packet
+        // between the stations would prove nothing for it.
         let any = between_stations > 0 || (packets == 0 && not_whole > 0);
         let difference = if !all {
             let closed = packets.saturating_sub(opened.opened);
@@ -196,6 +203,7 @@ impl CipherTraffic<'_> {
                 ),
             )
         });
+        // Passed but without proof, under a name that says so.
         let name = if failure.is_none() && opened.opened == 0 {
             NOT_OPENED
         } else {
@@ -209,12 +217,14 @@ impl CipherTraffic<'_> {
     fn frames_wanted(&self, elapsed_ns: u64) -> u64 {
         let counters = self.counters;
         let packets = u128::from(counters.rx_packets.saturating_add(counters.tx_packets));
+        // Traffic is not even: a sample may fall into a pause, so a quarter of the mean suffices.
         let met = packets * u128::from(self.sampling_ns) / u128::from(elapsed_ns.max(1));
         let wanted = u64::try_from(met / 4)
             .unwrap_or(u64::MAX)
             .min(FRAMES_ENOUGH);
         let link = self.link;
         let beside_channel = link.frames.saturating_sub(link.channel_frames);
+        // At least one, so that a link without traffic fails.
         (wanted.saturating_mul(beside_channel) / link.frames.max(1)).max(1)
     }
 
@@ -317,6 +327,7 @@ impl CipherTraffic<'_> {
         let failure = (watch.foreign_frames > 0).then(|| self.foreign(form, &beside));
         let counters = self.counters;
         let crossed = counters.rx_packets.saturating_add(counters.tx_packets);
+        // The interface's counters may lack frames that were sent past its queue.
         let crossed = crossed.max(self.link.frames);
         let empty = || nothing_seen(crossed, "frame crossed the link between the gateways");
         check("no-foreign-frames", failure.or_else(empty), detail)
@@ -328,6 +339,8 @@ impl CipherTraffic<'_> {
         let watch = self.watch;
         let counters = self.counters;
         let all = counters.rx_packets.saturating_add(counters.tx_packets);
+        // Watched at both ends, a link may have more foreign frames than one end's counters: then a
+        // share would exceed 100 %.
         let frames = if watch.foreign_frames <= all {
             count(watch.foreign_frames, all, "frame")
         } else {

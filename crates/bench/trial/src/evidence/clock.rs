@@ -44,6 +44,7 @@ pub(super) fn tools_kept_time(observed: &ToolObserved<'_>) -> Option<Check> {
     // Several are compared with one another as well, by `processes-in-step`.
     let is_alone = observed.client_ends_ns.len() == 1;
     let difference = match (is_alone, own) {
+        // First, since a stall explains late ends too.
         _ if still_ns > STILL_NS => Some(format!(
             "the tool stood still for {} or more",
             duration_ns(still_ns as f64)

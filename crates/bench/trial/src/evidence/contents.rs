@@ -48,6 +48,8 @@ pub(crate) fn recorded(found: &Contents, not_whole: u64) -> SealedContents {
     let bytes: u64 = found.byte_counts.iter().sum();
     let squares = found.byte_counts.iter();
     let squares: u128 = squares.map(|&count| u128::from(count).pow(2)).sum();
+    // For n bytes, chi-square is 256 / n times the sum of the squared counts, minus n; here in
+    // thousandths, in integers.
     let milli = (256_000 * squares)
         .checked_div(u128::from(bytes))
         .map_or(0, |ratio| ratio.saturating_sub(1000 * u128::from(bytes)));
@@ -89,6 +91,7 @@ impl CipherTraffic<'_> {
         if not_whole > 0 {
             detail += &format!("; {not_whole} sealed frames had no whole packet");
         }
+        // A single one is enough, as random blocks are never equal in practice.
         let difference = if repeated_blocks > 0 {
             Some(format!(
                 "{} of 16 B in sealed packets were there before",
@@ -99,6 +102,8 @@ impl CipherTraffic<'_> {
                 "the values of bytes in {} are not equally frequent",
                 count(packets, 0, "sealed packet")
             ))
+        // Fragments and super-packets have contents that cannot be read, which proves nothing
+        // against the device.
         } else if packets == 0 && not_whole == 0 && self.link.esp_frames > 0 {
             Some("no whole sealed packet could be read".to_owned())
         } else {

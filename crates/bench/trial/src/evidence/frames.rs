@@ -74,6 +74,7 @@ pub fn frame_checks(observed: &FrameObserved<'_>) -> Vec<Check> {
 /// Returns the trials that a figure is read from directly.
 fn figures<'a>(observed: &FrameObserved<'a>) -> Vec<&'a FrameTrial> {
     let result = observed.result;
+    // The trial with the evidence and the confirming ones after it are in no figure.
     let end = result.evidence_trial.unwrap_or(result.trials.len());
     let trials = &result.trials[..end.min(result.trials.len())];
     trials_of(&observed.test.procedure).figure_trials(result, trials)
@@ -85,10 +86,13 @@ fn offered_as_intended(observed: &FrameObserved<'_>) -> Option<Check> {
     let failed = figures.iter().find(|trial| !was_offered(trial));
     let objection = match failed {
         Some(trial) => Some(not_offered(trial)),
+        // Asked only if every load was offered: frames of a late sender also come in bursts.
         None => disturbed::stalled(observed, &figures).or_else(|| in_bursts(observed, &figures)),
     };
     let trials = &observed.result.trials;
     let paced = trials.iter().filter(|trial| trial.load > 0);
+    // All trials are counted for the detail; only the ones of the figure can fail the check. A
+    // search meets loads that cannot be offered by design.
     let short = paced.clone().filter(|trial| !was_offered(trial));
     let late: u64 = trials.iter().map(|trial| trial.late_frames).sum();
     let latest_ns = trials.iter().map(|trial| trial.late_ns_max).max();
@@ -233,6 +237,7 @@ fn receiver_kept_up(observed: &FrameObserved<'_>) -> Option<Check> {
         let lost = own.station_lost().saturating_mul(STATION_LOST_ONE_IN);
         own.load > 0 && lost > own.sent
     };
+    // A direction of its trial may be spoilt although the sum is within the limit.
     let spoilt = figures
         .iter()
         .find(|trial| spoils(trial) || trial.each_direction().iter().any(spoils));
@@ -247,6 +252,7 @@ fn receiver_kept_up(observed: &FrameObserved<'_>) -> Option<Check> {
         lossy.len(),
         result.trials.len()
     );
+    // Loss of the station at a bound is only reported: it makes the figure too low, not too high.
     let bounds = result.throughput.iter().flat_map(|found| &found.goals);
     for goal in bounds {
         for (bound, load) in [("lower", goal.lower), ("upper", goal.upper)] {

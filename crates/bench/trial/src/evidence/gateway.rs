@@ -33,6 +33,7 @@ pub fn counted_since(
 /// end was not.
 pub(crate) fn resets(after: &BTreeMap<String, u64>, before: &BTreeMap<String, u64>) -> Vec<String> {
     let both = after.iter().filter_map(|(name, &count)| {
+        // A counter that is new began in the trial, from 0.
         let earlier = *before.get(name)?;
         let reset = matches!(Counted::between(earlier, count), Counted::Reset(_));
         reset.then(|| format!("the counter {name} fell from {earlier} to {count}"))

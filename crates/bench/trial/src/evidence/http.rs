@@ -25,6 +25,7 @@ pub(super) fn transactions_succeeded(observed: &ToolObserved<'_>) -> Option<Chec
         format!(" ({})", reasons.join(", "))
     };
     let few = failed.saturating_mul(FAILED_ONE_IN) < http.attempted;
+    // Without a transaction the share of failures is 0 of 0, which would pass.
     let failure = if http.transactions == 0 {
         let difference = format!("no transaction of the sustain phase succeeded{reasons}");
         Some(explained(difference, http))

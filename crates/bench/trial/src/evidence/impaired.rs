@@ -25,6 +25,7 @@ fn kept_up(path: &ObservedPath<'_>) -> Option<Check> {
     let profile = path.cell.impair.as_ref();
     let name = profile.map_or("", |profile| &profile.name);
     let delay_ns = profile.map_or(0, Profile::round_trip_ns);
+    // A fixed delay that is large on a short path is nothing on one of 100 ms.
     let allowed_ns = (delay_ns / 100 * ADDED_PERCENT_MAX).max(ADDED_NS_MAX);
     let words: Vec<String> = ways
         .iter()

@@ -83,10 +83,13 @@ impl ObservedPath<'_> {
         let (features, wanted) = of(asked);
         let mut wrong = Vec::new();
         for &interface in &ends {
+            // The model decides about single frames, so the impaired link has no super-packets in
+            // any cell.
             let (features, wanted) = of(asked && !self.is_impaired(interface));
             for feature in features {
                 let found = self.offloads.get(interface);
                 let state = found.and_then(|found| found.get(*feature));
+                // A feature that cannot be read counts as wrong: it may be in any state.
                 if state.is_none_or(|state| state != wanted) {
                     let state = state.map_or("not readable", String::as_str);
                     wrong.push(format!("{feature} of {interface} is {state}"));

@@ -84,12 +84,14 @@ impl ObservedPath<'_> {
     /// Returns where packets were lost, as far as counters show.
     pub(crate) fn lost_at(&self, ends: &Ends<'_>) -> Vec<LostAt> {
         let [source, sink] = testbed::direct_interfaces();
+        // Frames past the gateways use a separate link of two interfaces.
         if let Ends::Frames(ends) = ends
             && (ends.source == source || ends.source == sink)
         {
             return self.past_the_gateways(ends).lost(LostAt::APART_PACKETS);
         }
         let apart = self.apart();
+        // Both directions, loaded or not: an idle one has too few packets for a clear difference.
         let mut lost = self.line(true, ends).lost(apart);
         lost.extend(self.line(false, ends).lost(apart));
         lost
@@ -141,12 +143,16 @@ impl ObservedPath<'_> {
                 };
                 line.count(into, self.dut_counters, &format!("{gateway}/{rx}"));
                 line.count(out, self.dut_counters, &format!("{gateway}/{tx}"));
+                // Packets that share ESP packets are fewer on the cipher side, so these two counts
+                // are not compared.
                 line.differ[into] = encryptor.aggregate;
             }
         }
         match ends {
             Ends::Frames(ends) => {
                 line.end_at_stations(ends, &names);
+                // The generator sends from A's side. In duplex its counts are sums, which
+                // `stations` leaves out.
                 if forward {
                     line.stations(ends, &names);
                 }
@@ -261,6 +267,7 @@ impl Line {
             });
         }
         if names.last() == Some(&ends.sink) {
+            // All that the analyser took from the interface, counted as good or not.
             let analysed = trial.received + trial.duplicated + trial.too_late + trial.corrupted;
             self.gates[last] = Some(PathCount {
                 at: "the analyser".to_owned(),
@@ -304,6 +311,8 @@ impl Line {
             if from == 0 && to == self.gates.len() - 1 {
                 return None;
             }
+            // Counters that are missing in between make the place less exact: all parts of the path
+            // between the two known ones are named.
             let mut places = self.places[from..to].to_vec();
             places.dedup();
             let lost = LostAt {

@@ -82,12 +82,14 @@ impl GatewayFlow {
         let Self { from, to, .. } = self;
         let mut found = Vec::new();
         let most = self.sent + allowed.under_way + allowed.copies + allowed.made_up;
+        // Fewer are a loss, which is a figure and no fault. More must come from somewhere.
         if self.arrived > most + LostAt::APART_PACKETS {
             found.push(format!(
                 "{to} received {} more than {from} sent",
                 count(self.arrived - self.sent, self.sent, "sealed packet")
             ));
         }
+        // Also with equal totals: a lost packet may hide a forged one.
         if self.made_up > allowed.made_up {
             found.push(format!(
                 "{to} refused {} as damaged or made up",

@@ -109,6 +109,8 @@ fn never_shown(number: u32, stream: &VideoStream) -> Explanation {
 pub(super) fn players_kept_up(observed: &ToolObserved<'_>) -> Option<Check> {
     let video = video(observed)?;
     let dropped = observed.station_lost;
+    // Only a stream that the path left whole shows the players' faults. In any other one, a missing
+    // frame may be the path's loss.
     let untouched = |stream: &&VideoStream| {
         stream
             .rtp

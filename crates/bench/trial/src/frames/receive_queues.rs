@@ -63,6 +63,7 @@ impl<'a> ReceiveQueues<'a> {
         let weights: Vec<String> = weights.iter().map(ToString::to_string).collect();
         let mut restore = vec!["-X", interface, "weight"];
         restore.extend(weights.iter().map(String::as_str));
+        // The way back is registered before anything is changed.
         this.undo.push(ethtool(&restore));
         this.undo.extend(before.as_deref().map(hashed_by));
         this.at_end(this.undo.clone())?;
@@ -72,6 +73,7 @@ impl<'a> ReceiveQueues<'a> {
         let is_hashed = match before.as_deref() {
             Some(ADDRESSES_AND_PORTS) => true,
             Some(_) => set(hashed_by(ADDRESSES_AND_PORTS))?,
+            // A hash that cannot be read cannot be restored, so it is left alone.
             None => false,
         };
         let by = if is_hashed {
@@ -122,6 +124,7 @@ fn weights(printed: &str) -> Option<Vec<usize>> {
             .split_once(':')
             .filter(|(number, _)| number.trim().parse::<u32>().is_ok())
         else {
+            // The hash key and function follow the table.
             break;
         };
         for queue in queues.split_ascii_whitespace() {

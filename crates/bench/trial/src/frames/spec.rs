@@ -259,8 +259,7 @@ impl FrameRun {
             relief: load.then.map(|_| Relief {
                 sent: sent.then_frames,
                 received: received.then_frames,
-                // Both are counted from the first frame; the record has them from the change of the
-                // load.
+                // All of these are times of the sender's clock.
                 last_loss_ns: received.last_loss_ns.saturating_sub(sent.then_ns),
                 last_received_ns: received.last_intended_ns.saturating_sub(sent.then_ns),
             }),
@@ -346,7 +345,7 @@ fn trial(
     received: &Received,
 ) -> FrameTrial {
     let then_ns = load.then.map_or(0, |then| then.duration_ns);
-    // The kernel took these frames and did not send them: neither offered, nor lost by the device.
+    // These frames never reached the wire: they are neither offered, nor lost by the device.
     let sender_dropped = sender.port_stats.send_failed;
     let slices = slices(&received.delays);
     let trial = FrameTrial {

@@ -13,6 +13,7 @@ pub(super) fn clocks_compared(observed: &FrameObserved<'_>) -> Option<Check> {
         .collect();
     let worst = agreements.iter().max_by_key(|clocks| clocks.within_ns)?;
     let latencies = || observed.result.latencies();
+    // Only latencies that are stated can fail it. Other trials may be inexact.
     let inexact = latencies().find(|latency| latency.is_inexact());
     let failure = inexact.and_then(|latency| {
         let within = known_to(latency.clocks?);

@@ -22,6 +22,8 @@ pub(super) fn throughput_confirmed(observed: &FrameObserved<'_>) -> Option<Check
     );
     let failure = (!found.holds()).then(|| {
         let missed = found.trials.iter().filter(|trial| !found.is_met_by(trial));
+        // The search counts frames of a late sender and of a growing queue as lost too, so this is
+        // the worst by its measure.
         let worst = missed.max_by_key(|trial| trial.counts().lost());
         let (difference, cause) = worst.map_or_else(
             || {
@@ -70,6 +72,8 @@ fn contradiction(trial: &FrameTrial) -> (String, &'static str) {
     let rate = frame_rate(trial.load as f64);
     let lost = missing(trial);
     let share = |frames| percent(frames, trial.intended);
+    // Most of what the search counts as lost was never offered in time: the tester is the likelier
+    // cause.
     if trial.took_too_long() && lost.saturating_mul(2) <= trial.counts().lost() {
         let [took, planned] = sending_times(trial);
         let what = format!(

@@ -85,11 +85,13 @@ pub(super) fn checks(observed: &FrameObserved<'_>) -> Vec<Option<Check>> {
             duration_ns,
             ..
         } => {
+            // As `rekeys` plans them: none at the very end.
             let planned = duration_ns.saturating_sub(1) / (*every_ns).max(1);
             // The number of rekeys is the figure, so that fewer are no fault.
             checks.push(carried_out(observed, planned, 1));
         }
         Event::Failover { times, .. } | Event::Setup { times, .. } => {
+            // Each one is two actions: down and up.
             let planned = 2 * u64::from(*times);
             checks.push(carried_out(observed, planned, planned));
         }

@@ -62,6 +62,8 @@ pub(super) fn links_carried_the_load(
                 let (least, most) = (expected.least, expected.most.saturating_add(*held));
                 let against = match expected.sent {
                     Some(sent) => {
+                        // What may still cross is what was sent and has not been seen at this
+                        // interface.
                         *held = sent.saturating_sub(packets);
                         ""
                     }
@@ -141,6 +143,7 @@ fn expected(
     let impaired = path.impaired.copied().unwrap_or_default();
     let copied = impaired.a_to_b.duplicated + impaired.b_to_a.duplicated;
     let copied = copied + own.duplicated + own.too_late;
+    // A sealed packet may be longer than the link between the gateways carries in one piece.
     let fragments = if is_cipher {
         let room = u64::from(path.links.cipher_mtu).saturating_sub(20).max(1);
         longest_packet(observed, adapter).div_ceil(room).max(1)
@@ -148,7 +151,10 @@ fn expected(
         fragments_most(path)
     };
     let apart = CONTROL_FRAMES + sent / COUNTED_ONE_IN;
+    // Then one packet on the link may hold several frames, and no number is too low.
     let may_join = path.links.offloads || is_cipher && adapter.profile().aggregates;
+    // At the sender's own interface all frames that were sent must have left. Behind it, some may
+    // be lost.
     let first = if forward { 0 } else { names.len() - 1 };
     let least = match may_join || acted_on {
         true => 0,
@@ -236,6 +242,7 @@ pub(super) fn sealed_as_sent(
     for read in read(observed) {
         let (number, _, readings) = read;
         let ways = GatewayFlow::both(&readings.dut_packets);
+        // A restarted gateway counts from zero, and its packets under way are gone.
         if ways.is_empty() || was_acted_on(observed, number) {
             waiting = [0; 2];
             continue;

@@ -245,6 +245,7 @@ fn dut_counters(observed: &FrameObserved<'_>, seen: &FrameReadings<'_>) -> Optio
             .collect(),
     };
     for (way, bytes) in ways {
+        // No upper bound here: `trials_sealed` has one for each trial.
         if bytes < ip_bytes {
             let by = size(ip_bytes - bytes, ip_bytes, human::data);
             differences.push(format!(

@@ -45,6 +45,8 @@ impl ProcedureTrials for Recovery {
             } else {
                 0
             },
+            // Frames must still arrive near the end: a device that went silent shows no further
+            // gap.
             recovered: relief_lost == 0
                 || after.last_loss_ns < quiet_from_ns && after.last_received_ns >= quiet_from_ns,
             overload_lost: run.trial.lost().saturating_sub(relief_lost),

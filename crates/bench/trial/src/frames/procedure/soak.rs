@@ -49,6 +49,8 @@ impl ProcedureTrials for Soak {
         }
         let last = probe(trials, self).map_err(|error| after(error, measured_ns, self))?;
         let mut segments = std::mem::take(&mut trials.segments);
+        // The probe after the last segment has no segment behind it, so it is kept with the last
+        // one.
         if let Some(segment) = segments.last_mut() {
             segment.probes.extend(last);
         }
