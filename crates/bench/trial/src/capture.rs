@@ -52,6 +52,8 @@ impl<'a> Captures<'a> {
         dut: &RunningDut,
     ) -> Self {
         let is_rig = cell.dut.adapter.profile().role == Role::Rig;
+        // A program that copies frames takes time from the generator and the analyzer, and the
+        // calibration is to show their limit.
         let asked = asked.filter(|_| !is_rig);
         let mut running = Vec::new();
         if let Some((capture, folder)) = asked {
@@ -128,6 +130,7 @@ fn check(captures: &[Captured], asked: usize) -> Check {
             format!("{}: {why}", captured.at.name())
         })
         .collect();
+    // A point without a place on this path was left out at the beginning.
     if captures.len() < asked {
         missing.push("the path has no link between gateways to capture".to_owned());
     }
@@ -178,6 +181,7 @@ fn place(
             let source = dut.frame_path.as_ref().map(|path| path.source.node);
             let [first, second] = bench.cipher_ends()?;
             let (node, interface) = match source {
+                // A station in gw1's place sends past its kernel, so the other end captures.
                 Some(NodeId::Gw1) => second,
                 _ => first,
             };
@@ -238,6 +242,7 @@ impl Running {
             Ok(process) => process,
             Err(problem) => return nothing(problem),
         };
+        // SIGTERM makes it write the file's end and report.
         let ended = bench.node(self.node).stop(process, END_GRACE);
         let report: Result<CaptureReport, String> =
             ended.map_err(|error| error.to_string()).and_then(|ended| {
@@ -253,6 +258,8 @@ impl Running {
             contents: report.contents,
             ..nothing(String::new())
         };
+        // Keys are written only for SAs that are in the capture: without any there is nothing to
+        // open.
         let sealed = !report.flows.is_empty();
         if asked.secrets && sealed && captured.file.is_some() {
             let table = format!("{}.esp_sa", self.file.trim_end_matches(".pcapng"));

@@ -195,6 +195,8 @@ impl Cores {
             _ => Ok(machine.choice(wanted)),
         };
         let (a, b) = match &machines {
+            // One choice for both, of twice as many, from its two ends. With fewer CPUs the
+            // stations share the ones in the middle.
             Machines::One(machine) => {
                 let choice = choice(machine, "this machine", 2 * each)?;
                 (choice.clone(), choice.into_iter().rev().collect())
@@ -239,6 +241,7 @@ impl Cores {
 /// its task from standard input with that task as the last word.
 #[must_use]
 pub fn words(program: &Program) -> Vec<String> {
+    // Their arguments are on standard input, where `argv` does not show them.
     let own = http::words(program).or_else(|| video::words(program));
     own.unwrap_or_else(|| program.argv.clone())
 }
@@ -410,6 +413,7 @@ fn bulk(
             if bytes == 0 {
                 return Err(CommandError::Mtu { mtu: stations.mtu });
             }
+            // At least 1: to iperf3, 0 means as fast as possible.
             let of_one = |rate: u64| (rate / u64::from(streams)).max(1);
             Some(Datagrams {
                 bytes,
@@ -437,6 +441,7 @@ fn bulk(
             congestion,
             target,
             port: BASE_PORT + i,
+            // The first processes have one stream more, if the streams cannot be divided evenly.
             streams: streams / processes + u16::from(i < streams % processes),
             timing: &timing,
             window_bytes: parameters.window_bytes,
@@ -448,6 +453,8 @@ fn bulk(
         };
         let i = usize::from(i);
         servers.push(program(&server, vec![cores.b[i]], ready));
+        // `Cores::assign` returns as many as the cell has, and there are no more processes than
+        // that.
         clients.push(program(&client, vec![cores.a[i]], Ready::Started));
     }
     let marker = match (tool, datagrams) {

@@ -51,6 +51,7 @@ pub(crate) fn of_port(
 ) -> Result<Option<String>, LabError> {
     let since = Instant::now();
     let filter = format!("( sport = :{port} or dport = :{port} )");
+    // A client counts as started before it is connected.
     while since.elapsed() < CONNECT_LIMIT {
         let show = Program::new(["ss", "-tinH", "state", "established", &filter]);
         let ended = bench.node(id).run(show, READ_LIMIT)?;

@@ -28,6 +28,7 @@ impl<'a> Counting<'a> {
         dut: &'a RunningDut,
     ) -> Result<Option<Self>, LabError> {
         let count_machine: Vec<NodeId> = machines.iter().map(|nodes| nodes[0]).collect();
+        // A node without programs is asked too, if it counts its machine.
         let mut programs: BTreeMap<_, _> =
             count_machine.iter().map(|id| (*id, Vec::new())).collect();
         for &(id, process) in tools.iter().chain(&dut.processes) {
@@ -99,6 +100,8 @@ impl<'a> Counting<'a> {
             ..CountsByRole::default()
         };
         for (program, counts) in programs {
+            // Before the node decides: in a gateway's place, a station's tool and a device's
+            // process are on one node.
             if self.dut.processes.contains(program) {
                 // Elsewhere it has no processes here.
                 *roles.dut.get_or_insert(0) += event(counts);

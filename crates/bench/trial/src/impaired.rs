@@ -46,6 +46,8 @@ impl<'a> ImpairedPath<'a> {
                 "the lab has no element that impairs its path: write `path: [impair]` in its file",
             )
         })?;
+        // Another seed for each repeat: the same losses each time would be one sample, and not
+        // several.
         let profile = profile.for_repeat(trial.repeat);
         let spec = BridgeSpec {
             interfaces: interfaces.map(str::to_owned),
@@ -57,6 +59,7 @@ impl<'a> ImpairedPath<'a> {
             ..sub_command(SUB_COMMAND, &spec)
         };
         let process = bench.node(node).start(program, READY_LIMIT)?;
+        // From here on its end stops the trial, as the end of the device does.
         dut.beside.push((node, process));
         Ok(Some(Self {
             bench,
@@ -80,6 +83,8 @@ impl<'a> ImpairedPath<'a> {
         if error.is_interrupt() {
             return error;
         }
+        // Its counts are known only when it has ended. The measurement has failed, so that it is
+        // over.
         let Ok(impaired) = self.end() else {
             return error;
         };

@@ -91,6 +91,7 @@ struct Stream {
 /// When it is truncated or lacks data that a trial needs.
 pub fn parse(output: &str, process: Process) -> Result<Sessions, Iperf2Error> {
     let mut streams: BTreeMap<(bool, u64), Stream> = BTreeMap::new();
+    // Kept for the error: the line after which the output breaks off.
     let mut last = "";
     for text in output.lines().filter(|text| !text.trim().is_empty()) {
         last = text;
@@ -107,6 +108,7 @@ pub fn parse(output: &str, process: Process) -> Result<Sessions, Iperf2Error> {
             text => malformed("no line of a stream", text),
         });
     }
+    // A process that was killed has intervals only.
     let unfinished = streams.values().any(|stream| stream.whole.is_none());
     if unfinished {
         return Err(malformed("it ended before its last line", last));
@@ -128,6 +130,7 @@ pub fn parse(output: &str, process: Process) -> Result<Sessions, Iperf2Error> {
 impl Line {
     /// Returns the end by bytes and rate if that agrees with the printed end, else the printed end.
     fn exact_end_ns(&self) -> u64 {
+        // The rate was computed over the exact time, so the time can be worked out from it.
         let took_ns = u128::from(self.bytes) * 8_000_000_000 / u128::from(self.rate_bps.max(1));
         let end_ns = u128::from(self.start_ns) + took_ns;
         match u64::try_from(end_ns) {
@@ -162,11 +165,14 @@ impl Stream {
 /// Returns the line's stream ID and counts; `None` for a sum over streams.
 fn read_line(text: &str, server_port: u16) -> Result<Option<(u64, Line)>, &'static str> {
     let fields: Vec<&str> = text.trim().split(',').collect();
+    // Messages of the tool and truncated lines do not begin like this. `split` yields at least one
+    // field.
     let is_time = fields[0].len() == TIME_DIGITS && fields[0].bytes().all(|b| b.is_ascii_digit());
     if !is_time || !matches!(fields.len(), TCP_FIELDS | UDP_FIELDS) {
         return Err("not a line of numbers that begins with a time");
     }
     let id: i64 = fields[5].parse().map_err(|_| "no stream's id")?;
+    // A negative ID is of a sum over streams.
     let Ok(id) = u64::try_from(id) else {
         return Ok(None);
     };
@@ -270,10 +276,13 @@ fn session(streams: &[&Stream], block_bytes: u64) -> Session {
     for stream in streams {
         for (at, line) in stream.intervals.iter().enumerate() {
             let packets = line.udp.and_then(|udp| udp.packets);
+            // Streams of a process print their intervals at the same times, so the n-th of each are
+            // one step.
             if let Some(step) = session.steps.get_mut(at) {
                 step.start_ns = step.start_ns.min(line.start_ns);
                 step.end_ns = step.end_ns.max(line.end_ns);
                 step.bytes += line.bytes;
+                // One stream without a count leaves the sum unknown.
                 step.packets = step.packets.zip(packets).map(|(sum, more)| sum + more);
             } else {
                 session.steps.push(Step {
@@ -297,6 +306,8 @@ fn session(streams: &[&Stream], block_bytes: u64) -> Session {
         }
     }
     session.jitter_ns /= session.streams.max(1);
+    // Without this step the last datagrams would be missing: their interval was not over when the
+    // process ended.
     session.steps.extend(rest.step(session.steps.last()));
     session
 }

@@ -113,10 +113,13 @@ impl Sessions {
         if intervals.is_empty() {
             return Err(malformed("`intervals` is empty", output));
         }
+        // Without this a process without any sums would be a session without ways.
         if intervals.iter().all(|interval| interval.sum.is_none()) {
             return Err(malformed("no interval has a `sum`", output));
         }
         let mut sessions = Self::default();
+        // A way is known by its key, and the role of this process in it by `sender`: with `-R` the
+        // client receives under the key `sum`.
         for reverse in [false, true] {
             let sums = intervals.iter().map(|interval| interval.sum(reverse));
             let found: Vec<&RawSum> = sums.clone().flatten().collect();
@@ -124,6 +127,7 @@ impl Sessions {
             if found.is_empty() {
                 continue;
             }
+            // A way that some intervals lack would have a hole in its timeline.
             if let Some(at) = sums.clone().position(|sum| sum.is_none()) {
                 let key = if reverse { "sum_bidir_reverse" } else { "sum" };
                 let count = intervals.len();
@@ -168,6 +172,8 @@ impl Session {
                 let problem = format!("interval {} runs backwards in time", steps.len());
                 return Err(malformed(&problem, &format!("{sum:?}")));
             }
+            // Bytes of a missing interval would be missing from every sum, and nothing else would
+            // show it.
             let gap_from = steps.last().map(|last| last.end_ns);
             if let Some(from) = gap_from.filter(|from| step.start_ns > from + GAP_NS) {
                 let [from, to] = [from, step.start_ns].map(|ns| ns / 1_000_000);
@@ -209,7 +215,10 @@ impl Session {
             segment_bytes: start
                 .tcp_mss_default
                 .map(|n| n.0)
+                // 0 means unknown, and a longer one is a misreading. It is a fact without a check,
+                // so it is left out.
                 .filter(|bytes| (1..=SEGMENT_BYTES_MAX).contains(bytes)),
+            // A receiver prints it too, as its peer reports it; only the sender's word counts.
             congestion: end.congestion.filter(|_| sender).map(str::to_owned),
         })
     }
@@ -236,6 +245,7 @@ impl Session {
 
 /// Reads the one JSON document of an output. Errors name known faults of old versions.
 fn read(output: &str) -> Result<RawOutput, Iperf3Error> {
+    // One after the other, since old versions print two.
     let mut documents = serde_json::Deserializer::from_str(output).into_iter::<RawOutput>();
     let first = documents.next().unwrap_or_else(|| {
         // Not reached: an empty output was refused.
@@ -446,6 +456,7 @@ impl TryFrom<f64> for Count {
     type Error = String;
 
     fn try_from(value: f64) -> Result<Self, String> {
+        // NaN is in no range, so it is refused here too.
         if (0.0..=COUNT_MAX).contains(&value) && value.fract() == 0.0 {
             Ok(Self(value as u64))
         } else {

@@ -60,6 +60,8 @@ pub(crate) fn measure(
         client: iperf3(
             &format!(
                 "-c {target} -p {BASE_PORT} -J -t {}{} --connect-timeout 3000",
+                // The load must outlast the requests however late they are: a load that ends first
+                // fails the trial.
                 (requests * REQUESTS_LATE + END_LIMIT + LOAD_AROUND).as_secs(),
                 iperf3_option(direction)
             ),
@@ -100,6 +102,8 @@ impl Load<'_> {
         let client = tools.start(NodeId::A, &self.client)?;
         // Without a connection there is no load.
         congestion::of_port(self.path.bench, NodeId::A, BASE_PORT)?;
+        // Once the load runs: bytes from its beginning prove nothing about the time of the
+        // requests.
         let before = self.link_bytes()?;
         let started = Instant::now();
         let ping = tools.start(NodeId::A, self.ping)?;
@@ -119,6 +123,7 @@ impl Load<'_> {
         let after = self.link_bytes()?;
         let found = latency(NodeId::A, &ended, self.path.path_damages)?;
         let direction = self.direction.name();
+        // Looked at before it is stopped here: the requests after its end would be on an idle path.
         if let Some(ended) = self.path.bench.node(NodeId::A).status(client)? {
             let problem = format!("the load {direction} ended before the echo requests");
             let why = Sessions::parse(&ended.stdout).err();
@@ -128,6 +133,7 @@ impl Load<'_> {
         tools.stop(NodeId::A, client, STOP_GRACE)?;
         tools.stop(NodeId::B, server, STOP_GRACE)?;
         let link_bytes = [0, 1].map(|way| after[way].saturating_sub(before[way]));
+        // A connection that stands still would pass all of the above.
         for way in self.direction.ways() {
             let carried = link_bytes[usize::from(*way == FlowDirection::BToA)];
             if carried < LOAD_BYTES_LEAST {

@@ -100,6 +100,7 @@ pub fn parse(output: &str, path_damages: bool, ran_ns: u64) -> Result<Latency, P
     let mut unreachable = None;
     let mut summary = None;
     let mut damaged = 0;
+    // Whether the line before is a reply that counts: a line about wrong bytes takes it back.
     let mut is_last_listed = false;
     for line in output.lines().map(str::trim_end) {
         if line.contains("wrong data byte") {
@@ -129,12 +130,15 @@ pub fn parse(output: &str, path_damages: bool, ran_ns: u64) -> Result<Latency, P
             unreachable.get_or_insert_with(|| excerpt(line));
         } else if let Some(words) = line.strip_prefix("ping: ") {
             return Err(PingError::Reported(words.to_owned()));
+        // Unknown lines are refused, since a new version may say something there that makes the
+        // times wrong.
         } else if !(is_decoration(line) || path_damages && line.starts_with('#')) {
             return Err(malformed("a line that is none of ping's", line));
         }
     }
     let last = output.lines().next_back().unwrap_or_default();
     let (sent, received) = summary.ok_or_else(|| malformed("the summary is missing", last))?;
+    // `ping` counts damaged replies as received, so they are taken off only after this comparison.
     let listed = replies.len() as u64 + damaged;
     if received != listed {
         return Err(PingError::Disagrees {
@@ -147,6 +151,7 @@ pub fn parse(output: &str, path_damages: bool, ran_ns: u64) -> Result<Latency, P
         let why = unreachable.unwrap_or_else(|| format!("none of {sent} requests was answered"));
         return Err(PingError::Reported(why));
     }
+    // In the order of the requests, as the record has them.
     replies.sort_by_key(|&(sequence, _)| sequence);
     Ok(Latency {
         sent,
@@ -160,6 +165,7 @@ pub fn parse(output: &str, path_damages: bool, ran_ns: u64) -> Result<Latency, P
 /// has duplicates and those with a wrong checksum apart.
 fn marks(line: &str, path_damages: bool) -> Result<(&str, bool), PingError> {
     let (mut text, mut counts) = (line, true);
+    // A reply may have several marks, one after the other.
     while text.ends_with(')') {
         let Some((before, mark)) = text.rfind(" (").map(|at| text.split_at(at)) else {
             break;

@@ -212,6 +212,8 @@ impl CpuReading {
             *own_user_ns.entry(id).or_default() += spent.user_ns;
             dut_ns += total(spent);
         }
+        // The tester's programs on the path are neither the stations' nor the device's, but are not
+        // foreign either.
         for &(id, process) in &dut.beside {
             *own_user_ns.entry(id).or_default() += bench.node(id).cpu_time(Some(process))?.user_ns;
         }

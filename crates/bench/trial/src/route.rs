@@ -42,6 +42,8 @@ pub(crate) fn find(
         words,
     };
     let hops = prober.hops()?;
+    // The full length first: on most paths it passes, and no search is needed. Its output also has
+    // the MTU that a router or the kernel reports.
     let (full, output) = prober.probe(link_mtu)?;
     let reported = reported_mtu(&output);
     let path_mtu_bytes = if full {
@@ -103,12 +105,14 @@ impl Prober<'_> {
         reported: Option<u16>,
     ) -> Result<Option<u16>, TrialError> {
         let mut answered = MTU_MIN;
+        // The search needs a lower bound that holds: a path that answers nothing has no MTU.
         if !self.probe(answered)?.0 {
             return Ok(None);
         }
         let mut hints = reported
             .into_iter()
             .flat_map(|mtu| [mtu, mtu.saturating_add(1)]);
+        // `answered` is always below `unanswered`: a hint counts only strictly between them.
         while unanswered - answered > 1 {
             let middle = answered + (unanswered - answered) / 2;
             let hint = hints
@@ -147,6 +151,7 @@ fn hops(output: &str, ran_ns: u64) -> Result<Vec<Hop>, String> {
         ))
     };
     let mut hops: Vec<Hop> = Vec::new();
+    // The heading.
     let lines = output.lines().skip(1);
     for line in lines.filter(|line| !line.trim().is_empty()) {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -159,6 +164,7 @@ fn hops(output: &str, ran_ns: u64) -> Result<Vec<Hop>, String> {
             continue;
         }
         let expected = hops.len() + 1;
+        // A hop that is missing would shift all hops behind it.
         if first.parse() != Ok(expected) {
             return unread(&format!("hop {expected} expected"), line);
         }

@@ -72,6 +72,8 @@ impl<'a> Tools<'a> {
             self.running.push((*id, process));
             Ok((*id, process))
         });
+        // Collected before the first error is looked at: a lazy iterator would stop there and leave
+        // the others unrecorded.
         let started: Vec<Result<_, LabError>> = started.collect();
         started.into_iter().collect()
     }
@@ -102,6 +104,7 @@ impl<'a> Tools<'a> {
 
     /// Takes over the running programs of another.
     pub(crate) fn take_over(&mut self, mut other: Self) {
+        // `other` is dropped empty, so it stops none of them.
         self.running.append(&mut other.running);
     }
 
@@ -137,6 +140,7 @@ pub(crate) fn sleep_until<'p>(
         if left.is_zero() {
             return Ok(());
         }
+        // Not in every step: each check is a request to a station, which costs the trial CPU time.
         if checked.elapsed() >= ALIVE_STEP {
             expect_running(bench, programs.clone())?;
             checked = Instant::now();
@@ -169,6 +173,7 @@ pub(crate) fn sessions(
     tool: Tool,
     process: iperf2::Process,
 ) -> Result<Sessions, TrialError> {
+    // A server that was killed may have printed its report: it is read below.
     if ended.timed_out && !process.is_server {
         let problem = format!(
             "{} did not end in time: the path carries nothing any more, or a queue on it, as of a tunnel in user space, \
@@ -245,6 +250,7 @@ pub(crate) fn report_of<T: DeserializeOwned>(
     id: NodeId,
     ended: &Ended,
 ) -> Result<T, TrialError> {
+    // Other lines are of the program's readiness.
     let line = ended.stdout.lines().find(|line| line.starts_with('{'));
     parse_report(name, line).map_err(|problem| tool_error(id, problem, ended))
 }

@@ -82,6 +82,7 @@ pub fn tune<E>(
         _ => {}
     }
     search.repeat_the_best()?;
+    // If every attempt has failed, the cell's trials fail in the same way and say why.
     let best = search.best().unwrap_or(start);
     Ok(Tuned {
         cell: cell.id.clone(),
@@ -99,6 +100,7 @@ fn datagrams(mtu: u16) -> Vec<u32> {
         full / 2,
     ];
     lengths.retain(|&bytes| bytes >= DATAGRAM_BYTES_MIN.min(full));
+    // Equal ones are neighbors, since the list falls.
     lengths.dedup();
     lengths
 }
@@ -124,6 +126,7 @@ impl<E, F: FnMut(&ToolParameters) -> Result<Gain, E>> Search<F> {
             .best()
             .and_then(|best| best.streams)
             .unwrap_or(counts[0]);
+        // The kernel's window is among them and was tried already: `make` does not repeat it.
         for window in WINDOWS_BYTES {
             self.make(&with(streams, window))?;
         }
@@ -132,6 +135,7 @@ impl<E, F: FnMut(&ToolParameters) -> Result<Gain, E>> Search<F> {
                 .iter()
                 .position(|&count| count == streams)
                 .unwrap_or(0);
+            // Before the first count, the index wraps, and `get` finds nothing.
             for neighbour in [at.wrapping_sub(1), at + 1] {
                 if let Some(&streams) = counts.get(neighbour) {
                     self.make(&with(streams, Some(window)))?;
@@ -160,6 +164,7 @@ impl<E, F: FnMut(&ToolParameters) -> Result<Gain, E>> Search<F> {
         if !rate_is_open {
             return Ok(());
         }
+        // At full speed. Without lengths to try, this is the first attempt.
         self.make(&at_length)?;
         let full_speed = self.mean_bps(&at_length);
         let mut best_bps = full_speed;
@@ -191,6 +196,7 @@ impl<E, F: FnMut(&ToolParameters) -> Result<Gain, E>> Search<F> {
             .into_iter()
             .filter(|candidate| *candidate != best);
         let second = others.max_by_key(|candidate| self.mean_bps(candidate));
+        // `measure` and not `make`, which would not repeat them.
         for candidate in [Some(best), second].into_iter().flatten() {
             self.measure(&candidate)?;
         }
@@ -262,6 +268,7 @@ impl<E, F: FnMut(&ToolParameters) -> Result<Gain, E>> Search<F> {
             .filter(|made| made.parameters == *parameters);
         let (mut sum, mut count) = (0_u128, 0_u128);
         for made in attempts {
+            // A setting that works only sometimes is no candidate.
             if made.error.is_some() {
                 return 0;
             }

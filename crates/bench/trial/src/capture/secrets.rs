@@ -35,6 +35,7 @@ pub(super) fn table(dut: &RunningDut, flows: &[EspFlow]) -> Result<String, Strin
     })?;
     let mut text = String::new();
     for flow in flows {
+        // Not an SA of the lab's tunnels: something else sent ESP.
         let Some(keymat) = keys.keymat([flow.source, flow.target], flow.spi) else {
             continue;
         };

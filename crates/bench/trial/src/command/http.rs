@@ -23,6 +23,7 @@ pub(super) fn commands(
     target: Ipv4Addr,
     cores: &Cores,
 ) -> Result<Commands, CommandError> {
+    // A new one for each trial, so that no key outlives it.
     let certificate = test.tls.then(http::issue).transpose();
     let certificate = certificate.map_err(|error| CommandError::Certificate {
         problem: error.to_string(),
@@ -45,6 +46,7 @@ pub(super) fn commands(
         timeout_ns: TIMEOUT_NS,
         store_bytes: None,
     });
+    // The data is sealed by TLS on the whole path and shows no marker.
     let marker = if test.tls {
         Vec::new()
     } else {
