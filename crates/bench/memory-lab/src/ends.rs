@@ -91,8 +91,8 @@ impl FrameSender for Entrance {
             Target::Cipher(lanes, batch, udp_port) => {
                 for _ in 0..count {
                     let length = fill(&mut batch.buffer);
-                    // A sender in a gateway's place seals into as many lanes as there are rings
-                    // here, with ascending ports from this one on.
+                    // A sender in a gateway's place has one lane for each ring here, with ascending
+                    // ports from this one on.
                     let lane = destination_port(&batch.buffer).wrapping_sub(*udp_port);
                     // The train begins behind the outer headers, which the ring does not carry.
                     // `send` empties the batch in any case.

@@ -169,8 +169,8 @@ impl MemoryRig<'_> {
         load: &RigLoad,
         interrupt: &Interrupt,
     ) -> Result<FrameRun, TrialError> {
-        // The readings enclose the trial as closely as possible: what they include besides it
-        // counts as its CPU time.
+        // The readings enclose the trial as closely as possible: any time besides it would count as
+        // the trial's.
         let clock = Instant::now();
         let machine_before = host::cpu_times();
         let (cpu_before, before) = (self.gateways.cpu_ns(), self.gateways.counters());

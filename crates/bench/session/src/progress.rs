@@ -112,8 +112,8 @@ impl Lines {
         let is_silent = self.printed.is_none_or(|at| at.elapsed() >= SILENCE);
         Some(match event {
             RunEvent::Started(trial) => {
-                // A trial that takes as long as the silence would itself be silent, so its
-                // beginning is printed in any case.
+                // A longer trial would itself be a silence, so its beginning is printed in any
+                // case.
                 let time = Duration::from_nanos(trial.cell.estimate_ns);
                 if !is_silent && time < SILENCE {
                     return None;
@@ -219,7 +219,7 @@ impl Bar {
                 let figure = fatigue(&of.segment);
                 self.say(&format!("{}: {figure}", trial.cell.id));
             }
-            // The next step begins at once and replaces the text.
+            // The next step begins immediately and replaces the text.
             RunEvent::Tuned(_)
             | RunEvent::InTrial(_, TrialEvent::Checkpoint(Checkpoint::Soak(_))) => {}
         }

@@ -29,8 +29,8 @@ pub fn register(writer: &Writer, reporter: Reporter) {
     let registered = state_file().and_then(|path| {
         let add = |path: &Path| {
             if let Some(folder) = path.parent() {
-                // The modes apply only to what is created here; `open` refuses an older file that
-                // others can read.
+                // The modes apply only to files and folders that are new; `open` refuses an older
+                // file that others can read.
                 let mut builder = DirBuilder::new();
                 builder.recursive(true).mode(0o700).create(folder)?;
             }

@@ -143,7 +143,7 @@ fn parse(text: &str) -> Option<((u32, u64), Process)> {
     let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
     // `fields[0]` is field 3 of proc(5).
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
-    // The start time tells a process from an earlier one with the same number.
+    // An earlier process may have had the same number, but not the same start.
     let id = (pid.parse().ok()?, number(19)?);
     let process = Process {
         name: name.to_owned(),

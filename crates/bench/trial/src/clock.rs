@@ -95,7 +95,7 @@ fn largest_step(timer: &TimerFd, stop: &EventFd, before_ns: i64) -> i64 {
             }
         }
         // A canceled timer has to be armed again. A change between reading the clock and arming is
-        // seen at the next one, or not at all if it is undone at once.
+        // seen at the next one, or not at all if it is undone immediately.
         if stopped || (set && arm(timer).is_err()) {
             return largest;
         }

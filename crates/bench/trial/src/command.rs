@@ -195,7 +195,7 @@ impl Cores {
             _ => Ok(machine.choice(wanted)),
         };
         let (a, b) = match &machines {
-            // One choice for both, of twice as many, from its two ends. With fewer CPUs the
+            // One choice of double the number for both, from its two ends. With fewer CPUs the
             // stations share the ones in the middle.
             Machines::One(machine) => {
                 let choice = choice(machine, "this machine", 2 * each)?;
@@ -241,7 +241,7 @@ impl Cores {
 /// its task from standard input with that task as the last word.
 #[must_use]
 pub fn words(program: &Program) -> Vec<String> {
-    // Their arguments are on standard input, where `argv` does not show them.
+    // Their arguments are on standard input, and not in `argv`.
     let own = http::words(program).or_else(|| video::words(program));
     own.unwrap_or_else(|| program.argv.clone())
 }
@@ -453,8 +453,8 @@ fn bulk(
         };
         let i = usize::from(i);
         servers.push(program(&server, vec![cores.b[i]], ready));
-        // `Cores::assign` returns as many as the cell has, and there are no more processes than
-        // that.
+        // `Cores::assign` returns the number that the cell asks for, and there are no more
+        // processes.
         clients.push(program(&client, vec![cores.a[i]], Ready::Started));
     }
     let marker = match (tool, datagrams) {

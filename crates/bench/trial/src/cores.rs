@@ -60,8 +60,8 @@ impl Machine {
         for (position, cpu) in (0..).zip(cpus) {
             let before = &cpus[..usize::from(position)];
             if before.iter().any(|other| other.shares_core_with(cpu)) {
-                // The first thread of a core that is listed stands for it. Others are used only if
-                // nothing else is left: they share its units.
+                // The first listed thread of a core represents it. Others are used only if nothing
+                // else is left: they share its units.
                 siblings.push(position);
                 continue;
             }

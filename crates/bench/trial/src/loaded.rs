@@ -133,7 +133,7 @@ impl Load<'_> {
         tools.stop(NodeId::A, client, STOP_GRACE)?;
         tools.stop(NodeId::B, server, STOP_GRACE)?;
         let link_bytes = [0, 1].map(|way| after[way].saturating_sub(before[way]));
-        // A connection that stands still would pass all of the above.
+        // A connection that stalls would pass all of the above.
         for way in self.direction.ways() {
             let carried = link_bytes[usize::from(*way == FlowDirection::BToA)];
             if carried < LOAD_BYTES_LEAST {

@@ -243,8 +243,7 @@ pub fn assemble(
         // The processes run in parallel, so the longest window has all bytes in it.
         transfer.duration_ns = transfer.duration_ns.max(b.duration_ns());
 
-        // The totals include the warm-up, so that interface counters of the whole run can be
-        // compared with them.
+        // The totals include the warm-up, as interface counters of the whole run do.
         let all = Window {
             steps: &pair.sender.steps,
         };
@@ -326,7 +325,7 @@ fn tcp_facts(
         let receiver = pair.receiver.segment_bytes;
         pair.sender.segment_bytes.or(receiver)
     });
-    // A mean over all steps of all processes. If one of them has no value, there is none: the mean
+    // A mean over all steps of all processes. One step without a value leaves none at all: the mean
     // of the others would favor the times without load.
     let mut rtts = Vec::new();
     for pair in pairs {

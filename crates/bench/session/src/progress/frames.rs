@@ -39,7 +39,7 @@ pub(super) fn frames_figure(frames: &FrameResult) -> String {
     if !goals.is_empty() {
         return goals.join(", ");
     }
-    // Several loads have no common mean. As in the report, the fastest one stands for them.
+    // Several loads have no common mean. As in the report, the fastest one is shown.
     match stats::fastest_load(frames) {
         Some((rate, lost_percent)) => format!(
             "{}, {} % lost",

@@ -164,7 +164,7 @@ impl Run<'_> {
             .any(|member| member.phase != Phase::Over)
         {
             if is_interrupted(self.context.interrupt) {
-                // In order, so that the snapshot has what the workers did since their last report.
+                // In order, so that the snapshot includes the time since the workers' last report.
                 self.stop();
                 self.take_snapshot(events);
                 return Err(LabError::Interrupted.into());
@@ -316,8 +316,8 @@ impl Run<'_> {
             };
             let idle = member.progressed.elapsed();
             let after = self.after_failure();
-            // Checked only while it starts: a device that works is under load, which adds to the
-            // patience with it.
+            // Checked only while it starts: a device that works is under load, which adds to its
+            // time.
             let given_up = member.phase == Phase::Starting && !member.is_waited_for(after);
             if idle > silence || given_up {
                 self.pool.kill(member.worker);
@@ -483,7 +483,8 @@ impl<'a> Member<'a> {
                 under_load.as_secs_f64()
             ));
         } else if self.vain_starts < VAIN_STARTS_MAX {
-            // Doubled with each vain start: at most VAIN_STARTS_MAX, so the shift cannot overflow.
+            // Doubled with each start. There are at most VAIN_STARTS_MAX, so the shift cannot
+            // overflow.
             let pause = POLL * (1 << self.vain_starts);
             self.phase = Phase::Pausing(Instant::now() + pause.min(PAUSE_MAX));
         } else {

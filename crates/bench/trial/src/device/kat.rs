@@ -58,8 +58,8 @@ impl Context<'_> {
         while !left.is_empty() {
             let mut last = None;
             let mut trying = None;
-            // Each round runs the algorithms that are left. A worker that dies takes one of them
-            // with it, and the next worker continues behind that one.
+            // Each round runs the algorithms that are left. A worker that dies costs one of them,
+            // and the next worker continues behind that one.
             let ended = self.run_worker(device, left, |line| match line {
                 Line::Open(facts) => opened = Some(facts),
                 Line::Trying(what) => {
@@ -129,7 +129,7 @@ impl Context<'_> {
         algorithms: &[String],
         mut take: impl FnMut(Line),
     ) -> Result<Option<Death>, TrialError> {
-        // A new pool for each worker: dropping it kills what a dead worker left behind before the
+        // A new pool for each worker: dropping it kills the remains of a dead worker before the
         // next one opens the device.
         let mut pool = WorkerPool::new(self, false)?;
         let left = DeviceTest::Kat(Kat {

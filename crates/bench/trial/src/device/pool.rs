@@ -372,8 +372,8 @@ impl Drop for WorkerPool<'_> {
         for worker in &mut self.workers {
             worker.input = None;
         }
-        // First by closing all inputs at once, so that a thousand workers end in parallel and
-        // remove what they made.
+        // All inputs are closed first, so that a thousand workers end in parallel and remove their
+        // tokens.
         self.await_exits(EXIT_LIMIT);
         self.kill_all();
         self.await_exits(KILL_LIMIT);

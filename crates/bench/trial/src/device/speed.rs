@@ -260,7 +260,7 @@ fn device_speed(own: &[&Speed], gives_verdict: bool) -> DeviceSpeed {
     let all = |of: fn(&Speed) -> u64| own.iter().map(move |speed| of(speed));
     let sum = |of| all(of).sum::<u64>();
     let max = |of| all(of).max().unwrap_or(0);
-    // Over workers, not over operations: each reports its own percentiles only.
+    // Over workers, not over operations: each reports only percentiles.
     let median = |of| {
         let mut all: Vec<u64> = all(of).collect();
         all.sort_unstable();

@@ -72,7 +72,7 @@ impl CipherTraffic<'_> {
         let form = adapter.form()?;
         let link = self.link;
         let wanted = self.frames_wanted(elapsed_ns);
-        // Control frames are what is left: the sampler does not count them apart.
+        // Control frames are the rest: the sampler does not count them apart.
         let others = [link.esp_frames, link.channel_frames, link.other_frames];
         let control = others.into_iter().fold(link.frames, u64::saturating_sub);
         let control_most = (link.frames / 10).max(CONTROL_FRAMES);
@@ -93,7 +93,7 @@ impl CipherTraffic<'_> {
         );
         let is_own = link.channel_frames == 0 || own_channel(adapter).is_some();
         let frames = |found: u64| count(found, link.frames, "sampled frame");
-        // Only a DUT that agrees on keys has such a channel. Behind any other one, its segments are
+        // Only a DUT that agrees on keys has a channel. Behind any other one, its segments are
         // foreign.
         let strange = link.other_frames + if is_own { 0 } else { link.channel_frames };
         let failure = if strange > 0 {

@@ -68,8 +68,8 @@ fn compare(found: &Exchanges) -> Result<Comparison, Incomparable> {
         drifted_ns as i64 + 1
     };
     // A probe cannot arrive before it left: each exchange bounds the difference of the clocks from
-    // both sides by its two delays, whatever share of them each way has. The true value is within
-    // all bounds.
+    // both sides by its two delays, however they are divided between the ways. The true value is
+    // within all bounds.
     let (mut least, mut most) = (i64::MIN, i64::MAX);
     for exchange in &found.exchanges {
         let (there, back) = (drifted(exchange.sent_ns), drifted(exchange.returned_ns));

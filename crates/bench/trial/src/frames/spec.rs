@@ -296,7 +296,7 @@ impl FrameRun {
         sum.receiver_dropped += more.receiver_dropped;
         sum.sender_dropped += more.sender_dropped;
         // Counts are added up. Times are not: both directions run together, and the worse one
-        // stands for the trial.
+        // counts.
         sum.late_ns_max = sum.late_ns_max.max(more.late_ns_max);
         sum.late_frames += more.late_frames;
         sum.receiver_stood_ns_max = sum.receiver_stood_ns_max.max(more.receiver_stood_ns_max);

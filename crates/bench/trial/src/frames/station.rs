@@ -306,8 +306,8 @@ impl<'a> StationRig<'a> {
         let late = running.started + running.load.sender_limit();
         let mut sent = Vec::new();
         for &sender in &running.senders {
-            // A sender that is late is stopped, and its report has what it has sent: the load
-            // counts as not offered.
+            // A sender that is late is stopped, and reports the frames so far: the load counts as
+            // not offered.
             let line = self.await_report_or_stop(sender, late)?;
             sent.push(report(&mut running.tools, sender, line)?);
         }

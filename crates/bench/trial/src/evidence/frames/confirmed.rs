@@ -72,8 +72,8 @@ fn contradiction(trial: &FrameTrial) -> (String, &'static str) {
     let rate = frame_rate(trial.load as f64);
     let lost = missing(trial);
     let share = |frames| percent(frames, trial.intended);
-    // Most of what the search counts as lost was never offered in time: the tester is the likelier
-    // cause.
+    // Most frames that the search counts as lost were never offered in time: the tester is the
+    // likelier cause.
     if trial.took_too_long() && lost.saturating_mul(2) <= trial.counts().lost() {
         let [took, planned] = sending_times(trial);
         let what = format!(

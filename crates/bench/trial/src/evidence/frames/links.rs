@@ -62,8 +62,8 @@ pub(super) fn links_carried_the_load(
                 let (least, most) = (expected.least, expected.most.saturating_add(*held));
                 let against = match expected.sent {
                     Some(sent) => {
-                        // What may still cross is what was sent and has not been seen at this
-                        // interface.
+                        // Frames that were sent and have not been seen at this interface may still
+                        // cross it.
                         *held = sent.saturating_sub(packets);
                         ""
                     }
@@ -153,8 +153,8 @@ fn expected(
     let apart = CONTROL_FRAMES + sent / COUNTED_ONE_IN;
     // Then one packet on the link may hold several frames, and no number is too low.
     let may_join = path.links.offloads || is_cipher && adapter.profile().aggregates;
-    // At the sender's own interface all frames that were sent must have left. Behind it, some may
-    // be lost.
+    // At the sender's interface all frames that were sent must have left. Behind it, some may be
+    // lost.
     let first = if forward { 0 } else { names.len() - 1 };
     let least = match may_join || acted_on {
         true => 0,

@@ -17,8 +17,8 @@ impl ProcedureTrials for LossCurve {
             let load = RigLoad::new(Some(trial.load), trial.duration_ns, self.drain_ns);
             let counts = trials.make(&load)?.trial.counts();
             curve.record(trial, counts);
-            // Loads fall, so the first one without loss is the highest. Without any, the last and
-            // lowest one stands for the evidence.
+            // Loads fall, so the first one without loss is the highest. Without any, the evidence
+            // is taken at the last and lowest one.
             basis = trial.load;
             if counts.lost() == 0 {
                 lossless = lossless.or(Some(trial.load));

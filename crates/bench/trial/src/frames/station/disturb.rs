@@ -37,8 +37,7 @@ impl StationRig<'_> {
         let mut running = self.start(&load, planned.hostile.as_ref())?;
         running.restarts = planned.actions.iter().any(|it| restarts(it.action));
         running.exposed = planned.exposed;
-        // The load runs meanwhile in its own processes, so an action that takes seconds does not
-        // delay frames.
+        // The load runs in other processes, so an action that takes seconds does not delay frames.
         let (done, mut identities) = self.carry_out(&running, &planned.actions, interrupt)?;
         let reports = self.collect(&mut running, interrupt)?;
         if !identities.is_empty() {

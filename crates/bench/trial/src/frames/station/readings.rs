@@ -188,8 +188,8 @@ impl<'a> PathReader<'a> {
         let counters = self.interface(before, (look.gateway, look.interface))?;
         let sends = [counters.tx_packets, counters.tx_bytes];
         let receives = [counters.rx_packets, counters.rx_bytes];
-        // Without a load in the other direction, that one carries only what the device itself
-        // sends, as keepalives, which is no work of the trial.
+        // Without a load in the other direction, it carries only keepalives and rekeying of the
+        // device, which are no work of the trial.
         let [packets, bytes] = match (duplex, look.sends) {
             (true, _) => [sends[0] + receives[0], sends[1] + receives[1]],
             (false, true) => sends,
@@ -286,8 +286,8 @@ impl<'a> PathReader<'a> {
                 |state: &State| state.nodes.get(&on_it[0]).map_or(0, |it| it.backlog_drops);
             let all = backlog(&self.last).saturating_sub(backlog(before));
             let known = on_it.iter().filter_map(|node| by_interface.get(node));
-            // The kernel's count of full backlogs has no interface. What the interfaces' counts do
-            // not explain belongs to nobody on the path.
+            // The kernel's count of full backlogs has no interface. Drops that the interfaces do
+            // not count belong to nobody on the path.
             all.saturating_sub(known.sum())
         });
         drops.unattributed = unattributed.sum();
