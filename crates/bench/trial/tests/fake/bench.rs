@@ -318,6 +318,7 @@ impl FakeNode {
         if process >= DUT_PROCESS {
             let died = world.script.dut_dies_after;
             let up = world.starts.values().next();
+            // Without any tool it is seen as ended from the beginning.
             let late = up.is_none_or(|start| start.elapsed() >= died);
             return world.script.dut_ended.clone().filter(|_| late);
         }
@@ -355,6 +356,7 @@ impl FakeNode {
             .skip_while(|word| *word != "-p")
             .nth(1)
             .unwrap();
+        // Processes have consecutive ports, so a port selects the recorded output.
         let index = port.parse::<usize>().unwrap() - 5201;
         let outputs = if id == NodeId::A {
             &world.script.clients
@@ -421,6 +423,7 @@ impl Node for FakeNode {
         }
         if let Some((id, trial)) = world.script.dies_in_trial
             && id == self.id
+            // Each trial configures the links once, so this counts trials.
             && world.links.len() >= trial
         {
             return Err(self.error("the station ended (signal: 9)"));

@@ -171,6 +171,7 @@ while sent < 400:
 
 fn extra_and_doubled_packets_in_the_form_of_esp() {
     let cell = frames_for_a_while(encrypting());
+    // A valid SPI: gw2 counts the packets as received, and refuses them only when it opens them.
     let extra = EXTRA.replace("SPI", &format!("{:08x}", keying::spi_of(1, 0)));
     let reasons = sabotaged_in(&cell, move |gateway| python(gateway, &extra));
     // A busy machine may lose as many: then it is the link that carried more.
@@ -204,6 +205,7 @@ fn packets_against_the_load_of_a_frame_trial() {
     for adapter in [encrypting(), Adapter::Direct] {
         let cell = frames_for_a_while(adapter);
         let reasons = sabotaged_at(NodeId::B, &cell, |station| python(station, BACK));
+        // About 3000 packets, with a few that the kernels send by themselves.
         for what in [
             "a/a0 received 30",
             "b/b0 sent 30",
@@ -224,6 +226,8 @@ fn packets_against_the_load_of_a_frame_trial() {
 fn damage_between_the_gateways_is_not_the_devices_loss() {
     let cell = frames_for_a_while(encrypting());
     let reasons = sabotaged_at(NodeId::Gw2, &cell, |gateway| {
+        // At the ingress of w1, before the gateway's kernel sees the packet: one of twenty gets
+        // other bytes behind the ESP header.
         let rules = "add table netdev sabotage\n\
             add chain netdev sabotage damage { type filter hook ingress device w1 priority 0; }\n\
             add rule netdev sabotage damage numgen random mod 20 == 0 @th,256,32 set 0x12345678\n";

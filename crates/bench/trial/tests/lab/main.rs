@@ -47,6 +47,7 @@ use testbed::NodeId;
 use testing::busy;
 
 fn main() -> ExitCode {
+    // The lab starts its own executable for every role, which in a test is this one.
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
             sabotage::send_noise();
             return ExitCode::SUCCESS;
         }
+        // A host's station has no node: requests name the station that they are for.
         ["station"] => return serve(None),
         ["outside", scenario] => return external::play(scenario),
         ["hold-outside", folder, plan] => return external::hold(folder, plan),
@@ -154,6 +156,8 @@ fn encrypt(file: &Path) -> ExitCode {
         &stop,
         |facts, rekeyer| {
             std::thread::spawn(move || {
+                // SIGUSR1 asks for new keys, and SIGUSR2 for the configured fault, as with the real
+                // service.
                 asks.forever().for_each(|signal| match fault {
                     Some(fault) if signal == SIGUSR2 => rekeyer.inject(fault),
                     _ => rekeyer.ask(),

@@ -105,6 +105,7 @@ pub(crate) fn sabotaged_after(
     let gateway = lab.lab.station_pid(NodeId::Gw1);
     let place = lab.lab.station_pid(node);
     let saboteur = std::thread::spawn(move || {
+        // Before that, the trial is still being prepared, and a change would be part of the path.
         await_traffic(gateway, "w0", begun_bytes);
         std::thread::sleep(Duration::from_millis(400));
         sabotage(place);
@@ -124,8 +125,10 @@ fn await_traffic(pid: u32, interface: &str, begun_bytes: u64) {
         let text = std::fs::read_to_string(format!("/proc/{pid}/net/dev")).ok()?;
         let mut lines = text.lines().filter_map(|line| line.split_once(':'));
         let (_, counters) = lines.find(|(name, _)| name.trim() == interface)?;
+        // Bytes sent: the ninth column of `/proc/net/dev`.
         counters.split_ascii_whitespace().nth(8)?.parse().ok()
     };
+    // Counters begin with the lab, not with the trial.
     let before = sent().unwrap_or(0);
     while sent().unwrap_or(0) < before + begun_bytes {
         assert!(Instant::now() < deadline, "no traffic on {interface}");
@@ -228,10 +231,12 @@ fn a_route_that_is_changed_during_a_frame_trial() {
 /// Sends from this process's network a packet as an encryptor with NULL encryption would: ESP in
 /// UDP, a TCP segment of a tool inside. Called by `main` in a process of its own.
 pub(crate) fn send_null_esp() {
+    // An SPI that no tunnel has, and a sequence number.
     let mut packet = vec![0xc0, 0xff, 0xee, 1, 0, 0, 0, 1];
     let mut inner = [0; 20 + 32];
     (inner[0], inner[9]) = (0x45, 6);
     packet.extend(inner);
+    // The repeated digits of the tools' payload, which the marker is from.
     packet.extend((0..1000).map(|i: usize| b'0' + (i % 10) as u8));
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     socket
@@ -257,12 +262,14 @@ fn one_packet_in_clear_in_the_form_of_esp() {
         .iter()
         .find(|one| one.starts_with("no-foreign"))
         .unwrap();
+    // The one that was sent, among thousands of sealed ones.
     assert!(reason.contains(": 1 frames between"), "{reason}");
 }
 
 /// Sends from this process's network, for three seconds, packets in the form of ESP with the SPI of
 /// the first tunnel's first epoch, and noise. Called by `main` in a process of its own.
 pub(crate) fn send_noise() {
+    // With an SPI of a tunnel, only opening shows that it is not the device's.
     let mut packet = keying::spi_of(1, 0).to_be_bytes().to_vec();
     packet.extend((4..1000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8));
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
@@ -351,6 +358,7 @@ impl Bench for NullLab {
         };
         let running = self.0.start_dut(&null, links, direction)?;
         Ok(RunningDut {
+            // The lie: the lab would say that this device's payload is readable by design.
             readable: false,
             ..running
         })

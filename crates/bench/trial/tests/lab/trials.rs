@@ -73,10 +73,12 @@ fn only_what_the_machine_spoilt_is_repeated() {
         (made, found)
     };
     assert_eq!(attempts(0), (1, Ok(())));
+    // The last permitted repeat may still succeed.
     assert_eq!(attempts(3), (4, Ok(())));
     let (made, found) = attempts(9);
     assert_eq!(made, 4);
     assert!(found.unwrap_err().ends_with("again: attempt 4"));
+    // Any other panic passes through, and is no reason to repeat.
     let other = std::panic::catch_unwind(|| {
         busy::repeated(busy::REPEATS, || {
             std::panic::resume_unwind(Box::new("a bug"))
@@ -149,6 +151,7 @@ impl TestLab {
             Outcome::Invalid {
                 reasons,
                 mut measured,
+            // The machine is shared with other tests, so this check says nothing here.
             } if reasons.iter().all(|reason| is_other_test(reason)) => {
                 let checks = &mut measured.evidence.checks;
                 checks.retain(|check| !is_other_test(&check.name));
@@ -292,6 +295,7 @@ fn tcp_in_clear_on_one_core() {
     assert!(transfer.received_bytes > 0 && transfer.sent_bytes > 0);
     assert!(transfer.retransmits.is_some());
     assert_cpu(&measured);
+    // The kernel forwards in clear: there is no process of a device.
     assert_eq!(measured.cpu.dut_ns, Some(0));
     assert!(measured.evidence.cipher_link.marker_frames > 0);
 }
@@ -418,6 +422,7 @@ fn a_dut_that_is_killed_in_mid_trial() {
     let mut lab = TestLab::build();
     let mut measurement = tcp(1);
     if let Measurement::Tcp { duration_ns, .. } = &mut measurement {
+        // So long that only the end of the device can end it.
         *duration_ns = 600_000 * MS;
     }
     let gateway = lab.lab.station_pid(NodeId::Gw2);
@@ -482,6 +487,7 @@ pub(crate) fn child(station: u32, word: &str) -> Option<u32> {
 fn process(folder: &Path) -> Option<(String, u32, u64)> {
     let stat = std::fs::read_to_string(folder.join("stat")).ok()?;
     let command = std::fs::read_to_string(folder.join("cmdline")).ok()?;
+    // Behind the name, which may contain spaces: `fields[0]` is field 3 of proc(5).
     let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
     let ticks = fields[11].parse::<u64>().ok()? + fields[12].parse::<u64>().ok()?;
     Some((command, fields[1].parse().ok()?, ticks))
@@ -501,6 +507,7 @@ fn an_interrupt_in_mid_trial() {
     let trial = Trial::of(&cell, 1, links(&plan(&cell), &cell));
     let interrupt = lab.interrupt.clone();
     let setter = std::thread::spawn(move || {
+        // The trial would take ten minutes, so any time early in it will do.
         std::thread::sleep(Duration::from_millis(300));
         interrupt.set();
     });

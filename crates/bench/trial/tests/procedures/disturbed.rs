@@ -187,6 +187,7 @@ fn keys_are_renewed_after_the_same_time_without() {
     let [(quiet, nothing), (load, rekeys)] = &rig.asked[..] else {
         panic!("{:?}", rig.asked)
     };
+    // Both trials have one load, so that the loss of the second is of its events.
     assert_eq!(quiet, load);
     assert_eq!(
         (load.frames_per_s, load.duration_ns),
@@ -201,6 +202,7 @@ fn keys_are_renewed_after_the_same_time_without() {
     assert_eq!((control.trial, disturbed.trial), (0, 1));
     assert_eq!((control.events.len(), disturbed.events.len()), (0, 3));
     assert_eq!(found.result.trials.len(), 2);
+    // The evidence is taken at half of the load, which a recovered device carries without loss.
     assert_eq!(found.evidence_load.frames_per_s, Some(LOAD / 2));
 }
 
@@ -295,6 +297,7 @@ fn the_load_may_be_a_share_of_what_is_searched_first() {
             .iter()
             .all(|(asked, _)| asked.frames_per_s == load)
     );
+    // The search's trials come before the two of the procedure.
     let first = found.result.disturbances()[0].trial;
     assert_eq!(first + 2, found.result.trials.len());
 
@@ -350,6 +353,7 @@ fn a_sender_that_stood_still_may_have_missed_a_failure() {
         check(procedure(event()), &found, "offered-as-intended").passed
     };
     let crash: fn() -> Event = || failover(Failure::Crash);
+    // A quarter of the 500 ms that the failure lasts.
     assert!(passes(crash, 125 * MS));
     assert!(!passes(crash, 125 * MS + 1));
     // A reset is as long as it is measured: a tenth of a second.
@@ -406,6 +410,7 @@ fn a_device_that_does_not_carry_afterwards_has_not_recovered() {
     };
     assert!(afterwards(&found));
     let evidence = found.result.evidence_trial.unwrap();
+    // One in a thousand of the evidence's frames may be lost: five of 5000.
     found.result.trials[evidence].received -= 5;
     assert!(afterwards(&found));
     found.result.trials[evidence].received -= 1;

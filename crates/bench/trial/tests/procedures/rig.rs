@@ -116,6 +116,7 @@ impl Simulated {
             duration_ns: elapsed_ns,
         });
         let forwarded = sent.saturating_sub(counts.lost());
+        // The receiver's loss comes behind the device, which does not notice it.
         let kept = self
             .flaws
             .lossy_receiver
@@ -154,6 +155,7 @@ impl Simulated {
     fn with_clocks(&mut self, mut run: FrameRun) -> FrameRun {
         let within_ns = match self.clocks_within_ns.len() {
             0 => return run,
+            // The last one stays for all later trials.
             1 => self.clocks_within_ns[0],
             _ => self.clocks_within_ns.remove(0),
         };
@@ -176,6 +178,7 @@ impl Rig for Simulated {
             interrupt.set();
         }
         interrupt.check()?;
+        // A device whose capacity changes right when a search is confirmed.
         if load.sampled && !self.when_sampled.is_empty() {
             let capacity = self.when_sampled.remove(0);
             self.device = Device::new(Behaviour::Hard { capacity }, 7);
@@ -187,6 +190,7 @@ impl Rig for Simulated {
             .unwrap_or(CEILING);
         let rate = load.frames_per_s.unwrap_or(ceiling);
         let mut trial = self.measure(rate, load.duration_ns);
+        // 0 in records means as fast as possible.
         trial.load = load.frames_per_s.unwrap_or(0);
         let relief = load.then.map(|then| {
             let after = self.measure(then.frames_per_s, then.duration_ns);

@@ -48,6 +48,7 @@ fn every_profile_finds_every_device_to_3_per_cent() {
             ("tst009", "ndr"),
         ] {
             let is_short = profile == "fast";
+            // `a_short_search_says_what_a_device_carries_before_it_throttles` has these.
             if is_short && device.name.starts_with("throttling") {
                 continue;
             }

@@ -184,9 +184,12 @@ impl Watched {
             _ => 0.0,
         };
         let model = Model {
+            // A device with less work to do for each frame carries more of them: that is the gain
+            // of the lie.
             capacity: model.capacity / (1.0 - saved),
             ..model
         };
+        // Random payload cannot be compressed, so nothing is left of this lie.
         let lie = match lie {
             Lie::Compresses(_) if !is_constant => Lie::None,
             lie => lie,
@@ -230,6 +233,7 @@ impl Watched {
         let (mut crossed, mut clear) = (taken_in, 0);
         let (mut counted_in, mut counted_out) = (taken_in, arrived);
         let mut passed = Passed::default();
+        // Honest traffic that every check must allow.
         self.neighbours(&mut passed);
         match self.lie {
             Lie::ClearOneIn(one_in) => clear = self.some(taken_in, 1.0 / one_in),
@@ -308,6 +312,7 @@ impl Watched {
         let sealed_bytes = ETHERNET_BYTES + (sealed_bytes * shorter) as u64;
         let clear_bytes = ETHERNET_BYTES + self.ip_bytes;
         let others = passed.others[Stretch::CipherLink.places().start];
+        // Packets of others on the cipher link are either sealed by the device or ARP.
         let arp = others - passed.sealed_others;
         let sealed = passed.crossed - passed.clear + passed.sealed_others;
         let is_ours = self.adapter.encryptor().is_some();
@@ -325,6 +330,7 @@ impl Watched {
         });
         let watch = CipherWatch {
             foreign_frames: passed.clear,
+            // The watch looks for the marker in the first frames only.
             marker_frames: passed.clear.min(64),
             ..CipherWatch::default()
         };
