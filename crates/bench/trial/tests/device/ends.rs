@@ -155,6 +155,7 @@ pub(crate) fn a_pin_that_is_refused_is_not_tried_again() {
     ];
     for first in 0..trials.len() {
         let mut order = trials;
+        // Each kind of trial meets the refusal first once.
         order.swap(0, first);
         fs::write(&module, "").expect("room");
         let text = format!(
@@ -163,6 +164,7 @@ pub(crate) fn a_pin_that_is_refused_is_not_tried_again() {
             order.join("\n  - ")
         );
         let outcomes = outcomes(&mut worker(REFUSED), &text);
+        // Two sizes of the speed trial, and the two others.
         assert_eq!(outcomes.len(), 4);
         let skipped = outcomes.iter().filter(|outcome| match outcome {
             Outcome::Failed { reason } => {
@@ -213,6 +215,7 @@ fn has_softhsm() -> bool {
 /// The real worker, with a folder for temporary files of its own.
 fn worker_in(folder: &Path) -> OnDevices {
     let program = std::env::current_exe().expect("a program");
+    // The token's files are made there, so that whatever is left of them is found.
     let temporary = format!("TMPDIR={}", folder.display());
     let command = vec!["env".into(), temporary.into(), program.into(), REAL.into()];
     OnDevices::new(command, search_path())

@@ -286,6 +286,7 @@ pub(crate) fn a_device_whose_process_dies_is_started_again_and_given_up_at_last(
     );
     let device = &only_segment(&result).devices[0];
     assert!(device.crashes > 1, "{device:?}");
+    // It is not started again after the last crash.
     assert_eq!(device.counts.restarts, device.crashes - 1);
     assert_eq!(device.lives.len() as u64, device.crashes);
     assert!(device.lives.iter().all(|life| life.failed));
@@ -322,6 +323,7 @@ pub(crate) fn loops_end_a_fatigue_trial() {
     for device in &segment.devices {
         assert_eq!(
             (device.counts.right, device.threads),
+            // Threads, operations, and loops.
             (3 * 2 * 50, 3),
             "{device:?}"
         );
@@ -336,6 +338,7 @@ pub(crate) fn an_interrupted_fatigue_trial_is_recorded_and_goes_on() {
         "devices: [engine]\ntrials: [fatigue: { operations: sha-256, threads: 2, duration: 3 s }]",
     );
     if let Measurement::Device(DeviceTest::Fatigue(fatigue)) = &mut plan.cells[0].measurement {
+        // A campaign has no snapshots this often.
         fatigue.snapshot_ns = 200_000_000;
     }
     let cell = &plan.cells[0];

@@ -86,6 +86,7 @@ fn chatter() {
     println!("driver: initialised");
     say(&Line::Ready);
     read_line();
+    // Also JSON, but no line of a worker.
     println!("{{\"driver\": \"says something\"}}");
     say(&Line::Speed(Speed {
         operations: 1_000,
@@ -125,6 +126,7 @@ fn hang() {
     open();
     say(&Line::Ready);
     read_line();
+    // The reports differ in their time only, which is no progress.
     for tick in 1.. {
         say(&fatigue(tick * 20_000_000, 5));
         thread::sleep(Duration::from_millis(20));

@@ -46,6 +46,7 @@ fn last_for_hours(cell: &mut Cell) {
 fn tcp_script() -> Script {
     Script {
         carried_bytes: TCP_BYTES,
+        // Between the bounds of the headers that full and half full segments have.
         header_bytes: TCP_BYTES / 16,
         ..Script::default()
     }
@@ -217,6 +218,7 @@ fn evidence_against_a_figure_makes_it_invalid_with_the_reason() {
 #[test]
 fn sampled_packets_that_are_not_sealed_with_the_keys_make_a_trial_invalid() {
     let mut script = encrypted(Script::default());
+    // One flipped bit in the ICV: the form is right, and only opening finds it.
     *script.tunnel.frame.last_mut().unwrap() ^= 1;
     let Outcome::Invalid { reasons, measured } = outcome(script, &ping(encrypting())) else {
         panic!("nothing could be opened")

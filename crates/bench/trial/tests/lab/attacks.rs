@@ -169,6 +169,8 @@ fn attack(
         moved.collect::<BTreeMap<_, _>>()
     };
     let receive = Role::Receive(Receive::new(test_frames()));
+    // The receiver first and the attacker before the sender: attacks are made from the packets that
+    // the DUT seals, and none may be missed.
     let receiver = start(path.sink.node, spec(&path.sink.interface, receive));
     let attacker = start(NodeId::Gw1, spec("w0", attacker(kind, running)));
     let sender = start(
@@ -183,6 +185,7 @@ fn attack(
         .unwrap();
     let attacked = stop(lab, NodeId::Gw1, attacker).attacked.unwrap();
     let until = Instant::now() + PATIENCE;
+    // Packets may still wait in gw2's socket when both programs have ended.
     while !is_through(&moved(), sent.frames + attacked.sent) {
         assert!(Instant::now() < until, "{attacked:?} {:#?}", moved());
     }
@@ -262,6 +265,7 @@ fn our_encryptor_counts_each_hostile_packet_by_its_reason() {
             };
             let sent = outcome.attacked.sent;
             assert!(tried <= sent / 100, "{tried} of {sent}");
+            // Every hostile packet has one reason, and below no other packet has any.
             assert_eq!(dropped(reason) + tried, sent, "{kind:?}");
             let drops = outcome.moved.iter();
             let drops = drops.filter(|(name, _)| name.starts_with("gw2/dropped_packets."));

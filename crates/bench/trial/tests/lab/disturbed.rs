@@ -69,6 +69,7 @@ fn measured(lab: &mut TestLab, adapter: Adapter, traffic: Traffic, event: Event)
         let (trial, bins) = (&result.trials[found.trial], &found.timeline.bins);
         let intended: u64 = bins.iter().map(|bin| bin.intended).sum();
         let received: u64 = bins.iter().map(|bin| bin.received).sum();
+        // No frame is in two bins or in none.
         assert_eq!((intended, received), (trial.intended, trial.received));
         let timed: u64 = found.histogram.iter().map(|bucket| bucket.frames).sum();
         assert_eq!(timed, trial.received);
@@ -172,6 +173,7 @@ fn leaked(lab: &mut TestLab, adapter: Adapter, ip: IpVersion) -> u64 {
 /// Takes from our encryptor on a gateway what it leaves behind, again and again.
 fn keep_open(gateway: u32, ended: &AtomicBool) {
     let target = gateway.to_string();
+    // The encryptor sets up its barrier at each start, so it must be removed again and again.
     while !ended.load(Ordering::Relaxed) {
         unprotect(gateway);
         for family in ["-4", "-6"] {
@@ -227,6 +229,7 @@ fn openvpn_is_found_to_fail_open() {
         event: failover(Failure::Bypass),
     });
     let record = lab.record(&frames(adapter, short(Direction::Both), procedure));
+    // It may not have recovered in time, which makes the trial invalid and changes nothing here.
     let (Outcome::Measured(measured) | Outcome::Invalid { measured, .. }) = &record.outcome else {
         panic!("{record:#?}")
     };
@@ -349,6 +352,7 @@ fn nothing_hostile_comes_out() {
             .iter()
             .map(|found| found.attack.map(|attack| attack.sent));
         let sent: Vec<_> = sent.collect();
+        // 10 % and 100 % of 2000 frames/s, for half a second.
         assert_eq!(sent, [None, Some(100), Some(1000)]);
         for trial in &result.trials {
             let through = (trial.duplicated, trial.corrupted, trial.too_late);
@@ -410,6 +414,7 @@ fn a_soak_has_points_with_the_devices_resources() {
             }
             ends.push((segment.started_unix_ns, trial.duration_ns));
         }
+        // Segments do not overlap: the drain of one is over before the next one begins.
         assert!(ends[1].0 >= ends[0].0 + ends[0].1, "{ends:?}");
     }
 }

@@ -133,6 +133,7 @@ pub(crate) const ALL: [(&str, fn()); 29] = [
 
 /// Plays a scenario in a network namespace that is its own.
 fn outside(scenario: &str) {
+    // In a user's namespaces there is no interface of the machine that could be lent.
     if privilege::current() != Some(Privilege::Root) {
         eprintln!("SKIPPED: cables can be taken by root only");
         return;
@@ -143,6 +144,7 @@ fn outside(scenario: &str) {
         .args(["outside", scenario])
         .status()
         .unwrap();
+    // The scenario is another process, so its verdict about the machine comes as an exit code.
     if status.code() == Some(BUSY.into()) {
         busy::too_busy(format!("{scenario}, see above"));
     }
@@ -231,6 +233,7 @@ fn seal() {
     let direct = lab.measured(&cell(plan::Adapter::Direct, 1, true, ping()));
     assert!(passes(&direct, "clear-text-visible") && direct.cpu.dut_ns == Some(0));
     cut(&mut lab, &cells[0]);
+    // Once for each of the five trials with boxes, and once after the cut.
     rack.assert_taken_down(6);
     drop(lab);
     assert!(rack.has_all_back());
@@ -510,6 +513,7 @@ fn held(rack: &Rack, folder: &Path) -> Child {
     BufReader::new(child.stdout.as_mut().unwrap())
         .read_line(&mut line)
         .unwrap();
+    // Only then does it hold interfaces and boxes, which is the state to kill it in.
     assert_eq!(line, "up\n");
     child
 }
@@ -523,6 +527,7 @@ pub(crate) fn hold(folder: &str, plan: &str) -> ExitCode {
     lab.start_dut(&cell.dut, links, Direction::Both).unwrap();
     println!("up");
     loop {
+        // In a loop, since `park` may return without a reason.
         std::thread::park();
     }
 }
@@ -547,6 +552,7 @@ fn interrupted() {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 if at_start {
+                    // The command itself makes the file, so the interrupt comes while it runs.
                     await_that("it is being configured", || reached.exists());
                     setup.interrupt.set();
                 }

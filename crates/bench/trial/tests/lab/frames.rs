@@ -165,6 +165,7 @@ fn frames_past_the_gateways() {
         let seals = direction != Direction::Both;
         assert_eq!(result.sender.engine.is_some(), seals);
         assert_eq!(result.receiver.engine.is_some(), seals);
+        // There is no link between gateways to look at.
         assert_eq!(measured.evidence.watch, None);
     }
 }
@@ -372,6 +373,7 @@ fn an_interrupt_under_frames_ends_the_trial_within_a_second() {
         Instant::now()
     });
     let result = measure(&mut lab.lab, &trial, &lab.interrupt);
+    // From the interrupt and not from the trial's beginning.
     let took = setter.join().unwrap().elapsed();
     assert!(matches!(result, Err(LabError::Interrupted)), "{result:?}");
     assert!(took < Duration::from_secs(1), "{took:?}");

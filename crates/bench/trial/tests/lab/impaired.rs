@@ -115,6 +115,7 @@ fn a_path_without_impairments_changes_nothing() {
         let measured = counted(&mut lab, &frames_over(adapter, 500, Impairment::default()));
         let found = counts(&measured);
         assert_eq!(sum(&measured, FrameTrial::lost), 0);
+        // More if ARP crosses the path too.
         assert!(found.a_to_b.sent >= sum(&measured, |trial| trial.sent));
         assert_eq!(found.a_to_b.sent, found.a_to_b.received);
     }
@@ -163,6 +164,7 @@ fn a_delay_is_found_one_way_and_in_round_trips() {
     );
     let latency = &measured.frames().unwrap().latency[0];
     let least = latency.histogram[0].upto_ns;
+    // The delay less the whole jitter.
     assert!(least >= 18 * MS, "{least}");
     let half = latency.frames / 2;
     let mut seen = 0;
@@ -324,6 +326,8 @@ fn one_seed_gives_one_sequence_of_fates() {
     };
     let once = counted(&mut lab, &cell);
     let again = counted(&mut lab, &cell);
+    // The seed decides the fate of the n-th frame. One frame of ARP more shifts the fates of all
+    // behind it.
     let [one, other] = [&once, &again].map(|measured| counts(measured).a_to_b);
     // Equal frames came if nothing else crossed the path.
     if one.received == other.received {

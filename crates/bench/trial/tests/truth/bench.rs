@@ -308,6 +308,7 @@ pub(crate) fn agreement_of_each(findings: &[(Truth, Finding)]) -> Agreement {
             sum.wrong_percent += f64::from(u8::from(!is_right));
             continue;
         };
+        // Any value in the range is right, so the error is the distance to the range.
         let nearest = figure.clamp(low, high);
         let error = match figure - nearest {
             0.0 => 0.0,

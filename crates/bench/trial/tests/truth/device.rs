@@ -179,6 +179,7 @@ impl Simulated {
 
     /// Carries a load for a time.
     pub(crate) fn load(&mut self, course: &mut Course, rate: f64, time_s: f64, factor: f64) {
+        // A tester that is too slow sends all frames, and takes longer.
         let offered = rate.min(TESTER);
         let sends_s = time_s * rate / offered;
         let (share, stall_s) = self.tester.stalls;
@@ -188,6 +189,8 @@ impl Simulated {
             .model
             .stalls_s
             .map_or(f64::MAX, |(_, stands_s)| stands_s / 4.0);
+        // Steps are short compared with a stop of the device, which would otherwise fall between
+        // two of them.
         let step_s = (sends_s / STEPS).min(longest);
         let jitter: Vec<f64> = (0..DELAY_SLICES)
             .map(|_| self.model.jitter_s * self.random.normal().abs())
@@ -213,6 +216,7 @@ impl Simulated {
             course.queue = (waiting - works * step_s - saved).max(0.0);
             self.spent = (self.spent + waiting - course.queue - works * step_s).max(0.0);
             let deepest = self.model.queue_s * self.model.capacity;
+            // Frames in the queue are never lost: a full queue refuses new ones.
             let lost = (course.queue - deepest).clamp(0.0, frames);
             course.queue -= lost;
             course.lost += lost;
@@ -230,6 +234,8 @@ impl Simulated {
             let slice = (middle_s / sends_s * DELAY_SLICES as f64) as usize;
             let slice = slice.min(DELAY_SLICES - 1);
             if frames > lost {
+                // A frame waits as long as the device needs for the mean depth of the queue in this
+                // step.
                 let queued_s = (before + course.queue) / 2.0 / capacity.max(1.0);
                 course.arrived.push(Arrived {
                     slice,
@@ -249,6 +255,7 @@ impl Simulated {
     fn drain(&self, course: &mut Course, drain_s: f64, factor: f64) {
         let mut left = (course.queue - self.capacity(factor) * drain_s).max(0.0);
         course.lost += left;
+        // The last frames are still in the queue, so they are taken away first.
         for arrived in course.arrived.iter_mut().rev() {
             let taken = arrived.frames.min(left);
             arrived.frames -= taken;
@@ -326,6 +333,7 @@ impl Rig for Simulated {
         if let Some(relief) = &mut relief {
             relief.received = relief.received.min(received);
         }
+        // As a real receiver does: it ends early only if it has all expected frames.
         let drain_s = if lost == 0 {
             COPIES_S
         } else {

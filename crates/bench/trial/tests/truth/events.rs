@@ -98,6 +98,7 @@ impl Simulated {
         let events = self.model.events;
         for action in &planned.actions {
             let late_ns = (LATE_S * NS * self.random.uniform()) as u64;
+            // As the rig carries them out.
             let at_ns = (start_ns + action.at_ns).max(done_at_ns + action.pause_ns) + late_ns;
             if at_ns >= end_ns {
                 break;
@@ -131,6 +132,7 @@ impl Simulated {
                 action.action,
                 DutAction::Rekey | DutAction::Reset(..) | DutAction::Desync(_)
             );
+            // An action that ends a failure has its outage counted from the action that began it.
             if is_alone || lasts_s.is_none() {
                 broken_ns = at_ns;
             }
@@ -273,6 +275,8 @@ impl Simulated {
         let (mut queue, mut silent_s) = (0.0, 0.0);
         while at_ns < load.duration_ns {
             let width_ns = point_ns.min(load.duration_ns - at_ns);
+            // Not yet, before this point: the device finds it in the point in which its time
+            // passes.
             let desynced = self.loaded_s < self.model.desyncs_at_s;
             let mut course = Course {
                 queue,

@@ -250,6 +250,8 @@ pub(crate) fn cases() -> Vec<Case> {
             ours,
             HOSTILE,
             attacked,
+            // One in 1000 of all hostile packets: 10 + 50 + 100 + 200 % of 150 k frames/s in a
+            // second.
             |_| Some((540.0, 540.0)),
             |found| Some(found.disturbance()?.hostile()?.delivered as f64),
         ),
@@ -322,6 +324,7 @@ impl Judgement {
     /// The verdict for a seed.
     pub(crate) fn find(&self, plan: &Plan, seed: u64) -> &'static str {
         let verdict = |found: &FrameFigures| {
+            // A figure is a number, so each verdict is one here.
             let passed = found
                 .service()
                 .map(|service| if service.passed { 0.0 } else { 1.0 });

@@ -46,6 +46,8 @@ impl StationNode {
             assert_eq!(program.argv[1..], ["frames"]);
             let place = (self.id, program.cores.clone(), spec.clone());
             world.started.push(place);
+            // All of a sender's frames are on the path when it starts: nothing here takes the time
+            // of a trial.
             self.carry(world, spec);
         }
         world.handles += 1;
@@ -146,6 +148,7 @@ impl StationNode {
     fn end(&self, world: &mut World, process: u64) -> Result<Ended, LabError> {
         let running = world.running.remove(&process);
         let running = running.ok_or_else(|| self.error("no such process"))?;
+        // Only programs of frames fail so, not the tools that read the kernel.
         let says = world.script.says.filter(|_| running.spec.is_some());
         Ok(Ended {
             code: Some(says.map_or(0, |(_, code)| code)),
@@ -292,6 +295,7 @@ impl Node for StationNode {
                 Response::Watched(CipherWatch::default())
             }
             Request::WatchRead { .. } => {
+                // A reading begins a new count, as the station's does.
                 let foreign_frames = std::mem::take(&mut world.unread);
                 Response::Watched(CipherWatch {
                     foreign_frames,

@@ -180,6 +180,7 @@ fn l2tpv3_boxes(rack: &Rack) -> External {
             .display()
             .to_string();
         let command = format!("{} encrypt --config {path}", this.display());
+        // The last command starts the bump, which another program replaces here.
         its.up.pop();
         its.up.extend([
             format!("ip address replace {near}/24 dev wan"),
@@ -203,6 +204,7 @@ fn opaque_boxes(rack: &Rack, how: &str) -> External {
     let mut device = device(Does::SealFrames, rack, opaque_format(false), &[]);
     for (number, its) in (1..).zip(&mut device.boxes) {
         let ExternalBox { up, .. } = its;
+        // As above.
         up.pop();
         up.push(started(rack, number, &format!("{program} {how}")));
     }

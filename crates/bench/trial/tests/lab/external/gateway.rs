@@ -231,6 +231,7 @@ pub(super) fn strongswan(rack: &Rack, tunnel: Tunnel) -> External {
         .replace("FOLDER", &folder)
         .replace("MAKE_BEFORE_BREAK", order);
     if bare {
+        // Without this plugin the daemon gives the keys to the kernel.
         daemon = daemon.replace(" kernel-libipsec", "");
     }
     fs::write(rack.path("strongswan.conf"), daemon).unwrap();
@@ -403,6 +404,7 @@ pub(super) fn ike() {
         device.tunnels = tunnels;
         device.carrier.as_mut().unwrap().suite = Suite::from_name(suite).unwrap();
         device.suite_word = Some(word.to_owned());
+        // Longer than the second after which keys are renewed, so that a trial has a renewal in it.
         let ms = if tunnel.renews { 1200 } else { 200 };
         for direction in [Direction::Encrypt, Direction::Decrypt] {
             let measured = measure(&mut lab, &device, direction, ms);

@@ -78,6 +78,7 @@ pub(super) fn restored() {
     let rack = Rack::build(true);
     set_all();
     let (before, addresses) = (settings(), Rack::addresses());
+    // Twice: restored settings are borrowed and restored again.
     for _ in 0..2 {
         let folder = testing::folder().unwrap();
         let lab = NamespaceLab::build(&lab_of(&rack), &setup_in(folder.path())).unwrap();
@@ -139,6 +140,7 @@ pub(super) fn refused_below() {
         let said = refusal(&rack, "low");
         let carries = format!("{place}, which has the address 198.51.100.9");
         assert!(said.contains(&carries), "{said}");
+        // No command is proposed here: it would take the machine's address away.
         assert!(!said.contains("ip link"), "{said}");
         run("ip link set up0 up");
         run("ip route add default dev up0");
@@ -229,6 +231,7 @@ pub(super) fn stopped() {
         let station = stations.iter().find(|its| its["name"] == name).unwrap();
         u32::try_from(station["pid"].as_u64().unwrap()).unwrap()
     };
+    // A stopped station does not notice the end of its run, and would keep its interfaces.
     for name in ["a", "tap"] {
         signal(of(name), Signal::SIGSTOP);
     }

@@ -182,6 +182,7 @@ fn all_ways(rack: &Rack) -> External {
         ],
     );
     for command in &mut device.boxes[0].up {
+        // The encryptor in the box serves its metrics on the management port.
         *command = command.replace("local: ", &format!("metrics: {MANAGED}:9464\\nlocal: "));
     }
     device.boxes[0].version = None;
@@ -236,6 +237,7 @@ fn fails_meanwhile(rack: &Rack, lab: &mut TestLab) {
         _ => Reply::Text("<html>busy</html>"),
     });
     let once = rack.path("once").display().to_string();
+    // It answers once, before traffic, as every value must, and hangs from then on.
     let hangs = format!("test -e {once} && exec sleep 1000; touch {once}; echo 5");
     let device = with(
         sealing(rack),
@@ -250,10 +252,12 @@ fn fails_meanwhile(rack: &Rack, lab: &mut TestLab) {
     slow.limit_ns = 600_000_000_000;
     let measured = lab.measured(&cell(adapter(device), 1, true, tcp(1)));
     let flaky = series(&measured, "flaky");
+    // Of the three good answers the first one is the reading before the trial.
     assert_eq!(flaky.points.len(), 2, "{flaky:#?}");
     assert!(flaky.missed > 0 && flaky.gaps[0].reason.contains("has no metric `node_load1`"));
     assert!(pages.served.load(Ordering::Relaxed) > 3);
 
+    // A repeated trial must find an answer before traffic again.
     slow.boxes[0].up.push(format!("rm -f {once}"));
     let begun = Instant::now();
     let measured = lab.measured(&cell(adapter(slow), 1, true, tcp(1)));

@@ -82,6 +82,8 @@ pub(super) fn run(words: &str) -> String {
 /// A process that holds a network namespace until its input ends.
 fn namespace() -> Child {
     let mut child = Command::new("unshare")
+        // It prints once it is in its namespace, and `cat` ends when the test closes the pipe or
+        // dies.
         .args(["--net", "sh", "-c", "echo here; exec cat"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -248,6 +250,8 @@ impl Rack {
                 let this = this.display();
                 let named = format!("{folder}/box{number}");
                 up.push(format!("printf '{config}' > {named}.yaml"));
+                // The log is emptied first: otherwise the readiness of an earlier start would be
+                // found in it.
                 let start = format!(
                     ": > {named}.log; {this} encrypt --config {named}.yaml > {named}.log 2>&1 & echo $! > {named}.pid\n\
                      until grep -q ^ready {named}.log\n\
@@ -269,6 +273,7 @@ impl Rack {
                 );
                 its.version = Some(format!("grep -o 'version=[^ ]*' {named}.log"));
                 its.suite_told = Some(format!("grep -o 'suite=[^ ]*' {named}.log"));
+                // Bytes received and sent by the TUN device: the clear side.
                 let counter = "awk '/cb0:/ {print $2 + $10}' /proc/net/dev".to_owned();
                 its.counters.insert("clear_bytes".to_owned(), counter);
             }
