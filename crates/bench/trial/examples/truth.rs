@@ -401,6 +401,7 @@ fn verdicts(seeds: u64) {
             "| {name} | {seeds} | {} | {} | {} | {} |",
             count(Limit::DutLimited),
             count(Limit::TesterLimited),
+            // A campaign without a verdict says as little as an inconclusive one.
             count(Limit::Inconclusive) + found.iter().filter(|found| found.is_none()).count(),
             count(is_false)
         );

@@ -138,6 +138,7 @@ impl Measurer for OnDevices {
             else {
                 return Err(problem("this lab has crypto devices only, and no links"));
             };
+            // Before any worker starts, since opening the device is already an attempt.
             if let Some(why) = self.why_not(devices) {
                 return Err(problem(why));
             }

@@ -105,6 +105,7 @@ impl ToolObserved<'_> {
         let out_of_order = transfer
             .datagrams
             .map_or(0, |datagrams| datagrams.out_of_order);
+        // Without an impaired path 0: a device that doubles datagrams is not excused.
         out_of_order.min(self.impaired().map_or(0, |counts| counts.duplicated))
     }
 
@@ -169,6 +170,7 @@ pub fn checks(each_way: &[ToolObserved<'_>]) -> Vec<Check> {
     let [observed, ..] = each_way else {
         return Vec::new();
     };
+    // Checks of the tools and their amounts are made for each way; checks of the path, once.
     let of_each = |make: fn(&ToolObserved<'_>) -> Option<Check>| {
         // One check for both ways, which fails if either does.
         let made = each_way.iter().filter_map(make);

@@ -18,6 +18,7 @@ impl<'a> SettingsWatch<'a> {
         let mut all = Self {
             watches: Vec::new(),
         };
+        // Watches that were started before one fails are ended on drop.
         for id in nodes(bench) {
             let node = bench.node(id);
             match node.call(Request::SettingsWatch { neighbours })? {
@@ -78,6 +79,7 @@ impl Drop for SettingsWatch<'_> {
 
 /// Adds a node's findings, with its name.
 fn add(all: &mut PathSettings, node: &str, found: PathSettings) {
+    // A node does not know its name in the lab.
     let named = |counters: BTreeMap<String, u64>| {
         let named = counters.into_iter();
         named.map(|(name, count)| (format!("{node}/{name}"), count))

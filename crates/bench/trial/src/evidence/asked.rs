@@ -105,6 +105,7 @@ fn other_engine(
         return Some(format!("{gateway} does not report its engine"));
     };
     let fits = match &encryptor.engine {
+        // Without ESP there is no cipher, and no engine is used.
         _ if !encryptor.mode.has_esp() => found == NO_SUITE,
         Choice::Named(name) => found == name,
         // It reports both of its engines in one text.
@@ -125,6 +126,7 @@ fn replaced(adapter: &Adapter, counters: &BTreeMap<String, u64>) -> Option<(bool
     let replaced: Vec<String> = replaced
         .map(|(name, sas)| format!("{name} {sas}"))
         .collect();
+    // A model of a device with errors is used to test exactly this.
     let is_meant = matches!(
         &encryptor.engine,
         Choice::Model { model, .. } if model.errors_ppm > 0

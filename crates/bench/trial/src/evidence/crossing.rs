@@ -30,6 +30,7 @@ pub(super) fn packets_cross_once(observed: &ToolObserved<'_>) -> Option<Check> {
     for way in ways.iter().filter(|way| way.received > way.most) {
         detail += &format!("; at most {} could arrive at {}", way.most, way.to);
     }
+    // Fewer are no failure: the path may lose packets, and the figure has that.
     let failed = ways.iter().find(|way| way.received > way.most);
     let failure = failed.map(Crossed::failure);
     let received = ways.iter().map(|way| way.received).max().unwrap_or(0);
@@ -42,6 +43,7 @@ fn way(observed: &ToolObserved<'_>, from: &'static str, to: &'static str) -> Opt
     let settings = observed.path.settings?;
     let sent = settings.ip_packets_sent(from)?;
     let received = settings.ip_packets_received(to)?;
+    // Copies that the profile asks for are no fault of the device.
     let doubled = observed.path.impaired.map_or(0, |impaired| match from {
         "a" => impaired.a_to_b.duplicated,
         _ => impaired.b_to_a.duplicated,

@@ -22,6 +22,7 @@ pub fn counted_since(
     let since = |(name, &count): (&String, &u64)| {
         let earlier = match name.split_once('/') {
             Some((_, counter)) if counter.starts_with(REPLACED_SAS) => 0,
+            // A counter that is new in the later reading began at 0.
             _ => before.get(name).copied().unwrap_or(0),
         };
         (name.clone(), Counted::between(earlier, count).count())

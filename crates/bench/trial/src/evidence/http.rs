@@ -24,6 +24,8 @@ pub(super) fn transactions_succeeded(observed: &ToolObserved<'_>) -> Option<Chec
     } else {
         format!(" ({})", reasons.join(", "))
     };
+    // "Less than 0.001 %": a strict bound, so that a trial with few transactions must not fail
+    // once.
     let few = failed.saturating_mul(FAILED_ONE_IN) < http.attempted;
     // Without a transaction the share of failures is 0 of 0, which would pass.
     let failure = if http.transactions == 0 {
@@ -44,6 +46,7 @@ pub(super) fn transactions_succeeded(observed: &ToolObserved<'_>) -> Option<Chec
 }
 
 fn explained(difference: String, http: &HttpResult) -> Explanation {
+    // The most frequent reason gets the advice; the others often follow from it.
     let most = http.failed.iter().max_by_key(|(_, count)| **count);
     let (cause, advice) = match most.map(|(why, _)| why) {
         Some(HttpFailure::Refused | HttpFailure::Reset) => (
@@ -95,6 +98,7 @@ pub(super) fn schedule_kept(observed: &ToolObserved<'_>) -> Option<Check> {
     let Load::Http(http) = observed.load else {
         return None;
     };
+    // A closed loop has no schedule: a client begins when its last transaction has ended.
     let planned = http.planned?;
     let unsent = planned.saturating_sub(http.attempted);
     let failure = (unsent.saturating_mul(UNSENT_ONE_IN) > planned).then(|| {

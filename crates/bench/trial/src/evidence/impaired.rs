@@ -31,6 +31,7 @@ fn kept_up(path: &ObservedPath<'_>) -> Option<Check> {
         .iter()
         .map(|(way, counts)| words(way, counts))
         .collect();
+    // One direction is enough: many loads leave the other one idle.
     let came = ways.iter().map(|(_, counts)| counts.received).max();
     let failure = ways
         .into_iter()
@@ -79,6 +80,7 @@ fn fault(way: &str, counts: &Counts, allowed_ns: u64) -> Option<Explanation> {
         format!(
             "one frame in 100 from {way} left the impaired path {late} later than its model says, or more"
         )
+    // Last, since the other two explain a difference better.
     } else if !counts.balances() {
         format!("the impaired path did not count what became of every frame from {way}")
     } else {

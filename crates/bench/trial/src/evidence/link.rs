@@ -33,6 +33,7 @@ pub(super) fn station_interfaces_agree(observed: &ToolObserved<'_>) -> Option<Ch
         Load::Http(http) => (http.received_bytes, "byte was received"),
         Load::Video(video) => (video.received_bytes(), "byte was received"),
     };
+    // The first failure in the direction of the payload explains a second one behind it.
     let failure = source.failure.or(sink.failure);
     let failure = failure.or_else(|| nothing_seen(received, what));
     check("station-interfaces-agree", failure, detail)
@@ -100,6 +101,7 @@ fn misfit(
     if found > bounds.most {
         let by = size(found - bounds.most, bounds.most, human::data);
         let is_udp = observed.commands.parameters.datagram_bytes.is_some();
+        // Only TCP sends by itself more than the tool reports.
         let cause = if is_udp || matches!(observed.load, Load::Echo { .. }) {
             "something else sends or duplicates packets there"
         } else {
@@ -163,6 +165,7 @@ pub(super) fn dut_counters(observed: &ToolObserved<'_>) -> Option<Check> {
     let carried = received_ip_bytes(observed);
     let mut differences = Vec::new();
     let mut said = Vec::new();
+    // Each gateway counts both ways. Of a way, the one seals and the other one opens.
     let [sealing, opening] = gateways(observed.way);
     for (gateway, way, payload_counter) in [
         (sealing, "took in", "clear_rx_bytes"),
@@ -176,6 +179,8 @@ pub(super) fn dut_counters(observed: &ToolObserved<'_>) -> Option<Check> {
             );
         };
         let bytes = gateway.count(payload_counter);
+        // No upper bound: retransmissions, acknowledgements and the other way cross the gateways
+        // too.
         if bytes < carried {
             let by = size(carried - bytes, carried, human::data);
             differences.push(format!(

@@ -35,6 +35,7 @@ pub(super) fn expected(
 ) -> Bounds {
     // Virtual links count a super-packet as one frame.
     let may_join = path.cell.dut.adapter.profile().aggregates || path.links.offloads;
+    // Received packets must have crossed. Sent ones need not: the first box may have lost some.
     let least = received.saturating_sub(received / COUNTED_ONE_IN + STRAY_FRAMES);
     let keepalives = elapsed_ns
         .div_ceil(1_000_000_000)
@@ -82,6 +83,7 @@ pub(super) fn differs(place: &str, crossed: u64, Bounds { least, most }: Bounds)
 pub(super) fn cipher_link_frames(observed: &ToolObserved<'_>) -> Option<Check> {
     let path = &observed.path;
     let interfaces = observed.interfaces.cipher.as_ref()?;
+    // Without the kernels' counts there is nothing to compare the number with.
     let settings = path.settings.filter(|_| applies(path))?;
     let mut words = Vec::new();
     let mut failure = None;

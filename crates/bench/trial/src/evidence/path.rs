@@ -80,6 +80,7 @@ impl ObservedPath<'_> {
                 (&FEATURES[..], "off")
             }
         };
+        // For the detail: the state that most interfaces are to have.
         let (features, wanted) = of(asked);
         let mut wrong = Vec::new();
         for &interface in &ends {
@@ -178,6 +179,7 @@ impl ObservedPath<'_> {
                 cipher.no_clear_text(adapter),
                 cipher.no_foreign_frames(adapter),
             ],
+            // A tunnel in clear has a form that must be seen, and a payload that must be readable.
             Some(cipher) if adapter.form().is_some() => vec![
                 cipher.in_form(adapter, elapsed_ns),
                 cipher.clear_text_visible(adapter),

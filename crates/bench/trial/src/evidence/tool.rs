@@ -56,6 +56,7 @@ pub(super) fn processes_in_step(observed: &ToolObserved<'_>) -> Option<Check> {
     let last = ends.iter().copied().max().unwrap_or(0);
     // A tool's last words wait in the queue behind its datagrams.
     let late_ns = observed.drained_most_ns();
+    // A late end is excused by the time for which the queue drained. An early one never is.
     let off = |end: u64| match end.checked_sub(timing.run_ns) {
         Some(late) => late.saturating_sub(late_ns),
         None => timing.run_ns - end,
@@ -65,6 +66,7 @@ pub(super) fn processes_in_step(observed: &ToolObserved<'_>) -> Option<Check> {
             "{} of {processes} processes ended in time",
             ends.len()
         ))
+    // `first` is the minimum, so the difference cannot be negative.
     } else if last - first > slack_ns {
         let apart = duration_ns((last - first) as f64);
         Some(format!("the {processes} processes ended {apart} apart"))
@@ -108,6 +110,8 @@ pub(super) fn tool_agrees_with_itself(observed: &ToolObserved<'_>) -> Option<Che
     let near = |intervals: u64, summary: Option<u64>| {
         summary.is_some_and(|summary| {
             within(intervals, summary, SUMMARY_PERCENT)
+                // Threads that are stopped between sending and counting make the two differ by a
+                // block of each stream.
                 || intervals.abs_diff(summary) <= totals.uncounted_bytes
         })
     };
@@ -189,6 +193,8 @@ pub(super) fn offered_as_intended(observed: &ToolObserved<'_>) -> Option<Check> 
     let intended = observed.commands.parameters.rate_bps?;
     let bits = u128::from(totals.offered_bytes) * 8 * 1_000_000_000;
     let offered = u64::try_from(bits / u128::from(totals.offered_ns.max(1))).unwrap_or(u64::MAX);
+    // Of the measured time, by the sender's clock: the receiver's time may include a queue that
+    // drained.
     let passed = within(offered, intended, OFFERED_PERCENT);
     let rates = format!("{} of {} intended", megabits(offered), megabits(intended));
     let failure = (!passed).then(|| {

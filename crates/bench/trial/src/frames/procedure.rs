@@ -111,6 +111,8 @@ pub fn carry_out(
         bounds: Vec::new(),
         reflected: false,
     };
+    // If it fails, the trials so far are not recorded: a procedure has a figure or none. Only a
+    // soak has reported its segments before.
     let basis = of(&test.procedure).carry_out(&mut trials)?;
     Ok(ProcedureResult {
         result: trials.result,

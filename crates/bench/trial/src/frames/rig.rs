@@ -170,6 +170,8 @@ impl RigLoad {
     /// offer its load, and may have minutes of frames left.
     #[must_use]
     pub fn sender_limit(&self) -> Duration {
+        // A sender on a busy machine catches up within a fraction of its time, or not at all. The
+        // constant is for loads of milliseconds.
         let time = self.time();
         time + time / 4 + LATE_LIMIT
     }

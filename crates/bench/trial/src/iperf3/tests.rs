@@ -161,6 +161,7 @@ fn numbers_that_cannot_be_are_refused() {
 #[test]
 fn every_truncation_is_an_error() {
     for output in [TCP_CLIENT, UDP_SERVER] {
+        // A report that is cut off anywhere must not pass for a shorter one.
         for end in 0..output.trim_end().len() {
             assert!(Sessions::parse(&output[..end]).is_err(), "cut at {end}");
         }
@@ -189,6 +190,7 @@ fn an_interval_without_a_way_is_named_instead_of_a_missing_direction() {
     let at = UDP_SERVER[..at]
         .rfind("\"sum\":")
         .map_or(at, |before| before);
+    // The last but one `"sum":`, which is six bytes long: the last one is at the end of the report.
     let spoilt = format!("{}\"gone\":{}", &UDP_SERVER[..at], &UDP_SERVER[at + 6..]);
     let error = Sessions::parse(&spoilt).unwrap_err().to_string();
     assert!(error.contains("has no `sum`"), "{error}");

@@ -88,6 +88,7 @@ fn the_warm_up_is_left_out_of_the_figure_but_not_of_the_totals() {
         &ToolParameters::default(),
     )
     .unwrap();
+    // The receiver's first three intervals in the recorded report.
     let warm_up = 162_725_512 + 119_341_432 + 118_095_872;
     assert_eq!(totals.received_bytes, 1_259_601_920);
     assert_eq!(transfer.received_bytes, totals.received_bytes - warm_up);
@@ -149,6 +150,7 @@ fn a_path_that_stalls_at_the_end_for_longer_than_buffers_explain_is_not_lossless
         let (transfer, _) = assemble(&[pair!("udp-flood")], &timing(0), &parameters).unwrap();
         transfer.datagrams.unwrap().lost
     };
+    // The kernel doubles the requested size, and charges 512 B for each datagram.
     let held = 6176 * (1472 + 512) / 2;
     assert_eq!(lost(held), 18_517);
     assert_eq!(lost(held - 1), 18_517 + 6176);
@@ -237,6 +239,7 @@ fn the_sequence_numbers_decide_where_a_threaded_sender_counted_fewer_bytes() {
     assert_eq!(totals.uncounted_bytes, 2 * 1472);
     assert_eq!(transfer.datagrams.unwrap().lost, 0);
     // Two datagrams of each of two streams in every interval are the most.
+    // Twenty datagrams are missing already: two in each of ten intervals.
     pair.sender.steps[0].bytes -= (4 * 10 - 2 * 10) * 1472;
     assert!(assemble(&[pair.clone()], &timing(0), &udp()).is_ok());
     pair.sender.steps[0].bytes -= 1472;
@@ -390,6 +393,7 @@ fn copies_that_the_path_made_hide_no_loss() {
         leave_out_copies(&mut transfer, &totals, &counts);
         let datagrams = transfer.datagrams.unwrap();
         let counted: u64 = transfer.intervals.iter().map(|one| one.bytes).sum();
+        // Each interval is rounded down by itself.
         assert!(counted.abs_diff(transfer.received_bytes) < 20);
         let received = (datagrams.sent - datagrams.lost) * 1472;
         assert_eq!(transfer.received_bytes, received);

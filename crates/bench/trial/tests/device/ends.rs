@@ -215,7 +215,7 @@ fn has_softhsm() -> bool {
 /// The real worker, with a folder for temporary files of its own.
 fn worker_in(folder: &Path) -> OnDevices {
     let program = std::env::current_exe().expect("a program");
-    // The token's files are made there, so that whatever is left of them is found.
+    // The token's files are made there, so that all remains are found.
     let temporary = format!("TMPDIR={}", folder.display());
     let command = vec!["env".into(), temporary.into(), program.into(), REAL.into()];
     OnDevices::new(command, search_path())

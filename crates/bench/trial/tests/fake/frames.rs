@@ -79,6 +79,7 @@ fn a_load_is_measured_and_then_once_more_with_its_evidence() {
         .map(|trial| (trial.load, trial.sent, trial.received));
     assert_eq!(
         counts.collect::<Vec<_>>(),
+        // 20 ms of load, then the second of the trial with the evidence.
         [(50_000, 1000, 1000), (50_000, 50_000, 50_000)]
     );
     assert_eq!(frames.evidence_trial, Some(1));
@@ -165,6 +166,7 @@ fn with_both_directions_loaded_counts_are_sums() {
     let frames = measured(record.outcome).frames().cloned().unwrap();
     let trial = &frames.trials[0];
     assert_eq!(
+        // Each direction has 1000 frames, and the device carries 30 000 frames/s for 20 ms.
         (trial.load, trial.sent, trial.received),
         (50_000, 2000, 1200)
     );
@@ -434,6 +436,7 @@ fn an_interrupt_ends_a_long_trial_within_a_second() {
     let mut bench = StationBench::new(Script::default());
     let world = std::sync::Arc::clone(&bench.world);
     let setter = std::thread::spawn(move || {
+        // The interrupt comes while a sender and a receiver are running.
         while world.lock().unwrap().started.len() < 2 {
             std::thread::sleep(Duration::from_millis(1));
         }

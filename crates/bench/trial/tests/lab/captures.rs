@@ -84,6 +84,7 @@ fn hierarchy(file: &Path) -> BTreeMap<String, (u64, u64)> {
             continue;
         };
         let (frames, bytes) = rest.split_once(" bytes:").unwrap();
+        // Each level is indented by two blanks more.
         path.truncate((name.len() - name.trim_start().len()) / 2);
         path.push(name.trim());
         let counts = (
@@ -157,6 +158,7 @@ fn tshark_reads_what_was_captured_and_opens_it_with_the_keys() {
             .lines()
             .count()
     };
+    // Without the keys, no echo request is readable.
     assert_eq!(echoes(&[]), 0);
     let sas = fs::read_to_string(table).unwrap();
     let sas: Vec<String> = sas.lines().map(|sa| format!("uat:esp_sa:{sa}")).collect();

@@ -52,6 +52,7 @@ fn assert_found(cell: &Cell, [from, to]: [(NodeId, &'static str); 2], kind: &str
         .replace("FRAMES", &FRAMES.to_string())
         .replace("KIND", kind);
     let begun_bytes = match cell.measurement {
+        // A ping sends few bytes: some dozens of requests have passed by then.
         Measurement::Ping { .. } => 5000,
         _ => 2_000_000,
     };

@@ -47,7 +47,7 @@ use testbed::NodeId;
 use testing::busy;
 
 fn main() -> ExitCode {
-    // The lab starts its own executable for every role, which in a test is this one.
+    // The lab starts the running executable for every role, which in a test is this one.
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {

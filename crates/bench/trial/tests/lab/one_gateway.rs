@@ -201,6 +201,7 @@ fn nothing_is_lost_when_a_lone_strongswan_renews_its_keys() {
         assert_all_came(&measured, 2000, 1);
         assert_alone(&measured, direction, device);
         let spis = &measured.evidence.cipher_link.spis;
+        // The samples of the evidence saw packets of more than one SA.
         assert!(spis.len() > 1, "{spis:?}");
     }
 }
@@ -228,6 +229,7 @@ fn renew_until(has_ended: &AtomicBool, device: u32, sender: u32) -> usize {
         let target = daemon.to_string();
         let environment = fs::read(format!("/proc/{target}/environ")).unwrap_or_default();
         let environment = String::from_utf8_lossy(&environment).into_owned();
+        // Only its environment shows the daemon's folder.
         let file = environment.split('\0').find_map(|it| {
             it.strip_prefix("STRONGSWAN_CONF=")?
                 .strip_suffix("/strongswan.conf")

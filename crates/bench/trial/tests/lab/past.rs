@@ -63,6 +63,7 @@ fn came(gateway: u32) -> u64 {
         .lines()
         .find_map(|line| line.trim().strip_prefix("a1:"));
     let mut fields = line.unwrap().split_ascii_whitespace();
+    // Packets received: the second column of `/proc/net/dev`.
     fields.nth(1).unwrap().parse().unwrap()
 }
 
@@ -77,6 +78,7 @@ fn open_after(lab: &TestLab, frames: u64) -> JoinHandle<()> {
             assert!(Instant::now() < deadline, "no traffic came");
             std::thread::sleep(Duration::from_millis(2));
         }
+        // Through the cipher link to gw2, which forwards to B: frames arrive, in clear.
         let hop = ["via", "192.0.2.2", "dev", "w0", "onlink"];
         route(gateway, &[&["add", PAST], &hop[..]].concat());
         let end = Instant::now() + OPEN;
@@ -165,6 +167,7 @@ fn assert_fails_open(event: Event) {
         },
         event,
     });
+    // A tenth of a second after the event, when the encryptor is down.
     let sabotage = open_after(&lab, FRAMES_PER_S * 11 / 10);
     let record = lab.record(&frames(encrypting(), short(Direction::Both), procedure));
     sabotage.join().unwrap();

@@ -358,7 +358,7 @@ impl Bench for NullLab {
         };
         let running = self.0.start_dut(&null, links, direction)?;
         Ok(RunningDut {
-            // The lie: the lab would say that this device's payload is readable by design.
+            // A false claim: the lab would say that this device's payload is readable by design.
             readable: false,
             ..running
         })

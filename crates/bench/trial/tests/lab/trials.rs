@@ -151,7 +151,6 @@ impl TestLab {
             Outcome::Invalid {
                 reasons,
                 mut measured,
-            // The machine is shared with other tests, so this check says nothing here.
             } if reasons.iter().all(|reason| is_other_test(reason)) => {
                 let checks = &mut measured.evidence.checks;
                 checks.retain(|check| !is_other_test(&check.name));
@@ -422,7 +421,7 @@ fn a_dut_that_is_killed_in_mid_trial() {
     let mut lab = TestLab::build();
     let mut measurement = tcp(1);
     if let Measurement::Tcp { duration_ns, .. } = &mut measurement {
-        // So long that only the end of the device can end it.
+        // Only the end of the device can end this.
         *duration_ns = 600_000 * MS;
     }
     let gateway = lab.lab.station_pid(NodeId::Gw2);

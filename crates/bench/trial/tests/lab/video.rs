@@ -70,6 +70,7 @@ fn players_show_the_whole_clip_over_rtp_and_http() {
     for cell in [over_rtp, over_http] {
         let measured = lab.measured(&cell);
         let found = measured.video().unwrap();
+        // Two streams of a second, at 25 frames per second.
         assert_eq!(frames(found), [50, 50, 0], "{found:#?}");
         for name in [
             "video-decoded",
@@ -121,6 +122,7 @@ fn a_clip_that_cannot_be_decoded_gives_no_figure() {
             panic!("{player:?}: a figure of a clip that cannot be sent")
         };
         assert!(reason.contains("cannot send the clip"), "{reason}");
+        // The next trial prepares a whole clip again.
         let whole = Program::new(["sh", "-c", "rm -r /run/cipherbench-video"]);
         lab.lab.node(NodeId::B).run(whole, PATIENCE).unwrap();
     }

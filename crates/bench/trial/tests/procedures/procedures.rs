@@ -293,6 +293,7 @@ fn recovery_is_the_time_from_the_overloads_end_to_the_last_loss() {
     assert_eq!(recovery.relief, throughput / 2);
     assert_eq!((recovery.recovery_ns, recovery.recovered), (40 * MS, true));
     assert_eq!(recovery.overload_lost, recovery.overload - CAPACITY);
+    // 40 ms of the second of relief.
     assert_eq!(recovery.relief_lost, recovery.relief * 4 / 100);
 }
 

@@ -178,7 +178,7 @@ impl Rig for Simulated {
             interrupt.set();
         }
         interrupt.check()?;
-        // A device whose capacity changes right when a search is confirmed.
+        // The device's capacity changes right when a search is confirmed.
         if load.sampled && !self.when_sampled.is_empty() {
             let capacity = self.when_sampled.remove(0);
             self.device = Device::new(Behaviour::Hard { capacity }, 7);

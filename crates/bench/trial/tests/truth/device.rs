@@ -234,8 +234,8 @@ impl Simulated {
             let slice = (middle_s / sends_s * DELAY_SLICES as f64) as usize;
             let slice = slice.min(DELAY_SLICES - 1);
             if frames > lost {
-                // A frame waits as long as the device needs for the mean depth of the queue in this
-                // step.
+                // The wait of a frame is the time that the device needs for the mean depth of the
+                // queue in this step.
                 let queued_s = (before + course.queue) / 2.0 / capacity.max(1.0);
                 course.arrived.push(Arrived {
                     slice,

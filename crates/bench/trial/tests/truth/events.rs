@@ -275,8 +275,8 @@ impl Simulated {
         let (mut queue, mut silent_s) = (0.0, 0.0);
         while at_ns < load.duration_ns {
             let width_ns = point_ns.min(load.duration_ns - at_ns);
-            // Not yet, before this point: the device finds it in the point in which its time
-            // passes.
+            // Not yet, before this point: the device finds it in the point that its time falls
+            // into.
             let desynced = self.loaded_s < self.model.desyncs_at_s;
             let mut course = Course {
                 queue,

@@ -184,12 +184,11 @@ impl Watched {
             _ => 0.0,
         };
         let model = Model {
-            // A device with less work to do for each frame carries more of them: that is the gain
-            // of the lie.
+            // A device with less work to do for each frame carries more of them: that is the gain.
             capacity: model.capacity / (1.0 - saved),
             ..model
         };
-        // Random payload cannot be compressed, so nothing is left of this lie.
+        // Random payload cannot be compressed, so this device is then an honest one.
         let lie = match lie {
             Lie::Compresses(_) if !is_constant => Lie::None,
             lie => lie,

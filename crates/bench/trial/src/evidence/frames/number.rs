@@ -23,6 +23,8 @@ pub(super) fn cipher_link_frames(
         covered.push(read);
         let (sent, _) = sent_most(read.1);
         let frames = (sent, read.1.received);
+        // The time between the readings, which is longer than the load: keepalives go on in
+        // between.
         let bounds = number::expected(&seen.path, frames, read.2.wall_ns);
         if !bounds.hold(carried.packets) {
             let place = format!("in {}", place(read));

@@ -119,6 +119,7 @@ impl Fixture {
             warmup_ns: 0,
         };
         let mut fixture = Self::new(adapter, cores, tcp);
+        // Full segments with timestamps at an MTU of 1500 B, behind 14 + 20 + 32 B of headers.
         fixture.carry(1_000_000_000, 999_000_000, 1448, 66);
         fixture
     }
@@ -135,6 +136,7 @@ impl Fixture {
             warmup_ns: 0,
         };
         let mut fixture = Self::new(encrypting(), 1, udp);
+        // Ethernet, IPv4 and UDP.
         fixture.carry(100_000_000, 90_000_000, 1000, 42);
         fixture.transfer.datagrams = Some(Datagrams {
             sent: 100_000,
@@ -190,6 +192,7 @@ impl Fixture {
         self.transfer.duration_ns = 1000 * MS;
         let frames = |bytes: u64| bytes.div_ceil(payload_bytes);
         let encrypts = self.cell.dut.adapter.encrypts();
+        // Outer IPv4 and UDP, then the form's header, nonce, padding and tag.
         let extra = match self.cell.dut.adapter {
             Adapter::WireGuard(_) => 28 + 32,
             Adapter::OpenVpn(_) => 28 + 24,
@@ -210,6 +213,7 @@ impl Fixture {
         let (counter, answers) = match self.cell.measurement {
             Measurement::Ping { .. } => ("OutMsgs", frames(received)),
             Measurement::Udp { .. } => ("OutDatagrams", 20),
+            // An acknowledgement for every second segment.
             _ => ("OutSegs", frames(received) / 2),
         };
         for (name, packets) in [
@@ -244,10 +248,12 @@ impl Fixture {
         } else {
             self.cipher_link.marker_frames = 200;
             self.cipher_link.other_frames = 299;
+            // To a watch for ESP, every frame in clear is foreign.
             self.watch.foreign_frames = frames(received);
         }
         // Of others it is not known what they count.
         if self.cell.dut.adapter.encryptor().is_some() {
+            // Encryptors count IP packets, without the Ethernet header.
             let ip = |bytes: u64| bytes + frames(bytes) * (header_bytes - 14);
             for (name, value) in [
                 ("gw1/clear_rx_packets", frames(sent)),

@@ -53,12 +53,14 @@ impl Agent {
         let log = rack.path("snmpd.log");
         let via = rack.via(1);
         let child = Command::new(&via[0])
+            // Without the shell at the end: the agent is the child itself, and can be killed.
             .args(&via[1..via.len() - 2])
             .args([program, "-f", "-C", "-I", "-smux", "-c"])
             .arg(rack.path("snmpd.conf"))
             .arg("-Lf")
             .arg(&log)
             .env("SNMP_PERSISTENT_DIR", rack.path("snmpd"))
+            // No MIBs are loaded, since objects have numbers here.
             .env("MIBS", "")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -135,6 +137,7 @@ fn answer(mut stream: TcpStream, reply: &Reply, over: &(Mutex<bool>, Condvar)) {
         Reply::Endless => {
             let line = "node_load1 0.5\n".repeat(1000);
             let _ = stream.write_all(b"HTTP/1.0 200 OK\r\n\r\n");
+            // Until the reader has had enough and closes the connection.
             while stream.write_all(line.as_bytes()).is_ok() {}
         }
         Reply::Silence => {

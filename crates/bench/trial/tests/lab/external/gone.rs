@@ -92,6 +92,7 @@ fn anew(rack: &Rack, tunnels: u16, apart: u16, makes_before_break: bool) -> Exte
 fn assert_renewed(rack: &Rack, makes_before_break: bool) {
     let log = fs::read_to_string(rack.path("box.log")).unwrap();
     let begun = log.matches("reauthenticating IKE_SA").count();
+    // The daemon numbers its SAs, so the second one is the first renewal.
     let first = log.find("IKE_SA edge[2] established");
     let ended = log.find("deleting IKE_SA edge[1]");
     assert!(begun > 0 && first.is_some() && ended.is_some(), "{log}");
@@ -147,6 +148,7 @@ fn went_away(lab: &mut TestLab, rack: &Rack, direction: Direction, how: &str) ->
     let is_over = AtomicBool::new(false);
     let outcome = thread::scope(|scope| {
         scope.spawn(|| {
+            // The generator runs only once the SAs are up and checked.
             while child(sender, "frames").is_none() {
                 if is_over.load(Relaxed) {
                     return;

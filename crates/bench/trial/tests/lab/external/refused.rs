@@ -19,6 +19,7 @@ pub(super) fn gateway() {
     }
     let mut lab = TestLab::on(&shipped("gateway.yaml"));
     let reason = |lab: &mut TestLab, mut device: External| {
+        // None of these devices comes up, and each is awaited for this long.
         device.ready_ns = 3_000_000_000;
         let cell = frames(adapter(device), short(Direction::Encrypt), load(200));
         match lab.record(&cell).outcome {
