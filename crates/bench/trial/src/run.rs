@@ -127,8 +127,7 @@ pub fn run<E>(
 /// Returns the cell of a tuning attempt: as short as the tool allows.
 fn tuning_cell(cell: &Cell) -> Cell {
     let mut short = cell.clone();
-    // Only these two measurements are ever tuned. An attempt that is shorter than the tool's steps
-    // would have no rate.
+    // Only these two measurements are ever tuned.
     if let Measurement::Tcp {
         duration_ns,
         warmup_ns,

@@ -36,7 +36,7 @@ impl Context<'_> {
     /// Returns the rows of all devices, one after the other. A wrong result is a valid row.
     pub(super) fn kat(&self, devices: &Devices, kat: &Kat) -> Result<Outcome, TrialError> {
         let (mut members, mut all_rows) = (Vec::new(), Vec::new());
-        // One after the other: answers are compared, not times, and devices may share a driver.
+        // One after the other: only answers count here, and not times.
         for (index, device) in devices.members.iter().enumerate() {
             let (found, rows) = self.kat_of(index, device, kat)?;
             members.push(facts(device, found.as_ref()));

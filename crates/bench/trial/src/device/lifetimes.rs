@@ -28,7 +28,7 @@ pub(super) fn add_process(
 ) {
     to.elapsed_ns = to.elapsed_ns.saturating_add(elapsed_ns);
     to.counts += fatigue.counts;
-    // Workers of older journals did not report them.
+    // Older versions of the worker do not report them.
     if let Some(rounds) = fatigue.rounds {
         to.rounds = Some(to.rounds.unwrap_or(0) + rounds);
     }

@@ -56,7 +56,7 @@ pub(super) fn processes_in_step(observed: &ToolObserved<'_>) -> Option<Check> {
     let last = ends.iter().copied().max().unwrap_or(0);
     // A tool's last words wait in the queue behind its datagrams.
     let late_ns = observed.drained_most_ns();
-    // A late end is excused by the time for which the queue drained. An early one never is.
+    // A late end is excused by the time that the queue took to drain. An early one never is.
     let off = |end: u64| match end.checked_sub(timing.run_ns) {
         Some(late) => late.saturating_sub(late_ns),
         None => timing.run_ns - end,
