@@ -203,6 +203,7 @@ impl Bar {
                 attempts_max,
             } => self.say(&attempted(cell, parameters, (attempt, attempts_max))),
             RunEvent::Started(trial) => {
+                // Trials count from 1, and this one has only begun.
                 self.bar.set_position(progress.trial as u64 - 1);
                 let before = figures.get(&trial.cell.id);
                 let before = before.map_or_else(String::new, |figure| format!(", before {figure}"));

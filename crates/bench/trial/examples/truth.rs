@@ -114,6 +114,7 @@ fn verifiers(trials: u64) {
 
 /// Procedures that do something to a device, and rates under an overload.
 fn events_and_rates(seeds: u64) {
+    // No head: these rows continue the table of `others`, which `main` prints right before.
     for case in procedures::cases() {
         let plan = case.plan();
         let findings: Vec<_> = (0..seeds).map(|seed| case.find(&plan, seed)).collect();
@@ -210,6 +211,7 @@ fn lies_found(seeds: u64) {
             .collect();
         let found = judged.iter().filter(|judged| match case.found_by {
             Some(name) => judged.is_found_by(name),
+            // No check is expected to find this one, so a finding by any of them counts.
             None => judged.found(),
         });
         let found = found.count();

@@ -41,6 +41,8 @@ impl Counters {
             drivers.insert(format!("{}/{interface}", id.name()), counters);
         }
         Ok(Self {
+            // The time of the interfaces' counters: the device's may take seconds more to be
+            // steady.
             at: Instant::now(),
             interfaces,
             drivers,

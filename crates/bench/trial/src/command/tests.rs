@@ -74,6 +74,7 @@ fn a_tcp_cell_of_one_core_is_one_process_on_each_side() {
 fn streams_are_spread_over_one_process_per_core_each_held_on_its_own() {
     let cell = cell(3, tcp(8));
     let made = commands(&cell, &parameters(&cell), TARGET, 4).unwrap();
+    // The word behind `-P`.
     let streams: Vec<&str> = made.clients.iter().map(|p| p.argv[11].as_str()).collect();
     assert_eq!(streams, ["3", "3", "2"]);
     let cores =
@@ -201,6 +202,7 @@ fn iperf2_is_asked_for_the_same_in_its_own_words() {
     );
     let udp = |rate| cell(1, by_iperf2(udp(Some(512), rate, 2)));
     let made = commands(&udp(Some(90)), &parameters(&udp(Some(90))), TARGET, 4).unwrap();
+    // A UDP server does not listen: it is ready when its port is bound.
     assert_eq!(made.servers[0].ready, Ready::Bound(5201));
     let (servers, clients) = lines(&udp(Some(90_000_000)));
     let common = "-p 5201 -y C -i 0.1 -P 2 -w 4194304 -u -l 512";

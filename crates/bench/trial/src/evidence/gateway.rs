@@ -169,6 +169,8 @@ impl<'a> Gateway<'a> {
     /// The difference between packets in and packets out, dropped or sharing an ESP packet.
     pub(crate) fn unaccounted(&self) -> u64 {
         let [joined, continued, split, absorbed] = self.shared();
+        // Joined packets and absorbed ESP packets come in without one going out. Continued ESP
+        // packets and split packets go out without one coming in.
         let gone = self.packets("tx") + self.dropped() + joined + absorbed;
         (self.packets("rx") + continued + split).abs_diff(gone)
     }

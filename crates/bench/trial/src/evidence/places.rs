@@ -128,8 +128,10 @@ impl ObservedPath<'_> {
                 (true, Ends::Tools(_)) => false,
             };
             let is_whole = !CIPHER_LINK.contains(&place) || self.fits_cipher_link();
+            // Along the path, each link has first its sending interface and then its receiving one.
             line.interface(place, self.counters.get(name), (name, number % 2 == 0));
             if !is_countable || !is_whole {
+                // The interface's drops still count: only its packets cannot be compared.
                 line.gates[place] = None;
             }
         }

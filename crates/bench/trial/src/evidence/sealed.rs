@@ -212,6 +212,7 @@ mod tests {
             ("gw2/dropped_packets.replayed", 40),
         ];
         assert_eq!(found(&pairs, allowed), Vec::<String>::new());
+        // One more than `LostAt::APART_PACKETS` allows.
         pairs[1].1 += 17;
         pairs[2].1 += 1;
         pairs[3].1 += 1;

@@ -22,6 +22,7 @@ pub(super) fn streams_sent_in_time(observed: &ToolObserved<'_>) -> Option<Check>
     video
         .streams
         .iter()
+        // Over HTTP there are no packets with times to keep, so the check does not apply.
         .any(|it| it.rtp.is_some())
         .then_some(())?;
     let lost = video.sum(|stream| stream.sender_lost);
@@ -65,6 +66,7 @@ pub(super) fn video_decoded(observed: &ToolObserved<'_>) -> Option<Check> {
     let failure = never.map(|(number, stream)| never_shown(number, stream));
     let shown = video.sum(|stream| stream.frames.shown);
     let expected = video.sum(|stream| stream.frames.expected);
+    // Damaged frames are no failure: losses of the path damage them, and they are a figure.
     let damaged = video.sum(|stream| stream.frames.damaged);
     let detail = format!(
         "of {expected} frames of the clip in {} streams {shown} were shown, {damaged} of them with another picture than \

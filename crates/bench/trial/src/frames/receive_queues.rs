@@ -108,6 +108,7 @@ impl Drop for ReceiveQueues<'_> {
         for program in std::mem::take(&mut self.undo) {
             let _ = self.node.run(program, TOOL_LIMIT);
         }
+        // An empty list replaces the registered one, which has just been carried out.
         let _ = self.at_end(Vec::new());
     }
 }
@@ -118,6 +119,8 @@ fn weights(printed: &str) -> Option<Vec<usize>> {
     let mut lines = printed.lines();
     let (_, rings) = lines.next()?.split_once(" with ")?;
     let rings: usize = rings.split_once(' ')?.0.parse().ok()?;
+    // `ethtool -X … weight` takes the number of entries of each queue. It restores the shares, not
+    // the order of the entries.
     let mut weights = vec![0; rings];
     for line in lines {
         let Some((_, queues)) = line

@@ -195,6 +195,7 @@ impl RigLoad {
 
 /// Returns the whole frames of a rate in a time.
 fn frames(frames_per_s: u64, ns: u64) -> u64 {
+    // 20 million frames/s for 20 minutes exceed 64 bits before the division.
     let frames = u128::from(frames_per_s) * u128::from(ns) / u128::from(NS_PER_S);
     u64::try_from(frames).unwrap_or(u64::MAX)
 }

@@ -32,6 +32,7 @@ fn reads_a_tcp_client_and_its_server() {
         .sum();
     assert_eq!(retransmits, 1491);
     let server = Sessions::parse(TCP_SERVER).unwrap().received.unwrap();
+    // The server's last interval is the remainder of 1.7 ms until the client has ended.
     assert_eq!(server.steps.len(), 11);
     assert_eq!(server.steps[0].end_ns, 100_837_000);
     assert_eq!(server.summary_bytes, Some(server.bytes()));

@@ -39,6 +39,7 @@ fn an_interrupted_ping_is_read_as_far_as_it_went() {
 
 #[test]
 fn replies_out_of_order_are_put_in_the_order_of_their_requests() {
+    // A copy, marked `(DUP!)`, answers a request that has its round trip already.
     let text = "64 bytes from h: icmp_seq=2 ttl=64 time=2.00 ms\n\
                 64 bytes from h: icmp_seq=1 ttl=64 time=1000 ms\n\
                 64 bytes from h: icmp_seq=1 ttl=64 time=1001 ms (DUP!)\n\
@@ -53,6 +54,7 @@ fn replies_out_of_order_are_put_in_the_order_of_their_requests() {
 fn sequence_numbers_wrap_at_16_bits() {
     assert_eq!(unwrapped(0, 65_536), 65_536);
     assert_eq!(unwrapped(65_535, 65_536), 65_535);
+    // The number nearest to the expected one that has these low 16 bits.
     assert_eq!(unwrapped(3, 65_534), 65_539);
     assert_eq!(unwrapped(7, 1), 7);
 }
@@ -81,6 +83,8 @@ fn failures_say_why() {
 
 #[test]
 fn altered_replies_count_as_lost_where_the_path_damages_packets() {
+    // `ping` reports altered bytes in the lines behind a reply: here behind reply 2, and behind the
+    // copy of reply 1.
     let text = "PING h (h) 56(84) bytes of data.\n\
                 64 bytes from h: icmp_seq=1 ttl=64 time=1.0 ms\n\
                 64 bytes from h: icmp_seq=2 ttl=64 time=2.0 ms\n\
@@ -100,6 +104,7 @@ fn altered_replies_count_as_lost_where_the_path_damages_packets() {
 
 #[test]
 fn a_cut_before_the_summary_is_an_error() {
+    // The last of the numbers that are read: a cut behind them takes nothing away.
     let summary = PING.find("20 packets").unwrap() + "20 packets transmitted, 20 received".len();
     for end in 0..summary {
         assert!(parse(&PING[..end], false, RAN_NS).is_err(), "cut at {end}");

@@ -166,6 +166,7 @@ pub(crate) fn processes_work_at_once() {
     );
     assert!(trial.together_ns <= trial.span_ns);
     assert!(trial.devices[0].operations_min > 0);
+    // Without `offload: true` the device claims nothing that must be proven.
     assert_eq!((trial.reference, trial.proof), (None, None));
 }
 
@@ -285,6 +286,7 @@ pub(crate) fn a_device_whose_process_dies_is_started_again_and_given_up_at_last(
         "devices: [engine]\ntrials: [fatigue: { operations: sha-256, threads: 1, duration: 60 s }]",
     );
     let device = &only_segment(&result).devices[0];
+    // It is given up long before the minute is over.
     assert!(device.crashes > 1, "{device:?}");
     // It is not started again after the last crash.
     assert_eq!(device.counts.restarts, device.crashes - 1);

@@ -172,6 +172,7 @@ fn with_both_directions_loaded_counts_are_sums() {
     );
     assert_eq!(frames.latency[0].histogram.len(), 1);
     assert_eq!(frames.latency[0].frames, 1200);
+    // A sender and a receiver for each direction.
     assert_eq!(record.commands.len(), 4);
     let world = bench.world.lock().unwrap();
     let places: Vec<NodeId> = world.started[..4].iter().map(|(node, ..)| *node).collect();
@@ -249,6 +250,7 @@ fn frames_that_no_report_has_speak_against_the_trial() {
     let [ends, links] = &reasons[..] else {
         panic!("{reasons:?}")
     };
+    // Found against the analyser's report, and against the frames that were sent.
     assert!(ends.starts_with("interfaces-agree: "), "{ends}");
     assert!(
         ends.contains("b/b0 received 51000, the analyser 50000"),

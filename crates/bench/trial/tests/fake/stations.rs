@@ -148,6 +148,7 @@ pub(crate) fn end(node: NodeId, interface: &str, network: u8) -> FrameEnd {
         mac: [2, 0, 0, 0, 0, network],
         next_hop_mac: [2, 0, 0, 0, 1, network],
         address: Ipv4Addr::new(10, network, 0, 2),
+        // From the networks for benchmarks: 198.18.0.0/15 (RFC 2544) and 2001:2::/48 (RFC 5180).
         test_address: Ipv4Addr::new(198, network, 0, 1),
         test_address_v6: format!("2001:2:0:{network:x}::1").parse().unwrap(),
         peer: None,
@@ -194,6 +195,7 @@ impl Bench for StationBench {
         let mut world = self.world.lock().unwrap();
         world.duts_up += 1;
         world.directions.push(direction);
+        // One direction alone has a station in the place of a gateway, on the cipher link.
         let (source, sink) = match direction {
             Direction::Encrypt => (end(NodeId::A, "a0", 18), end(NodeId::Gw2, "w1", 19)),
             Direction::Decrypt => (end(NodeId::Gw1, "w0", 18), end(NodeId::B, "b0", 19)),

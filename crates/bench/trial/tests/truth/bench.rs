@@ -298,6 +298,7 @@ pub(crate) fn agreement_of_each(findings: &[(Truth, Finding)]) -> Agreement {
         sum.seeds += 1;
         sum.time_s += finding.time_s;
         if finding.is_invalid {
+            // The instrument withdraws this figure by itself, so it is neither right nor wrong.
             sum.invalid_percent += 1.0;
             continue;
         }
@@ -311,6 +312,7 @@ pub(crate) fn agreement_of_each(findings: &[(Truth, Finding)]) -> Agreement {
         // Any value in the range is right, so the error is the distance to the range.
         let nearest = figure.clamp(low, high);
         let error = match figure - nearest {
+            // Without this arm a truth of 0, as of frames lost, divides 0 by 0.
             0.0 => 0.0,
             apart => 100.0 * apart / nearest,
         };
@@ -361,6 +363,7 @@ pub(crate) fn median_latency(found: &ProcedureResult) -> Finding {
     let half = latency.find(|found| found.percent == Some(50));
     let figure = half.map(|half| {
         let mut left = half.frames.div_ceil(2);
+        // Buckets rise, so the one that uses up the first half of the frames has the median.
         let bucket = half.histogram.iter().find(|bucket| {
             left = left.saturating_sub(bucket.frames);
             left == 0
@@ -417,6 +420,8 @@ pub(crate) fn recovery(found: &ProcedureResult) -> Finding {
 #[must_use]
 pub(crate) fn lossless(found: &ProcedureResult) -> Finding {
     let trials = found.result.trials.iter().enumerate();
+    // The first trial at the highest load and the trial with the evidence are no steps of the
+    // curve.
     let own = trials.filter(|(place, _)| {
         Some(*place) != found.result.flood_trial && Some(*place) != found.result.evidence_trial
     });
@@ -442,7 +447,9 @@ pub(crate) fn campaign_of(plan: &Plan, model: Model, tester: Tester, seed: u64) 
     let mut records = Vec::new();
     for repeat in 1..=plan.repeats {
         for cell in &plan.cells {
+            // A calibration has no device on its path, so that the tester alone limits it.
             let own = if cell.calibration { alone } else { model };
+            // Each repeat differs, and differs from the repeats of every other seed.
             let seed = seed.wrapping_mul(1000).wrapping_add(u64::from(repeat));
             let mut rig = Simulated::new(own, tester, seed);
             let found = carried_out(cell, repeat, &mut rig);

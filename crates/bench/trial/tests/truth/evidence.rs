@@ -53,6 +53,7 @@ fn checks(cell: &Cell, found: &ProcedureResult, rig: &Watched, last: &Passed) ->
     ];
     let off = features.map(|name| (name.to_owned(), "off".to_owned()));
     let off = |end: &String| (end.clone(), BTreeMap::from(off.clone()));
+    // The samples have the same share in clear as the trial, and none if no frame crossed.
     let in_clear = (SAMPLED * last.clear)
         .checked_div(last.crossed)
         .unwrap_or(0);
@@ -158,6 +159,7 @@ pub(crate) fn judge(plan: &Plan, (model, tester): (Model, Tester), lie: Lie, see
     let failed: Vec<String> = failed.collect();
     let throughput = found.result.throughput.as_ref();
     let figure = throughput.and_then(|found| found.goals.first()?.lower);
+    // Recorded as valid even if a check failed: the warning is looked for independently of them.
     let results = results(plan, vec![(cell.id.clone(), 1, found, Vec::new())]);
     let mut warnings = results.warnings.iter();
     Judged {

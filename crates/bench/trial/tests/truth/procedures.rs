@@ -26,6 +26,8 @@ impl Case {
     /// What one seed finds, and what is true.
     pub(crate) fn find(&self, plan: &Plan, seed: u64) -> (Truth, Finding) {
         let (found, rig) = figures(plan, self.model, seed, self.figure);
+        // The truth is read from the device afterwards: it depends on the events that this seed
+        // drew.
         ((self.truth)(&rig), found)
     }
 }

@@ -132,6 +132,7 @@ impl Passed {
         ];
         let counters = load.into_iter().enumerate().map(|(place, packets)| {
             let (with, against) = (packets + self.others[place], self.others_against[place]);
+            // Along the load, even places send to a link and odd ones receive from it.
             let (tx_packets, rx_packets) = match place % 2 {
                 0 => (with, against),
                 _ => (against, with),
@@ -275,6 +276,7 @@ impl Watched {
                         counted_in += packets;
                         counted_out += packets;
                     }
+                    // ARP ends on its link, so the device neither seals nor counts it.
                     _ => {}
                 }
             }

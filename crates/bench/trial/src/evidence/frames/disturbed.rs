@@ -229,6 +229,7 @@ fn hostile_sent(observed: &FrameObserved<'_>, planned: usize) -> Option<Check> {
         let per_second = u128::from(trial.load) * u128::from(attack.percent) / 100;
         let wanted = per_second * u128::from(trial.duration_ns) / 1_000_000_000;
         let wanted = u64::try_from(wanted).unwrap_or(u64::MAX);
+        // A share so small that it rounds to no packet still needs one to be an attack.
         let is_enough = attack.sent > 0
             && attack.sent.saturating_mul(100) >= wanted.saturating_mul(HOSTILE_SENT_PERCENT);
         if !is_enough {
@@ -263,6 +264,7 @@ fn hostile_sent(observed: &FrameObserved<'_>, planned: usize) -> Option<Check> {
 /// Whether the procedure took the link down in a trial.
 pub(super) fn link_was_cut(observed: &FrameObserved<'_>, number: usize) -> bool {
     let found = observed.result.disturbances().iter();
+    // Disturbances name the place of their trial in the result, and readings count trials from 1.
     let mut found = found.filter(|it| it.trial + 1 == number);
     found.any(|it| it.events.iter().any(|event| event.name == "link-down"))
 }

@@ -220,6 +220,7 @@ fn replaced_engines_count_from_the_devices_start() {
             ("gw1/engine_replaced_sas.model".to_owned(), sas),
         ])
     };
+    // The SAs count in full, although none was replaced between the two readings.
     assert_eq!(counted_since(&read(30, 2), &read(10, 2)), read(20, 2));
 }
 
@@ -230,6 +231,7 @@ fn a_counter_that_passed_its_end_goes_on_and_one_that_was_cleared_is_named() {
         let found = counted_since(&read(after), &read(before));
         (found["gw1/packets"], resets(&read(after), &read(before)))
     };
+    // A counter of 32 bits, 6 before its end.
     assert_eq!(counted(4_294_967_290, 13), (19, Vec::new()));
     assert_eq!(counted(100, 1_100), (1_000, Vec::new()));
     let words = "the counter gw1/packets fell from 100000 to 5".to_owned();
@@ -259,6 +261,7 @@ fn small_packets_at_a_high_load_must_have_joined_others_where_that_was_asked_for
     // A slow load may come packet by packet, and neighbours in several tunnels never share.
     assert!(passes(&cell, &none, 199_999));
     assert!(passes(&aggregating(2), &none, 200_000));
+    // At any load, a gateway that does not report joined packets shows nothing.
     assert!(!passes(&cell, &[], 1000));
 }
 
@@ -294,6 +297,7 @@ fn packets_that_share_esp_packets_count_on_both_sides_of_the_balance() {
         assert!(imbalance(&counters(spoilt)).is_some(), "{spoilt}");
     }
     let mut lost: BTreeMap<String, u64> = all.clone();
+    // One more than the 64 that may be in flight.
     lost.insert("gw1/absorbed_packets".to_owned(), 10 + 65);
     assert!(imbalance(&lost).is_some());
 }

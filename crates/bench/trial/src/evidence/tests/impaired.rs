@@ -79,6 +79,7 @@ fn what_the_tester_lost_held_up_or_did_not_count_is_an_objection() {
     (back(&mut fixture).sent, back(&mut fixture).lost_by_tester) = (899, 1);
     assert_eq!(fixture.failing(), ["impair-kept-up"]);
     let mut fixture = lossy();
+    // Without a delay of the path, 50 us are allowed for the tester.
     back(&mut fixture).added_ns_p99 = 50_001;
     assert_eq!(fixture.failing(), ["impair-kept-up"]);
     // A hundredth of what the path itself adds to a round trip does not count.
@@ -163,6 +164,7 @@ fn super_packets_on_the_impaired_link_are_an_objection() {
 fn copies_that_the_path_made_are_no_objection() {
     let mut fixture = Fixture::ping(encrypting());
     let sent = fixture.settings.ip_packets_sent("a").unwrap();
+    // 64 packets of others are allowed, so that these are 6 too many.
     *fixture.stack("b/InNoECTPkts") = sent + 70 + sent / 1000;
     let check = "packets-cross-once".to_owned();
     assert!(fixture.failing().contains(&check));
