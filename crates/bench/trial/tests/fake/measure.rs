@@ -133,6 +133,7 @@ fn a_udp_trial_uses_the_socket_buffer_that_the_stations_allow() {
         clients: vec![data("iperf3-3.12-udp-100m.client.json")],
         servers: vec![data("iperf3-3.12-udp-100m.server.json")],
         carried_bytes: 12_491_392,
+        // Ethernet, IPv4 and UDP of each datagram.
         header_bytes: 8486 * 42,
         ..Script::default()
     };

@@ -87,6 +87,7 @@ fn the_figures_of_rfc_6349_have_their_ingredients() {
         let measured = lab.measured(&cell(Adapter::Direct, 1, true, load));
         for way in measured.transfer().unwrap().each_way() {
             let tcp = way.tcp.clone().unwrap();
+            // 1500 B less IPv4, TCP and its timestamps (RFC 7323).
             assert_eq!(tcp.segment_bytes, Some(1448), "{direction:?}");
             assert!(tcp.baseline_rtt_ns > Some(0), "{tcp:?}");
             assert!(tcp.loaded_rtt_ns > Some(0), "{tcp:?}");

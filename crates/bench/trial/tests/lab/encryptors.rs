@@ -92,6 +92,8 @@ fn assert_link(measured: &Measured, encryptor: &Encryptor) {
     for check in checks.iter().chain(&["dut-counters", "dut-as-asked"]) {
         assert!(passes(measured, check), "{check}");
     }
+    // The tester opens samples with the keys that it gave out. It has no agreed keys, and the null
+    // engine seals nothing.
     let has_known_keys = has_esp && !encryptor.is_null() && !encryptor.keys.is_agreed();
     assert_eq!(passes(measured, "samples-opened"), has_known_keys);
     assert_eq!(link.opened.is_some(), has_known_keys);
@@ -136,6 +138,7 @@ fn frames_in_many_tunnels() {
         // The first frames begin each tunnel, and none of them is lost.
         assert_all_came(&measured, 200, 1);
         assert_link(&measured, &encryptor);
+        // The samples meet only some of the hundred tunnels.
         let spis = measured.evidence.cipher_link.spis.len();
         assert!(spis > 10, "{spis} SPIs");
     }
@@ -209,10 +212,13 @@ fn tagged_and_long_frames_of_any_kind_cross_a_bridge() {
             .start_dut(&cell.dut, links, Direction::Both)
             .unwrap();
         let (a, b) = (lab.lab.node(NodeId::A), lab.lab.node(NodeId::B));
+        // The shortest payload of Ethernet, and one near the MTU of 9000 B.
         for bytes in ["46", "8900"] {
             std::thread::scope(|scope| {
                 let listen = Program::new(["python3", "-c", LISTEN, bytes]);
                 let heard = scope.spawn(move || b.run(listen, PATIENCE).unwrap());
+                // Frames from before the listener is ready are lost, so more are sent until it
+                // ends.
                 while !heard.is_finished() {
                     let send = Program::new(["python3", "-c", SEND, bytes]);
                     let sent = a.run(send, PATIENCE).unwrap();

@@ -24,6 +24,7 @@ const STEP: Duration = Duration::from_millis(2);
 fn energy_of_two_packages() {
     let folder = testing::folder().unwrap();
     let folder = folder.path();
+    // The last one is a part of package 0, which counts its energy already.
     for package in ["intel-rapl:0", "intel-rapl:1", "intel-rapl:0:0"] {
         fs::create_dir(folder.join(package)).unwrap();
         write(folder, package, "max_energy_range_uj", RANGE_UJ - 1);

@@ -104,6 +104,7 @@ fn a_bucket_of_tokens_lifts_no_bound_above_the_rate() {
 fn datagrams_of_a_queue_that_drains_count_over_the_receivers_time() {
     let bps = 10_000_000_u64;
     let cell = cell(Adapter::Direct, 1, false, udp(Some(1000), Some(2 * bps)));
+    // Room for two seconds of the rate, twice the excess of the load, so that nothing is lost.
     let shaper = format!("rate {bps}bit burst 10000 limit {}", bps / 4);
     let mut lab = shaped(&cell, &shaper);
     let measured = lab.measured(&cell);

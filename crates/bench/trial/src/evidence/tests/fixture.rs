@@ -231,6 +231,7 @@ impl Fixture {
             ..CipherLink::default()
         };
         if encrypts {
+            // The one left over is control traffic, as a link always has some.
             self.cipher_link.esp_frames = 299;
             self.cipher_link.spis = vec!["c0ffee01".to_owned()];
             self.cipher_link.opened = Some(OpenedPackets {
@@ -285,10 +286,12 @@ impl Fixture {
         let mut fixture = Self::new(adapter, 1, Measurement::Http(test));
         let bytes = 1_000_000_000;
         fixture.carry(bytes, bytes, 1448, 66);
+        // `carry` sends from A to B, and objects go the other way.
         fixture.mirror();
         fixture.http = Some(HttpResult {
             duration_ns: 1000 * MS,
             transactions: 9000,
+            // Of the sustain phase only; what the ramps carried is among `received_bytes`.
             object_bytes: bytes / 10 * 9,
             attempted: 10_000,
             received_bytes: bytes,

@@ -280,6 +280,7 @@ pub(super) fn unreadable() {
     let garbage = Pages::serve(|_| Reply::Text("\u{0}\u{1}power{ 5\n"));
     let endless = Pages::serve(|_| Reply::Endless);
     let silent = Pages::serve(|_| Reply::Silence);
+    // Bound but never read: requests get no answer, and no ICMP error either.
     let nobody = std::net::UdpSocket::bind((super::rack::TESTER, 0)).unwrap();
     let deaf = SnmpAgent {
         address: nobody.local_addr().unwrap().to_string(),
@@ -358,6 +359,7 @@ pub(super) fn unreadable() {
         said.contains("cannot be read on gw1") && said.contains("does not answer"),
         "{said}"
     );
+    // Each device that came up was taken down again, although its readings failed.
     assert_eq!(rack.times_down(), [count + 2, count + 2]);
     drop(lab);
     assert!(rack.has_all_back());
