@@ -19,10 +19,10 @@
 //!
 //! Each box is a network namespace without a name, held by one child process: a [`station`]. The
 //! run sends it requests over its standard input and output ([`testbed::protocol`]), which suffices
-//! for a station on another host too. However the run ends, the station's input ends, it kills all that
-//! it started, and the kernel removes namespace and links with the last process. The next run of
-//! the same lab name removes processes that were stopped or hung ([`state`]). The namespaces of the
-//! machine are never touched.
+//! for a station on another host too. However the run ends, the station's input ends, it kills all
+//! that it started, and the kernel removes namespace and links with the last process. The next run
+//! of the same lab name removes processes that were stopped or hung ([`state`]). The namespaces of
+//! the machine are never touched.
 //!
 //! The only crate that needs privileges ([`privilege`]). It implements the traits of crate
 //! `testbed`, through which trials see a lab.

@@ -33,8 +33,8 @@ pub(crate) trait ProcedureTrials {
     fn carry_out(&self, trials: &mut Trials<'_>) -> Result<Basis, TrialError>;
 
     /// The trials that a figure is read from directly, of those before the evidence. None by
-    /// default: a search counts a load that was not offered as not carried, and a loss curve reports the
-    /// frames sent and the receiver's loss at each load.
+    /// default: a search counts a load that was not offered as not carried, and a loss curve
+    /// reports the frames sent and the receiver's loss at each load.
     fn figure_trials<'r>(
         &self,
         _result: &'r FrameResult,
