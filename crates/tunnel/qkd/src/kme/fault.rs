@@ -228,7 +228,7 @@ mod tests {
 
     fn parse(text: &str) -> Result<Armed, String> {
         yaml::parse("request", text)
-            .and_then(|document| document.decode(|root| root.map(read)))
+            .and_then(|document| document.decode(|root| root.keys(KEYS, read)))
             .map_err(|mistakes| mistakes.to_string())
     }
 
