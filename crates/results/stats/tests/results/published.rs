@@ -153,7 +153,7 @@ fn a_load_with_some_loss_is_no_throughput() {
     }
     refused(
         &beside(run, counts(Throughput, L2, OneWay)),
-        "goals allow some",
+        "the goals of the measured loads allow some",
     );
 }
 
