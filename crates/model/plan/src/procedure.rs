@@ -98,9 +98,14 @@ pub trait ProcedurePlan {
     /// Its kind.
     fn kind(&self) -> ProcedureKind;
 
+    /// The constant load under which it observes the DUT, if that is what it does.
+    fn base_load(&self) -> Option<&BaseLoad> {
+        None
+    }
+
     /// The search in it, if there is one.
     fn search(&self) -> Option<&ThroughputSearch> {
-        None
+        self.base_load()?.search()
     }
 
     /// The disturbance of the DUT, if there is one.
@@ -111,7 +116,10 @@ pub trait ProcedurePlan {
     /// The load that the campaign sets, or the highest load to try, in frames/s; `None` if the
     /// campaign leaves it open.
     fn load(&self) -> Option<u64> {
-        self.search()?.max_load
+        match self.base_load() {
+            Some(load) => load.frames_per_s(),
+            None => self.search()?.max_load,
+        }
     }
 
     /// The procedure without its loads. A load given as a bit rate is a different number of frames
@@ -126,7 +134,7 @@ pub trait ProcedurePlan {
 
     /// Whether it offers one load, not several up to it.
     fn is_at_one_load(&self) -> bool {
-        false
+        self.base_load().is_some()
     }
 
     /// Whether its figure rises with the resources of the DUT, as that of a load that is given does
@@ -137,13 +145,13 @@ pub trait ProcedurePlan {
 
     /// Whether its figure is how much the DUT carries, so that something limits it.
     fn finds_capacity(&self) -> bool {
-        true
+        self.base_load().is_none()
     }
 
     /// Whether its figure is compared with the tester's limit without a device. Trials of
     /// disturbances and of stability are not: each includes a control.
     fn has_ceiling(&self) -> bool {
-        true
+        self.base_load().is_none()
     }
 
     /// Whether it offers the highest load that the tester reaches.

@@ -86,16 +86,12 @@ impl ProcedurePlan for Disturbed {
         self.event.kind()
     }
 
-    fn search(&self) -> Option<&ThroughputSearch> {
-        self.load.search()
+    fn base_load(&self) -> Option<&BaseLoad> {
+        Some(&self.load)
     }
 
     fn event(&self) -> Option<&Event> {
         Some(&self.event)
-    }
-
-    fn load(&self) -> Option<u64> {
-        self.load.frames_per_s()
     }
 
     fn without_loads(&self) -> Procedure {
@@ -103,18 +99,6 @@ impl ProcedurePlan for Disturbed {
             load: self.load.at_any_load(),
             ..self.clone()
         })
-    }
-
-    fn is_at_one_load(&self) -> bool {
-        true
-    }
-
-    fn finds_capacity(&self) -> bool {
-        false
-    }
-
-    fn has_ceiling(&self) -> bool {
-        false
     }
 
     fn time(&self, trial: &dyn Fn(u64) -> Duration, searches: u32) -> Duration {

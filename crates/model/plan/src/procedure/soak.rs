@@ -2,7 +2,6 @@
 //! drift.
 
 use super::{BaseLoad, Procedure, ProcedureKind, ProcedurePlan};
-use crate::ThroughputSearch;
 use crate::words::{long_time, time};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -73,12 +72,8 @@ impl ProcedurePlan for Soak {
         ProcedureKind::Soak
     }
 
-    fn search(&self) -> Option<&ThroughputSearch> {
-        self.load.search()
-    }
-
-    fn load(&self) -> Option<u64> {
-        self.load.frames_per_s()
+    fn base_load(&self) -> Option<&BaseLoad> {
+        Some(&self.load)
     }
 
     fn without_loads(&self) -> Procedure {
@@ -86,18 +81,6 @@ impl ProcedurePlan for Soak {
             load: self.load.at_any_load(),
             ..self.clone()
         })
-    }
-
-    fn is_at_one_load(&self) -> bool {
-        true
-    }
-
-    fn finds_capacity(&self) -> bool {
-        false
-    }
-
-    fn has_ceiling(&self) -> bool {
-        false
     }
 
     fn time(&self, trial: &dyn Fn(u64) -> Duration, searches: u32) -> Duration {
