@@ -130,8 +130,7 @@ impl Map<'_> {
     /// # Panics
     /// When the key is not declared, or not for values of this type.
     pub fn get<T: FromNode>(&self, name: &'static str) -> Result<T, Reported> {
-        let value = self.declared(name).value;
-        self.read(name, |node| T::from_node(node, &value))
+        self.get_with(name, |_, value| Ok(value))
     }
 
     /// As [`get`](Self::get), with a reader; it reads the default, too.
@@ -166,10 +165,7 @@ impl Map<'_> {
     /// # Panics
     /// When the key is not declared, or not for values of this type.
     pub fn find<T: FromNode>(&self, name: &'static str) -> Result<Option<T>, Reported> {
-        let value = self.declared(name).value;
-        self.optional(name)
-            .map(|node| T::from_node(node, &value))
-            .transpose()
+        self.find_with(name, |_, value| Ok(value))
     }
 
     /// As [`get`](Self::get), with a check of the value.
@@ -206,7 +202,7 @@ impl Map<'_> {
             .transpose()
     }
 
-    /// The declared value of a key.
+    /// The declaration of a key.
     ///
     /// # Panics
     /// When the key is not declared.
