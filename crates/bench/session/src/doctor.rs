@@ -13,7 +13,7 @@ use testbed::{Interrupt, LabError};
 /// Time limit for the check on a host, which tries out a lab's requirements.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What a host is asked to do.
+/// A request to a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// Look at itself.

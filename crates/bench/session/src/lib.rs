@@ -1,5 +1,5 @@
-//! What a person asks of the bench: a campaign's plan, a check of files, a run from its first trial
-//! to its journal, and the state of hosts.
+//! Requests to the bench: the plan of a campaign, a check of files, a run from its first trial to
+//! its journal, and the state of hosts.
 //!
 //! ```text
 //! campaign, lab ─► planning ─► Plan ─► programs ─► Session ─► Journal

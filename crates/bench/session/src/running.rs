@@ -148,8 +148,8 @@ impl Session {
         }
     }
 
-    /// Runs the trials that are not `done`, and takes the lab down. Returns the journal, whose
-    /// documents remain to be written.
+    /// Runs the trials that are not `done`, and takes the lab down. Returns the journal;
+    /// its documents remain to be written.
     ///
     /// # Errors
     /// When the run ended before its last trial: the documents of the finished ones are then in
