@@ -18,8 +18,10 @@ use journal::record::{Evidence, Figures, Measured, Outcome, TrialRecord};
 use plan::{FrameTest, Measurement};
 use rig::{MemoryRig, Sampled};
 use testbed::{FrameEnd, FramePath, Interrupt, LabError, NodeId};
-use trial::evidence::{FrameObserved, dut_as_asked, frame_checks, gateways_balance};
-use trial::frames::{FrameStream, ProcedureResult, carry_out, take_evidence};
+use trial::evidence::{dut_as_asked, gateways_balance};
+use trial::frames::{
+    FrameObserved, FrameStream, ProcedureResult, carry_out, frame_checks, take_evidence,
+};
 use trial::{CommandError, EventSink, Measurer, Trial, TrialError, judge, record};
 
 /// Measures within this process.

@@ -5,8 +5,9 @@
 
 mod secrets;
 
+use crate::command::sub_command;
 use crate::error::TrialError;
-use crate::tools::{READY_LIMIT, report_of, sub_command};
+use crate::tools::{READY_LIMIT, report_of};
 use ::capture::{CaptureReport, CaptureSpec};
 use journal::record::{Captured, Check, Explanation, Measured};
 use plan::{Adapter, Capture, CapturePoint, Cell, Measurement, Role};

@@ -19,9 +19,10 @@ use crate::cores::{Machine, Machines};
 use crate::timing::Timing;
 use journal::record::ToolParameters;
 use plan::{Cell, Measurement, Stations, Tool, TransferDirection};
+use serde::Serialize;
 use std::net::Ipv4Addr;
 use testbed::NodeId;
-use testbed::protocol::{Program, Ready};
+use testbed::protocol::{Program, Ready, THIS_PROGRAM};
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
 
 pub(crate) use iperf2::BLOCK_BYTES as IPERF2_BLOCK_BYTES;
@@ -244,6 +245,26 @@ pub fn words(program: &Program) -> Vec<String> {
     // Their arguments are on standard input, and not in `argv`.
     let own = http::words(program).or_else(|| video::words(program));
     own.unwrap_or_else(|| program.argv.clone())
+}
+
+/// Returns a subcommand of this binary that reads its specification as a line of JSON.
+pub(crate) fn sub_command(name: &str, spec: &impl Serialize) -> Program {
+    let spec = serde_json::to_string(spec).expect("a specification is plain data");
+    Program::new([THIS_PROGRAM, name]).with_input(spec + "\n")
+}
+
+/// The same on these CPUs, by the station's numbers.
+pub(crate) fn sub_command_on(
+    name: &str,
+    spec: &impl Serialize,
+    cores: &[u16],
+    ready: Ready,
+) -> Program {
+    Program {
+        cores: cores.to_vec(),
+        ready,
+        ..sub_command(name, spec)
+    }
 }
 
 /// Returns the parameters of a cell's trials without tuning.

@@ -1,32 +1,32 @@
 //! Proof that a figure is valid: pure checks over the readings of its trial.
 //!
-//! Each check is a function from [`ToolObserved`], [`FrameObserved`] or the [`ObservedPath`] of
-//! both to a [`Check`] with the numbers in its detail, or to `None` if it does not apply. One that
-//! fails makes the trial invalid, and has an [`Explanation`]. docs/methodology.md says what each
-//! proves. To add one: write the function in the file of its kind, call it in [`checks`] or
-//! [`frame_checks`], and describe it in docs/methodology.md.
+//! Each check is a function from [`ToolObserved`], or from the [`ObservedPath`] that trials by tools
+//! share with frame tests, to a [`Check`] with the numbers in its detail, or to `None` if it does
+//! not apply. One that fails makes the trial invalid, and has an [`Explanation`].
+//! docs/methodology.md says what each proves. Checks of frame tests alone are in
+//! [`crate::frames`]. To add one: write the function in the file of its kind, call it in [`checks`]
+//! or [`crate::frames::frame_checks`], and describe it in docs/methodology.md.
 
 mod asked;
-mod bounds;
+pub(crate) mod bounds;
 mod cipher;
 mod clock;
 mod congestion;
 mod contents;
-mod crossing;
-mod failure;
-mod frames;
-mod gateway;
+pub(crate) mod crossing;
+pub(crate) mod failure;
+pub(crate) mod gateway;
 mod http;
-mod impaired;
+pub(crate) mod impaired;
 mod link;
-mod machine;
-mod nat;
-mod neighbours;
-mod number;
+pub(crate) mod machine;
+pub(crate) mod nat;
+pub(crate) mod neighbours;
+pub(crate) mod number;
 mod path;
-mod places;
-mod sealed;
-mod settings;
+pub(crate) mod places;
+pub(crate) mod sealed;
+pub(crate) mod settings;
 mod tool;
 mod video;
 
@@ -35,7 +35,6 @@ pub use cipher::CipherTraffic;
 pub(crate) use clock::apart_ns;
 pub(crate) use contents::{add_contents, must_look_random, recorded};
 pub(crate) use failure::{count, percent, then_repeat, then_repeat_or};
-pub use frames::{FrameObserved, FrameReadings, frame_checks};
 pub(crate) use gateway::{Gateway, IN_FLIGHT_PACKETS, resets};
 pub use gateway::{counted_since, gateways_balance};
 pub use path::ObservedPath;
@@ -227,9 +226,13 @@ pub fn objections(checks: &[Check]) -> Vec<String> {
     clippy::unnecessary_wraps,
     reason = "a check that does not apply is `None`"
 )]
-fn check(name: &str, failure: impl Into<Option<Explanation>>, detail: String) -> Option<Check> {
+pub(crate) fn check(
+    name: &str,
+    failure: impl Into<Option<Explanation>>,
+    detail: String,
+) -> Option<Check> {
     Some(Check::new(name, failure, detail))
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -4,9 +4,11 @@
 //! place for the measurement only, so that no handshake decides whether a device is measured, and
 //! every device meets the model in its first state.
 
+use crate::command::sub_command;
 use crate::error::TrialError;
+use crate::evidence::impaired::blocked;
 use crate::measurer::Trial;
-use crate::tools::{READY_LIMIT, report_of, sub_command};
+use crate::tools::{READY_LIMIT, report_of};
 use impair::{Impaired, Profile};
 use std::time::Duration;
 use testbed::protocol::{Program, Ready};
@@ -106,16 +108,4 @@ impl Drop for ImpairedPath<'_> {
         // Fails if it has ended or its station is gone.
         let _ = self.bench.node(self.node).stop(self.process, END_GRACE);
     }
-}
-
-/// The direction in which the model's losses took every frame, if there is one.
-pub(crate) fn blocked(impaired: &Impaired) -> Option<&'static str> {
-    let ways = [
-        (impaired.a_to_b, "from A to B"),
-        (impaired.b_to_a, "from B to A"),
-    ];
-    let mut blocked = ways
-        .into_iter()
-        .filter(|(counts, _)| counts.sent == 0 && counts.lost_as_intended() > 0);
-    blocked.next().map(|(_, direction)| direction)
 }

@@ -7,10 +7,9 @@ use crate::ping;
 use crate::transfer::END_LIMIT_NS;
 use journal::record::Latency;
 use plan::Tool;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::{Duration, Instant};
-use testbed::protocol::{Ended, Program, Ready, THIS_PROGRAM};
+use testbed::protocol::{Ended, Program};
 use testbed::{Bench, Interrupt, LabError, NodeId};
 
 /// Time for a program to be ready.
@@ -210,26 +209,6 @@ pub(crate) fn latency(
     }
     ping::parse(&ended.stdout, path_damages, ended.wall_ns)
         .map_err(|error| tool_error(id, error.to_string(), ended))
-}
-
-/// Returns a subcommand of this binary that reads its specification as a line of JSON.
-pub(crate) fn sub_command(name: &str, spec: &impl Serialize) -> Program {
-    let spec = serde_json::to_string(spec).expect("a specification is plain data");
-    Program::new([THIS_PROGRAM, name]).with_input(spec + "\n")
-}
-
-/// The same on these CPUs, by the station's numbers.
-pub(crate) fn sub_command_on(
-    name: &str,
-    spec: &impl Serialize,
-    cores: &[u16],
-    ready: Ready,
-) -> Program {
-    Program {
-        cores: cores.to_vec(),
-        ready,
-        ..sub_command(name, spec)
-    }
 }
 
 /// Parses the line of JSON that a subcommand reports; the error describes the problem.

@@ -1,9 +1,8 @@
 //! Commands of trials over HTTP: this program on both stations. On B it becomes the server; on A it
 //! is the client, or runs it.
 
-use super::{CommandError, Commands, Cores};
+use super::{CommandError, Commands, Cores, sub_command_on};
 use crate::timing::Timing;
-use crate::tools::sub_command_on;
 use http::object::MARKER;
 use http::{Fetch, Serve, Spec};
 use journal::record::ToolParameters;

@@ -1,9 +1,8 @@
 //! Commands of trials of video: this program on both stations. Each prepares the clip; then B
 //! serves it, and A plays it.
 
-use super::{CommandError, Commands, Cores, Preparation};
+use super::{CommandError, Commands, Cores, Preparation, sub_command_on};
 use crate::timing::Timing;
-use crate::tools::sub_command_on;
 use journal::record::ToolParameters;
 use plan::{VideoTest, VideoTransport};
 use std::net::{Ipv4Addr, SocketAddrV4};

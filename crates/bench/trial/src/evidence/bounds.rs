@@ -54,13 +54,13 @@ const PAD_TO_BYTES_MAX: usize = 16;
 
 /// Bytes that an interface may have carried, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Bounds {
-    pub(super) least: u64,
-    pub(super) most: u64,
+pub(crate) struct Bounds {
+    pub(crate) least: u64,
+    pub(crate) most: u64,
 }
 
 impl Bounds {
-    pub(super) const fn hold(self, bytes: u64) -> bool {
+    pub(crate) const fn hold(self, bytes: u64) -> bool {
         self.least <= bytes && bytes <= self.most
     }
 }
@@ -316,7 +316,7 @@ pub(super) fn bounds(observed: &ToolObserved<'_>, place: Place) -> Bounds {
 }
 
 /// The most bytes that a DUT's gateways send to one another in a time.
-pub(super) fn gateway_bytes(adapter: &Adapter, elapsed_ns: u64) -> u64 {
+pub(crate) fn gateway_bytes(adapter: &Adapter, elapsed_ns: u64) -> u64 {
     let seconds = elapsed_ns.div_ceil(1_000_000_000);
     let profile = adapter.profile();
     let pinged = seconds.saturating_mul(TUNNEL_BYTES_PER_S);

@@ -63,7 +63,7 @@ fn way(observed: &ToolObserved<'_>, from: &'static str, to: &'static str) -> Opt
 
 /// The most packets that one sent packet may become on the way: a device with a tunnel narrower
 /// than the links cuts it.
-pub(super) fn fragments_most(path: &ObservedPath<'_>) -> u64 {
+pub(crate) fn fragments_most(path: &ObservedPath<'_>) -> u64 {
     let links = path.links;
     let profile = path.cell.dut.adapter.profile();
     match profile.clear_mtu(links.cipher_mtu) {

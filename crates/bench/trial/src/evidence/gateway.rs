@@ -44,7 +44,7 @@ pub(crate) fn resets(after: &BTreeMap<String, u64>, before: &BTreeMap<String, u6
 
 /// Checks that the counters of boxes outside the lab only rose: a reset hides the count before it.
 /// In a trial that disturbs the boxes they may be reset.
-pub(super) fn counters_rose(path: &ObservedPath<'_>) -> Option<Check> {
+pub(crate) fn counters_rose(path: &ObservedPath<'_>) -> Option<Check> {
     path.cell.dut.adapter.external()?;
     let is_disturbed = match &path.cell.measurement {
         Measurement::Frames(test) => test.procedure.event().is_some(),
@@ -91,7 +91,7 @@ pub fn gateways_balance(counters: &BTreeMap<String, u64>) -> Option<Check> {
 }
 
 /// The failure of a check of the DUT's counters, if there are differences.
-pub(super) fn counted_wrong(differences: &[String]) -> Option<Explanation> {
+pub(crate) fn counted_wrong(differences: &[String]) -> Option<Explanation> {
     (!differences.is_empty()).then(|| {
         Explanation::new(
             first_of(differences),
@@ -106,7 +106,7 @@ pub(super) fn counted_wrong(differences: &[String]) -> Option<Explanation> {
 }
 
 /// The failure of a gateway that shows no counters.
-pub(super) fn not_counted(gateway: &str) -> Explanation {
+pub(crate) fn not_counted(gateway: &str) -> Explanation {
     Explanation::new(
         format!("{gateway} shows no counters"),
         "its encryptor had ended, or did not answer when the counters were read",
@@ -116,7 +116,7 @@ pub(super) fn not_counted(gateway: &str) -> Explanation {
 
 /// One gateway's counters by name; `dropped_packets` has one for each reason, behind a dot.
 pub(crate) struct Gateway<'a> {
-    pub(super) name: &'a str,
+    pub(crate) name: &'a str,
     counters: Vec<(&'a str, u64)>,
 }
 
@@ -138,7 +138,7 @@ impl<'a> Gateway<'a> {
     }
 
     /// Describes the imbalance if some packets in are neither packets out nor drops.
-    pub(super) fn imbalance(&self) -> Option<String> {
+    pub(crate) fn imbalance(&self) -> Option<String> {
         let unaccounted = self.unaccounted();
         (unaccounted > IN_FLIGHT_PACKETS).then(|| {
             format!(
@@ -152,7 +152,7 @@ impl<'a> Gateway<'a> {
     /// The numbers of packets in, out and dropped. If packets share ESP packets (RFC 9347), also
     /// the packets that joined others or came out with others, and the ESP packets that continue
     /// others or hold no whole packet.
-    pub(super) fn balance(&self) -> String {
+    pub(crate) fn balance(&self) -> String {
         let (into, out) = (self.packets("rx"), self.packets("tx"));
         let [joined, continued, split, absorbed] = self.shared();
         let reasons = self.reasons();

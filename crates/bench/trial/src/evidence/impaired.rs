@@ -2,8 +2,7 @@
 
 use super::failure::{count, nothing_seen, then_repeat_or};
 use super::{ObservedPath, check};
-use crate::impaired::blocked;
-use impair::{Counts, Profile};
+use impair::{Counts, Impaired, Profile};
 use journal::record::{Check, Explanation};
 use units::human::duration_ns;
 
@@ -13,7 +12,7 @@ const ADDED_NS_MAX: u64 = 50_000;
 const ADDED_PERCENT_MAX: u64 = 1;
 
 /// The applicable checks of the impaired path.
-pub(super) fn checks(path: &ObservedPath<'_>) -> Vec<Option<Check>> {
+pub(crate) fn checks(path: &ObservedPath<'_>) -> Vec<Option<Check>> {
     vec![kept_up(path), lets_through(path)]
 }
 
@@ -113,4 +112,16 @@ fn lets_through(path: &ObservedPath<'_>) -> Option<Check> {
         )
     });
     check("impaired-path-passes", failure, detail)
+}
+
+/// The direction in which the model's losses took every frame, if there is one.
+pub(crate) fn blocked(impaired: &Impaired) -> Option<&'static str> {
+    let ways = [
+        (impaired.a_to_b, "from A to B"),
+        (impaired.b_to_a, "from B to A"),
+    ];
+    let mut blocked = ways
+        .into_iter()
+        .filter(|(counts, _)| counts.sent == 0 && counts.lost_as_intended() > 0);
+    blocked.next().map(|(_, direction)| direction)
 }

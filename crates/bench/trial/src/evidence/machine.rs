@@ -12,7 +12,7 @@ use units::human::duration_ns;
 /// includes a few milliseconds of our program and the stations.
 ///
 /// With two machines, the one with more time taken by others counts.
-pub(super) fn machine_was_ours(cpu: &Cpu) -> Option<Check> {
+pub(crate) fn machine_was_ours(cpu: &Cpu) -> Option<Check> {
     let (host, cpu) = cpu.most_taken();
     let percent = cpu.taken_percent()?;
     let ms = |ns: u64| ns / 1_000_000;

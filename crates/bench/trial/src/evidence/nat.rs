@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// Checks that every packet of a tunnel that left a NAT towards gw2 had the NAT's address. In clear
 /// the flows that B began keep their addresses.
-pub(super) fn addresses_translated(path: &ObservedPath<'_>) -> Option<Check> {
+pub(crate) fn addresses_translated(path: &ObservedPath<'_>) -> Option<Check> {
     let of = |counter: &str| -> BTreeMap<&str, u64> {
         let counted = path.dut_counters.iter();
         let counted = counted.filter_map(|(name, count)| {

@@ -6,13 +6,13 @@ use super::{ToolObserved, check};
 use journal::record::{Check, Explanation};
 
 /// Frames of ARP and ND, and a gateway's control frames, that others may send on a link in a trial.
-pub(super) const CONTROL_FRAMES: u64 = 64;
+pub(crate) const CONTROL_FRAMES: u64 = 64;
 /// Additional frames that neighbours may send on a link in each second: keepalives, announcements.
 /// A Linux host looks a neighbour up once a second at most.
 const NEIGHBOURS_PER_S: u64 = 20;
 
 /// Frames that neighbours may send on a link in that time.
-pub(super) const fn most_in(elapsed_ns: u64) -> u64 {
+pub(crate) const fn most_in(elapsed_ns: u64) -> u64 {
     let seconds = elapsed_ns.div_ceil(1_000_000_000);
     CONTROL_FRAMES.saturating_add(seconds.saturating_mul(NEIGHBOURS_PER_S))
 }

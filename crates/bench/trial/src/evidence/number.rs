@@ -18,17 +18,17 @@ const STRAY_FRAMES: u64 = 4;
 const COUNTED_ONE_IN: u64 = 1000;
 
 /// Name of the check.
-pub(super) const NAME: &str = "cipher-link-frames";
+pub(crate) const NAME: &str = "cipher-link-frames";
 
 /// Whether the number of frames is checked.
-pub(super) fn applies(path: &ObservedPath<'_>) -> bool {
+pub(crate) fn applies(path: &ObservedPath<'_>) -> bool {
     path.cell.dut.adapter.form() == Some(LinkForm::Opaque)
 }
 
 /// Number of frames that may have crossed the link in `elapsed_ns` for the frames that the stations
 /// `sent` and `received`: one for each, more only if one does not fit, fewer only if several may
 /// share one.
-pub(super) fn expected(
+pub(crate) fn expected(
     path: &ObservedPath<'_>,
     (sent, received): (u64, u64),
     elapsed_ns: u64,
@@ -51,7 +51,7 @@ pub(super) fn expected(
 }
 
 /// Explains a number of frames outside of its bounds; `place` is the location.
-pub(super) fn differs(place: &str, crossed: u64, Bounds { least, most }: Bounds) -> Explanation {
+pub(crate) fn differs(place: &str, crossed: u64, Bounds { least, most }: Bounds) -> Explanation {
     if crossed > most {
         return Explanation::new(
             format!(

@@ -66,7 +66,7 @@ fn is_harmful(name: &str) -> bool {
 
 impl ObservedPath<'_> {
     /// The path's interfaces, and these, have the offloads that the cell asks for.
-    pub(super) fn offloads_as_asked(&self, others: &[&String]) -> Option<Check> {
+    pub(crate) fn offloads_as_asked(&self, others: &[&String]) -> Option<Check> {
         let asked = self.links.offloads;
         let ends: BTreeSet<&String> = self
             .link_ends
@@ -138,7 +138,7 @@ impl ObservedPath<'_> {
     /// Reports drivers' counters of losses, errors and pauses of network cards: a fact, since their
     /// names have no common meaning. Frames that a card had no room for are among the drops of its
     /// interface, too.
-    pub(super) fn driver_counters(&self) -> Option<Check> {
+    pub(crate) fn driver_counters(&self) -> Option<Check> {
         if self.drivers.is_empty() {
             return None;
         }
@@ -163,7 +163,7 @@ impl ObservedPath<'_> {
     }
 
     /// The applicable checks of the link between the gateways.
-    pub(super) fn between_the_gateways(&self) -> Vec<Option<Check>> {
+    pub(crate) fn between_the_gateways(&self) -> Vec<Option<Check>> {
         let adapter = &self.cell.dut.adapter;
         let elapsed_ns = self.elapsed_ns;
         match &self.cipher {

@@ -60,13 +60,13 @@ pub(crate) enum Ends<'a> {
 #[derive(Debug)]
 pub(crate) struct FrameEnds<'a> {
     /// The sending interface, as `node/interface`.
-    pub(super) source: String,
+    pub(crate) source: String,
     /// The receiving one.
-    pub(super) sink: String,
+    pub(crate) sink: String,
     /// The trial during which the counters were read; `None` without one.
-    pub(super) trial: Option<&'a FrameTrial>,
+    pub(crate) trial: Option<&'a FrameTrial>,
     /// Whether both directions are loaded: then the trial's counts are sums.
-    pub(super) duplex: bool,
+    pub(crate) duplex: bool,
 }
 
 /// The counters along the path in one direction, in order; `None` for an unusable counter.
@@ -344,7 +344,7 @@ const fn mirrored(place: PathPlace) -> PathPlace {
 /// Checks that links without a shaped rate lost nothing. They drop packets only for lack of room in
 /// an interface's queue, and the interface counts these drops; no device lost the packets that
 /// vanished beyond that. The detail reports loss elsewhere.
-pub(super) fn links_lossless(path: &ObservedPath<'_>, lost_at: &[LostAt]) -> Option<Check> {
+pub(crate) fn links_lossless(path: &ObservedPath<'_>, lost_at: &[LostAt]) -> Option<Check> {
     let vanished = |lost: &&LostAt| match lost.places[..] {
         [place] => {
             let beyond = lost.packets().saturating_sub(lost.dropped);

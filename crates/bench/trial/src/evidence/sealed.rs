@@ -9,7 +9,7 @@ use journal::record::{Check, Explanation, LostAt};
 use std::collections::BTreeMap;
 
 /// Name of the check.
-pub(super) const NAME: &str = "sealed-as-sent";
+pub(crate) const NAME: &str = "sealed-as-sent";
 
 /// Reasons for a gateway to refuse packets that the other one did not send, or sent differently:
 /// damaged or made up packets, and copies.
@@ -18,18 +18,18 @@ const COPIED: [&str; 1] = ["replayed"];
 
 /// Allowed numbers of packets beyond the packets sent.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Allowed {
+pub(crate) struct Allowed {
     /// Damaged or made up packets.
-    pub(super) made_up: u64,
+    pub(crate) made_up: u64,
     /// Copies.
-    pub(super) copies: u64,
+    pub(crate) copies: u64,
     /// Sealed before and still under way.
-    pub(super) under_way: u64,
+    pub(crate) under_way: u64,
 }
 
 /// The packets from one gateway to the other.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct GatewayFlow {
+pub(crate) struct GatewayFlow {
     from: &'static str,
     to: &'static str,
     sent: u64,
@@ -41,7 +41,7 @@ pub(super) struct GatewayFlow {
 
 impl GatewayFlow {
     /// Both ways by the gateways' counters; empty if a gateway has no counters.
-    pub(super) fn both(counters: &BTreeMap<String, u64>) -> Vec<Self> {
+    pub(crate) fn both(counters: &BTreeMap<String, u64>) -> Vec<Self> {
         let [Some(gw1), Some(gw2)] = ["gw1", "gw2"].map(|name| Gateway::of(counters, name)) else {
             return Vec::new();
         };
@@ -68,17 +68,17 @@ impl GatewayFlow {
     }
 
     /// The sending gateway and its count of packets sent.
-    pub(super) const fn sent(&self) -> (&'static str, u64) {
+    pub(crate) const fn sent(&self) -> (&'static str, u64) {
         (self.from, self.sent)
     }
 
     /// Packets that were sent and have not arrived.
-    pub(super) const fn missing(&self) -> u64 {
+    pub(crate) const fn missing(&self) -> u64 {
         self.sent.saturating_sub(self.arrived)
     }
 
     /// Describes the differences beyond the allowed packets.
-    pub(super) fn differences(&self, allowed: Allowed) -> Vec<String> {
+    pub(crate) fn differences(&self, allowed: Allowed) -> Vec<String> {
         let Self { from, to, .. } = self;
         let mut found = Vec::new();
         let most = self.sent + allowed.under_way + allowed.copies + allowed.made_up;
@@ -106,7 +106,7 @@ impl GatewayFlow {
     }
 
     /// Its counts, for the detail.
-    pub(super) fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         format!(
             "{} sent {} and {} received {}, and refused {} as damaged or made up and {} as copies",
             self.from, self.sent, self.to, self.arrived, self.made_up, self.copied
@@ -115,7 +115,7 @@ impl GatewayFlow {
 }
 
 /// Explains sealed packets that did not arrive as they were sent; `place` is the location.
-pub(super) fn differs(place: &str, differences: &[String]) -> Explanation {
+pub(crate) fn differs(place: &str, differences: &[String]) -> Explanation {
     Explanation::new(
         format!("{place}{}", first_of(differences)),
         "something between the gateways damages, doubles or adds packets: what is lost or added there is not the \

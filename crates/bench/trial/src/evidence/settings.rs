@@ -9,7 +9,7 @@ const LISTED_MAX: usize = 6;
 
 /// Checks that no link, address, route, rule, queue, policy, kernel parameter or offload changed
 /// during the trial: a figure belongs to one path.
-pub(super) fn path_unchanged(settings: Option<&PathSettings>) -> Option<Check> {
+pub(crate) fn path_unchanged(settings: Option<&PathSettings>) -> Option<Check> {
     let changes = &settings?.changes;
     let detail = match changes.len() {
         0 => "no link, address, route, routing rule, queue, IPsec policy, kernel parameter or offload of the path changed: \

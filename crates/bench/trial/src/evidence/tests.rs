@@ -17,7 +17,7 @@ mod changes;
 mod contents;
 mod empty;
 mod explained;
-pub(super) mod fixture;
+pub(crate) mod fixture;
 mod forms;
 mod http;
 mod impaired;

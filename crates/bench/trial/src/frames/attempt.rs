@@ -14,6 +14,7 @@
 use super::carry_out;
 use super::clocks::{self, HostClocks};
 use super::confirm::take_evidence;
+use super::evidence::{FrameObserved, FrameReadings, frame_checks};
 use super::presence;
 use super::procedure;
 use super::receive_queues::ReceiveQueues;
@@ -22,7 +23,6 @@ use super::station::{Sampled, StationRig};
 use crate::command::{CommandError, Cores};
 use crate::error::TrialError;
 use crate::event::EventSink;
-use crate::evidence::{FrameObserved, FrameReadings, frame_checks};
 use crate::impaired::ImpairedPath;
 use crate::measurer::{Trial, machines, with_dut};
 use crate::quiet;

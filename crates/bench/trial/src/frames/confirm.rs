@@ -8,10 +8,10 @@
 //! itself makes these trials, and goes on with the ones that contradict it; trials that follow
 //! other trials after a search can only refuse the figure.
 
-use super::{ProcedureResult, Rig, RigLoad, procedure};
+use super::{ProcedureResult, Rig, RigLoad};
 use crate::error::TrialError;
 use journal::record::{FrameResult, FrameTrial};
-use plan::{FrameTest, Goal};
+use plan::{FrameTest, Goal, Procedure};
 use testbed::Interrupt;
 
 /// Time of confirming trials, as a multiple of the first one's, or one trial of the goal if that is
@@ -29,9 +29,10 @@ pub(crate) struct Confirmation<'a> {
 
 impl<'a> Confirmation<'a> {
     /// Returns how a result is confirmed; `None` without a throughput whose load was tried again,
-    /// and for a procedure that does not confirm it.
+    /// and for a soak.
     pub(crate) fn of(test: &'a FrameTest, result: &'a FrameResult) -> Option<Self> {
-        if !procedure::of(&test.procedure).confirms_throughput() {
+        // It holds the load for hours, and failing to carry that load is its finding.
+        if matches!(test.procedure, Procedure::Soak(_)) {
             return None;
         }
         let goal = test.procedure.search()?.goals.first()?;

@@ -57,11 +57,6 @@ pub(crate) trait ProcedureTrials {
     fn overloads(&self) -> bool {
         false
     }
-
-    /// Whether the trial with the evidence confirms the throughput.
-    fn confirms_throughput(&self) -> bool {
-        true
-    }
 }
 
 /// The trials of a procedure.

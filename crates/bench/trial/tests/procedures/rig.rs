@@ -12,8 +12,9 @@ use search::Trial;
 use search::simulate::{Behaviour, Device};
 use testbed::{Interrupt, Links};
 use trial::TrialError;
-use trial::evidence::{FrameObserved, frame_checks};
-use trial::frames::{FrameRun, ProcedureResult, Relief, Rig, RigLoad, Soaked, carry_out};
+use trial::frames::{
+    FrameObserved, FrameRun, ProcedureResult, Relief, Rig, RigLoad, Soaked, carry_out, frame_checks,
+};
 use wire::mix::{Contents, FrameMix, TestFrames};
 
 pub(crate) const MS: u64 = 1_000_000;

@@ -9,8 +9,8 @@ use journal::{Journal, Record};
 use plan::{Cell, FrameTest, Measurement, Plan};
 use stats::{Limit, Results, WarningKind};
 use testbed::{Interrupt, Links};
-use trial::evidence::{FrameObserved, frame_checks, objections};
-use trial::frames::{ProcedureResult, Rig, carry_out, take_evidence};
+use trial::evidence::objections;
+use trial::frames::{FrameObserved, ProcedureResult, Rig, carry_out, frame_checks, take_evidence};
 
 /// What a figure may be: any value in a range, or none.
 pub(crate) type Truth = Option<(f64, f64)>;

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use testbed::{FrameEnd, FramePath, Links, NodeId};
 use trial::Cores;
-use trial::evidence::{CipherTraffic, FrameObserved, FrameReadings, ObservedPath, frame_checks};
-use trial::frames::ProcedureResult;
+use trial::evidence::{CipherTraffic, ObservedPath};
+use trial::frames::{FrameObserved, FrameReadings, ProcedureResult, frame_checks};
 
 /// Frames in the samples of the cipher link.
 const SAMPLED: u64 = 300;

@@ -458,7 +458,7 @@ impl Fixture {
 }
 
 /// Names of the checks that fail, after asserting that each explains itself in short clauses.
-pub(in crate::evidence) fn failing(checks: Vec<Check>) -> Vec<String> {
+pub(crate) fn failing(checks: Vec<Check>) -> Vec<String> {
     let failed = checks.into_iter().filter(|check| !check.passed);
     let name = |check: Check| {
         let Some(Explanation {
@@ -479,12 +479,12 @@ pub(in crate::evidence) fn failing(checks: Vec<Check>) -> Vec<String> {
     failed.map(name).collect()
 }
 
-pub(in crate::evidence) fn encrypting() -> Adapter {
+pub(crate) fn encrypting() -> Adapter {
     Adapter::Cipherbench(Encryptor::new(Suite::Aes256Gcm))
 }
 
 /// One of other people's tunnels for each form, all with an AEAD.
-pub(in crate::evidence) fn tunnels() -> [Adapter; 3] {
+pub(crate) fn tunnels() -> [Adapter; 3] {
     [
         Adapter::StrongSwan(StrongSwan {
             data_path: DataPath::Libipsec,
@@ -505,7 +505,7 @@ pub(in crate::evidence) fn tunnels() -> [Adapter; 3] {
 
 /// The facts that an encryptor of one lane and one tunnel reports on both gateways; another tunnel,
 /// its suite.
-pub(in crate::evidence) fn reported_facts(adapter: &Adapter) -> BTreeMap<String, String> {
+pub(crate) fn reported_facts(adapter: &Adapter) -> BTreeMap<String, String> {
     let of_both = |key: &str, value: &str| {
         ["gw1", "gw2"].map(|gateway| (format!("{gateway}/{key}"), value.to_owned()))
     };

@@ -70,11 +70,6 @@ impl ProcedureTrials for Soak {
     fn compares_times(&self) -> bool {
         true
     }
-
-    /// It holds the load for hours, and failing to carry that load is its finding.
-    fn confirms_throughput(&self) -> bool {
-        false
-    }
 }
 
 /// Probes the capacity, if that is planned: at the line rate, or as fast as the generator can (RFC

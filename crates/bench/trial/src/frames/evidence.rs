@@ -9,11 +9,13 @@ mod links;
 mod number;
 mod path;
 
-use super::failure::{count, nothing_seen, then_repeat, then_repeat_or};
-use super::neighbours::CONTROL_FRAMES;
-use super::{ObservedPath, check};
+use super::Strays;
+use super::procedure;
+use super::trials::was_offered;
 use crate::command::Cores;
-use crate::frames::{Strays, trials_of, was_offered};
+use crate::evidence::failure::{count, nothing_seen, then_repeat, then_repeat_or};
+use crate::evidence::neighbours::CONTROL_FRAMES;
+use crate::evidence::{ObservedPath, check};
 use journal::record::{Check, Explanation, FrameResult, FrameTrial};
 use plan::{FrameTest, Role};
 use testbed::FramePath;
@@ -77,7 +79,7 @@ fn figures<'a>(observed: &FrameObserved<'a>) -> Vec<&'a FrameTrial> {
     // The trial with the evidence and the confirming ones after it are in no figure.
     let end = result.evidence_trial.unwrap_or(result.trials.len());
     let trials = &result.trials[..end.min(result.trials.len())];
-    trials_of(&observed.test.procedure).figure_trials(result, trials)
+    procedure::of(&observed.test.procedure).figure_trials(result, trials)
 }
 
 /// The offered load is the intended load (RFC 2285 §3.5), in every frame trial.
@@ -169,7 +171,7 @@ fn load(trial: &FrameTrial) -> String {
 /// of it.
 fn in_bursts(observed: &FrameObserved<'_>, figures: &[&FrameTrial]) -> Option<Objection> {
     let procedure = &observed.test.procedure;
-    let has_own_bound = procedure.event().is_some() || trials_of(procedure).overloads();
+    let has_own_bound = procedure.event().is_some() || procedure::of(procedure).overloads();
     if has_own_bound || observed.seen.is_none() {
         return None;
     }
@@ -228,7 +230,7 @@ fn frames_arrived(observed: &FrameObserved<'_>) -> Option<Check> {
 fn receiver_kept_up(observed: &FrameObserved<'_>) -> Option<Check> {
     let result = observed.result;
     // An overload is meant to be more than can be carried.
-    let figures = if trials_of(&observed.test.procedure).overloads() {
+    let figures = if procedure::of(&observed.test.procedure).overloads() {
         Vec::new()
     } else {
         figures(observed)

@@ -3,7 +3,7 @@
 use super::FrameObserved;
 use crate::evidence::failure::percent;
 use crate::evidence::{check, then_repeat_or};
-use crate::frames::Confirmation;
+use crate::frames::confirm::Confirmation;
 use journal::record::{Check, Explanation, FrameTrial};
 use units::human::{duration_ns, frame_rate};
 
