@@ -176,10 +176,13 @@ impl<E, F: FnMut(&ToolParameters) -> Result<Gain, E>> Search<F> {
                 rate_bps,
                 ..at_length.clone()
             })?;
-            without_gain = if bps > best_bps { 0 } else { without_gain + 1 };
+            // Steps up to the rate of full speed hardly deliver more than that, which says nothing of
+            // higher ones.
+            if per_mille > 1000 {
+                without_gain = if bps > best_bps { 0 } else { without_gain + 1 };
+            }
             best_bps = best_bps.max(bps);
-            // Steps below the rate of full speed deliver less by definition and do not count.
-            if per_mille > 1000 && without_gain >= STEPS_WITHOUT_GAIN {
+            if without_gain >= STEPS_WITHOUT_GAIN {
                 break;
             }
         }

@@ -202,6 +202,20 @@ fn of_rates_that_deliver_alike_the_one_that_loses_least_is_used() {
 }
 
 #[test]
+fn the_ladder_does_not_end_with_one_step_that_gains_nothing() {
+    // The step after the rate of full speed delivers less, and the next one most.
+    let tuned = search(&udp(Some(64), None), |found| {
+        gain(match found.rate_bps {
+            None => 1_000_000,
+            Some(1_189_000) => 900_000,
+            Some(1_414_000) => 1_300_000,
+            Some(rate) => rate.min(1_000_000),
+        })
+    });
+    assert_eq!(tuned.best.rate_bps, Some(1_414_000));
+}
+
+#[test]
 fn a_rate_that_the_station_cannot_offer_is_not_used() {
     let device = udp_device(9_000_000_000, 3_000_000_000, S * 9);
     let tuned = search(&udp(Some(64), None), device);
