@@ -2,13 +2,13 @@
 
 use crate::reading::{Offloads, nodes};
 use journal::record::{PathSettings, SettingChange};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use testbed::protocol::{Request, Response};
 use testbed::{Bench, LabError, Node, NodeId};
 
 /// A watch on every node, from its start to [`Self::end`]; ended without a result on drop.
 pub(crate) struct SettingsWatch<'a> {
-    watches: Vec<(NodeId, &'a dyn Node, u64)>,
+    watches: VecDeque<(NodeId, &'a dyn Node, u64)>,
 }
 
 impl<'a> SettingsWatch<'a> {
@@ -16,13 +16,13 @@ impl<'a> SettingsWatch<'a> {
     /// too.
     pub(crate) fn start(bench: &'a dyn Bench, neighbours: bool) -> Result<Self, LabError> {
         let mut all = Self {
-            watches: Vec::new(),
+            watches: VecDeque::new(),
         };
         // Watches that were started before one fails are ended on drop.
         for id in nodes(bench) {
             let node = bench.node(id);
             match node.call(Request::SettingsWatch { neighbours })? {
-                Response::Watching { watch } => all.watches.push((id, node, watch)),
+                Response::Watching { watch } => all.watches.push_back((id, node, watch)),
                 other => return Err(node.unexpected(&other)),
             }
         }
@@ -48,7 +48,9 @@ impl<'a> SettingsWatch<'a> {
         after: &Offloads,
     ) -> Result<PathSettings, LabError> {
         let mut all = PathSettings::default();
-        for (id, node, watch) in std::mem::take(&mut self.watches) {
+        // Each leaves the list before its call, so that drop ends the remaining ones after an error,
+        // and none twice.
+        while let Some((id, node, watch)) = self.watches.pop_front() {
             match node.call(Request::SettingsWatchEnd { watch })? {
                 Response::SettingsWatched(found) => add(&mut all, id.name(), found),
                 other => return Err(node.unexpected(&other)),
@@ -70,7 +72,7 @@ pub(crate) fn lost_tunnels(bench: &dyn Bench) -> Result<Vec<SettingChange>, LabE
 
 impl Drop for SettingsWatch<'_> {
     fn drop(&mut self) {
-        for (_, node, watch) in std::mem::take(&mut self.watches) {
+        for &(_, node, watch) in &self.watches {
             // The trial has failed already; a lost station has no watch either.
             let _ = node.call(Request::SettingsWatchEnd { watch });
         }
