@@ -162,27 +162,18 @@ impl Session {
         dir: &Path,
     ) -> Result<Journal, SessionError> {
         // Each round measures until the plan is finished, the user interrupts it, or a host goes
-        // away. After a host has come back, the journal says what remains, and the next round
-        // begins.
+        // away. After a host has come back, the next round makes the trials that remain.
         let mut done = done.clone();
         let conclusion = loop {
             let conclusion = self.measure(plan, &done, (&mut writer, dir))?;
-            let Conclusion::LabLost { reason, trial } = &conclusion else {
+            let Conclusion::LabLost { reason, made } = &conclusion else {
                 break conclusion;
             };
             if !self.reconnect(&plan.lab, reason)? {
                 break conclusion;
             }
-            // Cells are left out by an option of this start, which the journal does not have.
-            let left_out = std::mem::take(&mut done.left_out);
-            done = Done {
-                left_out,
-                ..Done::from(&journal::read(dir)?)
-            };
-            // The host failed, and not the device: the trial is repeated.
-            if let Some(trial) = trial {
-                done.trials.remove(trial);
-            }
+            // Without the trial during which the host failed, and not the device: it is repeated.
+            done = done.and_made(made.clone(), &journal::read(dir)?);
         };
         // The lab goes before the documents are written: the messages below say that it is removed,
         // and a long report does not keep its interfaces.

@@ -52,6 +52,19 @@ impl From<&Journal> for Done {
 }
 
 impl Done {
+    /// What is not repeated once a host that went away is back: also the trials that this start
+    /// has `made`. The journal alone does not say this, as it has no record of the trials that this
+    /// start is to repeat, and a start makes a trial that failed only once.
+    #[must_use]
+    pub fn and_made(mut self, made: BTreeSet<(String, u32)>, journal: &Journal) -> Self {
+        self.trials.extend(made);
+        Self {
+            trials: self.trials,
+            left_out: self.left_out,
+            ..Self::from(journal)
+        }
+    }
+
     /// Whether this repeat of the cell has a trial that need not be made again.
     #[must_use]
     pub fn has(&self, cell: &Cell, repeat: u32) -> bool {
@@ -79,8 +92,9 @@ pub enum Conclusion {
     LabLost {
         /// The station and its last output.
         reason: String,
-        /// Cell and repeat of the trial that was recorded as failed by it.
-        trial: Option<(String, u32)>,
+        /// Cell and repeat of the trials that were made until then: without the one that this
+        /// spoilt.
+        made: BTreeSet<(String, u32)>,
     },
 }
 
@@ -111,14 +125,14 @@ pub fn run<E>(
         tuned,
         checkpoints: &done.checkpoints,
         trial: 0,
-        lost: None,
+        made: BTreeSet::new(),
     };
     match runner.run(done) {
         Ok(counts) => Ok(counts),
         Err(Stop::Lab(LabError::Interrupted)) => Ok(Conclusion::Interrupted),
         Err(Stop::Lab(error)) => Ok(Conclusion::LabLost {
             reason: error.to_string(),
-            trial: runner.lost,
+            made: runner.made,
         }),
         Err(Stop::Sink(error)) => Err(error),
     }
@@ -169,8 +183,8 @@ struct Runner<'a, E> {
     checkpoints: &'a [Checkpoint],
     /// Number of the current trial, from 1.
     trial: usize,
-    /// Cell and repeat of the trial during which a host went away.
-    lost: Option<(String, u32)>,
+    /// Cell and repeat of the trials made so far, left-out ones included.
+    made: BTreeSet<(String, u32)>,
 }
 
 impl<E> Runner<'_, E> {
@@ -187,7 +201,7 @@ impl<E> Runner<'_, E> {
             // Recorded as failed without an attempt, so that the report names every trial of the
             // plan.
             if let Some(reason) = done.left_out.get(&trial.cell.id) {
-                self.record(&Record::Trial(Box::new(left_out(trial, reason))))?;
+                self.end(left_out(trial, reason))?;
                 failed += 1;
                 continue;
             }
@@ -243,11 +257,10 @@ impl<E> Runner<'_, E> {
                 ..left_out(trial, &error.to_string())
             };
             self.record(&Record::Trial(Box::new(record)))?;
-            self.lost = Some((cell.id.clone(), repeat));
         }
         let mut record = measured?;
         record.refuse_the_impossible(cell);
-        self.record(&Record::Trial(Box::new(record.clone())))?;
+        self.end(record.clone())?;
         let estimated_ns = trial_ns(cell, self.plan.repeats);
         self.forecast.ended(estimated_ns, record.duration_ns);
         self.report(RunEvent::Ended(&record));
@@ -315,6 +328,14 @@ impl<E> Runner<'_, E> {
         let record = self.measurer.measure(trial, &mut events, self.interrupt)?;
         recorded.map_err(Stop::Sink)?;
         Ok(record)
+    }
+
+    /// Records a trial that this start need not make again.
+    fn end(&mut self, trial: TrialRecord) -> Result<(), Stop<E>> {
+        let made = (trial.cell.clone(), trial.repeat);
+        self.record(&Record::Trial(Box::new(trial)))?;
+        self.made.insert(made);
+        Ok(())
     }
 
     fn record(&mut self, record: &Record) -> Result<(), Stop<E>> {

@@ -3,6 +3,7 @@
 mod bench;
 mod counters;
 mod frames;
+mod hosts;
 mod measure;
 mod run;
 mod sealed;

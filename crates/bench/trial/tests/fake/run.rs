@@ -376,7 +376,7 @@ fn a_station_that_is_gone_ends_the_run_and_its_trial_is_not_recorded() {
             ended,
             Conclusion::LabLost {
                 reason,
-                trial: None
+                made: [(DIRECT.to_owned(), 1)].into()
             }
         );
         assert_eq!(trials(&records), [(DIRECT, 1)]);
