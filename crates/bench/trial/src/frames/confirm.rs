@@ -18,19 +18,39 @@ use testbed::Interrupt;
 /// longer.
 const CONFIRMING_TIMES: u64 = 3;
 
+/// Most trials at one load, the first included, while the tester itself may be the cause.
+pub(super) const TRIES: u32 = 3;
+
 /// How trials at the load of a throughput agree with its goal.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Confirmation<'a> {
+#[derive(Debug, Clone)]
+pub(super) struct Confirmation<'a> {
     /// The goal.
-    pub(crate) goal: &'a Goal,
-    /// The trials at its lower bound after the search.
-    pub(crate) trials: &'a [FrameTrial],
+    pub(super) goal: &'a Goal,
+    /// The trials at its lower bound after the search, without the ones that a later one replaces.
+    pub(super) trials: Vec<&'a FrameTrial>,
 }
 
 impl<'a> Confirmation<'a> {
+    /// How these trials agree with the goal.
+    pub(super) fn by(goal: &'a Goal, made: &'a [FrameTrial]) -> Self {
+        let mut trials: Vec<&FrameTrial> = Vec::new();
+        // The first one is the last of its tries, or has the evidence, so it always counts.
+        let mut tries = TRIES;
+        for (at, trial) in made.iter().enumerate() {
+            let is_last = at + 1 == made.len();
+            if tries < TRIES && !is_last && is_disturbed(trial) {
+                tries += 1;
+            } else {
+                trials.push(trial);
+                tries = 1;
+            }
+        }
+        Self { goal, trials }
+    }
+
     /// Returns how a result is confirmed; `None` without a throughput whose load was tried again,
     /// and for a soak.
-    pub(crate) fn of(test: &'a FrameTest, result: &'a FrameResult) -> Option<Self> {
+    pub(super) fn of(test: &'a FrameTest, result: &'a FrameResult) -> Option<Self> {
         // It holds the load for hours, and failing to carry that load is its finding.
         if matches!(test.procedure, Procedure::Soak(_)) {
             return None;
@@ -38,25 +58,28 @@ impl<'a> Confirmation<'a> {
         let goal = test.procedure.search()?.goals.first()?;
         let lower = result.throughput.as_ref()?.goals.first()?.lower?;
         let trials = result.trials.get(result.evidence_trial?..)?;
-        (trials.first()?.load == lower).then_some(Self { goal, trials })
+        (trials.first()?.load == lower).then(|| Self::by(goal, trials))
     }
 
     /// Time of all trials, and time of the trials that do not meet the goal.
     fn times_ns(&self) -> (u64, u64) {
-        let time = |trials: &mut dyn Iterator<Item = &FrameTrial>| {
-            trials.map(|trial| trial.duration_ns).sum::<u64>()
-        };
-        let failed = &mut self.trials.iter().filter(|trial| !self.is_met_by(trial));
-        (time(&mut self.trials.iter()), time(failed))
+        let (mut all_ns, mut failed_ns) = (0, 0);
+        for trial in &self.trials {
+            all_ns += trial.duration_ns;
+            if !self.is_met_by(trial) {
+                failed_ns += trial.duration_ns;
+            }
+        }
+        (all_ns, failed_ns)
     }
 
     /// Whether a trial lost no more than the goal allows, counted as the search counts.
-    pub(crate) fn is_met_by(&self, trial: &FrameTrial) -> bool {
+    pub(super) fn is_met_by(&self, trial: &FrameTrial) -> bool {
         trial.meets(self.goal.criteria.loss_ratio_ppm)
     }
 
     /// Whether the share of time that did not meet the goal is within its exceed ratio.
-    pub(crate) fn holds(&self) -> bool {
+    pub(super) fn holds(&self) -> bool {
         let (all, failed) = self.times_ns();
         let allowed = u128::from(all) * u128::from(self.goal.criteria.exceed_ratio_ppm);
         u128::from(failed) * 1_000_000 <= allowed
@@ -73,6 +96,12 @@ impl<'a> Confirmation<'a> {
         let is_open = !self.holds() && self.goal.criteria.exceed_ratio_ppm > 0;
         (is_open && all.saturating_add(trial_ns) <= most).then_some(trial_ns)
     }
+}
+
+/// Whether a trial proves nothing about the device: the generator was late, or frames found a queue
+/// of the machine full that belongs to no interface of the path.
+pub(super) fn is_disturbed(trial: &FrameTrial) -> bool {
+    trial.took_too_long() || trial.unattributed_loss() > 0
 }
 
 /// Makes the trial with the evidence, unless the search ended with it, and further ones until they

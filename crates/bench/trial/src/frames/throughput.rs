@@ -1,6 +1,6 @@
 //! Throughput: the search for the highest load that meets each goal, and its confirmation.
 
-use super::confirm::Confirmation;
+use super::confirm::{Confirmation, TRIES, is_disturbed};
 use super::trials::{EVIDENCE_NS, Trials, latency_trial};
 use super::{FrameRun, RigLoad};
 use crate::error::TrialError;
@@ -130,10 +130,7 @@ fn agrees(
     let place = trials.result.trials.len() - 1;
     load.sampled = false;
     loop {
-        let confirmation = Confirmation {
-            goal,
-            trials: &trials.result.trials[place..],
-        };
+        let confirmation = Confirmation::by(goal, &trials.result.trials[place..]);
         let Some(duration_ns) = confirmation.next_ns() else {
             break;
         };
@@ -160,13 +157,9 @@ fn agrees(
     Ok(true)
 }
 
-/// Most trials at one load, the first included, while the tester itself may be the cause.
-const TRIES: u32 = 3;
-
-/// Makes a trial, and repeats it while it proves nothing about the device: the generator was late,
-/// or frames found a queue of the machine full that belongs to no interface of the path. The last
-/// one counts, since a generator that is always late does not offer that load; its time includes
-/// the earlier trials.
+/// Makes a trial, and repeats it while it proves nothing about the device. The last one counts,
+/// since a generator that is always late does not offer that load; its time includes the earlier
+/// trials.
 fn undisturbed(
     trials: &mut Trials<'_>,
     load: &RigLoad,
@@ -175,8 +168,7 @@ fn undisturbed(
 ) -> Result<FrameRun, TrialError> {
     let mut run = make(trials, load)?;
     for _ in 1..TRIES {
-        let is_disturbed = run.trial.took_too_long() || run.trial.unattributed_loss() > 0;
-        if !is_disturbed || run.took_ns > timeout_ns {
+        if !is_disturbed(&run.trial) || run.took_ns > timeout_ns {
             break;
         }
         let before_ns = run.took_ns;

@@ -11,8 +11,9 @@ use units::human::{duration_ns, frame_rate};
 /// figure is wrong.
 pub(super) fn throughput_confirmed(observed: &FrameObserved<'_>) -> Option<Check> {
     let found = Confirmation::of(observed.test, observed.result)?;
-    let met = found.trials.iter().filter(|trial| found.is_met_by(trial));
-    let outcomes: Vec<String> = found.trials.iter().map(outcome).collect();
+    let trials = found.trials.iter().copied();
+    let met = trials.clone().filter(|trial| found.is_met_by(trial));
+    let outcomes: Vec<String> = trials.clone().map(outcome).collect();
     let detail = format!(
         "after the search, {} of {} trials at its load met the goal `{}`: {}",
         met.count(),
@@ -21,7 +22,7 @@ pub(super) fn throughput_confirmed(observed: &FrameObserved<'_>) -> Option<Check
         outcomes.join(", ")
     );
     let failure = (!found.holds()).then(|| {
-        let missed = found.trials.iter().filter(|trial| !found.is_met_by(trial));
+        let missed = trials.filter(|trial| !found.is_met_by(trial));
         // The search counts frames of a late sender and of a growing queue as lost too, so this is
         // the worst by its measure.
         let worst = missed.max_by_key(|trial| trial.counts().lost());

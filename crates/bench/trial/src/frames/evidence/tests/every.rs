@@ -302,6 +302,29 @@ fn a_throughput_that_the_tester_could_not_offer_again_says_how_long_it_took() {
     );
 }
 
+#[test]
+fn a_confirming_trial_that_the_tester_disturbed_does_not_count_if_it_was_repeated() {
+    let mut fixture = searched(500_000);
+    let good = fixture.result.trials[1].clone();
+    let mut late = good.clone();
+    late.elapsed_ns = late.duration_ns / 100 * 115;
+    // Half of the time may exceed the goal: by the first trial, but not by the late one too.
+    lose(&mut fixture.result.trials[1], 100);
+    fixture.result.trials.extend([late.clone(), good.clone()]);
+    assert_eq!(fixture.failing(), Vec::<String>::new());
+    let detail = fixture.detail("throughput-confirmed");
+    assert!(detail.contains(" 1 of 2 trials "), "{detail}");
+    // The last one counts, and so does the third in sequence: a tester that is always late does not
+    // offer the load.
+    fixture.result.trials.truncate(3);
+    assert_eq!(fixture.failing(), ["throughput-confirmed"]);
+    let late = std::iter::repeat_n(late, 2);
+    fixture.result.trials.extend(late);
+    fixture.result.trials.push(good);
+    let detail = fixture.detail("throughput-confirmed");
+    assert!(detail.contains(" 1 of 3 trials "), "{detail}");
+}
+
 /// What a soak finds at its load is its verdict.
 #[test]
 fn a_soak_at_a_load_that_is_not_carried_any_more_is_judged_by_the_soak() {
