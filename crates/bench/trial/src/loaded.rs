@@ -6,7 +6,7 @@ use crate::congestion;
 use crate::error::TrialError;
 use crate::iperf3::Sessions;
 use crate::reading::Counters;
-use crate::tools::{INTERRUPT_STEP, STOP_GRACE, Tools, latency, sleep_until, tool_error};
+use crate::tools::{ALIVE_STEP, STOP_GRACE, Tools, await_end, latency, tool_error};
 use journal::record::LoadedLatency;
 use plan::{FlowDirection, TransferDirection};
 use std::time::{Duration, Instant};
@@ -108,15 +108,14 @@ impl Load<'_> {
         let started = Instant::now();
         let ping = tools.start(NodeId::A, self.ping)?;
         let deadline = started + requests * REQUESTS_LATE + END_LIMIT;
-        while Instant::now() < deadline && self.path.bench.node(NodeId::A).status(ping)?.is_none() {
-            let next = Instant::now() + INTERRUPT_STEP;
-            sleep_until(
-                self.path.bench,
-                self.path.dut.processes.iter(),
-                next,
-                self.path.interrupt,
-            )?;
-        }
+        let dut = (self.path.dut.path_processes(), ALIVE_STEP);
+        await_end(
+            self.path.bench,
+            (NodeId::A, ping),
+            deadline,
+            dut,
+            self.path.interrupt,
+        )?;
         let left = deadline.saturating_duration_since(Instant::now());
         let ended = tools.wait(NodeId::A, ping, left)?;
         let duration_ns = started.elapsed().as_nanos() as u64;

@@ -22,7 +22,7 @@ use crate::iperf2;
 use crate::iperf3::{Session, Sessions};
 use crate::loaded;
 use crate::markers::markers;
-use crate::measurer::{Trial, machines, with_dut};
+use crate::measurer::{Trial, hello, machines, with_dut};
 use crate::prepared;
 use crate::quiet;
 use crate::reading::{self, Counters, offloads};
@@ -37,8 +37,8 @@ use impair::Impaired;
 use journal::record::{Figures, HttpResult, Latency, Measured, Outcome, Transfer, VideoResult};
 use plan::{Direction, FlowDirection, ImpairProfile, Measurement, Tool, TransferDirection};
 use std::time::{Duration, Instant};
-use testbed::protocol::{Ended, Program};
-use testbed::{Bench, Interrupt, LabError, NodeId, RunningDut, TrafficLog};
+use testbed::protocol::{Ended, Response};
+use testbed::{Bench, Interrupt, LabError, Node, NodeId, RunningDut, TrafficLog};
 
 /// Time for the tools beyond their running time: connecting, exchanging results, a lost last reply.
 const END_LIMIT: Duration = Duration::from_nanos(END_LIMIT_NS);
@@ -103,8 +103,8 @@ fn prepare(bench: &dyn Bench, trial: &Trial<'_>) -> Result<Commands, TrialError>
         let mut window = window;
         for way in ways(&trial.cell.measurement) {
             let [from, to] = ends(*way);
-            let send = buffer_limit(bench, from, "/proc/sys/net/core/wmem_max")?;
-            let receive = buffer_limit(bench, to, "/proc/sys/net/core/rmem_max")?;
+            let (send, _) = buffer_limits(bench.node(from))?;
+            let (_, receive) = buffer_limits(bench.node(to))?;
             window = window.min(send).min(receive);
         }
         parameters.window_bytes = Some(window);
@@ -135,17 +135,19 @@ fn ways(measurement: &Measurement) -> &'static [FlowDirection] {
     direction.ways()
 }
 
-/// Reads a kernel limit on a station. Some kernels show it in the initial network namespace only.
-fn buffer_limit(bench: &dyn Bench, id: NodeId, path: &str) -> Result<u64, LabError> {
-    let argv = vec!["cat".to_owned(), path.to_owned()];
-    let ended = bench.node(id).run(
-        Program {
-            argv,
-            ..Program::default()
-        },
-        END_LIMIT,
-    )?;
-    Ok(ended.stdout.trim().parse().unwrap_or(WINDOW_BYTES_DEFAULT))
+/// The largest socket buffers for sending and receiving that a station's kernel allows, in bytes.
+fn buffer_limits(station: &dyn Node) -> Result<(u64, u64), LabError> {
+    match hello(station)? {
+        Response::Hello {
+            wmem_max_bytes,
+            rmem_max_bytes,
+            ..
+        } => Ok((
+            wmem_max_bytes.unwrap_or(WINDOW_BYTES_DEFAULT),
+            rmem_max_bytes.unwrap_or(WINDOW_BYTES_DEFAULT),
+        )),
+        other => Err(station.unexpected(&other)),
+    }
 }
 
 /// A trial on a running path.

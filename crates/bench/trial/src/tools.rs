@@ -21,7 +21,7 @@ const STDERR_CHARS: usize = 200;
 /// Interval of checking for Ctrl-C.
 pub(crate) const INTERRUPT_STEP: Duration = Duration::from_millis(20);
 /// Interval of checking that programs run: a soak must not continue for hours without them.
-const ALIVE_STEP: Duration = Duration::from_secs(1);
+pub(crate) const ALIVE_STEP: Duration = Duration::from_secs(1);
 
 /// Programs of one trial on both stations. The ones that still run are stopped on drop.
 pub(crate) struct Tools<'a> {
@@ -146,6 +146,32 @@ pub(crate) fn sleep_until<'p>(
         }
         std::thread::sleep(left.min(INTERRUPT_STEP));
     }
+}
+
+/// Waits until a program has ended, or until the deadline, while `others` run, which are checked
+/// once in every `check_step`.
+///
+/// # Errors
+/// On an interrupt, or when one of the others ends.
+pub(crate) fn await_end<'p>(
+    bench: &dyn Bench,
+    (id, process): (NodeId, u64),
+    deadline: Instant,
+    (others, check_step): (impl Iterator<Item = &'p (NodeId, u64)> + Clone, Duration),
+    interrupt: &Interrupt,
+) -> Result<(), TrialError> {
+    let mut checked = Instant::now();
+    // Polled, since a waiting request to the station could not be interrupted, and would not notice
+    // that the DUT dies.
+    while Instant::now() < deadline && bench.node(id).status(process)?.is_none() {
+        interrupt.check()?;
+        std::thread::sleep(INTERRUPT_STEP);
+        if checked.elapsed() >= check_step {
+            expect_running(bench, others.clone())?;
+            checked = Instant::now();
+        }
+    }
+    Ok(())
 }
 
 /// Checks that programs run.

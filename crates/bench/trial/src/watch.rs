@@ -6,7 +6,7 @@ use crate::error::TrialError;
 use crate::evidence::{add_contents, must_look_random, recorded};
 use crate::reading::{CpuReading, by_machine};
 use crate::timing::Timing;
-use crate::tools::{INTERRUPT_STEP, expect_running, sleep_until};
+use crate::tools::{await_end, sleep_until};
 use journal::record::{CipherLink, CipherWatch, Cpu, OpenedPackets};
 use plan::{Adapter, Cell, ImpairProfile, Measurement, VideoTransport};
 use std::time::{Duration, Instant};
@@ -325,17 +325,18 @@ impl Watcher<'_> {
         clients: &[u64],
         deadline: Instant,
     ) -> Result<(), TrialError> {
-        let (a, dut) = (self.bench.node(NodeId::A), self.dut.path_processes());
-        for &client in clients {
-            // Polled, since a waiting request to the station could not be interrupted, and would
-            // not notice that the DUT dies.
-            while Instant::now() < deadline && a.status(client)?.is_none() {
-                let next = Instant::now() + INTERRUPT_STEP;
-                sleep_until(self.bench, dut.clone(), next, self.interrupt)?;
-                expect_running(self.bench, dut.clone())?;
-            }
-        }
-        Ok(())
+        let dut = self.dut.path_processes();
+        clients.iter().try_for_each(|&client| {
+            // Nothing is measured any more, so each step may have its requests.
+            let dut = (dut.clone(), Duration::ZERO);
+            await_end(
+                self.bench,
+                (NodeId::A, client),
+                deadline,
+                dut,
+                self.interrupt,
+            )
+        })
     }
 
     fn sample(&self, seen: &mut WatchResult) -> Result<(), TrialError> {

@@ -60,7 +60,8 @@ pub(crate) struct Script {
     pub(crate) dies_in_trial: Option<(NodeId, usize)>,
     /// A request that is answered with [`LabError::Interrupted`], by its name.
     pub(crate) interrupt_at: Option<&'static str>,
-    pub(crate) rmem_max: &'static str,
+    /// The largest socket buffers that the stations report.
+    pub(crate) buffers_max: Option<u64>,
     /// Looks at A's connections for which one of an earlier trial is still there.
     pub(crate) lingering: u32,
 }
@@ -99,7 +100,7 @@ impl Default for Script {
             clients_hang: false,
             dies_in_trial: None,
             interrupt_at: None,
-            rmem_max: "212992\n",
+            buffers_max: None,
             lingering: 0,
         }
     }
@@ -326,7 +327,11 @@ impl FakeNode {
         let seconds = program.argv.iter().skip_while(|word| *word != "-t").nth(1);
         let over = seconds.map(|seconds| Duration::from_secs(seconds.parse().unwrap()));
         let over = match program.argv[0].as_str() {
-            "ping" => true,
+            // Under load none ends.
+            "ping" => {
+                let mut running = world.running.values();
+                !running.any(|(_, other)| other.argv[0] == "iperf3")
+            }
             _ => over.is_some_and(|over| world.starts[&process].elapsed() >= over),
         } && !world.script.clients_hang;
         over.then(Ended::default)
@@ -340,8 +345,8 @@ impl FakeNode {
         let word = |at: usize| program.argv[at].as_str();
         match (word(0), word(1)) {
             ("cat", "/proc/net/tcp") => return Ok(said(world.take_connections())),
-            ("cat", _) => return Ok(said(world.script.rmem_max)),
             ("tee", _) => return Ok(said("1\n")),
+            ("ss", _) => return Ok(said("0 0 10.1.0.2:40032 10.2.0.2:5201\n\t cubic rto:201\n")),
             _ => {}
         }
         if id == NodeId::A {
@@ -437,8 +442,8 @@ impl Node for FakeNode {
                 clock: String::new(),
                 cores: 2,
                 cpus: Vec::new(),
-                rmem_max_bytes: None,
-                wmem_max_bytes: None,
+                rmem_max_bytes: world.script.buffers_max,
+                wmem_max_bytes: world.script.buffers_max,
             },
             Request::Start { program, .. } => self.start(&mut world, program)?,
             Request::Wait { process, .. } => Response::Ended(self.wait(&mut world, process)?),

@@ -150,6 +150,17 @@ fn a_udp_trial_uses_the_socket_buffer_that_the_stations_allow() {
     assert_eq!((datagrams.sent, datagrams.lost), (8486, 0));
 }
 
+/// Older kernels show the limit outside of the station's namespace only.
+#[test]
+fn the_socket_buffer_that_a_station_reports_is_used_even_if_its_namespace_hides_it() {
+    let script = Script {
+        buffers_max: Some(425_984),
+        ..Script::default()
+    };
+    let record = run(&mut FakeBench::new(script), &udp(Adapter::Direct)).unwrap();
+    assert!(record.commands[1].join(" ").contains("-w 425984 -u"));
+}
+
 #[test]
 fn processes_run_on_cores_of_their_own_and_are_summed() {
     let data = |name: &str| said(&std::fs::read_to_string(format!("tests/data/{name}")).unwrap());
@@ -358,6 +369,23 @@ fn a_dut_that_dies_in_mid_trial_ends_the_trial_at_once_with_its_last_words() {
         reason.starts_with("the device under test `fake` died: SIGSEGV: oops; gw1: ended"),
         "{reason}"
     );
+}
+
+#[test]
+fn a_dut_that_dies_while_pings_run_under_load_ends_the_trial_soon() {
+    let script = Script {
+        dut_ended: Some(Ended::default()),
+        dut_dies_after: Duration::from_secs(1),
+        ..Script::default()
+    };
+    let mut cell = ping(encrypting());
+    if let Measurement::Ping { loaded, .. } = &mut cell.measurement {
+        *loaded = true;
+    }
+    let started = Instant::now();
+    let reason = failure(encrypted(script), &cell);
+    assert!(reason.starts_with("gw1: ended before its time"), "{reason}");
+    assert!(started.elapsed() < Duration::from_secs(8));
 }
 
 #[test]
