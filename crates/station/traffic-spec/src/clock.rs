@@ -92,12 +92,15 @@ impl Clock for Monotonic {
             } else if left > spin_ns {
                 sleep_until(time_ns - spin_ns);
             } else {
+                // Leaves the core's other hardware thread more of its units.
                 spin_loop();
             }
         }
     }
 
     fn settle(&self) {
+        // As long as the waits between bursts: a longer sleep ends later, as the core then enters a
+        // deeper idle state.
         let mut late_ns: [_; TRIES] = from_fn(|_| {
             let time_ns = self.now_ns() + TRY_NS;
             sleep_until(time_ns);
@@ -120,6 +123,8 @@ fn spin_ns(late_ns: u64, wait_ns: u64) -> u64 {
 /// Sleeps until a time or a signal: the caller checks the clock.
 fn sleep_until(time_ns: u64) {
     let time = TimeSpec::from_duration(Duration::from_nanos(time_ns));
+    // Absolute: if the thread is preempted between its look at the clock and this call, a relative
+    // sleep would end that much later.
     let absolute = ClockNanosleepFlags::TIMER_ABSTIME;
     let _ = clock_nanosleep(ClockId::CLOCK_MONOTONIC, absolute, &time);
 }

@@ -107,6 +107,7 @@ impl Sent {
             intended: self.intended + other.intended,
             frames: self.frames + other.frames,
             frame_bytes: self.frame_bytes + other.frame_bytes,
+            // Threads send at the same time, so times are not added up: the slowest decides.
             elapsed_ns: self.elapsed_ns.max(other.elapsed_ns),
             late_ns_max: self.late_ns_max.max(other.late_ns_max),
             late_frames: self.late_frames + other.late_frames,

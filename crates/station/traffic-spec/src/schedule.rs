@@ -27,6 +27,7 @@ impl Part {
     /// [`of`](Self::of).
     #[must_use]
     pub const fn flows(self, flows: u32) -> u32 {
+        // If the flows cannot be divided evenly, the first threads have one more.
         (flows + self.of - 1 - self.index) / self.of
     }
 
@@ -35,7 +36,8 @@ impl Part {
     #[must_use]
     pub fn frames(self, frames: u64, flows: u32) -> u64 {
         let flows_u64 = u64::from(flows);
-        // A remainder is less than the divisor.
+        // Whole rounds of all flows, then the first `rest` flows of one more round. A remainder is
+        // less than the divisor, so it fits.
         let rest = (frames % flows_u64) as u32;
         frames / flows_u64 * u64::from(self.flows(flows)) + u64::from(self.flows(rest))
     }
@@ -61,6 +63,7 @@ impl Load {
     /// Total number of frames: exactly `frames_per_s × duration`, rounded down.
     #[must_use]
     pub fn frames(&self) -> u64 {
+        // At 14.9 M frames/s, the line rate of 10 Gbit/s, the product exceeds 64 bits after 21 minutes.
         let frames = u128::from(self.frames_per_s) * u128::from(self.duration_ns);
         u64::try_from(frames / u128::from(SECOND_NS)).unwrap_or(u64::MAX)
     }
@@ -99,6 +102,8 @@ impl Schedule {
             first_frame,
         } = *load;
         let last = first_frame.saturating_add(load.frames());
+        // A difference of two totals: the flow whose turn is next may be any, and parts rounded by
+        // themselves would not add up to all frames.
         let left = part.frames(last, flows) - part.frames(first_frame, flows);
 
         // The rate is `rate / unit` frames per nanosecond.
@@ -106,8 +111,11 @@ impl Schedule {
         let unit = u128::from(flows) * u128::from(SECOND_NS);
         // No burst is longer than the trial.
         let burst_ns = u128::from(burst_ns.min(duration_ns));
+        // Rounded to whole frames, and a single one at low rates. The rate is kept all the same, since
+        // the distance of bursts follows from their length.
         let burst = ((2 * rate * burst_ns + unit) / (2 * unit)).max(1);
         let (step_ns, step_numerator) = match rate {
+            // There are no frames then, so that no due time is asked for.
             0 => (0, 0),
             _ => (burst * unit / rate, burst * unit % rate),
         };
@@ -152,6 +160,7 @@ impl Schedule {
     #[must_use]
     pub fn due(&self, now_ns: u64, limit: usize) -> usize {
         let limit = self.left.min(limit as u64);
+        // A copy: the caller takes only the frames that its port accepts.
         let mut ahead = *self;
         let mut frames = 0;
         while frames < limit && ahead.due_ns <= now_ns {
@@ -184,6 +193,7 @@ impl Schedule {
 
     #[inline]
     fn next_burst(&mut self) {
+        // The remainder is carried on, so that rounding never adds up over a trial of days.
         self.burst_left = self.burst;
         self.due_ns = self.due_ns.saturating_add(self.step_ns);
         // Both are below the denominator; their sum exceeds 64 bits only for a rate above 63 bits.
@@ -212,6 +222,7 @@ pub fn intended_by_bin(send: &Send, threads: u16, start_ns: u64, width_ns: u64) 
     let width_ns = width_ns.max(1);
     let first = start_ns / width_ns;
     let mut counts = Vec::new();
+    // Exactly as the sender's threads do: each rounds its bursts by its share of the flows.
     let of = u32::from(threads.max(1));
     for index in 0..of {
         let mut schedule = Schedule::new(&load, flows, Part { index, of });
