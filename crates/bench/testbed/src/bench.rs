@@ -60,6 +60,8 @@ pub trait Bench {
     /// The interfaces for inspection of traffic between the gateways, or the external boxes: the
     /// one that sends A's traffic, then the one that sends B's. `None` if it cannot be inspected.
     fn cipher_ends(&self) -> Option<[(NodeId, &str); 2]> {
+        // The kernels of the gateways show packets here as the link carries them, after sealing and
+        // before opening.
         let (gw1, gw2) = self.cipher_interfaces();
         Some([(NodeId::Gw1, gw1), (NodeId::Gw2, gw2)])
     }
@@ -76,6 +78,7 @@ pub trait Bench {
     /// first, on nodes of those hosts. `None` on one host, or if only external boxes join the
     /// hosts.
     fn clock_ends(&self) -> Option<[ClockEnd<'_>; 2]> {
+        // Probes then cross the boxes, over the path of test frames.
         None
     }
 
@@ -130,6 +133,7 @@ pub trait Bench {
     /// # Errors
     /// [`LabError`].
     fn lost_tunnels(&self) -> Result<Vec<String>> {
+        // A device in a namespace is watched by its settings instead.
         Ok(Vec::new())
     }
 
@@ -142,6 +146,7 @@ pub trait Bench {
     /// When a value cannot be read, with the reason and what to do.
     fn monitor<'a>(&'a self, dut: &RunningDut, busy: &[u16]) -> Result<Monitor<'a>> {
         let _ = (dut, busy);
+        // Without pollers the times of traffic are recorded all the same.
         Ok(Monitor::default())
     }
 
@@ -151,6 +156,8 @@ pub trait Bench {
     /// When the DUT does not support the action, or it failed.
     fn act(&self, dut: &mut RunningDut, action: DutAction) -> Result<()> {
         let _ = dut;
+        // Plans are checked by the abilities of their DUTs: only a lab of another kind is asked in
+        // vain.
         Err(LabError::cannot_build(
             format!("this lab cannot do {action:?} to a device under test"),
             "use the lab of namespaces",

@@ -34,6 +34,7 @@ pub struct RunningDut {
 impl RunningDut {
     /// Every process on the path.
     pub fn path_processes(&self) -> impl Iterator<Item = &(NodeId, u64)> + Clone {
+        // Without the programs of the tester the path carries nothing either.
         self.processes.iter().chain(&self.beside)
     }
 }

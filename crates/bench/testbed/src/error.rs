@@ -75,6 +75,7 @@ impl LabError {
     /// Appends a help line to a station's or a DUT's error if its reason contains `words`.
     #[must_use]
     pub fn help_for(mut self, words: &str, help: &str) -> Self {
+        // The other errors have their help already.
         if let Self::Node { reason, .. } | Self::Dut { reason, .. } = &mut self
             && reason.contains(words)
         {
@@ -89,7 +90,8 @@ impl LabError {
     pub fn into_cannot_build(self, whose: impl FnOnce(&str) -> String, help: &str) -> Self {
         match self {
             Self::Node { node, reason } => {
-                // The station knows better than the caller what to do.
+                // The station knows better than the caller what to do. Its reason is one text on the way
+                // here, since replies of a station have no separate help.
                 let (what, help) = reason.rsplit_once("\nhelp: ").unwrap_or((&reason, help));
                 Self::cannot_build(format!("{}: {what}", whose(node)), help)
             }
@@ -102,6 +104,7 @@ impl LabError {
     pub fn into_dut(self, dut: &str, reason: impl FnOnce(&str, &str) -> String) -> Self {
         match self {
             Self::Node { node, reason: said } => Self::dut(dut, reason(node, &said)),
+            // An interrupt ends the run, and what the host lacks is no fault of the DUT.
             error => error,
         }
     }

@@ -28,6 +28,7 @@ impl FramePath {
     /// Whether it leads from station B's side to station A's.
     #[must_use]
     pub const fn begins_at_b(&self) -> bool {
+        // A station that replaces gw2 sends from gw2's namespace: that is B's side too.
         matches!(self.source.node, NodeId::Gw2 | NodeId::B)
     }
 
@@ -75,6 +76,7 @@ impl FrameEnd {
         match (self.node, &self.peer) {
             (NodeId::A, None) => Some(NodeId::Gw1.name()),
             (NodeId::B, None) => Some(NodeId::Gw2.name()),
+            // A station in a gateway's place is next to the other gateway's sealed side only.
             _ => None,
         }
     }

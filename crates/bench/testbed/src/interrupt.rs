@@ -20,6 +20,7 @@ impl Interrupt {
     /// The flag itself, for a signal handler to set.
     #[must_use]
     pub fn flag(&self) -> Arc<AtomicBool> {
+        // All that a signal handler may do safely is to store into an atomic (signal-safety(7)).
         Arc::clone(&self.0)
     }
 

@@ -12,6 +12,8 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 /// Identifies this boot of this machine.
 #[must_use]
 pub fn boot_id() -> String {
+    // Not /etc/machine-id, which copies of one disk image share. This one is of the kernel: it is the
+    // same in all namespaces, and another one after each boot.
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.trim().to_owned()
 }
@@ -70,6 +72,7 @@ impl Programs {
     /// this process and its descendants, and without programs that have ended.
     #[must_use]
     pub fn since(&self, before: &Self) -> Vec<BusyProgram> {
+        // By the later reading: a program that this one has started since belongs to the family too.
         let own = family(&self.processes, std::process::id());
         self.busy(before, &own, |process| process.user_ticks)
     }
@@ -97,6 +100,7 @@ impl Programs {
                 });
             }
         }
+        // Stable: programs that used as much stay in the order of their numbers.
         used.sort_by_key(|program| Reverse(program.percent));
         used
     }
@@ -122,6 +126,7 @@ fn family(processes: &Processes, pid: u32) -> BTreeSet<u32> {
 
 /// Ticks in per cent of a time.
 fn percent(ticks: u64, span_ns: u128) -> u32 {
+    // Rounded down: dozens of programs run for a tick now and then, which is nothing to name.
     let used = u128::from(ticks) * u128::from(tick_ns());
     u32::try_from(used * 100 / span_ns).unwrap_or(u32::MAX)
 }

@@ -28,7 +28,9 @@ impl<'a> Monitor<'a> {
     /// the readings.
     pub fn during<T>(self, body: impl FnOnce(&TrafficLog) -> T) -> (T, Monitored) {
         let log = TrafficLog::new();
+        // Scoped, since pollers borrow the lab that `body` measures on.
         let (result, devices) = thread::scope(|scope| {
+            // A thread for each: a box may take seconds to answer, and must not delay the others.
             let pollers = self.pollers.into_iter();
             let threads: Vec<_> = pollers
                 .map(|poller| scope.spawn(|| poller.run(&log)))

@@ -18,6 +18,8 @@ pub trait Node: Send + Sync {
     fn call(&self, request: Request) -> Result<Response>;
 }
 
+// Methods of the trait object, and not of the trait: then no implementation, above all no fake, can
+// give a request another meaning.
 impl dyn Node + '_ {
     /// Returns the path of the program that the station would start; `None` if it is missing.
     ///
@@ -50,6 +52,7 @@ impl dyn Node + '_ {
     /// # Errors
     /// When the handle is unknown.
     pub fn wait(&self, process: u64, limit: Duration) -> Result<Ended> {
+        // The station keeps the limit: it has the output of a program that it kills.
         match self.call(Request::Wait {
             process,
             limit_ms: millis(limit),
@@ -112,6 +115,7 @@ impl dyn Node + '_ {
     /// When the handle is unknown, or the program has ended.
     pub fn identity(&self, process: u64) -> Result<String> {
         match self.call(Request::Identity { process })? {
+            // The kernel gives the number of an ended process to another one, but that starts later.
             Response::Identity { pid, start_ticks } => {
                 Ok(format!("pid {pid}, started {start_ticks} ticks after boot"))
             }
@@ -124,6 +128,7 @@ impl dyn Node + '_ {
     /// # Errors
     /// When the handle is unknown.
     pub fn status(&self, process: u64) -> Result<Option<Ended>> {
+        // The station remembers programs that have ended, so this can be asked again.
         match self.call(Request::Status { process })? {
             Response::Status(ended) => Ok(ended),
             other => Err(self.unexpected(&other)),
@@ -159,6 +164,8 @@ impl dyn Node + '_ {
     /// The error for an answer that does not fit its request.
     #[must_use]
     pub fn unexpected(&self, response: &Response) -> LabError {
+        // Both ends have the same version, so this is a mistake in the program: the whole answer helps
+        // to find it.
         self.error(format!("unexpected answer {response:?}"))
     }
 }

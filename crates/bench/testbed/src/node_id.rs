@@ -54,6 +54,7 @@ impl NodeId {
     /// Returns the node with this [`name`](Self::name).
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
+        // By a search among all, so that a name cannot be read as another node than it was made from.
         let elements = ElementId::all().map(Self::Element);
         Self::ALL
             .into_iter()
@@ -74,6 +75,7 @@ pub struct ElementId {
 impl ElementId {
     /// Returns the elements of a path in its order, at most [`LabPlan::ELEMENTS_MAX`].
     pub fn of_path(path: &[Element]) -> impl Iterator<Item = Self> {
+        // No further than there are names: plans are checked against the same limit.
         let numbered = (0..).zip(path).take(LabPlan::ELEMENTS_MAX);
         numbered.map(|(index, &kind)| Self { index, kind })
     }
@@ -99,10 +101,12 @@ impl ElementId {
     /// Its kind and position, counted from 1: `bridge1`, `router2`.
     #[must_use]
     pub const fn name(self) -> &'static str {
+        // Whole names, since errors and keys of records keep a `&'static str`.
         const BRIDGES: [&str; LabPlan::ELEMENTS_MAX] = ["bridge1", "bridge2", "bridge3", "bridge4"];
         const ROUTERS: [&str; LabPlan::ELEMENTS_MAX] = ["router1", "router2", "router3", "router4"];
         const NATS: [&str; LabPlan::ELEMENTS_MAX] = ["nat1", "nat2", "nat3", "nat4"];
         const IMPAIRS: [&str; LabPlan::ELEMENTS_MAX] = ["impair1", "impair2", "impair3", "impair4"];
+        // `of_path` makes no higher one.
         let index = self.index as usize;
         match self.kind {
             Element::Bridge => BRIDGES[index],

@@ -528,6 +528,7 @@ impl Ended {
     pub fn how(&self) -> String {
         match (self.code, self.signal) {
             (Some(code), _) => format!("exit status {code}"),
+            // The real-time signals have no names.
             (None, Some(number)) => nix::sys::signal::Signal::try_from(number)
                 .map_or_else(|_| format!("signal {number}"), |signal| signal.to_string()),
             (None, None) => "ended in an unknown way".to_owned(),
@@ -545,8 +546,10 @@ impl Ended {
                 .map(|line| line.trim().to_owned())
                 .filter(|l| !l.is_empty())
                 .collect();
+            // Programs say at their end why they failed; earlier lines are of what succeeded.
             lines[lines.len().saturating_sub(LINES)..].join("; ")
         };
+        // Some write their errors to standard output, as iperf3 does with `-J`.
         let words = [&self.stderr, &self.stdout].map(|text| said(text));
         words
             .iter()

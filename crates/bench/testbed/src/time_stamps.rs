@@ -36,6 +36,7 @@ pub fn parse(printed: &str) -> Option<u32> {
         let is_clock = ["PTP Hardware Clock", "Hardware timestamp provider index"].contains(&name);
         is_clock.then(|| number.parse().ok())?
     });
+    // The line is there without a clock too, with `none`, which is no number.
     clock.filter(|_| stamps_all)
 }
 

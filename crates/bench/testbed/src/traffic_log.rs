@@ -41,6 +41,7 @@ impl TrafficLog {
     /// Reports that traffic flows from that moment for that time. `load` is in frames per second
     /// and direction, 0 as fast as the generator can; `None` for other tools.
     pub fn flows(&self, load: Option<u64>, from: Instant, time: Duration) {
+        // The time may lie ahead, as senders on two hosts begin together: readings are planned by it.
         let to = from + time;
         self.state().windows.push(Window { load, from, to });
         self.changed.notify_all();
@@ -86,6 +87,7 @@ impl TrafficLog {
     /// Returns the load during a reading, if it was the same throughout.
     pub fn load(&self, from: Instant, to: Instant) -> Option<Option<u64>> {
         let state = self.state();
+        // The latest first: a reading is of the traffic now, and a search makes hundreds of trials.
         let mut windows = state.windows.iter().rev();
         let around = windows.find(|window| window.from <= from && to <= window.to);
         around.map(|window| window.load)
@@ -107,6 +109,7 @@ impl TrafficLog {
 
     /// Time since the start of the readings.
     pub fn at_ns(&self, at: Instant) -> u64 {
+        // 0 for traffic that was reported with a time before the readings began.
         u64::try_from(at.saturating_duration_since(self.begun).as_nanos()).unwrap_or(u64::MAX)
     }
 

@@ -38,6 +38,7 @@ impl Load {
     /// Whether the load is high enough to affect trials.
     #[must_use]
     pub const fn is_high(&self) -> bool {
+        // Time of other guests delays a trial as much as other programs here, and shows nowhere else.
         self.used_percent + self.stolen_percent >= HIGH_PERCENT
     }
 
@@ -54,6 +55,7 @@ impl Load {
         let busy = self.programs.iter();
         // Dozens of idle programs use a little each. The sum above includes them.
         let busy: Vec<_> = busy.filter(|it| it.percent >= NAMED_PERCENT).collect();
+        // The busiest come first.
         let named = busy.iter().take(NAMED).map(|program| {
             let BusyProgram { name, pid, percent } = program;
             format!("{name} {percent} % (process {pid})")

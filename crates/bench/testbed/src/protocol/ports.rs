@@ -25,6 +25,7 @@ impl SealedPort {
         Self {
             port,
             form: LinkForm::Sealed(Form::Esp),
+            // Cipherbench's lanes: its gateways agree on keys over TCP.
             control: false,
         }
     }
