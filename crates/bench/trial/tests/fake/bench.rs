@@ -58,7 +58,7 @@ pub(crate) struct Script {
     pub(crate) clients_hang: bool,
     /// This station is gone from that trial on.
     pub(crate) dies_in_trial: Option<(NodeId, usize)>,
-    /// A request that is answered with [`LabError::Interrupted`], by its name.
+    /// A request whose first call is answered with [`LabError::Interrupted`], by its name.
     pub(crate) interrupt_at: Option<&'static str>,
     /// The largest socket buffers that the stations report.
     pub(crate) buffers_max: Option<u64>,
@@ -419,11 +419,8 @@ impl Node for FakeNode {
     fn call(&self, request: Request) -> Result<Response, LabError> {
         let mut world = self.world.lock().unwrap();
         let name = format!("{request:?}");
-        if world
-            .script
-            .interrupt_at
-            .is_some_and(|at| name.starts_with(at))
-        {
+        let interrupt_at = &mut world.script.interrupt_at;
+        if interrupt_at.take_if(|at| name.starts_with(*at)).is_some() {
             return Err(LabError::Interrupted);
         }
         if let Some((id, trial)) = world.script.dies_in_trial

@@ -460,6 +460,19 @@ fn an_interrupt_at_any_step_ends_the_trial_without_a_record_and_leaves_nothing()
 }
 
 #[test]
+fn a_watch_that_does_not_end_leaves_no_other_one_behind() {
+    let mut bench = FakeBench::new(Script {
+        interrupt_at: Some("SettingsWatchEnd"),
+        ..Script::default()
+    });
+    let cell = ping(Adapter::Direct);
+    let links = links(&crate::bench::plan(vec![cell.clone()], 1), &cell);
+    let result = measure(&mut bench, &Trial::of(&cell, 1, links), &Interrupt::new());
+    assert!(matches!(result, Err(LabError::Interrupted)), "{result:?}");
+    assert_eq!(bench.world.lock().unwrap().watches, 1);
+}
+
+#[test]
 fn an_interrupt_while_the_tools_run_is_heeded_at_once() {
     let mut cell = tcp(Adapter::Direct, 1);
     last_for_hours(&mut cell);
