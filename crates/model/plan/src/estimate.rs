@@ -106,9 +106,10 @@ fn at_pace(cell: &Cell, repeats: u32, searches: u32) -> u64 {
     };
     // A search is done once per cell, in its first trial; all trials get an equal share of its
     // time.
-    let own = BRING_UP + path + tunnels * (1 + set_ups(&cell.measurement)) + profile.beside;
+    let own =
+        BRING_UP + path + tunnels * set_ups(&cell.measurement).saturating_add(1) + profile.beside;
     let time = measuring(&cell.measurement, searches) + own + search / repeats.max(1);
-    // A few days at most: it fits.
+    // A few days at most, unless a journal was changed.
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -118,7 +119,7 @@ fn set_ups(measurement: &Measurement) -> u32 {
         return 0;
     };
     match test.procedure.event() {
-        Some(Event::Setup { times, .. }) => times + 1,
+        Some(Event::Setup { times, .. }) => times.saturating_add(1),
         _ => 0,
     }
 }

@@ -105,7 +105,7 @@ pub(super) fn profile(external: &External) -> DutProfile {
         directions,
         tunnels: external.tunnels.into(),
         // The time until the first tunnel is up is in `BOX_READY`.
-        set_up: TUNNEL_SET_UP * u32::from(external.tunnels - 1),
+        set_up: TUNNEL_SET_UP * u32::from(external.tunnels.saturating_sub(1)),
         ..profile
     }
 }

@@ -250,6 +250,9 @@ impl Event {
     fn time(&self, trial: &dyn Fn(u64) -> Duration) -> Duration {
         let lead_ns = LEAD_RUN.as_nanos() as u64;
         let setup_ns = SETUP_RUN.as_nanos() as u64;
+        // Saturates: of a changed journal any number of events may be planned.
+        let events =
+            |times: u32, each_ns: u64| lead_ns.saturating_add(each_ns.saturating_mul(times.into()));
         match *self {
             Self::Rekey { duration_ns, .. } => trial(duration_ns) * 2,
             Self::Failover {
@@ -257,16 +260,16 @@ impl Event {
                 down_ns,
                 watch_ns,
                 ..
-            } => trial(lead_ns + (down_ns + watch_ns) * u64::from(times)),
+            } => trial(events(times, down_ns.saturating_add(watch_ns))),
             Self::Reset {
                 times, watch_ns, ..
             }
             | Self::Desync {
                 times, watch_ns, ..
-            } => trial(lead_ns + watch_ns * u64::from(times)),
+            } => trial(events(times, watch_ns)),
             Self::Setup { times, watch_ns } => {
                 // Once before, to learn its duration.
-                SETUP_RUN + trial(lead_ns + (setup_ns + watch_ns) * u64::from(times))
+                SETUP_RUN + trial(events(times, watch_ns.saturating_add(setup_ns)))
             }
             Self::Hostile {
                 ref percents,

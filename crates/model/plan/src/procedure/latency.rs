@@ -84,7 +84,8 @@ impl ProcedurePlan for LatencyTest {
         // A list of per cents, each once.
         let loads = self.percents.len() as u32;
         // One search for all loads, which are shares of its result.
-        search_time(&self.search, searches) + trial(self.trial_ns) * loads * self.trials
+        let trials = loads.saturating_mul(self.trials);
+        search_time(&self.search, searches) + trial(self.trial_ns) * trials
     }
 
     fn in_words(&self) -> Option<String> {

@@ -65,6 +65,15 @@ impl Soak {
             (time_ns > 0).then_some(time_ns)
         })
     }
+
+    /// The number of segments of the whole duration.
+    fn segment_count(&self) -> u64 {
+        let segment_ns = self.segment_ns.max(1);
+        // As long as a whole segment and a point are left, a whole segment follows.
+        let whole = self.duration_ns.saturating_sub(self.point_ns) / segment_ns;
+        let rest_ns = self.duration_ns - whole * segment_ns;
+        whole + u64::from(rest_ns > 0)
+    }
 }
 
 impl ProcedurePlan for Soak {
@@ -86,8 +95,12 @@ impl ProcedurePlan for Soak {
     fn time(&self, trial: &dyn Fn(u64) -> Duration, searches: u32) -> Duration {
         // One before each segment, and one after the last.
         let probe = self.probe_ns.map_or(Duration::ZERO, trial);
-        let segments = self.segments(0).map(|time_ns| trial(time_ns) + probe);
-        self.load.time(searches) + segments.sum::<Duration>() + probe
+        // Counted, not summed one by one: of a changed journal there may be as many as nanoseconds.
+        let segments = u32::try_from(self.segment_count()).unwrap_or(u32::MAX);
+        // Each segment adds the same to its time under load.
+        let around = (trial(0) + probe) * segments;
+        let loaded = Duration::from_nanos(self.duration_ns);
+        self.load.time(searches) + loaded + around + probe
     }
 
     fn in_words(&self) -> Option<String> {
@@ -161,5 +174,29 @@ mod tests {
         assert_eq!(segments(100, 60), [30, 10]);
         assert!(segments(100, 100).is_empty());
         assert!(segments(100, 200).is_empty());
+    }
+
+    #[test]
+    fn segments_are_counted_without_a_walk_over_them() {
+        for duration in [0, 5, 10, 29, 30, 39, 40, 41, 69, 70, 99, 100, 105] {
+            for point_ns in [0, 1, 10, 30] {
+                let soak = Soak {
+                    point_ns,
+                    ..soak(duration)
+                };
+                let walked = soak.segments(0).count() as u64;
+                assert_eq!(soak.segment_count(), walked, "{duration} {point_ns}");
+            }
+        }
+        // Of a changed journal: a walk would take years.
+        let endless = Soak {
+            segment_ns: 0,
+            point_ns: 0,
+            ..soak(100_000_000_000_000_000)
+        };
+        let around = Duration::from_millis(50);
+        let trial = |time_ns| Duration::from_nanos(time_ns) + around;
+        let least = around * u32::MAX;
+        assert!(endless.time(&trial, 1) > least);
     }
 }
