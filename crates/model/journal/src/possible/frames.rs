@@ -214,8 +214,8 @@ fn of_latency(latency: &LatencyTrial, found: &mut Contradictions) {
             latency.frames
         )
     });
-    let each = latency.directions.iter();
-    let each: u64 = each.map(|one| of_histogram(one, found)).sum();
+    let directions = latency.directions.iter();
+    let each = sum(directions.map(|one| of_histogram(one, found)));
     found.unless(latency.directions.is_empty() || each == counted, || {
         format!("{counted} frames timed, but {each} in both directions")
     });

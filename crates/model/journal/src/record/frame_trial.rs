@@ -118,16 +118,15 @@ impl FrameTrial {
     /// loaded directions; 0 if delay did not grow. They count as lost in a search.
     #[must_use]
     pub fn queued(&self) -> u64 {
-        // Not negative: `sustained` only takes frames away. The reserve is left out, since it
-        // adds loss without a queue.
+        // The reserve is left out, since it adds loss without a queue.
         let queued = |own: &Self| {
             let arrived = own.own_counts_at_last();
-            arrived.forwarded
-                - arrived
-                    .sustained(own.delay, None, own.duration_ns)
-                    .forwarded
+            let sustained = arrived.sustained(own.delay, None, own.duration_ns);
+            arrived.forwarded.saturating_sub(sustained.forwarded)
         };
-        self.each_direction().iter().map(queued).sum()
+        // Of an invalid trial the counts are not bounded.
+        let each = self.each_direction().iter().map(queued);
+        each.fold(0, u64::saturating_add)
     }
 
     /// As [`counts`](Self::counts), including the frames that a queue carried: for a burst, which
@@ -180,9 +179,10 @@ impl FrameTrial {
     }
 
     const fn own_took_too_long(&self) -> bool {
-        let percent = self.duration_ns / 100;
-        let long = self.elapsed_ns > 102 * percent + 1_000_000;
-        let very_long = self.elapsed_ns > 102 * percent + 20_000_000;
+        // Of an invalid trial the times are not bounded.
+        let longest = (self.duration_ns / 100).saturating_mul(102);
+        let long = self.elapsed_ns > longest.saturating_add(1_000_000);
+        let very_long = self.elapsed_ns > longest.saturating_add(20_000_000);
         let late = self.late_frames > self.sent / 10;
         self.load > 0 && (very_long || long && late)
     }

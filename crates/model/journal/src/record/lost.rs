@@ -90,7 +90,7 @@ impl LostAt {
     #[must_use]
     pub const fn is_clear(lost: u64, of: u64, apart: u64) -> bool {
         // Counters are read one after the other, so packets in flight are in one of them only.
-        lost > apart + of / Self::COUNTED_ONE_IN
+        lost > apart.saturating_add(of / Self::COUNTED_ONE_IN)
     }
 
     /// Packets lost.

@@ -39,10 +39,11 @@ impl PathSettings {
     pub fn ip_packets_sent(&self, node: &str) -> Option<u64> {
         // `OutSegs` excludes retransmissions.
         let whole = ["OutSegs", "RetransSegs", "OutDatagrams", "OutMsgs"];
-        let whole: u64 = whole.iter().map(|name| self.counted(node, name)).sum();
+        let whole = self.sum(node, &whole);
         // A packet that was fragmented is not sent itself: its fragments are.
         let fragments = self.counted(node, "FragCreates");
-        let packets = whole.saturating_sub(self.counted(node, "FragOKs")) + fragments;
+        let unfragmented = whole.saturating_sub(self.counted(node, "FragOKs"));
+        let packets = unfragmented.saturating_add(fragments);
         // Packets to itself are counted, but cross no link.
         let packets = packets.saturating_sub(self.counted(node, Self::LOOPBACK));
         (packets > 0).then_some(packets)
@@ -54,9 +55,15 @@ impl PathSettings {
     pub fn ip_packets_received(&self, node: &str) -> Option<u64> {
         // Each packet is in one of these, by its ECN field.
         let all = ["InNoECTPkts", "InECT0Pkts", "InECT1Pkts", "InCEPkts"];
-        let packets: u64 = all.iter().map(|name| self.counted(node, name)).sum();
+        let packets = self.sum(node, &all);
         let packets = packets.saturating_sub(self.counted(node, Self::LOOPBACK));
         (packets > 0).then_some(packets)
+    }
+
+    /// The sum of [counters](Self::stack). Saturates: no rule of `possible` bounds them.
+    fn sum(&self, node: &str, counters: &[&str]) -> u64 {
+        let values = counters.iter().map(|name| self.counted(node, name));
+        values.fold(0, u64::saturating_add)
     }
 
     /// One of the [counters](Self::stack); 0 if it did not grow.

@@ -1,6 +1,7 @@
 //! Records that contradict themselves have no figure, whatever the version of their journal.
 
 mod devices;
+mod largest;
 mod plans;
 mod soaks;
 
