@@ -97,8 +97,13 @@ pub fn metadata_of_file(file: &File) -> io::Result<Metadata> {
 
 /// The path of a key file's epoch file.
 pub(crate) fn epoch_path(key_file: &Path) -> PathBuf {
-    let mut path = key_file.as_os_str().to_owned();
-    path.push(".epoch");
+    with_suffix(key_file, ".epoch")
+}
+
+/// The path with a text appended to its last part.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(suffix);
     path.into()
 }
 

@@ -8,7 +8,9 @@
 //! wrote last.
 
 use crate::KeyError;
-use crate::files::{KEY_FORBIDDEN, KEY_MODE, epoch_path, malformed, metadata_of_file, refuse_mode};
+use crate::files::{
+    KEY_FORBIDDEN, KEY_MODE, epoch_path, malformed, metadata_of_file, refuse_mode, with_suffix,
+};
 use crate::text::{Epochs, FILE_BYTES_MAX, KeyFile};
 use guard::{Writers, read_wiped, sync_folder};
 use nix::fcntl::OFlag;
@@ -152,9 +154,7 @@ fn inode_at(path: &Path) -> io::Result<Option<Inode>> {
 
 /// The path of a key file's lock file.
 fn lock_path(key_file: &Path) -> PathBuf {
-    let mut path = key_file.as_os_str().to_owned();
-    path.push(".lock");
-    path.into()
+    with_suffix(key_file, ".lock")
 }
 
 /// Locks the file next to the key file, which is created once and never replaced.
@@ -165,23 +165,13 @@ fn take_lock(key_file: &Path, key: &Metadata, writers: &Writers) -> Result<File,
         source,
     };
     let open = || {
-        let mut options = OpenOptions::new();
-        // A link could lead to a file that another program replaces. Without O_NONBLOCK a FIFO in
-        // this place would block the open.
-        let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
-        let options = options.read(true).custom_flags(flags);
-        match options.open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            opened => return opened,
-        }
-        let mut options = OpenOptions::new();
-        let created = options
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(KEY_MODE)
-            .custom_flags(OFlag::O_NOFOLLOW.bits())
-            .open(&path)?;
+        // Created first: of two processes that find no file, the second must open the first one's.
+        let created = match create_new(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return open_unfollowed(&path);
+            }
+            created => created?,
+        };
         if geteuid().is_root() {
             // The key file's owner may use it later without root. In a user namespace that does not
             // have this owner it stays with root.
@@ -199,6 +189,23 @@ fn take_lock(key_file: &Path, key: &Metadata, writers: &Writers) -> Result<File,
     writers.check(&path)?;
     try_lock(&file, key_file).map_err(|error| error.unwrap_or_else(not_locked))?;
     Ok(file)
+}
+
+/// Opens a file without following a link, which could lead to a file that another program
+/// replaces.
+fn open_unfollowed(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    // Without O_NONBLOCK a FIFO in this place would block the open.
+    let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
+    options.read(true).custom_flags(flags).open(path)
+}
+
+/// Creates a file for its owner that must not exist yet, not even as a link.
+fn create_new(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    // O_EXCL of `create_new` refuses links too.
+    let options = options.read(true).write(true).create_new(true);
+    options.mode(KEY_MODE).open(path)
 }
 
 /// Locks a file. An error is either final, or to be completed by the caller.
@@ -234,13 +241,7 @@ fn read_epochs(key_file: &Path, writers: &Writers) -> Result<(Epochs, Inode), Ke
         path: path.clone(),
         source,
     };
-    let mut options = OpenOptions::new();
-    let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
-    let mut file = options
-        .read(true)
-        .custom_flags(flags)
-        .open(&path)
-        .map_err(not_read)?;
+    let mut file = open_unfollowed(&path).map_err(not_read)?;
     let metadata = metadata_of_file(&file).map_err(not_read)?;
     refuse_mode(&path, metadata.mode(), EPOCH_FORBIDDEN, "write")?;
     writers.check(&path)?;
@@ -254,20 +255,14 @@ fn read_epochs(key_file: &Path, writers: &Writers) -> Result<(Epochs, Inode), Ke
 /// it. Returns the identity of the new file.
 fn write_epochs(path: &Path, epochs: Epochs) -> Result<Inode, KeyError> {
     let replace = || {
-        let mut fresh = path.as_os_str().to_owned();
-        fresh.push(".new");
+        let fresh = with_suffix(path, ".new");
         // Leftovers of a crash, or files placed there by others, are neither written to nor
         // followed.
         match fs::remove_file(&fresh) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .custom_flags(OFlag::O_NOFOLLOW.bits())
-            .mode(KEY_MODE)
-            .open(&fresh)?;
+        let mut file = create_new(&fresh)?;
         file.write_all(epochs.text().as_bytes())?;
         // The content before the name: after a crash the name must not lead to an empty file.
         file.sync_all()?;
@@ -283,4 +278,33 @@ fn write_epochs(path: &Path, epochs: Epochs) -> Result<Inode, KeyError> {
         path: path.to_owned(),
         source,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+    use std::thread;
+
+    #[test]
+    fn of_two_that_create_a_lock_file_together_one_has_it() {
+        let folder = testing::folder().unwrap();
+        for round in 0..200 {
+            let key_file = folder.path().join(format!("{round}.key"));
+            let metadata = create_new(&key_file).unwrap().metadata().unwrap();
+            let writers = Writers::of_process().and(metadata.uid());
+            let together = Barrier::new(2);
+            let lock = || {
+                together.wait();
+                take_lock(&key_file, &metadata, &writers)
+            };
+            let both = thread::scope(|scope| {
+                let other = scope.spawn(lock);
+                [lock(), other.join().unwrap()]
+            });
+            let errors = both.iter().filter_map(|taken| taken.as_ref().err());
+            let errors: Vec<_> = errors.collect();
+            assert!(matches!(errors[..], [KeyError::InUse { .. }]), "{errors:?}");
+        }
+    }
 }
