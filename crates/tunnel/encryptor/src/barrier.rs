@@ -28,10 +28,15 @@ pub use hold::hold;
 
 use crate::config::{Config, Mode};
 use hold::Holder;
+use nix::errno::Errno;
 use nix::net::if_::{InterfaceFlags, if_nametoindex};
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrStorage, bind, setsockopt, socket, sockopt,
+};
 use ranges::Ranges;
 use std::io::{self, Write as _};
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
 use table::Rules;
 
@@ -180,12 +185,25 @@ pub fn remove(config: &Config) -> Result<(), BarrierError> {
     if !matches!(config.mode, Mode::L3(_)) {
         // The interface exists without an encryptor.
         let address = SocketAddr::new(config.local, config.port);
-        let bound = UdpSocket::bind(address);
-        if bound.is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse) {
+        if bind_as_free(address) == Err(Errno::EADDRINUSE) {
             return Err(BarrierError::PortInUse { address });
         }
     }
     remove_all(config)
+}
+
+/// Binds a UDP socket to an address that this machine may not have.
+fn bind_as_free(address: SocketAddr) -> nix::Result<()> {
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::Inet,
+        SocketAddr::V6(_) => AddressFamily::Inet6,
+    };
+    let socket = socket(family, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
+    // An encryptor keeps its port when its address is removed from the interface. Without this
+    // option the kernel would only report that the address is not there (EADDRNOTAVAIL). The
+    // option of IPv4 holds for sockets of IPv6 too.
+    setsockopt(&socket, sockopt::IpFreebind, &true)?;
+    bind(socket.as_raw_fd(), &SockaddrStorage::from(address))
 }
 
 /// The tables of this configuration.
@@ -288,4 +306,25 @@ fn run(
     let said = String::from_utf8_lossy(&output.stderr);
     let said = said.lines().next().unwrap_or_default().trim().to_owned();
     Err(BarrierError::Refused { program, said })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::socket::{SockaddrIn, getsockname};
+
+    #[test]
+    fn a_port_is_in_use_although_its_address_is_gone() {
+        // TEST-NET-1 (RFC 5737): no interface has it, as after `ip address del`.
+        let none = SockaddrIn::new(192, 0, 2, 77, 0);
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let holder = socket(AddressFamily::Inet, SockType::Datagram, flags, None).unwrap();
+        setsockopt(&holder, sockopt::IpFreebind, &true).unwrap();
+        bind(holder.as_raw_fd(), &none).unwrap();
+        let held: SockaddrIn = getsockname(holder.as_raw_fd()).unwrap();
+        let address = SocketAddr::new(held.ip().into(), held.port());
+        assert_eq!(bind_as_free(address), Err(Errno::EADDRINUSE));
+        drop(holder);
+        assert_eq!(bind_as_free(address), Ok(()));
+    }
 }

@@ -82,10 +82,12 @@ impl<K: InboundKeys> Inbound<K> {
             written, failed, ..
         } = writer;
         // Packets that the port gathered and failed to write.
-        let lost = clear.flush()?;
-        let lost = lost.min(written.packets);
+        let lost = clear.flush()?.min(written.packets);
         tally.clear_tx.packets += written.packets - lost;
-        tally.clear_tx.bytes += written.bytes;
+        // The program in the kernel counts lost frames without their lengths, so they are taken
+        // to have the batch's mean length.
+        let lost_bytes = written.bytes * lost / written.packets.max(1);
+        tally.clear_tx.bytes += written.bytes - lost_bytes;
         tally.drop(DropReason::WriteFailed, failed + lost);
         Ok(true)
     }

@@ -216,7 +216,7 @@ fn a_packet_that_ends_within_the_l2tp_header_has_its_own_reason() {
     }
 }
 
-/// A port that has lost three frames before `recv`.
+/// A port that has lost three frames before `recv`, and loses one of those sent in each batch.
 struct Overrun(MemoryClearPort);
 
 impl ClearPort for Overrun {
@@ -226,6 +226,10 @@ impl ClearPort for Overrun {
 
     fn send(&mut self, vnet: &VnetHeader, headers: &[u8], payload: &[&[u8]]) -> io::Result<()> {
         self.0.send(vnet, headers, payload)
+    }
+
+    fn flush(&mut self) -> io::Result<u64> {
+        Ok(1)
     }
 
     fn missed(&self) -> u64 {
@@ -254,4 +258,25 @@ fn the_clear_ports_losses_are_reported_beside_its_receptions() {
     }
     let tally = tally(&left);
     assert_eq!((tally.clear_rx.packets, tally.clear_missed), (2, 3));
+}
+
+#[test]
+fn frames_that_a_port_gathers_and_loses_are_in_no_count_of_sent_ones() {
+    let setup = Setup::of(Payload::Ethernet, Payload::Ethernet);
+    let (mut station, from_station) = memory_clear_pair(SINGLE);
+    let (clear, _to_station) = memory_clear_pair(SINGLE);
+    let (left_cipher, right_cipher) = memory_cipher_pair();
+    let mut left = setup.worker((from_station, left_cipher), LEFT_SPI, RIGHT_SPI);
+    let mut right = setup.worker((Overrun(clear), right_cipher), RIGHT_SPI, LEFT_SPI);
+    let frame = frame(&[], [8, 6], &[1; 46]);
+    for _ in 0..3 {
+        station.send(&VnetHeader::PLAIN, &frame, &[]).unwrap();
+    }
+    while left.step().unwrap() {}
+    while right.step().unwrap() {}
+    let tally = tally(&right);
+    let lost = tally.dropped[DropReason::WriteFailed as usize];
+    assert!((1..=3).contains(&lost), "{lost}");
+    assert_eq!(tally.clear_tx.packets, 3 - lost);
+    assert_eq!(tally.clear_tx.bytes, (3 - lost) * frame.len() as u64);
 }
