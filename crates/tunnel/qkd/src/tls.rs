@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{AlertDescription, CertificateError, ClientConfig, RootCertStore};
 use std::error::Error;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -144,18 +144,7 @@ fn read(
             mode: metadata.mode() & 0o7777,
         });
     }
-    // One byte larger than the file, so that reading to the end never reallocates.
-    let length = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
-    let mut text = Zeroizing::new(Vec::with_capacity(length.min(FILE_BYTES_MAX) + 1));
-    let limit = FILE_BYTES_MAX as u64 + 1;
-    Read::take(&mut file, limit)
-        .read_to_end(&mut text)
-        .map_err(not_read)?;
-    if text.len() > FILE_BYTES_MAX {
-        let what = format!("it has more than {FILE_BYTES_MAX} bytes: is it the right file?");
-        return Err(not_read(io::Error::new(io::ErrorKind::InvalidData, what)));
-    }
-    Ok(text)
+    guard::read_wiped(&mut file, FILE_BYTES_MAX).map_err(not_read)
 }
 
 /// The TLS error in the source chain of `error`, at any depth.
