@@ -34,6 +34,7 @@ fn open_loop(spec: &Fetch) -> Result<HttpResult, HttpError> {
     let phases = Phases::of(&spec.test);
     let arrivals = spec.test.transactions_per_s;
     let arrivals = arrivals.map(|per_s| Arrivals::new(phases, per_s));
+    // One start for all threads, since the schedule of each begins with it.
     let started = Instant::now();
     let threads = spec.threads.max(1);
     let tallies = std::thread::scope(|scope| {
@@ -47,6 +48,7 @@ fn open_loop(spec: &Fetch) -> Result<HttpResult, HttpError> {
         let running: Vec<_> = running.collect();
         let ended = running.into_iter().map(|thread| {
             let ended = thread.join();
+            // A thread without its counts would make the sum look like a slow server.
             ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
         ended.collect::<Result<Vec<Tally>, HttpError>>()
@@ -76,6 +78,7 @@ fn run(client: Client, (thread, threads): (u16, u16)) -> Result<Tally, HttpError
 async fn connections(client: &Rc<Client>, (thread, threads): (u16, u16)) -> std::io::Result<()> {
     let all = client.spec.test.connections;
     let mut tasks = JoinSet::new();
+    // Every `threads`-th connection, so that each thread has early and late ones of a ramp.
     for number in (u32::from(thread)..all).step_by(threads.into()) {
         let share = f64::from(number) / f64::from(all);
         let client = Rc::clone(client);
@@ -89,8 +92,10 @@ async fn connections(client: &Rc<Client>, (thread, threads): (u16, u16)) -> std:
             (_, HttpVersion::Http2) => http2::spawn(&mut tasks, &client, share),
         }
     }
+    // Returns when the last transaction of an open loop has begun.
     client.schedule.pace().await?;
     while let Some(ended) = tasks.join_next().await {
+        // Tasks are never cancelled here, so the only other error is a panic.
         if let Err(error) = ended
             && error.is_panic()
         {

@@ -14,16 +14,17 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
-/// A connection that counts the bytes received.
-pub(crate) enum Stream {
-    Plain(Counted),
-    Tls(Box<TlsStream<Counted>>),
-}
+/// A connection, plain or TLS.
+pub(crate) type Stream = Box<dyn Duplex>;
+
+/// Both halves of a connection.
+pub(crate) trait Duplex: AsyncRead + AsyncWrite + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Duplex for S {}
 
 /// A TCP connection that counts the bytes received.
-pub(crate) struct Counted {
+struct Counted {
     stream: TcpStream,
     received: Rc<Cell<u64>>,
 }
@@ -32,6 +33,8 @@ pub(crate) struct Counted {
 pub(crate) async fn connect(client: &Client) -> Result<Stream, HttpFailure> {
     let limit = Duration::from_nanos(client.spec.timeout_ns);
     let connecting = tokio::time::timeout(limit, open(client));
+    // One limit for TCP and TLS: a server that accepts and then says nothing must not hold the
+    // connection.
     let stream = connecting.await.unwrap_or(Err(HttpFailure::Timeout))?;
     let now_ns = client.schedule.now_ns();
     client.tally.borrow_mut().connected(now_ns);
@@ -41,24 +44,26 @@ pub(crate) async fn connect(client: &Client) -> Result<Stream, HttpFailure> {
 async fn open(client: &Client) -> Result<Stream, HttpFailure> {
     let stream = TcpStream::connect(client.spec.server).await;
     let stream = stream.map_err(|error| of_io(&error))?;
+    // Nagle (RFC 896) would delay a request until the last one is acknowledged.
     stream.set_nodelay(true).map_err(|error| of_io(&error))?;
     let stream = Counted {
         stream,
         received: Rc::clone(&client.received),
     };
     let Some(config) = &client.tls else {
-        return Ok(Stream::Plain(stream));
+        return Ok(Box::new(stream));
     };
     let name = ServerName::try_from(SERVER_NAME).map_err(|_| HttpFailure::Tls)?;
     let connector = TlsConnector::from(config.clone());
     let stream = connector.connect(name, stream).await;
     let stream = stream.map_err(|error| of_io(&error))?;
-    Ok(Stream::Tls(Box::new(stream)))
+    Ok(Box::new(stream))
 }
 
 /// Classifies an error of a socket or of TLS over it.
 pub(crate) fn of_io(error: &io::Error) -> HttpFailure {
     match error.raw_os_error().map(nix::Error::from_raw) {
+        // These two are faults of the client, so they must not look like ones of the server.
         Some(nix::Error::EMFILE | nix::Error::ENFILE) => return HttpFailure::NoDescriptor,
         Some(nix::Error::EADDRNOTAVAIL) => return HttpFailure::NoPort,
         _ => {}
@@ -79,6 +84,7 @@ pub(crate) fn of_io(error: &io::Error) -> HttpFailure {
 /// Classifies an error of hyper.
 pub(crate) fn of_hyper(error: &hyper::Error) -> HttpFailure {
     let mut cause = error.source();
+    // The reason of the socket is more exact than hyper's own kinds, which come last.
     while let Some(found) = cause {
         if let Some(io) = found.downcast_ref::<io::Error>() {
             return of_io(io);
@@ -97,6 +103,7 @@ impl AsyncRead for Counted {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        // Below TLS, so that record headers and handshakes count as they do on the link.
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         let received = (buffer.filled().len() - before) as u64;
@@ -132,45 +139,5 @@ impl AsyncWrite for Counted {
 
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
-    }
-}
-
-impl AsyncRead for Stream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            Self::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
-        }
-    }
-}
-
-impl AsyncWrite for Stream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
-            Self::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_flush(context),
-            Self::Tls(stream) => Pin::new(stream).poll_flush(context),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
-        }
     }
 }

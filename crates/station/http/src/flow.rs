@@ -25,11 +25,7 @@ const SERVER_LIMIT: Duration = Duration::from_secs(5);
 
 /// Serves until it is stopped, with a thread per connection.
 pub(crate) fn serve(spec: &Serve) -> Result<Infallible, HttpError> {
-    let objects = (0..).zip(spec.test.objects());
-    let objects: Vec<Object> = objects
-        .map(|(number, bytes)| Object::new(number, bytes))
-        .collect();
-    let objects = Arc::new(objects);
+    let objects = Arc::new(Object::all(&spec.test.objects()));
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, spec.port))
         .map_err(HttpError::system("listen for flows"))?;
     loop {
@@ -43,6 +39,7 @@ pub(crate) fn serve(spec: &Serve) -> Result<Infallible, HttpError> {
 }
 
 fn send(mut stream: TcpStream, objects: &[Object]) -> io::Result<()> {
+    // The last part of an object must not wait for an acknowledgement (RFC 896).
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(SERVER_LIMIT))?;
     stream.set_write_timeout(Some(SERVER_LIMIT))?;
@@ -88,6 +85,7 @@ async fn fetch(
     buffer: &mut [u8],
 ) -> Result<(u64, u64), HttpFailure> {
     let mut stream = connect(client).await?;
+    // From here on every return closes the connection.
     let _open = Open(client);
     let request = u32::try_from(number).unwrap_or(u32::MAX).to_be_bytes();
     let sent = stream.write_all(&request).await;
@@ -100,6 +98,7 @@ async fn fetch(
         if bytes == 0 {
             break;
         }
+        // Before the content: bytes beyond the end match nothing, and have a reason of their kind.
         if offset + bytes as u64 > object.bytes() {
             return Err(HttpFailure::WrongLength);
         }
@@ -107,6 +106,7 @@ async fn fetch(
             return Err(HttpFailure::WrongContent);
         }
         offset += bytes as u64;
+        // The end of the object is its last byte, not the FIN that follows.
         last_ns = client.schedule.now_ns();
         first_ns.get_or_insert(last_ns);
     }

@@ -47,6 +47,7 @@ pub(crate) async fn run(client: Rc<Client>, share: f64) {
                 client.failed(why).await;
             }
         }
+        // After a failure there is no connection left.
         let used_up = connection
             .as_ref()
             .is_some_and(|it| client.is_used_up(it.used));
@@ -84,7 +85,9 @@ async fn transact(
             head: Vec::new(),
         }),
     };
+    // Before the request, since the last one of a connection asks the server to close.
     connection.used += 1;
+    // The header `Connection: close` (RFC 9112 §9.6) makes the server close first.
     let request = requests.of_object(object, client.is_used_up(connection.used));
     timer.begin();
     let stream = &mut connection.stream;
@@ -92,6 +95,7 @@ async fn transact(
         .write_all(request)
         .await
         .map_err(|error| of_io(&error))?;
+    // TLS may hold back a record until it is flushed.
     stream.flush().await.map_err(|error| of_io(&error))?;
     connection
         .response(client, timer, &client.objects[object])
@@ -151,6 +155,7 @@ impl Timer {
 
     /// Whether the limit has passed; polled only while there is nothing to read.
     fn poll_passed(&mut self, context: &mut std::task::Context<'_>) -> bool {
+        // It was set for an earlier transaction, so its end may be too early for this one.
         while self.sleep.as_mut().poll(context).is_ready() {
             let end = self.begun + self.limit;
             if Instant::now() >= end {
@@ -197,6 +202,7 @@ impl Connection {
                     Ok(now_ns)
                 })
                 .await?;
+            // The head counts as the first byte, as the client sees the answer begin there.
             let first_ns = *first_ns.get_or_insert(now_ns);
             if matches!(part, Part::Object(bytes) if bytes == object.bytes()) {
                 return Ok((first_ns, now_ns));
@@ -224,6 +230,7 @@ impl Connection {
             BUFFER.with_borrow_mut(|buffer| {
                 let mut read = ReadBuf::new(buffer);
                 let polled = Pin::new(&mut self.stream).poll_read(context, &mut read);
+                // Data that has arrived counts, even if the limit passed while it waited.
                 if polled.is_pending() && timer.poll_passed(context) {
                     return Poll::Ready(Err(HttpFailure::Timeout));
                 }
@@ -248,6 +255,7 @@ impl Part {
         if let Self::Object(_) = self {
             return self.take_object(object, bytes);
         }
+        // Nearly always the head arrives whole: then it is read from the buffer, without a copy.
         if head.is_empty() {
             match head_bytes(object, bytes)? {
                 Some(length) => {
@@ -290,6 +298,7 @@ impl Part {
 
 /// Checks a head and returns its length; `None` while it is incomplete.
 fn head_bytes(object: &Object, bytes: &[u8]) -> Result<Option<usize>, HttpFailure> {
+    // Not zeroed: this runs once for each response.
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
     let mut response = httparse::Response::new(&mut []);
     let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
@@ -302,9 +311,12 @@ fn head_bytes(object: &Object, bytes: &[u8]) -> Result<Option<usize>, HttpFailur
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(_) => return Err(HttpFailure::Protocol),
     };
+    // Before the fields: an error page has a length too.
     if response.code != Some(200) {
         return Err(HttpFailure::Status);
     }
+    // Without `Content-Length` the end would be the end of the connection, and a cut could not be
+    // distinguished from it.
     let mut announced = None;
     for field in response.headers.iter() {
         if field.name.eq_ignore_ascii_case("content-length") {

@@ -40,6 +40,7 @@ struct Shared {
 
 /// Starts the streams of one connection, which perform its share of transactions during the run.
 pub(crate) fn spawn(tasks: &mut JoinSet<()>, client: &Rc<Client>, share: f64) {
+    // Opened by the first transaction, not here: a connection without work would count as open.
     let connection = Rc::new(Mutex::new(None));
     for _ in 0..client.spec.test.streams {
         tasks.spawn_local(run(Rc::clone(client), Rc::clone(&connection), share));
@@ -83,6 +84,7 @@ async fn transact(
     if response.status() != StatusCode::OK {
         return Err(HttpFailure::Status);
     }
+    // Only a cache adds `Age` (RFC 9111 §5.1): the object would not have crossed the whole path.
     if response.headers().contains_key(AGE) {
         return Err(HttpFailure::Cached);
     }
@@ -95,6 +97,7 @@ async fn transact(
     let mut offset = 0;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| of_hyper(&error))?;
+        // Trailers have no data.
         let Some(bytes) = frame.data_ref() else {
             continue;
         };
@@ -115,6 +118,7 @@ async fn sender(
     client: &Rc<Client>,
     connection: &Mutex<Option<Shared>>,
 ) -> Result<SendRequest<Empty<Bytes>>, HttpFailure> {
+    // Held over the handshake: the other streams wait for this connection instead of opening more.
     let mut connection = connection.lock().await;
     if let Some(shared) = &mut *connection
         && !shared.sender.is_closed()
@@ -123,6 +127,7 @@ async fn sender(
         shared.used += 1;
         return Ok(shared.sender.clone());
     }
+    // Its driver ends, and closes it, when the last stream has dropped its sender.
     *connection = None;
     let stream = connect(client).await?;
     let handshake = Builder::new(Local)

@@ -14,6 +14,7 @@ const PORTS_DEFAULT: u32 = 28_232;
 pub(crate) fn prepare(connections: u32) -> Result<(), HttpError> {
     let failed = |errno: nix::Error| errno.into();
     let what = "raise the limit of file descriptors";
+    // Before the first connection: in the middle of a run the failure would look like the server's.
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)
         .map_err(failed)
         .map_err(HttpError::system(what))?;
@@ -29,6 +30,7 @@ pub(crate) fn prepare(connections: u32) -> Result<(), HttpError> {
         .map_err(failed)
         .map_err(HttpError::system(what))?;
     let ports = ports().unwrap_or(PORTS_DEFAULT);
+    // Each connection has one port, as they all go to one address and port.
     if ports < connections {
         return Err(HttpError::Ports { connections, ports });
     }

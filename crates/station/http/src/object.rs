@@ -26,6 +26,7 @@ impl Object {
     #[must_use]
     pub fn new(number: u32, bytes: u64) -> Self {
         let mut block = vec![0; BLOCK_BYTES];
+        // Not zero for any number: xorshift has no way out of zero.
         let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ (u64::from(number) + 1);
         for line in block.chunks_exact_mut(LINE_BYTES) {
             let (marker, random) = line.split_at_mut(MARKER.len());
@@ -44,6 +45,15 @@ impl Object {
         }
     }
 
+    /// Returns the objects of these sizes, numbered from 0.
+    #[must_use]
+    pub fn all(sizes: &[u64]) -> Vec<Self> {
+        let numbered = (0..).zip(sizes);
+        numbered
+            .map(|(number, &bytes)| Self::new(number, bytes))
+            .collect()
+    }
+
     /// Returns its size in bytes.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
@@ -59,6 +69,7 @@ impl Object {
     /// Whether `part` is the content from `offset` on; false beyond the end.
     #[must_use]
     pub fn matches(&self, offset: u64, mut part: &[u8]) -> bool {
+        // A longer object would match as far as the block repeats.
         if offset.saturating_add(part.len() as u64) > self.bytes {
             return false;
         }

@@ -13,6 +13,7 @@ use std::io::Write;
 /// [`HttpError`].
 pub fn play(spec: &str, mut report: impl Write) -> Result<(), HttpError> {
     match serde_json::from_str(spec)? {
+        // It returns only with an error.
         Spec::Serve(spec) => match serve(&spec)? {},
         Spec::Fetch(spec) => {
             let result = serde_json::to_string(&fetch(&spec)?)?;

@@ -76,12 +76,14 @@ impl Arrivals {
         let (number, ramp) = (number as f64, self.phases.ramp_ns as f64);
         let behind = number - self.of_ramp();
         if behind < 0.0 {
+            // The rate rises linearly, so the number rises with the square of the time.
             return (2.0 * ramp * number / self.per_ns).sqrt() as u64;
         }
         let down = behind - self.of_sustain();
         if down < 0.0 {
             return (ramp + behind / self.per_ns) as u64;
         }
+        // The same square, seen from the end. Without a ramp nothing is left of it.
         let left = (1.0 - down / self.of_ramp().max(f64::MIN_POSITIVE)).max(0.0);
         (ramp + self.phases.duration_ns as f64 + ramp * (1.0 - left.sqrt())) as u64
     }
@@ -109,6 +111,7 @@ struct Open {
 impl Open {
     /// The start time of the transaction after the next `ahead` ones; `None` after the last.
     fn at_ns(&self, ahead: u64) -> Option<u64> {
+        // Every `threads`-th, so that no thread waits for another.
         let number = (self.next.get() + ahead) * self.threads + self.thread;
         (number < self.arrivals.count()).then(|| self.arrivals.at_ns(number))
     }
@@ -162,6 +165,7 @@ impl Schedule {
             tokio::time::sleep(Duration::from_nanos(later_ns - now_ns)).await;
         }
         let now_ns = self.now_ns();
+        // The connection that began last ends first, which forms the ramp down.
         (now_ns < self.phases.end_ns() - later_ns).then_some(now_ns)
     }
 
@@ -178,6 +182,7 @@ impl Schedule {
                 open.next.set(open.next.get() + 1);
                 return Poll::Ready(Some(at_ns));
             }
+            // A waker, not a timer for each connection: one timer serves the whole thread.
             open.waiting.borrow_mut().push_back(context.waker().clone());
             if let Some(pacer) = open.pacer.take() {
                 pacer.wake();
@@ -218,8 +223,10 @@ impl Schedule {
                 waker.wake();
                 due += 1;
             }
+            // The woken connections begin before the next wait.
             tokio::task::yield_now().await;
         }
+        // They find the run over, and end.
         for waker in open.waiting.borrow_mut().drain(..) {
             waker.wake();
         }

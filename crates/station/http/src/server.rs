@@ -30,6 +30,7 @@ const OTHER_BYTES: u64 = 64 << 20;
 pub(crate) fn serve(spec: &Serve) -> Result<Infallible, HttpError> {
     let sizes = spec.test.objects();
     let bytes = sizes.iter().sum::<u64>() + OTHER_BYTES;
+    // It serves from memory, and needs neither files nor rights to mount.
     if spec.test.server == HttpServer::Plain {
         return flow::serve(spec);
     }
@@ -41,6 +42,7 @@ pub(crate) fn serve(spec: &Serve) -> Result<Infallible, HttpError> {
         HttpServer::Nginx => nginx(spec).map_err(HttpError::system("configure nginx"))?,
         HttpServer::Python | HttpServer::Plain => python(spec),
     };
+    // Becomes the server instead of starting it: then it has the process that the station kills.
     let failed = server.exec();
     let name = spec.test.server.name();
     Err(HttpError::system(format!("start {name}"))(failed))
@@ -50,6 +52,7 @@ pub(crate) fn serve(spec: &Serve) -> Result<Infallible, HttpError> {
 pub(crate) fn own_mounts() -> Result<(), HttpError> {
     let none: Option<&str> = None;
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    // Private, since a shared mount would also appear in the host's namespace.
     unshare(CloneFlags::CLONE_NEWNS)
         .and_then(|()| mount(none, "/", none, private, none))
         .map_err(io::Error::from)
@@ -74,10 +77,9 @@ pub(crate) fn ram_disk(folder: &Path, bytes: Option<u64>) -> Result<(), HttpErro
 
 fn write_objects(sizes: &[u64]) -> io::Result<()> {
     fs::create_dir(OBJECTS)?;
-    for (number, &bytes) in sizes.iter().enumerate() {
+    for (number, object) in Object::all(sizes).iter().enumerate() {
         let mut file = File::create(Path::new(OBJECTS).join(Object::name(number)))?;
-        let of_number = u32::try_from(number).unwrap_or(u32::MAX);
-        Object::new(of_number, bytes).write_to(&mut file)?;
+        object.write_to(&mut file)?;
     }
     Ok(())
 }
@@ -98,6 +100,7 @@ fn nginx(spec: &Serve) -> io::Result<Command> {
     fs::write(&configuration, nginx_configuration(spec))?;
     if let Some(Identity { certificate, key }) = &spec.identity {
         fs::write(Path::new(FOLDER).join("server.pem"), certificate)?;
+        // The key for its owner alone, from the start.
         let mut file = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -115,6 +118,7 @@ fn nginx(spec: &Serve) -> io::Result<Command> {
 
 /// Unnamed settings have nginx's defaults.
 fn nginx_configuration(spec: &Serve) -> String {
+    // A connection and a file each, and some to spare.
     let descriptors = u64::from(spec.test.connections) * 2 + 1024;
     let tls = if spec.identity.is_some() { " ssl" } else { "" };
     let http2 = match spec.test.version {

@@ -34,14 +34,11 @@ impl Client {
         phases: Phases,
     ) -> Self {
         let sizes = spec.test.objects();
-        let objects = (0..).zip(&sizes);
         Self {
             spec: spec.clone(),
             schedule,
             tls,
-            objects: objects
-                .map(|(number, &bytes)| Object::new(number, bytes))
-                .collect(),
+            objects: Object::all(&sizes),
             tally: RefCell::new(Tally::new(phases, &sizes)),
             received: Rc::default(),
             number: Cell::new(0),
@@ -52,6 +49,8 @@ impl Client {
     pub(crate) async fn next(&self, share: f64) -> Option<(u64, usize)> {
         let begin_ns = self.schedule.next(share).await?;
         let number = self.number.get();
+        // In turn over all connections of the thread: each object has its share, however fast a
+        // connection is.
         self.number.set(number.wrapping_add(1));
         self.tally.borrow_mut().attempted += 1;
         Some((begin_ns, number % self.objects.len()))

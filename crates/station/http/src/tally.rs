@@ -62,6 +62,8 @@ impl Tally {
     pub(crate) fn succeeded(&mut self, object: usize, begin_ns: u64, first_ns: u64, last_ns: u64) {
         let sustain = self.phases.sustain();
         let times = &mut self.times[object];
+        // The rate counts transactions that ended in the phase and latency
+        // transactions that began in it.
         if sustain.contains(&last_ns) {
             self.transactions += 1;
             self.object_bytes += times.object_bytes;
@@ -114,6 +116,7 @@ impl Tally {
             for (why, count) in tally.failed {
                 *sum.failed.entry(why).or_default() += count;
             }
+            // All threads fetch the same objects, so the first one has all sizes.
             if times.is_empty() {
                 times = tally.times;
                 continue;

@@ -92,10 +92,6 @@ pub(crate) fn fetch(spec: &Fetch) -> Result<HttpResult, HttpError> {
 impl<'a> Rig<'a> {
     fn new(spec: &'a Fetch, folder: &Path) -> Result<Self, HttpError> {
         let sizes = spec.test.objects();
-        let objects = (0..).zip(&sizes);
-        let objects: Vec<Object> = objects
-            .map(|(number, &bytes)| Object::new(number, bytes))
-            .collect();
         let files = folder.join("files");
         let prepare = || -> io::Result<()> {
             fs::create_dir(&files)?;
@@ -122,7 +118,7 @@ impl<'a> Rig<'a> {
         }
         Ok(Self {
             spec,
-            objects,
+            objects: Object::all(&sizes),
             list: folder.join("list"),
             folder: folder.to_owned(),
             files,
@@ -194,6 +190,7 @@ impl<'a> Rig<'a> {
     fn fetch(&self, result: &mut HttpResult) -> Result<Batch, HttpError> {
         let written = self.write_list();
         written.map_err(HttpError::system("write the list of URLs"))?;
+        // The kernel counts a child's time here once it was waited for.
         let cpu_before = children_cpu_ns()?;
         let begun = Instant::now();
         let mut command = self.command();
@@ -243,6 +240,7 @@ impl<'a> Rig<'a> {
         let free = statvfs(&self.files)
             .map_err(io::Error::from)
             .map_err(HttpError::system("read how full the store is"))?;
+        // Asked before the files are removed.
         let is_full = free.blocks_available() == 0;
         Ok(if is_full || words.contains("No space left") {
             HttpFailure::StoreFull
@@ -263,6 +261,7 @@ impl<'a> Rig<'a> {
                 .write_batch()
                 .map_err(HttpError::system("write files directly"))?;
         }
+        // The median: one write may meet a flush of the disk.
         rates.sort_unstable();
         Ok(rates[DIRECT_WRITES / 2])
     }
@@ -310,6 +309,7 @@ fn compare(path: &Path, object: &Object) -> io::Result<Compared> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Compared::Absent),
         Err(error) => return Err(error),
     };
+    // Before the content, which would take a read of the whole file.
     if file.metadata()?.len() != object.bytes() {
         return Ok(Compared::Differs(HttpFailure::WrongLength));
     }
