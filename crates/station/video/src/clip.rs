@@ -44,6 +44,7 @@ pub(crate) fn prepare(spec: &Prepare) -> Result<Prepared, VideoError> {
         // It gets its name only once it is complete.
         let unfinished = clip.with_extension("unfinished");
         make(test, &unfinished)?;
+        // Atomic: a killed station leaves no clip that a later trial would take for whole.
         fs::rename(&unfinished, &clip).map_err(VideoError::file("rename", &unfinished))?;
     }
     let list = list_of(&clip);
@@ -52,6 +53,7 @@ pub(crate) fn prepare(spec: &Prepare) -> Result<Prepared, VideoError> {
         fs::write(&list, hashes).map_err(VideoError::file("write", &list))?;
     }
     let found = fs::metadata(&clip).map_err(VideoError::file("read", &clip))?;
+    // Compared between the stations: another version of ffmpeg may encode another clip.
     let mut all = DefaultHasher::new();
     reference(test, folder)?.hash(&mut all);
     Ok(Prepared {
@@ -118,6 +120,7 @@ fn make(test: &VideoTest, path: &Path) -> Result<(), VideoError> {
     let mut command = ffmpeg("error");
     command
         .args(["-f", "lavfi", "-i", &source])
+        // None of the options has a blank in it.
         .args(options.split_whitespace())
         .arg(path);
     let ended = guard::output(&mut command, WORDS_BYTES_MAX);
@@ -138,6 +141,7 @@ fn decoded(test: &VideoTest, clip: &Path) -> Result<Vec<u64>, VideoError> {
         hashes.push(hash(frame));
         true
     })?;
+    // Two equal frames could not be distinguished when a player shows one of them.
     let distinct: HashSet<_> = hashes.iter().collect();
     let planned = test.frames_in_all();
     if hashes.len() as u64 == planned && distinct.len() == hashes.len() {

@@ -24,6 +24,7 @@ impl<R: Read> Frames<R> {
     /// Returns the next frame; `None` at the end, even within a frame if the player was stopped.
     pub(crate) fn next(&mut self) -> io::Result<Option<&[u8]>> {
         if self.frame.is_empty() {
+            // One header for the whole stream; its size holds for all frames.
             let header = self.line()?;
             if header.is_empty() {
                 return Ok(None);
@@ -40,6 +41,7 @@ impl<R: Read> Frames<R> {
             return Err(invalid(format!("`{line}` is no beginning of a frame")));
         }
         match self.from.read_exact(&mut self.frame) {
+            // A player that is killed stops within a frame.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
             Err(error) => Err(error),
             Ok(()) => Ok(Some(&self.frame)),
@@ -64,7 +66,9 @@ fn frame_bytes(header: &str) -> Option<usize> {
         let mut values = words.filter_map(|word| word.strip_prefix(letter)?.parse::<usize>().ok());
         values.next()
     };
+    // Checked: the header comes from a player that reads data of the network.
     let pixels = of('W')?.checked_mul(of('H')?)?;
+    // 4:2:0 has half as many colour samples as pixels.
     (1..=PIXELS_MAX).contains(&pixels).then(|| pixels / 2 * 3)
 }
 

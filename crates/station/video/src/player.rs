@@ -38,6 +38,7 @@ pub(crate) fn start(
     path: &str,
     port: u16,
 ) -> Result<(Playing, PipeReader), VideoError> {
+    // A pipe, not a file: the time of each frame is when the player writes it.
     let (frames, write) = io::pipe().map_err(VideoError::system("make a pipe"))?;
     let log = folder.join(format!("player-{port}.log"));
     let words = File::create(&log).map_err(VideoError::file("create", &log))?;
@@ -63,6 +64,7 @@ pub(crate) fn start(
         _ => VideoError::system(format!("start {program}"))(error),
     })?;
     let mut playing = Playing { child, log };
+    // Over RTP nothing is sent again, so packets before the player listens would be lost to it.
     if test.transport == VideoTransport::Rtp {
         playing.await_bound(port)?;
     }
@@ -123,6 +125,7 @@ fn prepare_vlc(folder: &Path, pipe: &io::PipeWriter) -> io::Result<((Uid, Gid), 
     let (uid, gid) = nobody.map_or(of_number, |user| (user.uid, user.gid));
     let home = folder.join("home");
     fs::create_dir_all(&home)?;
+    // `nobody` has no home, and VLC writes its settings there.
     chown(&home, Some(uid), Some(gid))?;
     fchown(pipe, Some(uid), Some(gid))?;
     Ok(((uid, gid), home))
@@ -135,12 +138,9 @@ impl Playing {
         while begun.elapsed() < BOUND_LIMIT {
             let sockets = fs::read_to_string("/proc/net/udp");
             let sockets = sockets.map_err(VideoError::system("read /proc/net/udp"))?;
-            if is_bound(&sockets, port) {
-                return Ok(());
-            }
-            // The result then reports no frames.
-            if self.has_ended() {
-                return Ok(());
+            // Of a player that has ended, the result reports no frames.
+            if is_bound(&sockets, port) || self.has_ended() {
+                break;
             }
             std::thread::sleep(STEP);
         }

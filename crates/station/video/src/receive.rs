@@ -68,7 +68,9 @@ impl Receiver<'_> {
         let mut relays = Vec::new();
         let mut ports = Vec::new();
         for number in 0..self.spec.test.streams {
+            // Even ports: RTCP would use the odd one behind (RFC 3550 §11).
             let (port, player) = (self.spec.first_port + 2 * number, PLAYER_PORT + 2 * number);
+            // Before the request: the player must listen when the first packet comes.
             screens.push(self.screen(player)?);
             let from = relay::socket(Ipv4Addr::UNSPECIFIED, port)?;
             let (started, over) = (self.started, Arc::clone(&over));
@@ -79,6 +81,7 @@ impl Receiver<'_> {
             ports.push(port);
         }
         let sent = self.ask(Ask { ports })?;
+        // The relays still run: late packets count, and players may hold frames back.
         self.await_quiet(&mut screens);
         over.store(true, Ordering::Relaxed);
         let mut streams = Vec::new();
@@ -128,6 +131,7 @@ impl Receiver<'_> {
             joined(relay).map_err(VideoError::system("pass connections on"))?;
             let received_bytes = bytes.load(Ordering::Relaxed);
             streams.push(VideoStream {
+                // TCP delivers all that it sends, and no relay is on the server's side.
                 sent_bytes: received_bytes,
                 received_bytes,
                 ..shown
@@ -154,6 +158,7 @@ impl Receiver<'_> {
     fn ask(&self, ask: Ask) -> Result<Vec<SentStream>, VideoError> {
         let talk = |error| VideoError::system("talk to the server of the streams")(error);
         let mut server = TcpStream::connect(self.spec.server).map_err(talk)?;
+        // The report comes when the streams have ended, so a silence as long as the clip is usual.
         let limit = Duration::from_nanos(self.spec.test.run_ns()) + LATE;
         server.set_read_timeout(Some(limit)).map_err(talk)?;
         let line = serde_json::to_string(&ask)? + "\n";
@@ -188,6 +193,7 @@ impl Receiver<'_> {
         let words = screen.playing.end();
         let seen = joined(screen.seen).map_err(VideoError::system("read a player's frames"))?;
         let frames = seen.counts(&self.spec.test, &self.spec.folder)?;
+        // Of a player that showed frames, nothing has to be explained.
         let skip = match frames.shown {
             0 => words.trim().chars().count().saturating_sub(WORDS_CHARS),
             _ => usize::MAX,

@@ -45,6 +45,7 @@ pub(crate) fn datagrams(
             Ok(bytes) => {
                 let at_ns = started.elapsed().as_nanos() as u64;
                 let datagram = &datagram[..bytes];
+                // Recorded before it is passed on: what the player does not take has still arrived.
                 passed.extend(Packet::of(datagram, at_ns));
                 onward.send_to(datagram, to)?;
             }
@@ -74,6 +75,7 @@ pub(crate) fn connections(
     while !over.load(Ordering::Relaxed) {
         match listener.accept() {
             Ok((player, _)) => {
+                // Linux gives an accepted socket blocking mode, other systems the listener's.
                 player.set_nonblocking(false)?;
                 let Ok(server) = TcpStream::connect(server) else {
                     // The player sees its connection end.
@@ -104,6 +106,7 @@ fn copy(mut from: TcpStream, mut to: TcpStream, count: Option<&AtomicU64>) {
             break;
         }
     }
+    // Half-closed: the other direction may still have data.
     let _ = to.shutdown(Shutdown::Write);
     let _ = from.shutdown(Shutdown::Read);
 }

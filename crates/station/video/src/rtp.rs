@@ -20,6 +20,7 @@ pub const fn datagram_bytes(mtu: u16) -> u16 {
     let room = mtu.saturating_sub(IP_AND_UDP_BYTES + HEADER_BYTES as u16) / TS_PACKET_BYTES;
     let packets = match room {
         0 => 1,
+        // Whole packets of the transport stream only (RFC 2250 §2).
         1..TS_PACKETS_MOST => room,
         _ => TS_PACKETS_MOST,
     };
@@ -68,12 +69,15 @@ pub(crate) fn counts(first: u16, sent: u64, passed: &[Packet]) -> RtpCounts {
             continue;
         };
         near = number;
+        // Counted apart, so that copies do not make up for losses.
         if std::mem::replace(seen, true) {
             counts.duplicated += 1;
             continue;
         }
         counts.received += 1;
         counts.out_of_order += u64::from(number < highest);
+        // A packet counts as out of order only behind a later one, not for a gap before it (RFC
+        // 4737 §3.3).
         highest = highest.max(number);
     }
     counts.lost = sent.saturating_sub(counts.received);
@@ -87,6 +91,7 @@ pub(crate) fn late(passed: &[Packet]) -> u64 {
         return 0;
     };
     let transit = |packet: &Packet| {
+        // Signed, as time stamps wrap after 13 hours and packets may be out of order.
         let ticks = packet.time_stamp.wrapping_sub(first.time_stamp) as i32;
         i128::from(packet.at_ns) - i128::from(ticks) * 1_000_000_000 / CLOCK_HZ
     };

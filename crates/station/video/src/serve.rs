@@ -78,6 +78,7 @@ fn stream(spec: &Serve) -> Result<(), VideoError> {
     let mut lines = (&mut lines).take(LINE_BYTES_MAX);
     lines.read_line(&mut line).map_err(talk)?;
     let ask: Ask = serde_json::from_str(&line)?;
+    // All streams begin together, as they load the path together.
     let streams = std::thread::scope(|scope| {
         let streams =
             ask.ports.iter().enumerate().map(|(number, &port)| {
@@ -164,6 +165,7 @@ fn sent(passed: &[Packet]) -> SentStream {
         return SentStream::default();
     };
     let gaps = passed.windows(2).map(|pair| {
+        // Wrapping, as sequence numbers have 16 bits.
         let step = pair[1].sequence.wrapping_sub(pair[0].sequence);
         u64::from(step.saturating_sub(1))
     });

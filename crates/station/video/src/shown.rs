@@ -70,6 +70,7 @@ pub(crate) fn watch(
         }
         last_ns.store(at_ns, Ordering::Relaxed);
         seen.frame_bytes = frame.len();
+        // By hash: the clip's frames need not be in memory.
         let is = match reference.get(&hash) {
             Some(number) => Is::Frame(*number),
             None => {
@@ -107,6 +108,7 @@ impl Playback {
         let mut reference = Reference::default();
         let mut placed: Vec<Placed> = Vec::new();
         for (at, one) in self.shown.iter().enumerate() {
+            // Frames are shown in order, so a damaged one follows the frame placed last.
             let least = placed.last().map_or(0, |last| last.number + 1);
             let (number, psnr_db) = match one.is {
                 Is::Frame(number) => (number, None),
@@ -168,6 +170,7 @@ impl Reference {
         let candidates = (self.first..).zip(&self.frames);
         let candidates = candidates
             .filter(|(number, frame)| range.contains(number) && frame.len() == damaged.len());
+        // A sample of the bytes suffices to find it; the ratio then takes all.
         let nearest = candidates.min_by_key(|(_, frame)| squares(damaged, frame, FIND_ONE_IN));
         Ok(nearest.map(|(number, frame)| (number, psnr_db(damaged, frame))))
     }
@@ -226,6 +229,7 @@ fn count(placed: &[Placed], test: &VideoTest, all: u64) -> FramesSeen {
         ..FramesSeen::default()
     };
     let frame_ns = VideoTest::FRAME_NS;
+    // The larger of both conditions.
     let freeze_ns = (3 * frame_ns).max(frame_ns + FREEZE_NS);
     let mut gap = |ns: u64| {
         seen.longest_gap_ns = seen.longest_gap_ns.max(ns);
