@@ -43,6 +43,8 @@ pub(crate) fn count<'k>(
         contents.bytes += bytes;
         let dissected = dissect(&kept.bytes, esp_ports);
         flows.extend(dissected.esp);
+        // Each frame counts for every layer that contains the innermost one, as in Wireshark's
+        // hierarchy.
         for end in 1..=dissected.path.len() {
             let path = dissected.path[..end].to_vec();
             let (frames, sum) = protocols.entry(path).or_default();

@@ -45,6 +45,7 @@ pub fn dissect(frame: &[u8], esp_ports: &[u16]) -> Dissected {
     }
     found.path.push("eth");
     let (mut ethertype, mut at) = (be16(frame, 12), 14);
+    // Any number of tags, as in IEEE 802.1ad, but none beyond the cut.
     while matches!(ethertype, VLAN | SERVICE_VLAN) && frame.len() >= at + 4 {
         found.path.push(match ethertype {
             VLAN => "vlan",
@@ -68,6 +69,7 @@ impl Dissected {
         self.path.push("ip");
         let address = |at: usize| IpAddr::from(Ipv4Addr::from(be32(packet, at)));
         let header_bytes = usize::from(packet[0] & 15) * 4;
+        // Only the first fragment has the transport header.
         let is_later_fragment = be16(packet, 6) & 0x1fff != 0;
         if let (Some(inner), false) = (packet.get(header_bytes..), is_later_fragment) {
             self.transport(packet[9], inner, [address(12), address(16)], esp_ports);
@@ -81,6 +83,7 @@ impl Dissected {
             IpAddr::from(Ipv6Addr::from(bytes))
         };
         let ends = [address(8), address(24)];
+        // Extension headers are not followed: test traffic and tunnels have none.
         self.transport(packet[6], &packet[40..], ends, esp_ports);
     }
 
@@ -109,6 +112,7 @@ impl Dissected {
         self.path.push("udp");
         let ports = [be16(datagram, 0), be16(datagram, 2)];
         let payload = &datagram[8..];
+        // A datagram cut behind its header shows no form.
         if payload.is_empty() {
             return;
         }

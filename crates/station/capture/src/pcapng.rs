@@ -49,6 +49,7 @@ pub(crate) fn write<'k>(
     interface: Interface<'_>,
     frames: impl Iterator<Item = &'k StoredFrame>,
 ) -> io::Result<()> {
+    // Replaces the file of an earlier attempt.
     let file = BufWriter::new(File::create(path)?);
     write_to(file, interface, frames).map_err(|error| {
         // Half a file would be mistaken for a whole one.
@@ -94,6 +95,7 @@ fn write_to<'k>(
             options: vec![EnhancedPacketOption::Flags(direction)],
         })?;
     }
+    // Last, as its counts are of the whole capture.
     writer.write_pcapng_block(InterfaceStatisticsBlock {
         interface_id: 0,
         timestamp: interface.ended_unix_ns,

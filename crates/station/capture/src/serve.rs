@@ -105,14 +105,17 @@ pub fn serve(
     let mut seen = 0;
     let mut takes_more = true;
     while takes_more {
+        // Raised before the read, so that the last read begins after the stop.
         let limit = if stop.is_raised() { LAST } else { STEP };
         let read = tap.read(limit, |frame| {
             seen += 1;
+            // The frames of the last block are still counted, though the store is full.
             takes_more &= store.add(&frame);
         });
         match read {
             Ok(0) if stop.is_raised() => break,
             Ok(_) => {}
+            // An interface that goes down may come up again, as in trials with a failing link.
             Err(error) if error.raw_os_error() == Some(nix::errno::Errno::ENETDOWN as i32) => {}
             Err(error) => return Err(refused(error)),
         }
@@ -138,6 +141,7 @@ fn conclude(
 ) -> CaptureReport {
     let (contents, flows) = count(store.frames().iter(), &spec.esp_ports);
     let since = ended.duration_since(UNIX_EPOCH).unwrap_or_default();
+    // The kernel selects before it drops.
     let selected = seen + dropped;
     let description = match store.one_in() {
         1 => "every frame".to_owned(),
@@ -149,6 +153,7 @@ fn conclude(
         snap_bytes: spec.snap_bytes,
         selected,
         dropped,
+        // Nanoseconds of 1970 fit into 64 bits until 2554.
         ended_unix_ns: u64::try_from(since.as_nanos()).unwrap_or(u64::MAX),
     };
     let written = pcapng::write(&spec.file, interface, store.frames().iter());

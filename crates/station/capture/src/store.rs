@@ -51,13 +51,17 @@ impl Store {
         self.skipped = 0;
         let size = frame.bytes.len() + AROUND_BYTES;
         match self.keep {
+            // The first frame that does not fit ends the capture: a shorter one behind it would
+            // leave a gap.
             Keep::First if self.bytes + size > self.bytes_max => return false,
             Keep::First => {}
             Keep::Ring => self.make_room(size),
             Keep::Sampled { .. } => {
-                while self.bytes + size > self.bytes_max && !self.frames.is_empty() {
+                // Thinning leaves one frame, and that may be too many for a small store.
+                while self.bytes + size > self.bytes_max && self.frames.len() > 1 {
                     self.thin();
                 }
+                self.make_room(size);
             }
         }
         self.bytes += size;
@@ -104,6 +108,7 @@ impl Store {
             .iter()
             .map(|kept| kept.bytes.len() + AROUND_BYTES);
         self.bytes = sizes.sum();
+        // Frames to come are thinned alike, or the end of the trial would weigh more.
         self.thinned = self.thinned.saturating_mul(2);
     }
 }
@@ -142,6 +147,12 @@ mod tests {
     fn a_ring_keeps_the_last_frames() {
         assert_eq!(kept(Keep::Ring, 399, 9), (vec![6, 7, 8], 1, None));
         assert_eq!(kept(Keep::Ring, 399, 2), (vec![0, 1], 1, None));
+    }
+
+    #[test]
+    fn a_sample_in_a_store_for_one_frame_ends() {
+        let sampled = Keep::Sampled { one_in: 10 };
+        assert_eq!(kept(sampled, 199, 4), (vec![3], 10, None));
     }
 
     #[test]
