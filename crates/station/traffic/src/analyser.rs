@@ -68,6 +68,7 @@ impl<'k> Analyser<'k> {
         tag: u16,
         keys: Option<&'k Keys>,
     ) -> Result<Self, TrafficError> {
+        // The counts have a place for each flow, and a stamp has 16 bits for its number.
         if receive.frames.flows == 0 || receive.frames.flows > u32::from(u16::MAX) {
             return Err(TrafficError::Flows {
                 flows: receive.frames.flows,
@@ -116,10 +117,12 @@ impl<'k> Analyser<'k> {
         mut counts: impl FnMut(Option<u64>) -> bool,
     ) -> io::Result<usize> {
         if let Some(opener) = &mut self.opener {
+            // Resets the number of forged packets that may cost a derivation of keys.
             opener.begin_batch();
         }
         let (mut frames, mut now_ns) = (0, 0);
         let result = port.recv_timed(|frame, noted_ns| {
+            // Not parsed: only their number is reported.
             if !counts(noted_ns) {
                 self.tally.counts.after_end += 1;
                 return;
@@ -131,6 +134,7 @@ impl<'k> Analyser<'k> {
             self.take(frame, noted_ns.unwrap_or(now_ns));
         });
         match result {
+            // An empty port is no error of the trial.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
             result => result,
         }
@@ -146,6 +150,7 @@ impl<'k> Analyser<'k> {
         let Some(opener) = &mut self.opener else {
             return self.check(packet, now_ns);
         };
+        // A packet outside of the tunnels, as IPv6 neighbour discovery.
         let Some((lane, sealed)) = opener.find(packet) else {
             self.tally.counts.foreign += 1;
             return;
@@ -162,10 +167,12 @@ impl<'k> Analyser<'k> {
     #[inline]
     fn check(&mut self, packet: &[u8], now_ns: u64) {
         let tally = &mut self.tally;
+        // The kernel of a host also sends, such as multicast reports; they have other ports.
         let Some(found) = datagram(packet).filter(|found| self.ports.contains(&found.port)) else {
             tally.counts.foreign += 1;
             return;
         };
+        // A datagram with contradictory lengths has no payload, and counts as corrupted below.
         let payload = found.payload.and_then(|range| packet.get(range));
         let read = match self.contents {
             Contents::Fixed => Stamp::read,
@@ -175,19 +182,24 @@ impl<'k> Analyser<'k> {
             tally.counts.corrupted += 1;
             return;
         };
+        // A frame of an earlier trial that a queue has held back.
         if stamp.tag != self.tag {
             tally.counts.stale += 1;
             return;
         }
+        // Only 32 bits are in the stamp; the rest follows from the frames before it.
         let Some(sequence) = self.sequences.infer(stamp.flow, stamp.sequence) else {
             tally.counts.stale += 1;
             return;
         };
+        // On two hosts, arrival times are converted to the clock of the sender, which the stamp
+        // has.
         let now_ns = match &self.sender_clock {
             None => now_ns,
             Some(clock) => clock.at(now_ns),
         };
         let age_ns = stamp.age_ns(now_ns);
+        // From the age, as the stamp has only the low bits of the time.
         let intended_ns = now_ns.saturating_add_signed(-age_ns);
         match self.sequences.note(stamp.flow, sequence) {
             Arrival::Leading { gap } => {
@@ -208,8 +220,10 @@ impl<'k> Analyser<'k> {
                 return;
             }
         }
+        // Flows take turns, so this is the frame's number in the whole schedule.
         let number = sequence * self.flows + u64::from(stamp.flow);
         tally.counts.then_frames += u64::from(number >= self.first_frames);
+        // Computed, as the frame of a tunnel has no Ethernet header of the clear side.
         let frame_bytes = ETHERNET_HEADER_BYTES as u16 + found.ip_bytes + FCS_BYTES;
         tally.intact((stamp.flow, sequence), frame_bytes, now_ns, intended_ns);
         tally.delayed(number, age_ns);
@@ -255,6 +269,7 @@ pub fn receive(
     let reached = goal.run_to_goal(analyser, port, clock, stop, Analyser::poll);
     let (tally, epoch) = reached.map_err(TrafficError::PortGone)?;
     if let Some(keys) = &keys {
+        // After the last frame: it writes to the disk.
         keys.note_peer_epoch(epoch)?;
     }
     Ok(tally.received())
@@ -311,6 +326,7 @@ impl Goal {
         stop: &Stop,
         mut poll: impl FnMut(&mut Analyser<'k>, &mut P, &C) -> io::Result<usize>,
     ) -> io::Result<()> {
+        // A trial that expects no frames has reached its goal already.
         self.note(0);
         let mut idle = 0;
         let mut looked: Option<u64> = None;
@@ -328,6 +344,8 @@ impl Goal {
             self.note(analyser.arrived() - before);
             // Before the first frame there is nothing to miss.
             looked = (analyser.arrived() > 0).then_some(now_ns);
+            // Waiting costs a system call and a wake-up, which a burst of frames would pay for each
+            // frame.
             idle = if frames > 0 { 0 } else { idle + 1 };
             if idle > POLLS {
                 let limit = Duration::from_nanos(LOOK_NS);
@@ -340,6 +358,7 @@ impl Goal {
     }
 
     fn note(&self, arrived: u64) {
+        // Relaxed: only the sum matters. Counts are read after the threads are joined.
         self.arrived.fetch_add(arrived, Relaxed);
         if self.is_reached() {
             self.end.raise();
@@ -361,6 +380,7 @@ fn count_copies(
 ) -> io::Result<()> {
     let mut quiet_since = Instant::now();
     while !stop.is_raised() {
+        // Not the number of frames of the port, which foreign ones would keep above zero.
         let before = analyser.tally.of_this_trial();
         let frames = analyser.poll(port, clock)?;
         if analyser.tally.of_this_trial() > before {
@@ -398,6 +418,7 @@ fn count_waiting(
         if any {
             quiet_since = Instant::now();
         }
+        // Each frame begins the time anew, but not beyond the limit.
         let quiet_for = STOP_GRACE.saturating_sub(quiet_since.elapsed());
         let left = quiet_for.min(RESIDUAL_LIMIT.saturating_sub(stopped.elapsed()));
         if left.is_zero() {
@@ -419,6 +440,8 @@ pub(crate) fn wait_for(
 ) -> io::Result<()> {
     match port.readable() {
         Some(readable) => {
+            // A few descriptors, and only while the port is idle: the allocation is off the path of
+            // frames.
             let all: Vec<_> = once(readable).chain(ends.iter().copied()).collect();
             wait_readable(&all, limit)?
         }

@@ -108,11 +108,13 @@ impl<'a> Attacker<'a> {
     /// Processes the frames captured so far.
     fn look(&mut self, captures: &mut impl FrameReceiver, now_ns: u64) -> io::Result<()> {
         if now_ns >= self.age_ns {
+            // Old packets are one to two intervals old, whenever they are taken.
             std::mem::swap(&mut self.old, &mut self.aging);
             self.aging.copy_from(&self.latest);
             self.age_ns = now_ns + OLD_NS;
         }
         let taken = captures.recv(|frame| {
+            // As a super-packet of the kernel: a copy would not fit a slot.
             if frame.len() > FRAME_SLOT_BYTES {
                 return;
             }
@@ -120,6 +122,7 @@ impl<'a> Attacker<'a> {
                 return;
             };
             self.captured += 1;
+            // Once at capture, not at each sending.
             if self.kind == AttackKind::BadIcv {
                 sealed.spoil(frame);
             }
@@ -136,6 +139,7 @@ impl<'a> Attacker<'a> {
     fn write(&mut self, slot: &mut [u8]) -> usize {
         let turn = self.turn;
         self.turn = turn.wrapping_add(1);
+        // Every second replay is an old one, probably left of the replay window.
         let is_old = self.kind == AttackKind::Replay && turn % 2 == 1 && !self.old.is_empty();
         let (kept, turn) = match self.kind {
             AttackKind::Replay if is_old => (&self.old, turn / 2),
@@ -189,6 +193,7 @@ fn await_packet(
         if left_ns == 0 || !attacker.latest.is_empty() {
             break;
         }
+        // Waits for the device to seal something: without it there is nothing to derive from.
         let limit = Duration::from_nanos(left_ns);
         wait_for(captures, &[stop.as_fd()], Some(limit))?;
     }
@@ -211,6 +216,7 @@ fn carry_out(
         start_ns,
         first_frame: 0,
     };
+    // A paced schedule, so that an attack has a rate as a load has.
     let mut schedule = Schedule::new(&load, 1, Part::WHOLE);
     let end_ns = start_ns
         .saturating_add(attack.duration_ns)
@@ -226,6 +232,7 @@ fn carry_out(
             break;
         };
         if due_ns > now_ns {
+            // Also wakes to look, or replays would become older than intended at low rates.
             clock.wait_until(due_ns.min(look_ns), stop);
             continue;
         }
@@ -240,6 +247,7 @@ fn carry_out(
         sent += filled as u64;
         last_ns = now_ns;
     }
+    // The port may hold the last packets back.
     port.flush()?;
     Ok(Attacked {
         captured: attacker.captured,

@@ -36,6 +36,7 @@ impl Bins {
         let bin = intended_ns / self.width_ns;
         if !self.is_begun {
             self.is_begun = true;
+            // In the middle, as later frames may be of earlier bins.
             self.first = bin.saturating_sub((self.slots.len() / 2) as u64);
         }
         let last = self.slots.len() - 1;
@@ -61,6 +62,7 @@ impl Bins {
     /// Adds the counts of another receiver of the same trial, which has the same grid.
     pub(crate) fn merge(&mut self, other: &Self) {
         let (theirs, counted) = other.counted();
+        // A receiver without frames has no grid.
         if counted.is_empty() {
             return;
         }

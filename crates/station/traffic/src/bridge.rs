@@ -19,7 +19,7 @@ mod waiting;
 
 pub use serve::serve_bridge;
 
-use crate::tally::histogram;
+use crate::histogram::histogram;
 use hdrhistogram::Histogram;
 use impair::{Counts, Delivery, Direction, Fate, Impaired, Model, Profile};
 use port::{ClearPort, Stop, wait_readable};
@@ -89,6 +89,7 @@ impl<P: BridgePort, C: Clock> Bridge<P, C> {
             waiting: Waiting::new(VNET_HEADER_BYTES + frame_bytes),
             counts: Counts::default(),
             added: histogram(),
+            // Frames that arrived, their copies, and frames that waited: nothing grows on the way.
             handed: Vec::with_capacity(3 * BATCH_FRAMES),
             came_ns: None,
         };
@@ -108,6 +109,7 @@ impl<P: BridgePort, C: Clock> Bridge<P, C> {
     pub fn run(mut self, stop: &Stop) -> io::Result<Impaired> {
         let mut priority = Priority::new();
         while !stop.is_raised() {
+            // At each step: the kernel stops a thread that stays in real time for too long.
             priority.keep(self.clock.now_ns());
             if !self.step()? {
                 self.wait(&mut priority, stop)?;
@@ -123,6 +125,7 @@ impl<P: BridgePort, C: Clock> Bridge<P, C> {
     pub fn step(&mut self) -> io::Result<bool> {
         let [a, b] = &mut self.ports;
         let [there, back] = &mut self.ways;
+        // Not `||`: both directions take their turn.
         let worked = there.carry(a, b, &self.clock)? | back.carry(b, a, &self.clock)?;
         let came_ns = [there.came_ns.take(), back.came_ns.take()]
             .into_iter()
@@ -193,6 +196,7 @@ impl HalfLink {
             }
             received += 1;
         }
+        // Limited like the arrivals, so that neither direction starves the other.
         for _ in 0..BATCH_FRAMES {
             let Some(due_ns) = self
                 .waiting
@@ -205,6 +209,7 @@ impl HalfLink {
         if self.handed.is_empty() {
             return Ok(received > 0);
         }
+        // Before the clock is read: the time until here is added delay.
         let lost = to.flush()?;
         self.counts.sent = self.counts.sent.saturating_sub(lost);
         self.counts.lost_by_tester += lost;
@@ -245,12 +250,14 @@ impl HalfLink {
         self.counts.duplicated += u64::from(is_doubled);
         if let Some(bit) = flip {
             self.counts.corrupted += 1;
+            // Before it is doubled: copies of a frame are equal.
             flip_bit(frame, bit);
         }
         for _ in 0..=u8::from(is_doubled) {
             if at_ns <= now_ns && !is_held_back && self.waiting.is_in_order_empty() {
                 Self::send(&mut self.counts, frame, to);
                 self.handed.push(at_ns);
+            // A frame without room would have waited: its loss is not the model's.
             } else if !self.waiting.put(frame, at_ns, is_held_back) {
                 self.counts.lost_by_tester += 1;
             }
@@ -273,6 +280,7 @@ impl HalfLink {
     fn end(self, missed: u64) -> Counts {
         let quantile = |share| self.added.value_at_quantile(share);
         Counts {
+            // They arrived at the interface, and were lost before this program saw them.
             received: self.counts.received + missed,
             lost_by_tester: self.counts.lost_by_tester + missed,
             waiting: self.waiting.len() as u64,

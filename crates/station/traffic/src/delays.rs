@@ -41,6 +41,7 @@ impl Delays {
     /// Counts a frame by its number in the schedule.
     #[inline]
     pub(crate) fn count(&mut self, number: u64, delay_ns: i64) {
+        // One comparison for both ends, as an earlier frame wraps around.
         if number.wrapping_sub(self.from) >= self.length {
             self.seek(number);
         }
@@ -58,6 +59,7 @@ impl Delays {
         let first = |slice: u128| (slice * expected).div_ceil(slices) as u64;
         self.current = slice as usize;
         self.from = first(slice);
+        // The last one takes what is beyond the schedule too.
         self.length = if slice + 1 == slices {
             u64::MAX - self.from
         } else {
@@ -77,6 +79,7 @@ impl Delays {
     pub(crate) fn means(&self) -> Vec<(u64, i64)> {
         let mean = |sum: &Sum| {
             let mean = sum.delay_ns / i128::from(sum.frames.max(1));
+            // A mean is within the range of its values, which are 64 bits.
             (sum.frames, i64::try_from(mean).unwrap_or(i64::MAX))
         };
         self.sums.iter().map(mean).collect()

@@ -167,6 +167,7 @@ pub enum TrafficError {
 impl TrafficError {
     /// The error of a thread that sends or receives: a `TrafficError`, or the port's.
     pub(crate) fn of_work(error: io::Error) -> Self {
+        // Errors of keys pass through the I/O errors of a port's closure.
         error.downcast().unwrap_or_else(Self::PortGone)
     }
 }

@@ -22,6 +22,7 @@ pub(crate) fn check(addresses: &Addresses, frames: &TestFrames) -> Result<(), Tr
         return Err(TrafficError::Flows { flows, tunnels });
     }
     let Addresses { source, target, .. } = *addresses;
+    // One header has both.
     if source.is_ipv4() != target.is_ipv4() {
         return Err(TrafficError::MixedVersions {
             source_address: source,
@@ -61,6 +62,7 @@ pub(crate) fn ports(place: Place, contents: Contents) -> (u16, u16) {
     match contents {
         Contents::Fixed => (SOURCE_PORT_MIN + place.within as u16, TEST_PORT),
         Contents::Random => {
+            // Another value than the source port's, so that the two are not correlated.
             let target = scramble(place.flow as u16 ^ 0x5a5a);
             let targets = RANDOM_TEST_PORTS.end() - RANDOM_TEST_PORTS.start() + 1;
             (
@@ -84,6 +86,7 @@ pub(crate) fn expected_ports(receive: &Receive) -> RangeInclusive<u16> {
 fn source_ports(frames: &TestFrames) -> RangeInclusive<u16> {
     match frames.contents {
         Contents::Fixed => {
+            // Flows that are not a multiple of the tunnels: some tunnels have one more.
             let most = frames.flows.div_ceil(frames.tunnels.max(1)).max(1);
             SOURCE_PORT_MIN..=SOURCE_PORT_MIN + (most.min(TUNNEL_FLOWS_MAX) - 1) as u16
         }
@@ -96,6 +99,7 @@ fn source_ports(frames: &TestFrames) -> RangeInclusive<u16> {
 #[inline]
 fn random_source_port(number: u16) -> u16 {
     let mut found = scramble(number);
+    // Cycle walking: the result stays a permutation, and few numbers are out of range.
     while found > u16::MAX - RANDOM_SOURCE_PORT_MIN {
         found = scramble(found);
     }
@@ -146,6 +150,7 @@ impl FlowCursor {
     pub(crate) fn advance(&mut self) -> (Place, u64) {
         let taken = (self.next, self.round);
         let next = &mut self.next;
+        // Additions and comparisons for what would be three divisions in each frame.
         next.flow += self.step.flow;
         if next.flow >= self.flows {
             *next = self.first;

@@ -8,15 +8,12 @@ use crate::flows::{self, Place};
 use std::net::IpAddr;
 use traffic_spec::Addresses;
 use wire::checksum::{dword, finish, portable, word};
+use wire::ethernet;
 use wire::headers::{UDP, put16};
 use wire::mix::{Contents, ETHERNET_HEADER_BYTES, FCS_BYTES, FRAME_BYTES_MAX, TestFrames};
 use wire::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
 use wire::stamp::{STAMP_BYTES, Stamp, pattern, payload_offset, smallest_frame_bytes};
 
-/// EtherType of IPv4.
-pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
-/// EtherType of IPv6.
-pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;
 /// TTL (IPv4) and hop limit (IPv6).
 const TTL: u8 = 64;
 
@@ -56,6 +53,7 @@ impl FrameSize {
         }
         let slot_bytes = frame_bytes - FCS_BYTES;
         let payload_bytes = slot_bytes - payload_offset(ipv6) as u16;
+        // Once for each size: the pattern never changes.
         let pattern_sum = portable(pattern(usize::from(payload_bytes) - STAMP_BYTES), 0);
         Ok(Self {
             frame_bytes,
@@ -115,7 +113,7 @@ impl Headers {
         Ok(match (addresses.source, addresses.target) {
             (IpAddr::V4(source), IpAddr::V4(target)) => {
                 let mut head = [0; HEAD4];
-                put_ethernet(&mut head, addresses, ETHERTYPE_IPV4);
+                put_ethernet(&mut head, addresses, ethernet::IPV4);
                 put_ipv4(&mut head[IP..], UDP);
                 Self::V4 {
                     head,
@@ -126,7 +124,7 @@ impl Headers {
             }
             (source, target) => {
                 let mut head = [0; HEAD6];
-                put_ethernet(&mut head, addresses, ETHERTYPE_IPV6);
+                put_ethernet(&mut head, addresses, ethernet::IPV6);
                 put_ipv6(&mut head[IP..], UDP);
                 Self::V6 {
                     head,
@@ -169,14 +167,17 @@ impl Headers {
                 target,
                 ip_sum,
             } => {
+                // First, as random bytes are written behind the headers and summed on the way.
                 let payload_sum = size.payload_sum(slot, HEAD4, stamp);
                 let out = front::<HEAD4>(slot);
                 *out = *head;
+                // The n-th tunnel is between the n-th addresses after the first.
                 let source = source.wrapping_add(place.tunnel);
                 let target = target.wrapping_add(place.tunnel);
                 let total_bytes = IPV4_HEADER_BYTES as u16 + size.udp_bytes();
                 let addresses = dword(source) + dword(target);
                 put16(out, IP + 2, total_bytes);
+                // Incremental: the constant part of the header is summed already (RFC 1071 §2).
                 let sum = finish(ip_sum + addresses + word(total_bytes));
                 out[IP + 10..IP + 12].copy_from_slice(&sum);
                 out[IP + 12..IP + 16].copy_from_slice(&source.to_be_bytes());
@@ -193,6 +194,7 @@ impl Headers {
                 let payload_sum = size.payload_sum(slot, HEAD6, stamp);
                 let out = front::<HEAD6>(slot);
                 *out = *head;
+                // As over IPv4; IPv6 has no checksum of its header.
                 let source = source.wrapping_add(u128::from(place.tunnel));
                 let target = target.wrapping_add(u128::from(place.tunnel));
                 put16(out, IP + 4, size.udp_bytes());

@@ -69,6 +69,7 @@ impl Lateness {
     #[inline]
     const fn limit(&mut self, schedule: &mut Schedule, late_ns: u64) {
         if self.keep_rate && late_ns > LATE_NS {
+            // The rest of the schedule moves with it, so that the rate is kept after a stall.
             schedule.delay(late_ns - LATE_NS);
             self.moved_ns += late_ns - LATE_NS;
         }
@@ -111,6 +112,7 @@ impl Generator {
             Pace::Unpaced { end_ns }
         };
         let then = send.then.map(|then| {
+            // The second part continues the numbers of the first, without a gap.
             load = Load {
                 frames_per_s: then.frames_per_s,
                 duration_ns: then.duration_ns,
@@ -143,6 +145,7 @@ impl Generator {
     pub fn begin_at(&mut self, start_ns: u64) {
         self.start_ns = start_ns;
         match &mut self.pace {
+            // Times of a schedule are relative until here.
             Pace::Scheduled(schedule) => schedule.delay(start_ns),
             Pace::Unpaced { end_ns } => *end_ns = end_ns.saturating_add(start_ns),
         }
@@ -161,6 +164,7 @@ impl Generator {
             && sealer.has_renewals()
         {
             sealer
+                // Once for each batch: within it no SA may run out.
                 .renew(BATCH as u64, now_ns)
                 .map_err(io::Error::other)?;
         }
@@ -168,6 +172,7 @@ impl Generator {
             Pace::Scheduled(schedule) => match schedule.next_ns() {
                 Some(next_ns) if next_ns > now_ns => Ok(Step::Early(next_ns)),
                 Some(next_ns) => {
+                    // What the schedule has moved by is lateness too: nothing hides a stall.
                     let late_ns = now_ns - next_ns + self.lateness.moved_ns;
                     self.lateness.limit(schedule, now_ns - next_ns);
                     let moved_ns = self.lateness.moved_ns;
@@ -210,6 +215,7 @@ impl Generator {
             return Ok(Step::Full);
         }
         let sent = &mut self.sent;
+        // Without a schedule, what has left is what was intended.
         sent.intended += filled as u64;
         sent.frames += filled as u64;
         sent.frame_bytes += frame_bytes;
@@ -249,6 +255,7 @@ fn send_due(
     let (mut late_frames, mut frame_bytes) = (0, 0);
     let filled = port.send(schedule.due(now_ns, BATCH), |slot| {
         let due_ns = schedule.take();
+        // By the schedule as it was, before it moved.
         late_frames += u64::from(now_ns - due_ns + moved_ns > LATE_NS);
         frames.write(slot, due_ns, &mut frame_bytes)
     })?;
@@ -280,6 +287,7 @@ impl Frames {
     ) -> Result<Self, TrafficError> {
         let headers = Headers::new(&send.addresses, &send.frames)?;
         let sizes = FrameSize::all(&send.frames, headers.is_ipv6())?;
+        // Without a peer one lane: the cursor needs no case for it.
         let lanes = send.peer.as_ref().map_or(1, |peer| peer.lanes);
         let key_tunnels = send.peer.as_ref().map_or(1, |peer| peer.tunnels);
         if key_tunnels != 1 && u32::from(key_tunnels) != send.frames.tunnels {
@@ -288,6 +296,7 @@ impl Frames {
                 key_tunnels,
             });
         }
+        // The sealer has the pattern in place already, and writes only the front of each packet.
         let head = payload_offset(headers.is_ipv6()) + wire::stamp::STAMP_BYTES;
         let sealer = send.peer.as_ref().map(|peer| {
             let keys = keys.expect("a sender of sealed packets has keys");
@@ -346,6 +355,7 @@ pub fn send(
 ) -> Result<Sent, TrafficError> {
     let keys = open_keys(send.peer.as_ref(), KeyUse::Seal)?;
     let mut generator = Generator::new(send, tag, Part::WHOLE, keys.as_ref())?;
+    // Before the start is read: the first frames must not wait for it.
     clock.settle();
     generator.begin_at(clock.now_ns());
     drive(generator, port, clock, stop).map_err(TrafficError::of_work)
@@ -383,6 +393,7 @@ fn send_all_of(
             Step::Done => break,
         }
     }
+    // The port may hold the last frames back, and the end of sending is their time.
     port.flush()?;
     Ok(generator.finish(clock.now_ns()))
 }

@@ -3,9 +3,10 @@
 //! Headers below the seal always remain valid: the kernel would drop invalid ones before a DUT sees
 //! them.
 
+use crate::frames::udp_checksum;
 use std::ops::Range;
 use traffic_spec::SealedForm;
-use wire::checksum::{finish, portable, word};
+use wire::checksum::{portable, word};
 use wire::ethernet::EthernetView;
 use wire::headers::{ESP, IpView, UDP, be16, be32, put32};
 use wire::overhead::{UDP_HEADER_BYTES, WIREGUARD_BYTES};
@@ -48,6 +49,7 @@ impl Sealed {
         let ip = ethernet.ip?;
         let ip_at = ethernet.header_bytes;
         let packet = &frame[ip_at..];
+        // Only the first fragment has a header, and no fragment has a whole packet.
         if ip.is_ipv4_fragment(packet) {
             return None;
         }
@@ -95,6 +97,7 @@ impl Sealed {
                 }
             }
         }
+        // Every form authenticates it; of ESP and WireGuard it is part of the check value.
         if let Some(last) = payload.last_mut() {
             *last ^= 1;
         }
@@ -121,10 +124,9 @@ impl Sealed {
         }
         let field = UDP_CHECKSUM_AT..UDP_CHECKSUM_AT + 2;
         transport[field.clone()].fill(0);
+        // The pseudo-header has the length a second time (RFC 768).
         let length = word(be16(transport, 4));
-        let sum = finish(portable(transport, pseudo + length));
-        // Zero would mean "no checksum" (RFC 768).
-        let sum = if sum == [0, 0] { [0xff, 0xff] } else { sum };
+        let sum = udp_checksum(portable(transport, pseudo + length));
         transport[field].copy_from_slice(&sum);
     }
 }
@@ -135,6 +137,7 @@ fn in_udp(transport: &[u8], ip: &IpView, form: SealedForm, ports: &[u16]) -> Opt
         return None;
     }
     let own = [be16(transport, 0), be16(transport, 2)];
+    // A device without NAT sends IKE and bare ESP; a port of UDP that carries ESP is never 500.
     let is_ike = form == SealedForm::Esp && own.contains(&IKE_PORT);
     let is_whole = usize::from(be16(transport, 4)) == transport.len();
     (is_whole && !is_ike && own.iter().any(|port| ports.contains(port))).then_some(())

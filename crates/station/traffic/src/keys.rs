@@ -46,12 +46,14 @@ impl Keys {
     /// [`TrafficError`] when any of that fails, or `peer` is invalid.
     pub fn open(peer: &Peer, key_use: KeyUse) -> Result<Self, TrafficError> {
         let first_port = peer.port.unwrap_or_default();
+        // In 32 bits, as the sum may exceed the range of ports.
         let last_port = u32::from(first_port) + u32::from(peer.lanes.max(1)) - 1;
         let slots = u32::from(peer.lanes) * u32::from(peer.tunnels);
         let lanes_max = match (peer.port, &peer.keys) {
             (Some(_), KeySource::File(_)) => LANES_MAX,
             _ => 1,
         };
+        // A lane is an SA with a UDP port, so only ESP in UDP with static keys has several.
         let is_too_wide = slots > u32::from(LANES_MAX) || peer.lanes > lanes_max;
         if slots == 0 || is_too_wide || last_port > u32::from(u16::MAX) {
             return Err(TrafficError::Lanes {
@@ -67,6 +69,7 @@ impl Keys {
             });
         }
         let choice: CpuChoice = peer.engine.parse().map_err(EngineError::from)?;
+        // Before the keys: an epoch that no engine can use would be drawn for nothing.
         let selection = engine::select(&choice, peer.suite)?;
         let source = match &peer.keys {
             KeySource::File(path) => {

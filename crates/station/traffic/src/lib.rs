@@ -29,6 +29,7 @@ mod error;
 mod flows;
 mod frames;
 mod generator;
+mod histogram;
 pub mod hostile;
 mod keys;
 mod open;

@@ -158,6 +158,7 @@ impl<'k> Opener<'k> {
             }
             None => (0, bare_esp(packet)?),
         };
+        // Ports behind the last lane belong to nobody here.
         (lane < self.lanes).then(|| (lane, sealed.unwrap_or(0..0)))
     }
 
@@ -177,6 +178,7 @@ impl<'k> Opener<'k> {
             // Each lane of a tunnel has a separate UDP port.
             Some(_) if slot % self.lanes != lane => return Err(Refusal::NoSa),
             Some(Some(sa)) if sa.spi() == spi => sa.open(packet)?,
+            // An old epoch has ended. A new SA for it would accept replayed packets.
             Some(_) if epoch_of(spi) < self.proven_epoch => return Err(Refusal::NoSa),
             Some(_) => self.open_with_candidate(slot, spi, packet)?,
             None => return Err(Refusal::NoSa),
@@ -224,6 +226,7 @@ impl<'k> Opener<'k> {
         if self.forgeries_left == 0 {
             return Err(Refusal::NoSa);
         }
+        // Taken before the attempt, and given back if the packet is authentic.
         self.forgeries_left -= 1;
         let mut sa = self.keys.candidate(spi, slot).ok_or(Refusal::NoSa)?;
         let opened = sa.open(packet)?;
@@ -270,10 +273,12 @@ fn open_in_session<'p>(
         aead.open(&nonce, &[], sealed)
             .map_err(|_| Refusal::IntegrityFailed)?;
         *forgeries_left += 1;
+        // Only after a packet was authentic: an index alone proves nothing.
         sessions.push((index, aead));
     }
     let inner_bytes = sealed.len() - TAG_BYTES;
     match sealed[..inner_bytes].first() {
+        // An empty packet (whitepaper §6.5).
         None => Err(Refusal::Keepalive),
         Some(byte) if matches!(byte >> 4, 4 | 6) => Ok(&mut sealed[..inner_bytes]),
         Some(_) => Err(Refusal::BadPayload),

@@ -1,13 +1,11 @@
 //! Parses a received frame down to its UDP payload, or to bare ESP.
 
-use crate::frames::{ETHERTYPE_IPV4, ETHERTYPE_IPV6};
 use std::ops::Range;
+use wire::ethernet;
 use wire::headers::{ESP, UDP, be16};
 use wire::mix::ETHERNET_HEADER_BYTES;
 use wire::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
 
-/// EtherType of a VLAN tag (IEEE 802.1Q), which is followed by another EtherType.
-const ETHERTYPE_VLAN: u16 = 0x8100;
 const VLAN_TAG_BYTES: usize = 4;
 
 /// A UDP datagram in an IP packet.
@@ -27,16 +25,18 @@ pub(crate) fn ip_packet(frame: &mut [u8]) -> Option<&mut [u8]> {
     let header = frame.first_chunk::<ETHERNET_HEADER_BYTES>()?;
     let mut ethertype = be16(header, 12);
     let mut at = ETHERNET_HEADER_BYTES;
-    if ethertype == ETHERTYPE_VLAN {
+    // A DUT may add a priority tag; test frames have none.
+    if ethertype == ethernet::VLAN {
         ethertype = be16(frame.get(at..)?.first_chunk::<VLAN_TAG_BYTES>()?, 2);
         at += VLAN_TAG_BYTES;
     }
     let packet = &mut frame[at..];
     let version = match ethertype {
-        ETHERTYPE_IPV4 => 4,
-        ETHERTYPE_IPV6 => 6,
+        ethernet::IPV4 => 4,
+        ethernet::IPV6 => 6,
         _ => return None,
     };
+    // The two must agree, or lengths would be read from the wrong fields.
     (*packet.first()? >> 4 == version).then_some(packet)
 }
 
@@ -84,6 +84,7 @@ pub(crate) fn datagram(packet: &[u8]) -> Option<Datagram> {
         .get(header_bytes..)?
         .first_chunk::<UDP_HEADER_BYTES>()?;
     let udp_bytes = usize::from(be16(udp, 4));
+    // The frame may be longer than the packet, by padding to 60 bytes.
     let fits = udp_bytes >= UDP_HEADER_BYTES
         && header_bytes + udp_bytes == ip_bytes
         && ip_bytes <= packet.len();

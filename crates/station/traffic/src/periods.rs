@@ -42,6 +42,7 @@ impl Periods {
             self.is_begun = true;
             self.first = number.saturating_sub((self.slots() / 2) as u64);
         }
+        // One block for each period: frames that follow one another stay on a few cache lines.
         let at = self.place(number) * BUCKETS + bucket(latency_ns);
         self.counts[at] += 1;
     }
@@ -70,6 +71,8 @@ impl Periods {
         }
         for from in 0..other.slots() {
             let more = other.period(from);
+            // Most periods of a receiver are empty; to add them would touch memory that was never
+            // used.
             if more.iter().all(|count| *count == 0) {
                 continue;
             }
@@ -108,6 +111,7 @@ fn bucket(ns: u64) -> usize {
     if ns < SUB {
         return ns as usize;
     }
+    // As an HDR histogram: an octave is divided evenly, so the error is a share of the value.
     let shift = ns.ilog2() - SUB_BITS;
     (u64::from(shift + 1) * SUB + (ns >> shift) % SUB) as usize
 }

@@ -9,8 +9,9 @@
 
 use crate::analyser::{Analyser, Goal};
 use crate::error::TrafficError;
+use crate::histogram::{buckets, histogram};
 use crate::parse::{datagram, ip_packet};
-use crate::tally::{Tally, buckets, histogram};
+use crate::tally::Tally;
 use crate::threads::on_threads;
 use hdrhistogram::Histogram;
 use port::{FRAME_SLOT_BYTES, FrameReceiver, FrameSender, Stop};
@@ -50,6 +51,7 @@ pub fn exchange_ends(frame: &mut [u8]) -> bool {
         4 => IPV4_ADDRESSES,
         _ => IPV6_ADDRESSES,
     };
+    // Source and target are one behind the other, so half a rotation exchanges them.
     let half = addresses.len() / 2;
     packet[addresses].rotate_left(half);
     frame[..MAC_ADDRESSES_BYTES].rotate_left(MAC_ADDRESSES_BYTES / 2);
@@ -126,10 +128,12 @@ impl<'p, S: FrameSender> Return<'p, S> {
     ) -> io::Result<usize> {
         let mut gone = Ok(());
         let result = port.recv_timed(|frame, noted_ns| {
+            // For each frame, as the residence time of each is counted.
             let came_ns = noted_ns.unwrap_or_else(|| clock.now_ns());
             let before = analyser.arrived();
             analyser.take(frame, came_ns);
             let is_new = analyser.arrived() > before;
+            // A copy that is sent back would be a duplicate of the path for the sender.
             if !is_new || !exchange_ends(frame) {
                 return;
             }
@@ -141,6 +145,7 @@ impl<'p, S: FrameSender> Return<'p, S> {
                 self.batch.push(frame, came_ns);
             }
         });
+        // Not within the closure, which cannot return an error.
         gone?;
         self.send(clock, stop)?;
         match result {
@@ -165,6 +170,7 @@ impl<'p, S: FrameSender> Return<'p, S> {
             })?;
             self.sent.frames += filled as u64;
             if filled == 0 {
+                // The rest stays intended and not sent, as with a generator.
                 if stop.is_raised() {
                     break;
                 }
@@ -222,6 +228,7 @@ pub fn reflect_all<R: FrameReceiver, S: FrameSender>(
         delays: Vec::new(),
         ..whole.received()
     };
+    // Each frame leaves right after it came, so both took the same time.
     sent.elapsed_ns = received.elapsed_ns;
     let reflected = Reflected {
         residence: buckets(&residence),

@@ -3,10 +3,7 @@
 
 use crate::error::TrafficError;
 use crate::flows::Place;
-use crate::frames::{
-    ETHERTYPE_IPV4, ETHERTYPE_IPV6, address_sum, as_ipv6, put_ethernet, put_ipv4, put_ipv6,
-    udp_checksum,
-};
+use crate::frames::{address_sum, as_ipv6, put_ethernet, put_ipv4, put_ipv6, udp_checksum};
 use crate::keys::Keys;
 use crate::keys::agreed::AgreedKeys;
 use crate::keys::wireguard::{Sealing, WireGuardKeys};
@@ -17,6 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use traffic_spec::{Addresses, Part, Peer};
 use wire::checksum::{Sum, finish, portable, word};
+use wire::ethernet;
 use wire::headers::{ESP, IPV4_IN_IP, IPV6_IN_IP, UDP, put16};
 use wire::mix::{ETHERNET_HEADER_BYTES, FRAME_BYTES_MAX};
 use wire::overhead::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
@@ -91,6 +89,7 @@ impl Sealer {
     ) -> Result<Self, TrafficError> {
         let mut inner = vec![0; usize::from(FRAME_BYTES_MAX) + TRAILER_ROOM].into_boxed_slice();
         let room = usize::from(FRAME_BYTES_MAX) - head;
+        // Sealing reads it and writes elsewhere, so it is written once.
         inner[head..head + room].copy_from_slice(pattern(room));
         Ok(Self {
             seals: match keys.wireguard() {
@@ -174,9 +173,11 @@ impl Esp {
         part: Part,
         keys: &Keys,
     ) -> Result<Self, TrafficError> {
+        // Otherwise two threads would seal with one SA, and repeat sequence numbers.
         assert!(peer.divides_among(part.of), "parts divide lanes or tunnels");
         let lanes_are_divided = u32::from(peer.lanes).is_multiple_of(part.of);
         let own = |slot: &u16| {
+            // The same division as for the flows, so that a thread has the SAs of its flows.
             let number = if lanes_are_divided {
                 slot % peer.lanes
             } else {
@@ -309,6 +310,7 @@ impl Renewal {
                 return Err(TrafficError::Exhausted { spi: sa.spi() });
             }
         }
+        // The scarcest SA decides when to look again.
         let left = sas.iter().flatten().map(|sa| sa.remaining().packets);
         self.spare = left.min().unwrap_or(u64::MAX) - packets;
         let took_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -349,15 +351,16 @@ impl Outer {
         };
         let (ip_end, sum) = match (peer.local, peer.remote) {
             (IpAddr::V4(local), IpAddr::V4(remote)) => {
-                put_ethernet(&mut head, addresses, ETHERTYPE_IPV4);
+                put_ethernet(&mut head, addresses, ethernet::IPV4);
                 put_ipv4(&mut head[IP..], protocol);
                 head[IP + 12..IP + 16].copy_from_slice(&local.octets());
                 head[IP + 16..IP + 20].copy_from_slice(&remote.octets());
                 let ip_end = IP + IPV4_HEADER_BYTES;
+                // With the addresses, which are the same in all packets of the peer.
                 (ip_end, portable(&head[IP..ip_end], 0))
             }
             (local, remote) => {
-                put_ethernet(&mut head, addresses, ETHERTYPE_IPV6);
+                put_ethernet(&mut head, addresses, ethernet::IPV6);
                 put_ipv6(&mut head[IP..], protocol);
                 let (local, remote) = (as_ipv6(local), as_ipv6(remote));
                 head[IP + 8..IP + 24].copy_from_slice(&local.to_be_bytes());
@@ -395,6 +398,7 @@ impl Outer {
             ip[10..12].copy_from_slice(&sum);
         }
         let Some(first) = self.port else { return };
+        // The same on both ends, as Cipherbench's encryptor has it.
         let port = first + lane;
         put16(udp, 0, port);
         put16(udp, 2, port);

@@ -95,9 +95,11 @@ impl Sequences {
     pub(crate) fn note(&mut self, flow: u16, sequence: u64) -> Arrival {
         let flow = usize::from(flow);
         let Flow { next, arrivals } = self.flows[flow];
+        // Rare, and in a function apart, so that the common path stays short.
         if sequence < next {
             return self.note_behind(flow, sequence);
         }
+        // Words between the two are reused, and still have bits of frames a ring before.
         self.clear(flow, next.div_ceil(WORD_BITS), sequence / WORD_BITS);
         self.mark(flow, sequence, arrivals << 1 | LED);
         self.flows[flow] = Flow {
@@ -125,6 +127,7 @@ impl Sequences {
             .filter(|later| self.has(flow, *later))
             .map(|later| self.order[self.order_at(flow, later)])
             .find(|order| order & LED != 0);
+        // The subtraction wraps like the count of arrivals; the lowest bit is the mark.
         let extent = first_later.map_or(0, |order| (arrivals << 1).wrapping_sub(order & !LED) >> 1);
         // A frame further back than its ring must not overwrite later ones.
         if next - sequence <= self.order_frames {
@@ -142,6 +145,7 @@ impl Sequences {
     /// Clears the words from `first` to `last`, within the ring.
     #[inline]
     fn clear(&mut self, flow: usize, first: u64, last: u64) {
+        // After a long gap each word once at most.
         let first = first.max((last + 1).saturating_sub(self.ring_words));
         for word in first..=last {
             let at = self.word_at(flow, word);
@@ -165,6 +169,7 @@ impl Sequences {
 
     #[inline]
     fn word_at(&self, flow: usize, word: u64) -> usize {
+        // A power of two, so that no division is needed.
         (word & (self.ring_words - 1)) as usize * self.flows.len() + flow
     }
 

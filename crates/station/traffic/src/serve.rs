@@ -93,6 +93,7 @@ fn serve_send(
         threads: sender_threads(send, spec.threads),
         packets: packets(send.peer.as_ref(), &[]),
     };
+    // Ports before keys: an epoch is drawn only for a station that can send.
     let (mut ports, mut passed_over) = open_senders(&wanted)?;
     let fewer = fewer_threads(send, spec.threads, ports.len());
     passed_over.extend(ports.first().map(|port| port.kind()).zip(fewer));
@@ -119,6 +120,7 @@ fn serve_receive(
     stop: &Stop,
     output: &mut dyn Write,
 ) -> Result<(), ServeError> {
+    // The port filters by them in the kernel.
     let udp_ports = udp_ports(receive);
     let wanted = OpenFrames {
         interface: &spec.interface,
@@ -162,12 +164,14 @@ fn serve_reflect(
         threads: usize::from(spec.threads.max(1)),
         packets: Packets::Udp(&udp_ports),
     };
+    // Prompt: a frame that waits in a block of the kernel would be residence time.
     let (mut receivers, mut passed_over) = open_prompt_receivers(&wanted)?;
     let (mut senders, others) = open_senders(&OpenFrames {
         kind: reflect.send_port,
         ..wanted
     })?;
     passed_over.extend(others);
+    // A socket's port has the payload alone, and no headers to exchange.
     let kinds = [
         receivers.first().map(|port| port.kind()),
         senders.first().map(|port| port.kind()),
@@ -208,6 +212,7 @@ fn serve_attack(
     stop: &Stop,
     output: &mut dyn Write,
 ) -> Result<(), ServeError> {
+    // A kind that was asked for and cannot do this is an error, not replaced silently.
     if let Some(kind) = spec.port.filter(|kind| *kind != FramePortKind::Packet) {
         return Err(TrafficError::AttackPort { kind }.into());
     }
@@ -301,6 +306,7 @@ fn send_all_at<P: FrameSender>(
 ) -> Result<Sent, TrafficError> {
     let clock = Monotonic::new();
     clock.settle();
+    // One start for all threads, or their shares of the schedule would be shifted.
     let soon_ns = clock.now_ns() + LEAD_NS;
     let start_ns = start_ns.unwrap_or(soon_ns);
     let work = |(mut generator, port): (Generator, &mut P)| {
@@ -349,6 +355,7 @@ pub fn receive_all<P: FrameReceiver>(
     let mut proven_epoch = 0;
     let tasks = analysers.into_iter().zip(ports);
     for (tally, epoch) in on_threads("receive", tasks, work, || goal.give_up())? {
+        // By thread, not shared: counters are private while frames arrive.
         whole.merge(tally);
         proven_epoch = proven_epoch.max(epoch);
     }

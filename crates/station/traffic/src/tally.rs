@@ -2,30 +2,12 @@
 
 use crate::bins::Bins;
 use crate::delays::Delays;
+use crate::histogram::{buckets, histogram};
 use crate::open::Refused;
 use crate::periods::Periods;
 use crate::variation::Differences;
 use hdrhistogram::Histogram;
-use traffic_spec::{Received, SECOND_NS};
-
-/// Range of latencies resolved: from 1 ns to 100 s, to three significant digits.
-const LATENCY_NS_MAX: u64 = 100 * SECOND_NS;
-const LATENCY_DIGITS: u8 = 3;
-
-/// An empty histogram of times in nanoseconds.
-pub(crate) fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, LATENCY_NS_MAX, LATENCY_DIGITS)
-        .expect("the bounds and the digits are within what the histogram takes")
-}
-
-/// The recorded buckets of a histogram: highest value and count, rising.
-pub(crate) fn buckets(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
-    let bucket = |value| histogram.highest_equivalent(value);
-    let recorded = histogram.iter_recorded();
-    recorded
-        .map(|step| (bucket(step.value_iterated_to()), step.count_at_value()))
-        .collect()
-}
+use traffic_spec::Received;
 
 /// The counts of one receiver.
 #[derive(Debug, Clone)]
@@ -88,9 +70,11 @@ impl Tally {
         if counts.frames == 0 {
             self.first_ns = now_ns;
         }
+        // Not the maximum: frames are taken in the order of their arrival.
         counts.last_ns = now_ns;
         counts.frames += 1;
         counts.frame_bytes += u64::from(frame_bytes);
+        // The highest, as reordered frames arrive behind later ones.
         counts.last_intended_ns = counts.last_intended_ns.max(intended_ns);
         // The clocks of two hosts may disagree.
         let latency_ns = now_ns.saturating_sub(intended_ns).max(1);
@@ -103,6 +87,7 @@ impl Tally {
         if let Some(differences) = &mut self.differences {
             differences.count(flow, sequence, latency_ns);
         }
+        // A comparison instead of an update of the histogram, which is a cache line elsewhere.
         if latency_ns == self.run.latency_ns {
             self.run.frames += 1;
         } else {
@@ -178,6 +163,7 @@ impl Tally {
     }
 
     pub(crate) fn received(&self) -> Received {
+        // A copy, as the analyser may go on after this reading.
         let mut whole = self.clone();
         whole.end_run();
         let latency = buckets(&whole.latency);
@@ -187,6 +173,7 @@ impl Tally {
         let (first_period, periods) = periods.unwrap_or_default();
         Received {
             refused: self.refused.by_name(),
+            // From the first frame to the last: the drain afterwards is no part of it.
             elapsed_ns: self.counts.last_ns.saturating_sub(self.first_ns),
             variation: differences.and_then(|differences| differences.of_stream(&latency)),
             latency,

@@ -15,6 +15,7 @@ pub(crate) fn on_threads<T: Send, R: Send>(
     cancel: impl Fn() + Sync,
 ) -> Result<Vec<R>, TrafficError> {
     let work = |task| {
+        // Dropped in a panic as well, so that the other threads do not wait for ever.
         let others = CancelOnDrop(&cancel);
         let result = work(task);
         if result.is_ok() {
@@ -32,6 +33,7 @@ pub(crate) fn on_threads<T: Send, R: Send>(
                 TrafficError::Resources(error)
             })
         };
+        // All are started before the first is joined.
         let threads: Vec<_> = tasks.enumerate().map(start).collect::<Result<_, _>>()?;
         let join = |thread: ScopedJoinHandle<'_, io::Result<R>>| {
             let result = thread.join().unwrap_or_else(|panic| resume_unwind(panic));

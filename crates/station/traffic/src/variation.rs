@@ -1,12 +1,9 @@
 //! Delay variation of a stream (RFC 5481): PDV against the stream's minimum delay, and IPDV between
 //! consecutive frames of a flow.
 
+use crate::histogram::{buckets, histogram};
 use hdrhistogram::Histogram;
 use wire::variation::{DelayVariation, Ipdv, Pdv};
-
-/// Range of differences resolved: from 1 ns to 100 s, to three significant digits.
-const DIFFERENCE_NS_MAX: u64 = 100_000_000_000;
-const DIFFERENCE_DIGITS: u8 = 3;
 
 /// Differences of consecutive frames of each flow.
 ///
@@ -33,10 +30,6 @@ struct Latest {
 
 impl Differences {
     pub(crate) fn new(flows: u32) -> Self {
-        let histogram = || {
-            Histogram::new_with_bounds(1, DIFFERENCE_NS_MAX, DIFFERENCE_DIGITS)
-                .expect("the bounds and the digits are within what the histogram takes")
-        };
         let none = Latest {
             next: 0,
             delay_ns: 0,
@@ -64,6 +57,7 @@ impl Differences {
         if before.next == 0 {
             return;
         }
+        // Only pairs that are consecutive in the flow (RFC 3393): across a loss there is no pair.
         if sequence == before.next {
             self.record(before.delay_ns, delay_ns);
         } else if sequence + 2 == before.next {
@@ -94,16 +88,12 @@ impl Differences {
     }
 
     fn ipdv(&self) -> Option<Ipdv> {
-        let falling = self.falling.iter_recorded().map(|bucket| {
-            let amount = self.falling.highest_equivalent(bucket.value_iterated_to());
-            (-amount.cast_signed(), bucket.count_at_value())
-        });
-        let mut buckets: Vec<(i64, u64)> = falling.collect();
-        buckets.reverse();
-        buckets.extend(self.rising.iter_recorded().map(|bucket| {
-            let amount = self.rising.highest_equivalent(bucket.value_iterated_to());
-            (amount.cast_signed(), bucket.count_at_value())
-        }));
+        // The largest amount below zero is the smallest difference.
+        let falling = buckets(&self.falling).into_iter().rev();
+        let falling = falling.map(|(amount, pairs)| (-amount.cast_signed(), pairs));
+        let rising = buckets(&self.rising).into_iter();
+        let rising = rising.map(|(amount, pairs)| (amount.cast_signed(), pairs));
+        let buckets: Vec<(i64, u64)> = falling.chain(rising).collect();
         // A bucket's value may exceed the largest one in it.
         let within = |found: i64| found.clamp(self.min_ns, self.max_ns);
         let at = |per_mille| percentile(&buckets, per_mille).map(within);
@@ -138,6 +128,7 @@ impl Differences {
 /// Percentile by nearest rank of (value, count), rising; `None` if less than one value would be
 /// beyond it. A single value has a median too.
 fn percentile<T: Copy>(buckets: &[(T, u64)], per_mille: u128) -> Option<T> {
+    // In 128 bits, as the number of frames is multiplied below.
     let n = buckets
         .iter()
         .map(|(_, count)| u128::from(*count))

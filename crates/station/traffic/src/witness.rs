@@ -92,6 +92,7 @@ impl<'k> Witness<'k> {
     /// [`Refusal`] unless it is authentic under the SA that its SPI identifies, and has the payload
     /// of these tunnels.
     pub fn open(&self, frame: &[u8]) -> Result<Content, Refusal> {
+        // A sample is opened in place, and the caller keeps it.
         let mut frame = frame.to_vec();
         let packet = ip_packet(&mut frame).ok_or(Refusal::Runt)?;
         let outer = datagram(packet).ok_or(Refusal::NoSa)?;
@@ -118,6 +119,7 @@ impl<'k> Witness<'k> {
         let Tunnels { lanes, tunnels, .. } = self.tunnels;
         let slot = lane_of(spi);
         let lane = port.checked_sub(self.tunnels.port)?;
+        // Before keys are derived, which costs more than the comparison.
         let is_used = u32::from(slot) < u32::from(lanes) * u32::from(tunnels);
         if !is_used || slot % lanes != lane {
             return None;
@@ -128,6 +130,7 @@ impl<'k> Witness<'k> {
     /// Opens a packet on a copy.
     fn authenticate(&self, keys: &SaKeys, packet: &[u8]) -> Result<(Vec<u8>, Opened), Refusal> {
         let transform = self.selection.transform(&keys.keymat);
+        // New for each packet: a sample has no order, so no window may refuse it.
         let mut sa = InboundSa::new(keys.spi, transform, WindowSize::DEFAULT);
         match sa.expect(packet) {
             // These errors reflect only the low half of the number, in a window at its start.
@@ -135,6 +138,7 @@ impl<'k> Witness<'k> {
             Err(error) => return Err(error.into()),
         }
         let low = u64::from(be32(packet, 4));
+        // The high half is authenticated but not sent (RFC 4303 §2.2.1).
         for sequence_high in 0..SEQUENCE_HIGHS {
             let mut plain = packet.to_vec();
             let whole = Packet {
@@ -167,6 +171,7 @@ impl<'k> Witness<'k> {
         match &self.tunnels.payload {
             Payload::Ip { aggregates: true } if next_header == AGGFRAG => {
                 let blocks = Blocks::parse(inner).map_err(|_| Refusal::BadPayload)?;
+                // Parts of packets have no addresses, and are left out.
                 Ok(blocks.filter_map(ends).collect())
             }
             Payload::Ip { .. } => {

@@ -32,6 +32,7 @@ impl Priority {
 
     /// Keeps to the turns while there is work.
     pub(super) fn keep(&mut self, now_ns: u64) {
+        // By the clock, not by a count of steps: all bridges of a host change together.
         self.set(now_ns % TURN_NS < REAL_TIME_NS);
     }
 
@@ -41,6 +42,7 @@ impl Priority {
     }
 
     fn set(&mut self, is_real_time: bool) {
+        // A system call for each change only, about a hundred in a second.
         if !self.may_change || is_real_time == self.is_real_time {
             return;
         }

@@ -48,6 +48,8 @@ impl Default for Rests {
 impl Rests {
     /// Frames came in this time.
     pub(super) fn came(&mut self, times: RangeInclusive<u64>) {
+        // From the last frame of a batch to the first of the next: within a batch they came
+        // together.
         let distance_ns = times.start().saturating_sub(self.came_ns).min(SELDOM_NS);
         self.distance_ns = ((AVERAGED - 1) * self.distance_ns + distance_ns) / AVERAGED;
         self.came_ns = *times.end();
@@ -61,11 +63,13 @@ impl Rests {
         let Some(due_ns) = due_ns else {
             return Rest::Asleep(None);
         };
+        // It has slept for this frame already; an earlier one would end the wait sooner.
         if self.awake.contains(&now_ns) && due_ns <= self.awake.end {
             return Rest::Awake;
         }
         let left_ns = due_ns.saturating_sub(now_ns);
         let spin_ns = (left_ns / 10).clamp(*SPIN_NS.start(), *SPIN_NS.end());
+        // Too soon to sleep at all.
         if left_ns <= spin_ns {
             return Rest::Awake;
         }

@@ -31,6 +31,7 @@ impl Bridge<LinkPort, Monotonic> {
 /// [`ServeError`]; nothing has been printed then, or [`READY`] alone.
 pub fn serve_bridge(input: &str, mut output: impl Write, stop: &Stop) -> Result<(), ServeError> {
     let spec: BridgeSpec = serde_json::from_str(input)?;
+    // Before READY, so that no frame passes by the kernel once the stations send.
     let bridge = Bridge::open(&spec)?;
     print_line(&mut output, READY)?;
     let impaired = bridge.run(stop).map_err(ServeError::Bridge)?;
@@ -38,11 +39,13 @@ pub fn serve_bridge(input: &str, mut output: impl Write, stop: &Stop) -> Result<
 }
 
 fn open(interface: &str) -> Result<LinkPort, ServeError> {
+    // Frames one by one: the model decides on frames, not on super-packets.
     let none = LinkOffloads {
         tso: false,
         uso: false,
     };
     let mut port = LinkPort::open(interface, 1, none)?.remove(0);
+    // Otherwise frames would also reach the other side past the model.
     if !port.host_is_deaf() {
         return Err(ServeError::KernelListens(interface.to_owned()));
     }

@@ -34,6 +34,7 @@ impl Waiting {
     /// Slots for frames of up to `bytes`.
     pub(super) fn new(bytes: usize) -> Self {
         let stride = bytes.next_multiple_of(64);
+        // Fewer for long frames, so that both directions together have a known bound.
         let slots = (MEMORY_BYTES / stride).clamp(1, SLOTS_MAX);
         Self {
             buffer: vec![0; slots * stride].into_boxed_slice(),
@@ -51,6 +52,7 @@ impl Waiting {
         if frame.len() > self.stride {
             return false;
         }
+        // The slot used last, which is still in the cache.
         let Some(slot) = self.free.pop() else {
             return false;
         };
@@ -80,6 +82,7 @@ impl Waiting {
             self.in_order.pop_front();
         }
         send(&self.buffer[entry.slot as usize * self.stride..][..entry.bytes as usize]);
+        // After the port has copied the frame.
         self.free.push(entry.slot);
         Some(entry.due_ns)
     }
@@ -93,6 +96,7 @@ impl Waiting {
     fn next(&self) -> Option<(Entry, bool)> {
         let in_order = self.in_order.front().map(|entry| (*entry, false));
         let held_back = self.held_back.peek().map(|Reverse(entry)| (*entry, true));
+        // By due time and then by arrival, as entries are ordered.
         in_order.into_iter().chain(held_back).min()
     }
 

@@ -77,6 +77,7 @@ impl AgreedKeys {
                 version: 0,
             }),
         };
+        // Errors of the log show here, before the station reports that it is ready.
         keys.look()?;
         Ok(keys)
     }
@@ -145,7 +146,9 @@ impl AgreedKeys {
         let mut used = self.used()?;
         // Keys that are gone seal no more.
         used.retain(|spi, _| state.log.has_outbound(*spi));
+        // On the disk before the first packet: if this program is killed, no number is used twice.
         let last = used.insert(sa.outbound, ALL).unwrap_or(0);
+        // Also the mark of a sender that was killed.
         if last >= ALL {
             return Err(TrafficError::Exhausted { spi: sa.outbound });
         }
@@ -170,6 +173,7 @@ impl AgreedKeys {
     ) -> Result<(), TrafficError> {
         let _one_by_one = self.lock();
         let mut used = self.used()?;
+        // Replaces the mark, so that the next sender continues behind the last number.
         used.extend(sas.map(|sa| (sa.spi(), sa.sealed().packets)));
         self.write(&used)
     }
@@ -223,6 +227,7 @@ impl AgreedKeys {
             // Writing to a string succeeds.
             let _ = writeln!(text, "{spi:08x} {last}");
         }
+        // By a rename: half a file would forget numbers that were used.
         let new = self.sequences.with_extension("new");
         let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &self.sequences));
         written.map_err(|error| unreadable(&self.sequences, error))
@@ -258,6 +263,7 @@ impl State {
             rest = &rest[end + 1..];
         }
         self.put(rest);
+        // Any line ended if the remainder is shorter than the chunk.
         rest.len() < chunk.len()
     }
 

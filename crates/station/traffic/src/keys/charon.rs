@@ -130,6 +130,7 @@ impl Log {
 
     /// The SA of packets that arrive with that SPI.
     pub(crate) fn opening(&self, spi: u32) -> Option<&ChildSa> {
+        // From the newest: a daemon may use an SPI again after an SA is gone.
         self.sas.iter().rev().find(|sa| sa.inbound == spi)
     }
 
@@ -167,6 +168,7 @@ impl Log {
         if let Some(bytes) = dumped(text) {
             return thread.take_bytes(&bytes);
         }
+        // Any other line ends a dump.
         thread.key = None;
         let adding = match text {
             "adding inbound ESP SA" => Some(Adding::Inbound),
@@ -228,6 +230,7 @@ impl Log {
     /// States follow one another in their order only.
     fn set_state(&mut self, state: State, is_it: impl Fn(&ChildSa) -> bool) {
         let sas = self.sas.iter_mut().filter(|sa| is_it(sa));
+        // Lines of several threads mix, so a late one must not undo a later state.
         sas.for_each(|sa| sa.state = sa.state.max(state));
     }
 
@@ -253,6 +256,7 @@ impl Log {
         let Some(mut draft) = thread.draft.take_if(is_it) else {
             return;
         };
+        // Only the initiator logs the line before, which assigns the keys to the sides.
         let begun = self.begun.remove(&(draft.name.clone(), number));
         // A daemon with SAs in the kernel adds the outbound one immediately, even if the peer began
         // the renewal and cannot open its packets yet.
@@ -268,6 +272,7 @@ impl Log {
         };
         let (local, remote) = selectors(rest);
         if self.sas.len() == SAS_MAX {
+            // The oldest, which has been replaced long ago.
             self.sas.remove(0);
         }
         self.sas.push(ChildSa {
@@ -355,6 +360,7 @@ fn key_header(text: &str) -> Option<(Key, usize)> {
         initiator,
         integrity,
     };
+    // The buffer has that capacity, and must not grow: it would leave keys behind.
     (1..=KEY_BYTES_MAX).contains(&bytes).then_some((key, bytes))
 }
 
@@ -377,6 +383,7 @@ fn dumped(text: &str) -> Option<Zeroizing<Vec<u8>>> {
 
 /// `  SPI 0xe7a0fb1b, src 192.0.2.1 dst 192.0.2.2`.
 fn spi(text: &str) -> Option<u32> {
+    // The addresses behind it are the gateways'.
     let (spi, _) = text.trim_start().strip_prefix("SPI 0x")?.split_once(',')?;
     u32::from_str_radix(spi, 16).ok()
 }
@@ -387,6 +394,7 @@ fn selectors(text: &str) -> (Vec<Network>, Vec<Network>) {
         return Default::default();
     };
     let (local, remote) = both.split_once(" === ").unwrap_or((both, ""));
+    // Selectors with a protocol or port do not parse, and hold no test traffic.
     let networks = |text: &str| text.split(' ').filter_map(Network::parse).collect();
     (networks(local), networks(remote))
 }

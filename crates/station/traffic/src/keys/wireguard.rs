@@ -91,7 +91,9 @@ impl WireGuardKeys {
         let identity = read(file).map_err(|error| failed(file.display().to_string(), error))?;
         let open = || {
             let socket = UdpSocket::bind((local, port))?;
+            // Connected, so that datagrams of others do not arrive.
             socket.connect((remote, port))?;
+            // The keeper also waits for the request to stop.
             socket.set_nonblocking(true)?;
             Ok(socket)
         };
@@ -106,6 +108,8 @@ impl WireGuardKeys {
             made: AtomicU64::new(0),
             stop: Stop::new().map_err(TrafficError::Resources)?,
         });
+        // The first one here, not on the thread: a device that does not answer is an error of the
+        // station.
         let mut keepalives = shared.shake_hands()?;
         let keeping = Arc::clone(&shared);
         let keeper = thread::Builder::new()
@@ -131,6 +135,7 @@ impl WireGuardKeys {
         if newest.is_taken || !self.shared.sends {
             return None;
         }
+        // Two senders with one key and one counter would repeat nonces.
         newest.is_taken = true;
         // The first packet of each is the keeper's.
         Some(self.shared.sealing(newest, 1))
@@ -162,6 +167,7 @@ impl Sealing {
         let padded = bytes.next_multiple_of(WIREGUARD_PAD_TO_BYTES);
         let mut kept = [0; WIREGUARD_PAD_TO_BYTES];
         let kept = &mut kept[..padded - bytes];
+        // The buffer has the pattern of longer frames there, which is restored below.
         kept.copy_from_slice(&inner[bytes..padded]);
         inner[bytes..padded].fill(0);
         let (header, sealed) = dst.split_at_mut(HEADER_BYTES);
@@ -190,6 +196,7 @@ impl Shared {
     fn keep(&self, keepalives: &mut Sealing) {
         let (mut made, mut heard) = (Instant::now(), Instant::now());
         while !self.stop.is_raised() {
+            // A generator's packets are signs of life themselves.
             let due = if self.sends {
                 RENEW_AFTER.saturating_sub(made.elapsed())
             } else {
@@ -226,6 +233,7 @@ impl Shared {
             let index = getrandom::u32().map_err(|error| failed(error.to_string()))?;
             let begin = Initiation::new(&self.identity, index);
             let (initiation, message) = begin.map_err(|error| failed(error.to_string()))?;
+            // Earlier ones remain: their responses may still be on the way.
             initiations.push(initiation);
             // A device that is not up yet refuses the datagram.
             let _ = self.socket.send(&message);
@@ -236,6 +244,7 @@ impl Shared {
                     sessions.remove(0);
                 }
                 sessions.push(session);
+                // The keepalive goes out without the lock, which openers take.
                 drop(sessions);
                 self.send_keepalive(&mut keepalives);
                 self.made.fetch_add(1, Relaxed);

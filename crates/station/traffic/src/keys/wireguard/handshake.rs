@@ -94,6 +94,7 @@ impl Initiation {
         };
         let (peer_index, own_index) = (index(HEADER_BYTES)?, index(HEADER_BYTES + INDEX_BYTES)?);
         let (body, macs) = message.split_at(RESPONSE_BYTES - 2 * MAC_BYTES);
+        // The cheap checks first; Noise then proves that the peer answered.
         let is_ours = message[..HEADER_BYTES] == [RESPONSE, 0, 0, 0]
             && own_index == self.own_index
             && macs[..MAC_BYTES] == mac(&self.mac_key, body);
@@ -101,11 +102,13 @@ impl Initiation {
             return None;
         }
         let noise = &body[HEADER_BYTES + 2 * INDEX_BYTES..];
+        // An empty payload: anything else is not WireGuard's response.
         let read = self.noise.read_message(noise, &mut []);
         if read.ok()? != 0 || !self.noise.is_handshake_finished() {
             return None;
         }
         let (mut sealing, mut opening) = self.noise.dangerously_get_raw_split();
+        // Into memory that is wiped when dropped; the arrays of the library are wiped below.
         let keys = [sealing, opening].map(Key::from);
         sealing.zeroize();
         opening.zeroize();
