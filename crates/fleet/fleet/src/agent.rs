@@ -100,14 +100,17 @@ impl Agent {
                 help: "give the lab another name: `lab: NAME`".to_owned(),
             })?;
         }
+        // Before the server is reached: a folder that cannot be used is an error of the start.
         let identity = identity(&self.folder)?;
         let fleet = Fleet::connect(&self.access).await?;
         let ran = match &self.trust {
             Some(_) => {
+                // A signature names its fleet, so a server cannot pass for another one later.
                 pin(&self.folder, &self.access.url, fleet.id())?;
                 Some(Ran::read(&self.folder, now())?)
             }
             None => {
+                // Not an error: on one machine, or in a closed network, that may be intended.
                 if fleet.is_open() {
                     say(format!(
                         "warning: the server at {} accepts everybody who reaches it, and this agent runs their campaigns\n\
@@ -119,6 +122,7 @@ impl Agent {
             }
         };
         let view = QueueView::new(identity.clone());
+        // Cloned by each run, so that the end can wait for all of them.
         let measuring = Rc::new(());
         let repeats = Repeats::default();
         let serving = Serving::new(self.folder.join("serving"), self.labs.len());
@@ -142,6 +146,7 @@ impl Agent {
         let gone = async {
             let mut stop = stop.clone();
             let _ = stop.wait_for(|stop| *stop).await;
+            // Runs end by themselves once `stop` is raised; they must not be cut off here.
             while Rc::strong_count(&measuring) > 1 {
                 sleep(RETRY).await;
             }
@@ -225,6 +230,7 @@ impl Tender<'_> {
             self.waits.set(false);
             if let Err(error) = served {
                 let text = format!("{}: {error}", self.lab.name);
+                // A server that is away gives the same error each second.
                 if text != last {
                     say(text.clone());
                     last = text;
@@ -259,12 +265,14 @@ impl Tender<'_> {
         };
         let mut lease = taken?;
         say(format!("{name}: on offer"));
+        // The first look at the queue needs no change: jobs may have waited before.
         let mut changes = self.view.changes();
         changes.mark_changed();
         let mut since = Instant::now();
         let mut has_room = true;
         let mut said_that_it_waits = false;
         while !*self.stop.borrow() {
+            // At each step, since other programs fill disks too.
             let lack = self.disk.lack();
             if has_room != lack.is_none() {
                 has_room = lack.is_none();
@@ -286,6 +294,7 @@ impl Tender<'_> {
             let is_changed =
                 is_changed || self.waits.get() && (self.has_turn()? || !self.has_work());
             let left = self.disk.left()?;
+            // The lease names it, so that no other agent takes a lab with an unfinished job.
             let of_left = left.as_ref().map(|kept| kept.job.id.clone());
             let next = match left {
                 // A run that has ended is only uploaded.
@@ -295,6 +304,7 @@ impl Tender<'_> {
                 None if is_changed => self.next(&lease.offer).await?,
                 _ => None,
             };
+            // Without a job, the machine's other labs may go on.
             if next.is_none() && !self.waits.get() {
                 self.turn.borrow_mut().give_back();
             }
@@ -357,12 +367,14 @@ impl Tender<'_> {
             self.turn.borrow_mut().give_back();
             match ended? {
                 Ended::Stopped => {
+                    // Interrupted otherwise, as by a signal of somebody: that counts as an attempt.
                     kept.stopped = *self.stop.borrow();
                     self.disk.keep(&kept)?;
                     return Ok(true);
                 }
                 Ended::Taken => {
                     say(format!("{name}: job {id} was taken away"));
+                    // Only a final state ends a signed job; one that was released may come back.
                     let state = self.fleet.states.read_known::<State>(&id).await?;
                     self.note_end(&kept.job, state.is_some_and(|found| found.value.is_final()))?;
                     self.disk.forget(&id)?;
@@ -401,6 +413,7 @@ impl Tender<'_> {
         let Some(exit) = kept.exit else {
             return Ok(true);
         };
+        // Somebody has removed it, as the program had ended with a run.
         let Some(run) = self.disk.run_of(&id) else {
             let folder = self.disk.job_folder(&id)?;
             let reason = format!("its run is not in {}", folder.display());
@@ -433,6 +446,7 @@ impl Tender<'_> {
                 }
             }
         }
+        // After the upload: records are a copy for watchers only.
         let journal = || Some(run.join(JOURNAL));
         Sender::new(&self.fleet, &id, &journal).finish().await;
         // They are derived from the archived run, so a failure does not hold up the job.
@@ -453,6 +467,7 @@ impl Tender<'_> {
 
     /// Records that a signed job has ended, and writes the job's end.
     async fn end_for_good(&self, job: &Job, state: &State) -> Result<(), FleetError> {
+        // On this disk first: if the server is not reached, the job must still not run twice.
         self.note_end(job, true)?;
         self.end(&job.id, state).await
     }

@@ -5,7 +5,7 @@
 //! right hash, and the list is written last.
 
 use crate::bucket::{ANSWER_LIMIT, Versioned};
-use crate::error::{FleetError, is_full, refused};
+use crate::error::{FleetError, disk, is_full, refused};
 use crate::message::{Manifest, RunFile};
 use crate::room;
 use crate::store::{FILES, Fleet};
@@ -42,6 +42,7 @@ pub async fn upload(fleet: &Fleet, job: &str, folder: &Path) -> Result<Manifest,
         if is_kept(fleet, file).await {
             continue;
         }
+        // Also if the archive has a damaged one: it is replaced.
         put(fleet, file, &file.path.below(folder)).await?;
         if !is_kept(fleet, file).await {
             return Err(FleetError::Refused {
@@ -93,16 +94,13 @@ pub async fn fetch_if(
     };
     manifest.check(job)?;
     accept(&manifest)?;
-    let disk = |what: String| move |error| FleetError::Disk { what, error };
-    fs::create_dir_all(into).map_err(disk(format!("cannot make {}", into.display())))?;
+    fs::create_dir_all(into).map_err(disk("make", into))?;
     let target = into.join(&manifest.run);
     if fs::symlink_metadata(&target).is_ok() {
-        return Err(FleetError::Disk {
-            what: format!("cannot write {}", target.display()),
-            error: io::Error::from(io::ErrorKind::AlreadyExists),
-        });
+        return Err(disk("write", &target)(io::ErrorKind::AlreadyExists.into()));
     }
-    let free = room::free(into).map_err(disk(format!("cannot read {}", into.display())))?;
+    // Before anything is written: a full disk would fail in the middle.
+    let free = room::free(into).map_err(disk("read", into))?;
     if manifest.bytes().saturating_add(ROOM_MIN) > free {
         return Err(FleetError::Disk {
             what: format!(
@@ -113,30 +111,32 @@ pub async fn fetch_if(
             error: io::Error::from(io::ErrorKind::StorageFull),
         });
     }
+    // In the same folder, so that the rename is atomic.
     let partial = tempfile::Builder::new()
         .prefix(".fetch-")
         .permissions(Permissions::from_mode(0o700))
         .tempdir_in(into)
-        .map_err(disk(format!("cannot write into {}", into.display())))?;
+        .map_err(disk("write into", into))?;
     for file in &manifest.files {
         let path = file.path.below(partial.path());
         if let Some(parent) = path.parent() {
             let made = DirBuilder::new().recursive(true).mode(0o700).create(parent);
-            made.map_err(disk(format!("cannot make {}", parent.display())))?;
+            made.map_err(disk("make", parent))?;
         }
         let target = File::options()
             .write(true)
             .create_new(true)
             .mode(0o600)
             .open(&path)
-            .map_err(disk(format!("cannot write {}", path.display())))?;
+            .map_err(disk("write", &path))?;
         get(fleet, job, file, target).await?;
     }
+    // From here on it is renamed or removed, and not by its drop.
     let partial = partial.keep();
     fs::rename(&partial, &target).map_err(|error| {
         // The error of the rename is the one to report.
         let _ = fs::remove_dir_all(&partial);
-        disk(format!("cannot write {}", target.display()))(error)
+        disk("write", &target)(error)
     })?;
     Ok(Some(target))
 }
@@ -146,10 +146,7 @@ fn files_of(folder: &Path) -> Result<Vec<RunFile>, FleetError> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(next) = folders.pop() {
-        let cannot = |error| FleetError::Disk {
-            what: format!("cannot read {}", next.display()),
-            error,
-        };
+        let cannot = disk("read", &next);
         for entry in fs::read_dir(&next).map_err(cannot)? {
             let entry = entry.map_err(cannot)?;
             // Hidden files belong to programs that are still at work, such as an editor.
@@ -164,15 +161,13 @@ fn files_of(folder: &Path) -> Result<Vec<RunFile>, FleetError> {
             }
         }
     }
+    // The order of a folder differs between file systems, and two lists of one run are compared.
     files.sort_by(|one: &RunFile, other| one.path.cmp(&other.path));
     Ok(files)
 }
 
 fn file_of(folder: &Path, path: &Path) -> Result<RunFile, FleetError> {
-    let cannot = |error| FleetError::Disk {
-        what: format!("cannot read {}", path.display()),
-        error,
-    };
+    let cannot = disk("read", path);
     let mut hasher = Sha256::new();
     let mut file = File::open(path).map_err(cannot)?;
     let bytes = io::copy(&mut file, &mut Hashing(&mut hasher)).map_err(cannot)?;
@@ -226,14 +221,17 @@ async fn read(
     };
     let entry = fleet.files.info(&file.sha256).await;
     let entry = entry.map_err(|error| failed(&error))?;
+    // The list decides on the size, so that no more is read than it declares.
     if entry.deleted || entry.size as u64 != file.bytes {
         let size = if entry.deleted { 0 } else { entry.size };
         return Err(damaged(format!("it has {size} bytes of {}", file.bytes)));
     }
     let mut hasher = Sha256::new();
+    // It has no parts, and waiting for one would run into the limit.
     if file.bytes == 0 {
         return Ok(hex(&hasher.finalize()));
     }
+    // It becomes a part of a subject: a wildcard would match the parts of other files.
     if entry.nuid.is_empty() || !entry.nuid.bytes().all(|c| c.is_ascii_alphanumeric()) {
         return Err(damaged("its entry names no parts".to_owned()));
     }
@@ -257,6 +255,7 @@ async fn read(
         };
         bytes += next.payload.len() as u64;
         hasher.update(&next.payload);
+        // The server counts what is left, so a missing part shows before the timeout.
         let left = next.info().map_err(|error| failed(&*error))?.pending;
         if bytes > file.bytes || (left == 0) != (bytes == file.bytes) {
             return Err(damaged(format!("its parts have not {} bytes", file.bytes)));
@@ -269,14 +268,12 @@ async fn read(
 async fn put(fleet: &Fleet, file: &RunFile, path: &Path) -> Result<(), FleetError> {
     let mut content = tokio::fs::File::open(path)
         .await
-        .map_err(|error| FleetError::Disk {
-            what: format!("cannot read {}", path.display()),
-            error,
-        })?;
+        .map_err(disk("read", path))?;
     let meta = ObjectMetadata {
         name: file.sha256.clone(),
         ..ObjectMetadata::default()
     };
+    // A denial of before may not hold any more.
     fleet.denials.forget("$O.");
     let sent = tokio::select! {
         sent = fleet.files.put(meta, &mut content) => sent,

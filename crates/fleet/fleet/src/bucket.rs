@@ -111,6 +111,22 @@ pub(crate) struct Versioned<T> {
     pub(crate) written_at: u64,
 }
 
+impl<T> Versioned<Result<T, String>> {
+    /// Returns the entry, or why it cannot be read.
+    fn known(self) -> Result<Versioned<T>, String> {
+        let Self {
+            value,
+            revision,
+            written_at,
+        } = self;
+        value.map(|value| Versioned {
+            value,
+            revision,
+            written_at,
+        })
+    }
+}
+
 /// An event of [`Bucket::follow`].
 pub(crate) enum BucketEvent<T> {
     /// An entry's new value; `None` if it was deleted or cannot be read.
@@ -131,6 +147,7 @@ impl Bucket {
 
     /// Returns an entry or its deletion; `None` if it never existed.
     async fn entry(&self, key: &str) -> Result<Option<Raw>, async_nats::Error> {
+        // One server has no replicas that lag.
         if !self.is_replicated || !is_key(key) {
             return Ok(self.store.entry(key).await?.map(Raw::from));
         }
@@ -158,28 +175,14 @@ impl Bucket {
         &self,
         key: &str,
     ) -> Result<Option<Versioned<T>>, FleetError> {
-        let Some(Versioned {
-            value,
-            revision,
-            written_at,
-        }) = self.look(key).await?
-        else {
-            return Ok(None);
-        };
-        match value {
-            Ok(value) => Ok(Some(Versioned {
-                value,
-                revision,
-                written_at,
-            })),
-            Err(reason) => {
-                let entry = format!("{}/{key}", self.store.name);
-                Err(FleetError::Refused {
-                    what: format!("return an entry {} of this version", escaped(&entry)),
-                    reason: format!("{reason}\nhelp: `{}` removes it", discarding(&entry)),
-                })
+        let found = self.look(key).await?;
+        found.map(Versioned::known).transpose().map_err(|reason| {
+            let entry = format!("{}/{key}", self.store.name);
+            FleetError::Refused {
+                what: format!("return an entry {} of this version", escaped(&entry)),
+                reason: format!("{reason}\nhelp: `{}` removes it", discarding(&entry)),
             }
-        }
+        })
     }
 
     /// Returns an entry or why it cannot be read; `None` if absent.
@@ -207,18 +210,24 @@ impl Bucket {
     ) -> Result<Option<Versioned<Result<T, String>>>, FleetError> {
         let what = || format!("read {} of {}", visible(key), self.store.name);
         let entry = entry.map_err(|error| refused(what(), &*error))?;
-        let Some(entry) = entry.filter(|entry| !entry.is_deleted) else {
-            self.unreadable.note(&self.store.name, key, None);
-            return Ok(None);
-        };
-        let value = parsed(&entry.value);
-        let reason = value.as_ref().err().cloned();
-        self.unreadable.note(&self.store.name, key, reason);
-        Ok(Some(Versioned {
-            value,
+        Ok(self.taken(key, entry.as_ref()))
+    }
+
+    /// Parses an entry, and notes whether that was possible; `None` if it was deleted.
+    fn taken<T: DeserializeOwned>(
+        &self,
+        key: &str,
+        entry: Option<&Raw>,
+    ) -> Option<Versioned<Result<T, String>>> {
+        let found = entry.filter(|entry| !entry.is_deleted);
+        let found = found.map(|entry| Versioned {
+            value: parsed(&entry.value),
             revision: entry.revision,
             written_at: entry.written_at.unsigned_abs(),
-        }))
+        });
+        let reason = found.as_ref().and_then(|found| found.value.as_ref().err());
+        self.unreadable.note(&self.store.name, key, reason.cloned());
+        found
     }
 
     /// Returns an entry; `None` if absent or unreadable. Unreadable entries are noted.
@@ -227,13 +236,7 @@ impl Bucket {
         key: &str,
     ) -> Result<Option<Versioned<T>>, FleetError> {
         let found = self.look(key).await?;
-        Ok(found.and_then(|found| {
-            Some(Versioned {
-                value: found.value.ok()?,
-                revision: found.revision,
-                written_at: found.written_at,
-            })
-        }))
+        Ok(found.and_then(|found| found.known().ok()))
     }
 
     /// Reads entries by key, in parallel. Missing and unreadable entries are left out.
@@ -246,6 +249,7 @@ impl Bucket {
             Ok::<_, FleetError>(found.map(|found| (key, found)))
         };
         let mut all = BTreeMap::new();
+        // The answer of each takes a round trip, and a list may have thousands.
         let mut reads = stream::iter(keys).map(read).buffer_unordered(AT_ONCE);
         while let Some(found) = reads.next().await {
             all.extend(found?);
@@ -312,6 +316,7 @@ impl Bucket {
         let failed =
             |error: &dyn std::error::Error| refused(format!("list {}", self.store.name), error);
         let (mut all, mut seen) = (BTreeMap::new(), BTreeSet::new());
+        // An empty bucket would report nothing, and the wait would end by the limit.
         if self.last_sequence().await?.is_none() {
             return Ok((all, 0));
         }
@@ -324,6 +329,7 @@ impl Bucket {
         };
         // The last entry may have been deleted meanwhile.
         while let Ok(Some(entry)) = timeout(limit, entries.next()).await {
+            // After the first entry the rest is on the way.
             limit = ANSWER_LIMIT;
             let entry = entry.map_err(|error| failed(&error))?;
             let (key, is_last) = (entry.key.clone(), entry.seen_current || entry.delta == 0);
@@ -414,6 +420,7 @@ impl Bucket {
             |error: &dyn std::error::Error| refused(format!("list {}", self.store.name), error);
         let prefix = format!("$KV.{}.", self.store.name);
         let stream = &self.store.stream;
+        // Pulled in batches, as a push of all entries would fill the client's memory.
         let consumer = stream.create_consumer(pull::Config {
             deliver_policy: DeliverPolicy::LastPerSubject,
             ack_policy: AckPolicy::None,
@@ -432,6 +439,7 @@ impl Bucket {
             "$JS.API.CONSUMER.MSG.NEXT.{}",
             stream.cached_info().config.name
         );
+        // The permission may have changed since an earlier attempt.
         self.denials.forget(&next);
         let mut last = 0;
         while pending > 0 {
@@ -470,18 +478,7 @@ impl Bucket {
 
     /// Parses an entry; `None` if it was deleted or cannot be read, which is noted.
     fn parse<T: DeserializeOwned>(&self, key: &str, entry: &Raw) -> Option<Versioned<T>> {
-        if entry.is_deleted {
-            self.unreadable.note(&self.store.name, key, None);
-            return None;
-        }
-        let value = parsed(&entry.value);
-        let reason = value.as_ref().err().cloned();
-        self.unreadable.note(&self.store.name, key, reason);
-        Some(Versioned {
-            value: value.ok()?,
-            revision: entry.revision,
-            written_at: entry.written_at.unsigned_abs(),
-        })
+        self.taken(key, Some(entry))?.known().ok()
     }
 
     /// Replaces an entry of a revision (0: absent) with a value. Repeats until the result is known:
@@ -537,6 +534,7 @@ impl Bucket {
                     });
                 }
                 Err(error) => {
+                    // Not reported at the first time: a leader may just be elected.
                     silent += 1;
                     if silent >= SILENT_MAX || error.kind() == UpdateErrorKind::TimedOut {
                         self.denials.silent(&error.to_string());
@@ -545,10 +543,13 @@ impl Bucket {
                 }
             }
             match self.entry(key).await {
+                // The entry has the value: an earlier attempt succeeded, or somebody wrote the
+                // same.
                 Ok(Some(entry)) if !entry.is_deleted && entry.value == bytes => {
                     return Ok(Swap::Made(entry.revision));
                 }
                 Ok(Some(entry)) if entry.revision == expected => {}
+                // A deleted entry has a revision, and the server compares with that.
                 Ok(Some(entry)) if revision == 0 && entry.is_deleted => expected = entry.revision,
                 Ok(None) if revision == 0 => {}
                 Ok(_) => return Ok(Swap::Lost),

@@ -91,6 +91,7 @@ impl Fleet {
                         {
                             continue;
                         }
+                        // A state has no name; people know a job by it.
                         if let Some(job) = self.job_at_last(&id).await {
                             see(Change::Job(&job, &state));
                         }
@@ -116,6 +117,7 @@ impl Fleet {
                         see(Change::Away(&error.to_string()));
                     }
                 }
+                // Not before all states were reported: an unknown job may be open.
                 if until_done && is_current && open.is_empty() {
                     break;
                 }

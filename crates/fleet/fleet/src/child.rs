@@ -24,6 +24,8 @@ pub(crate) fn bound<'a>(
     shared: impl Iterator<Item = &'a Path>,
     program: &Path,
 ) -> Command {
+    // By programs of util-linux: PR_SET_PDEATHSIG and locks that are inherited need unsafe code
+    // here.
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", signal, "flock", "--no-fork"]);
     command.arg(lock);
@@ -78,6 +80,7 @@ pub(crate) async fn end(child: &mut Child) {
     // It is not reaped yet, so its process id cannot have been reused.
     let _ = kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM);
     if timeout(END_LIMIT, ended(child)).await.is_err() {
+        // Its children hold the lock too, so the next run waits for their end.
         let _ = child.kill();
         let _ = child.wait();
     }

@@ -3,7 +3,7 @@
 
 use crate::bucket::{ANSWER_LIMIT, Bucket, ENTRY_BYTES_MAX};
 use crate::denial::Denials;
-use crate::error::{FleetError, refused};
+use crate::error::{FleetError, disk, refused};
 use crate::identity::Identity;
 use crate::pin::Pin;
 use crate::unreadable::Unreadable;
@@ -94,12 +94,14 @@ impl Connection {
             .name("cipherbench")
             .connection_timeout(ANSWER_LIMIT)
             .request_timeout(Some(ANSWER_LIMIT))
+            // Otherwise a cut network would show only after minutes of TCP.
             .ping_interval(PING)
             .event_callback(move |event| {
                 noting.note(&event);
                 async {}
             });
         if let Some(path) = &access.ca {
+            // For the message: the client would say only that the connection failed.
             certificates(path)?;
             options = options
                 .add_root_certificates(path.clone())
@@ -156,6 +158,7 @@ impl Connection {
         let config = kv::Config {
             bucket: name.to_owned(),
             description: description.to_owned(),
+            // Nobody reads earlier values, and each would take room.
             history: 1,
             max_value_size: ENTRY_BYTES_MAX,
             num_replicas: replicas.unwrap_or(1),
@@ -208,11 +211,8 @@ impl Connection {
 
 /// Reads the certificates of a file in PEM, at least one.
 pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, FleetError> {
-    let text =
-        guard::read_bytes(path, CERTIFICATES_BYTES_MAX).map_err(|error| FleetError::Disk {
-            what: format!("cannot read the certificates {}", path.display()),
-            error,
-        })?;
+    let text = guard::read_bytes(path, CERTIFICATES_BYTES_MAX)
+        .map_err(disk("read the certificates", path))?;
     let found = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
     match found {
         Ok(found) if !found.is_empty() => Ok(found),
@@ -264,6 +264,7 @@ pub(crate) fn inbox(public_key: &str) -> String {
 /// Authenticates with a file that is read at each connection, so that replacing it renews
 /// credentials.
 fn identified(path: &Path) -> Result<ConnectOptions, FleetError> {
+    // Read here as well, so that a wrong file is reported with its reason.
     let public = Identity::read(path)?.public();
     let path = path.to_owned();
     let options = ConnectOptions::with_auth_callback(move |nonce| {

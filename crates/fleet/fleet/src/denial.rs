@@ -35,6 +35,7 @@ impl Denials {
             }
             // The server also disconnects a user that it refuses.
             Event::Disconnected if self.refusal.borrow().is_none() => {
+                // The client reconnects by itself; requests wait meanwhile.
                 self.silent("the connection ended");
             }
             Event::ServerError(ServerError::Other(text)) => {
@@ -58,6 +59,7 @@ impl Denials {
     fn refuse(&self, text: &str) {
         let text = text.trim_start_matches("nats: ");
         self.refusal.send_if_modified(|refusal| {
+            // Receivers wake for the first reason only.
             let is_new = refusal.is_none();
             refusal.get_or_insert_with(|| text.to_owned());
             is_new

@@ -66,6 +66,7 @@ impl Bucket {
         let Some(found) = found else {
             return Ok(false);
         };
+        // A mistake in the key must not remove an entry that works.
         if found.value.is_ok() {
             return Err(FleetError::Unfit {
                 what: format!("{}/{}", self.store.name, escaped(key)),
@@ -79,6 +80,7 @@ impl Bucket {
         let mut headers = HeaderMap::new();
         headers.insert("KV-Operation", "DEL");
         headers.insert(
+            // Only the entry that was looked at: it may have been repaired meanwhile.
             "Nats-Expected-Last-Subject-Sequence",
             found.revision.to_string(),
         );

@@ -1,5 +1,8 @@
 //! Errors of a fleet, and how a refusal of the server becomes one.
 
+use std::io;
+use std::path::Path;
+
 /// Error of a fleet.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
@@ -76,7 +79,7 @@ pub enum FleetError {
         /// The failed action, with its file.
         what: String,
         /// The reason.
-        error: std::io::Error,
+        error: io::Error,
     },
     /// A file says something wrong.
     #[error("{file}: {reason}\nhelp: {help}")]
@@ -95,6 +98,17 @@ pub(crate) fn is_full(reason: &str) -> bool {
     const CODES: [u32; 3] = [10_023, 10_047, 10_077];
     let says = |code: u32| reason.contains(&format!("error code {code})"));
     CODES.into_iter().any(says)
+}
+
+/// Names the action that failed, and its file or folder.
+pub(crate) fn disk<'a>(
+    action: &'a str,
+    path: &'a Path,
+) -> impl Fn(io::Error) -> FleetError + Copy + 'a {
+    move |error| FleetError::Disk {
+        what: format!("cannot {action} {}", path.display()),
+        error,
+    }
 }
 
 pub(crate) fn refused(what: String, error: &dyn std::error::Error) -> FleetError {

@@ -19,6 +19,7 @@ use crate::message::Job;
 use crate::store::Fleet;
 use base16ct::lower::encode_string as hex;
 use futures_util::{StreamExt, stream};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -159,6 +160,7 @@ impl Fleet {
                 self.figures.swap(&format!("cell.{key}"), 0, &cell).await
             }
         };
+        // In parallel: a run has hundreds of cells, with two entries each.
         let mut adding = stream::iter(run.cells.clone())
             .map(add)
             .buffer_unordered(AT_ONCE);
@@ -176,6 +178,7 @@ impl Fleet {
     pub async fn history(&self, cell: &str) -> Result<Vec<Point>, FleetError> {
         let key = key_of(cell);
         let known: Option<Versioned<String>> = self.figures.read(&format!("cell.{key}")).await?;
+        // A pattern without entries would be waited for until the limit.
         if known.is_none() {
             return Ok(Vec::new());
         }
@@ -193,6 +196,7 @@ impl Fleet {
                 (found.revision, point)
             })
             .collect();
+        // By revision: the clocks of agents do not count.
         points.sort_by_key(|(revision, _)| *revision);
         Ok(points.into_iter().map(|(_, point)| point).collect())
     }
@@ -207,11 +211,19 @@ impl Fleet {
         cell: &str,
         jobs: &[&str],
     ) -> Result<BTreeMap<String, Vec<LoadHistogram>>, FleetError> {
-        let start = format!("hist.{}.", key_of(cell));
+        self.of_jobs(&format!("hist.{}.", key_of(cell)), jobs).await
+    }
+
+    /// Returns the entries of jobs, by job; their keys end with the job.
+    async fn of_jobs<T: DeserializeOwned>(
+        &self,
+        start: &str,
+        jobs: &[&str],
+    ) -> Result<BTreeMap<String, T>, FleetError> {
         let keys = jobs.iter().map(|job| format!("{start}{job}"));
         let found = self.figures.read_each(keys).await?.into_iter();
         let by_job = found.filter_map(|(key, found)| {
-            let job = key.strip_prefix(&start)?.to_owned();
+            let job = key.strip_prefix(start)?.to_owned();
             Some((job, found.value))
         });
         Ok(by_job.collect())
@@ -262,12 +274,6 @@ impl Fleet {
         &self,
         jobs: &[&str],
     ) -> Result<BTreeMap<String, Vec<Headline>>, FleetError> {
-        let keys = jobs.iter().map(|job| format!("head.{job}"));
-        let found = self.figures.read_each(keys).await?.into_iter();
-        let by_job = found.filter_map(|(key, found)| {
-            let job = key.strip_prefix("head.")?.to_owned();
-            Some((job, found.value))
-        });
-        Ok(by_job.collect())
+        self.of_jobs("head.", jobs).await
     }
 }

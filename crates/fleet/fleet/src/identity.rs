@@ -1,6 +1,6 @@
 //! A user's identity: an NKey, alone or with a JWT, in a file that only its owner can read.
 
-use crate::error::FleetError;
+use crate::error::{FleetError, disk};
 use guard::{Insecure, Writers};
 use nkeys::{KeyPair, KeyPairType};
 use std::fs::File;
@@ -26,10 +26,8 @@ impl Identity {
     /// # Errors
     /// When the file cannot be read, or has no seed of a user.
     pub fn read(path: &Path) -> Result<Self, FleetError> {
-        let text = guard::read_text(path, FILE_BYTES_MAX).map_err(|error| FleetError::Disk {
-            what: format!("cannot read the user's key {}", path.display()),
-            error,
-        })?;
+        let text = guard::read_text(path, FILE_BYTES_MAX);
+        let text = text.map_err(disk("read the user's key", path))?;
         Self::parse(&text, &path.display().to_string())
     }
 
@@ -39,6 +37,7 @@ impl Identity {
     /// When it has no seed of a user.
     pub fn parse(text: &str, place: &str) -> Result<Self, FleetError> {
         let lines = || text.lines().map(str::trim);
+        // A file of credentials has the JWT and the seed between lines of dashes.
         let seed = lines().find(|line| line.starts_with("SU"));
         let key = seed.and_then(|seed| KeyPair::from_seed(seed).ok());
         let key = key.ok_or_else(|| FleetError::Mistake {
@@ -59,10 +58,7 @@ impl Identity {
     /// # Errors
     /// When the file exists or cannot be written.
     pub fn create(path: &Path) -> Result<Self, FleetError> {
-        let cannot = |error| FleetError::Disk {
-            what: format!("cannot make {}", path.display()),
-            error,
-        };
+        let cannot = disk("make", path);
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes)
             .unwrap_or_else(|error| panic!("the kernel has no random bytes: {error}"));
@@ -73,11 +69,13 @@ impl Identity {
             .unwrap_or_else(|error| unreachable!("it was made of its seed: {error}"));
         let mut file = File::options()
             .write(true)
+            // A key is never overwritten: its owner would lose access.
             .create_new(true)
             .mode(0o600)
             .open(path)
             .map_err(cannot)?;
         writeln!(file, "{seed}")
+            // Before its public key is given to anybody.
             .and_then(|()| file.sync_all())
             .map_err(cannot)?;
         Ok(Self { key, jwt: None })
@@ -133,10 +131,7 @@ pub(crate) fn text_of(path: &Path, what: &str) -> Result<String, FleetError> {
             });
         }
     }
-    guard::read_text(path, FILE_BYTES_MAX).map_err(|error| FleetError::Disk {
-        what: format!("cannot read the {what} {}", path.display()),
-        error,
-    })
+    guard::read_text(path, FILE_BYTES_MAX).map_err(disk(&format!("read the {what}"), path))
 }
 
 /// Returns the lines of a file of keys that are not blank; `#` begins a comment.

@@ -9,7 +9,7 @@
 //! FOLDER/LAB/JOB/runs/RUN/        the run, as `cipherbench run` writes it
 //! ```
 
-use crate::error::FleetError;
+use crate::error::{FleetError, disk};
 use crate::message::{Assignment, Job};
 use crate::random_word;
 use crate::room;
@@ -90,13 +90,11 @@ impl Disk {
         };
         for entry in entries.flatten() {
             let path = entry.path().join("job.json");
+            // A folder without it was removed in part, or kept by `leave`.
             let Ok(text) = fs::read(&path) else { continue };
             return serde_json::from_slice(&text)
                 .map(Some)
-                .map_err(|error| FleetError::Disk {
-                    what: format!("cannot read {}", path.display()),
-                    error: error.into(),
-                });
+                .map_err(|error| disk("read", &path)(error.into()));
         }
         Ok(None)
     }
@@ -124,14 +122,12 @@ impl Disk {
         let folder = self.job_folder(&kept.job.id)?;
         let write = || {
             fs::create_dir_all(&folder)?;
+            // The campaign first: with `job.json` the job counts as kept.
             write_whole(&folder.join("campaign.yaml"), kept.job.campaign.as_bytes())?;
             let text = serde_json::to_vec_pretty(kept)?;
             write_whole(&folder.join("job.json"), &text)
         };
-        write().map_err(|error| FleetError::Disk {
-            what: format!("cannot write into {}", folder.display()),
-            error,
-        })
+        write().map_err(disk("write into", &folder))
     }
 
     pub(crate) fn forget(&self, id: &str) -> Result<(), FleetError> {
@@ -139,19 +135,13 @@ impl Disk {
         // `job.json` first: without it, a folder that was removed in part is no job.
         let removed =
             fs::remove_file(folder.join("job.json")).and_then(|()| fs::remove_dir_all(&folder));
-        removed.map_err(|error| FleetError::Disk {
-            what: format!("cannot remove {}", folder.display()),
-            error,
-        })
+        removed.map_err(disk("remove", &folder))
     }
 
     /// Forgets a job, and keeps its run.
     pub(crate) fn leave(&self, id: &str) -> Result<(), FleetError> {
         let path = self.job_folder(id)?.join("job.json");
-        fs::remove_file(&path).map_err(|error| FleetError::Disk {
-            what: format!("cannot remove {}", path.display()),
-            error,
-        })
+        fs::remove_file(&path).map_err(disk("remove", &path))
     }
 
     /// Returns the number of trials in the journal of a job's run.
@@ -169,6 +159,7 @@ impl Disk {
         let runs = fs::read_dir(self.job_folder(id).ok()?.join("runs")).ok()?;
         let mut runs: Vec<PathBuf> = runs.flatten().map(|entry| entry.path()).collect();
         runs.retain(|run| run.join(JOURNAL).is_file());
+        // Names begin with the time, so the last one is the newest.
         runs.sort();
         runs.pop()
     }
@@ -177,11 +168,8 @@ impl Disk {
 /// Returns the identity in an agent's folder, and makes it if absent.
 pub(crate) fn identity(folder: &Path) -> Result<String, FleetError> {
     let path = folder.join("agent");
-    let disk = |error| FleetError::Disk {
-        what: format!("cannot use {}", path.display()),
-        error,
-    };
-    fs::create_dir_all(folder).map_err(disk)?;
+    let cannot = disk("use", &path);
+    fs::create_dir_all(folder).map_err(cannot)?;
     if let Ok(found) = fs::read_to_string(&path) {
         return Ok(found.trim().to_owned());
     }
@@ -190,7 +178,7 @@ pub(crate) fn identity(folder: &Path) -> Result<String, FleetError> {
         |name| name.to_string_lossy().into_owned(),
     );
     let identity = format!("{host}-{}", random_word());
-    write_whole(&path, identity.as_bytes()).map_err(disk)?;
+    write_whole(&path, identity.as_bytes()).map_err(cannot)?;
     Ok(identity)
 }
 
@@ -200,10 +188,7 @@ pub(crate) fn identity(folder: &Path) -> Result<String, FleetError> {
 /// When it is another fleet: jobs that were signed for it may have run already.
 pub(crate) fn pin(folder: &Path, url: &str, fleet: &str) -> Result<(), FleetError> {
     let path = folder.join("fleet");
-    let disk = |error| FleetError::Disk {
-        what: format!("cannot use {}", path.display()),
-        error,
-    };
+    let cannot = disk("use", &path);
     match guard::read_text(&path, PIN_BYTES_MAX) {
         Ok(known) if known.trim() == fleet => Ok(()),
         Ok(known) => Err(FleetError::Foreign {
@@ -217,14 +202,15 @@ pub(crate) fn pin(folder: &Path, url: &str, fleet: &str) -> Result<(), FleetErro
             ),
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            write_whole(&path, fleet.as_bytes()).map_err(disk)
+            write_whole(&path, fleet.as_bytes()).map_err(cannot)
         }
-        Err(error) => Err(disk(error)),
+        Err(error) => Err(cannot(error)),
     }
 }
 
 /// Replaces a file atomically; only its owner can read it.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    // In the same folder, as a rename is atomic within a file system only.
     let new = path.with_extension("new");
     let mut file = File::options()
         .write(true)

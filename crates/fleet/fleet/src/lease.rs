@@ -53,9 +53,12 @@ impl Lease {
                 // The lease of an earlier start of this agent: a lock admits one agent per folder.
                 Some(Ok(holder)) if holder.agent == offer.agent => true,
                 Some(holder) => {
+                    // By this machine's monotonic clock: only the change of the entry comes from
+                    // the holder.
                     if revision != seen {
                         (seen, since) = (revision, Instant::now());
                     }
+                    // An unreadable lease shows no job, and must not block the lab for ever.
                     let has_job = holder.as_ref().is_ok_and(|holder| holder.job.is_some());
                     !has_job && since.elapsed() >= EXPIRY
                 }
@@ -122,6 +125,7 @@ impl Lease {
     }
 
     async fn swap(&mut self, fleet: &Fleet, offer: LabOffer) -> Result<bool, FleetError> {
+        // Kept over a timeout of the caller, which drops this future.
         self.pending = Some(offer.clone());
         let swapped = fleet.labs.swap(&offer.lab, self.revision, &offer).await?;
         self.pending = None;

@@ -54,6 +54,7 @@ impl Fleet {
             name_files_by_leader(&archive, &mut old).await?;
         }
         for parts in &old {
+            // All parts of an upload have one subject.
             let purged = archive.purge().filter(parts).await;
             purged.map_err(|error| {
                 refused("remove what uploads left in the archive".to_owned(), &error)

@@ -60,6 +60,7 @@ impl Job {
             return &self.id;
         };
         let end = format!("-{period:06}");
+        // An id without it is not trusted further: `objection_to_terms` refuses it.
         self.id.strip_suffix(&end).unwrap_or(&self.id)
     }
 }
@@ -282,6 +283,7 @@ impl Manifest {
         if self.job != job {
             return Some(format!("its list is that of job {:?}", self.job));
         }
+        // Before the loop: anyone with an agent's key may have written the list.
         if self.files.len() > RUN_FILES_MAX {
             let count = self.files.len();
             return Some(format!("it has {count} files of at most {RUN_FILES_MAX}"));
@@ -296,6 +298,7 @@ impl Manifest {
             if sha256.len() != SHA256_DIGITS || !sha256.bytes().all(is_digit) {
                 return Some(format!("{path} has no SHA-256 but {sha256:?}"));
             }
+            // The second one could not be created.
             if !paths.insert(path) {
                 return Some(format!("it has {path} twice"));
             }

@@ -102,13 +102,22 @@ impl Overview {
     pub async fn follow(&self, fleet: &Fleet) {
         tokio::join!(
             self.follow_bucket::<State>(&fleet.states, |known, id, found| {
-                if found.is_some_and(|found| found.value.is_final()) {
+                let found = found.map(|found| (found.value, found.written_at));
+                if found.as_ref().is_some_and(|(state, _)| state.is_final()) {
                     self.ended.send_replace(());
                 }
-                let found = found.map(|found| (found.value.clone(), found.written_at));
                 replace(&mut known.states, id, found);
             }),
-            self.follow_labs(&fleet.labs),
+            self.follow_bucket::<LabOffer>(&fleet.labs, |known, name, found| {
+                let found = found.filter(|found| found.value.lab == name);
+                let seen = found.map(|found| LabStatus {
+                    offer: found.value,
+                    renewed_at: found.written_at,
+                    is_alive: true,
+                });
+                let seen = seen.map(|seen| (seen, Instant::now()));
+                replace(&mut known.labs, name, seen);
+            }),
             self.follow_bucket::<BTreeMap<String, String>>(&fleet.misfits, |_, _, _| {}),
             self.follow_bucket::<Job>(&fleet.repeats, |_, _, _| {}),
         );
@@ -117,49 +126,25 @@ impl Overview {
     async fn follow_bucket<T: DeserializeOwned>(
         &self,
         bucket: &Bucket,
-        mut take: impl FnMut(&mut Known, String, Option<&Versioned<T>>),
+        mut take: impl FnMut(&mut Known, String, Option<Versioned<T>>),
     ) {
         loop {
             let followed = bucket.follow::<T>(|reported| {
                 let mut known = self.known();
+                // Any report shows that the server answers.
                 known.away = None;
                 if let Reported::Entry(key, found) = reported {
-                    take(&mut known, key, found.as_ref());
+                    take(&mut known, key, found);
                 }
                 drop(known);
                 self.changed.send_replace(());
                 ControlFlow::Continue(())
             });
-            self.note_away(followed.await);
+            if let Err(error) = followed.await {
+                self.known().away = Some(error.to_string());
+                self.changed.send_replace(());
+            }
             sleep(RETRY).await;
-        }
-    }
-
-    async fn follow_labs(&self, labs: &Bucket) {
-        loop {
-            let followed = labs.follow::<LabOffer>(|reported| {
-                if let Reported::Entry(name, found) = reported {
-                    let found = found.filter(|found| found.value.lab == name);
-                    let seen = found.map(|found| LabStatus {
-                        offer: found.value,
-                        renewed_at: found.written_at,
-                        is_alive: true,
-                    });
-                    let seen = seen.map(|seen| (seen, Instant::now()));
-                    replace(&mut self.known().labs, name, seen);
-                    self.changed.send_replace(());
-                }
-                ControlFlow::Continue(())
-            });
-            self.note_away(followed.await);
-            sleep(RETRY).await;
-        }
-    }
-
-    fn note_away(&self, followed: Result<(), FleetError>) {
-        if let Err(error) = followed {
-            self.known().away = Some(error.to_string());
-            self.changed.send_replace(());
         }
     }
 
@@ -171,6 +156,7 @@ impl Overview {
         let (states, labs) = {
             let known = self.known();
             let labs = known.labs.values().map(|(seen, since)| LabStatus {
+                // By this machine's clock, from the report on: the server's may differ.
                 is_alive: since.elapsed() < EXPIRY,
                 ..seen.clone()
             });

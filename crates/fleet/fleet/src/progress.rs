@@ -114,12 +114,14 @@ impl<'a> Tail<'a> {
     pub(crate) fn next(&mut self) -> io::Result<Option<(u64, Vec<u8>)>> {
         if self.file.is_none() {
             let path = (self.find)();
+            // Opened once, as the journal is only appended to.
             self.file = path.map(File::open).transpose()?.map(BufReader::new);
         }
         let Some(file) = &mut self.file else {
             return Ok(None);
         };
         file.read_until(b'\n', &mut self.begun)?;
+        // Incomplete: the rest is appended at the next call.
         if self.begun.pop_if(|last| *last == b'\n').is_none() {
             return Ok(None);
         }

@@ -56,6 +56,7 @@ pub async fn submit(fleet: &Fleet, job: &Job) -> Result<(), FleetError> {
         priority: job.priority,
     };
     fleet.states.swap(&job.id, 0, &queued).await?;
+    // A server that was killed may have lost an acknowledged entry.
     match fleet.states.read::<State>(&job.id).await? {
         Some(_) => Ok(()),
         None => Err(FleetError::Refused {
@@ -114,6 +115,7 @@ impl Fleet {
         let finals = finals.count();
         let left_out = ended.map_or(0, |ended| finals.saturating_sub(ended));
         let mut leave = left_out;
+        // The oldest ended ones, since ids sort by time.
         states.retain(|_, (state, _)| {
             let is_left = state.is_final() && leave > 0;
             leave -= usize::from(is_left);
@@ -128,6 +130,7 @@ impl Fleet {
             self.misfits.read_each(queued).await?;
         let rows = states.into_iter().filter_map(|(id, (state, since))| {
             let job = jobs.remove(&id);
+            // An entry under another key was not written by this program.
             let job = job.filter(|found| found.value.id == id && is_id(&id))?;
             Some(Row {
                 job: job.value,
@@ -211,6 +214,7 @@ impl Fleet {
             };
             let job = self.job(id).await?;
             let queued = State::Queued {
+                // The attempt counts: the job may be the reason why the lab went away.
                 attempts: held.attempt,
                 priority: job.map_or(0, |job| job.priority),
             };

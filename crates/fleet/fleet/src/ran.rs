@@ -1,7 +1,7 @@
 //! The signed jobs that an agent ran, in a file of its folder: otherwise anyone who can write to
 //! the server's queue could queue a signed job again when it has ended.
 
-use crate::error::FleetError;
+use crate::error::{FleetError, disk};
 use crate::kept::write_whole;
 use crate::message::Job;
 use crate::queue::ATTEMPTS_MAX;
@@ -45,12 +45,7 @@ impl Ran {
         let path = folder.join("ran.json");
         let mut all: BTreeMap<String, Began> = match guard::read_bytes(&path, FILE_BYTES_MAX) {
             Err(error) if error.kind() == ErrorKind::NotFound => BTreeMap::new(),
-            Err(error) => {
-                return Err(FleetError::Disk {
-                    what: format!("cannot read {}", path.display()),
-                    error,
-                });
-            }
+            Err(error) => return Err(disk("read", &path)(error)),
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| FleetError::Mistake {
                 file: path.display().to_string(),
                 reason: error.to_string(),
@@ -87,44 +82,33 @@ impl Ran {
 
     /// Records that a job begins, before it does.
     pub(crate) fn begin(&self, job: &Job) -> Result<(), FleetError> {
-        let Some(signature) = &job.signature else {
-            return Ok(());
-        };
-        let expires_at = signature.terms.expires_at;
-        self.change(&job.id, expires_at, |began| began.times += 1)
+        self.change(job, |began| began.times += 1)
     }
 
     /// Records that a job has ended, before the server is informed.
     pub(crate) fn end(&self, job: &Job) -> Result<(), FleetError> {
+        self.change(job, |began| began.ended = true)
+    }
+
+    /// Changes the record of a job; jobs without a signature have none.
+    fn change(&self, job: &Job, change: impl FnOnce(&mut Began)) -> Result<(), FleetError> {
         let Some(signature) = &job.signature else {
             return Ok(());
         };
-        let expires_at = signature.terms.expires_at;
-        self.change(&job.id, expires_at, |began| began.ended = true)
-    }
-
-    fn change(
-        &self,
-        id: &str,
-        expires_at: u64,
-        change: impl FnOnce(&mut Began),
-    ) -> Result<(), FleetError> {
         let mut all = self.all.borrow_mut();
-        let began = all.entry(id.to_owned()).or_insert(Began {
+        let began = all.entry(job.id.clone()).or_insert(Began {
             times: 0,
             ended: false,
-            expires_at,
+            expires_at: signature.terms.expires_at,
         });
         change(began);
         let text = serde_json::to_vec(&*all)
             .unwrap_or_else(|error| unreachable!("a map of texts and numbers: {error}"));
         write_whole(&self.path, &text)
+            // The folder too, or the rename may be lost in a crash and the job would run again.
             .and_then(|()| fs::File::open(self.path.parent().unwrap_or(Path::new("."))))
             .and_then(|folder| folder.sync_all())
-            .map_err(|error| FleetError::Disk {
-                what: format!("cannot write {}", self.path.display()),
-                error,
-            })
+            .map_err(disk("write", &self.path))
     }
 }
 

@@ -159,7 +159,9 @@ impl<'a> Sender<'a> {
             return true;
         }
         let mut headers = HeaderMap::new();
+        // The server drops a second message with this id, as after a lost answer.
         headers.insert(NATS_MESSAGE_ID, format!("{}/{run}-{line}", self.job));
+        // The server would close the connection for a longer one.
         let most = self.fleet.context.client().server_info().max_payload;
         let text = if text.len() + HEADERS_BYTES > most {
             Vec::new()
@@ -240,6 +242,7 @@ impl Fleet {
         let consumer = stream.create_consumer(OrderedConfig {
             deliver_subject: self.context.client().new_inbox(),
             filter_subject: format!("{RECORDS_SUBJECT}.{job}"),
+            // From the first line, also for a watcher that comes late.
             deliver_policy: DeliverPolicy::All,
             ..OrderedConfig::default()
         });

@@ -108,6 +108,7 @@ impl Repeats {
             return Ok(());
         }
         let leases = fleet.labs.read_each::<LabOffer>(labs.to_vec()).await?;
+        // The newest of them: a lab may have been away.
         let Some(now) = leases.values().map(|found| found.written_at).max() else {
             return Ok(());
         };
@@ -115,6 +116,7 @@ impl Repeats {
             let Some(every) = found.value.every.filter(|every| *every > 0) else {
                 continue;
             };
+            // Both times are the server's, so no clock of an agent shifts a period.
             let period = now.saturating_sub(found.written_at) / every;
             let id = &found.value.id;
             if self.made.borrow().get(id).is_none_or(|made| *made < period) {

@@ -8,6 +8,7 @@ use std::path::Path;
 /// Returns the free bytes on the disk of a file or folder.
 pub(crate) fn free(path: &Path) -> io::Result<u64> {
     let disk = nix::sys::statvfs::statvfs(path)?;
+    // Available, not free: the rest is reserved for root.
     Ok(disk.blocks_available() * disk.fragment_size())
 }
 

@@ -8,7 +8,7 @@ mod version;
 
 use crate::child::{bound, is_free};
 use crate::connection::{Access, certificates};
-use crate::error::FleetError;
+use crate::error::{FleetError, disk};
 use crate::identity::Identity;
 use crate::room;
 use crate::store::Fleet;
@@ -137,7 +137,8 @@ impl Server {
         let url = format!("{scheme}://{}", options.listen);
         own_store(&options, &url)?;
         let path = options.folder.join("server.log");
-        fs::write(&path, "").map_err(disk(&path))?;
+        // Empty at each start, so that the last line is of this start.
+        fs::write(&path, "").map_err(disk("write", &path))?;
         let files = [
             options.users.as_ref(),
             extras.tls.as_ref().map(|tls| &tls.certificate),
@@ -246,6 +247,7 @@ impl Server {
     /// To be called about twice a second.
     pub fn tend(&mut self) -> Vec<String> {
         let mut said = Vec::new();
+        // Not by a watch of the folder: files are replaced by rename, link and mount.
         if self.inputs.have_changed()
             && let Err(error) = self.reload()
         {
@@ -295,6 +297,7 @@ impl Server {
 
     /// Makes the server reload its configuration, with the current users.
     fn reload(&self) -> Result<(), FleetError> {
+        // Checked first: nats-server would go on with the old one and say so in its log only.
         self.own_certificate()?;
         write_config(&self.options, &self.extras, self.store_bytes_max)?;
         // If it has ended, that is reported elsewhere.
@@ -346,16 +349,11 @@ fn failed(url: &str, reason: String, help: &'static str) -> FleetError {
     }
 }
 
-fn disk(path: &Path) -> impl FnOnce(io::Error) -> FleetError + use<> {
-    let what = format!("cannot write {}", path.display());
-    move |error| FleetError::Disk { what, error }
-}
-
 /// Waits until no other server uses the store.
 fn own_store(options: &ServerOptions, url: &str) -> Result<(), FleetError> {
     let lock = options.folder.join(LOCK);
     let since = Instant::now();
-    while !is_free(&lock).map_err(disk(&lock))? {
+    while !is_free(&lock).map_err(disk("write", &lock))? {
         if since.elapsed() >= EARLIER_LIMIT {
             let reason = format!("another server uses {}", options.folder.display());
             return Err(failed(
@@ -411,6 +409,7 @@ fn store_bytes_max(options: &ServerOptions, extras: &ServerExtras) -> Result<u64
         what: format!("cannot see how much room {} has", options.folder.display()),
         error,
     })?;
+    // The store's present size is not free space, but may be used again.
     Ok(room::used(&options.folder.join("store")) + free / 10 * 9)
 }
 
@@ -444,7 +443,7 @@ fn write_config(
     let new = path.with_extension("new");
     fs::write(&new, text)
         .and_then(|()| fs::rename(&new, &path))
-        .map_err(disk(&path))
+        .map_err(disk("write", &path))
 }
 
 /// Returns the file of the administrator's key.

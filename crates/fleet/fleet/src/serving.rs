@@ -40,6 +40,7 @@ impl Serving {
         }
         let is_due = shown.last.is_none_or(|last| last.elapsed() >= PERIOD);
         if is_due && shown.labs.len() == self.labs {
+            // Each lab must be seen anew, or one that hangs would not show.
             shown.labs.clear();
             shown.last = Some(Instant::now());
             // A full disk is reported by writes that matter.

@@ -57,6 +57,7 @@ impl Job {
         if job.period.is_some() {
             job.id = job.repeat_id().to_owned();
         }
+        // The same bytes for every period, so that one signature covers all.
         (job.period, job.signature) = (None, None);
         let json = serde_json::to_vec(&Signed { terms, job: &job })
             .unwrap_or_else(|error| unreachable!("a job is maps, texts and numbers: {error}"));
@@ -153,6 +154,7 @@ impl Trust {
                 signature.version.max(1)
             ));
         }
+        // Before the verification, which costs far more than a look-up.
         if !self.0.contains_key(&signature.key) {
             return Some(format!(
                 "it is signed by {}, whose key this agent does not trust",
@@ -178,6 +180,7 @@ fn objection_to_terms(job: &Job, terms: &Terms, fleet: &str) -> Option<String> {
             visible(fleet)
         ));
     }
+    // Otherwise the list of jobs that ran would grow without a bound.
     if terms.expires_at.saturating_sub(terms.signed_at) > VALID_MAX {
         let days = VALID_MAX / 86_400;
         return Some(format!(

@@ -61,6 +61,7 @@ impl Fleet {
     ) -> Result<Self, FleetError> {
         let connection = Connection::to(access, pinned).await?;
         let context = &connection.context;
+        // A denied request gets no answer, only an event of the connection.
         let meta = tokio::select! {
             meta = context.get_key_value("fleet-meta") => meta,
             subject = connection.denials.under("$JS.API.") => return Err(FleetError::Denied {
@@ -76,6 +77,7 @@ impl Fleet {
         };
         let meta = connection.bucket(meta);
         let schema: Option<u32> = meta.read("schema").await?.map(|found| found.value);
+        // Before any other entry is read, as its form may be another.
         if schema != Some(SCHEMA) {
             let found = schema.map_or_else(|| "none".to_owned(), |schema| schema.to_string());
             return Err(FleetError::Foreign {

@@ -57,6 +57,7 @@ impl Turn {
             if self.held.is_empty() {
                 fs::create_dir_all(&self.folder)?;
             }
+            // First the right to be next, so that waiting labs queue up one behind the other.
             if self.next.is_none() {
                 self.next = locked(&machine.next)?;
             }
@@ -81,6 +82,7 @@ impl Turn {
 
     /// Gives up the turn, or the wait for it.
     pub(crate) fn give_back(&mut self) {
+        // Closing the files releases the locks; a process of the run still has its share.
         (self.next, self.held) = (None, Vec::new());
     }
 }

@@ -58,6 +58,7 @@ impl Unreadable {
 
     /// Records the result of reading an entry.
     pub(crate) fn note(&self, bucket: &str, key: &str, reason: Option<String>) {
+        // Nearly always: no allocation for each entry that is read.
         if reason.is_none() && self.0.borrow().is_empty() {
             return;
         }

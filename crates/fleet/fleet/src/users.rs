@@ -64,6 +64,7 @@ impl Role {
     /// Returns every subject that it may publish to.
     fn publishes(self) -> Vec<String> {
         let streams = BUCKETS.map(|(name, _)| format!("KV_{name}"));
+        // The subjects that the client library uses to read; nats-server knows no simpler right.
         let reads = streams
             .into_iter()
             .chain([format!("OBJ_{FILES}"), RECORDS.to_owned()])
@@ -116,6 +117,7 @@ impl Users {
                 return Err(line.mistake(format!("`{}` is no role", role.escape_debug()), HELP));
             };
             let key = line.user_key(words.next().unwrap_or_default(), HELP)?;
+            // Two lines would leave it to nats-server which role the key has.
             if users.iter().any(|(_, known)| known == key) {
                 return Err(line.mistake(format!("{key} is a user already"), HELP));
             }

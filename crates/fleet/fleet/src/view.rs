@@ -107,6 +107,8 @@ impl QueueView {
                     BucketEvent::Entry(id, found) => drop(anew.note(&self.agent, id, found)),
                     BucketEvent::Current => {
                         is_current = true;
+                        // As a whole, or a job that is gone would stay: the reports name only
+                        // entries that exist.
                         *self.jobs.borrow_mut() = std::mem::take(&mut anew);
                         self.changed.send_replace(());
                     }

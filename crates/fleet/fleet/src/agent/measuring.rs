@@ -3,7 +3,7 @@
 use super::{Ended, Tender};
 use crate::bucket::Versioned;
 use crate::child::{INTERRUPTED, bound, code, earlier_ended, end, ended};
-use crate::error::FleetError;
+use crate::error::{FleetError, disk};
 use crate::history::RunFigures;
 use crate::kept::{JOURNAL, StoredJob};
 use crate::lease::{BEAT, Lease};
@@ -33,6 +33,7 @@ const LAST_LINES: usize = 3;
 
 /// Returns the last lines of a run's standard error.
 fn last_words(log: &Path) -> String {
+    // The reason is then the exit code alone.
     let Ok(file) = fs::File::open(log) else {
         return String::new();
     };
@@ -49,6 +50,7 @@ fn last_words(log: &Path) -> String {
 /// Cuts a reason to `REASON_BYTES_MAX`.
 fn shortened(reason: &str) -> String {
     let ends = reason.char_indices().map(|(at, _)| at);
+    // At a boundary of a character.
     let end = ends.take_while(|at| *at <= REASON_BYTES_MAX).last();
     match end {
         Some(end) if reason.len() > REASON_BYTES_MAX => format!("{}…", &reason[..end]),
@@ -64,6 +66,7 @@ impl Tender<'_> {
         let (fleet, now) = (self.fleet.id(), now());
         let asked = job.selector.misfit(offer).map(Objection::lasting);
         asked
+            // The cheap comparison before the signature.
             .or_else(|| trust?.objection(job, fleet, now))
             .or_else(|| self.ran?.objection(job).map(Objection::lasting))
     }
@@ -100,11 +103,13 @@ impl Tender<'_> {
                     .unwrap_or(Path::new("/dev/null")),
             )
             .stdin(Stdio::null());
+        // On another thread: the leases of the other labs are renewed meanwhile.
         let checked = spawn_blocking(move || check.output()).await;
         let checked = checked.map_err(std::io::Error::other).flatten();
         let checked = checked.map_err(cannot)?;
         let said = String::from_utf8_lossy(&checked.stderr).into_owned();
         let name = file.path().display().to_string();
+        // The name of the temporary file says nothing to the submitter.
         let said = said.replace(&name, &visible(&job.name));
         let reason = shortened(&visible_lines(said.trim()));
         Ok((!checked.status.success()).then(|| Objection::lasting(reason)))
@@ -132,11 +137,9 @@ impl Tender<'_> {
         let id = &kept.job.id;
         let folder = self.disk.job_folder(id)?;
         let log = folder.join("log");
-        let cannot_start = |error| FleetError::Disk {
-            what: format!("cannot start {}", self.agent.program.display()),
-            error,
-        };
+        let cannot_start = disk("start", &self.agent.program);
         let lock = folder.join("lock");
+        // Until this function returns, also by an error.
         let _measuring = Rc::clone(self.measuring);
         let progress = RefCell::default();
         let mut earlier = pin!(earlier_ended(&lock));
@@ -154,6 +157,7 @@ impl Tender<'_> {
             bound("TERM", &lock, turn.files(), &self.agent.program)
         };
         match self.disk.run_of(id) {
+            // A run with a journal goes on; without one, nothing was measured.
             Some(run) => {
                 command.arg("resume").arg(run);
             }
@@ -171,6 +175,7 @@ impl Tender<'_> {
         }
         let errors = fs::File::create(&log).map_err(cannot_start)?;
         let mut child = command
+            // Progress comes from the journal, not from the terminal.
             .arg("--quiet")
             .current_dir(&folder)
             .stdin(Stdio::null())
@@ -188,6 +193,7 @@ impl Tender<'_> {
         tokio::select! {
             status = ended(&mut child) => {
                 let status = status.map_err(cannot_start)?;
+                // Read after the end, so that the last lines are in it.
                 let said = last_words(&log);
                 Ok(match code(status) {
                     INTERRUPTED => Ended::Stopped,
@@ -195,6 +201,7 @@ impl Tender<'_> {
                 })
             }
             halted = self.halted(lease, id, &progress) => {
+                // The lab is given back before anybody else may take it.
                 end(&mut child).await;
                 Ok(halted)
             }
@@ -218,6 +225,7 @@ impl Tender<'_> {
                 // If the server is unreachable, the run goes on and the next beat tries again.
                 let now = progress.borrow().clone();
                 let has_lab = timeout(BEAT, lease.renew(&self.fleet, Some(id), now)).await;
+                // A job may be cancelled while the lab stays with this agent.
                 let has_job = timeout(BEAT, self.is_ours(id)).await;
                 silent = if has_lab.is_err() { silent + 1 } else { 0 };
                 if matches!(has_lab, Ok(Ok(true))) {
@@ -247,6 +255,7 @@ impl Tender<'_> {
                 ..
             })) => held.agent == self.identity,
             Ok(Some(_)) => false,
+            // In doubt the run goes on: the journal on this disk is authoritative.
             Ok(None) | Err(_) => true,
         }
     }

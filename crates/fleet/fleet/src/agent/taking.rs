@@ -2,7 +2,7 @@
 
 use super::Tender;
 use crate::bucket::{Swap, Versioned};
-use crate::error::FleetError;
+use crate::error::{FleetError, disk};
 use crate::kept::StoredJob;
 use crate::message::{Assignment, Job, LabOffer, State, is_id};
 use crate::queue::ATTEMPTS_MAX;
@@ -17,10 +17,7 @@ impl Tender<'_> {
     /// waiting.
     pub(super) fn has_turn(&self) -> Result<bool, FleetError> {
         let taken = self.turn.borrow_mut().take();
-        let has_it = taken.map_err(|error| FleetError::Disk {
-            what: format!("cannot use {}", self.agent.turns.display()),
-            error,
-        })?;
+        let has_it = taken.map_err(disk("use", &self.agent.turns))?;
         self.waits.set(!has_it);
         Ok(has_it)
     }
@@ -43,6 +40,7 @@ impl Tender<'_> {
     /// Keeps a job that an earlier start of this agent took before it was killed, without a copy on
     /// its disk.
     async fn adopt(&self, offer: &LabOffer, id: &str) -> Result<Option<StoredJob>, FleetError> {
+        // An id names a folder, and anyone with the rights may have written it.
         if !is_id(id) || self.disk.has(id) {
             return Ok(None);
         }
@@ -77,6 +75,7 @@ impl Tender<'_> {
                 revision,
                 ..
             }) if held.lab == kept.held.lab && held.agent == kept.held.agent => {
+                // Its run has ended; the upload takes neither an attempt nor the turn.
                 if kept.exit.is_some() {
                     return Ok(Some(kept));
                 }
@@ -107,6 +106,7 @@ impl Tender<'_> {
             // The server lost an acknowledged entry, or has one that cannot be read: this disk is
             // authoritative.
             lost @ (None | Some(Versioned { value: Err(_), .. })) => {
+                // The job before its state, as in `submit`.
                 self.fleet.jobs.swap(&id, 0, &kept.job).await?;
                 let running = State::Running(kept.held.clone());
                 let revision = lost.map_or(0, |lost| lost.revision);
@@ -125,6 +125,7 @@ impl Tender<'_> {
     pub(super) async fn next(&self, offer: &LabOffer) -> Result<Option<StoredJob>, FleetError> {
         self.waits.set(false);
         let held = self.view.held(&self.lab.name);
+        // Jobs that it holds come first, and wait for the turn as well.
         if !held.is_empty() && !self.has_turn()? {
             return Ok(None);
         }
@@ -143,6 +144,7 @@ impl Tender<'_> {
             let Some(Objection { reason, is_lasting }) = self.misfit(offer, job).await? else {
                 return Ok(true);
             };
+            // A lasting objection is not checked again: each check starts a program.
             if is_lasting {
                 self.refused.borrow_mut().insert(job.id.clone());
             }
@@ -164,6 +166,7 @@ impl Tender<'_> {
     /// Keeps a job that this agent now holds, and records it if it is signed.
     fn begin(&self, job: Job, held: Assignment) -> Result<StoredJob, FleetError> {
         if let Some(ran) = self.ran {
+            // Before the job is kept: after a crash in between it counts as begun.
             ran.begin(&job)?;
         }
         let kept = StoredJob::new(job, held);

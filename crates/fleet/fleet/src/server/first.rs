@@ -1,7 +1,7 @@
 //! The users of a server that is started without a file of users: made at the first start, one per
 //! role.
 
-use crate::error::FleetError;
+use crate::error::{FleetError, disk};
 use crate::identity::Identity;
 use crate::kept::write_whole;
 use crate::users::{Role, Users};
@@ -54,6 +54,7 @@ impl FirstUsers {
                 write(&found.trust, &format!("{key} {role}\n"))?;
             }
         }
+        // Last: without it the next start begins anew, with the keys that are there.
         write(&found.users, &lines)?;
         Ok(found)
     }
@@ -78,11 +79,11 @@ impl FirstUsers {
 /// Makes a folder that only its owner can read; an existing one is not changed.
 pub(super) fn make_private(folder: &Path) -> Result<(), FleetError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(super::disk(folder))
+    made.map_err(disk("write", folder))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), FleetError> {
-    write_whole(path, text.as_bytes()).map_err(super::disk(path))
+    write_whole(path, text.as_bytes()).map_err(disk("write", path))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! It comes through a pipe, since it may report that the disk of this file is full.
 
-use crate::error::FleetError;
+use crate::error::{FleetError, disk};
 use guard::Lines;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
@@ -68,6 +68,7 @@ impl LogFile {
     fn write(&mut self, line: &str) -> io::Result<()> {
         if self.bytes >= FILE_BYTES_MAX {
             fs::rename(&self.path, self.path.with_extension("log.1"))?;
+            // The open file was renamed with its name.
             *self = Self::open(&self.path)?;
         }
         self.bytes += line.len() as u64 + 1;
@@ -85,7 +86,7 @@ impl Log {
         said: impl Read + Send + 'static,
         path: &Path,
     ) -> Result<Self, FleetError> {
-        let mut file = LogFile::open(path).map_err(super::disk(path))?;
+        let mut file = LogFile::open(path).map_err(disk("write", path))?;
         let (sender, lines) = mpsc::channel();
         thread::spawn(move || {
             for line in Lines::new(BufReader::new(said), LINE_BYTES_MAX) {

@@ -40,6 +40,7 @@ impl Upkeep {
     pub(super) fn begin(&mut self, access: Access, pinned: Option<CertificateDer<'static>>) {
         self.next = Instant::now() + EVERY;
         self.under_way = Some(thread::spawn(move || {
+            // A runtime: the caller of `tend` has none.
             crate::run(async {
                 let fleet = Fleet::connect_to(&access, pinned.as_ref()).await?;
                 let removed = timeout(LIMIT, fleet.remove_leftovers(LEFT_AFTER)).await;
