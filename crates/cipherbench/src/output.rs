@@ -25,6 +25,11 @@ pub(crate) fn stdout(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Prints a result to standard output: the command is done.
+pub(crate) fn done(text: &str) -> Result<Exit, Failure> {
+    stdout(text).map(|()| Exit::Done)
+}
+
 /// Writes a file, over an existing one.
 pub(crate) fn file(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|error| {

@@ -8,6 +8,5 @@ pub(crate) fn figures(arguments: &Figures) -> Result<Exit, Failure> {
     let journal = journal::read(&arguments.run)?;
     let text = serde_json::to_string(&view::figures(&journal));
     // Plain data with string keys always has a JSON form.
-    output::stdout(&(text.expect("figures can be written as JSON") + "\n"))?;
-    Ok(Exit::Done)
+    output::done(&(text.expect("figures can be written as JSON") + "\n"))
 }

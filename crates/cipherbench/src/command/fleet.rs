@@ -27,8 +27,7 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
         FleetCommand::Agent(arguments) => agent::agent(access, arguments),
         FleetCommand::Key { file } => {
             let identity = Identity::create(file)?;
-            output::stdout(&format!("{}\n", identity.public()))?;
-            Ok(Exit::Done)
+            output::done(&format!("{}\n", identity.public()))
         }
         FleetCommand::Users { folder } => {
             let users = FirstUsers::of(folder)?;
@@ -39,8 +38,7 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
                 path.display(),
                 users.users.display()
             );
-            output::stdout(&text)?;
-            Ok(Exit::Done)
+            output::done(&text)
         }
         FleetCommand::Submit(arguments) => submit::submit(&access, arguments),
         FleetCommand::Status { json, all } => views::status(&access, *json, *all),
@@ -84,8 +82,7 @@ pub(crate) fn fleet(arguments: &Arguments) -> Result<Exit, Failure> {
                     return Err(Failure::new(Exit::Usage, text));
                 }
             };
-            output::stdout(&format!("{}\n", run.display()))?;
-            Ok(Exit::Done)
+            output::done(&format!("{}\n", run.display()))
         }
     }
 }
@@ -133,8 +130,7 @@ fn cancel(access: &Access, job: &str) -> Result<Exit, Failure> {
         Some(state) if state.is_final() => format!("job {job} was {} already\n", state.word()),
         Some(state) => format!("job {job} is cancelled; it was {}\n", state.word()),
     };
-    output::stdout(&text)?;
-    Ok(Exit::Done)
+    output::done(&text)
 }
 
 fn discard(access: &Access, shown: &str) -> Result<Exit, Failure> {
@@ -142,8 +138,7 @@ fn discard(access: &Access, shown: &str) -> Result<Exit, Failure> {
     let (bucket, key) = entry.split_once('/').unwrap_or((entry, ""));
     let discarded = fleet::run(async { Fleet::connect(access).await?.discard(bucket, key).await });
     if discarded? {
-        output::stdout(&format!("entry {} is removed\n", escaped(entry)))?;
-        Ok(Exit::Done)
+        output::done(&format!("entry {} is removed\n", escaped(entry)))
     } else {
         let text = format!(
             "the fleet has no entry {}\nhelp: `cipherbench fleet status` lists those that cannot be read",

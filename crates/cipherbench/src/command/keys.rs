@@ -60,8 +60,7 @@ pub(crate) fn keys(keys: &Keys) -> Result<Exit, Failure> {
             }
         }
     };
-    output::stdout(&text)?;
-    Ok(Exit::Done)
+    output::done(&text)
 }
 
 fn wrong(error: impl std::fmt::Display) -> Failure {

@@ -13,6 +13,5 @@ pub(crate) fn schema(arguments: &Schema) -> Result<Exit, Failure> {
         ),
         FileKind::Kme => yaml::schema("Configuration of `cipherbench kme`", qkd::kme::KEYS),
     };
-    output::stdout(&format!("{schema:#}\n"))?;
-    Ok(Exit::Done)
+    output::done(&format!("{schema:#}\n"))
 }

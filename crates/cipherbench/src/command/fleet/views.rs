@@ -10,8 +10,7 @@ use view::{Status, visible_json};
 pub(super) fn status(access: &Access, json: bool, all: bool) -> Result<Exit, Failure> {
     let status = fleet::run(async { Status::of(&Fleet::connect(access).await?, all).await })?;
     output::warn(status.unreadable());
-    output::stdout(&if json { status.json() } else { status.text() })?;
-    Ok(Exit::Done)
+    output::done(&if json { status.json() } else { status.text() })
 }
 
 pub(super) fn watch(access: &Access, until_done: bool) -> Result<Exit, Failure> {
@@ -64,8 +63,7 @@ pub(super) fn history(access: &Access, cell: Option<&str>, as_json: bool) -> Res
             None => Ok(view::cells(&fleet).await?),
         }
     })?;
-    output::stdout(&text)?;
-    Ok(Exit::Done)
+    output::done(&text)
 }
 
 pub(super) fn serve(
