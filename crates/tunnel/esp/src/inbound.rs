@@ -80,6 +80,7 @@ impl InboundSa {
         let suite = transform.suite();
         Self {
             spi,
+            // Kept here: a call through the trait per packet would cost more than the field.
             is_extended: transform.numbers().are_extended(),
             transform,
             suite,
@@ -125,6 +126,7 @@ impl InboundSa {
     #[inline]
     pub fn authenticate(&mut self, packet: &mut [u8]) -> Result<u64, OpenError> {
         let sequence = self.expect(packet)?;
+        // A batch of one: engines have no second way of opening.
         let whole = Packet {
             at: 0,
             bytes: packet.len(),
@@ -146,12 +148,14 @@ impl InboundSa {
     /// [`OpenError`]; the packet must not be opened.
     #[inline]
     pub fn expect(&self, packet: &[u8]) -> Result<u64, OpenError> {
+        // One pattern instead of two slices: the length is checked once.
         let [p0, p1, p2, p3, s0, s1, s2, s3, ..] = *packet else {
             return Err(OpenError::Runt);
         };
         let Some(more) = packet.len().checked_sub(self.shape.least) else {
             return Err(OpenError::Runt);
         };
+        // A foreign SPI has the same reason as a forged packet: to an SA both are equal.
         if u32::from_be_bytes([p0, p1, p2, p3]) != self.spi || !self.shape.is_aligned(more) {
             return Err(OpenError::IntegrityFailed);
         }
@@ -159,6 +163,7 @@ impl InboundSa {
         let sequence = if self.is_extended {
             self.window.infer(low)?
         } else {
+            // Short numbers never wrap, so that nothing has to be inferred.
             low.into()
         };
         self.window.check(sequence)?;
@@ -195,7 +200,9 @@ impl InboundSa {
         if !authentic {
             return Err(OpenError::IntegrityFailed);
         }
+        // Checked again: an earlier packet of the same batch may have been its duplicate.
         self.window.check(sequence)?;
+        // Before the trailer is checked: an authentic packet is received, whatever it carries.
         self.window.mark(sequence);
         let Shape { prefix, icv, .. } = self.shape;
         let plaintext = &packet[prefix..packet.len() - icv];
@@ -220,12 +227,15 @@ impl InboundSa {
 /// length in the trailer.
 #[inline]
 fn unpad(plaintext: &[u8]) -> Option<(usize, u8)> {
+    // Nothing here has to take constant time: the packet is authentic, and its padding no secret.
     let (rest, &[pad_length, next_header]) = plaintext.split_last_chunk::<ESP_TRAILER_BYTES>()?;
     let inner_len = rest.len().checked_sub(usize::from(pad_length))?;
     let padding = &rest[inner_len..];
     let counts_up = match rest.last_chunk::<16>() {
         // No suite needs more padding, so this is the usual case: one comparison for any length.
         Some(end) if padding.len() <= 16 => {
+            // Bits of the inner packet in the last 16 bytes: shifted out on both sides before the
+            // comparison.
             let foreign = 8 * (16 - padding.len() as u32);
             let difference = u128::from_le_bytes(*end).checked_shr(foreign).unwrap_or(0)
                 ^ PADDING & u128::MAX.checked_shr(foreign).unwrap_or(0);
@@ -233,6 +243,7 @@ fn unpad(plaintext: &[u8]) -> Option<(usize, u8)> {
         }
         _ => padding
             .iter()
+            // Longer padding is legal (RFC 4303 §2.4), but only a peer that hides lengths sends it.
             .zip(1..=u8::MAX)
             .all(|(&byte, expected)| byte == expected),
     };
@@ -242,6 +253,7 @@ fn unpad(plaintext: &[u8]) -> Option<(usize, u8)> {
 impl fmt::Debug for InboundSa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InboundSa")
+            // The transform, which holds the keys, is left out.
             .field("spi", &format_args!("{:#010x}", self.spi))
             .field("suite", &self.suite)
             .finish_non_exhaustive()

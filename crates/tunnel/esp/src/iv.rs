@@ -40,6 +40,7 @@ impl Ivs {
                 Self::Random16(seeded())
             }
             Suite::Gost(Gost::MagmaCbcOmac) => Self::Random8(seeded()),
+            // CTR counts from the sequence number in the header; ECB has nothing to start from.
             Suite::Gost(Gost::MagmaCtr | Gost::MagmaEcb) => Self::None,
             Suite::Gost(
                 gost @ (Gost::KuznyechikMgm
@@ -47,6 +48,7 @@ impl Ivs {
                 | Gost::KuznyechikMgmMac
                 | Gost::MagmaMgmMac),
             ) => Self::Tree(gost.packets_per_key_log2()),
+            // No random part: two random nonces may be equal, two sequence numbers never.
             Suite::Aes128Gcm | Suite::Aes256Gcm | Suite::ChaCha20Poly1305 => Self::Sequence,
         }
     }
@@ -70,6 +72,7 @@ impl Ivs {
                 packet[at..at + 8].copy_from_slice(&(key << 24 | number).to_be_bytes());
             }
             Self::None => {}
+            // Unpredictable but not secret: no order of bytes is better than another.
             Self::Random8(rng) => packet[at..at + 8].copy_from_slice(&rng.next_u64().to_le_bytes()),
             Self::Random16(rng) => {
                 let iv = u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64());
@@ -84,6 +87,7 @@ fn seeded() -> Box<ChaCha8Rng> {
     // Available since Linux 3.17; it waits until the kernel's generator is seeded, and then cannot
     // fail.
     getrandom::fill(&mut *seed).expect("the operating system gives random bytes");
+    // On the heap: its state is larger than the rest of the SA, and most suites have none.
     Box::new(ChaCha8Rng::from_seed(*seed))
 }
 

@@ -40,6 +40,7 @@ impl Limits {
     /// The default limits of a suite.
     #[must_use]
     pub const fn of(suite: Suite) -> Self {
+        // Each suite is named: a new one must not get a limit by accident.
         let bytes = match suite {
             Suite::Aes128Gcm
             | Suite::Aes256Gcm
@@ -65,6 +66,7 @@ impl Limits {
     pub const fn packets_max(suite: Suite) -> u64 {
         match suite {
             Suite::Gost(gost) if gost.has_key_tree() => {
+                // One less than the power of two: number 0 is never sent, but has an IV.
                 u64::MAX >> (u64::BITS - KEY_BITS - gost.packets_per_key_log2())
             }
             Suite::Gost(Gost::MagmaCtr) => 1 << 32,
@@ -87,6 +89,7 @@ impl Limits {
 
     /// The amount after which new keys are due: half of each limit, and at most 2^31 packets.
     pub(crate) const fn due(self) -> Self {
+        // The half is rounded up, so that a limit of 1 is not due before its first packet.
         let packets = self.packets - self.packets / 2;
         Self {
             packets: if packets < 1 << 31 { packets } else { 1 << 31 },

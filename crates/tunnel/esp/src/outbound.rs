@@ -101,6 +101,7 @@ impl OutboundSa {
     #[must_use]
     pub fn after(self, sequence: u64) -> Self {
         Self {
+            // Never backwards: a repeated number would repeat a nonce.
             sequence: sequence.max(self.sequence),
             ..self
         }
@@ -200,6 +201,7 @@ impl OutboundSa {
         next_header: u8,
         dst: &mut [u8],
     ) -> Result<usize, SealError> {
+        // All lengths are checked before a number is used: a refused packet must leave no gap.
         let Some((_, behind)) = src.split_at_mut_checked(inner_len) else {
             return Err(SealError::NoRoom);
         };
@@ -211,10 +213,13 @@ impl OutboundSa {
         let text_len = self.shape.text(inner_len);
         let sequence = self.begin(dst, text_len)?;
         let mut kept = [0; ROOM];
+        // An array, not a vector: the room is known at compile time, and nothing is allocated.
         kept.copy_from_slice(&behind[..ROOM]);
         put_trailer(behind, text_len - inner_len, next_header);
+        // The high half is authenticated, but not sent.
         let high = (sequence >> 32) as u32;
         let sealed = self.transform.seal_from(high, &src[..text_len], dst);
+        // Restored before an error is returned, too.
         src[inner_len..inner_len + ROOM].copy_from_slice(&kept);
         sealed?;
         Ok(sealed_len)
@@ -253,6 +258,7 @@ impl OutboundSa {
         at: usize,
         write: impl FnOnce(&mut [u8]),
     ) -> Result<Packet, SealError> {
+        // Compared before the sum of lengths is formed, so that no length can overflow it.
         let Some(rest) = buffer.get_mut(at..).filter(|rest| rest.len() >= inner_len) else {
             return Err(SealError::NoRoom);
         };
@@ -263,6 +269,7 @@ impl OutboundSa {
         let text_len = self.shape.text(inner_len);
         let sequence = self.begin(packet, text_len)?;
         let (inner, behind) = packet[self.shape.prefix..].split_at_mut(inner_len);
+        // After all checks: the closure may consume what it writes.
         write(inner);
         put_trailer(behind, text_len - inner_len, next_header);
         Ok(Packet {
@@ -305,12 +312,14 @@ impl OutboundSa {
     #[inline]
     fn begin(&mut self, packet: &mut [u8], text_len: usize) -> Result<u64, SealError> {
         let left = self.remaining();
+        // Checked before the number is used: an SA at its limit stays there for ever.
         if left.packets == 0 {
             return Err(SealError::SequenceExhausted);
         }
         if left.bytes < text_len as u64 {
             return Err(SealError::BytesExhausted);
         }
+        // Counted before sealing: if the engine fails halfway, its output may have been seen.
         self.sequence += 1;
         self.bytes += text_len as u64;
         packet[..4].copy_from_slice(&self.spi.to_be_bytes());
@@ -336,6 +345,7 @@ fn put_trailer(behind: &mut [u8], bytes: usize, next_header: u8) {
     let padding = bytes - ESP_TRAILER_BYTES;
     let trailer = [padding as u8, next_header];
     if behind.len() < 16 {
+        // Staged packets stand close together; the next one must not be overwritten.
         behind[..padding].copy_from_slice(&PADDING.to_le_bytes()[..padding]);
         behind[padding..bytes].copy_from_slice(&trailer);
     } else if bytes <= SHORT_ROOM {
@@ -345,6 +355,7 @@ fn put_trailer(behind: &mut [u8], bytes: usize, next_header: u8) {
         let room = counting | u64::from(u16::from_le_bytes(trailer)) << end;
         behind[..SHORT_ROOM].copy_from_slice(&room.to_le_bytes());
     } else {
+        // Always 16 bytes: a fixed length is one store, a variable one a call of `memcpy`.
         behind[..16].copy_from_slice(&PADDING.to_le_bytes());
         behind[padding..bytes].copy_from_slice(&trailer);
     }

@@ -21,6 +21,7 @@ pub(crate) struct Shape {
 impl Shape {
     pub(crate) const fn of(suite: Suite) -> Self {
         let align = suite.pad_to_bytes();
+        // Masks replace divisions on the packet path, and need a power of two.
         assert!(
             align.is_power_of_two() && align > ESP_TRAILER_BYTES,
             "text is padded to 4, 8 or 16 bytes"
@@ -36,6 +37,7 @@ impl Shape {
     /// Length of the plaintext: inner packet, padding and trailer.
     #[inline]
     pub(crate) const fn text(self, inner: usize) -> usize {
+        // Rounded up, with the trailer inside: pad length and next header end a block.
         (inner + ESP_TRAILER_BYTES + self.mask) & !self.mask
     }
 

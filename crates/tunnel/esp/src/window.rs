@@ -66,7 +66,9 @@ impl Window {
     /// A window with only the number 0 marked, which no sender uses (RFC 4303 §3.3.3).
     pub(crate) fn new(size: WindowSize) -> Self {
         let size = u64::from(size.packets());
+        // Twice the window: see the module.
         let mut words = vec![0; (2 * size / WORD_BITS) as usize].into_boxed_slice();
+        // Number 0 counts as received from the start.
         words[0] = 1;
         Self {
             words,
@@ -81,6 +83,7 @@ impl Window {
     #[inline]
     pub(crate) fn infer(&self, low: u32) -> Result<u64, Rejected> {
         const HALF: u64 = 1 << 32;
+        // Wraps as long as the window begins before 0; numbers there are refused below.
         let bottom = self.top.wrapping_sub(self.size - 1);
         // With the high half of the bottom it is at or right of the bottom, or 2^32 short of that.
         let candidate = bottom & !(HALF - 1) | u64::from(low);
@@ -103,6 +106,7 @@ impl Window {
     /// Whether a packet with this number may still be accepted.
     #[inline]
     pub(crate) fn check(&self, sequence: u64) -> Result<(), Rejected> {
+        // The usual case first: most packets arrive in order.
         if sequence > self.top {
             return Ok(());
         }
@@ -132,6 +136,7 @@ impl Window {
     #[inline]
     fn advance(&mut self, sequence: u64) {
         let (from, to) = (self.top / WORD_BITS, sequence / WORD_BITS);
+        // After a long jump every word is cleared once, however far it was.
         let new_words = (to - from).min(self.words.len() as u64);
         let mask = self.words.len() - 1;
         for step in 1..=new_words {

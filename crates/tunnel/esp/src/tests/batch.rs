@@ -46,6 +46,7 @@ impl Batch {
         inbound
             .open_staged(&mut self.buffer, &self.packets, &mut authentic)
             .unwrap();
+        // In the order of arrival: the window moves while the batch is accepted.
         let of_each = self.packets.iter().zip(&self.sequences).zip(&authentic);
         of_each
             .map(|((packet, &sequence), &authentic)| {
@@ -89,6 +90,7 @@ proptest! {
         suite in prop::sample::select(extended()),
         first in prop_oneof![
             Just(1u64),
+            // Around the first numbers that the header does not show in full.
             (1u64 << 32) - 100..(1 << 32) + 2,
             (7u64 << 32) - 100..(7 << 32) + 2,
         ],
@@ -128,6 +130,7 @@ proptest! {
     ) {
         let suite = Suite::Aes256Gcm;
         let (mut outbound, mut inbound) = pair(suite);
+        // The sender jumps to each number; only the receiver has a history.
         inbound.skip_to(start);
         let mut seen = HashSet::from([start - 1]);
         let mut top = start - 1;
@@ -142,6 +145,7 @@ proptest! {
                 })
                 .collect();
             let mut batch = Batch::of(&inbound, &sealed);
+            // A batch is checked as a whole first, and then packet by packet.
             let (seen_then, top_then) = (seen.clone(), top);
             let mut expected = Vec::new();
             for number in numbers {
@@ -173,6 +177,7 @@ fn a_batch_may_span_2_to_the_32() {
             let (mut outbound, mut inbound) = pair(suite);
             outbound.skip_to(boundary - 8);
             inbound.skip_to(boundary - 8);
+            // Slots of 200 bytes are longer than any of these packets.
             let mut buffer = vec![0; 16 * 200];
             let mut staged = Vec::new();
             for number in 0..16 {
@@ -207,6 +212,7 @@ fn a_forged_duplicate_in_a_batch_does_not_displace_the_genuine_packet() {
         let genuine = seal(&mut outbound, INNER, 4);
         let mut forged = genuine.clone();
         *forged.last_mut().unwrap() ^= 1;
+        // All four pass the first check: nothing is marked before authentication.
         let opened = Batch::of(&inbound, [&forged, &genuine, &genuine, &forged]).open(&mut inbound);
         assert_eq!(opened[0], Err(OpenError::IntegrityFailed));
         assert_eq!(opened[1], Ok((1, INNER.to_vec())));
@@ -270,6 +276,7 @@ impl Transform for Failing {
 fn a_failed_seal_uses_its_sequence_number_and_restores_the_source() {
     for suite in suites() {
         let mut outbound = OutboundSa::new(SPI, Failing::after(1, suite));
+        // The one call that works.
         seal(&mut outbound, INNER, 4);
         let mut src = [7; 100];
         let result = outbound.seal(&mut src, 30, 4, &mut [0; 200]);

@@ -12,6 +12,7 @@ fn an_sa_stops_permanently_at_its_last_sequence_number() {
             ..Limits::of(suite)
         };
         let mut outbound = OutboundSa::new(SPI, transform(suite)).with_limits(limits);
+        // Byte 7 is the last of the sequence number.
         let sequences: Vec<_> = (0..3).map(|_| seal(&mut outbound, INNER, 4)[7]).collect();
         assert_eq!(sequences, [1, 2, 3]);
         assert_eq!(outbound.remaining().packets, 0);
@@ -112,6 +113,7 @@ fn a_sequence_number_never_wraps_even_without_a_limit() {
 #[test]
 fn no_limit_allows_an_iv_to_repeat() {
     for (gost, last) in [
+        // The last number of each suite: 2^40 keys of 2^10 or 2^24 packets.
         (Gost::MagmaMgm, (1 << 50) - 1),
         (Gost::MagmaMgmMac, (1 << 50) - 1),
         (Gost::KuznyechikMgm, u64::MAX),

@@ -12,6 +12,7 @@ fn a_damaged_packet_is_refused_and_leaves_the_genuine_one_acceptable() {
             let mut inbound = InboundSa::new(SPI, transform, WindowSize::DEFAULT);
             let sealed = seal(&mut outbound, INNER, 4);
             let text = outbound.inner_offset()..sealed.len() - suite.icv_bytes();
+            // Every bit: no part of a packet is outside of the check.
             for bit in 0..8 * sealed.len() {
                 let mut packet = sealed.clone();
                 packet[bit / 8] ^= 1 << (bit % 8);
@@ -24,6 +25,7 @@ fn a_damaged_packet_is_refused_and_leaves_the_genuine_one_acceptable() {
                     OpenError::IntegrityFailed
                 };
                 assert_eq!(reason, expected, "{suite} bit {bit}");
+                // A changed header may be refused before decryption, which leaves the ciphertext.
                 if bit / 8 >= 8 {
                     let text = &packet[text.clone()];
                     assert!(text.iter().all(|&byte| byte == 0), "{suite}: not wiped");
@@ -41,6 +43,7 @@ fn a_packet_with_another_high_half_is_refused() {
         let (mut outbound, mut inbound) = pair(suite);
         outbound.skip_to(0x1_0000_0005);
         let mut packet = seal(&mut outbound, INNER, 4);
+        // The header alone looks right: only the ICV covers the high half.
         assert_eq!(inbound.expect(&packet), Ok(5));
         assert_eq!(inbound.open(&mut packet), Err(OpenError::IntegrityFailed));
     }
@@ -53,6 +56,7 @@ fn a_packet_of_another_sa_is_refused() {
         let sealed = seal(&mut outbound, INNER, 4);
         let mut other_key = keymat(suite);
         *other_key.last_mut().unwrap() ^= 1;
+        // Another SPI with the right key, and another key under the right SPI.
         for (spi, keymat) in [(SPI + 1, keymat(suite)), (SPI, other_key)] {
             let transform = select(&CpuChoice::Auto, suite).unwrap().transform(&keymat);
             let mut other = InboundSa::new(spi, transform, WindowSize::DEFAULT);
@@ -143,6 +147,7 @@ fn packets_before_the_first_are_too_old_and_those_left_of_the_window_fail_authen
 
 #[test]
 fn an_authentic_packet_with_a_malformed_trailer_is_refused_as_such() {
+    // Padding, its length, and next header 4.
     let cases: [(&[u8], bool); 7] = [
         (&[1, 2, 2, 4], true),
         (&[1, 3, 2, 4], false),
@@ -211,6 +216,7 @@ fn buffers_that_are_too_short_are_refused_and_use_no_sequence_number() {
         let (mut outbound, _) = pair(suite);
         let sealed_len = outbound.sealed_len(29);
         let mut dst = vec![0; sealed_len];
+        // One byte short on either side, and far too short.
         for (src_len, dst_len) in [
             (29 + TRAILER_ROOM - 1, sealed_len),
             (29, sealed_len),

@@ -63,6 +63,7 @@ fn every_engine_opens_and_reproduces_packets_of_another_implementation() {
             assert_eq!(hex(&made), hex(&packet), "{what}");
 
             let mut inbound = InboundSa::new(SPI, transform, WindowSize::DEFAULT);
+            // The golden packets have the high half 7.
             inbound.skip_to(0x7_0000_0001);
             let opened = inbound.open(&mut made).unwrap();
             assert_eq!(made[opened.inner], *INNER, "{what}");
@@ -83,6 +84,7 @@ fn packets_of_the_gcm_in_esp_test_cases_open() {
     for vector in vectors::parse(text).unwrap() {
         let aad = vector.bytes("aad").unwrap();
         let numbers = match aad.len() {
+            // Authenticated data is the SPI and either 64 or 32 bits of number.
             12 => SequenceNumbers::Extended,
             8 => SequenceNumbers::Short,
             _ => continue,
@@ -124,6 +126,7 @@ fn packets_of_the_gcm_in_esp_test_cases_open() {
             SequenceNumbers::Short => short += 1,
         }
     }
+    // Counted, so that a changed file does not silently test less.
     assert_eq!((extended, short), (9, 4));
 }
 

@@ -61,10 +61,12 @@ proptest! {
     ) {
         let (mut outbound, mut inbound) = pair(suite);
         let (mut single, _) = pair(suite);
+        // A pattern in the gaps shows writes beyond a packet.
         let mut buffer = vec![0xcc; 8 * (2100 + gap)];
         let mut staged = Vec::new();
         let mut at = gap;
         for (number, (inner, next)) in packets.iter().enumerate() {
+            // In turns within one batch, as workers mix them.
             let packet = match number % 3 {
                 0 => outbound.stage(inner, *next, &mut buffer, at),
                 1 => outbound.stage_with(inner.len(), *next, &mut buffer, at, |text| {
@@ -122,6 +124,7 @@ fn packets_that_arrive_late_across_the_32_bit_boundary_open_once() {
     outbound.skip_to((1 << 32) - 4000);
     inbound.skip_to((1 << 32) - 4000);
     let sealed: Vec<_> = (0..8000).map(|_| seal(&mut outbound, INNER, 4)).collect();
+    // The whole batch is shorter than the window, so that even the oldest is accepted last.
     for packet in sealed.iter().rev() {
         inbound.open(&mut packet.clone()).unwrap();
     }

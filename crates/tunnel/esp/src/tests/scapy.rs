@@ -43,6 +43,7 @@ fn scapy_opens_what_we_seal_and_we_open_what_it_seals() {
                 continue;
             }
             let inner = ipv4(&longer[..length]);
+            // Both ends jump: the peer has no state between requests.
             outbound.skip_to(sequence);
             let packet = seal(&mut outbound, &inner, 4);
             let opened = scapy.open((suite, numbers), sequence, &packet);

@@ -64,6 +64,7 @@ fn tshark_decrypts_what_we_seal_and_finds_its_icv_good() {
         let mut outbound = OutboundSa::new(spi, transform(suite));
         outbound.skip_to(0x7_0000_0001);
         let packet = seal(&mut outbound, INNER, 4);
+        // A flipped bit of the ICV proves that tshark really checks it.
         let spelled_out = |icv_flip: u8| {
             let (rest, icv) = packet.split_at(packet.len() - suite.icv_bytes());
             let mut spelled_out = [rest, &7u32.to_be_bytes(), icv].concat();
@@ -78,6 +79,7 @@ fn tshark_decrypts_what_we_seal_and_finds_its_icv_good() {
         expected.push((suite, Verdict::Decrypted(INNER.to_vec())));
     }
 
+    // All packets in one file: a start of tshark takes a second.
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), capture(&packets)).unwrap();
     let Some(verdicts) = read(file.path(), &associations) else {
@@ -137,6 +139,7 @@ fn capture(packets: &[Vec<u8>]) -> Vec<u8> {
         for word in [0, 0, u32::from(bytes), u32::from(bytes)] {
             file.extend(word.to_le_bytes());
         }
+        // No checksum: tshark does not check it by default.
         let [high, low] = bytes.to_be_bytes();
         file.extend([0x45, 0, high, low, 0, 0, 0, 0, 64, 50, 0, 0]);
         file.extend([192, 0, 2, 1, 192, 0, 2, 2]);
