@@ -15,10 +15,12 @@ pub(crate) fn conclude(
 ) -> Result<Exit, Failure> {
     let report = Report::of(journal);
     let exit = verdict(report.progress());
+    // The machine-readable document first: if the disk fills up, it matters most.
     report.write_json(folders.documents)?;
     let json = form.json.then(|| report.json());
     let report = report.for_people();
     let printed = json.unwrap_or_else(|| {
+        // Only a terminal has a width; for a pipe the crate assumes the usual one.
         let (_, width) = console::Term::stdout().size();
         let color = console::colors_enabled();
         if form.full {
@@ -27,6 +29,7 @@ pub(crate) fn conclude(
             report.brief(Some(folders), width.into(), color)
         }
     });
+    // Written before anything is printed: the text names these files.
     report.write(folders.documents)?;
     output::stdout(&printed)?;
     Ok(exit)
@@ -42,6 +45,7 @@ pub(crate) const fn within(dir: &Path) -> Folders<'_> {
 
 /// The exit code for the trials of a run.
 fn verdict(progress: &Progress) -> Exit {
+    // A single bad trial decides, however many are good: pipelines look at this code only.
     let bad = progress.trials_invalid + progress.trials_failed + progress.trials_with_bad_device;
     if bad > 0 {
         Exit::CriterionFailed

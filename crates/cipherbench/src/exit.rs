@@ -60,6 +60,7 @@ impl Failure {
     pub(crate) fn new(exit: Exit, text: impl fmt::Display) -> Self {
         Self {
             exit,
+            // Added here, so that no caller forgets it or says it twice.
             text: format!("error: {text}"),
         }
     }
@@ -110,6 +111,8 @@ impl From<WriteError> for Failure {
 impl From<FleetError> for Failure {
     fn from(error: FleetError) -> Self {
         let exit = match error {
+            // Only these are in the hands of the caller; all others are the server's or the
+            // network's.
             FleetError::Disk { .. } | FleetError::Mistake { .. } | FleetError::Unfit { .. } => {
                 Exit::Usage
             }
@@ -133,6 +136,7 @@ impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         let exit = match error {
             EngineError::Unknown(_) | EngineError::NotServed { .. } => Exit::Usage,
+            // It failed its test vectors: no mistake of the caller, nor of the host.
             EngineError::Refused { .. } => Exit::CriterionFailed,
             EngineError::Unavailable { .. } | EngineError::None { .. } => Exit::CannotBuild,
         };
@@ -144,6 +148,7 @@ impl From<SpeedError> for Failure {
     fn from(error: SpeedError) -> Self {
         let exit = match error {
             SpeedError::Engine(error) => return error.into(),
+            // An engine with wrong results is what a test of engines looks for.
             SpeedError::Failed(_) => Exit::CriterionFailed,
             SpeedError::Nothing(_) | SpeedError::TooFewCores { .. } => Exit::Usage,
             SpeedError::Cores(_) | SpeedError::Pin { .. } => Exit::CannotBuild,

@@ -17,6 +17,7 @@ use exit::Exit;
 use nix::sys::stat::{Mode, umask};
 
 fn main() -> Exit {
+    // Before the first file is made, and before any thread is started: the umask is the process's.
     others_write_nothing();
     let result = match Cli::parse().command {
         Command::Run(arguments) => command::run::run(&arguments),
@@ -57,6 +58,7 @@ fn main() -> Exit {
 /// report is made from a run's folder, and people act on it.
 fn others_write_nothing() {
     let others = Mode::S_IWGRP | Mode::S_IWOTH;
+    // The umask can be read only by setting it.
     let allowed = umask(others);
     umask(allowed | others);
 }

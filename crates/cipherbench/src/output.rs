@@ -14,6 +14,7 @@ pub(crate) fn stdout(text: &str) -> Result<(), Failure> {
     let mut output = io::stdout().lock();
     match output
         .write_all(visible_styled(text).as_bytes())
+        // Standard output is buffered by line: without this an error would be lost at the exit.
         .and_then(|()| output.flush())
     {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -32,6 +33,7 @@ pub(crate) fn done(text: &str) -> Result<Exit, Failure> {
 
 /// Writes a file, over an existing one.
 pub(crate) fn file(path: &Path, text: &str) -> Result<(), Failure> {
+    // Not by rename: the path may be a pipe or a device, such as /dev/stderr.
     fs::write(path, text).map_err(|error| {
         let help = "check the path, its owner and the disk";
         let text = format!("cannot write {}: {error}\nhelp: {help}", path.display());

@@ -30,6 +30,8 @@ fn ignored(status: &str) -> u64 {
 pub(crate) fn interrupt() -> Result<Interrupt, Failure> {
     let interrupt = Interrupt::new();
     for signal in to_end() {
+        // A flag, not a pipe: the programs of a lab are waited for in many places, each looks at
+        // it.
         signal_hook::flag::register(signal, interrupt.flag()).map_err(refused)?;
     }
     Ok(interrupt)
@@ -48,6 +50,7 @@ pub(crate) fn stop_later(others: &[i32]) -> Result<(Stop, Watch), Failure> {
     let stop = Stop::new().map_err(refused)?;
     let to_end = to_end().filter(|signal| !others.contains(signal));
     let signals = to_end.chain(others.iter().copied());
+    // Registered here, before the caller goes on: a signal in between is kept, not fatal.
     let signals = Signals::new(signals).map_err(refused)?;
     let watch = Watch {
         signals,
@@ -72,6 +75,8 @@ impl Watch {
         let watch = move || {
             for signal in self.signals.forever() {
                 if !self.others.contains(&signal) {
+                    // The thread ends: a second signal does nothing more, and the service ends in
+                    // order.
                     return self.stop.raise();
                 }
                 on_other(signal);

@@ -228,6 +228,7 @@ pub(crate) struct Submit {
 /// `key=value`.
 fn label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
+        // Only the first `=` separates: values may have more.
         Some((key, value)) if !key.is_empty() && !value.is_empty() => {
             Ok((key.to_owned(), value.to_owned()))
         }
@@ -247,10 +248,12 @@ fn period(text: &str) -> Result<u64, String> {
         .iter()
         .find_map(|unit| text.trim().strip_suffix(unit));
     let seconds = match days.map(|number| number.trim().parse::<u32>()) {
+        // At most 2^32 days: the product cannot overflow.
         Some(Ok(days)) => u64::from(days) * 24 * 60 * 60,
         Some(Err(_)) => return Err("write a whole number of days, such as `1 day`".to_owned()),
         None => {
             let period = units::time::parse(text).map_err(|error| error.to_string())?;
+            // Periods are counted in whole seconds on the server.
             if period.subsec_nanos() != 0 {
                 return Err("write a whole number of seconds".to_owned());
             }

@@ -34,6 +34,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 /// A share in per cent, above 0.
 pub(super) fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim_end_matches('%').trim_end().parse::<f64>().ok();
+    // A comparison with NaN is false, so that it is refused too.
     let number = number.filter(|number| *number > 0.0 && *number <= 100.0);
     number.ok_or_else(|| "write a number above 0, up to 100, such as `5`".to_owned())
 }

@@ -15,11 +15,15 @@ pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
         .as_deref()
         .map(session::load_lab)
         .transpose()?;
+    // One bad file decides the exit code, but all files are checked: an author wants every mistake
+    // in one go.
     let mut exit = Exit::Done;
     let checked = session::check(&arguments.files, lab, allowed.as_ref());
     for (path, checked) in arguments.files.iter().zip(checked) {
         match checked {
             Ok(checked) => {
+                // Good files go to standard output and mistakes to standard error, so that each can
+                // be piped separately.
                 output::stdout(&format!("ok  {}  {}\n", path.display(), checked.summary))?;
                 output::stderr(&checked.warning(path).unwrap_or_default());
             }

@@ -19,6 +19,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<Exit, Failure> {
         margin_percent: arguments.margin,
     };
     let runs = arguments.runs.iter();
+    // The journals outlive the comparison, which borrows from them: hence two lists.
     let runs: Vec<(String, Journal)> = runs
         .map(|dir| {
             let journal = fleet::journal_of(dir)?;
@@ -30,6 +31,8 @@ pub(crate) fn compare(arguments: &Compare) -> Result<Exit, Failure> {
         .map(|(name, journal)| Run { name, journal })
         .collect();
     let comparison = compare::compare(&runs, &options).map_err(|error| usage(&error))?;
+    // Files are written before anything is printed: a result on the screen means that they are
+    // there.
     if let Some(path) = &arguments.junit {
         output::file(path, &compare::junit(&comparison))?;
     }
@@ -44,6 +47,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<Exit, Failure> {
     Ok(match comparison.outcome() {
         Outcome::Violated => Exit::CriterionFailed,
         Outcome::Undecided => Exit::Inconclusive,
+        // A gate over nothing has not been kept; a pipeline with a misspelt device must not pass.
         Outcome::Passed if comparison.is_empty() => Exit::Inconclusive,
         Outcome::Passed => Exit::Done,
     })

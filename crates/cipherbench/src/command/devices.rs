@@ -18,6 +18,7 @@ use std::time::Duration;
 const FILE: &str = "command line";
 
 pub(crate) fn kat(arguments: &Kat) -> Result<Exit, Failure> {
+    // The key is omitted, not empty: a campaign takes an empty list for a mistake.
     let algorithms = match &*arguments.algorithms {
         [] => String::new(),
         some => format!("algorithms: {}", list(some)),
@@ -86,6 +87,7 @@ fn speed_trial(arguments: &DeviceSpeed, sizes: &[u16], duration: Duration) -> St
     } else {
         "threads"
     };
+    // Bare numbers need no quotes: clap has parsed them.
     let at_once: Vec<_> = arguments.concurrency.iter().map(u32::to_string).collect();
     let mut keys = vec![
         format!("operation: {}", list(&arguments.operations)),
@@ -114,16 +116,19 @@ fn run(
 }
 
 fn plan(name: &str, repeats: u32, devices: &[String], trial: &str) -> Result<Plan, Failure> {
+    // A line break would end the item, and the rest of the name would become keys of the campaign.
     if let Some(broken) = devices.iter().find(|device| device.contains('\n')) {
         let text = format!("a device is named in one line, but {broken:?} has more");
         return Err(Failure::new(Exit::Usage, text));
     }
     let mut text = format!("campaign: {name}\nrepeats: {repeats}\ndevices:\n");
     for device in devices {
+        // Not quoted: a device may be a mapping with options, as in campaigns.
         text.push_str(&format!("  - {device}\n"));
     }
     text.push_str(&format!("trials:\n  - {trial}\n"));
     let campaign = campaign::from_text(FILE, &text)?;
+    // Devices are measured on this host; no network is built.
     let lab = LabFile::built_in_named("device").expect("it is built in");
     Ok(campaign.plan(&lab, &host_facts())?)
 }

@@ -28,11 +28,13 @@ fn of_this_host(arguments: &Doctor, interfaces: &[String]) -> Result<Exit, Failu
 fn of_lab(lab: &Path, arguments: &Doctor) -> Result<Exit, Failure> {
     let lab = session::load_lab(lab)?;
     let plan = lab.plan();
+    // The lab is built on this machine, so that only its cabled interfaces are of interest.
     if plan.hosts.is_none() {
         let cables = plan.external.iter().flat_map(Cables::interfaces);
         let interfaces: Vec<_> = cables.map(|(_, name)| name.to_owned()).collect();
         return of_this_host(arguments, &interfaces);
     }
+    // A host that does not answer can be waited for long; Ctrl-C must end that.
     let answers = session::ask_hosts(plan, action(arguments), &signals::interrupt()?)?;
     output::stdout(&if arguments.json {
         answers.json()
@@ -42,6 +44,7 @@ fn of_lab(lab: &Path, arguments: &Doctor) -> Result<Exit, Failure> {
     Ok(exit(answers.are_fit()))
 }
 
+// Clap has refused both together.
 const fn action(arguments: &Doctor) -> Action {
     match arguments {
         Doctor { apply: true, .. } => Action::Apply,

@@ -13,6 +13,7 @@ use std::process::Command;
 /// if keys are negotiated. Prints one line that begins with `ready` when it forwards.
 pub(crate) fn encrypt(arguments: &Encrypt) -> Result<Exit, Failure> {
     let config = Config::load(&arguments.config)?;
+    // Neither starts an encryptor: units of systemd call these before the network is up.
     if arguments.protect || arguments.remove {
         let changed = if arguments.remove {
             barrier::remove(&config)
@@ -25,6 +26,7 @@ pub(crate) fn encrypt(arguments: &Encrypt) -> Result<Exit, Failure> {
     }
     let fault = config.fault;
     let mut asked = vec![SIGUSR1];
+    // Without a meaning here SIGHUP ends the program, as a terminal that closes expects.
     asked.extend(fault.map(|_| SIGUSR2));
     asked.extend(config.identity.as_ref().map(|_| SIGHUP));
     let (stop, watch) = signals::stop_later(&asked)?;
@@ -45,6 +47,7 @@ pub(crate) fn encrypt(arguments: &Encrypt) -> Result<Exit, Failure> {
             _ if signal == SIGHUP => rekeyer.reload(),
             _ => rekeyer.ask(),
         });
+        // Without the watch no signal could end the service: better end it here.
         if watching.is_err() {
             stop.raise();
         }

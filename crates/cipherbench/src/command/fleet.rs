@@ -100,6 +100,7 @@ pub(crate) fn journal_of(run: &Path) -> Result<Journal, Failure> {
 pub(crate) fn folder_of(run: &Path) -> Result<PathBuf, Failure> {
     let job = run.to_str().and_then(|run| run.strip_prefix("fleet:"));
     match job {
+        // A folder of that name has precedence, so that every run can be named.
         Some(job) if !run.exists() => {
             let access = Access {
                 url: set("CIPHERBENCH_FLEET").map_or_else(
@@ -109,6 +110,7 @@ pub(crate) fn folder_of(run: &Path) -> Result<PathBuf, Failure> {
                 key: set("CIPHERBENCH_FLEET_KEY").map(PathBuf::from),
                 ca: set("CIPHERBENCH_FLEET_CA").map(PathBuf::from),
             };
+            // The archive never changes a run, so that one copy serves all later commands.
             Ok(view::cached(&access, job)?)
         }
         _ => Ok(run.to_owned()),
@@ -116,12 +118,14 @@ pub(crate) fn folder_of(run: &Path) -> Result<PathBuf, Failure> {
 }
 
 fn set(name: &str) -> Option<std::ffi::OsString> {
+    // An empty variable counts as none: scripts clear one in that way.
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 fn cancel(access: &Access, job: &str) -> Result<Exit, Failure> {
     let (repeated, before) = fleet::run(async {
         let fleet = Fleet::connect(access).await?;
+        // The id may be a repetition's or a job's: users need not know the difference.
         Ok::<_, FleetError>((fleet.end_repeat(job).await?, fleet.cancel(job).await?))
     })?;
     let text = match before {
@@ -134,6 +138,7 @@ fn cancel(access: &Access, job: &str) -> Result<Exit, Failure> {
 }
 
 fn discard(access: &Access, shown: &str) -> Result<Exit, Failure> {
+    // `status` shows control characters escaped; what it printed can be pasted here.
     let entry = &*unescaped(shown);
     let (bucket, key) = entry.split_once('/').unwrap_or((entry, ""));
     let discarded = fleet::run(async { Fleet::connect(access).await?.discard(bucket, key).await });
@@ -152,6 +157,7 @@ fn discard(access: &Access, shown: &str) -> Result<Exit, Failure> {
 fn stop_channel() -> Result<watch::Receiver<bool>, Failure> {
     let stop = signals::stop()?;
     let (sender, stopped) = watch::channel(false);
+    // The flag is a file descriptor; the futures of a fleet wait for a channel.
     thread::spawn(move || {
         // Without events it is stopped by SIGKILL only, and loses nothing.
         let _ = port::wait_readable(&[stop.as_fd()], None);

@@ -7,6 +7,8 @@ use std::path::Path;
 
 pub(crate) fn keys(keys: &Keys) -> Result<Exit, Failure> {
     let text = match keys {
+        // The messages name what must leave this machine: a pair of keys in one place protects
+        // nothing.
         Keys::Static { a, b } => {
             keying::create_pair(a, b).map_err(wrong)?;
             format!(
@@ -40,6 +42,7 @@ pub(crate) fn keys(keys: &Keys) -> Result<Exit, Failure> {
             )
         }
         Keys::Ppk { file, other } => {
+            // Both files are written by one call, so that they hold the same key or neither exists.
             let files: Vec<&Path> = [Some(file), other.as_ref()]
                 .into_iter()
                 .flatten()

@@ -16,6 +16,7 @@ pub(crate) fn kme(arguments: &Kme) -> Result<Exit, Failure> {
         .kmes()
         .iter()
         .map(|(name, address)| (name.as_str(), address));
+    // The port may have been chosen by the kernel, so that only this line has the addresses.
     let faults = simulator.faults();
     let faults = faults.iter().map(|address| ("faults", address));
     let facts: String = kmes
@@ -25,6 +26,7 @@ pub(crate) fn kme(arguments: &Kme) -> Result<Exit, Failure> {
     // The service continues if standard output is closed.
     let _ = output::stdout(&format!("ready version={}{facts}\n", version::word()));
     while !stop.is_raised() {
+        // All work is done by the threads of the KMEs.
         let raised = port::wait_readable(&[stop.as_fd()], None);
         raised.map_err(|error| {
             Failure::new(

@@ -9,6 +9,8 @@ use yaml::Mistakes;
 
 /// Prints all findings, and on standard error the mistakes of files that cannot be read.
 pub(crate) fn lint(arguments: &Lint) -> Result<Exit, Failure> {
+    // A file that cannot be read is part of the result: a table of findings without it would look
+    // clean.
     let (mut files, mut unreadable) = (Vec::new(), Vec::new());
     for path in &arguments.files {
         match checked(path) {
@@ -28,6 +30,7 @@ pub(crate) fn lint(arguments: &Lint) -> Result<Exit, Failure> {
     let mut findings = files.iter().flat_map(|file| &file.findings);
     let has_error = findings.any(|finding| finding.rule.severity() == Severity::Error);
     Ok(match (unreadable.is_empty(), has_error) {
+        // An unread file outweighs findings: nobody knows what it has.
         (false, _) => Exit::Usage,
         (true, true) => Exit::CriterionFailed,
         (true, false) => Exit::Done,

@@ -12,8 +12,10 @@ pub(crate) fn plan(arguments: &Plan) -> Result<Exit, Failure> {
         quick,
         json,
     } = arguments;
+    // The number of repeats is the campaign's: `plan` shows the file, not a run.
     let plan = session::plan(campaign.as_deref(), lab.as_deref(), *quick, None)?;
     let preview = Preview::of(&plan).map_err(|error| Failure::new(Exit::Usage, error))?;
+    // The text is for people: its warning goes to standard error, and does not disturb a pipe.
     if *json {
         output::stdout(&preview.json())?;
     } else {

@@ -12,6 +12,7 @@ pub(crate) fn report(arguments: &Report) -> Result<Exit, Failure> {
     let Report { run, out, form } = arguments;
     let dir = &fleet::folder_of(run)?;
     let journal = journal::read(dir)?;
+    // A journal with a damaged tail still gives a report, but never silently.
     output::warn(&journal.warnings);
     if let Some(out) = out {
         fs::create_dir_all(out).map_err(|error| {
@@ -19,6 +20,7 @@ pub(crate) fn report(arguments: &Report) -> Result<Exit, Failure> {
             Failure::new(Exit::Usage, text)
         })?;
     }
+    // Captures and logs stay in the run's folder, and documents elsewhere link to them.
     let folders = Folders {
         run: dir,
         documents: out.as_ref().unwrap_or(dir),

@@ -28,6 +28,7 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
     let mut done = Done::from(&journal);
     let invalid = journal.invalid_trials();
     if *again {
+        // The old records stay in the journal: the report counts the repeats.
         done.trials = &done.trials - &invalid;
     }
     let plan = &journal.header.plan;
@@ -44,6 +45,7 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
         }
         return conclude(within(dir), &journal, options.form);
     }
+    // Before anything of the plan is carried out: its commands run with this user's rights.
     trust::require(&writer, plan, *trust, agrees)?;
     let reporter = options.reporter();
     let on_missing = OnMissing::by_option(*skip_missing);
@@ -52,6 +54,7 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
     session.warn_of_load()?;
     let on_hosts = programs::require_on_hosts(&session, plan, &done, on_missing, reporter)?;
     done.left_out.extend(on_hosts);
+    // Written only after the lab is up: a resume that measures nothing leaves no trace.
     writer.append(&Record::Resumed(Box::new(Resumed {
         at_unix_ns: unix_ns(),
         program: version::short().to_owned(),
@@ -63,6 +66,7 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
 
 /// Asks on a terminal whether to go on; `None` without one.
 fn agrees(question: &str) -> Option<bool> {
+    // Without a terminal a pipe could answer by accident.
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return None;
     }

@@ -25,6 +25,7 @@ pub(crate) fn run(arguments: &Run) -> Result<Exit, Failure> {
 
 /// Runs only the calibration of a campaign: its frame tests with nothing in the path.
 pub(crate) fn calibrate(arguments: &Run) -> Result<Exit, Failure> {
+    // The campaign is planned as a whole first, so that its mistakes are the same as with `run`.
     let plan = plan(arguments)?.calibration_only();
     if plan.cells.is_empty() {
         let text = "this campaign has nothing to calibrate: it has no frame tests\n\
@@ -63,6 +64,7 @@ pub(crate) fn carry_out(
         let lab = &plan.lab.name;
         output::stderr(&format!("{}, in lab {lab}\n", session::summary(&plan)));
     }
+    // The lab is built before the folder is made: a lab that fails leaves nothing behind.
     let session = Session::open(&plan.lab, signals::interrupt()?, reporter)?;
     session.warn_of_load()?;
     let on_hosts = programs::require_on_hosts(&session, &plan, &done, on_missing, reporter)?;
@@ -81,6 +83,7 @@ pub(crate) fn carry_out(
         plan,
     };
     let (dir, writer) = session::begin(out, &header)?;
+    // Only a plan that runs commands has to be trusted when it is resumed.
     if !header.plan.demands().is_empty() {
         trust::register(&writer, reporter);
     }

@@ -18,6 +18,7 @@ const PACKET_BYTES_MIN: u16 = 20;
 const SIZES_DEFAULT: [u16; 8] = [64, 128, 256, 512, 1024, 1408, 1500, 8192];
 
 pub(crate) fn speed(arguments: &Speed) -> Result<Exit, Failure> {
+    // Devices are measured as a run with trials; only the options are shared.
     if !arguments.of_devices.devices.is_empty() {
         let Speed {
             sizes,
@@ -44,6 +45,7 @@ pub(crate) fn speed(arguments: &Speed) -> Result<Exit, Failure> {
         "all" => CpuChoice::Auto,
         name => name.parse().map_err(EngineError::from)?,
     };
+    // Too few cores are an error before the first figure, which may take minutes.
     let cores = cores(arguments.threads)?;
     // Checked before measuring.
     if let Some(folder) = &arguments.out {
@@ -73,6 +75,7 @@ pub(crate) fn speed(arguments: &Speed) -> Result<Exit, Failure> {
 
 /// Writes and prints the measurements.
 fn conclude(arguments: &Speed, measured: &Measured) -> Result<(), Failure> {
+    // One text for the file and the screen, so that they agree.
     let json = measured.json();
     if let Some(folder) = &arguments.out {
         let files = [

@@ -10,6 +10,7 @@ use testbed::NodeId;
 pub(crate) fn station(arguments: &Station) -> Result<Exit, Failure> {
     if let Some(hash) = &arguments.sent {
         let is_whole = lab::expect_whole(hash);
+        // Also if the file is not whole: a broken copy is of no use to anybody.
         remove_own_file();
         is_whole?;
     }

@@ -46,6 +46,7 @@ pub(super) fn agent(access: Access, arguments: &Arguments) -> Result<Exit, Failu
         allow: allow.transpose()?,
         trust: trust.as_deref().map(Trust::read).transpose()?,
     };
+    // Until here a signal simply ends the program: nothing runs yet.
     let stopped = stop_channel()?;
     let say = |text: String| output::stderr(&format!("{text}\n"));
     fleet::run(agent.run(stopped, say))?;
@@ -73,7 +74,9 @@ fn agent_labs(
             file: file.display().to_string(),
             labels: labels.iter().cloned().collect(),
             machines: match (&plan.hosts, at_once) {
+                // Without machines a lab waits for no other.
                 (_, true) => BTreeSet::new(),
+                // A lab without hosts is built on this machine, which has the empty name.
                 (None, false) => BTreeSet::from([String::new()]),
                 // This machine is reached by no words.
                 (Some(hosts), false) => {

@@ -15,11 +15,14 @@ pub(super) fn server(access: &Access, arguments: &Arguments) -> Result<Exit, Fai
     if arguments.existing {
         return prepare(access, arguments);
     }
+    // Users in a given file are kept by its author; here only a fleet without any gets its first.
     let first = match &arguments.users {
         None if !arguments.open => Some(FirstUsers::of(&arguments.store)?),
         _ => None,
     };
     if let Some(first) = first.as_ref().filter(|first| first.is_new) {
+        // The introduction is printed before the server listens, but its commands work only after
+        // `ready`.
         let scheme = if arguments.tls_cert.is_some() {
             "tls"
         } else {
@@ -72,6 +75,7 @@ fn prepare(access: &Access, arguments: &Arguments) -> Result<Exit, Failure> {
 fn serve(options: &ServerOptions, extras: &ServerExtras) -> Result<Exit, Failure> {
     let stop = signals::stop()?;
     let mut server = Server::start_with(options, extras)?;
+    // Before `ready`: a client that sees the line finds all streams and buckets.
     fleet::run(server.set_up())?;
     if options.users.is_none() {
         let text = "without users, everybody on this machine may do everything on this server: read and change runs, \
@@ -81,6 +85,7 @@ fn serve(options: &ServerOptions, extras: &ServerExtras) -> Result<Exit, Failure
     // The service continues if standard output is closed.
     let _ = output::stdout(&format!("ready url={}\n", server.access().url));
     while !stop.is_raised() {
+        // Users and certificates are looked at twice a second; a signal ends the wait early.
         let limit = Some(Duration::from_millis(500));
         let _ = port::wait_readable(&[stop.as_fd()], limit);
         for text in server.tend() {

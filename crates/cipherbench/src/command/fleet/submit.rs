@@ -42,6 +42,7 @@ pub(super) fn submit(access: &Access, arguments: &Submit) -> Result<Exit, Failur
         period: None,
         signature: None,
     };
+    // A repetition is signed once for all of its jobs, so that it has to be valid for longer.
     let days = if every.is_some() { 365 } else { 30 };
     let valid = Duration::from_secs(valid.unwrap_or(days * 24 * 60 * 60));
     queue(access, &job, matrix.as_ref(), valid)
@@ -74,6 +75,8 @@ fn queue(
             id: new_id(),
             ..job.clone()
         }],
+        // Each job selects the labs with one value, and also carries it as a label: the views show
+        // it.
         Some((key, values)) => {
             let of_value = |value: &str| {
                 let mut job = Job {
@@ -91,6 +94,8 @@ fn queue(
         let fleet = Fleet::connect(access).await?;
         if let Some(path) = &access.key {
             let identity = Identity::read(path)?;
+            // Signed after the connection: a signature names the fleet, so that no other accepts
+            // the job.
             for job in &mut jobs {
                 job.sign(&identity, Terms::now(fleet.id(), valid, job.every));
             }
@@ -104,6 +109,7 @@ fn queue(
         Ok::<_, FleetError>(fleet.offers().await)
     })?;
     let ids: String = jobs.iter().map(|job| format!("{}\n", job.id)).collect();
+    // The ids first: scripts read them, and a warning must not delay or lose them.
     output::stdout(&ids)?;
     match offers {
         Ok(offers) => {

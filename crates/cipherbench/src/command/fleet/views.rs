@@ -22,6 +22,7 @@ pub(super) fn watch(access: &Access, until_done: bool) -> Result<Exit, Failure> 
             Change::Progress(job, progress) => view::progress_line(job, progress),
             Change::Away(reason) => return output::stderr(&format!("{reason}\n")),
         };
+        // After a failed print the watch goes on silently; its end reports the failure.
         if printed.is_ok() {
             printed = output::stdout(&line);
         }
@@ -43,6 +44,7 @@ pub(super) fn records(access: &Access, job: &str) -> Result<Exit, Failure> {
             printed = output::stdout(&format!("{}\n", visible_json(&record.text)));
         }
     };
+    // A job that has ended has its records too; only an unknown id is a mistake.
     let is_known = fleet::run(async {
         let fleet = Fleet::connect(access).await?;
         fleet.follow_records(job, see).await
