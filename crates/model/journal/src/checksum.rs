@@ -36,6 +36,8 @@ impl Checksum {
         }
         hash.update(body);
         let mut digits = [0; DIGITS];
+        // Half of the hash is left out: 128 bits are far more than accidents need, and lines stay
+        // short.
         for (pair, byte) in digits.chunks_exact_mut(2).zip(hash.finalize()) {
             let digit = |half: u8| b"0123456789abcdef"[usize::from(half)];
             pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
@@ -71,6 +73,7 @@ impl Chain {
     /// after it.
     #[must_use]
     pub(crate) fn seal(&self, line: &mut Vec<u8>) -> Self {
+        // A new chain, since the caller keeps the old one until the line is on the disk.
         let mut next = self.clone();
         if self.checked {
             line.pop(); // the closing brace
@@ -94,6 +97,7 @@ impl Chain {
         lines: impl IntoIterator<Item = &'l [u8]>,
     ) -> Result<(), String> {
         match (split(line), self.checked) {
+            // Formats before that have nothing to compare.
             (None, false) => Ok(()),
             // Otherwise a lower `format` in the header would switch the checks off.
             (Some(_), false) => Err(format!(
@@ -129,6 +133,7 @@ fn misfit<'l>(body: &[u8], sum: Checksum, lines: impl IntoIterator<Item = &'l [u
     }
     let follows = |line: &[u8]| {
         let (_, before) = split(line)?;
+        // Found by trial: a checksum does not say which line it belongs to.
         (sum == Checksum::of(Some(before), body)).then_some(())
     };
     match (1..).zip(lines).find(|(_, line)| follows(line).is_some()) {

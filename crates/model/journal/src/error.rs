@@ -90,6 +90,7 @@ impl JournalError {
 
 /// Whether a path is a journal's.
 fn has_run(path: &Path) -> bool {
+    // By its name alone: errors are also about journals that do not exist.
     path.extension()
         .is_some_and(|extension| extension == "jsonl")
 }
@@ -103,6 +104,7 @@ fn going_on(path: &Path) -> String {
 /// Returns the hint for a damaged line without a copy of the file.
 fn without_copy(line: usize, path: &Path) -> String {
     let before = match line {
+        // Without a header there is nothing to keep.
         0 | 1 => return String::new(),
         2 => "the line before it (head -n 1)".to_owned(),
         _ => format!("the {0} lines before it (head -n {0})", line - 1),

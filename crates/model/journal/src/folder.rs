@@ -36,6 +36,7 @@ pub fn run_dir(root: &Path, started_unix_ns: u64, name: &str) -> Result<PathBuf,
     made.map_err(|error| JournalError::io("create", root, error))?;
     folders.recursive(false);
     let base = folder_name(started_unix_ns, name);
+    // By trial, not by a look first: another run may begin in the same moment.
     for namesake in 1..=MAX_NAMESAKES {
         let path = match namesake {
             1 => root.join(&base),
@@ -86,6 +87,7 @@ fn folder_name(started_unix_ns: u64, name: &str) -> String {
 pub fn with_run(text: &str, run: &str) -> String {
     let named = ["resume", "report", "compare"].iter();
     named.fold(text.to_owned(), |text, command| {
+        // With the command in front: the word alone may stand in any text.
         let placeholder = format!("cipherbench {command} RUN");
         text.replace(&placeholder, &format!("cipherbench {command} {run}"))
     })
@@ -94,6 +96,7 @@ pub fn with_run(text: &str, run: &str) -> String {
 /// Replaces characters that a folder name must not have. Campaign names have none; others may.
 fn safe(name: &str) -> String {
     name.chars()
+        // Never `/` or `.`: no name leads out of the root.
         .map(|c| {
             if c.is_ascii_alphanumeric() || c == '-' {
                 c

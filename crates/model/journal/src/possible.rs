@@ -64,6 +64,7 @@ impl Contradictions {
 
     /// Adds a contradiction if values that must not fall do.
     fn rising(&mut self, what: &str, values: impl IntoIterator<Item = u64>) {
+        // An empty list rises, as one of a single value does.
         let mut values = values.into_iter();
         let Some(mut last) = values.next() else {
             return;
@@ -77,6 +78,7 @@ impl Contradictions {
     fn into_reasons(self) -> Vec<String> {
         let mut reasons: Vec<String> = self.found;
         if self.not_reported > 0 {
+            // Counted, so that three reasons are not taken for all.
             reasons.push(format!("and {} more contradictions", self.not_reported));
         }
         let reason = |contradiction| format!("{CHECK}: {contradiction}");
@@ -93,6 +95,7 @@ pub(crate) fn contradictions(record: &Record, cell: Option<&Cell>) -> Vec<String
         Record::Tuned(tuned) => of_tuning(tuned, &mut found),
         Record::Soaked(soaked) => of_soak(soaked, &mut found),
         Record::Fatigued(fatigued) => of_fatigue(fatigued, &mut found),
+        // With the cell, by which bytes of frames can be compared.
         Record::Trial(trial) => of_trial(trial, cell, &mut found),
     }
     found.into_reasons()
@@ -104,7 +107,8 @@ pub(crate) fn impossible_plan(plan: &Plan) -> Option<String> {
     if !(1..=Plan::REPEATS_MAX).contains(&repeats) {
         return Some(format!("a plan of {repeats} repeats cannot be"));
     }
-    // A plan is plain data with string keys, which always has a JSON form.
+    // A plan is plain data with string keys, which always has a JSON form. It covers numbers that
+    // are added to plans later, too.
     let value = serde_json::to_value(plan).expect("a plan can be written as JSON");
     let number = too_large(&value)?;
     Some(format!("a plan with the number {number} cannot be"))
@@ -113,6 +117,7 @@ pub(crate) fn impossible_plan(plan: &Plan) -> Option<String> {
 /// Returns a number of a plan that exceeds every possible count or time.
 fn too_large(value: &Value) -> Option<u64> {
     match value {
+        // Negative and fractional numbers are none of the counts and times that are added up.
         Value::Number(number) => number.as_u64().filter(|number| *number > MOST),
         Value::Array(values) => values.iter().find_map(too_large),
         Value::Object(values) => values.values().find_map(too_large),
@@ -150,6 +155,7 @@ fn of_trial(trial: &TrialRecord, cell: Option<&Cell>, found: &mut Contradictions
     };
     found.measurable("a trial's time in ns", [trial.duration_ns]);
     found.unless(trial.duration_ns > 0, || "a trial of no duration".into());
+    // The trial is timed by another clock than its figures.
     let most_ns = with_tolerance(trial.duration_ns);
     match &measured.figures {
         Figures::None => {}
@@ -290,6 +296,7 @@ fn of_latency(latency: &Latency, most_ns: u64, found: &mut Contradictions) {
         );
     }
     found.part((*received, "replies"), (*sent, "requests"));
+    // Each reply has one time: percentiles count these.
     let listed = round_trips_ns.len() as u64;
     found.unless(listed == *received, || {
         format!("{received} replies, but {listed} round-trip times")
@@ -324,6 +331,7 @@ fn of_cpu(cpu: &Cpu, found: &mut Contradictions) {
     found.unless(cpu.wall_ns > 0 || spent == 0, || {
         format!("{spent} ns of CPU time in no time")
     });
+    // Cycles and instructions are of other hardware than the times: no rule relates them.
     if let Some(counted) = cpu.counted {
         for counts in [counted.cycles, counted.instructions] {
             let stations = [counts.station_a, counts.station_b];
@@ -378,6 +386,7 @@ fn of_evidence(measured: &Measured, found: &mut Contradictions) {
         found.part((contents.packets, "packets with some"), bytes);
         found.part((contents.repeated_blocks, "in repeated blocks"), bytes);
     }
+    // Frames with the marker on a foreign link are a leak; here only their number must fit.
     if let Some(watch) = watch {
         let foreign = (watch.foreign_frames, "foreign frames");
         found.part((watch.marker_frames, "with the marker"), foreign);
@@ -404,6 +413,7 @@ fn of_fatigue(fatigued: &FatigueProgress, found: &mut Contradictions) {
 
 /// Whether two readings of one quantity differ by no more than [`TOLERANCE`].
 const fn differs_little(a: u64, b: u64) -> bool {
+    // `max` is not `const`.
     let largest = if a > b { a } else { b };
     a.abs_diff(b) <= largest / TOLERANCE
 }

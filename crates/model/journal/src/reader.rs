@@ -121,6 +121,7 @@ pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Journal, JournalError> {
 /// Converts an error of opening: a folder without a journal, or a journal that cannot be opened.
 pub(crate) fn open_error(dir: &Path, path: PathBuf, error: std::io::Error) -> JournalError {
     match error.kind() {
+        // The usual mistake: the folder above, or one that is no run.
         ErrorKind::NotFound if dir.is_dir() => JournalError::NotARun { path: dir.into() },
         ErrorKind::NotADirectory => JournalError::NotARun { path: dir.into() },
         ErrorKind::NotFound => JournalError::io("read", dir, error),
@@ -142,6 +143,7 @@ pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<(Journal, Finished), Jo
     // and sync.
     let finished = bytes
         .iter()
+        // Searched from the end: the last line is the only one that can be incomplete.
         .rposition(|&byte| byte == b'\n')
         .map_or(0, |last| last + 1);
     // Iterated anew for each line that does not match, to find its place. A file that is whole
@@ -213,6 +215,7 @@ fn check<'p>(
     planned: impl Fn(&str) -> Option<&'p Cell>,
 ) -> Result<Option<&'p Cell>, String> {
     let cell = match record {
+        // Two runs in one file: nobody could say which plan a trial belongs to.
         Record::Header(_) => return Err("a second header".into()),
         // These are of the whole run.
         Record::Resumed(_) | Record::End(_) => return Ok(None),
@@ -283,6 +286,7 @@ fn read_header(path: &Path, line: &[u8]) -> Result<Header, JournalError> {
             None => Ok(*header),
             Some(problem) => Err(bad(problem)),
         },
+        // The probe has seen `header`: reached only if both disagree.
         Ok(_) => Err(bad("the first record is not a header".into())),
         Err(error) => Err(bad(json_problem(&error))),
     }
@@ -374,6 +378,7 @@ impl Journal {
                 // The trial includes its segments; a failed trial starts again without them.
                 let (cell, repeat) = (&trial.cell, trial.repeat);
                 self.soaked
+                    // Otherwise a resume would go on with a soak that has ended.
                     .retain(|soaked| (&soaked.cell, soaked.repeat) != (cell, repeat));
                 self.fatigued
                     .retain(|fatigued| (&fatigued.cell, fatigued.repeat) != (cell, repeat));
@@ -397,6 +402,7 @@ impl Journal {
     /// repeats failed trials, because their cause may be gone.
     #[must_use]
     pub fn finished_trials(&self) -> BTreeSet<(String, u32)> {
+        // An invalid trial is finished: what made it invalid is usually still there.
         self.trials_with(|outcome| !matches!(outcome, Outcome::Failed { .. }))
     }
 

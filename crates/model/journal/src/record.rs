@@ -290,6 +290,7 @@ impl Outcome {
             return None;
         };
         let mut checks = measured.evidence.checks.iter();
+        // A reason is kept as text only; the name in front leads back to its check.
         let name = in_brief(reason);
         checks
             .find(|check| check.name == name)?

@@ -37,6 +37,7 @@ fn civil(unix_ns: u64) -> (u64, u64, u64, u64, u64, u64) {
     } else {
         march_month - 9
     };
+    // January and February belong to the year that began in the March before.
     let year = year_of_era + era * 400 + u64::from(month <= 2);
     (
         year,

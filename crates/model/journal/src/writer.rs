@@ -37,7 +37,8 @@ impl Writer {
     pub fn create(dir: &Path, header: &Header) -> Result<Self, JournalError> {
         let path = dir.join(FILE_NAME);
         let mut options = OpenOptions::new();
-        // `create_new` refuses links as well: a run writes no file that somebody prepared.
+        // `create_new` refuses links as well: a run writes no file that somebody prepared. In mode
+        // `append` no seek can lead a write into an earlier line.
         options.append(true).create_new(true).mode(0o644);
         let file = match options.open(&path) {
             Ok(file) => file,
@@ -58,6 +59,7 @@ impl Writer {
         let first = Record::Header(Box::new(header.clone()));
         // Before the line is written, as `append` advances the chain.
         writer.header_digest = digest_of_first(&line(&first, &writer.chain).0);
+        // The folder last: its entry is worth something only with a line in the file.
         let begun = writer.append(&first).and_then(|()| sync_folder(dir));
         if let Err(error) = begun {
             // Best effort: the first error is reported.
@@ -80,6 +82,7 @@ impl Writer {
         // Opening a FIFO for reading and writing waits for nobody.
         let opened = OpenOptions::new().append(true).read(true).open(&path);
         let file = opened.map_err(|error| match error.kind() {
+            // The file is there, and may be read: only continuing it is not possible.
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
                 JournalError::io("write to", &path, error)
             }
@@ -175,6 +178,7 @@ pub fn to_bytes(header: &Header, records: &[Record]) -> Vec<u8> {
     let first = Record::Header(Box::new(header.clone()));
     let (mut bytes, mut chain) = line(&first, &Chain::new(header));
     for record in records {
+        // By the same function as a writer: both must give the same bytes.
         let (next, after) = line(record, &chain);
         bytes.extend_from_slice(&next);
         chain = after;

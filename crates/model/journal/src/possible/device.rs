@@ -8,7 +8,9 @@ use crate::record::{
 pub(super) fn of_result(result: &DeviceResult, found: &mut Contradictions) {
     let devices = result.devices.len();
     match &result.found {
+        // No operation, so no number.
         DeviceFound::NotOffered(_) => {}
+        // Verdicts have no counts: only their devices can be wrong.
         DeviceFound::Kat(rows) => {
             for row in rows {
                 exists(row.device, devices, found);
@@ -32,6 +34,7 @@ fn exists(index: usize, devices: usize, found: &mut Contradictions) {
 fn of_speed(speed: &SpeedTrial, devices: usize, found: &mut Contradictions) {
     found.measurable("a time in ns", [speed.span_ns]);
     found.part((speed.together_ns, "ns together"), (speed.span_ns, "ns"));
+    // Rates are quotients by the span.
     for device in &speed.devices {
         exists(device.device, devices, found);
         of_device_speed(device, found);
@@ -93,6 +96,7 @@ pub(super) fn of_segment(segment: &FatigueSegment, devices: usize, found: &mut C
 
 fn of_device_fatigue(device: &DeviceFatigue, found: &mut Contradictions) {
     let counts = &device.counts;
+    // Four outcomes, and each operation has one of them.
     let operations = [counts.right, counts.wrong, counts.failed, counts.refused];
     found.measurable("operations", operations);
     let failures = [counts.passed_invalid, counts.restarts, device.crashes];
@@ -107,6 +111,7 @@ fn of_device_fatigue(device: &DeviceFatigue, found: &mut Contradictions) {
         "a time in ns",
         device.lives.iter().map(|life| life.ended_ns),
     );
+    // A negative time would become a huge one in an unsigned number.
     for life in &device.lives {
         found.unless(life.began_ns <= life.ended_ns, || {
             format!(

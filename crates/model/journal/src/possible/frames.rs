@@ -50,6 +50,7 @@ pub(super) fn of_result(result: &FrameResult, cell: Option<&Cell>, found: &mut C
     }
     found.measurable("bursts", result.bursts().iter().map(|burst| burst.frames));
     if let Some(recovery) = result.recovery() {
+        // Both lost counts are of different loads, so that neither bounds the other.
         let loads = [recovery.overload, recovery.relief, recovery.recovery_ns];
         found.measurable("a recovery", loads);
         let lost = [recovery.overload_lost, recovery.relief_lost];
@@ -70,6 +71,7 @@ fn sizes(cell: &Cell) -> Option<RangeInclusive<u64>> {
     };
     let shares = test.traffic.frames.mix.shares.iter();
     let sizes = shares.map(|share| u64::from(share.frame_bytes));
+    // `None` of an empty mix: a changed plan may have one.
     Some(sizes.clone().min()?..=sizes.max()?)
 }
 
@@ -87,12 +89,14 @@ pub(super) fn of_trial(
         return;
     }
     // Not nested: sums over directions would count deeper ones twice.
+    // One loaded direction has no list.
     let is_pair = directions.len() == 2 && directions.iter().all(|own| own.directions.is_empty());
     found.unless(is_pair, || {
         format!("{} loaded directions", directions.len())
     });
     for own in directions {
         of_counts(own, sizes.clone(), found);
+        // The sum of two directions has the load of each, not their sum.
         let is_same = own.load == trial.load && own.duration_ns == trial.duration_ns;
         found.unless(is_same, || {
             format!("{} frames/s, and {} in one direction", trial.load, own.load)
@@ -148,6 +152,7 @@ fn of_counts(trial: &FrameTrial, sizes: Option<RangeInclusive<u64>>, found: &mut
         for (frames, bytes, what) in [sent, received] {
             // Bytes of a mix depend on which frames arrived; only the bounds are known.
             let least = frames.saturating_mul(*sizes.start());
+            // Saturates: a changed count may be as large as a number can be.
             let most = frames.saturating_mul(*sizes.end());
             found.unless((least..=most).contains(&bytes), || {
                 let (low, high) = (sizes.start(), sizes.end());
@@ -207,6 +212,7 @@ pub(super) fn of_throughput(throughput: &ThroughputFound, found: &mut Contradict
 }
 
 fn of_latency(latency: &LatencyTrial, found: &mut Contradictions) {
+    // Percentiles are read from the histogram, and their number from the count.
     let counted = of_histogram(&latency.histogram, found);
     found.unless(counted == latency.frames, || {
         format!(
@@ -288,6 +294,7 @@ pub(super) fn of_segment(segment: &SoakSegment, found: &mut Contradictions) {
         // The maximum is exact, and percentiles are upper bounds of buckets, which may be above
         // it.
         let max_ns = point.max_ns.saturating_add(point.max_ns / BUCKET + 1);
+        // A point without a received frame has none of them.
         let percentiles = [point.p50_ns, point.p99_ns, Some(max_ns)];
         found.rising("percentiles in ns", percentiles.into_iter().flatten());
         found.measurable("a latency in ns", [point.max_ns, point.at_ns]);

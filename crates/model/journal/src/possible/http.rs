@@ -17,10 +17,12 @@ pub(super) fn of_result(http: &HttpResult, most_ns: u64, found: &mut Contradicti
     found.part((ended, "transactions ended"), attempted);
     let bytes = (http.received_bytes, "bytes received");
     found.part((http.object_bytes, "bytes of objects"), bytes);
+    // Only some clients count them.
     if let Some(connections) = http.connections {
         let in_all = (http.connections_in_all, "connections of the run");
         found.part((connections, "connections of the sustain phase"), in_all);
     }
+    // Each kind of object has histograms: none has more than all transactions.
     for times in &http.objects {
         for buckets in [&times.first_byte, &times.last_byte] {
             found.rising(

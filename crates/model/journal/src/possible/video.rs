@@ -16,6 +16,7 @@ pub(super) fn of_result(video: &VideoResult, most_ns: u64, found: &mut Contradic
         found.part(shown, (frames.expected, "frames of the clip"));
         found.part(shown, (frames.decoded, "frames decoded"));
         found.part((frames.damaged, "damaged frames"), shown);
+        // Only RTP numbers its packets; of other transports bytes are all that is known.
         if let Some(rtp) = &stream.rtp {
             let sent = (rtp.sent, "packets sent");
             // Copies are counted apart from `received`.

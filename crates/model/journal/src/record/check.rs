@@ -52,6 +52,7 @@ impl Check {
     pub fn and(self, other: Self) -> Self {
         Self {
             passed: self.passed && other.passed,
+            // Also of two that passed: details are evidence.
             detail: format!("{}; {}", self.detail, other.detail),
             // One cause is enough to act on; the details of both are in `detail`.
             explanation: self.explanation.or(other.explanation),
@@ -68,6 +69,7 @@ impl Check {
         let explanation = explanation.into();
         Self {
             name: name.into(),
+            // No explanation, no failure: a failed check without a reason cannot be made.
             passed: explanation.is_none(),
             detail: detail.into(),
             explanation,

@@ -71,6 +71,7 @@ impl ResetFound {
     /// Whether everything that was reset has a new identity.
     #[must_use]
     pub fn is_proven(&self) -> bool {
+        // By identity, not by number: a process may have been replaced by two.
         let is_new = |it: &String| !self.before.contains(it);
         // Without processes nothing was reset, and `all` would hold for none.
         let both = !self.before.is_empty() && !self.after.is_empty();

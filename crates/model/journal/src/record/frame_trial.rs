@@ -94,6 +94,7 @@ impl FrameTrial {
     #[must_use]
     pub fn each_direction(&self) -> &[Self] {
         match self.directions.as_slice() {
+            // The trial is its only direction.
             [] => std::slice::from_ref(self),
             directions => directions,
         }
@@ -148,6 +149,7 @@ impl FrameTrial {
                 one
             }
         });
+        // Not reached: a trial without directions is its only one.
         worse.unwrap_or(Counts {
             intended: 0,
             forwarded: 0,
@@ -198,6 +200,7 @@ impl FrameTrial {
     /// ([`QueueDrops::station`](super::QueueDrops)).
     #[must_use]
     pub fn station_lost(&self) -> u64 {
+        // Older journals have no readings, and lost nothing that is known.
         let before = self.readings.as_ref().map_or(0, |it| it.drops.station);
         self.receiver_dropped.saturating_add(before)
     }

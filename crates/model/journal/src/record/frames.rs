@@ -191,6 +191,7 @@ impl<'de> Deserialize<'de> for FrameResult {
             rekeyed_throughput: wire.rekeyed_throughput.map(Cow::into_owned),
         };
         let found = [
+            // An empty list is no part: some keys are always in the file.
             (!wire.bursts.is_empty()).then(|| FrameFound::Bursts(wire.bursts.into_owned())),
             wire.recovery.map(FrameFound::Recovery),
             // Two keys of the file are one part here: either of them makes it.

@@ -115,6 +115,7 @@ impl LostAt {
             behind.packets,
             behind.at
         );
+        // Not `dropped 0`: some interfaces do not count what they drop.
         if self.dropped > 0 {
             text += &format!("; interfaces there dropped {}", self.dropped);
         }

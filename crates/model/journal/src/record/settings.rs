@@ -70,6 +70,7 @@ impl PathSettings {
     #[must_use]
     pub fn counted(&self, node: &str, counter: &str) -> u64 {
         let found = self.stack.get(&format!("{node}/{counter}"));
+        // A kernel without a counter counts as one that never moved.
         found.copied().unwrap_or(0)
     }
 }
@@ -115,6 +116,7 @@ impl SettingChange {
     /// Whether it is a report as [`Self::offloads`] words it.
     #[must_use]
     pub fn is_offloads(&self) -> bool {
+        // Found by its text, which older journals have too.
         self.at_ns.is_some() && self.what.ends_with(": offloads")
     }
 }

@@ -33,6 +33,7 @@ impl Cpu {
             ..of_a
         };
         let taken = |cpu: &Self| (cpu.was_taken_from_path(), cpu.taken_ns());
+        // Host A wins a tie, so that equal hosts always give one answer.
         if taken(&of_b) > taken(&of_a) {
             (Some(HostName::B), of_b)
         } else {
@@ -49,6 +50,7 @@ impl Cpu {
     /// The same in per cent of one core; `None` over too short a time.
     #[must_use]
     pub const fn taken_percent(&self) -> Option<u64> {
+        // The kernel counts in ticks of 10 ms: over less the share would be chance.
         if self.wall_ns < Self::MACHINE_FROM_NS {
             return None;
         }
@@ -60,6 +62,7 @@ impl Cpu {
     #[must_use]
     pub fn was_taken_from_path(&self) -> bool {
         let percent = self.taken_percent().unwrap_or(0);
+        // A machine that was idle for longer had room: nothing waited for the taken time.
         let waited = self.idle_ns.is_some_and(|idle| idle < self.taken_ns());
         percent > Self::TAKEN_PERCENT_MOST && waited
     }

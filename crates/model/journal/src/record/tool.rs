@@ -35,6 +35,7 @@ pub struct Transfer {
 impl Transfer {
     /// The ways that carried payload: one, or of a duplex transfer A to B and B to A.
     pub fn each_way(&self) -> impl Iterator<Item = &Self> {
+        // A transfer in one direction is a list of one.
         [Some(self), self.reverse.as_deref()].into_iter().flatten()
     }
 

@@ -29,6 +29,7 @@ impl LogicalCpu {
 #[must_use]
 pub fn physical_cores(cpus: &[LogicalCpu]) -> u32 {
     let cores: BTreeSet<u16> = cpus.iter().map(|cpu| cpu.core).collect();
+    // Not reached: there are 65,536 numbers of cores at most.
     u32::try_from(cores.len()).unwrap_or(u32::MAX)
 }
 
