@@ -167,6 +167,7 @@ impl fmt::Debug for Link {
         f.debug_struct("Link")
             .field("kind", &self.kind)
             .field("id", &self.id)
+            // Presence is no secret: both sides say which keys they have.
             .field("present", &self.key.is_some())
             .finish_non_exhaustive()
     }
@@ -234,6 +235,7 @@ impl EpochSecret {
         let mut last = if context.policy.mixes_handshake() {
             prf(HANDSHAKE, &**exporter)
         } else {
+            // A different start: a chain without the handshake equals none that has it.
             prf(NO_HANDSHAKE, &[])
         };
         for link in &links {
@@ -355,6 +357,7 @@ impl fmt::Debug for EpochSecret {
 fn in_order(policy: Policy, links: &[Link]) -> Vec<Link> {
     let of = |kind| links.iter().filter(move |link| link.kind == kind).cloned();
     let mut ordered: Vec<Link> = of(Kind::Ppk).collect();
+    // By bytes, not by language: both sides must agree on every machine.
     ordered.sort_by(|one, other| one.id.as_bytes().cmp(other.id.as_bytes()));
     let mut qkd: Vec<Link> = of(Kind::Qkd).collect();
     if qkd.is_empty() && policy == Policy::Either {
@@ -378,6 +381,7 @@ fn in_order(policy: Policy, links: &[Link]) -> Vec<Link> {
 /// The bound context: a fixed number of fields, followed by three for each link.
 fn bound(context: &Context, session: &Secret, links: &[Link]) -> Vec<u8> {
     let mut bytes = framed(&[
+        // First, so that later versions can have other fields.
         &VERSION.to_be_bytes(),
         context.suite.name().as_bytes(),
         &context.lanes.to_be_bytes(),
@@ -400,6 +404,7 @@ fn bound(context: &Context, session: &Secret, links: &[Link]) -> Vec<u8> {
 }
 
 fn source(link: &Link) -> String {
+    // For messages only: the derivation has its encoding in `prf_key`.
     let absent = if link.key.is_some() { "" } else { "-" };
     format!("{absent}{}:{}", link.kind.name(), link.id)
 }

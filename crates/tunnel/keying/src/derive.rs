@@ -25,6 +25,7 @@ pub struct SaKeys {
 impl fmt::Debug for SaKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SaKeys")
+            // The keying material is left out.
             .field("spi", &format_args!("{:#010x}", self.spi))
             .finish_non_exhaustive()
     }

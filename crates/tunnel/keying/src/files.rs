@@ -31,6 +31,7 @@ pub struct FileTexts {
 /// [`KeyError::NoRandomness`].
 pub fn pair_texts() -> Result<[FileTexts; 2], KeyError> {
     let mut secret = Zeroizing::new([0; SECRET_BYTES]);
+    // From the operating system: a static secret has nothing else that is random.
     aws_lc_rs::rand::fill(&mut *secret).map_err(|_| KeyError::NoRandomness)?;
     Ok([Side::A, Side::B].map(|side| {
         let key_file = KeyFile {
@@ -128,11 +129,13 @@ pub(crate) fn refuse_mode(
     forbidden: u32,
     may: &'static str,
 ) -> Result<(), KeyError> {
+    // Refused, not mended: others may have read it by now.
     if mode & forbidden == 0 {
         return Ok(());
     }
     Err(KeyError::TooOpen {
         path: path.to_owned(),
+        // Without the bits of the file's type, as `chmod` and `ls` show it.
         mode: mode & 0o7777,
         may,
     })

@@ -32,6 +32,7 @@ impl ObserverKeys {
     #[must_use]
     pub fn inbound(&self, suite: Suite, sender: Side, spi: u32) -> Option<SaKeys> {
         let epoch = epoch_of(spi);
+        // No end ever seals in epoch 0.
         (epoch > 0).then(|| sa_keys(&self.secret, suite, sender, epoch, lane_of(spi)))
     }
 }

@@ -50,6 +50,7 @@ impl KeyRing {
     /// Stops receiving in an epoch; does nothing if it is not installed. SAs created earlier live
     /// on with their owners.
     pub fn retire_inbound(&mut self, epoch: u32) {
+        // From here on packets of this epoch are as unknown as forged ones.
         self.inbound.remove(&epoch);
         self.sent_in.remove(&epoch);
     }
@@ -134,6 +135,7 @@ impl fmt::Debug for KeyRing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeyRing")
             .field("side", &self.side)
+            // Numbers of epochs only.
             .field("inbound", &self.inbound.keys())
             .field("outbound", &self.outbound_epoch())
             .finish_non_exhaustive()

@@ -69,6 +69,7 @@ impl KeyFile {
     /// The recorded epochs, with the next outbound one.
     fn with_next_epoch(&self) -> Result<Epochs, KeyError> {
         let recorded = self.file.recorded();
+        // No wrap: epoch 1 again would repeat every nonce of its first use.
         if recorded.outbound == EPOCH_MAX {
             return Err(KeyError::EpochsUsedUp {
                 path: self.file.path.clone(),
@@ -152,6 +153,7 @@ impl StaticKeys {
     /// epoch then stays in use.
     pub fn draw_epoch(&mut self) -> Result<u32, KeyError> {
         self.file.record(self.file.with_next_epoch()?)?;
+        // Only after the epoch is recorded: if that fails, no lane gets its keys twice.
         self.lanes_taken.clear();
         Ok(self.outbound_epoch())
     }
@@ -178,6 +180,7 @@ impl StaticKeys {
     /// [`KeyError::EpochNotWritten`]; earlier epochs have then ended only until a restart, and
     /// noting the same epoch again retries the write.
     pub fn note_peer_epoch(&mut self, epoch: u32) -> Result<(), KeyError> {
+        // In memory first: it holds from now on, even if the disk is full.
         self.peer_floor = self.peer_floor.max(epoch.min(EPOCH_MAX));
         self.record_peer_epoch(self.peer_floor)
     }

@@ -39,6 +39,7 @@ impl KeyFile {
             "b" => Side::B,
             _ => return Err(side.malformed("expected `side: a` or `side: b`")),
         };
+        // One text for a wrong length and a wrong digit: the position of a digit would be a hint.
         let wrong = "expected 64 hexadecimal digits after `secret:`";
         let mut bytes = Zeroizing::new([0; SECRET_BYTES]);
         hex::read(secret.value, &mut *bytes).ok_or_else(|| secret.malformed(wrong))?;
@@ -83,6 +84,7 @@ impl Epochs {
         let [version, outbound, peer] = fields(text, [EPOCH_FORMAT, "outbound", "peer"])?;
         version.expect(VERSION, "expected version 1")?;
         let epoch = |field: Field<'_>| match field.value.parse() {
+            // A higher one does not fit into an SPI.
             Ok(epoch) if epoch <= EPOCH_MAX => Ok(epoch),
             _ => Err(field.malformed(&format!("expected a number from 0 to {EPOCH_MAX}"))),
         };
@@ -139,6 +141,7 @@ pub(crate) fn fields<'t, const N: usize>(
 ) -> Result<[Field<'t>; N], Malformed> {
     let malformed = |line, what: String| Malformed { line, what };
     let text = str::from_utf8(text).map_err(|_| malformed(1, "the file is not text".to_owned()))?;
+    // In any order: people may edit these files.
     let mut found = [None; N];
     let mut last = 1;
     // Borrows from the text, so that the only copy of a secret is the caller's, which is wiped.
