@@ -37,6 +37,7 @@ impl Answer {
             && let Ok(Value::Object(fields)) = serde_json::from_slice(&self.body)
             && let Some(what) = wrong_field(&fields)
         {
+            // It may still be half a key container: nothing of it is kept.
             self.body.clear();
             return Err(Failure::Garbage {
                 what: format!("it is not a status: {what}"),
@@ -56,6 +57,7 @@ impl Answer {
     /// # Errors
     /// The KME's refusal, or the defect of the response.
     pub fn new_keys(self, request: &KeyRequest) -> Result<Vec<QkdKey>, Failure> {
+        // The defaults are the standard's: one key, of the KME's usual size (clause 6.2).
         let size = request.size.map(|bits| bits as usize);
         self.keys(request.number.unwrap_or(1) as usize, size)
     }
@@ -100,10 +102,12 @@ impl Answer {
         let mut expected = bits;
         let mut keys = Vec::with_capacity(got);
         for key in container.keys {
+            // Extensions are dropped: none is known here.
             let (id, key) = (key.key_id, key.key.0);
             if !is_uuid(&id) {
                 return Err(Failure::NoUuid { id: quoted(&id) });
             }
+            // Under one ID both ends might take different keys.
             if !ids.insert(id.to_ascii_lowercase()) {
                 return Err(Failure::SameId { id });
             }
@@ -145,9 +149,11 @@ impl Answer {
     fn json_problem(&self, error: &serde_json::Error, expected: &str) -> String {
         let place = format!("line {}, column {}", error.line(), error.column());
         match error.classify() {
+            // The usual sign of a KME that closed the connection early.
             Category::Eof => format!("its JSON ends too early, after {} bytes", self.body.len()),
             Category::Data => {
                 let message = error.to_string();
+                // By their beginnings: the rest of a message may be from the input.
                 let reason = [
                     "missing field `",
                     "duplicate field `",
@@ -241,6 +247,7 @@ fn wrong_field(fields: &Map<String, Value>) -> Option<String> {
         ("max_SAE_ID_count", u64::MAX),
     ];
     let texts = TEXTS.iter().filter_map(|&name| {
+        // A missing field is left to the parser, which names it.
         let value = fields.get(name).filter(|value| !value.is_string())?;
         Some(format!(
             "`{name}` is {}, where a text is expected",
@@ -254,6 +261,7 @@ fn wrong_field(fields: &Map<String, Value>) -> Option<String> {
             return None;
         }
         match value.as_u64() {
+            // Limits of the types here; the standard has none.
             Some(number) if number <= most => None,
             Some(number) => Some(format!("`{name}` is {number}, above {most}")),
             None => Some(format!(
@@ -272,6 +280,7 @@ fn shown(value: &Value) -> String {
         return format!("the text {}", quoted(text));
     }
     let text = value.to_string();
+    // By characters: a cut inside of one would not be text.
     let beginning: String = text.chars().take(CHARS_MAX).collect();
     let end = if beginning.len() < text.len() {
         "…"
@@ -303,6 +312,7 @@ fn unescape(json: &mut [u8]) {
                 Some(byte) => (Some(byte), 6),
                 None => (None, 2),
             },
+            // Both bytes, so that an escaped backslash does not begin another escape.
             [b'\\', _, ..] => (None, 2),
             _ => (None, 1),
         };

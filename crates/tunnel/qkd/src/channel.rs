@@ -94,6 +94,7 @@ impl Channel {
     async fn call_unlimited(&self, call: &Call) -> Result<Answer, Failure> {
         // Within the limit of the call: a KME that hangs must not collect calls without end.
         let _turn = self.calls.acquire().await.expect("it is never closed");
+        // One try with a kept connection: the next one may be as old.
         if let Some(mut sender) = self.kept().await {
             // A server may close an idle connection at any time. Then there is no response, and the
             // call is retried. If the KME had already handled it, keys are lost, but none is
@@ -179,11 +180,13 @@ impl Channel {
             .uri(&call.path)
             .header(HOST, &self.target.authority)
             .header(ACCEPT, "application/json");
+        // A GET has no content, so it has no type.
         if !call.body.is_empty() {
             request = request.header(CONTENT_TYPE, "application/json");
         }
         request
             .body(Full::new(call.body.clone()))
+            // No text of a peer gets here unencoded.
             .expect("path and host are encoded")
     }
 
@@ -205,6 +208,7 @@ impl Channel {
             body: self.body(body).await?,
         };
         let mut idle = self.idle();
+        // The others are closed: a burst of calls must not hold connections for ever.
         if idle.len() < IDLE_MAX {
             // Only after the whole body: the connection carries one response after the other.
             idle.push(sender);
@@ -250,6 +254,7 @@ impl Channel {
                 what: format!("it is not HTTP/1.1: {error}"),
             };
         }
+        // hyper names the step, and its source the reason: both are needed to mend it.
         let mut cause = error.to_string();
         if let Some(source) = std::error::Error::source(error) {
             cause = format!("{cause}: {source}");

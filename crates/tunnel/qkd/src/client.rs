@@ -82,6 +82,7 @@ impl Kme {
                 what,
             });
         }
+        // Every call would fail, in a way that looks like a fault of the network.
         if setup.timeout.is_zero() {
             return Err(SetupError::NoTimeout);
         }
@@ -186,6 +187,7 @@ impl Kme {
             key_ids: key_ids.collect(),
             key_ids_extension: None,
         };
+        // For one key the simple form of the call is enough.
         let answer = if let [id] = ids {
             self.get(&url, format!("?key_ID={id}"), &request).await
         } else {
@@ -281,6 +283,7 @@ impl Kme {
     }
 
     fn url_of(&self, sae: &str, call: &str) -> Result<CallUrl<'_>, KmeError> {
+        // Made before the check: the error names the call as well.
         let url = CallUrl {
             base: &self.inner.base,
             path: format!("/api/v1/keys/{}/{call}", encoded(sae)),

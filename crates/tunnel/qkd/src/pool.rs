@@ -91,6 +91,7 @@ impl Pool {
             taken: Notify::new(),
             filled: Notify::new(),
         });
+        // A task, so that keys are ready before they are needed.
         let refiller = tokio::spawn(refill(kme, Arc::clone(&shared)));
         Self { shared, refiller }
     }
@@ -116,6 +117,7 @@ impl Pool {
                 // Never a part of the demand: the keys would be lost if the caller gave up waiting
                 // for the rest.
                 if stock.keys.len() >= count {
+                    // Somebody uses the tunnel: the stock may fill up again.
                     stock.resting = false;
                     let keys = stock.keys.drain(..count).map(|(_, key)| key).collect();
                     shared.taken.notify_one();
@@ -201,6 +203,7 @@ impl Shared {
                 Err(failure) => stock.failure = Some(failure),
             }
         }
+        // Outside of the lock, which the woken callers take first.
         self.filled.notify_waiters();
     }
 }
@@ -212,6 +215,7 @@ impl Stock {
         // From the front: behind the first key that is young enough all are.
         while self.keys.front().is_some_and(|(since, _)| too_old(since)) {
             self.keys.pop_front();
+            // Nobody took it in time: more would expire in the same way.
             self.resting = true;
         }
     }

@@ -192,6 +192,7 @@ pub struct KeyBytes(pub Zeroizing<Vec<u8>>);
 
 /// Accepts missing padding: some KMEs omit it, and it carries no information.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
+    // The alphabet of the standard (RFC 4648 §4), not the one for URLs.
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
@@ -235,6 +236,7 @@ impl Visitor<'_> for KeyBytesVisitor {
 
 impl fmt::Debug for KeyBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The length only: it is agreed in clear anyway.
         write!(f, "({} bytes)", self.0.len())
     }
 }

@@ -47,6 +47,7 @@ impl Target {
     pub(super) fn of_path(path: &str) -> Option<Self> {
         let (sae, call) = path.strip_prefix("/api/v1/keys/")?.split_once('/')?;
         let call = Call::ALL.into_iter().find(|known| known.name() == call)?;
+        // Decoded after the split: an encoded slash belongs to the ID.
         let sae = percent_decoded(sae)?;
         (!sae.is_empty()).then_some(Self { call, sae })
     }
@@ -83,6 +84,7 @@ impl Ask {
                 let ids: KeyIds = from_json(body, "Key IDs")?;
                 let ids = ids.key_ids.into_iter();
                 Ok(Self::KeysById(
+                    // UUIDs compare without case (RFC 9562 §4), and the store has lower case.
                     ids.map(|id| id.key_id.to_ascii_lowercase()).collect(),
                 ))
             }
@@ -142,6 +144,7 @@ fn pairs(query: &str) -> Result<Vec<(String, String)>, Refusal> {
         let (name, value) = pair.split_once('=')?;
         Some((percent_decoded(name)?, percent_decoded(value)?))
     };
+    // A trailing `&` is no mistake.
     let pairs = query.split('&').filter(|text| !text.is_empty());
     pairs
         .map(|text| {
@@ -165,6 +168,7 @@ fn percent_decoded(text: &str) -> Option<String> {
             byte => byte,
         });
     }
+    // Checked as a whole: a character may be encoded in several bytes.
     String::from_utf8(decoded).ok()
 }
 

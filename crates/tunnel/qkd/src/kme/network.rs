@@ -75,6 +75,7 @@ struct Waiting {
 impl Network {
     pub(super) fn new(config: &Config) -> Self {
         let settings = config.keys.clone();
+        // Saturates: a configuration may ask for more bits than a number has room for.
         let bits = |keys: u64| keys.saturating_mul(settings.size.into());
         let count = config.kmes.len();
         // Each pair once, and each KME with itself: its SAEs share keys too.
