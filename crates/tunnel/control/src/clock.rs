@@ -26,6 +26,7 @@ impl Clock {
     }
 
     pub(crate) fn now(&self) -> Duration {
+        // Saturates rather than ends the control thread: this clock does not run backwards.
         (self.read)().saturating_sub(self.began)
     }
 

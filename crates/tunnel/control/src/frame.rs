@@ -66,6 +66,7 @@ pub fn framed(message: &[u8]) -> Vec<u8> {
         "a message exceeds the maximum length"
     );
     let length = u32::try_from(message.len()).expect("far below 4 GiB");
+    // In one piece: two writes would be two records of TLS.
     [&length.to_be_bytes(), message].concat()
 }
 

@@ -154,6 +154,7 @@ impl Identity {
                 certificate: certificate.to_owned(),
                 key: key.to_owned(),
                 ca: ca.to_owned(),
+                // Kept for a reload, when the process may have dropped its privileges.
                 writers: writers.clone(),
             },
             valid,
@@ -228,6 +229,7 @@ fn check(
     roots: &Arc<RootCertStore>,
     provider: &Arc<CryptoProvider>,
 ) -> Result<(), rustls::Error> {
+    // `certificates` has refused an empty file.
     let (own, intermediates) = chain.split_first().expect("there is at least one");
     let now = UnixTime::now();
     verify_server_cert_signed_by_trust_anchor(
@@ -237,6 +239,7 @@ fn check(
         now,
         provider.signature_verification_algorithms.all,
     )?;
+    // Made anew for each check: it is used at a start and a reload only.
     let verifier =
         WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider))
             .build()
@@ -273,6 +276,7 @@ fn roots(path: &Path, writers: &Writers) -> Result<RootCertStore, IdentityError>
 fn private_key(path: &Path, writers: &Writers) -> Result<PrivateKeyDer<'static>, IdentityError> {
     let text = read_secret(path, writers)?;
     PrivateKeyDer::from_pem_slice(&text)
+        // The parser's error is dropped: it might quote a part of the key.
         .map_err(|_| malformed(path, "it has no private key in PEM"))
 }
 

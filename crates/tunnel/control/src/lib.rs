@@ -131,9 +131,11 @@ pub fn start(
     listener: TcpListener,
     lanes: impl Lanes + 'static,
 ) -> io::Result<Control> {
+    // Before anything is started, so that a mistake leaves no thread behind.
     check(&setup).map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
     // tokio requires it; a blocking accept would stop the whole thread.
     listener.set_nonblocking(true)?;
+    // One thread for all tunnels: rekeying is rare, and the order of events easier to follow.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -197,6 +199,7 @@ impl Handle {
 fn check(setup: &Setup) -> Result<(), String> {
     for (index, tunnel) in setup.tunnels.iter().enumerate() {
         let settings = &tunnel.settings;
+        // Numbers of tunnels are not unique here: two peers may use the same one.
         let named = format!("tunnel {} with {}", settings.tunnel, settings.peer_name);
         pki::check_name(&settings.peer_name).map_err(|bad| bad.to_string())?;
         if settings.own_name != setup.identity.name() {
@@ -209,6 +212,7 @@ fn check(setup: &Setup) -> Result<(), String> {
         if settings.peer_name == settings.own_name {
             return Err(format!("{named}: the peer has the same name as this side"));
         }
+        // Otherwise each connect would fail, and look like an unreachable peer.
         if tunnel.local.is_ipv4() != tunnel.remote.is_ipv4() {
             return Err(format!(
                 "{named}: {} and {} are not of one family",

@@ -32,6 +32,7 @@ pub(crate) fn of_tls(error: &Error) -> String {
         Error::NoCertificatesPresented => "the peer shows no certificate".to_owned(),
         Error::AlertReceived(alert) => of_alert(*alert),
         Error::PeerIncompatible(what) => of_incompatible(what),
+        // Somebody in the path changed bytes, or mixed up two connections.
         Error::DecryptError => {
             "received data was not sealed with the keys of this connection".to_owned()
         }
@@ -58,6 +59,7 @@ pub(crate) fn of_certificate(error: &Error) -> String {
             between(time, not_before)
         ),
         CertificateError::NotValidYet => "it is not valid yet (is the clock right?)".to_owned(),
+        // Two authorities of the same name give the second error; the remedy is the same.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             "it is not signed by the authority that this side trusts".to_owned()
         }
@@ -126,6 +128,7 @@ fn of_alert(alert: AlertDescription) -> String {
         AlertDescription::CertificateExpired => {
             "our certificate: it expired, or is not valid yet (is a clock wrong?)"
         }
+        // As above: which of them arrives depends on the peer's library.
         AlertDescription::UnknownCA | AlertDescription::DecryptError => {
             "our certificate: it is not signed by the authority that the peer trusts"
         }
@@ -163,6 +166,7 @@ fn of_incompatible(what: &PeerIncompatible) -> String {
 
 /// The approximate time between two points.
 fn between(earlier: &UnixTime, later: &UnixTime) -> String {
+    // The clock may have been set between both looks.
     let seconds = later.as_secs().saturating_sub(earlier.as_secs());
     about(Duration::from_secs(seconds))
 }

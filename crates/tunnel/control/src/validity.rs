@@ -74,6 +74,7 @@ impl Watch {
 
     /// Returns the event that is due.
     pub(crate) fn due(&mut self, now: SystemTime) -> Option<CertificateEvent> {
+        // After the end there is no time left, instead of an error.
         let left = self.valid.end.duration_since(now).unwrap_or_default();
         // `take`, so that the end is reported once.
         if left.is_zero() {
@@ -100,6 +101,7 @@ impl Watch {
     /// How long before its end the certificate counts as about to expire.
     fn notice(&self) -> Duration {
         let whole = self.valid.end.duration_since(self.valid.start);
+        // A third as well: a certificate of a day would be about to expire all its life.
         (whole.unwrap_or_default() / 3).min(NOTICE_MAX)
     }
 }

@@ -15,6 +15,7 @@ impl<L: Lanes> Shell<L> {
         self.certificate = Watch::new(valid);
         self.lanes
             .certificate(&CertificateEvent::InUse { not_after });
+        // It may expire soon already, and the next look is hours away.
         self.look_at_certificate();
     }
 
@@ -41,6 +42,8 @@ impl<L: Lanes> Shell<L> {
                 // The hard lifetime of the present keys may end with the old certificate.
                 self.rekey_all(Cause::Demand);
             }
+            // The connections that are up need no certificate any more, so that nothing else
+            // happens.
             Err(error) => {
                 let reason = error.to_string();
                 self.lanes

@@ -42,6 +42,7 @@ impl Quantum {
     pub(super) fn new(kme: Kme, slaves: impl IntoIterator<Item = String>, tunnels: u32) -> Self {
         let mut pools = HashMap::new();
         for slave in slaves {
+            // One pool per peer, although several tunnels may lead there.
             pools.entry(slave).or_insert_with_key(|slave| {
                 Arc::new(Pool::start(kme.clone(), PoolSettings::new(slave)))
             });
