@@ -313,6 +313,7 @@ impl Goal {
             count_copies(&mut analyser, port, clock, stop)?;
         }
         if stop.is_raised() {
+            // Frames that arrived before the stop are in the port's ring: they count as received.
             count_waiting(&mut analyser, port, clock)?;
         }
         Ok(analyser.finish())

@@ -98,6 +98,7 @@ impl<'a> Attacker<'a> {
             latest: PacketRing::new(),
             aging: PacketRing::new(),
             old: PacketRing::new(),
+            // The first packets are old only after this time, as later ones are.
             age_ns: now_ns + OLD_NS,
             turn: 0,
             random: Random::new(seed),
@@ -172,6 +173,7 @@ pub fn attack(
 ) -> Result<Attacked, TrafficError> {
     clock.settle();
     let mut attacker = Attacker::new(attack, tag.into(), clock.now_ns());
+    // Without a captured packet there is nothing to replay or to change.
     await_packet(&mut attacker, captures, attack.duration_ns, clock, stop)
         .and_then(|()| carry_out(&mut attacker, captures, port, attack, clock, stop))
         .map_err(TrafficError::PortGone)

@@ -119,6 +119,7 @@ impl Headers {
                     head,
                     source: source.into(),
                     target: target.into(),
+                    // The part of the checksum that no frame changes, summed once.
                     ip_sum: portable(&head[IP..UDP4], 0),
                 }
             }

@@ -129,6 +129,8 @@ impl<'k> Opener<'k> {
             sas: match (keys.agreed(), keys.wireguard()) {
                 (Some(_), _) => Sas::Spis(HashMap::new()),
                 (_, Some(_)) => Sas::Sessions(Vec::new()),
+                // Static keys: the SPI names slot and epoch, so that a list takes the place of a
+                // map.
                 _ => Sas::Slots((0..peer.lanes * peer.tunnels).map(|_| None).collect()),
             },
             forgeries_left: FORGERIES_PER_BATCH,

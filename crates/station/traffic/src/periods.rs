@@ -100,6 +100,7 @@ impl Periods {
                 .map(|(bucket, count)| (highest(bucket), *count))
                 .collect()
         };
+        // Empty periods between filled ones stay, so that a position gives the time.
         (self.first + first as u64, (first..=last).map(of).collect())
     }
 }

@@ -161,6 +161,7 @@ impl Sealer {
             Seals::Esp(esp) => esp.seal(inner, inner_bytes - IP, dst, place)?,
             Seals::WireGuard(session) => session.sealing.seal(inner, inner_bytes - IP, dst),
         };
+        // Last: the length in the outer header is known only now.
         self.outer.write(slot, sealed, place.lane as u16);
         Ok(at + sealed)
     }
@@ -238,6 +239,7 @@ impl Esp {
         dst: &mut [u8],
         place: Place,
     ) -> Result<usize, esp::SealError> {
+        // One tunnel has every network, whatever the flows are numbered.
         let tunnel = if self.tunnels > 1 { place.tunnel } else { 0 };
         let slot = tunnel * self.lanes + place.lane;
         let sa = self.sas[slot as usize]

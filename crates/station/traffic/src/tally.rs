@@ -91,6 +91,7 @@ impl Tally {
         if latency_ns == self.run.latency_ns {
             self.run.frames += 1;
         } else {
+            // A run of one latency may be open in both; it is counted only at its end.
             self.end_run();
             self.run = Run {
                 latency_ns,

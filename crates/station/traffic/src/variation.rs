@@ -110,6 +110,7 @@ impl Differences {
     /// The stream's delay variation, with its frames by delay: (highest value of the bucket in ns,
     /// frames), rising. `None` without frames.
     pub(crate) fn of_stream(&self, delays: &[(u64, u64)]) -> Option<DelayVariation> {
+        // Sorted, so that the first is the least (RFC 5481 §4.2 subtracts it).
         let least = delays.first()?.0;
         let at = |per_mille| percentile(delays, per_mille).map(|delay| delay - least);
         Some(DelayVariation {

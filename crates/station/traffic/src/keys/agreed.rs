@@ -118,6 +118,7 @@ impl AgreedKeys {
         let begun = Instant::now();
         loop {
             match self.outbound(source, target) {
+                // Negotiation and this program start together: the SA may appear a moment later.
                 Err(TrafficError::NoSa { .. }) if begun.elapsed() < SA_LIMIT => {
                     thread::sleep(SA_STEP);
                     self.look()?;
@@ -208,6 +209,7 @@ impl AgreedKeys {
     fn used(&self) -> Result<BTreeMap<u32, u64>, TrafficError> {
         let text = match read_text(&self.sequences, SEQUENCES_BYTES_MAX) {
             Ok(text) => text,
+            // The first run has used no number yet.
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(unreadable(&self.sequences, error)),
         };

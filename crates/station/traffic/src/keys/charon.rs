@@ -220,6 +220,7 @@ impl Log {
             return;
         }
         let is_it = |sa: &ChildSa| sa.name == name && sa.number == number;
+        // Only the new state counts: charon may skip states between.
         match change.rsplit(' ').next() {
             Some("DELETING" | "DELETED") => self.set_state(State::Closing, is_it),
             Some("DESTROYING") => self.sas.retain(|sa| !is_it(sa)),

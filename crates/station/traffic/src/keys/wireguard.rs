@@ -266,6 +266,7 @@ impl Shared {
             if self.stop.is_raised() {
                 return None;
             }
+            // The socket takes packets of anybody: what is no response to ours is ignored.
             while let Ok(bytes) = self.socket.recv(&mut message) {
                 let message = &message[..bytes];
                 let mut responses = initiations.iter_mut();
