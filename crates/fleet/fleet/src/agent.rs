@@ -178,6 +178,8 @@ async fn report(fleet: &Fleet, say: &impl Fn(String)) {
                 for entry in now.iter().filter(|entry| !left_out.contains(*entry)) {
                     say(entry.to_string());
                 }
+                // Only entries that are new are reported, also when another one was mended
+                // meanwhile.
                 left_out = now;
             }
             Ok(()) = refusals.changed() => say(match &*refusals.borrow_and_update() {

@@ -301,6 +301,7 @@ async fn get(fleet: &Fleet, job: &str, file: &RunFile, mut target: File) -> Resu
             error,
         })
     };
+    // Compared after writing: a file of any size passes through memory in parts.
     if read(fleet, file, write).await? != file.sha256 {
         return Err(FleetError::Refused {
             what: format!("return {} of job {job} as it was", file.path),

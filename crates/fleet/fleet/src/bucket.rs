@@ -223,6 +223,7 @@ impl Bucket {
         let found = found.map(|entry| Versioned {
             value: parsed(&entry.value),
             revision: entry.revision,
+            // Servers have no clock before 1970.
             written_at: entry.written_at.unsigned_abs(),
         });
         let reason = found.as_ref().and_then(|found| found.value.as_ref().err());

@@ -199,6 +199,7 @@ impl Connection {
         found: &Config,
     ) -> Result<(), FleetError> {
         config.num_replicas = replicas.unwrap_or(config.num_replicas);
+        // No request if nothing changes: a user may lack the right to make it.
         if config == *found {
             return Ok(());
         }
@@ -246,6 +247,7 @@ fn tls_help(error: &ConnectError) -> Option<&'static str> {
             "that server has no TLS: use `cipherbench fleet server --tls-cert FILE --tls-key FILE`, or leave `--ca` out",
         ),
     ];
+    // By words of its text: the client wraps the error of TLS so that its type is lost.
     let text = error.to_string();
     let found = HELP.iter().find(|(words, _)| text.contains(words));
     let is_of_tls = text.contains("certificate") || text.contains("tls");

@@ -21,6 +21,7 @@ impl Fleet {
     /// user may not.
     pub async fn discard(&self, bucket: &str, key: &str) -> Result<bool, FleetError> {
         let context = &self.context;
+        // Each with its type: only an entry that cannot be read as that may be removed.
         match bucket {
             "fleet-jobs" => self.jobs.discard::<Job>(context, key).await,
             "fleet-repeats" => self.repeats.discard::<Job>(context, key).await,

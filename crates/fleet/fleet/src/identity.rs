@@ -131,6 +131,7 @@ pub(crate) fn text_of(path: &Path, what: &str) -> Result<String, FleetError> {
             });
         }
     }
+    // After the check, so that a file of others is not even parsed.
     guard::read_text(path, FILE_BYTES_MAX).map_err(disk(&format!("read the {what}"), path))
 }
 

@@ -177,6 +177,7 @@ pub(crate) fn identity(folder: &Path) -> Result<String, FleetError> {
         |_| "host".to_owned(),
         |name| name.to_string_lossy().into_owned(),
     );
+    // The name is for people; the random word keeps two agents of one host apart.
     let identity = format!("{host}-{}", random_word());
     write_whole(&path, identity.as_bytes()).map_err(cannot)?;
     Ok(identity)
@@ -191,6 +192,7 @@ pub(crate) fn pin(folder: &Path, url: &str, fleet: &str) -> Result<(), FleetErro
     let cannot = disk("use", &path);
     match guard::read_text(&path, PIN_BYTES_MAX) {
         Ok(known) if known.trim() == fleet => Ok(()),
+        // A job that ran here would run again in a fleet that does not know it.
         Ok(known) => Err(FleetError::Foreign {
             what: format!(
                 "the fleet at {url} is {fleet}, and this agent has run signed jobs of the fleet {}",

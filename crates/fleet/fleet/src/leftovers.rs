@@ -96,6 +96,7 @@ async fn name_files(
     });
     let consumer = consumer.await.map_err(|error| failed(&error))?;
     let info = consumer.cached_info();
+    // The server's clock and its count: both belong to one moment.
     let (now, mut pending) = (info.created.unix_timestamp(), info.num_pending);
     let mut entries = consumer.messages().await.map_err(|error| failed(&error))?;
     while pending > 0 {

@@ -121,6 +121,7 @@ impl Selector {
                 "it asks for {key}={wanted}, and the lab has no {key}"
             )),
         };
+        // The first reason is enough: a job fits a lab or it does not.
         self.labels.iter().find_map(unmet)
     }
 }

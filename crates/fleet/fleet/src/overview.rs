@@ -115,6 +115,7 @@ impl Overview {
                     renewed_at: found.written_at,
                     is_alive: true,
                 });
+                // By this machine's clock, which may differ from the server's.
                 let seen = seen.map(|seen| (seen, Instant::now()));
                 replace(&mut known.labs, name, seen);
             }),

@@ -74,6 +74,7 @@ pub(crate) async fn keep_job(bucket: &Bucket, job: &Job) -> Result<(), FleetErro
             reason: "its id has other characters than letters, digits and hyphens".to_owned(),
         });
     }
+    // Revision 0: the entry must not exist, so that no id is used twice.
     let kept = bucket.swap(&job.id, 0, job).await;
     kept.map(drop).map_err(|error| match error {
         FleetError::Unfit { reason, .. } => FleetError::Unfit {
@@ -277,6 +278,7 @@ impl Fleet {
             let (mut all, revision) = found.map_or_else(Default::default, |found| {
                 (found.value.unwrap_or_default(), found.revision)
             });
+            // No write without a change: each one wakes everybody who follows the bucket.
             if all.get(lab).is_some_and(|known| known == reason) {
                 return Ok(());
             }

@@ -68,6 +68,7 @@ impl Ran {
             Some(began) if began.ended => Some(
                 "it ran here already, and a signed job is run once: submit it again".to_owned(),
             ),
+            // A job that ends its agent each time must not do so for ever.
             Some(began) if began.times >= ATTEMPTS_MAX => Some(format!(
                 "it began here {} times already: submit it again",
                 began.times

@@ -126,6 +126,7 @@ impl<'a> Sender<'a> {
             if self.next.is_none() {
                 return true;
             }
+            // The line stays in `next`: it is sent again after a reconnect.
             if !self.send().await {
                 return false;
             }

@@ -353,6 +353,7 @@ fn failed(url: &str, reason: String, help: &'static str) -> FleetError {
 fn own_store(options: &ServerOptions, url: &str) -> Result<(), FleetError> {
     let lock = options.folder.join(LOCK);
     let since = Instant::now();
+    // An earlier server may still be ending: it is given a moment.
     while !is_free(&lock).map_err(disk("write", &lock))? {
         if since.elapsed() >= EARLIER_LIMIT {
             let reason = format!("another server uses {}", options.folder.display());

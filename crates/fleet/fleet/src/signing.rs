@@ -209,6 +209,7 @@ fn objection_to_time(job: &Job, terms: &Terms, now: u64) -> Option<Objection> {
         job.period.unwrap_or_default(),
     );
     let begins_at = terms.signed_at.saturating_add(every.saturating_mul(period));
+    // Not lasting: the time comes, or a clock is set.
     if now.saturating_add(CLOCKS_DIFFER_MAX) < begins_at {
         let hours = (begins_at - now) / 3600;
         return Some(Objection {

@@ -37,6 +37,7 @@ impl Turn {
     /// Returns the turn of a lab on these machines, with none of them taken.
     pub(crate) fn new(folder: &Path, machines: &BTreeSet<String>) -> Self {
         let files = |name: &String| {
+            // Hashed: the words to reach a machine may have any character.
             let name = hex(&Sha256::digest(name)[..8]);
             Machine {
                 own: folder.join(&name),

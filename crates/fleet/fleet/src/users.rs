@@ -130,6 +130,7 @@ impl Users {
     #[must_use]
     pub fn config(&self, administrator: &str) -> String {
         let mut text = format!("authorization {{\n  users = [\n    {{ nkey: {administrator} }}\n");
+        // No name of a user is written: only keys, which have no character to quote.
         for (role, key) in &self.0 {
             let _ = write!(
                 text,
