@@ -16,14 +16,9 @@ pub(crate) struct Datagrams<'a, 't> {
 impl<'a, 't> Datagrams<'a, 't> {
     pub(crate) fn new(buffer: &'a mut [u8], trains: &'t [Train]) -> Self {
         let mut trains = trains.iter();
-        let train = trains.next().copied();
         Self {
+            train: next(&mut trains),
             trains,
-            // `usize::MAX` marks the end: see `peek`.
-            train: train.unwrap_or(Train {
-                start: usize::MAX,
-                ..Train::default()
-            }),
             rest: buffer,
             rest_at: 0,
         }
@@ -55,11 +50,7 @@ impl<'a, 't> Datagrams<'a, 't> {
         self.train.start += bytes;
         self.train.bytes -= bytes;
         if self.train.bytes == 0 {
-            let next = self.trains.next().copied();
-            self.train = next.unwrap_or(Train {
-                start: usize::MAX,
-                ..Train::default()
-            });
+            self.train = next(&mut self.trains);
         }
     }
 
@@ -72,4 +63,13 @@ impl<'a, 't> Datagrams<'a, 't> {
         self.rest_at += bytes;
         chunk
     }
+}
+
+/// The next train, or one that marks the end: see `peek`.
+#[inline]
+fn next(trains: &mut std::slice::Iter<'_, Train>) -> Train {
+    trains.next().copied().unwrap_or(Train {
+        start: usize::MAX,
+        ..Train::default()
+    })
 }

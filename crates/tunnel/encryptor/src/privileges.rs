@@ -340,11 +340,12 @@ fn has_seccomp() -> bool {
     fs::exists("/proc/sys/kernel/seccomp/actions_avail").unwrap_or(false)
 }
 
-/// Builds a filter that allows the listed calls and the network's calls; others fail.
-fn filter(allowed: &[i64], network: Option<&Network>) -> Result<BpfProgram, PrivilegeError> {
+/// Builds a filter that allows the calls of these lists and the network's calls; others fail.
+fn filter(allowed: &[&[i64]], network: Option<&Network>) -> Result<BpfProgram, PrivilegeError> {
     let failed = refused("the filter of system calls");
     let architecture = std::env::consts::ARCH.try_into().map_err(&failed)?;
-    let mut rules: BTreeMap<_, _> = allowed.iter().map(|call| (*call, Vec::new())).collect();
+    let allowed = allowed.iter().copied().flatten();
+    let mut rules: BTreeMap<_, _> = allowed.map(|call| (*call, Vec::new())).collect();
     // The first argument is the thread group: `abort` signals a thread of this process.
     rules.insert(syscalls::TGKILL, own_threads().map_err(&failed)?);
     if let Some(rule) = rules.get_mut(&syscalls::CLONE) {

@@ -301,7 +301,7 @@ fn read_sae(
 fn ppks(node: Node<'_>, folder: &Path) -> Result<Vec<Ppk>, Reported> {
     let mut ids: Vec<String> = Vec::new();
     let ppks = node.list(|node| {
-        let ppk = node.keys(PPK, |map| {
+        node.keys(PPK, |map| {
             let id = map.required("id").and_then(|node| {
                 let id = node.text()?;
                 if !is_id(id) {
@@ -326,8 +326,7 @@ fn ppks(node: Node<'_>, folder: &Path) -> Result<Vec<Ppk>, Reported> {
                 file: folder.join(file?),
                 optional: optional?,
             })
-        })?;
-        Ok(ppk)
+        })
     })?;
     if ppks.len() > LINKS_MAX {
         return Err(node.mistake(

@@ -18,20 +18,11 @@ use libc::{
 };
 
 /// A worker's calls: packets, memory, time, the end of threads. It opens no file.
-pub(super) const OF_A_WORKER: &[i64] =
-    &joined::<{ WORKER.len() + OLD_POLLS.len() }>(WORKER, OLD_POLLS);
+pub(super) const OF_A_WORKER: &[&[i64]] = &[WORKER, OLD_POLLS];
 
 /// The process's calls: a worker's, file access, and the calls to start threads, serve metrics, and
 /// end.
-pub(super) const OF_THE_SERVICE: &[i64] =
-    &joined::<{ OF_A_WORKER.len() + OF_FILES.len() + SERVICE.len() }>(
-        OF_A_WORKER,
-        &joined::<{ OF_FILES.len() + SERVICE.len() }>(OF_FILES, SERVICE),
-    );
-
-/// Calls that renew an epoch file or read a certificate again, which Landlock confines to their
-/// folders.
-const OF_FILES: &[i64] = &joined::<{ FILES.len() + OLD_FILES.len() }>(FILES, OLD_FILES);
+pub(super) const OF_THE_SERVICE: &[&[i64]] = &[WORKER, OLD_POLLS, FILES, OLD_FILES, SERVICE];
 
 const WORKER: &[i64] = &[
     // Packets.
@@ -85,6 +76,8 @@ const WORKER: &[i64] = &[
     libc::SYS_getppid,
 ];
 
+/// Calls that renew an epoch file or read a certificate again, which Landlock confines to their
+/// folders.
 const FILES: &[i64] = &[
     SYS_openat,
     SYS_newfstatat,
@@ -150,18 +143,3 @@ const OLD_FILES: &[i64] = &[
 ];
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_FILES: &[i64] = &[libc::SYS_fstat];
-
-/// Concatenates two lists; `N` is the sum of their lengths.
-const fn joined<const N: usize>(first: &[i64], second: &[i64]) -> [i64; N] {
-    let mut all = [0; N];
-    let mut at = 0;
-    while at < N {
-        all[at] = if at < first.len() {
-            first[at]
-        } else {
-            second[at - first.len()]
-        };
-        at += 1;
-    }
-    all
-}
