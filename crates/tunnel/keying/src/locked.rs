@@ -71,7 +71,7 @@ impl LockedKeyFile {
         // This lock before the one on the key file. The key file may have been replaced since it
         // was opened; each write verifies that it was not.
         let lock = take_lock(&path, &metadata, &writers)?;
-        try_lock(&file, &path).map_err(|error| error.unwrap_or_else(not_read))?;
+        try_lock(&file, &path, not_read)?;
         // A second name in another folder has another epoch file, which would begin with the same
         // epochs.
         if metadata.nlink() != 1 {
@@ -187,7 +187,7 @@ fn take_lock(key_file: &Path, key: &Metadata, writers: &Writers) -> Result<File,
     let file = open().map_err(not_locked)?;
     metadata_of_file(&file).map_err(not_locked)?;
     writers.check(&path)?;
-    try_lock(&file, key_file).map_err(|error| error.unwrap_or_else(not_locked))?;
+    try_lock(&file, key_file, not_locked)?;
     Ok(file)
 }
 
@@ -208,26 +208,18 @@ fn create_new(path: &Path) -> io::Result<File> {
     options.mode(KEY_MODE).open(path)
 }
 
-/// Locks a file. An error is either final, or to be completed by the caller.
-fn try_lock(file: &File, key_file: &Path) -> Result<(), Unlocked> {
+/// Locks a file; `failed` is the error if that fails although no process has it.
+fn try_lock(
+    file: &File,
+    key_file: &Path,
+    failed: impl FnOnce(io::Error) -> KeyError,
+) -> Result<(), KeyError> {
     file.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => Unlocked::Used(key_file.to_owned()),
-        TryLockError::Error(error) => Unlocked::Failed(error),
+        TryLockError::WouldBlock => KeyError::InUse {
+            path: key_file.to_owned(),
+        },
+        TryLockError::Error(error) => failed(error),
     })
-}
-
-enum Unlocked {
-    Used(PathBuf),
-    Failed(io::Error),
-}
-
-impl Unlocked {
-    fn unwrap_or_else(self, failed: impl FnOnce(io::Error) -> KeyError) -> KeyError {
-        match self {
-            Self::Used(path) => KeyError::InUse { path },
-            Self::Failed(error) => failed(error),
-        }
-    }
 }
 
 /// Reads the epoch file of a key file.
