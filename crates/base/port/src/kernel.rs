@@ -237,7 +237,7 @@ pub(crate) const fn filter_step(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock
 
 /// Sets a socket's filter.
 pub(crate) fn attach_filter<const N: usize>(
-    socket: &OwnedFd,
+    socket: &impl AsRawFd,
     mut filter: [libc::sock_filter; N],
 ) -> io::Result<()> {
     let program = libc::sock_fprog {
@@ -314,6 +314,37 @@ impl ErrorWatch {
             Err(error) => error,
         }
     }
+}
+
+/// Sends messages by one call, without waiting; returns how many it took.
+///
+/// # Safety
+/// Every address in them must be valid during the call, which only reads there.
+#[inline]
+pub(crate) unsafe fn send_messages(
+    socket: &impl AsRawFd,
+    messages: &mut [libc::mmsghdr],
+) -> io::Result<usize> {
+    let (first, count) = (messages.as_mut_ptr(), messages.len() as libc::c_uint);
+    // SAFETY: the messages are a slice, and the caller guarantees the rest.
+    let sent = unsafe { libc::sendmmsg(socket.as_raw_fd(), first, count, libc::MSG_DONTWAIT) };
+    check(sent).map(|sent| sent as usize)
+}
+
+/// Receives messages by one call, without waiting; returns how many there were.
+///
+/// # Safety
+/// Every address in them must be valid during the call, which writes there.
+#[inline]
+pub(crate) unsafe fn receive_messages(
+    socket: &impl AsRawFd,
+    messages: &mut [libc::mmsghdr],
+) -> io::Result<usize> {
+    let (first, count) = (messages.as_mut_ptr(), messages.len() as libc::c_uint);
+    let (socket, flags) = (socket.as_raw_fd(), libc::MSG_DONTWAIT);
+    // SAFETY: the messages are a slice, and the caller guarantees the rest; no time limit is given.
+    let received = unsafe { libc::recvmmsg(socket, first, count, flags, ptr::null_mut()) };
+    check(received).map(|received| received as usize)
 }
 
 /// A system call's result, or its error.

@@ -4,6 +4,7 @@
 //! by writing one of each kind: a successful ioctl proves little. The probes are addressed to
 //! 255.255.255.255 from 0.0.0.0, which no kernel forwards or answers.
 
+use crate::kernel::{check, request_for};
 use crate::{CLEAR_BUFFER_BYTES, ClearPort, probe, steering};
 use arrayvec::ArrayVec;
 use std::fs::{File, OpenOptions};
@@ -102,15 +103,8 @@ impl Tun {
             .custom_flags(libc::O_NONBLOCK)
             .open(TUN_DEVICE)
             .map_err(TunError::Device)?;
-        let name = settings.name.as_bytes();
-        // SAFETY: all-zero is a valid value of this plain C structure.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        if name.is_empty() || name.len() >= request.ifr_name.len() {
-            return Err(refused(io::ErrorKind::InvalidInput.into()));
-        }
-        for (to, from) in request.ifr_name.iter_mut().zip(name) {
-            *to = *from as libc::c_char;
-        }
+        let mut request =
+            request_for(settings.name).map_err(|_| refused(io::ErrorKind::InvalidInput.into()))?;
         let mut flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
         if settings.queues > 1 {
             flags |= libc::IFF_MULTI_QUEUE;
@@ -192,11 +186,7 @@ impl Tun {
                 libc::c_ulong::from(flags),
             )
         };
-        if result < 0 {
-            Err(io::Error::last_os_error())
-        } else {
-            Ok(())
-        }
+        check(result).map(drop)
     }
 
     /// Writes one super-packet of each kind.
@@ -245,10 +235,5 @@ impl ClearPort for Tun {
 /// `argument` must be of the type that `request` takes.
 unsafe fn ioctl<T>(file: &File, request: libc::Ioctl, argument: &mut T) -> io::Result<()> {
     // SAFETY: the argument outlives the call, and the caller guarantees its type.
-    let result = unsafe { libc::ioctl(file.as_raw_fd(), request, &raw mut *argument) };
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
+    check(unsafe { libc::ioctl(file.as_raw_fd(), request, &raw mut *argument) }).map(drop)
 }

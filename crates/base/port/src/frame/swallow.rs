@@ -1,6 +1,6 @@
 //! Sockets that receive test frames and drop them.
 
-use crate::kernel;
+use crate::kernel::{attach_filter, filter_step};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -48,17 +48,8 @@ fn one(interface: &str, address: SocketAddr) -> io::Result<Socket> {
         socket.set_only_v6(true)?;
     }
     // "return 0": drop the whole datagram.
-    let mut nothing = libc::sock_filter {
-        code: (libc::BPF_RET | libc::BPF_K) as u16,
-        jt: 0,
-        jf: 0,
-        k: 0,
-    };
-    let program = libc::sock_fprog {
-        len: 1,
-        filter: &raw mut nothing,
-    };
-    kernel::set_option(&socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)?;
+    let nothing = filter_step(libc::BPF_RET | libc::BPF_K, 0, 0, 0);
+    attach_filter(&socket, [nothing])?;
     socket.bind_device(Some(interface.as_bytes()))?;
     socket.bind(&address.into())?;
     Ok(socket)

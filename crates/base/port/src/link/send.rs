@@ -182,15 +182,7 @@ impl Sender {
         }
         // SAFETY: each message points to a vector, and that to a slot; all of them outlive the
         // call, and the kernel only reads the slots.
-        let sent = kernel::check(unsafe {
-            libc::sendmmsg(
-                socket.as_raw_fd(),
-                messages.as_mut_ptr(),
-                messages.len() as libc::c_uint,
-                libc::MSG_DONTWAIT,
-            )
-        });
-        sent.map(|sent| sent as usize)
+        unsafe { kernel::send_messages(socket, &mut messages) }
     }
 }
 

@@ -102,6 +102,16 @@ impl Ancillary {
     }
 }
 
+/// The time in a message, in nanoseconds; `None` for other messages.
+pub(crate) fn time_ns(level: libc::c_int, kind: libc::c_int, data: &[u8]) -> Option<i64> {
+    if (level, kind) != (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
+        return None;
+    }
+    let (seconds, rest) = data.split_first_chunk()?;
+    let nanoseconds = rest.first_chunk()?;
+    Some(i64::from_ne_bytes(*seconds) * 1_000_000_000 + i64::from_ne_bytes(*nanoseconds))
+}
+
 fn int(data: &[u8]) -> Option<libc::c_int> {
     data.first_chunk()
         .map(|int| libc::c_int::from_ne_bytes(*int))

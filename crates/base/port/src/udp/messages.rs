@@ -2,11 +2,10 @@
 
 use super::UdpLane;
 use super::control::{Ancillary, Control};
-use crate::{Batch, TRAIN_BYTES_MAX, TRAINS_MAX, Train};
+use crate::{Batch, TRAIN_BYTES_MAX, TRAINS_MAX, Train, kernel};
 use arrayvec::ArrayVec;
 use std::io;
 use std::mem::zeroed;
-use std::os::fd::AsRawFd;
 
 /// Messages per system call.
 const MESSAGES_MAX: usize = TRAINS_MAX;
@@ -45,19 +44,7 @@ impl UdpLane {
         }
         // SAFETY: each message points to a vector, a control block and a name that outlive the
         // call; the vectors point into `buffer`. The kernel only reads buffer, block and name.
-        let sent = unsafe {
-            libc::sendmmsg(
-                self.socket.as_raw_fd(),
-                messages.as_mut_ptr(),
-                messages.len() as libc::c_uint,
-                libc::MSG_DONTWAIT,
-            )
-        };
-        if sent < 0 {
-            Err(io::Error::last_os_error())
-        } else {
-            Ok(sent as usize)
-        }
+        unsafe { kernel::send_messages(&self.socket, &mut messages) }
     }
 
     /// The metadata that the kernel needs for a train.
@@ -106,19 +93,8 @@ impl UdpLane {
         }
         // SAFETY: each message points to a vector and a control block that outlive the call, and
         // each vector to a buffer of that length without other references.
-        let count = unsafe {
-            libc::recvmmsg(
-                self.socket.as_raw_fd(),
-                messages.as_mut_ptr(),
-                messages.len() as libc::c_uint,
-                libc::MSG_DONTWAIT,
-                std::ptr::null_mut(),
-            )
-        };
-        if count < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let received = messages[..count as usize].iter().zip(&controls);
+        let count = unsafe { kernel::receive_messages(&self.socket, &mut messages) }?;
+        let received = messages[..count].iter().zip(&controls);
         for (at, (message, control)) in received.enumerate() {
             let bytes = message.msg_len as usize;
             let used = message.msg_hdr.msg_controllen.min(control.bytes.len());

@@ -12,10 +12,10 @@ use crate::arrivals::Arrivals;
 use crate::frame::wanted::OpenFrames;
 use crate::frame::{FRAME_SLOT_BYTES, FramePortStats, FrameReceiver};
 use crate::kernel::{self, ErrorWatch, Interface};
-use crate::udp::control::{CONTROL_BYTES, Control, messages};
+use crate::udp::control::{CONTROL_BYTES, Control, messages, time_ns};
 use std::io;
 use std::mem::zeroed;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Frames per system call.
 const BATCH_FRAMES: usize = 64;
@@ -81,12 +81,7 @@ impl PromptReceiver {
 
 /// Arrival time by CLOCK_REALTIME, in nanoseconds.
 fn came_ns(control: &[u8]) -> Option<i64> {
-    let is_time =
-        |&(level, kind, _): &(_, _, _)| (level, kind) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS);
-    let (_, _, time) = messages(control).find(is_time)?;
-    let (seconds, rest) = time.split_first_chunk()?;
-    let nanoseconds = rest.first_chunk()?;
-    Some(i64::from_ne_bytes(*seconds) * 1_000_000_000 + i64::from_ne_bytes(*nanoseconds))
+    messages(control).find_map(|(level, kind, data)| time_ns(level, kind, data))
 }
 
 impl FrameReceiver for PromptReceiver {
@@ -114,24 +109,11 @@ impl FrameReceiver for PromptReceiver {
         }
         // SAFETY: every message points to a distinct vector and control block, and the vector to a
         // distinct slot; all outlive the call.
-        let count = kernel::check(unsafe {
-            libc::recvmmsg(
-                self.socket.as_raw_fd(),
-                batch.as_mut_ptr(),
-                BATCH_FRAMES as libc::c_uint,
-                libc::MSG_DONTWAIT,
-                std::ptr::null_mut(),
-            )
-        });
-        let count = match count {
-            Ok(count) => count as usize,
-            Err(error) => {
-                return Err(match error.raw_os_error() {
-                    Some(libc::EAGAIN | libc::EINTR) => self.errors.empty(&self.socket),
-                    _ => error,
-                });
-            }
-        };
+        let received = unsafe { kernel::receive_messages(&self.socket, &mut batch) };
+        let count = received.map_err(|error| match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::EINTR) => self.errors.empty(&self.socket),
+            _ => error,
+        })?;
         self.arrivals.update();
         let slots = self.slots.chunks_exact_mut(FRAME_SLOT_BYTES);
         for ((message, slot), control) in batch[..count].iter().zip(slots).zip(&self.controls) {

@@ -10,7 +10,7 @@ use crate::wait::wait_writable;
 use std::io;
 use std::mem::zeroed;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 /// Frames per system call.
@@ -99,15 +99,7 @@ impl PacketSender {
         }
         // SAFETY: the first `waiting.len()` messages (at most a batch) each point to a vector, and
         // that to a frame; all of them outlive the call, and the kernel only reads the frames.
-        let sent = kernel::check(unsafe {
-            libc::sendmmsg(
-                self.socket.as_raw_fd(),
-                messages.as_mut_ptr(),
-                self.waiting.len() as libc::c_uint,
-                libc::MSG_DONTWAIT,
-            )
-        });
-        sent.map(|sent| sent as usize)
+        unsafe { kernel::send_messages(&self.socket, &mut messages[..self.waiting.len()]) }
     }
 
     fn lose(&mut self, count: usize) {

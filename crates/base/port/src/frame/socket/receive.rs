@@ -5,6 +5,7 @@ use super::headers::{HEADERS_BYTES_MAX, rebuild};
 use crate::arrivals::Arrivals;
 use crate::frame::{FRAME_SLOT_BYTES, FramePortStats, FrameReceiver};
 use crate::kernel::{self, Interface};
+use crate::udp::control::{CONTROL_BYTES, Control, messages, time_ns};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -36,11 +37,6 @@ struct Listener {
     socket: Socket,
     port: u16,
 }
-
-/// Room for the control messages of a datagram: target address and time.
-#[repr(C, align(8))]
-#[derive(Clone, Copy)]
-struct Control([u8; 128]);
 
 impl SocketReceiver {
     /// Binds `udp_ports` on the interface, IPv6 and IPv4, for `threads` receivers among which the
@@ -129,13 +125,13 @@ impl Listener {
         read: &mut impl FnMut(&mut [u8], Option<u64>),
     ) -> io::Result<usize> {
         // SAFETY: all-zero is a valid value of these plain C structures.
-        let (mut messages, mut vectors, mut names): (
+        let (mut batch, mut vectors, mut names): (
             [libc::mmsghdr; BATCH_FRAMES],
             [libc::iovec; BATCH_FRAMES],
             [libc::sockaddr_in6; BATCH_FRAMES],
         ) = unsafe { (zeroed(), zeroed(), zeroed()) };
-        let mut controls = [Control([0; 128]); BATCH_FRAMES];
-        for (index, message) in messages.iter_mut().enumerate() {
+        let mut controls = [Control::EMPTY; BATCH_FRAMES];
+        for (index, message) in batch.iter_mut().enumerate() {
             let slot = &mut slots[index * FRAME_SLOT_BYTES..][..FRAME_SLOT_BYTES];
             let room = &mut slot[HEADERS_BYTES_MAX..];
             vectors[index].iov_base = room.as_mut_ptr().cast();
@@ -145,23 +141,16 @@ impl Listener {
             header.msg_iovlen = 1;
             header.msg_name = (&raw mut names[index]).cast();
             header.msg_namelen = size_of::<libc::sockaddr_in6>() as libc::socklen_t;
-            header.msg_control = (&raw mut controls[index]).cast();
-            header.msg_controllen = size_of::<Control>();
+            header.msg_control = controls[index].bytes.as_mut_ptr().cast();
+            header.msg_controllen = CONTROL_BYTES;
         }
         // SAFETY: every message points to a distinct vector, name and control block, and the vector
         // to a distinct slot; all outlive the call.
-        let count = kernel::check(unsafe {
-            libc::recvmmsg(
-                self.socket.as_raw_fd(),
-                messages.as_mut_ptr(),
-                BATCH_FRAMES as libc::c_uint,
-                libc::MSG_DONTWAIT,
-                std::ptr::null_mut(),
-            )
-        })? as usize;
+        let count = unsafe { kernel::receive_messages(&self.socket, &mut batch) }?;
         arrivals.update();
-        for (index, message) in messages[..count].iter().enumerate() {
-            let (target, came_ns) = control(&message.msg_hdr);
+        for (index, message) in batch[..count].iter().enumerate() {
+            let used = message.msg_hdr.msg_controllen.min(CONTROL_BYTES);
+            let (target, came_ns) = control(&controls[index].bytes[..used]);
             let end = HEADERS_BYTES_MAX + message.msg_len as usize;
             let slot = &mut slots[index * FRAME_SLOT_BYTES..][..end];
             let target = SocketAddr::new(target, self.port);
@@ -194,34 +183,26 @@ fn source(name: &libc::sockaddr_in6) -> SocketAddr {
     SocketAddr::new(address.into(), u16::from_be(name.sin_port))
 }
 
-/// Target address and time, by CLOCK_REALTIME in nanoseconds, of a received message.
-fn control(header: &libc::msghdr) -> (IpAddr, Option<i64>) {
-    let mut target = IpAddr::from(Ipv6Addr::UNSPECIFIED);
+/// Target address and time, by CLOCK_REALTIME in nanoseconds, in a message's control block.
+fn control(block: &[u8]) -> (IpAddr, Option<i64>) {
+    let mut target = None;
     let mut came_ns = None;
-    // SAFETY: the kernel filled the control block, which `header` points to, with well-formed
-    // messages; each is read as the type that its level and number define, at any alignment.
-    unsafe {
-        let mut message = libc::CMSG_FIRSTHDR(header);
-        while let Some(this) = message.as_ref() {
-            let data = libc::CMSG_DATA(this);
-            match (this.cmsg_level, this.cmsg_type) {
-                (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
-                    let info = data.cast::<libc::in6_pktinfo>().read_unaligned();
-                    target = Ipv6Addr::from(info.ipi6_addr.s6_addr).into();
-                }
-                (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
-                    let info = data.cast::<libc::in_pktinfo>().read_unaligned();
-                    target = Ipv4Addr::from(u32::from_be(info.ipi_addr.s_addr)).into();
-                }
-                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
-                    let time = data.cast::<libc::timespec>().read_unaligned();
-                    came_ns = Some(time.tv_sec * 1_000_000_000 + time.tv_nsec);
-                }
-                _ => {}
+    for (level, kind, data) in messages(block) {
+        match (level, kind) {
+            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                target = data
+                    .first_chunk::<16>()
+                    .map(|address| IpAddr::from(*address));
             }
-            message = libc::CMSG_NXTHDR(header, message);
+            // Interface and local address come before the header's.
+            (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                let address = data.get(8..).and_then(<[u8]>::first_chunk::<4>);
+                target = address.map(|address| IpAddr::from(*address));
+            }
+            _ => came_ns = time_ns(level, kind, data).or(came_ns),
         }
     }
+    let target = target.unwrap_or_else(|| Ipv6Addr::UNSPECIFIED.into());
     (target, came_ns)
 }
 

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::io;
 use std::mem::zeroed;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 /// Maximum number of sockets: source addresses and ports of one sender.
@@ -190,15 +190,7 @@ fn send_run(socket: &Socket, slots: &[u8], frames: &[Outgoing]) -> io::Result<us
     }
     // SAFETY: the first `frames.len()` messages (at most a batch) point to vectors, addresses and
     // payload that outlive the call and that the kernel only reads.
-    let sent = unsafe {
-        libc::sendmmsg(
-            socket.as_raw_fd(),
-            messages.as_mut_ptr(),
-            frames.len() as libc::c_uint,
-            libc::MSG_DONTWAIT,
-        )
-    };
-    kernel::check(sent).map(|sent| sent as usize)
+    unsafe { kernel::send_messages(socket, &mut messages[..frames.len()]) }
 }
 
 impl FrameSender for SocketSender {
