@@ -13,6 +13,7 @@ use crate::figures::monitored::{self, EnergyResult, MonitoredValue};
 use crate::figures::overhead::{Ceiling, Overhead};
 use crate::figures::packet_cost::PacketCost;
 use crate::figures::parameters::Parameters;
+use crate::figures::repeats::Total;
 use figures::FiguresInfo;
 use journal::Journal;
 use journal::record::{
@@ -353,8 +354,8 @@ fn result(
 /// Progress of a soak when the run was interrupted.
 fn broken_off<'s>(segments: impl Iterator<Item = &'s SoakProgress>) -> Option<Reason> {
     let segments: Vec<&SoakProgress> = segments.collect();
-    let measured_ns: u64 = segments.iter().map(|one| one.trial.duration_ns).sum();
-    let lost: u64 = segments.iter().map(|one| one.trial.lost()).sum();
+    let measured_ns = segments.iter().map(|one| one.trial.duration_ns).total();
+    let lost = segments.iter().map(|one| one.trial.lost()).total();
     Some(Reason {
         repeat: segments.first()?.repeat,
         text: format!(
@@ -369,12 +370,13 @@ fn broken_off<'s>(segments: impl Iterator<Item = &'s SoakProgress>) -> Option<Re
 fn broken_off_fatigue<'s>(segments: impl Iterator<Item = &'s FatigueProgress>) -> Option<Reason> {
     let segments: Vec<&FatigueProgress> = segments.collect();
     let parts = || segments.iter().flat_map(|one| &one.segment.devices);
-    let longest_ns: u64 = segments
+    let longest_ns = segments
         .iter()
         // Devices of one segment run in parallel, so the longest of them is the segment's time.
         .filter_map(|one| one.segment.devices.iter().map(|part| part.elapsed_ns).max())
-        .sum();
-    let bad: u64 = parts().map(|part| part.counts.bad() + part.crashes).sum();
+        .total();
+    let bad = parts().map(|part| part.counts.bad().saturating_add(part.crashes));
+    let bad = bad.total();
     Some(Reason {
         repeat: segments.first()?.repeat,
         text: format!(

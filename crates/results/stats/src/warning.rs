@@ -28,6 +28,7 @@ use crate::analysis::metric::Metric;
 use crate::analysis::scaling::{Scaling, other_workers};
 use crate::cell::{CellFigures, CellResult, Progress};
 use crate::figures::estimate::LARGE_SPREAD_PERCENT;
+use crate::figures::repeats::Total;
 use journal::Journal;
 use plan::ImpairProfile;
 use schemars::JsonSchema;
@@ -390,7 +391,7 @@ fn lost_ping(cells: &[CellResult]) -> Option<Warning> {
         WarningKind::LostPing,
         cells.iter().filter(|cell| lost(cell) > 0).collect(),
         |cells| {
-            let all: u64 = cells.iter().map(|cell| lost(cell)).sum();
+            let all = cells.iter().map(|cell| lost(cell)).total();
             let echo = if all == 1 {
                 "echo request was"
             } else {

@@ -57,7 +57,7 @@ fn of(cell: &CellResult) -> Option<Calibration> {
         None => frames.fastest().map(|load| load.forwarded.clone()),
     };
     let account = frames.at_evidence.as_ref().map(|found| found.account);
-    let sent = account.map_or(0, |found| found.intended - found.not_sent);
+    let sent = account.map_or(0, |found| found.sent());
     let lost = account.map_or(0, |found| found.lost);
     let load = |found: &&LoadLatency| found.load_frames_per_s.mean;
     let latency = frames.latency.iter();

@@ -157,8 +157,8 @@ fn by_frames(udp: &CellResult, cell: &CellResult) -> Option<ToolFigure> {
     let FrameOutcome::Load(load) = &cell.frames()?.found else {
         return None;
     };
-    let same_frames =
-        traffic.frame_bytes.map(u32::from) == Some(datagram_bytes + FRAME_OVERHEAD_BYTES);
+    let same_frames = traffic.frame_bytes.map(u32::from)
+        == Some(datagram_bytes.saturating_add(FRAME_OVERHEAD_BYTES));
     let mean = load.offered.frames_per_s.mean;
     let same_load = (mean - offered.mean).abs() <= SAME_LOAD_RATIO * offered.mean;
     let same_path = cell.dut == udp.dut && cell.stations?.offloads == udp.stations?.offloads;

@@ -3,7 +3,7 @@
 use crate::figures::direction::DirectionName;
 use crate::figures::estimate::Estimate;
 use crate::figures::goodput::{self, GoodputDrift};
-use crate::figures::repeats::{estimate, per_second, ratio};
+use crate::figures::repeats::{Total, estimate, per_second, ratio};
 use crate::figures::rfc6349::Rfc6349;
 use journal::record::{Measured, Transfer};
 use plan::{FlowDirection, TransferDirection};
@@ -202,11 +202,11 @@ impl Counted {
             .iter()
             .map(|way| way.datagrams)
             .collect::<Option<_>>()?;
-        let jitter_ns: u64 = found.iter().map(|way| way.jitter_ns).sum();
+        let jitter_ns = found.iter().map(|way| way.jitter_ns).total();
         Some(Self {
-            sent: found.iter().map(|way| way.sent).sum(),
-            lost: found.iter().map(|way| way.lost).sum(),
-            out_of_order: found.iter().map(|way| way.out_of_order).sum(),
+            sent: found.iter().map(|way| way.sent).total(),
+            lost: found.iter().map(|way| way.lost).total(),
+            out_of_order: found.iter().map(|way| way.out_of_order).total(),
             // Jitter of two ways is no sum: the mean.
             jitter_ns: jitter_ns as f64 / found.len().max(1) as f64,
             duration_ns: ways.iter().map(|way| way.duration_ns).max()?,
@@ -216,7 +216,7 @@ impl Counted {
                     // With a queue that drained, `sent` covers the receiver's longer time, and the
                     // offered load is over the sender's.
                     .map(|way| way.drain.map_or(way.sent, |drain| drain.offered))
-                    .sum(),
+                    .total(),
                 ways.iter().map(|way| way.offered().1).max()?,
             ),
         })
@@ -230,8 +230,8 @@ impl Datagrams {
             .map(|(repeat, ways)| Some((*repeat, Counted::of(ways)?)))
             .collect::<Option<_>>()?;
         Some(Self {
-            sent: counted.iter().map(|(_, found)| found.sent).sum(),
-            lost: counted.iter().map(|(_, found)| found.lost).sum(),
+            sent: counted.iter().map(|(_, found)| found.sent).total(),
+            lost: counted.iter().map(|(_, found)| found.lost).total(),
             loss_ratio: estimate(&counted, |found| ratio(found.lost, found.sent))?,
             offered_datagrams_per_s: estimate(&counted, |found| {
                 per_second(found.offered.0, found.offered.1)

@@ -3,7 +3,7 @@
 use crate::figures::bulk::CpuResult;
 use crate::figures::estimate::Estimate;
 use crate::figures::latency::Distribution;
-use crate::figures::repeats::{estimate, per_second, ratio};
+use crate::figures::repeats::{Total, estimate, per_second, ratio};
 use journal::record::{Cpu, HttpResult, HttpTimes, Measured, TimeBucket};
 use plan::{Cell, HttpServer, HttpTest, Store};
 use schemars::JsonSchema;
@@ -120,7 +120,8 @@ impl HttpFigures {
         let rate = |count: fn(&HttpResult) -> Option<u64>| {
             estimate(&trials, |http| per_second(count(http)?, http.duration_ns))
         };
-        let sum = |count: fn(&HttpResult) -> u64| trials.iter().map(|(_, http)| count(http)).sum();
+        let sum =
+            |count: fn(&HttpResult) -> u64| trials.iter().map(|(_, http)| count(http)).total();
         let throughput = rate(|http| Some(http.object_bytes))?.scaled(8.0);
         let direct = estimate(&trials, |http| {
             Some(8.0 * http.stored?.direct_bytes_per_s as f64)
@@ -243,7 +244,8 @@ fn percentiles<'t>(
 ) -> Option<Percentiles> {
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
     for bucket in all.flat_map(of) {
-        *counts.entry(bucket.upto_ns).or_default() += bucket.count;
+        let count = counts.entry(bucket.upto_ns).or_default();
+        *count = count.saturating_add(bucket.count);
     }
     let pooled = Distribution::of(counts)?;
     let n = pooled.n();

@@ -1,7 +1,7 @@
 //! Round-trip times: percentiles of all trials pooled, and the spread of the repeats.
 
 use crate::figures::estimate::{Estimate, Sample};
-use crate::figures::repeats::ratio;
+use crate::figures::repeats::{Total, ratio};
 use journal::record::{Latency, LoadedLatency, Measured, Route};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -174,8 +174,8 @@ impl LatencyResult {
             .iter()
             .filter_map(|&(repeat, measured)| Some((repeat, measured.latency()?)))
             .collect();
-        let requests_sent: u64 = trials.iter().map(|(_, latency)| latency.sent).sum();
-        let replies_received: u64 = trials.iter().map(|(_, latency)| latency.received).sum();
+        let requests_sent = trials.iter().map(|(_, latency)| latency.sent).total();
+        let replies_received = trials.iter().map(|(_, latency)| latency.received).total();
         let sorted: Vec<(u32, Vec<u64>)> = trials
             .iter()
             .map(|(repeat, latency)| (*repeat, sorted(latency.round_trips_ns.clone())))
@@ -240,7 +240,7 @@ impl LoadedResult {
             // Repeats may last different times, so their bytes are divided by all of it.
             let seconds: f64 = all.iter().map(|one| one.duration_ns as f64 / 1e9).sum();
             let per_s = |way: usize| {
-                let bytes: u64 = all.iter().map(|one| one.link_bytes[way]).sum();
+                let bytes = all.iter().map(|one| one.link_bytes[way]).total();
                 bytes as f64 / seconds.max(f64::MIN_POSITIVE)
             };
             Some(Self {
@@ -248,7 +248,7 @@ impl LoadedResult {
                 requests_lost: all
                     .iter()
                     .map(|one| one.sent.saturating_sub(one.received))
-                    .sum(),
+                    .total(),
                 p50_by_idle: ratio(pooled.p50_ns, idle.p50_ns)?,
                 p99_by_idle: pooled
                     .p99_ns

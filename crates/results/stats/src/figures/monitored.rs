@@ -7,7 +7,7 @@
 
 use crate::figures::bulk::received_bps;
 use crate::figures::estimate::{Estimate, Sample};
-use crate::figures::repeats::per_second;
+use crate::figures::repeats::{Total, per_second};
 use journal::record::{LoadReading, Measured, MonitoredDevice, Series};
 use plan::{Cell, Measurement, ReadingKind};
 use schemars::JsonSchema;
@@ -114,10 +114,10 @@ impl TrialEnergy {
             devices.push(device.name.clone());
         }
         let windows = measured.monitored.windows.iter();
-        let time_ns: u64 = windows
+        let time_ns = windows
             .filter(|window| window.load == load)
             .map(|window| window.end_ns.saturating_sub(window.start_ns))
-            .sum();
+            .total();
         (!devices.is_empty()).then(|| Self {
             devices,
             power_w,
@@ -269,10 +269,10 @@ impl Collected<'_> {
             unit: self.first.unit.clone(),
             mean: Estimate::of(samples.collect()),
             max: max_milli.map(|milli| milli as f64 / MILLI),
-            readings: at_figure.iter().map(|(_, found)| found.readings).sum(),
-            missed: series().map(|series| series.missed).sum(),
+            readings: at_figure.iter().map(|(_, found)| found.readings).total(),
+            missed: series().map(|series| series.missed).total(),
             missed_because: series().find_map(|series| Some(series.gaps.first()?.reason.clone())),
-            tester_cpu_ns: self.trials.iter().map(|(.., device)| device.cpu_ns).sum(),
+            tester_cpu_ns: self.trials.iter().map(|(.., device)| device.cpu_ns).total(),
             loads: by_load(series()),
         }
     }
@@ -285,9 +285,10 @@ fn by_load<'s>(series: impl Iterator<Item = &'s Series>) -> Vec<MonitoredLoad> {
         let sum = loads.entry(found.load).or_insert((0, i64::MIN, 0));
         // Weighted by readings, so that the mean is over all of them. In `i128`, as a counter's
         // rate may be large.
-        sum.0 += i128::from(found.mean_milli) * i128::from(found.readings);
+        let own = i128::from(found.mean_milli).saturating_mul(i128::from(found.readings));
+        sum.0 = sum.0.saturating_add(own);
         sum.1 = sum.1.max(found.max_milli);
-        sum.2 += found.readings;
+        sum.2 = sum.2.saturating_add(found.readings);
     }
     let loads = loads
         .into_iter()

@@ -18,6 +18,17 @@ pub(crate) fn estimate<T>(
     samples.collect::<Option<Vec<_>>>().and_then(Estimate::of)
 }
 
+/// Sums of counts. A changed journal may have counts whose sum no integer holds: then it is the
+/// largest one, as a sum that wraps around would look like a figure.
+pub(crate) trait Total: Iterator<Item = u64> + Sized {
+    /// The sum of all.
+    fn total(self) -> u64 {
+        self.fold(0, u64::saturating_add)
+    }
+}
+
+impl<I: Iterator<Item = u64>> Total for I {}
+
 pub(crate) fn per_second(count: u64, duration_ns: u64) -> Option<f64> {
     (duration_ns > 0).then(|| count as f64 * NANOS_PER_SECOND / duration_ns as f64)
 }

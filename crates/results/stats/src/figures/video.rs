@@ -1,7 +1,7 @@
 //! Trials of video: lost and late packets, and the picture that the players showed.
 
 use crate::figures::estimate::Estimate;
-use crate::figures::repeats::{estimate, ratio};
+use crate::figures::repeats::{Total, estimate, ratio};
 use journal::record::{Measured, RtpCounts, VideoResult, VideoStream};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -62,7 +62,7 @@ impl VideoFigures {
             .filter_map(|&(repeat, measured)| Some((repeat, measured.video()?)))
             .collect();
         let streams = || trials.iter().flat_map(|(_, video)| &video.streams);
-        let sum = |count: fn(&VideoStream) -> u64| streams().map(count).sum::<u64>();
+        let sum = |count: fn(&VideoStream) -> u64| streams().map(count).total();
         let frames_expected = sum(|stream| stream.frames.expected);
         let shown = sum(|stream| stream.frames.shown);
         let least = streams().filter_map(|stream| stream.frames.psnr_least_millidb);
@@ -107,7 +107,7 @@ impl PacketCounts {
         };
         let sum = |count: fn(&RtpCounts) -> u64| {
             let counts = trials.iter().map(|(_, video)| of_one(video, count));
-            counts.sum::<u64>()
+            counts.total()
         };
         let mut streams = trials.iter().flat_map(|(_, video)| &video.streams);
         // Over HTTP no packets are counted: zeros would claim that none was lost.

@@ -7,6 +7,7 @@ use crate::cell::CellResult;
 use crate::figures::device::{
     DeviceSpeedResult, FOUND_MIN, FatigueDevice, KatVerdict, TOGETHER_MIN_RATIO,
 };
+use crate::figures::repeats::Total;
 use journal::record::Proof;
 
 /// A part of the measured time is unsteady if it is farther than this from the mean of all parts,
@@ -41,7 +42,7 @@ fn bad_results(cell: &CellResult) -> u64 {
         let algorithms = kat.algorithms.iter();
         algorithms.filter(|one| one.verdict.is_failure()).count() as u64
     });
-    kat + speed(cell).map_or(0, |found| found.wrong)
+    kat.saturating_add(speed(cell).map_or(0, |found| found.wrong))
 }
 
 fn wrong_results(cells: &[CellResult]) -> Option<Warning> {
@@ -57,11 +58,11 @@ fn wrong_results(cells: &[CellResult]) -> Option<Warning> {
                 .filter(move |one| one.verdict == verdict)
                 .count()
         };
-        let speed: u64 = cells
+        let speed = cells
             .iter()
             .filter_map(|cell| speed(cell))
             .map(|found| found.wrong)
-            .sum();
+            .total();
         let parts = [
             (
                 of(KatVerdict::Wrong),
@@ -110,7 +111,7 @@ fn fatigue_failures(cells: &[CellResult]) -> Option<Warning> {
         .collect();
     let text = |cells: &[&CellResult]| {
         let failed: Vec<FatigueDevice> = cells.iter().flat_map(|cell| devices(cell)).collect();
-        let sum = |of: fn(&FatigueDevice) -> u64| failed.iter().map(of).sum::<u64>();
+        let sum = |of: fn(&FatigueDevice) -> u64| failed.iter().map(of).total();
         let shortest = failed.iter().map(|device| device.without_failure_ns).min();
         format!(
             "{} failed under load, the first after {}: {} wrong results, {} operations that failed, {} invalid inputs \
@@ -189,7 +190,7 @@ fn failed_operations(cells: &[CellResult]) -> Option<Warning> {
         WarningKind::FailedOperations,
         cells.iter().filter(|cell| failed(cell) > 0).collect(),
         |cells| {
-            let all: u64 = cells.iter().map(|cell| failed(cell)).sum();
+            let all = cells.iter().map(|cell| failed(cell)).total();
             format!(
                 "{all} operations failed, in {}; they are in no rate.",
                 counted(cells.len(), "cell")

@@ -3,6 +3,7 @@
 use super::{Warning, WarningKind, about, counted};
 use crate::cell::CellResult;
 use crate::figures::frames::{DisturbanceResult, EventPlace, HostileShare, hostile_delivered_in};
+use crate::figures::repeats::Total;
 use journal::Journal;
 use journal::record::Outcome;
 use std::collections::BTreeMap;
@@ -29,7 +30,8 @@ fn delivered(journal: &Journal) -> BTreeMap<&str, u64> {
         };
         let frames = measured.frames().map_or(0, hostile_delivered_in);
         if frames > 0 {
-            *found.entry(&trial.cell).or_default() += frames;
+            let sum = found.entry(&trial.cell).or_default();
+            *sum = sum.saturating_add(frames);
         }
     }
     found
@@ -140,7 +142,7 @@ pub(super) fn quiet_loss(cells: &[CellResult]) -> Option<Warning> {
         WarningKind::QuietLoss,
         with(cells, |found| lost(found) > 0),
         |cells| {
-            let all: u64 = cells.iter().filter_map(|cell| of(cell)).map(lost).sum();
+            let all = cells.iter().filter_map(|cell| of(cell)).map(lost).total();
             format!(
                 "In {} the load lost frames ({all}) before anything happened to the device.",
                 counted(cells.len(), "cell")

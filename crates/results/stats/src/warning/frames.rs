@@ -5,6 +5,7 @@ use crate::analysis::verdict::TESTER_LIMITED_RATIO;
 use crate::cell::CellResult;
 use crate::figures::frames::Limit;
 use crate::figures::frames::{FrameFigures, LossAccount};
+use crate::figures::repeats::Total;
 use journal::Journal;
 use journal::record::{FrameTrial, GoalOutcome, Outcome, TrialRecord};
 use plan::{Event, Measurement, ThroughputSearch};
@@ -215,7 +216,7 @@ pub(super) fn tester_limited(cells: &[CellResult]) -> Option<Warning> {
 /// not.
 pub(super) fn offered_shortfall(cells: &[CellResult]) -> Option<Warning> {
     // More than 5 %, in integers.
-    let short = |account: &LossAccount| 20 * account.not_sent > account.intended;
+    let short = |account: &LossAccount| account.not_sent.saturating_mul(20) > account.intended;
     let found = with(cells, |frames| {
         frames.loads().iter().any(|load| short(&load.account))
     });
@@ -280,11 +281,11 @@ pub(super) fn damaged(journal: &Journal) -> Option<Warning> {
             let counts = [trial.corrupted, trial.duplicated];
             if counts != [0, 0] {
                 let sums = found.entry(&cell.id).or_default();
-                *sums = [sums[0] + counts[0], sums[1] + counts[1]];
+                *sums = [0, 1].map(|at: usize| sums[at].saturating_add(counts[at]));
             }
         }
     }
-    let sum = |of: usize| found.values().map(|counts| counts[of]).sum::<u64>();
+    let sum = |of: usize| found.values().map(|counts| counts[of]).total();
     (!found.is_empty()).then_some(())?;
     let text = format!(
         "In {} frames came out damaged ({}) or more than once ({}), which nothing on the path but the \

@@ -2,6 +2,7 @@
 
 use super::{Warning, WarningKind, counted, warning};
 use crate::analysis::levels::{LEVELS_APART, TwoLevels};
+use crate::figures::repeats::Total;
 use journal::Journal;
 use journal::record::{Evidence, InterfaceCounters, Measured, Outcome, TrialRecord};
 use plan::Measurement;
@@ -85,8 +86,10 @@ impl Retransmitted {
     fn of(evidence: &Evidence, offloads: bool) -> Option<Self> {
         let settings = evidence.settings.as_ref()?;
         let tcp = |name: &str| settings.counted("a", name);
-        let interfaces = evidence.interfaces.values().map(|counters| {
-            counters.rx_dropped + counters.tx_dropped + counters.rx_errors + counters.tx_errors
+        let interfaces = evidence.interfaces.values().flat_map(|counters| {
+            let dropped = [counters.rx_dropped, counters.tx_dropped];
+            let errors = [counters.rx_errors, counters.tx_errors];
+            dropped.into_iter().chain(errors)
         });
         let device = evidence.dut_counters.iter();
         let device = device
@@ -94,17 +97,17 @@ impl Retransmitted {
             .map(|(_, count)| *count);
         // Every counter that names drops, even if some count one drop twice: a larger sum explains
         // more, and the warning must be certain.
-        let drops: u64 = interfaces
+        let drops = interfaces
             .chain(settings.queue_drops.values().copied())
             .chain(device)
-            .sum();
+            .total();
         let per_drop = if offloads {
             SEGMENTS_PER_SUPER_PACKET
         } else {
             1
         };
         // Segments that the receiver had already, and probes for a lost tail: no segment was lost.
-        let needless = tcp("TCPDSACKRecv") + tcp("TCPLossProbes");
+        let needless = tcp("TCPDSACKRecv").saturating_add(tcp("TCPLossProbes"));
         let found = Self {
             segments: tcp("RetransSegs"),
             sent: tcp("OutSegs"),
@@ -192,7 +195,7 @@ impl LostEchoes {
         } else {
             (found.replies, found.requests)
         };
-        (more >= LOST_LEAST && more >= LOST_RATIO * less).then_some(found)
+        (more >= LOST_LEAST && more >= less.saturating_mul(LOST_RATIO)).then_some(found)
     }
 }
 

@@ -4,6 +4,7 @@
 //! Each covers every trial that counts, including trials that are invalid for another reason.
 
 use super::{Warning, WarningKind, counted, warning};
+use crate::figures::repeats::Total;
 use journal::Journal;
 use journal::record::{
     Cpu, FrameResult, FrameTrial, LostAt, Measured, Outcome, TakenBy, TrialRecord,
@@ -245,11 +246,18 @@ impl LostOutside {
         // makes the loss smaller.
         let sent_bytes = clear_bytes(trial.sent_bytes, trial.sent, least);
         let mean = sent_bytes.div_ceil(trial.sent.max(1)).max(1);
-        let others = trial.duplicated + trial.too_late + trial.corrupted + trial.after_end;
+        let others = [
+            trial.duplicated,
+            trial.too_late,
+            trial.corrupted,
+            trial.after_end,
+        ];
+        let others = others.into_iter().total();
         let arrived_bytes = clear_bytes(trial.received_bytes, trial.received, most)
             .saturating_add(others.saturating_mul(mean));
         let beyond = |lost: u64, dropped: u64| {
-            let apart = LostAt::APART_PACKETS + drops.device + dropped;
+            let apart = [LostAt::APART_PACKETS, drops.device, dropped];
+            let apart = apart.into_iter().total();
             // Frames that a queue of the device dropped are explained already.
             let is_clear = LostAt::is_clear(lost, trial.sent, apart);
             if is_clear { lost } else { 0 }
@@ -258,7 +266,8 @@ impl LostOutside {
         let put_out = work.put_out_bytes.unwrap_or(0);
         // Drops of no known interface may have been behind the device, so they explain a loss
         // there.
-        let behind_dropped = trial.receiver_dropped + drops.station + drops.unattributed;
+        let behind_dropped = [trial.receiver_dropped, drops.station, drops.unattributed];
+        let behind_dropped = behind_dropped.into_iter().total();
         Some(Self {
             before: beyond(sent_bytes.saturating_sub(taken_in) / mean, 0),
             between: beyond(work.lost_between_packets.unwrap_or(0), drops.device_sockets),

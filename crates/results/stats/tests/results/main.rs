@@ -15,6 +15,7 @@ mod keys;
 mod machine;
 mod monitored;
 mod null_run;
+mod overflow;
 mod path;
 mod pings;
 mod published;

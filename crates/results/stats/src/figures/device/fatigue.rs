@@ -7,7 +7,7 @@
 
 use super::survival::{Life, Survival};
 use super::{DeviceTestInfo, Repeats};
-use crate::figures::repeats::per_second;
+use crate::figures::repeats::{Total, per_second};
 use journal::record::{DeviceFatigue, FatigueCounts, FatigueSegment};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -90,7 +90,7 @@ impl<'a> Parts<'a> {
 
     fn sum(&self, of: fn(&DeviceFatigue) -> u64) -> u64 {
         let parts = self.0.iter().map(|(_, part)| of(part));
-        parts.fold(0, u64::saturating_add)
+        parts.total()
     }
 
     fn counts(&self) -> FatigueCounts {
@@ -113,7 +113,8 @@ impl<'a> Parts<'a> {
         // unknown.
         let point = part.points.iter().find(|point| point.bad > 0);
         let at = life.or_else(|| point.map(|point| point.at_ns));
-        Some(before_ns + at.unwrap_or(part.elapsed_ns).min(part.elapsed_ns.max(1)))
+        let at = at.unwrap_or(part.elapsed_ns).min(part.elapsed_ns.max(1));
+        Some(before_ns.saturating_add(at))
     }
 
     fn lives(&self) -> impl Iterator<Item = Life> {
@@ -143,13 +144,16 @@ impl FatigueResult {
             }
         }
         let restarts = devices.iter().any(|device| device.counts.restarts > 0);
-        let sum = |of: fn(&FatigueDevice) -> u64| devices.iter().map(of).sum::<u64>();
+        let sum = |of: fn(&FatigueDevice) -> u64| devices.iter().map(of).total();
         // Every life but the last was ended by a failure.
         let kept = lives.iter().filter(|life| life.failed).count() as u64;
         let left_out = sum(|device| device.lives_left_out);
         let more = |found: Survival| match left_out {
             0 => found,
-            _ => found.of_more(sum(|device| device.elapsed_ns), kept + left_out),
+            _ => found.of_more(
+                sum(|device| device.elapsed_ns),
+                kept.saturating_add(left_out),
+            ),
         };
         Some(Self {
             survival: Survival::of(devices.iter().map(FatigueDevice::life).collect())?,

@@ -2,7 +2,7 @@
 
 use super::{DeviceTestInfo, Repeats};
 use crate::figures::estimate::Estimate;
-use crate::figures::repeats::{estimate, per_second, ratio};
+use crate::figures::repeats::{Total, estimate, per_second, ratio};
 use catalog::Operation;
 use journal::record::{CpuReference, DeviceSpeed, Proof, SpeedTrial};
 use schemars::JsonSchema;
@@ -88,14 +88,15 @@ impl DeviceSpeedResult {
             .collect();
         // A trial's figures are over all of its devices, which work in parallel.
         let sum = |trial: &SpeedTrial, of: fn(&DeviceSpeed) -> u64| -> u64 {
-            trial.devices.iter().map(of).sum()
+            trial.devices.iter().map(of).total()
         };
         let over_all = |of: fn(&DeviceSpeed) -> u64| -> u64 {
-            trials.iter().map(|(_, trial)| sum(trial, of)).sum()
+            trials.iter().map(|(_, trial)| sum(trial, of)).total()
         };
         let over_all_known = |of: fn(&DeviceSpeed) -> Option<u64>| -> Option<u64> {
             let devices = trials.iter().flat_map(|(_, trial)| &trial.devices);
-            devices.map(of).sum()
+            let known = devices.map(of).collect::<Option<Vec<u64>>>()?;
+            Some(known.into_iter().total())
         };
         let rate = |of: fn(&DeviceSpeed) -> u64| {
             estimate(&trials, move |trial| {
@@ -144,7 +145,7 @@ impl DeviceSpeedResult {
             failed: over_all(|one| one.failed),
             checked: over_all(|one| one.checked),
             found_one_in_1000: found_one_in_1000(&trials, gives_verdict(info)),
-            wrong: over_all(|one| one.wrong + one.accepted.unwrap_or(0)),
+            wrong: over_all(|one| one.wrong.saturating_add(one.accepted.unwrap_or(0))),
             invalid_offered: over_all_known(|one| one.invalid),
             invalid_accepted: over_all_known(|one| one.accepted),
             cpu_ratio: reference
@@ -187,7 +188,7 @@ fn found_one_in_1000(trials: &[(u32, &SpeedTrial)], gives_verdict: bool) -> Opti
 
 /// The devices' mean of a time, weighted by operations.
 fn middle(trial: &SpeedTrial, of: impl Fn(&DeviceSpeed) -> u64) -> Option<f64> {
-    let all: u64 = trial.devices.iter().map(|one| one.operations).sum();
+    let all = trial.devices.iter().map(|one| one.operations).total();
     let sum: f64 = trial
         .devices
         .iter()

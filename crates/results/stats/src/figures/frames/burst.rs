@@ -2,6 +2,7 @@
 
 use super::{LossAccount, Repeats};
 use crate::figures::estimate::{Estimate, Sample};
+use crate::figures::repeats::Total;
 use journal::record::{FrameResult, RecoveryTrial};
 use plan::BackToBack;
 use schemars::JsonSchema;
@@ -191,8 +192,8 @@ impl RecoveryResult {
             not_overloaded: all().filter(|found| !overloaded(found)).count() as u32,
             overload_frames_per_s: of(|found| Some(found.overload))?,
             relief_frames_per_s: of(|found| Some(found.relief))?,
-            overload_lost: all().map(|found| found.overload_lost).sum(),
-            relief_lost: all().map(|found| found.relief_lost).sum(),
+            overload_lost: all().map(|found| found.overload_lost).total(),
+            relief_lost: all().map(|found| found.relief_lost).total(),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Latency and delay variation by trial: each trial is one value, and the median over the trials is
 //! the result (RFC 8219 §7.2, §7.3).
 
+use crate::figures::repeats::Total;
 use journal::record::{DelayVariation, Ipdv, LatencyTrial};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -122,7 +123,7 @@ impl IpdvByTrial {
             TrialSpread::of(values.collect::<Option<Vec<_>>>()?)
         };
         Some(Self {
-            pairs: all.iter().flatten().map(|found| found.pairs).sum(),
+            pairs: all.iter().flatten().map(|found| found.pairs).total(),
             min_ns: spread(|found| found.min_ns)?,
             p50_ns: spread(|found| found.p50_ns)?,
             max_ns: spread(|found| found.max_ns)?,

@@ -26,7 +26,7 @@ use super::latency::{self, LoadLatency};
 use super::loads::{self, LoadResult};
 use super::rates::Lengths;
 use crate::figures::estimate::{Estimate, Sample};
-use crate::figures::repeats::ratio;
+use crate::figures::repeats::{Total, ratio};
 use journal::record::{Disturbance, DutEvent, FrameTrial, LatencyTrial};
 use plan::{Event, Traffic};
 use schemars::JsonSchema;
@@ -233,7 +233,7 @@ impl DisturbedLoad {
     /// Frames that left the sender, over all repeats.
     #[must_use]
     pub const fn sent(&self) -> u64 {
-        self.load.account.intended - self.load.account.not_sent
+        self.load.account.sent()
     }
 }
 
@@ -268,7 +268,7 @@ fn timed(found: &Trial<'_>) -> LatencyTrial {
     let histogram = found.disturbance.histogram.clone();
     LatencyTrial {
         load: found.trial.load,
-        frames: histogram.iter().map(|bucket| bucket.frames).sum(),
+        frames: histogram.iter().map(|bucket| bucket.frames).total(),
         histogram,
         ..LatencyTrial::default()
     }

@@ -5,6 +5,7 @@ use super::by_trial::LatencyByTrial;
 use crate::figures::direction::DirectionName;
 use crate::figures::estimate::{Estimate, Sample};
 use crate::figures::latency::{Distribution, beyond_ppb};
+use crate::figures::repeats::Total;
 use journal::record::{LatencyBucket, LatencyTrial};
 use plan::LatencyPath;
 use schemars::JsonSchema;
@@ -95,7 +96,7 @@ impl DirectionLatency {
             let all = pooled(histograms.flatten());
             Some(Self {
                 direction: *direction,
-                frames: all.iter().map(|(_, frames)| frames).sum(),
+                frames: all.iter().map(|(_, frames)| *frames).total(),
                 min_ns: all.first()?.0,
                 p50_ns: percentile(&all, 500)?,
                 p90_ns: percentile(&all, 900),
@@ -202,7 +203,7 @@ pub(super) fn result(percent: Option<u8>, trials: &[Trial<'_>]) -> Option<LoadLa
     Some(LoadLatency {
         percent,
         load_frames_per_s: each(&|trials| Some(trials[0].1.load))?,
-        frames: all.iter().map(|(_, frames)| frames).sum(),
+        frames: all.iter().map(|(_, frames)| *frames).total(),
         min_ns: all.first()?.0,
         p50_ns,
         p90_ns: percentile(&all, 900),
@@ -223,7 +224,7 @@ pub(super) fn result(percent: Option<u8>, trials: &[Trial<'_>]) -> Option<LoadLa
 }
 
 /// Merges histograms into one: rising, without empty buckets.
-fn pooled<'a>(buckets: impl IntoIterator<Item = &'a LatencyBucket>) -> Vec<(u64, u64)> {
+pub(super) fn pooled<'a>(buckets: impl IntoIterator<Item = &'a LatencyBucket>) -> Vec<(u64, u64)> {
     let buckets = buckets.into_iter();
     merged_histogram(buckets.map(|bucket| (bucket.upto_ns, bucket.frames)))
 }
@@ -235,7 +236,8 @@ pub fn merged_histogram(buckets: impl IntoIterator<Item = (u64, u64)>) -> Vec<(u
     let mut sum: BTreeMap<u64, u64> = BTreeMap::new();
     // An empty bucket at either end would be taken for the smallest or the largest value.
     for (upto_ns, frames) in buckets.into_iter().filter(|(_, frames)| *frames > 0) {
-        *sum.entry(upto_ns).or_default() += frames;
+        let sum = sum.entry(upto_ns).or_default();
+        *sum = sum.saturating_add(frames);
     }
     sum.into_iter().collect()
 }

@@ -4,7 +4,7 @@ use super::Repeats;
 use super::loss::{DirectionLoss, LossAccount};
 use super::rates::{LayerRates, Lengths};
 use crate::figures::estimate::{Estimate, Sample};
-use crate::figures::repeats::{per_second, ratio};
+use crate::figures::repeats::{Total, per_second, ratio};
 use journal::record::{FrameResult, FrameTrial};
 use plan::LossCurve;
 use schemars::JsonSchema;
@@ -64,7 +64,7 @@ pub fn fastest_load(found: &FrameResult) -> Option<(f64, f64)> {
             .iter()
             .map(|trial| per_direction(trial, trial.received, directions(trial)));
         let sum: f64 = rates.sum::<Option<f64>>()?;
-        let all = |count: fn(&FrameTrial) -> u64| trials.iter().map(|trial| count(trial)).sum();
+        let all = |count: fn(&FrameTrial) -> u64| trials.iter().map(|trial| count(trial)).total();
         let lost = ratio(all(FrameTrial::lost), all(|trial| trial.sent))?;
         Some((sum / trials.len() as f64, 100.0 * lost))
     };
@@ -127,7 +127,8 @@ pub(super) fn curve(
         };
         for trial in paced() {
             // Rounded to the nearest whole per cent in integers.
-            let percent = (200 * trial.load + highest) / (2 * highest.max(1));
+            let (load, highest) = (u128::from(trial.load), u128::from(highest));
+            let percent = (200 * load + highest) / (2 * highest.max(1));
             let percent = u32::try_from(percent).unwrap_or(u32::MAX);
             let repeats = shares.entry(percent).or_default();
             // The curve's trials come before the one with the evidence, so the first of a share is

@@ -44,17 +44,25 @@ impl LossAccount {
         // For an unpaced generator, the intended frames are the sent ones.
         let intended = trial.intended.max(trial.sent);
         self.trials += 1;
-        self.intended += intended;
-        self.not_sent += intended - trial.sent;
-        self.too_late += too_late(trial);
-        self.received += trial.received;
-        self.queued += trial.queued();
-        self.lost += trial.lost();
-        self.receiver_dropped += trial.station_lost().min(trial.lost());
-        self.duplicated += trial.duplicated;
-        self.reordered += trial.reordered;
-        self.corrupted += trial.corrupted;
-        self.late += trial.late_frames;
+        for (sum, count) in [
+            (&mut self.intended, intended),
+            (&mut self.not_sent, intended - trial.sent),
+            (&mut self.too_late, too_late(trial)),
+            (&mut self.received, trial.received),
+            (&mut self.queued, trial.queued()),
+            (&mut self.lost, trial.lost()),
+            (
+                &mut self.receiver_dropped,
+                trial.station_lost().min(trial.lost()),
+            ),
+            (&mut self.duplicated, trial.duplicated),
+            (&mut self.reordered, trial.reordered),
+            (&mut self.corrupted, trial.corrupted),
+            (&mut self.late, trial.late_frames),
+        ] {
+            // Each count is bounded when a journal is read, but not the number of trials.
+            *sum = sum.saturating_add(count);
+        }
     }
 
     /// Adds one direction of a trial that loads both. Which direction's frames found a queue before
@@ -67,7 +75,7 @@ impl LossAccount {
         // Drops before the port may count in both directions: to name too many frames as the
         // station's is the safe error, as it never blames the device.
         let in_station = own.receiver_dropped.saturating_add(before_port);
-        self.receiver_dropped = known + in_station.min(own.lost());
+        self.receiver_dropped = known.saturating_add(in_station.min(own.lost()));
     }
 
     /// The account of the direction with the larger share of `failed` frames, over several trials;
@@ -95,7 +103,7 @@ impl LossAccount {
 
     /// Frames that count as lost in a search, except frames that left too late.
     pub(super) const fn not_forwarded(&self) -> u64 {
-        self.intended - self.received + self.queued
+        (self.intended - self.received).saturating_add(self.queued)
     }
 
     pub(super) fn of<'a>(trials: impl Iterator<Item = &'a FrameTrial>) -> Self {
@@ -114,13 +122,14 @@ impl LossAccount {
     /// until the load was over.
     #[must_use]
     pub const fn not_carried(&self) -> u64 {
-        self.lost_on_the_way() + self.queued
+        self.lost_on_the_way().saturating_add(self.queued)
     }
 
     /// Frames that the stations themselves did not offer or did not count.
     #[must_use]
     pub const fn lost_by_tester(&self) -> u64 {
-        self.not_sent + self.too_late + self.receiver_dropped
+        let not_offered = self.not_sent.saturating_add(self.too_late);
+        not_offered.saturating_add(self.receiver_dropped)
     }
 }
 

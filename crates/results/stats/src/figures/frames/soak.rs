@@ -11,7 +11,7 @@ use super::loads::{self, LoadResult};
 use super::loss::LossAccount;
 use super::rates::Lengths;
 use crate::figures::drift::{Drift, DriftJudgement, Point};
-use crate::figures::repeats::ratio;
+use crate::figures::repeats::{Total, ratio};
 use journal::record::{
     DevicePoint, FrameResult, FrameTrial, LatencyBucket, LatencyTrial, SoakPoint, SoakProbe,
     SoakSegment,
@@ -215,7 +215,7 @@ impl<'a> Segments<'a> {
         self.0.iter().copied().flat_map(move |(segment, trial)| {
             let since = segment.started_unix_ns.saturating_sub(first_ns);
             segment.points.iter().map(move |point| Placed {
-                at_ns: since + point.at_ns,
+                at_ns: since.saturating_add(point.at_ns),
                 start: segment.start,
                 trial,
                 width_ns: segment.point_ns,
@@ -232,45 +232,48 @@ impl<'a> Segments<'a> {
     fn pauses_ns(&self) -> impl Iterator<Item = u64> {
         self.0.windows(2).map(|pair| {
             let (segment, trial) = pair[0];
-            let end = segment.started_unix_ns + trial.elapsed_ns.max(trial.duration_ns);
-            pair[1].0.started_unix_ns.saturating_sub(end)
+            let began = pair[1].0.started_unix_ns;
+            let after = began.saturating_sub(segment.started_unix_ns);
+            after.saturating_sub(trial.elapsed_ns.max(trial.duration_ns))
         })
     }
 
     /// The whole soak as one trial; its time is the time under load.
     fn counts(&self) -> FrameTrial {
-        let mut sum = FrameTrial::default();
-        for trial in self.trials() {
-            sum.load = trial.load;
-            sum.duration_ns += trial.duration_ns;
-            sum.elapsed_ns += trial.elapsed_ns;
-            sum.intended += trial.intended;
-            sum.sent += trial.sent;
-            sum.sent_bytes += trial.sent_bytes;
-            sum.received += trial.received;
-            sum.received_bytes += trial.received_bytes;
-            sum.duplicated += trial.duplicated;
-            sum.too_late += trial.too_late;
-            sum.reordered += trial.reordered;
-            sum.corrupted += trial.corrupted;
-            sum.after_end += trial.after_end;
-            sum.receiver_dropped += trial.station_lost();
-            sum.sender_dropped += trial.sender_dropped;
-            sum.late_ns_max = sum.late_ns_max.max(trial.late_ns_max);
-            sum.late_frames += trial.late_frames;
+        let sum = |of: fn(&FrameTrial) -> u64| self.trials().map(of).total();
+        FrameTrial {
+            load: self.trials().last().map_or(0, |trial| trial.load),
+            duration_ns: sum(|trial| trial.duration_ns),
+            elapsed_ns: sum(|trial| trial.elapsed_ns),
+            intended: sum(|trial| trial.intended),
+            sent: sum(|trial| trial.sent),
+            sent_bytes: sum(|trial| trial.sent_bytes),
+            received: sum(|trial| trial.received),
+            received_bytes: sum(|trial| trial.received_bytes),
+            duplicated: sum(|trial| trial.duplicated),
+            too_late: sum(|trial| trial.too_late),
+            reordered: sum(|trial| trial.reordered),
+            corrupted: sum(|trial| trial.corrupted),
+            after_end: sum(|trial| trial.after_end),
+            receiver_dropped: sum(FrameTrial::station_lost),
+            sender_dropped: sum(|trial| trial.sender_dropped),
+            late_frames: sum(|trial| trial.late_frames),
+            late_ns_max: self
+                .trials()
+                .map(|trial| trial.late_ns_max)
+                .max()
+                .unwrap_or(0),
+            ..FrameTrial::default()
         }
-        sum
     }
 
     fn latency(&self) -> LatencyTrial {
-        let mut sums = BTreeMap::<u64, u64>::new();
-        for bucket in self.0.iter().flat_map(|(segment, _)| &segment.histogram) {
-            *sums.entry(bucket.upto_ns).or_default() += bucket.frames;
-        }
+        let buckets = self.0.iter().flat_map(|(segment, _)| &segment.histogram);
+        let all = latency::pooled(buckets);
         LatencyTrial {
             load: self.trials().next().map_or(0, |trial| trial.load),
-            frames: sums.values().sum(),
-            histogram: sums
+            frames: all.iter().map(|(_, frames)| *frames).total(),
+            histogram: all
                 .into_iter()
                 .map(|(upto_ns, frames)| LatencyBucket { upto_ns, frames })
                 .collect(),
@@ -364,12 +367,13 @@ impl SoakRun {
         let stalls = found.stalls();
         let total = |of: fn(&DevicePoint) -> Option<u64>| {
             let values: Vec<u64> = found.devices().filter_map(|device| of(&device)).collect();
-            (!values.is_empty()).then(|| values.iter().sum())
+            (!values.is_empty()).then(|| values.into_iter().total())
         };
         let spent = found
             .devices()
             .filter_map(|one| Some((one.cpu_ns?, one.wall_ns)));
-        let spent = spent.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let (cpu, wall): (Vec<u64>, Vec<u64>) = spent.unzip();
+        let spent = (cpu.into_iter().total(), wall.into_iter().total());
         let time_s = counts.elapsed_ns.max(counts.duration_ns) as f64 / 1e9;
         let probed = found.capacity(directions);
         let capacity: Vec<SoakCapacity> = probed.iter().map(|(_, one)| *one).collect();
@@ -383,7 +387,7 @@ impl SoakRun {
             points: u32::try_from(found.points().count()).unwrap_or(u32::MAX),
             segments: u32::try_from(found.0.len()).unwrap_or(u32::MAX),
             starts: found.0.last().map_or(0, |(last, _)| last.start),
-            pauses_ns: found.pauses_ns().sum(),
+            pauses_ns: found.pauses_ns().total(),
             longest_pause_ns: found.pauses_ns().max().unwrap_or(0),
             sent: counts.sent,
             lost: counts.lost(),

@@ -329,9 +329,7 @@ fn lacking(sorted: &Sorted, bounds: &[(u32, Option<&GoalBounds>)]) -> Vec<u32> {
 
 /// Whether the tester lost more of these trials' frames than the path between the stations.
 fn is_testers(account: &LossAccount) -> bool {
-    let tester = account.not_sent + account.too_late + account.receiver_dropped;
-    let path = account.lost.saturating_sub(account.receiver_dropped) + account.queued;
-    tester > path
+    account.lost_by_tester() > account.not_carried()
 }
 
 /// Explains, in sentences, which repeats are not regular and why.

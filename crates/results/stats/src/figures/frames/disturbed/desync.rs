@@ -3,6 +3,7 @@
 use super::{DisturbedLoad, EventPlace, EventTimes, Trial, not_recovered, over_events};
 use crate::figures::estimate::Estimate;
 use crate::figures::frames::rates::Lengths;
+use crate::figures::repeats::Total;
 use plan::Desync;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -72,7 +73,7 @@ fn reported(trials: &[Trial<'_>]) -> Option<DesyncReport> {
             bare.split('.').next() == Some(name)
         });
         let values: Vec<u64> = own.map(|(_, value)| *value).collect();
-        (!values.is_empty()).then(|| values.iter().sum())
+        (!values.is_empty()).then(|| values.into_iter().total())
     };
     Some(DesyncReport {
         // Only our encryptor counts these. Without this counter the others mean nothing.

@@ -176,12 +176,13 @@ impl Breach<'_> {
             0 => self.broke.outage_ns.or_else(|| self.down_ns()),
             // The time after the recovery counts from the recovery, and the outage from the
             // failure.
-            after => Some(self.down_ns()? + after),
+            after => self.down_ns()?.checked_add(after),
         }
     }
 
     fn lost(&self) -> u64 {
-        self.broke.lost + self.mended.map_or(0, |mended| mended.lost)
+        let after = self.mended.map_or(0, |mended| mended.lost);
+        self.broke.lost.saturating_add(after)
     }
 
     fn place(&self, name: &str) -> EventPlace {

@@ -3,7 +3,7 @@
 use super::{DisturbedLoad, Trial, forwarded};
 use crate::figures::estimate::{Estimate, Sample};
 use crate::figures::frames::rates::Lengths;
-use crate::figures::repeats::per_second;
+use crate::figures::repeats::{Total, per_second};
 use journal::record::{FrameResult, FrameTrial};
 use plan::Attack;
 use schemars::JsonSchema;
@@ -71,7 +71,7 @@ impl HostileResult {
         Some(Self {
             attack: attack.name().into(),
             suffers_from_percent: first.filter(|_| calm).map(|share| share.percent),
-            delivered: shares.iter().map(|share| share.delivered).sum(),
+            delivered: shares.iter().map(|share| share.delivered).total(),
             shares,
         })
     }
@@ -99,11 +99,11 @@ impl HostileShare {
         };
         Some(Self {
             percent,
-            sent: attacks.map(|attack| attack.sent).sum(),
+            sent: attacks.map(|attack| attack.sent).total(),
             intended_packets_per_s: over(&intended),
             packets_per_s: over(&reached),
             forwarded_ratio: forwarded(trials)?,
-            delivered: trials.iter().map(|found| delivered(found.trial)).sum(),
+            delivered: trials.iter().map(|found| delivered(found.trial)).total(),
             disturbed: DisturbedLoad::of(lengths, trials)?,
         })
     }
@@ -111,8 +111,11 @@ impl HostileShare {
 
 /// A copy far behind its flow cannot be distinguished from a late frame; it is counted here, since
 /// in these trials it is the likelier of the two.
-const fn delivered(trial: &FrameTrial) -> u64 {
-    trial.duplicated + trial.corrupted + trial.too_late
+fn delivered(trial: &FrameTrial) -> u64 {
+    // Invalid trials are included here, and no bounds of their counts were checked.
+    [trial.duplicated, trial.corrupted, trial.too_late]
+        .into_iter()
+        .total()
 }
 
 /// Hostile packets that the device let through in one repeat.
@@ -122,7 +125,7 @@ pub(crate) fn hostile_delivered_in(found: &FrameResult) -> u64 {
         .iter()
         .filter(|one| one.attack.is_some());
     let trials = attacked.filter_map(|one| found.trials.get(one.trial));
-    trials.map(delivered).sum()
+    trials.map(delivered).total()
 }
 
 impl DisturbedLoad {

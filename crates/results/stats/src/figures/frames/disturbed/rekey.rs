@@ -80,7 +80,7 @@ impl CleanRekeys {
             if control.trial.lost() == 0 {
                 clean.repeats += 1;
                 clean.rekeys += found.disturbance.events.len() as u64;
-                clean.lost += found.trial.lost();
+                clean.lost = clean.lost.saturating_add(found.trial.lost());
             }
         }
         clean
@@ -215,12 +215,15 @@ fn added_slowest(quiet: &[Trial<'_>], trials: &[Trial<'_>]) -> Option<Estimate> 
 /// after it.
 fn slowest_around(quiet: &Disturbance, event: &DutEvent) -> Option<u64> {
     let bin_ns = quiet.timeline.bin_ns;
-    let end_ns = event.at_ns + event.took_ns + DutEvent::AFTER_NS;
+    let end_ns = event
+        .at_ns
+        .saturating_add(event.took_ns)
+        .saturating_add(DutEvent::AFTER_NS);
     let is_about = |(index, bin): &(u64, &TimeBin)| {
-        let begin_ns = index * bin_ns;
+        let begin_ns = index.saturating_mul(bin_ns);
         // Every bin that overlaps the time, as the control is known by bins only. Empty bins have
         // no latency.
-        bin.received > 0 && begin_ns + bin_ns > event.at_ns && begin_ns < end_ns
+        bin.received > 0 && begin_ns.saturating_add(bin_ns) > event.at_ns && begin_ns < end_ns
     };
     let bins = (0..).zip(&quiet.timeline.bins).filter(is_about);
     bins.map(|(_, bin)| bin.latency_ns_max).max()
