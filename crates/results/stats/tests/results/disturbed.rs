@@ -272,6 +272,16 @@ fn an_encryptor_fails_closed_if_no_trial_saw_a_frame_of_the_stations_in_clear() 
         (Some(true), Some(0))
     );
     assert_eq!(verdict(Failure::Bypass, &[closed, None]), (None, None));
+    // Only the first foreign frames are looked at: the stations' may have come after them.
+    assert_eq!(
+        verdict(Failure::Bypass, &[closed, Some((500, 0))]),
+        (None, None)
+    );
+    // One of the stations' frames does not make the other program's theirs.
+    assert_eq!(
+        verdict(Failure::Bypass, &[Some((500, 1)), Some((10, 3)), None]),
+        (Some(false), Some(4))
+    );
     assert_eq!(verdict(Failure::Crash, &[closed]), (None, None));
 }
 

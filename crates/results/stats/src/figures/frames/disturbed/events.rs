@@ -60,7 +60,8 @@ pub struct FailoverResult {
     /// Failures after which frames were still being lost at the next failure, or the end.
     pub not_recovered: Vec<EventPlace>,
     /// Frames of the stations between the gateways in clear, over all failures: 0 of an encryptor
-    /// that fails closed. Only with `bypass`; `null` if no filter saw every frame.
+    /// that fails closed. Only with `bypass`; `null` if no filter saw every frame, or too few of the
+    /// foreign ones were looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clear_frames: Option<u64>,
     /// The load of the whole trials.
@@ -262,22 +263,32 @@ impl FailoverResult {
     }
 }
 
-/// Frames of the stations in clear; `None` if a trial was not watched. Frames without the stations'
-/// marker, of another program, are not among them.
+/// Foreign frames of a trial that were surely all looked at for the stations' marker: the filter
+/// counts every foreign frame, but only the first ones fit into its socket's buffer, and of jumbo
+/// frames these are fewest.
+const LOOKED_AT_MIN: u64 = 15;
+
+/// Frames of the stations in clear; `None` if no trial shows one, and one does not show that there
+/// was none. Frames without the stations' marker, of another program, are not among them.
 fn clear_frames(trials: &[Trial<'_>]) -> Option<u64> {
     let of_trial = |trial: &Trial<'_>| {
-        // A trial without a watch shows nothing, so the sum over all trials is then unknown and not
-        // 0.
         let watch = trial.trial.readings.as_ref()?.watch.as_ref()?;
-        // The filter inspects only the first foreign frames for the marker and counts them all, so
-        // one with the marker makes all of them count.
-        Some(if watch.marker_frames > 0 {
-            watch.foreign_frames
-        } else {
-            0
-        })
+        let (foreign, marked) = (watch.foreign_frames, watch.marker_frames);
+        match marked {
+            // Frames of another program may have filled the buffer before the first of the
+            // stations, so that the marker was not found proves nothing.
+            0 => (foreign <= LOOKED_AT_MIN).then_some(0),
+            // The leak is the load, which itself filled the buffer: it goes on with the others.
+            _ if foreign > LOOKED_AT_MIN && marked >= LOOKED_AT_MIN => Some(foreign),
+            // Among frames of another program only those with the marker are known to be theirs.
+            _ => Some(marked),
+        }
     };
-    trials.iter().map(of_trial).sum()
+    let found: Vec<Option<u64>> = trials.iter().map(of_trial).collect();
+    let known = found.iter().copied().flatten();
+    let leaked = known.fold(0, u64::saturating_add);
+    // A leak in one trial is proven, however little the others show.
+    (leaked > 0 || found.iter().all(Option::is_some)).then_some(leaked)
 }
 
 impl SetupResult {
