@@ -264,10 +264,21 @@ pub(crate) fn found<'a>(pairs: &Pairs<'a>, sides: Sides<'a>) -> ChangeSet<'a> {
         };
         // Collected apart, since a cell without any ratio is listed once as a cell and not once for
         // each quantity.
-        let mut without = Vec::new();
+        let mut without: Vec<WithoutRatio> = Vec::new();
+        let mut apart: Option<String> = None;
         for base in &bases {
             let Some(other) = others.iter().find(|other| is_same(base, other)) else {
-                without.push(lacks(base, format!("{other_name} has no figure of it")));
+                let path = path_of(base, &others);
+                let reason = match path {
+                    Some([own, theirs]) => format!(
+                        "{base_name} has {own} latencies of it, and {other_name} {theirs} ones"
+                    ),
+                    None => format!("{other_name} has no figure of it"),
+                };
+                if path.is_some() {
+                    apart.get_or_insert_with(|| reason.clone());
+                }
+                without.push(lacks(base, reason));
                 continue;
             };
             let Some(change) = Change::of(base, other, pairing) else {
@@ -283,13 +294,21 @@ pub(crate) fn found<'a>(pairs: &Pairs<'a>, sides: Sides<'a>) -> ChangeSet<'a> {
                 invalid: invalid.clone(),
             });
         }
-        let is_new = |other: &&Reading| !bases.iter().any(|base| is_same(base, other));
+        let is_new = |other: &&Reading| {
+            // Of another path the base's reading already says why there is no ratio.
+            let is_said = |said: &WithoutRatio| {
+                (said.quantity, said.load_percent) == (other.quantity, other.load_percent)
+            };
+            !bases.iter().any(|base| is_same(base, other)) && !without.iter().any(is_said)
+        };
         let new = others.iter().filter(is_new);
-        without.extend(new.map(|other| lacks(other, format!("{base_name} has no figure of it"))));
+        let new = new.map(|other| lacks(other, format!("{base_name} has no figure of it")));
+        let new: Vec<_> = new.collect();
+        without.extend(new);
         // No quantity of the cell has a ratio: the cell is reported as a whole, with the reason
         // from its status.
         if changes.len() == before {
-            without_change.push(WithoutChange::of(pair, sides));
+            without_change.push(WithoutChange::of(pair, sides, apart));
             continue;
         }
         without_ratio.extend(without);
@@ -318,9 +337,18 @@ pub(crate) fn found<'a>(pairs: &Pairs<'a>, sides: Sides<'a>) -> ChangeSet<'a> {
     }
 }
 
-/// Whether two readings are of the same quantity at the same load.
+/// Whether two readings are of the same quantity at the same load, over the same path.
 fn is_same(a: &Reading, b: &Reading) -> bool {
-    (a.quantity, a.load_percent) == (b.quantity, b.load_percent)
+    (a.quantity, a.load_percent, a.path) == (b.quantity, b.load_percent, b.path)
+}
+
+/// The paths of a latency and of the other run's at the same load, if they differ: a round trip
+/// divided by a one-way latency would look like a change.
+fn path_of(own: &Reading, others: &[Reading]) -> Option<[&'static str; 2]> {
+    let alike =
+        |other: &&Reading| (own.quantity, own.load_percent) == (other.quantity, other.load_percent);
+    let other = others.iter().find(alike)?.path?;
+    Some([own.path?.name(), other.name()])
 }
 
 /// `1 of 3 repeats is invalid: machine-was-ours: other programs had 40 % of it`.
@@ -384,7 +412,8 @@ impl Lack {
 }
 
 impl WithoutChange {
-    fn of(pair: Pair<'_>, sides: Sides<'_>) -> Self {
+    /// `apart`: why figures that both have cannot be divided.
+    fn of(pair: Pair<'_>, sides: Sides<'_>, apart: Option<String>) -> Self {
         let (mut reasons, mut helps) = (Vec::new(), Vec::new());
         for (side, run, _, name) in sides.named(pair) {
             let cell = side.result;
@@ -405,7 +434,8 @@ impl WithoutChange {
         Self {
             cell: pair.base.planned.id.clone(),
             reason: if is_measured {
-                "it has no quantity whose ratio is known in both".to_owned()
+                let none = "it has no quantity whose ratio is known in both";
+                apart.map_or_else(|| none.to_owned(), |apart| format!("{none}: {apart}"))
             } else {
                 reasons.join("; ")
             },

@@ -129,14 +129,9 @@ fn best_split(values: &[f64]) -> Option<usize> {
 fn reading(values: &[f64]) -> Option<Reading> {
     let samples = (1..).zip(values);
     let samples = samples.map(|(repeat, &value)| Sample { repeat, value });
-    Some(Reading {
-        // Any quantity will do: a ratio has no unit.
-        quantity: Quantity::FrameRate,
-        load_percent: None,
-        value: Estimate::of(samples.collect())?,
-        upper: None,
-        is_open: false,
-    })
+    let value = Estimate::of(samples.collect())?;
+    // Any quantity will do: a ratio has no unit.
+    Some(Reading::new(Quantity::FrameRate, value))
 }
 
 #[cfg(test)]

@@ -4,4 +4,5 @@ mod gates;
 mod made;
 mod matched;
 mod null;
+mod paths;
 mod printed;

@@ -252,11 +252,8 @@ mod tests {
 
     fn reading(values: &[f64], upper: Option<&[f64]>) -> Reading {
         Reading {
-            quantity: Quantity::FrameRate,
-            load_percent: None,
-            value: estimate(values),
             upper: upper.map(estimate),
-            is_open: false,
+            ..Reading::new(Quantity::FrameRate, estimate(values))
         }
     }
 

@@ -6,6 +6,8 @@
 use crate::analysis::ranked_by::RankedBy;
 use crate::cell::CellResult;
 use crate::figures::estimate::Estimate;
+use crate::figures::frames::LoadLatency;
+use plan::LatencyPath;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -139,6 +141,9 @@ pub struct Reading {
     pub quantity: Quantity,
     /// Of latency under several loads: the load in per cent of the throughput; 0 is the lowest one.
     pub load_percent: Option<u8>,
+    /// Of latency under several loads: the path that was timed. Without clocks that agree, trials
+    /// between two hosts fall back to round trips, which are no one-way latencies.
+    pub path: Option<LatencyPath>,
     /// The figure.
     pub value: Estimate,
     /// Of a search: the relevant upper bound. The true value is between the figure and this.
@@ -148,10 +153,13 @@ pub struct Reading {
 }
 
 impl Reading {
-    fn new(quantity: Quantity, value: Estimate) -> Self {
+    /// A figure without a load, and without the bounds of a search.
+    #[must_use]
+    pub const fn new(quantity: Quantity, value: Estimate) -> Self {
         Self {
             quantity,
             load_percent: None,
+            path: None,
             value,
             upper: None,
             is_open: false,
@@ -182,11 +190,10 @@ impl RankedBy {
         };
         let (quantity, load_percent) = self.quantity();
         Some(Reading {
-            quantity,
             load_percent,
-            value,
             is_open: searched.as_ref().is_some_and(|found| found.is_open),
             upper: searched.and_then(|found| found.upper),
+            ..Reading::new(quantity, value)
         })
     }
 }
@@ -265,17 +272,18 @@ impl CellResult {
     /// depends on the device, so two runs have no common load.
     fn latency_readings(&self) -> Vec<Reading> {
         let loads = self.frames().map_or(&[][..], |frames| &frames.latency);
-        let of_load = |quantity, percent, value: &Estimate| Reading {
-            load_percent: Some(percent),
+        let of_load = |load: &LoadLatency, quantity, value: &Estimate| Reading {
+            load_percent: load.percent,
+            path: Some(load.path()),
             ..Reading::new(quantity, value.clone())
         };
         loads
             .iter()
-            .filter_map(|load| Some((load.percent?, load)))
-            .flat_map(|(percent, load)| {
+            .filter(|load| load.percent.is_some())
+            .flat_map(|load| {
                 let p99 = load.p99_each_ns.as_ref();
-                let p50 = of_load(Quantity::LatencyP50, percent, &load.p50_each_ns);
-                let p99 = p99.map(|value| of_load(Quantity::LatencyP99, percent, value));
+                let p50 = of_load(load, Quantity::LatencyP50, &load.p50_each_ns);
+                let p99 = p99.map(|value| of_load(load, Quantity::LatencyP99, value));
                 std::iter::once(p50).chain(p99)
             })
             .collect()
