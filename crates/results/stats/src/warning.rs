@@ -14,7 +14,6 @@ mod machine;
 mod path;
 mod run;
 mod scaling;
-mod siblings;
 mod tester;
 mod tools;
 mod weight;
@@ -201,6 +200,10 @@ pub(crate) fn warnings(
     scalings: &[Scaling],
     progress: &Progress,
 ) -> Vec<Warning> {
+    let [shared_a, shared_b] = machine::each(journal, machine::shared_cores);
+    let [virtual_a, virtual_b] = machine::each(journal, machine::virtual_machine);
+    let [governor_a, governor_b] = machine::each(journal, machine::governor);
+    let [siblings_a, siblings_b] = machine::each(journal, machine::sibling_cores);
     // Within one weight the report keeps this order: `Results::of` sorts stably.
     let found = [
         run::not_ended(progress),
@@ -224,22 +227,26 @@ pub(crate) fn warnings(
         tester_limited(journal, comparisons),
         generator_limited(cells),
         offered_shortfall(cells),
-        machine::shared_cores(journal),
+        shared_a,
+        shared_b,
         tester::machine_taken(journal),
         clock::stepped(journal),
         tester::sender_stalled(journal),
         tester::receiver_stalled(journal),
         tester::lost_at(journal),
         super_packets(cells),
-        machine::virtual_machine(journal),
-        machine::governor(journal),
+        virtual_a,
+        virtual_b,
+        governor_a,
+        governor_b,
         two_bands(cells),
         one_apart(cells),
         path::intervals_apart(journal),
         path::unexplained_retransmissions(journal),
         path::one_way_loss(journal),
         path::queue_drained(journal),
-        siblings::sibling_cores(journal),
+        siblings_a,
+        siblings_b,
         frames::lowest_load_fails(cells),
         frames::highest_load_meets(cells),
         frames::timed_out(cells),

@@ -14,6 +14,7 @@
 //! Claims change neither the status of a cell nor the exit status of a run.
 
 use crate::analysis::compare::Comparison;
+use crate::analysis::cores::machines_of;
 use crate::analysis::scaling;
 use crate::analysis::significance::{Level, against};
 use crate::cell::{CellResult, Reason, Status};
@@ -173,17 +174,23 @@ impl Judge<'_> {
         let (cell, planned) = (&self.cells[place], &self.journal.header.plan.cells[place]);
         let claimed = claim.value as f64;
         let (verdict, reason) = self.decide(claim, place, &figure);
-        let machine = &self.journal.header.environment;
-        let cores = machine.cpus;
-        let here = format!(
-            "{}; {}; {cores} cores of {}",
-            planned.dut.adapter.profile().settings,
-            plan::in_words(planned),
-            match machine.cpu_model.as_str() {
+        let machines = machines_of(&self.journal.header).map(|machine| {
+            let model = match machine.environment.cpu_model.as_str() {
                 "" => "an unknown CPU",
                 model => model,
+            };
+            let cores = format!("{} cores of {model}", machine.environment.cpus);
+            match machine.host {
+                Some(_) => format!("{}: {cores}", machine.name()),
+                None => cores,
             }
-        );
+        });
+        let parts = [
+            planned.dut.adapter.profile().settings,
+            plan::in_words(planned),
+        ];
+        let parts: Vec<String> = parts.into_iter().chain(machines).collect();
+        let here = parts.join("; ");
         // A claim without a load is about every load. Each result then names the load of its
         // figure.
         let asked = Claim {

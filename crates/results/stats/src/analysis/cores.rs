@@ -2,24 +2,79 @@
 
 use crate::figures::bulk::CpuResult;
 use crate::figures::estimate::Estimate;
-use plan::{Cell, Direction, Measurement};
+use journal::record::{Environment, Header};
+use plan::{Cell, Direction, HostName, LabPlan, Measurement};
 
 /// A station that uses at least this share of its cores has no idle time.
 const FULL_RATIO: f64 = 0.95;
 
-/// Cores that the tools and the DUT of a cell would use without sharing.
-pub(crate) fn cores_wanted(cell: &Cell) -> u32 {
-    // Crypto devices have no stations, and are meant to work in parallel beyond the number of
-    // cores.
-    let Some(stations) = cell.stations else {
-        return 0;
+/// A machine that stations and gateways are on.
+#[derive(Clone, Copy)]
+pub(crate) struct Machine<'j> {
+    /// Its name in a lab of two hosts; `None`: the machine of the run.
+    pub(crate) host: Option<HostName>,
+    pub(crate) environment: &'j Environment,
+}
+
+/// The machines that measure in a lab, as far as the record of a start or a resume describes them.
+///
+/// A run in a lab of two hosts may be on a third machine, which measures nothing. So hosts that the
+/// record does not describe are left out, and nothing is judged by the machine of the run instead.
+pub(crate) fn machines<'j>(
+    lab: &LabPlan,
+    environment: &'j Environment,
+) -> impl Iterator<Item = Machine<'j>> + use<'j> {
+    let names = match lab.hosts {
+        Some(_) => HostName::ALL.map(Some).to_vec(),
+        None => vec![None],
     };
-    // With one loaded gateway, a station replaces the other one.
-    let gateways = match &cell.measurement {
-        Measurement::Frames(test) if test.traffic.direction != Direction::Both => 1,
-        _ => 2,
-    };
-    2 * u32::from(stations.cores) + gateways * cell.dut.adapter.profile().gateway_cores
+    names.into_iter().filter_map(|host| {
+        let environment = match host {
+            Some(name) => environment.hosts.get(name.name())?,
+            None => environment,
+        };
+        Some(Machine { host, environment })
+    })
+}
+
+/// The machines of a run at its start.
+pub(crate) fn machines_of(header: &Header) -> impl Iterator<Item = Machine<'_>> {
+    machines(&header.plan.lab, &header.environment)
+}
+
+impl Machine<'_> {
+    /// Cores that the tools and the DUT of a cell would use on it without sharing.
+    pub(crate) fn cores_wanted(&self, cell: &Cell) -> u32 {
+        // Crypto devices have no stations, and are meant to work in parallel beyond the number of
+        // cores.
+        let Some(stations) = cell.stations else {
+            return 0;
+        };
+        let direction = match &cell.measurement {
+            Measurement::Frames(test) => test.traffic.direction,
+            _ => Direction::Both,
+        };
+        // With one loaded gateway, a station replaces the other one, on the same host.
+        let (gw1, gw2) = match direction {
+            Direction::Encrypt => (1, 0),
+            Direction::Decrypt => (0, 1),
+            Direction::Both => (1, 1),
+        };
+        let (ends, gateways) = match self.host {
+            Some(HostName::A) => (1, gw1),
+            Some(HostName::B) => (1, gw2),
+            None => (2, gw1 + gw2),
+        };
+        ends * u32::from(stations.cores) + gateways * cell.dut.adapter.profile().gateway_cores
+    }
+
+    /// `this machine`, `host a`.
+    pub(crate) fn name(&self) -> String {
+        self.host.map_or_else(
+            || "this machine".into(),
+            |host| format!("host {}", host.name()),
+        )
+    }
 }
 
 /// Why a figure is one of the whole machine, and not of the device alone. The only rule for this:
@@ -32,6 +87,8 @@ pub(crate) enum Contention {
         wanted: u32,
         /// Cores of the machine.
         cpus: u32,
+        /// The machine, in a lab of two hosts.
+        host: Option<HostName>,
     },
     /// A station had no idle time.
     Full {
@@ -45,18 +102,26 @@ pub(crate) enum Contention {
 }
 
 impl Contention {
-    /// `cpus`: cores of the machine, 0 if unknown; `cpu`: the busy CPU time; `streams`: of a tool
-    /// that cannot use more cores than it has streams.
+    /// `cpu`: the busy CPU time; `streams`: of a tool that cannot use more cores than it has
+    /// streams.
     pub(crate) fn of(
-        cpus: u32,
+        header: &Header,
         planned: &Cell,
         cpu: Option<&CpuResult>,
         streams: Option<u16>,
     ) -> Option<Self> {
-        let wanted = cores_wanted(planned);
         // Shared cores come first: they follow from the plan alone, without any reading.
-        if cpus > 0 && wanted > cpus {
-            return Some(Self::Shared { wanted, cpus });
+        let shared = machines_of(header).find_map(|machine| {
+            let (wanted, cpus) = (machine.cores_wanted(planned), machine.environment.cpus);
+            // 0 means that the number could not be read.
+            (cpus > 0 && wanted > cpus).then_some(Self::Shared {
+                wanted,
+                cpus,
+                host: machine.host,
+            })
+        });
+        if shared.is_some() {
+            return shared;
         }
         // One request at a time leaves a station idle; spinning between requests is not work.
         if matches!(planned.measurement, Measurement::Ping { .. }) {
@@ -85,9 +150,13 @@ impl Contention {
     /// A clause with the numbers.
     pub(crate) fn reason(&self) -> String {
         match self {
-            Self::Shared { wanted, cpus } => format!(
-                "stations and device want {wanted} cores of a machine that has {cpus}: they take \
-                 time from one another"
+            Self::Shared { wanted, cpus, host } => format!(
+                "stations and device want {wanted} cores of {} {cpus}: they take time from one \
+                 another",
+                match host {
+                    Some(host) => format!("host {}, which has", host.name()),
+                    None => "a machine that has".to_owned(),
+                }
             ),
             Self::Full {
                 station,

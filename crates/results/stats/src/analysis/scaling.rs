@@ -27,14 +27,16 @@ pub(crate) use cap::{OtherWorkers, other_workers};
 pub(crate) use shape::{Point as ShapePoint, Shape, Top, is_above, p_values};
 
 use crate::analysis::compare::Comparison;
-use crate::analysis::cores::Contention;
+use crate::analysis::cores::{Contention, machines_of};
 use crate::analysis::metric::Metric;
 use crate::analysis::significance::{Level, Questions, Ratio};
 use crate::analysis::verdict::TESTER_LIMITED_RATIO;
 use crate::cell::CellResult;
+use crate::figures::bulk::CpuResult;
 use crate::figures::frames::Limit;
 use journal::Journal;
-use plan::Measurement;
+use journal::record::Header;
+use plan::{HostName, Measurement};
 use schemars::JsonSchema;
 use serde::Serialize;
 use series::Numbered;
@@ -93,7 +95,6 @@ fn point(
     comparisons: &[Comparison],
 ) -> ScalingPoint {
     let cell = &cells[place];
-    let cpus = journal.header.environment.cpus;
     let cpu = cell.cpu.as_ref();
     ScalingPoint {
         n,
@@ -102,12 +103,27 @@ fn point(
         speedup: None,
         efficiency: None,
         dut_cores: cpu.and_then(|cpu| Some(cpu.dut_cores.as_ref()?.mean)),
-        idle_cores: cpu
-            .filter(|_| cpus > 0)
-            // Rounding of the kernel's counters may exceed the number of cores a little.
-            .map(|cpu| (f64::from(cpus) - cpu.busy_cores.mean).max(0.0)),
+        idle_cores: cpu.and_then(|cpu| idle_cores(&journal.header, cpu)),
         limited_by: limit(journal, place, cells, comparisons).map(|limit| limit.by.to_owned()),
     }
+}
+
+/// Idle cores of the machine; of two hosts those of the busier one, as a gateway cannot use the
+/// other's.
+fn idle_cores(header: &Header, cpu: &CpuResult) -> Option<f64> {
+    let on_b = cpu.host_b_cores.as_ref().map(|busy| busy.mean);
+    let idle = machines_of(header).map(|machine| {
+        let busy = match machine.host {
+            None => cpu.busy_cores.mean,
+            Some(HostName::A) => cpu.busy_cores.mean - on_b?,
+            Some(HostName::B) => on_b?,
+        };
+        let cpus = machine.environment.cpus;
+        // Rounding of the kernel's counters may exceed the number of cores a little.
+        (cpus > 0).then(|| (f64::from(cpus) - busy).max(0.0))
+    });
+    let idle = idle.collect::<Option<Vec<f64>>>()?;
+    idle.into_iter().reduce(f64::min)
 }
 
 /// A known limit of a figure other than the device.
@@ -161,7 +177,7 @@ pub(crate) fn contention(journal: &Journal, place: usize, cell: &CellResult) -> 
     let header = &journal.header;
     let streams = cell.bulk().and(cell.parameters.streams);
     Contention::of(
-        header.environment.cpus,
+        header,
         &header.plan.cells[place],
         cell.cpu.as_ref(),
         streams,

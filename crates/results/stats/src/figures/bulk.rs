@@ -82,12 +82,21 @@ pub struct CpuResult {
     pub kernel_cores: Estimate,
     /// All of it.
     pub busy_cores: Estimate,
+    /// The part of it on host b, in a lab of two hosts.
+    #[serde(skip)]
+    pub(crate) host_b_cores: Option<Estimate>,
     /// Payload bits received per CPU-second of the whole machine; `null` for a ping, and if the
     /// DUT's is unknown.
     pub payload_bits_per_cpu_s: Option<Estimate>,
     /// Payload bits received per CPU-second of the DUT; `null` for a ping, and for a DUT without
     /// processes or on other machines.
     pub payload_bits_per_dut_cpu_s: Option<Estimate>,
+}
+
+/// Busy time of every machine: the record has that of a second host apart.
+fn busy_ns(trial: &Measured) -> u64 {
+    let on_b = trial.cpu.machine_b.map_or(0, |host| host.busy_ns);
+    trial.cpu.busy_ns.saturating_add(on_b)
 }
 
 /// Payload received, the sum of both ways of a duplex transfer.
@@ -266,10 +275,13 @@ impl CpuResult {
                 ratio(trial.cpu.dut_ns?, trial.cpu.wall_ns)
             }),
             kernel_cores: cores(|trial| trial.cpu.kernel_ns)?,
-            busy_cores: cores(|trial| trial.cpu.busy_ns)?,
+            busy_cores: cores(busy_ns)?,
+            host_b_cores: estimate(measured, |trial| {
+                ratio(trial.cpu.machine_b?.busy_ns, trial.cpu.wall_ns)
+            }),
             payload_bits_per_cpu_s: bits_per_cpu_s(|trial| {
                 // CPU time of a DUT on other machines would be missing.
-                trial.cpu.dut_ns.map(|_| trial.cpu.busy_ns)
+                trial.cpu.dut_ns.map(|_| busy_ns(trial))
             }),
             payload_bits_per_dut_cpu_s: bits_per_cpu_s(|trial| trial.cpu.dut_ns),
         })

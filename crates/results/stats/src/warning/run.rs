@@ -1,6 +1,7 @@
 //! Warnings about the course of the run.
 
 use super::{Warning, WarningKind, counted, warning};
+use crate::analysis::cores::{machines, machines_of};
 use crate::cell::{CellResult, Progress};
 use journal::Journal;
 use journal::record::{Outcome, TrialRecord, in_brief};
@@ -160,10 +161,17 @@ pub(super) fn sittings_apart(cells: &[CellResult]) -> Option<Warning> {
 pub(super) fn environment_changed(journal: &Journal) -> Option<Warning> {
     let header = &journal.header;
     let changed = journal.resumed.iter().any(|resumed| {
-        let (then, now) = (&header.environment, &resumed.environment);
+        let now = machines(&header.plan.lab, &resumed.environment);
+        // Hosts are paired by name, as one of the two records may not describe both.
+        let mut pairs = now.filter_map(|now| {
+            let then = machines_of(header).find(|then| then.host == now.host)?;
+            Some((then.environment, now.environment))
+        });
         resumed.program != header.program
             // Memory, uptime and the like differ at every start and change no figure.
-            || (&now.cpu_model, now.cpus, &now.kernel) != (&then.cpu_model, then.cpus, &then.kernel)
+            || pairs.any(|(then, now)| {
+                (&now.cpu_model, now.cpus, &now.kernel) != (&then.cpu_model, then.cpus, &then.kernel)
+            })
     });
     changed.then_some(())?;
     warning(

@@ -2,9 +2,12 @@
 
 use crate::fixture::{SECOND_NS, datagrams, journal, measured, record, tcp, transfer, udp};
 use crate::frame_fixture::*;
-use journal::record::{CountsByRole, Cpu, CpuCounts, Figures, Measured};
-use plan::{Adapter, Bound, Cell, Claim, ClaimUnit};
-use stats::{ClaimVerdict, Limit, Results};
+use journal::Journal;
+use journal::record::{
+    CountsByRole, Cpu, CpuCounts, Environment, Figures, MachineCpu, Measured, Resumed,
+};
+use plan::{Adapter, Bound, Cell, Claim, ClaimUnit, Host, Hosts, LabKind};
+use stats::{ClaimVerdict, Limit, Results, WarningKind};
 
 /// The same cell, on a machine that is large enough and on one that is not.
 #[test]
@@ -69,6 +72,117 @@ fn verdicts_claims_and_scaling_share_one_rule_for_shared_cores() {
             "{text}"
         );
     }
+}
+
+/// Moves a run to two hosts with that many CPUs each, started from a machine with one CPU.
+fn on_hosts(run: &mut Journal, cpus: &[(&str, u32)]) {
+    let host = Host {
+        reach: vec!["ssh".into()],
+        interface: Some("eth1".into()),
+        cpus: Vec::new(),
+        program: None,
+    };
+    run.header.plan.lab.kind = LabKind::Hosts;
+    run.header.plan.lab.hosts = Some(Hosts {
+        a: host.clone(),
+        b: host,
+        reconnect_ns: 0,
+    });
+    let environment = &mut run.header.environment;
+    (environment.cpus, environment.hypervisor) = (1, "kvm".into());
+    let described = cpus.iter().map(|(name, cpus)| {
+        let host = Environment {
+            cpus: *cpus,
+            governor: "powersave".into(),
+            ..Environment::default()
+        };
+        ((*name).to_owned(), host)
+    });
+    environment.hosts = described.collect();
+}
+
+#[test]
+fn stations_on_two_hosts_are_judged_by_the_hosts_and_not_by_the_machine_of_the_run() {
+    let judged = |cpus: &[(&str, u32)]| {
+        let cell = throughput("auto", 64);
+        let bounds = [(Some(400_000), Some(402_000)); 3];
+        let mut run = searched(&[(cell, &bounds[..]), (throughput("straight", 64), &RIG)]);
+        on_hosts(&mut run, cpus);
+        let results = Results::of(&run);
+        let verdict = results.cells[0].verdict().unwrap().clone();
+        let texts: Vec<String> = results
+            .warnings
+            .iter()
+            .filter(|warning| {
+                matches!(
+                    warning.kind,
+                    WarningKind::SharedCores | WarningKind::VirtualMachine | WarningKind::Governor
+                )
+            })
+            .map(|warning| warning.text.clone())
+            .collect();
+        (verdict.limit, verdict.reason, texts.join("\n"))
+    };
+    // A station and a gateway on each.
+    let (limit, _, warnings) = judged(&[("a", 2), ("b", 2)]);
+    assert_eq!(limit, Limit::DutLimited);
+    assert!(!warnings.contains("share"), "{warnings}");
+    assert!(!warnings.contains("virtual"), "{warnings}");
+    assert!(warnings.contains("governor of host a is"), "{warnings}");
+    assert!(warnings.contains("governor of host b is"), "{warnings}");
+    let (limit, reason, warnings) = judged(&[("a", 2), ("b", 1)]);
+    assert_eq!(limit, Limit::MachineLimited);
+    assert!(
+        reason.contains("want 2 cores of host b, which has 1"),
+        "{reason}"
+    );
+    assert!(warnings.contains("share host b's 1 core:"), "{warnings}");
+    assert!(!warnings.contains("share host a"), "{warnings}");
+    // Of hosts that the journal does not describe, nothing is said.
+    let (limit, _, warnings) = judged(&[]);
+    assert_eq!((limit, warnings.as_str()), (Limit::DutLimited, ""));
+}
+
+#[test]
+fn work_of_both_hosts_is_in_the_busy_cores_and_another_starting_machine_is_no_change() {
+    let cell = tcp("auto");
+    let mut run = journal(vec![cell.clone()], 1, 8);
+    let mut found = transfer(1);
+    let on_a = found.cpu.busy_ns;
+    found.cpu.machine_b = Some(MachineCpu {
+        busy_ns: 2 * on_a,
+        ..MachineCpu::default()
+    });
+    record(&mut run, &cell.id, 1, measured(found));
+    on_hosts(&mut run, &[("a", 8), ("b", 8)]);
+    let changed = |run: &Journal| {
+        let results = Results::of(run);
+        let warnings = results.warnings.iter();
+        let of_change = warnings.filter(|one| one.kind == WarningKind::EnvironmentChanged);
+        of_change.count() > 0
+    };
+    assert_close(
+        Results::of(&run).cells[0]
+            .cpu
+            .as_ref()
+            .unwrap()
+            .busy_cores
+            .mean,
+        3.0,
+    );
+    let mut environment = run.header.environment.clone();
+    environment.cpus = 4;
+    let resume = |environment: Environment| Resumed {
+        at_unix_ns: 0,
+        program: run.header.program.clone(),
+        environment,
+    };
+    let mut resumed = run.clone();
+    resumed.resumed = vec![resume(environment.clone())];
+    assert!(!changed(&resumed));
+    environment.hosts.get_mut("b").unwrap().cpus = 4;
+    resumed.resumed = vec![resume(environment.clone())];
+    assert!(changed(&resumed));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::figures::frames::{
 };
 use crate::figures::overhead::Packets;
 use journal::Journal;
+use journal::record::Header;
 use plan::{
     Adapter, Carrier, Cell, Direction, Encryptor, Form, FrameTest, Measurement, Plan, Role,
 };
@@ -19,12 +20,11 @@ use wire::Suite;
 /// Gives each frame-test cell with a figure its verdict, and bursts their corrected buffer time.
 pub(crate) fn judge_all(journal: &Journal, cells: &mut [CellResult]) {
     let plan = &journal.header.plan;
-    let cpus = journal.header.environment.cpus;
     let questions: Vec<Option<Question<'_>>> = plan
         .cells
         .iter()
         .zip(cells.iter())
-        .map(|(planned, cell)| question(plan, cpus, planned, cell, cells))
+        .map(|(planned, cell)| question(&journal.header, planned, cell, cells))
         .collect();
     // All comparisons with the rig are one question.
     let level = Level::of(questions.iter().flatten().filter_map(Question::p));
@@ -42,12 +42,12 @@ pub(crate) fn judge_all(journal: &Journal, cells: &mut [CellResult]) {
 }
 
 fn question<'a>(
-    plan: &Plan,
-    cpus: u32,
+    header: &Header,
     planned: &Cell,
     cell: &'a CellResult,
     all: &'a [CellResult],
 ) -> Option<Question<'a>> {
+    let plan = &header.plan;
     let Measurement::Frames(test) = &planned.measurement else {
         return None;
     };
@@ -70,7 +70,7 @@ fn question<'a>(
         link: figure(frames).and_then(|rate| fuller_link(plan, planned, test, rate.mean)),
         rig,
         slower_suite: slower_suite(plan, planned, test),
-        contention: Contention::of(cpus, planned, cell.cpu.as_ref(), None),
+        contention: Contention::of(header, planned, cell.cpu.as_ref(), None),
         // The figure and the bounds depend on the procedure; the fields above do not.
         ..of_procedure(test, frames)
     })

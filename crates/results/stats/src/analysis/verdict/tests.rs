@@ -34,7 +34,11 @@ fn rig(figure: f64) -> CaseRig {
     CaseRig::Known(estimate(&[0.999, 1.001, 1.0].map(|share| share * figure)))
 }
 
-const SHARED: Contention = Contention::Shared { wanted: 4, cpus: 2 };
+const SHARED: Contention = Contention::Shared {
+    wanted: 4,
+    cpus: 2,
+    host: None,
+};
 const FULL: Contention = Contention::Full {
     station: 'A',
     busy: 0.98,
