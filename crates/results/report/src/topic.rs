@@ -6,12 +6,12 @@
 pub(crate) mod captures;
 pub(crate) mod claims;
 mod closing;
+pub(crate) mod contrasts;
 pub(crate) mod cpu;
 pub(crate) mod device;
 pub(crate) mod evidence;
 pub(crate) mod frames;
 pub(crate) mod http;
-pub(crate) mod keys;
 pub(crate) mod latency;
 pub(crate) mod monitored;
 pub(crate) mod published;
@@ -37,10 +37,9 @@ use plan::Axis;
 
 /// All sections, in the order of every document.
 const SECTIONS: &[&[Section]] = &[
+    &[trouble::SECTION],
+    contrasts::SECTIONS,
     &[
-        trouble::SECTION,
-        keys::KEYS,
-        keys::HYBRIDS,
         ranking::SECTION,
         weather::SECTION,
         suites::SECTION,

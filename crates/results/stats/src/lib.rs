@@ -26,13 +26,14 @@ pub use analysis::calibration::Calibration;
 pub use analysis::change::{Change, Needed, Pairing, REPEATS_MAX, simultaneous_alpha};
 pub use analysis::claims::{ClaimResult, ClaimVerdict};
 pub use analysis::compare::{Bound, Comparison};
+pub use analysis::contrast::{
+    CONTRASTS, Columns, Contrast, ContrastResult, HybridGain, KeyCost, Meaning,
+};
 pub use analysis::device::{
     Course, Crossover, CrossoverPoint, DeviceAxis, DeviceComparison, DeviceCurve, DeviceGain,
     DevicePointResult, DeviceSeries, DeviceStanding, DeviceUnit, FatigueBatch, FatigueClass,
     REPORT_CLASSES_NS,
 };
-pub use analysis::hybrids::HybridGain;
-pub use analysis::keys::KeyCost;
 pub use analysis::mean_frame_rate::MeanFrameRate;
 pub use analysis::metric::Metric;
 pub use analysis::published::{PublishedPlace, PublishedResult};
@@ -78,8 +79,8 @@ pub use warning::{HELD_LEAST_NS, Warning, WarningKind, Weight};
 
 use analysis::sittings::Sittings;
 use analysis::{
-    calibration, ceiling, claims, compare, hybrids, keys, mean_frame_rate, published, ranking,
-    scaling, suites, tools, verdict,
+    calibration, ceiling, claims, compare, contrast, mean_frame_rate, published, ranking, scaling,
+    suites, tools, verdict,
 };
 use figures::captures;
 use journal::Journal;
@@ -113,6 +114,10 @@ pub struct Results {
     pub key_costs: Vec<KeyCost>,
     /// Gain of hybrids of engines over each engine alone, in the plan's order.
     pub hybrid_gains: Vec<HybridGain>,
+    /// DUTs compared with twins that differ in one setting, comparison by comparison; absent if
+    /// `key_costs` and `hybrid_gains` contain all of them.
+    #[serde(default, skip_serializing_if = "contrast::have_other_keys")]
+    pub contrasts: Vec<ContrastResult>,
     /// The same transfers by several tools.
     pub tool_checks: Vec<ToolCheck>,
     /// Published figures of other systems compared with measured ones.
@@ -140,7 +145,8 @@ impl Results {
         sittings.mark(&mut cells);
         // From here on the cells are complete, and nothing may change them.
         let cells = cells;
-        let comparisons = compare::comparisons(&journal.header.plan.cells, &cells, &sittings);
+        let comparisons = compare::comparisons(&cells, &sittings);
+        let contrasts = contrast::results(journal, &cells);
         let progress = Progress::of(journal, &cells);
         let scalings = scaling::scalings(journal, &cells, &comparisons);
         let tool_checks = tools::checks(&journal.header.plan, &cells);
@@ -160,8 +166,9 @@ impl Results {
             suites: suites::matrices(journal),
             rankings: ranking::rankings(journal, &cells, &sittings),
             claims: claims::claims(journal, &cells, &comparisons),
-            key_costs: keys::costs(journal, &cells),
-            hybrid_gains: hybrids::gains(journal, &cells),
+            key_costs: contrast::key_costs(journal, &contrasts),
+            hybrid_gains: contrast::hybrid_gains(journal, &contrasts),
+            contrasts,
             scalings,
             tool_checks,
             published: published::published(journal, &cells),

@@ -118,6 +118,8 @@ pub(crate) enum Document {
 
 /// Collects the blocks of a section.
 pub(crate) struct Blocks {
+    /// Id of the section.
+    section: &'static str,
     document: Document,
     found: Vec<Block>,
 }
@@ -126,11 +128,17 @@ impl Blocks {
     /// Builds the blocks of a section.
     pub(crate) fn of(section: &Section, run: &Run<'_>, document: Document) -> Vec<Block> {
         let mut blocks = Self {
+            section: section.id,
             document,
             found: Vec::new(),
         };
         (section.blocks)(run, &mut blocks);
         blocks.found
+    }
+
+    /// Returns the id of the section, for one function that builds several sections.
+    pub(crate) const fn section(&self) -> &'static str {
+        self.section
     }
 
     /// Whether the document omits the details that support the figures.

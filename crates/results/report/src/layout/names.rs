@@ -26,22 +26,20 @@ pub(super) fn mark(plan: &Plan, results: &mut Results) {
         let places = one.places.iter_mut().chain(&mut one.references);
         places.for_each(|place| mark(&mut place.dut));
     }
-    for one in &mut results.hybrid_gains {
+    for one in &mut results.contrasts {
         mark(&mut one.dut);
-        mark(&mut one.alone);
+        mark(&mut one.twin);
     }
     // A further kind of result with a device's name must be added here, or it lacks the mark.
     let means = results.mean_frame_rates.iter_mut();
     let scalings = results.scalings.iter_mut().map(|one| &mut one.dut);
     let claims = results.claims.iter_mut().map(|one| &mut one.dut);
-    let costs = results.key_costs.iter_mut().map(|one| &mut one.dut);
     let tools = results.tool_checks.iter_mut().map(|one| &mut one.dut);
     let published = results.published.iter_mut().map(|one| &mut one.dut);
     means
         .map(|one| &mut one.dut)
         .chain(scalings)
         .chain(claims)
-        .chain(costs)
         .chain(tools)
         .chain(published)
         .for_each(mark);

@@ -1,12 +1,11 @@
 //! A DUT against the baseline of its group.
 
-use super::contrast::{Pair, contrasts};
 use super::metric::Metric;
+use super::pairs::{Pair, paired};
 use super::significance::{Ratio, p_differ};
 use super::sittings::Sittings;
 use crate::cell::CellResult;
 use crate::figures::frames::FrameFigures;
-use plan::Cell;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -86,31 +85,24 @@ impl Bound {
     }
 }
 
-/// Compares every DUT of `planned` with the baseline of its group.
-pub(crate) fn comparisons(
-    planned: &[Cell],
-    cells: &[CellResult],
-    sittings: &Sittings<'_>,
-) -> Vec<Comparison> {
+/// Compares every DUT with the baseline of its group.
+pub(crate) fn comparisons(cells: &[CellResult], sittings: &Sittings<'_>) -> Vec<Comparison> {
     let mut baselines: BTreeMap<&str, &CellResult> = BTreeMap::new();
     for cell in cells.iter().filter(|cell| cell.baseline) {
         // A group may have several baselines. The first of the plan is the one that all are
         // compared with.
         baselines.entry(&cell.group).or_insert(cell);
     }
-    let both = planned.iter().zip(cells);
     // The calibration measures the tester and is compared by verdicts alone.
-    let compared = both.filter(|(_, cell)| !cell.baseline && !cell.calibration);
-    let pairs = compared.filter_map(|(planned, cell)| {
+    let compared = cells
+        .iter()
+        .filter(|cell| !cell.baseline && !cell.calibration);
+    let pairs = compared.filter_map(|cell| {
         let other = *baselines.get(cell.group.as_str())?;
-        Some(Pair {
-            planned,
-            cell,
-            other,
-        })
+        Some(Pair { cell, other })
     });
-    let found = contrasts(pairs, ratio).into_iter().map(|found| {
-        let Pair { cell, other, .. } = found.pair;
+    let found = paired(pairs, ratio).into_iter().map(|found| {
+        let Pair { cell, other } = found.pair;
         let (of_dut, of_baseline) = (found.metric.of(cell), found.metric.of(other));
         let of_both = of_dut.zip(of_baseline).map_or(0, |(of_dut, of_baseline)| {
             let values = of_dut.values.iter();
@@ -139,12 +131,7 @@ pub(crate) fn comparisons(
 
 /// The ratio to the baseline, and the p-value of a difference.
 fn ratio(pair: &Pair<'_>, metric: Metric) -> Option<(Ratio, Option<f64>)> {
-    let Pair { cell, other, .. } = *pair;
-    let is_reflected = |cell: &CellResult| cell.frames().is_some_and(|found| found.is_reflected);
-    // A reflected load also loads the way back, so it is another figure than a load one way.
-    if is_reflected(cell) != is_reflected(other) {
-        return None;
-    }
+    let Pair { cell, other } = *pair;
     let (of_dut, of_baseline) = (metric.of(cell)?, metric.of(other)?);
     let found = Ratio::of(of_dut, of_baseline)?;
     let p = p_differ(of_dut, of_baseline);

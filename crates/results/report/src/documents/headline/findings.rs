@@ -3,7 +3,7 @@
 use super::share::is_ranking;
 use crate::layout::Run;
 use crate::topic::claims;
-use crate::topic::keys::{hybrids_finding, keys_finding};
+use crate::topic::contrasts;
 use crate::topic::published::beside::summary;
 use crate::topic::ranking::{best, ranked};
 use crate::topic::scaling;
@@ -20,8 +20,7 @@ pub(crate) fn findings(run: &Run<'_>) -> Vec<String> {
     let results = &run.results;
     let mut found = claims::finding(run);
     found.extend(summary(run));
-    found.extend(keys_finding(run));
-    found.extend(hybrids_finding(run));
+    found.extend(contrasts::findings(run));
     let matrices = results.suites.iter();
     let matrices = matrices.filter(|one| one.entries.len() >= SUITES_MIN);
     let by_suite = limited(matrices.filter_map(|one| suites::finding(run, one)));

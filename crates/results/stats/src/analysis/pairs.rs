@@ -1,0 +1,74 @@
+//! Cells compared with others of their group, quantity by quantity.
+//!
+//! Both cells of a pair are measured in every repeat, one after the other, so the repeats form
+//! pairs: a drift affects both and cancels in their ratio.
+
+use super::metric::Metric;
+use super::significance::{Questions, against};
+use crate::cell::CellResult;
+use crate::figures::estimate::{Estimate, Sample};
+
+/// A cell, and another one that it is compared with.
+#[derive(Clone, Copy)]
+pub(crate) struct Pair<'c> {
+    pub(crate) cell: &'c CellResult,
+    pub(crate) other: &'c CellResult,
+}
+
+/// One quantity of a pair, compared.
+pub(crate) struct Compared<'c, R> {
+    pub(crate) pair: Pair<'c>,
+    pub(crate) metric: Metric,
+    pub(crate) ratio: R,
+    /// Whether there surely is a difference, corrected over all pairs by this quantity; `None` with
+    /// fewer than two repeats.
+    pub(crate) differs: Option<bool>,
+}
+
+/// Compares pairs by each quantity of both. All comparisons by one quantity are one question.
+/// `ratio` also returns the p-value of a difference.
+pub(crate) fn paired<'c, R>(
+    pairs: impl IntoIterator<Item = Pair<'c>>,
+    ratio: impl Fn(&Pair<'c>, Metric) -> Option<(R, Option<f64>)>,
+) -> Vec<Compared<'c, R>> {
+    let ratio = &ratio;
+    // A reflected load also loads the way back, so it is another figure than a load one way.
+    let alike = |pair: &Pair<'_>| is_reflected(pair.cell) == is_reflected(pair.other);
+    let compared = pairs.into_iter().filter(alike).flat_map(|pair| {
+        let all = Metric::ALL.into_iter();
+        all.filter_map(move |metric| Some((pair, metric, ratio(&pair, metric)?)))
+    });
+    // All p-values of a quantity are needed for its level, so nothing is answered before all are
+    // known.
+    let found: Vec<_> = compared.collect();
+    let questions = Questions::of(found.iter().map(|(_, metric, (_, p))| (*metric, *p)));
+    let answered = found
+        .into_iter()
+        .map(|(pair, metric, (ratio, p))| Compared {
+            pair,
+            metric,
+            ratio,
+            differs: questions.answer(&metric, p),
+        });
+    answered.collect()
+}
+
+fn is_reflected(cell: &CellResult) -> bool {
+    cell.frames().is_some_and(|found| found.is_reflected)
+}
+
+/// A quantity divided by that of the other cell, repeat by repeat, and the p-value of a difference.
+pub(crate) fn quotients(pair: &Pair<'_>, metric: Metric) -> Option<(Estimate, Option<f64>)> {
+    let (own, other) = (metric.of(pair.cell)?, metric.of(pair.other)?);
+    let quotient = |sample: &Sample| {
+        // A repeat that the other cell lacks has no quotient, nor has one without traffic.
+        let whole = other.at(sample.repeat).filter(|value| *value > 0.0)?;
+        Some(Sample {
+            repeat: sample.repeat,
+            value: sample.value / whole,
+        })
+    };
+    let ratio = Estimate::of(own.values.iter().filter_map(quotient).collect())?;
+    let p = against(&ratio, 1.0).map(|found| found.p_differs(0.0));
+    Some((ratio, p))
+}
