@@ -19,7 +19,7 @@ use journal::Journal;
 use journal::record::TrialRecord;
 use names::noted;
 use plan::{Axis, Cell, Coordinate, Dut, Measurement, Plan, Role, Stations};
-use stats::{CellResult, Comparison, Metric, Results};
+use stats::{CellResult, Comparison, Metric, Results, Series};
 use std::collections::BTreeMap;
 
 /// A journal and its results: the input of every document.
@@ -52,9 +52,11 @@ pub(crate) struct Set<'a> {
     pub(crate) baseline: Option<&'a str>,
     /// Settings that vary over all sets of the protocol, which tables name.
     pub(crate) varies: Varies,
-    /// Words yet to be added to `common`.
-    own: String,
+    key: Key,
 }
+
+/// A cell in a set.
+type Member<'a> = (Protocol, &'a Cell, Stations, &'a CellResult);
 
 /// Settings that vary within some set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -218,41 +220,32 @@ impl<'a> Run<'a> {
     /// Returns the sets in the plan's order, without frame tests and crypto devices.
     pub(crate) fn sets(&self) -> Vec<Set<'_>> {
         let plan = self.plan();
-        let mut keys: Vec<Key> = Vec::new();
-        let mut sets: Vec<Set<'_>> = Vec::new();
-        for (cell, result) in plan.cells.iter().zip(&self.results.cells) {
-            let protocol = Protocol::of(&cell.measurement);
-            let (Some(protocol), Some(stations)) = (protocol, cell.stations) else {
-                continue;
-            };
-            // Cells beyond the machine's means take one line of the summary, no tables or charts.
-            if result.is_skipped() {
-                continue;
-            }
-            let key = Key::of(cell);
-            let index = keys
-                .iter()
-                .position(|known| *known == key)
-                .unwrap_or_else(|| {
-                    sets.push(Set::new(protocol, cell, plan.repeats));
-                    keys.push(key);
-                    sets.len() - 1
-                });
-            sets[index].add(result, stations);
-        }
-        // The words of a set depend on all others, so they follow in a second pass.
-        for at in 0..sets.len() {
-            let protocol = sets[at].protocol;
-            let alike = sets.iter().filter(|set| set.protocol == protocol);
-            let varies = Varies::over(alike);
-            let own = own_coordinates(&sets, &keys, at);
-            sets[at].varies = varies;
-            sets[at].own = own;
-            sets[at].sort();
-        }
-        // Only here, as the loop above compares the common words.
-        for set in &mut sets {
-            set.common.push_str(&std::mem::take(&mut set.own));
+        let cells = plan.cells.iter().zip(&self.results.cells);
+        // Cells beyond the machine's means take one line of the summary, no tables or charts.
+        let shown = cells.filter(|(_, result)| !result.is_skipped());
+        let series = Series::all(shown.filter_map(|(cell, result)| {
+            let member = (
+                Protocol::of(&cell.measurement)?,
+                cell,
+                cell.stations?,
+                result,
+            );
+            Some((Key::of(cell), member))
+        }));
+        let sets = series.into_iter();
+        let sets = sets.filter_map(|series| Set::of(series, plan.repeats));
+        let mut sets: Vec<Set<'_>> = sets.collect();
+        // The words of a set depend on all others, so none changes before all are known.
+        let own: Vec<(Varies, String)> = (0..sets.len())
+            .map(|at| {
+                let protocol = sets[at].protocol;
+                let alike = sets.iter().filter(|set| set.protocol == protocol);
+                (Varies::over(alike), own_coordinates(&sets, at))
+            })
+            .collect();
+        for (set, (varies, own)) in sets.iter_mut().zip(own) {
+            set.varies = varies;
+            set.common.push_str(&own);
         }
         sets
     }
@@ -307,7 +300,8 @@ fn styles(plan: &Plan) -> BTreeMap<String, usize> {
 
 /// The coordinates that distinguish a set from others with the same words: `, warmup=2s`; if they
 /// do not, the set's number among them.
-fn own_coordinates(sets: &[Set<'_>], keys: &[Key], at: usize) -> String {
+fn own_coordinates(sets: &[Set<'_>], at: usize) -> String {
+    let coordinates = |at: usize| &sets[at].key.coordinates;
     let words = |at: usize| (sets[at].protocol, &sets[at].common);
     let alike: Vec<usize> = (0..sets.len())
         .filter(|other| words(*other) == words(at))
@@ -318,13 +312,13 @@ fn own_coordinates(sets: &[Set<'_>], keys: &[Key], at: usize) -> String {
     }
     let is_shared = |own: &&Coordinate| {
         let mut others = alike.iter().filter(|other| **other != at);
-        others.all(|other| keys[*other].coordinates.contains(own))
+        others.all(|other| coordinates(*other).contains(own))
     };
-    let own = keys[at].coordinates.iter().filter(|own| !is_shared(own));
+    let own = coordinates(at).iter().filter(|own| !is_shared(own));
     let own: String = own.map(|own| format!(", {own}")).collect();
     let is_alone = alike
         .iter()
-        .all(|other| *other == at || keys[*other].coordinates != keys[at].coordinates);
+        .all(|other| *other == at || coordinates(*other) != coordinates(at));
     if is_alone {
         own
     } else {
@@ -386,17 +380,22 @@ impl Key {
 }
 
 impl<'a> Set<'a> {
-    fn new(protocol: Protocol, cell: &Cell, repeats: u32) -> Self {
-        let common = words::common(cell, repeats);
-        Self {
-            protocol,
-            common,
+    fn of(series: Series<Key, Member<'a>>, repeats: u32) -> Option<Self> {
+        let (protocol, first, ..) = series.members.first()?;
+        let mut set = Self {
+            protocol: *protocol,
+            common: words::common(first, repeats),
             points: Vec::new(),
             duts: Vec::new(),
             baseline: None,
             varies: Varies::default(),
-            own: String::new(),
+            key: series.key,
+        };
+        for (.., stations, result) in series.members {
+            set.add(result, stations);
         }
+        set.sort();
+        Some(set)
     }
 
     fn add(&mut self, cell: &'a CellResult, Stations { mtu, cores, .. }: Stations) {

@@ -44,6 +44,7 @@ pub use analysis::scaling::{
     FIT_MIN_POINTS, FLAT_MAX_PERCENT, Fit, GAIN_MIN_PERCENT, Law, POOR_FIT_PERCENT, Scaling,
     ScalingAxis, ScalingPoint, ScalingUnit, SilentCap,
 };
+pub use analysis::series::Series;
 pub use analysis::significance::Ratio;
 pub use analysis::suites::{SuiteEntry, SuiteMatrix};
 pub use analysis::tools::{ALIKE_PERCENT, ToolCheck, ToolFigure};

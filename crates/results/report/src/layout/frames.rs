@@ -11,7 +11,7 @@ use plan::{
     ProcedureKind, Role,
 };
 use serde_json::{Value as Json, json};
-use stats::{CellResult, LoadLatency, TrafficInfo};
+use stats::{CellResult, LoadLatency, Series, TrafficInfo};
 use units::human::{counted, duration_ns};
 use wire::mix::FrameMix;
 
@@ -29,7 +29,11 @@ pub(crate) struct FrameSet<'a> {
     pub(crate) devices: Vec<Device<'a>>,
     /// The loads set by the campaign, in frames/s; empty if it leaves them open.
     loads: Vec<u64>,
+    key: Key,
 }
+
+/// A cell in a set.
+type Member<'a> = (&'a Cell, &'a FrameTest, &'a TrafficInfo, &'a CellResult);
 
 /// Cells of one mix.
 pub(crate) struct FramePoint<'a> {
@@ -73,34 +77,25 @@ impl Run<'_> {
     /// Returns the sets of frame tests in the plan's order.
     pub(crate) fn frame_sets(&self) -> Vec<FrameSet<'_>> {
         let plan = self.plan();
-        let mut keys: Vec<Key> = Vec::new();
-        let mut sets: Vec<FrameSet<'_>> = Vec::new();
-        for (cell, result) in plan.cells.iter().zip(&self.results.cells) {
-            let (Measurement::Frames(test), Some(traffic)) = (&cell.measurement, &result.traffic())
-            else {
-                continue;
+        let cells = plan.cells.iter().zip(&self.results.cells);
+        let shown = cells.filter(|(_, result)| !result.is_skipped());
+        let members = shown.filter_map(|(cell, result)| {
+            let Measurement::Frames(test) = &cell.measurement else {
+                return None;
             };
-            if result.is_skipped() {
-                continue;
-            }
-            let key = Key::of(cell, test);
-            // A table would show only the first of two tests that differ in nothing but the load.
-            let mut places = keys.iter().zip(&sets);
-            let place = places.position(|(known, set)| *known == key && !set.has(traffic, result));
-            let place = place.unwrap_or_else(|| {
-                sets.push(FrameSet::new(cell, test, plan.repeats));
-                keys.push(key);
-                sets.len() - 1
-            });
-            sets[place].add(traffic, result);
-            sets[place].loads.extend(test.procedure.plan().load());
-        }
+            let traffic = result.traffic()?;
+            Some((Key::of(cell, test), (cell, test, traffic, result)))
+        });
+        // A table would show only the first of two tests that differ in nothing but the load.
+        let series = Series::unless(members, |(.., traffic, known), (.., other, result)| {
+            is_same_mix(traffic, other) && Device::of(known) == Device::of(result)
+        });
+        let sets = series.into_iter();
+        let sets = sets.filter_map(|series| FrameSet::of(series, plan.repeats));
+        let mut sets: Vec<FrameSet<'_>> = sets.collect();
         // All words are needed before the first change of `common`, by which sets are compared.
-        let own: Vec<String> = (0..sets.len())
-            .map(|at| own_words(&sets, &keys, at))
-            .collect();
+        let own: Vec<String> = (0..sets.len()).map(|at| own_words(&sets, at)).collect();
         for (set, own) in sets.iter_mut().zip(own) {
-            set.devices.sort_by_key(|device| device.calibration);
             set.common.push_str(&own);
         }
         sets
@@ -157,9 +152,14 @@ impl Key {
     }
 }
 
+/// A campaign may give one mix by its name and also spell it out.
+fn is_same_mix(one: &TrafficInfo, other: &TrafficInfo) -> bool {
+    (&one.genome, &one.mix) == (&other.genome, &other.mix)
+}
+
 /// The coordinates that distinguish a set from others with the same words, `, min_load=2kpps`; if
 /// none do, the distinguishing settings of the procedure, `, timeout 5 s`.
-fn own_words(sets: &[FrameSet<'_>], keys: &[Key], at: usize) -> String {
+fn own_words(sets: &[FrameSet<'_>], at: usize) -> String {
     let words = |at: usize| {
         let set = &sets[at];
         (set.kind, set.event(), &set.common, set.load())
@@ -168,8 +168,8 @@ fn own_words(sets: &[FrameSet<'_>], keys: &[Key], at: usize) -> String {
     let mut own = Vec::new();
     // Coordinates that one of these sets lacks distinguish this set from it.
     for other in same() {
-        let theirs = &keys[other].series;
-        let ours = keys[at].series.iter();
+        let theirs = &sets[other].key.series;
+        let ours = sets[at].key.series.iter();
         own.extend(ours.filter(|coordinate| !theirs.contains(coordinate)));
     }
     own.sort_unstable();
@@ -218,15 +218,23 @@ fn in_words(key: &str, value: &Json) -> String {
 }
 
 impl<'a> FrameSet<'a> {
-    fn new(cell: &Cell, test: &'a FrameTest, repeats: u32) -> Self {
-        Self {
+    fn of(series: Series<Key, Member<'a>>, repeats: u32) -> Option<Self> {
+        let (cell, test, ..) = *series.members.first()?;
+        let mut set = Self {
             kind: test.procedure.kind(),
             common: common(cell, test, repeats),
             test,
             points: Vec::new(),
             devices: Vec::new(),
             loads: Vec::new(),
+            key: series.key,
+        };
+        for (_, test, traffic, result) in series.members {
+            set.add(traffic, result);
+            set.loads.extend(test.procedure.plan().load());
         }
+        set.devices.sort_by_key(|device| device.calibration);
+        Some(set)
     }
 
     /// Returns the event at the device during the load, if any.
@@ -241,12 +249,6 @@ impl<'a> FrameSet<'a> {
         } else {
             None
         }
-    }
-
-    /// Whether the set already has a cell of this mix and device.
-    fn has(&self, traffic: &TrafficInfo, cell: &CellResult) -> bool {
-        let point = self.points.iter().find(|point| point.is_of(traffic));
-        point.is_some_and(|point| point.cell(Device::of(cell)).is_some())
     }
 
     /// The campaign's load, if set: `at 100 kpps`, `loads up to 81.27 kpps to 1.488 Mpps, by size`.
@@ -266,7 +268,11 @@ impl<'a> FrameSet<'a> {
     }
 
     fn add(&mut self, traffic: &'a TrafficInfo, cell: &'a CellResult) {
-        match self.points.iter_mut().find(|point| point.is_of(traffic)) {
+        match self
+            .points
+            .iter_mut()
+            .find(|point| is_same_mix(point.traffic, traffic))
+        {
             Some(point) => point.cells.push(cell),
             None => self.points.push(FramePoint {
                 traffic,
@@ -329,11 +335,6 @@ pub(crate) fn settings(sets: &[FrameSet<'_>]) -> Vec<String> {
 }
 
 impl<'a> FramePoint<'a> {
-    /// A campaign may give one mix by its name and also spell it out.
-    fn is_of(&self, traffic: &TrafficInfo) -> bool {
-        (&self.traffic.genome, &self.traffic.mix) == (&traffic.genome, &traffic.mix)
-    }
-
     /// Returns the device's cell.
     pub(crate) fn cell(&self, device: Device<'_>) -> Option<&'a CellResult> {
         self.cells

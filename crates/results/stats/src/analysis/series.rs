@@ -1,20 +1,22 @@
 //! Series: members with one key, which is all that they share.
 
 /// Members with one key.
-pub(crate) struct Series<K, M> {
-    pub(crate) key: K,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Series<K, M> {
+    /// What they share.
+    pub key: K,
     /// In the order of the plan.
-    pub(crate) members: Vec<M>,
+    pub members: Vec<M>,
 }
 
 impl<K: PartialEq, M> Series<K, M> {
     /// Groups members by key, in the order of each key's first member.
-    pub(crate) fn all(members: impl IntoIterator<Item = (K, M)>) -> Vec<Self> {
+    pub fn all(members: impl IntoIterator<Item = (K, M)>) -> Vec<Self> {
         Self::unless(members, |_, _| false)
     }
 
     /// The same; members that `collide` are in separate series with one key.
-    pub(crate) fn unless(
+    pub fn unless(
         members: impl IntoIterator<Item = (K, M)>,
         collide: impl Fn(&M, &M) -> bool,
     ) -> Vec<Self> {
