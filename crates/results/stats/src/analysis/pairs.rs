@@ -62,13 +62,10 @@ pub(crate) fn quotients(pair: &Pair<'_>, metric: Metric) -> Option<(Estimate, Op
     let (own, other) = (metric.of(pair.cell)?, metric.of(pair.other)?);
     let quotient = |sample: &Sample| {
         // A repeat that the other cell lacks has no quotient, nor has one without traffic.
-        let whole = other.at(sample.repeat).filter(|value| *value > 0.0)?;
-        Some(Sample {
-            repeat: sample.repeat,
-            value: sample.value / whole,
-        })
+        let whole = other.at(sample.repeat).filter(|value| *value > 0.0);
+        (sample.repeat, whole.map(|whole| sample.value / whole))
     };
-    let ratio = Estimate::of(own.values.iter().filter_map(quotient).collect())?;
+    let ratio = Estimate::of_known(own.values.iter().map(quotient))?;
     let p = against(&ratio, 1.0).map(|found| found.p_differs(0.0));
     Some((ratio, p))
 }

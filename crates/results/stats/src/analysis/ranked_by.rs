@@ -90,13 +90,11 @@ fn ip_bits_per_cpu_s(cell: &CellResult) -> Option<Estimate> {
     let busy = &cell.cpu.as_ref()?.busy_cores;
     // Rates are of one direction, and CPU time is of the whole machine.
     let directions = if cell.traffic()?.duplex { 2.0 } else { 1.0 };
-    let samples = carried.values.iter().map(|sample| {
-        let cores = busy.at(sample.repeat).filter(|cores| *cores > 0.0)?;
-        Some(Sample {
-            value: directions * sample.value / cores,
-            ..*sample
-        })
-    });
+    let quotient = |sample: &Sample| {
+        let cores = busy.at(sample.repeat).filter(|cores| *cores > 0.0);
+        let quotient = cores.map(|cores| directions * sample.value / cores);
+        (sample.repeat, quotient)
+    };
     // All repeats or none: a mean over some would be of other repeats than the rate.
-    Estimate::of(samples.collect::<Option<Vec<_>>>()?)
+    Estimate::of_all(carried.values.iter().map(quotient))
 }

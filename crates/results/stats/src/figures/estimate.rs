@@ -112,6 +112,20 @@ impl Estimate {
         })
     }
 
+    /// Of values with their repeats; `None` if one is missing, as a mean over the others would be of
+    /// other repeats than the figures next to it.
+    pub(crate) fn of_all(values: impl IntoIterator<Item = (u32, Option<f64>)>) -> Option<Self> {
+        let values = values.into_iter();
+        let samples = values.map(|(repeat, value)| value.map(|value| Sample { repeat, value }));
+        Self::of(samples.collect::<Option<Vec<_>>>()?)
+    }
+
+    /// Of the known ones of these values.
+    pub(crate) fn of_known(values: impl IntoIterator<Item = (u32, Option<f64>)>) -> Option<Self> {
+        let known = values.into_iter().filter(|(_, value)| value.is_some());
+        Self::of_all(known)
+    }
+
     /// The same quantity in another unit: every figure times `factor`, which is positive.
     #[must_use]
     pub fn scaled(&self, factor: f64) -> Self {

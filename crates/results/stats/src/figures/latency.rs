@@ -1,7 +1,7 @@
 //! Round-trip times: percentiles of all trials pooled, and the spread of the repeats.
 
-use crate::figures::estimate::{Estimate, Sample};
-use crate::figures::repeats::{Total, ratio};
+use crate::figures::estimate::Estimate;
+use crate::figures::repeats::{Total, estimate, ratio};
 use journal::record::{Latency, LoadedLatency, Measured, Route};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -180,15 +180,7 @@ impl LatencyResult {
             .iter()
             .map(|(repeat, latency)| (*repeat, sorted(latency.round_trips_ns.clone())))
             .collect();
-        let each = |of: fn(&[u64]) -> Option<f64>| {
-            let samples = sorted.iter().map(|(repeat, times)| {
-                of(times).map(|value| Sample {
-                    repeat: *repeat,
-                    value,
-                })
-            });
-            samples.collect::<Option<Vec<_>>>().and_then(Estimate::of)
-        };
+        let each = |of: fn(&[u64]) -> Option<f64>| estimate(&sorted, |times| of(times));
         let round_trips_ns = self::sorted(
             sorted
                 .iter()

@@ -6,8 +6,8 @@
 //! with their FCS (L2) for a frame test.
 
 use crate::figures::bulk::received_bps;
-use crate::figures::estimate::{Estimate, Sample};
-use crate::figures::repeats::{Total, per_second};
+use crate::figures::estimate::Estimate;
+use crate::figures::repeats::{Total, estimate, per_second};
 use journal::record::{LoadReading, Measured, MonitoredDevice, Series};
 use plan::{Cell, Measurement, ReadingKind};
 use schemars::JsonSchema;
@@ -196,13 +196,7 @@ impl EnergyResult {
                     Some((repeat, TrialEnergy::of(cell, found, is_machine)?))
                 })
                 .collect();
-            let estimate = |value: &dyn Fn(&TrialEnergy) -> Option<f64>| {
-                let samples = trials.iter().map(|(repeat, trial)| {
-                    let (repeat, value) = (*repeat, value(trial)?);
-                    Some(Sample { repeat, value })
-                });
-                Estimate::of(samples.collect::<Option<Vec<_>>>()?)
-            };
+            let estimate = |value: &dyn Fn(&TrialEnergy) -> Option<f64>| estimate(&trials, value);
             Some(Self {
                 devices: trials.first()?.1.devices.clone(),
                 is_machine,
@@ -255,10 +249,6 @@ impl Collected<'_> {
         let at_figure: Vec<(u32, &LoadReading)> = trials
             .filter_map(|&(repeat, load, series, _)| Some((repeat, under(series, load)?)))
             .collect();
-        let samples = at_figure.iter().map(|&(repeat, found)| Sample {
-            repeat,
-            value: found.mean_milli as f64 / MILLI,
-        });
         let series = || self.trials.iter().map(|(_, _, series, _)| *series);
         let max_milli = at_figure.iter().map(|(_, found)| found.max_milli).max();
         MonitoredValue {
@@ -267,7 +257,7 @@ impl Collected<'_> {
             name: self.first.name.clone(),
             kind: self.first.kind.name().to_owned(),
             unit: self.first.unit.clone(),
-            mean: Estimate::of(samples.collect()),
+            mean: estimate(&at_figure, |found| Some(found.mean_milli as f64 / MILLI)),
             max: max_milli.map(|milli| milli as f64 / MILLI),
             readings: at_figure.iter().map(|(_, found)| found.readings).total(),
             missed: series().map(|series| series.missed).total(),

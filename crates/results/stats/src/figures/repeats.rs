@@ -1,6 +1,6 @@
 //! Estimates over repeats, and the ratios that they are made of.
 
-use crate::figures::estimate::{Estimate, Sample};
+use crate::figures::estimate::Estimate;
 
 const NANOS_PER_SECOND: f64 = 1e9;
 
@@ -9,13 +9,11 @@ pub(crate) fn estimate<T>(
     repeats: &[(u32, T)],
     value: impl Fn(&T) -> Option<f64>,
 ) -> Option<Estimate> {
-    let samples = repeats.iter().map(|(repeat, found)| {
-        value(found).map(|value| Sample {
-            repeat: *repeat,
-            value,
-        })
-    });
-    samples.collect::<Option<Vec<_>>>().and_then(Estimate::of)
+    Estimate::of_all(
+        repeats
+            .iter()
+            .map(|(repeat, found)| (*repeat, value(found))),
+    )
 }
 
 /// Sums of counts. A changed journal may have counts whose sum no integer holds: then it is the

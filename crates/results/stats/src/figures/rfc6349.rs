@@ -3,7 +3,7 @@
 //! The transfers are bounded by time, not by size, so the ideal time is the time that the path
 //! needs for the received payload. A value that the tool does not report gives no figure.
 
-use crate::figures::estimate::{Estimate, Sample};
+use crate::figures::estimate::Estimate;
 use crate::figures::overhead::CeilingBasis;
 use crate::figures::repeats::{estimate, ratio};
 use journal::record::{TcpFacts, Transfer};
@@ -109,12 +109,8 @@ impl Rfc6349 {
     /// The ideal transfer of the received payload, at that rate.
     pub(crate) fn ideal(&self, basis: CeilingBasis, payload_bps: f64) -> Option<Ideal> {
         let times = |of: &dyn Fn(u64, u64) -> f64| {
-            let samples = self.received.iter();
-            let samples = samples.map(|&(repeat, bytes, ns)| Sample {
-                repeat,
-                value: of(bytes, ns),
-            });
-            Estimate::of(samples.collect())
+            let received = self.received.iter();
+            Estimate::of_all(received.map(|&(repeat, bytes, ns)| (repeat, Some(of(bytes, ns)))))
         };
         let ideal_ns = |bytes: u64| bytes as f64 * 8e9 / payload_bps;
         Some(Ideal {

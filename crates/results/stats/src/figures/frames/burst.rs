@@ -1,8 +1,8 @@
 //! Bursts without loss, and recovery from an overload.
 
 use super::{LossAccount, Repeats};
-use crate::figures::estimate::{Estimate, Sample};
-use crate::figures::repeats::Total;
+use crate::figures::estimate::Estimate;
+use crate::figures::repeats::{Total, estimate};
 use journal::record::{FrameResult, RecoveryTrial};
 use plan::BackToBack;
 use schemars::JsonSchema;
@@ -52,19 +52,6 @@ pub struct RecoveryResult {
     pub overload_lost: u64,
     /// Frames lost afterwards, over all repeats.
     pub relief_lost: u64,
-}
-
-fn estimate(
-    repeats: &Repeats<'_>,
-    value: impl Fn(&FrameResult) -> Option<f64>,
-) -> Option<Estimate> {
-    let samples = repeats.iter().map(|(repeat, found)| {
-        value(found).map(|value| Sample {
-            repeat: *repeat,
-            value,
-        })
-    });
-    Estimate::of(samples.collect::<Option<Vec<_>>>()?)
 }
 
 /// Returns the confirmed burst length: the last one, since a search steps down until a length is

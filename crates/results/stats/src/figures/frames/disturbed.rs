@@ -25,7 +25,7 @@ use super::Repeats;
 use super::latency::{self, LoadLatency};
 use super::loads::{self, LoadResult};
 use super::rates::Lengths;
-use crate::figures::estimate::{Estimate, Sample};
+use crate::figures::estimate::Estimate;
 use crate::figures::repeats::{Total, ratio};
 use journal::record::{Disturbance, DutEvent, FrameTrial, LatencyTrial};
 use plan::{Event, Traffic};
@@ -276,13 +276,8 @@ fn timed(found: &Trial<'_>) -> LatencyTrial {
 
 /// Frames received by frames sent, of each trial.
 fn forwarded(trials: &[Trial<'_>]) -> Option<Estimate> {
-    let share = |found: &Trial<'_>| {
-        Some(Sample {
-            repeat: found.repeat,
-            value: ratio(found.trial.received, found.trial.sent)?,
-        })
-    };
-    Estimate::of(trials.iter().map(share).collect::<Option<Vec<_>>>()?)
+    let share = |found: &Trial<'_>| ratio(found.trial.received, found.trial.sent);
+    Estimate::of_all(trials.iter().map(|found| (found.repeat, share(found))))
 }
 
 /// One value for each event that has one.
@@ -290,10 +285,10 @@ fn over_events<'a>(
     events: impl IntoIterator<Item = (u32, &'a DutEvent)>,
     value: impl Fn(&DutEvent) -> Option<f64>,
 ) -> Option<Estimate> {
-    let sample = |(repeat, event)| value(event).map(|value| Sample { repeat, value });
+    let events = events.into_iter();
     // Events without a value are left out: an event that did not end has no time, and its number is
     // given apart.
-    Estimate::of(events.into_iter().filter_map(sample).collect())
+    Estimate::of_known(events.map(|(repeat, event)| (repeat, value(event))))
 }
 
 /// Events with loss that continued until the next event, or the end.

@@ -3,7 +3,7 @@
 use super::Repeats;
 use super::by_trial::LatencyByTrial;
 use crate::figures::direction::DirectionName;
-use crate::figures::estimate::{Estimate, Sample};
+use crate::figures::estimate::Estimate;
 use crate::figures::latency::{Distribution, beyond_ppb};
 use crate::figures::repeats::Total;
 use journal::record::{LatencyBucket, LatencyTrial};
@@ -180,13 +180,11 @@ pub(super) fn result(percent: Option<u8>, trials: &[Trial<'_>]) -> Option<LoadLa
     // The trials of a repeat follow each other.
     let repeats: Vec<&[Trial<'_>]> = trials.chunk_by(|one, next| one.0 == next.0).collect();
     let each = |value: &dyn Fn(&[Trial<'_>]) -> Option<u64>| {
-        let samples = repeats.iter().map(|trials| {
-            value(trials).map(|value| Sample {
-                repeat: trials[0].0,
-                value: value as f64,
-            })
-        });
-        Estimate::of(samples.collect::<Option<Vec<_>>>()?)
+        let own = |trials: &&[Trial<'_>]| {
+            let value = value(trials).map(|value| value as f64);
+            (trials[0].0, value)
+        };
+        Estimate::of_all(repeats.iter().map(own))
     };
     let of_all = |trials: &[Trial<'_>]| {
         let histograms = trials.iter().map(|(_, trial)| &trial.histogram);

@@ -3,7 +3,7 @@
 use super::Repeats;
 use super::loss::{DirectionLoss, LossAccount};
 use super::rates::{LayerRates, Lengths};
-use crate::figures::estimate::{Estimate, Sample};
+use crate::figures::estimate::Estimate;
 use crate::figures::repeats::{Total, per_second, ratio};
 use journal::record::{FrameResult, FrameTrial};
 use plan::LossCurve;
@@ -165,13 +165,10 @@ pub(super) fn result(
             let values = own.iter().map(|(_, trial)| value(trial));
             // One trial without a value leaves the load without a figure, since a mean over the
             // others would be of other trials.
-            let sum: f64 = values.sum::<Option<f64>>()?;
-            Some(Sample {
-                repeat: own[0].0,
-                value: sum / own.len() as f64,
-            })
+            let sum = values.sum::<Option<f64>>();
+            (own[0].0, sum.map(|sum| sum / own.len() as f64))
         });
-        Estimate::of(samples.collect::<Option<Vec<_>>>()?)
+        Estimate::of_all(samples)
     };
     let rate = |count: fn(&FrameTrial) -> u64| {
         let per_direction =

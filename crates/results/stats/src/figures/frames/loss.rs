@@ -1,7 +1,7 @@
 //! Frames sent, received and lost, over several trials.
 
 use crate::figures::direction::DirectionName;
-use crate::figures::estimate::{Estimate, Sample};
+use crate::figures::estimate::Estimate;
 use crate::figures::repeats::ratio;
 use journal::record::FrameTrial;
 use schemars::JsonSchema;
@@ -156,16 +156,16 @@ impl DirectionLoss {
             return Vec::new();
         };
         let of = |(place, direction): (usize, DirectionName)| {
-            let samples = repeats.clone().map(|trials| {
+            let lost_ppm = |trials: &[(u32, &FrameTrial)]| {
                 let account = own(trials)?[place];
-                Some(Sample {
-                    repeat: trials[0].0,
-                    value: 1e6 * ratio(account.lost, account.sent())?,
-                })
-            });
+                Some(1e6 * ratio(account.lost, account.sent())?)
+            };
+            let samples = repeats
+                .clone()
+                .map(|trials| (trials[0].0, lost_ppm(trials)));
             Some(Self {
                 direction,
-                lost_ppm: Estimate::of(samples.collect::<Option<Vec<_>>>()?)?,
+                lost_ppm: Estimate::of_all(samples)?,
                 account: all[place],
             })
         };

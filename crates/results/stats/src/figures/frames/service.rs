@@ -3,7 +3,7 @@
 use super::Repeats;
 use super::loads::{self, LoadResult};
 use super::rates::Lengths;
-use crate::figures::estimate::{Estimate, Sample};
+use crate::figures::estimate::Estimate;
 use crate::figures::repeats::per_second;
 use journal::record::{FrameTrial, LatencyTrial, ServiceTrial};
 use plan::{ServiceStep, ServiceTest};
@@ -80,13 +80,8 @@ impl ServiceStepResult {
             .map(|(repeat, _, trial)| (*repeat, *trial))
             .collect();
         let estimate = |value: fn(&LatencyTrial) -> Option<f64>| {
-            let samples = found.iter().map(|(repeat, own, _)| {
-                value(&own.latency).map(|value| Sample {
-                    repeat: *repeat,
-                    value,
-                })
-            });
-            Estimate::of(samples.collect::<Option<Vec<_>>>()?)
+            let found = found.iter();
+            Estimate::of_all(found.map(|(repeat, own, _)| (*repeat, value(&own.latency))))
         };
         let failures = found
             .iter()

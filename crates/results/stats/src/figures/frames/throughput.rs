@@ -3,7 +3,8 @@
 use super::Repeats;
 use super::loss::LossAccount;
 use super::rates::{LayerRates, Lengths};
-use crate::figures::estimate::{Estimate, Sample};
+use crate::figures::estimate::Estimate;
+use crate::figures::repeats::estimate;
 use journal::record::{
     FrameResult, FrameTrial, GoalBounds, GoalOutcome, SearchEnd, ThroughputFound,
 };
@@ -113,11 +114,8 @@ impl ThroughputResult {
             // A repeat without a search has no bound, and a mean over the others would flatter.
             .collect::<Option<_>>()?;
         let estimate = |value: fn(&ThroughputFound) -> u64| {
-            let samples = found.iter().map(|&(repeat, _, found)| Sample {
-                repeat,
-                value: value(found) as f64,
-            });
-            Estimate::of(samples.collect())
+            let found = found.iter();
+            Estimate::of_all(found.map(|&(repeat, _, found)| (repeat, Some(value(found) as f64))))
         };
         let mut max_load_by: Vec<String> = Vec::new();
         for (_, _, found) in &found {
@@ -176,16 +174,10 @@ impl GoalResult {
             })
             .collect();
         let rates = |value: fn(&GoalBounds) -> Option<f64>| {
-            let samples = bounds.iter().map(|(repeat, bounds)| {
-                value((*bounds)?).map(|value| Sample {
-                    repeat: *repeat,
-                    value,
-                })
-            });
             // When one repeat lacks a bound, the cell has none: the repeats that failed are the
             // ones missing.
-            let samples = samples.collect::<Option<Vec<_>>>()?;
-            Some(lengths.rates(Estimate::of(samples)?))
+            let found = estimate(&bounds, |bounds| value((*bounds)?))?;
+            Some(lengths.rates(found))
         };
         let sum = |count: fn(&GoalBounds) -> u32| -> u64 {
             let known = bounds.iter().filter_map(|(_, bounds)| *bounds);

@@ -1,7 +1,7 @@
 //! Failures with recovery, and tunnels taken down and set up.
 
 use super::{DisturbedLoad, Trial, over_events};
-use crate::figures::estimate::{Estimate, Sample};
+use crate::figures::estimate::Estimate;
 use crate::figures::frames::rates::Lengths;
 use crate::figures::repeats::per_second;
 use journal::record::DutEvent;
@@ -106,13 +106,10 @@ struct Breach<'a> {
 impl EventTimes {
     pub(super) fn of(times: impl Iterator<Item = (u32, Option<u64>)>) -> Self {
         let times: Vec<(u32, Option<u64>)> = times.collect();
-        let ended = times.iter().filter_map(|(repeat, time)| {
-            time.map(|time| Sample {
-                repeat: *repeat,
-                value: time as f64,
-            })
-        });
-        let ended: Vec<Sample> = ended.collect();
+        let ended = times
+            .iter()
+            .map(|&(repeat, time)| (repeat, time.map(|time| time as f64)));
+        let ended_ns = Estimate::of_known(ended);
         let mut all: Vec<f64> = times
             .iter()
             // An event without an end lasted longer than any that ended, so it belongs at the top
@@ -124,7 +121,7 @@ impl EventTimes {
         let n = all.len();
         Self {
             events: u32::try_from(n).unwrap_or(u32::MAX),
-            ended_ns: Estimate::of(ended),
+            ended_ns,
             median_ns: match n {
                 0 => None,
                 _ => finite((all[(n - 1) / 2] + all[n / 2]) / 2.0),
@@ -215,13 +212,10 @@ fn over_breaches(
     breaches: &[Breach<'_>],
     value: impl Fn(&Breach<'_>) -> Option<u64>,
 ) -> Option<Estimate> {
-    let sample = |breach: &Breach<'_>| {
-        value(breach).map(|value| Sample {
-            repeat: breach.repeat,
-            value: value as f64,
-        })
-    };
-    Estimate::of(breaches.iter().filter_map(sample).collect())
+    let values = breaches
+        .iter()
+        .map(|breach| (breach.repeat, value(breach).map(|value| value as f64)));
+    Estimate::of_known(values)
 }
 
 /// Returns the events with loss that continued.

@@ -1,7 +1,7 @@
 //! Hostile packets at rising shares of the load.
 
 use super::{DisturbedLoad, Trial, forwarded};
-use crate::figures::estimate::{Estimate, Sample};
+use crate::figures::estimate::Estimate;
 use crate::figures::frames::rates::Lengths;
 use crate::figures::repeats::{Total, per_second};
 use journal::record::{FrameResult, FrameTrial};
@@ -81,13 +81,7 @@ impl HostileShare {
     fn of(percent: u16, lengths: &Lengths, trials: &[Trial<'_>]) -> Option<Self> {
         let attacks = trials.iter().filter_map(|found| found.disturbance.attack);
         let over = |value: &dyn Fn(&Trial<'_>) -> Option<f64>| {
-            let sample = |found: &Trial<'_>| {
-                Some(Sample {
-                    repeat: found.repeat,
-                    value: value(found)?,
-                })
-            };
-            Estimate::of(trials.iter().map(sample).collect::<Option<Vec<_>>>()?)
+            Estimate::of_all(trials.iter().map(|found| (found.repeat, value(found))))
         };
         let intended =
             |found: &Trial<'_>| Some(f64::from(percent) / 100.0 * found.trial.load as f64);

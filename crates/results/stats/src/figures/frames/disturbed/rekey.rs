@@ -1,7 +1,7 @@
 //! Keys renewed under a load.
 
 use super::{DisturbedLoad, EventPlace, EventTimes, Trial, over_events};
-use crate::figures::estimate::{Estimate, Sample};
+use crate::figures::estimate::Estimate;
 use crate::figures::frames::Repeats;
 use crate::figures::frames::latency::histogram_percentile;
 use crate::figures::frames::rates::Lengths;
@@ -151,28 +151,22 @@ fn reached(trials: &[Trial<'_>]) -> Option<Estimate> {
             last.at_ns.saturating_sub(first.at_ns),
         )
     };
-    let sample = |found: &Trial<'_>| {
-        Some(Sample {
-            repeat: found.repeat,
-            value: rate(&found.disturbance.events)?,
-        })
-    };
-    Estimate::of(trials.iter().map(sample).collect::<Option<Vec<_>>>()?)
+    let rates = trials
+        .iter()
+        .map(|found| (found.repeat, rate(&found.disturbance.events)));
+    Estimate::of_all(rates)
 }
 
 /// Compares the share of frames received in the two trials of a repeat, which have the same load
 /// and duration.
 fn kept(quiet: &[Trial<'_>], trials: &[Trial<'_>]) -> Option<Estimate> {
     let share = |found: &Trial<'_>| ratio(found.trial.received, found.trial.sent);
-    let sample = |found: &Trial<'_>| {
+    let quotient = |found: &Trial<'_>| {
         // A quotient within the repeat, so that a drift of the machine affects both of its sides.
         let control = share(control(quiet, found)?).filter(|share| *share > 0.0)?;
-        Some(Sample {
-            repeat: found.repeat,
-            value: share(found)? / control,
-        })
+        Some(share(found)? / control)
     };
-    Estimate::of(trials.iter().filter_map(sample).collect())
+    over_known(trials, quotient)
 }
 
 /// The increase that rekeys cause in a figure of a trial.
@@ -181,14 +175,14 @@ fn added(
     trials: &[Trial<'_>],
     of: impl Fn(&Disturbance) -> Option<u64>,
 ) -> Option<Estimate> {
-    let sample = |found: &Trial<'_>| {
+    over_known(trials, |found| {
         let control = control(quiet, found)?;
-        Some(Sample {
-            repeat: found.repeat,
-            value: of(found.disturbance)? as f64 - of(control.disturbance)? as f64,
-        })
-    };
-    Estimate::of(trials.iter().filter_map(sample).collect())
+        Some(of(found.disturbance)? as f64 - of(control.disturbance)? as f64)
+    })
+}
+
+fn over_known(trials: &[Trial<'_>], value: impl Fn(&Trial<'_>) -> Option<f64>) -> Option<Estimate> {
+    Estimate::of_known(trials.iter().map(|found| (found.repeat, value(found))))
 }
 
 /// The same load of the same repeat without rekeys.
@@ -200,15 +194,13 @@ fn added_slowest(quiet: &[Trial<'_>], trials: &[Trial<'_>]) -> Option<Estimate> 
     let samples = trials.iter().flat_map(|found| {
         let control = control(quiet, found);
         let events = found.disturbance.events.iter();
-        events.filter_map(move |event| {
+        let added = move |event: &DutEvent| {
             let without = slowest_around(control?.disturbance, event)?;
-            Some(Sample {
-                repeat: found.repeat,
-                value: event.slowest_ns? as f64 - without as f64,
-            })
-        })
+            Some(event.slowest_ns? as f64 - without as f64)
+        };
+        events.map(move |event| (found.repeat, added(event)))
     });
-    Estimate::of(samples.collect())
+    Estimate::of_known(samples)
 }
 
 /// The slowest frame of a trial during the time of another trial's event and [`DutEvent::AFTER_NS`]
@@ -231,12 +223,10 @@ fn slowest_around(quiet: &Disturbance, event: &DutEvent) -> Option<u64> {
 
 fn throughput(repeats: &Repeats<'_>) -> Option<Estimate> {
     let lower = |found: Option<&ThroughputFound>| found?.goals.first()?.lower;
-    let sample = |(repeat, found): &(u32, &journal::record::FrameResult)| {
+    let quotient = |found: &journal::record::FrameResult| {
         let without = lower(found.throughput.as_ref()).filter(|load| *load > 0)?;
-        Some(Sample {
-            repeat: *repeat,
-            value: lower(found.rekeyed_throughput())? as f64 / without as f64,
-        })
+        Some(lower(found.rekeyed_throughput())? as f64 / without as f64)
     };
-    Estimate::of(repeats.iter().filter_map(sample).collect())
+    let repeats = repeats.iter();
+    Estimate::of_known(repeats.map(|(repeat, found)| (*repeat, quotient(found))))
 }
