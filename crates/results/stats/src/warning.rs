@@ -277,36 +277,30 @@ fn warning(kind: WarningKind, cells: Vec<String>, text: String, advice: &str) ->
     })
 }
 
-/// A warning about those cells, if there are any.
-fn about(
+/// A warning about those cells, if there are any. `text` also gets their number in words.
+fn about<'c>(
     kind: WarningKind,
-    cells: Vec<&CellResult>,
-    text: impl FnOnce(&[&CellResult]) -> String,
+    cells: impl IntoIterator<Item = &'c CellResult>,
+    text: impl FnOnce(&[&CellResult], &str) -> String,
     advice: &str,
 ) -> Option<Warning> {
-    if cells.is_empty() {
-        return None;
-    }
-    // The text gets the cells before they are reduced to ids, as it may name the worst of them.
-    let text = text(&cells);
-    warning(
-        kind,
-        cells.into_iter().map(|cell| cell.id.clone()).collect(),
-        text,
-        advice,
-    )
+    let cells: Vec<&CellResult> = cells.into_iter().collect();
+    let ids: Vec<String> = cells.iter().map(|cell| cell.id.clone()).collect();
+    (!ids.is_empty()).then_some(())?;
+    // The text gets the cells themselves, as it may name the worst of them.
+    let text = text(&cells, &counted(cells.len(), "cell"));
+    warning(kind, ids, text, advice)
 }
 
 fn two_bands(cells: &[CellResult]) -> Option<Warning> {
     let bands = |cell: &&CellResult| cell.figure().is_some_and(|found| found.bands.is_some());
     about(
         WarningKind::TwoBands,
-        cells.iter().filter(bands).collect(),
-        |cells| {
+        cells.iter().filter(bands),
+        |_, count| {
             format!(
-                "In {} the repeats fall in two bands with nothing between them: the mean describes \
-                 neither.",
-                counted(cells.len(), "cell")
+                "In {count} the repeats fall in two bands with nothing between them: the mean describes \
+                 neither."
             )
         },
         "Find out what differs between them (core, clock, path of the frames), hold it still, and \
@@ -323,12 +317,11 @@ fn one_apart(cells: &[CellResult]) -> Option<Warning> {
     };
     about(
         WarningKind::OneApart,
-        cells.iter().filter(is_apart).collect(),
-        |cells| {
+        cells.iter().filter(is_apart),
+        |_, count| {
             format!(
-                "In {} one repeat lies apart from all others: if some repeats are disturbed, a 95 % interval \
-                 holds the mean less often than it says.",
-                counted(cells.len(), "cell")
+                "In {count} one repeat lies apart from all others: if some repeats are disturbed, a 95 % interval \
+                 holds the mean less often than it says."
             )
         },
         "Find what disturbed that repeat, and measure with more repeats; none is removed from the mean, and the \
@@ -342,7 +335,7 @@ fn insecure(cells: &[CellResult]) -> Option<Warning> {
         .iter()
         .filter(|cell| cell.insecure.is_some())
         .collect();
-    let text = |cells: &[&CellResult]| {
+    let text = |cells: &[&CellResult], _: &str| {
         let mut devices: Vec<(&str, &str)> = Vec::new();
         for cell in cells {
             let device = (
@@ -378,12 +371,11 @@ fn large_spread(cells: &[CellResult]) -> Option<Warning> {
     };
     about(
         WarningKind::LargeSpread,
-        cells.iter().filter(wide).collect(),
-        |wide| {
+        cells.iter().filter(wide),
+        |wide, count| {
             format!(
-                "In {} the repeats lie more than {LARGE_SPREAD_PERCENT:.0} % from their mean \
+                "In {count} the repeats lie more than {LARGE_SPREAD_PERCENT:.0} % from their mean \
                  (most: {}).",
-                counted(wide.len(), "cell"),
                 worst(wide)
             )
         },
@@ -396,8 +388,8 @@ fn lost_ping(cells: &[CellResult]) -> Option<Warning> {
     let lost = |cell: &CellResult| cell.latency().map_or(0, |latency| latency.requests_lost);
     about(
         WarningKind::LostPing,
-        cells.iter().filter(|cell| lost(cell) > 0).collect(),
-        |cells| {
+        cells.iter().filter(|cell| lost(cell) > 0),
+        |cells, count| {
             let all = cells.iter().map(|cell| lost(cell)).total();
             let echo = if all == 1 {
                 "echo request was"
@@ -405,8 +397,7 @@ fn lost_ping(cells: &[CellResult]) -> Option<Warning> {
                 "echo requests were"
             };
             format!(
-                "{all} {echo} not answered, in {}; the percentiles are of the answered ones only.",
-                counted(cells.len(), "cell")
+                "{all} {echo} not answered, in {count}; the percentiles are of the answered ones only."
             )
         },
         "Look at the DUT's drop counters in the evidence; an idle path should lose nothing.",
@@ -428,13 +419,8 @@ fn no_baseline(cells: &[CellResult]) -> Option<Warning> {
     };
     about(
         WarningKind::NoBaseline,
-        cells.iter().filter(alone).collect(),
-        |cells| {
-            format!(
-                "{} cannot be compared: the campaign measures no baseline there.",
-                counted(cells.len(), "cell")
-            )
-        },
+        cells.iter().filter(alone),
+        |_, count| format!("{count} cannot be compared: the campaign measures no baseline there."),
         "Add `direct` to the devices of the campaign: only ratios of one run can be carried to \
          other machines.",
     )
@@ -504,8 +490,8 @@ fn generator_limited(cells: &[CellResult]) -> Option<Warning> {
     });
     about(
         WarningKind::GeneratorLimited,
-        limited.flatten().map(|(cell, _, _)| cell).collect(),
-        |_| {
+        limited.flatten().map(|(cell, _, _)| cell),
+        |_, _| {
             "The baseline's datagram rate hardly depends on the datagram size: the traffic tool \
              is the limit, not the path."
                 .into()
@@ -523,11 +509,10 @@ fn offered_shortfall(cells: &[CellResult]) -> Option<Warning> {
     };
     about(
         WarningKind::OfferedShortfall,
-        cells.iter().filter(short).collect(),
-        |cells| {
+        cells.iter().filter(short),
+        |_, count| {
             format!(
-                "In {} the stations offered less than {:.0} % of the intended load.",
-                counted(cells.len(), "cell"),
+                "In {count} the stations offered less than {:.0} % of the intended load.",
                 100.0 * OFFERED_SHORTFALL_RATIO
             )
         },
@@ -538,18 +523,14 @@ fn offered_shortfall(cells: &[CellResult]) -> Option<Warning> {
 fn super_packets(cells: &[CellResult]) -> Option<Warning> {
     about(
         WarningKind::SuperPackets,
-        cells
-            .iter()
-            .filter(|cell| {
-                let is_bulk = matches!(cell.figures, CellFigures::Tcp(_) | CellFigures::Udp(_));
-                is_bulk && cell.stations.is_some_and(|stations| stations.offloads)
-            })
-            .collect(),
-        |cells| {
+        cells.iter().filter(|cell| {
+            let is_bulk = matches!(cell.figures, CellFigures::Tcp(_) | CellFigures::Udp(_));
+            is_bulk && cell.stations.is_some_and(|stations| stations.offloads)
+        }),
+        |_, count| {
             format!(
-                "In {} offloads are on: veth hands packets of up to 64 KiB over whole, which no \
-                 cable does, and that flatters every throughput here.",
-                counted(cells.len(), "cell")
+                "In {count} offloads are on: veth hands packets of up to 64 KiB over whole, which no \
+                 cable does, and that flatters every throughput here."
             )
         },
         "Measure with `offloads: off` as well before you carry a figure over to real links.",

@@ -47,7 +47,7 @@ fn bad_results(cell: &CellResult) -> u64 {
 
 fn wrong_results(cells: &[CellResult]) -> Option<Warning> {
     let found: Vec<&CellResult> = cells.iter().filter(|cell| bad_results(cell) > 0).collect();
-    let text = |cells: &[&CellResult]| {
+    let text = |cells: &[&CellResult], _: &str| {
         let algorithms = cells
             .iter()
             .filter_map(|cell| cell.device()?.kat())
@@ -109,7 +109,7 @@ fn fatigue_failures(cells: &[CellResult]) -> Option<Warning> {
         .iter()
         .filter(|cell| !devices(cell).is_empty())
         .collect();
-    let text = |cells: &[&CellResult]| {
+    let text = |cells: &[&CellResult], _: &str| {
         let failed: Vec<FatigueDevice> = cells.iter().flat_map(|cell| devices(cell)).collect();
         let sum = |of: fn(&FatigueDevice) -> u64| failed.iter().map(of).total();
         let shortest = failed.iter().map(|device| device.without_failure_ns).min();
@@ -155,11 +155,10 @@ fn equals_cpu(cells: &[CellResult], series: &[DeviceSeries]) -> Option<Warning> 
     about(
         WarningKind::CardEqualsCpu,
         found,
-        |cells| {
+        |_, count| {
             format!(
-                "Card equals CPU: in {} the device is said to spare the CPU, but neither its counter nor the CPU time \
-                 says so, or it is as fast as the CPU everywhere.",
-                counted(cells.len(), "cell")
+                "Card equals CPU: in {count} the device is said to spare the CPU, but neither its counter nor the CPU time \
+                 says so, or it is as fast as the CPU everywhere."
             )
         },
         "Do not call these figures the device's: find out whether the offload ran (driver, engine, module loaded), and \
@@ -172,12 +171,11 @@ fn not_shown(cells: &[CellResult]) -> Option<Warning> {
         |cell: &&CellResult| speed(cell).is_some_and(|found| found.proof == Some(Proof::Unknown));
     about(
         WarningKind::WorkNotShown,
-        cells.iter().filter(unknown).collect(),
-        |cells| {
+        cells.iter().filter(unknown),
+        |_, count| {
             format!(
-                "In {} it is unknown who did the work: the device does not count, and our own engines do not have the \
-                 operation, with which its CPU time could be compared.",
-                counted(cells.len(), "cell")
+                "In {count} it is unknown who did the work: the device does not count, and our own engines do not have the \
+                 operation, with which its CPU time could be compared."
             )
         },
         "Read these figures as those of device and CPU together.",
@@ -188,13 +186,10 @@ fn failed_operations(cells: &[CellResult]) -> Option<Warning> {
     let failed = |cell: &CellResult| speed(cell).map_or(0, |found| found.failed);
     about(
         WarningKind::FailedOperations,
-        cells.iter().filter(|cell| failed(cell) > 0).collect(),
-        |cells| {
+        cells.iter().filter(|cell| failed(cell) > 0),
+        |cells, count| {
             let all = cells.iter().map(|cell| failed(cell)).total();
-            format!(
-                "{all} operations failed, in {}; they are in no rate.",
-                counted(cells.len(), "cell")
-            )
+            format!("{all} operations failed, in {count}; they are in no rate.")
         },
         "Look at the device's log; a fatigue trial shows how often and when.",
     )
@@ -205,13 +200,9 @@ fn unchecked(cells: &[CellResult]) -> Option<Warning> {
         WarningKind::UncheckedResults,
         cells
             .iter()
-            .filter(|cell| speed(cell).is_some_and(|found| found.checked == 0))
-            .collect(),
-        |cells| {
-            format!(
-                "In {} no result was looked at: a device that does nothing is fast.",
-                counted(cells.len(), "cell")
-            )
+            .filter(|cell| speed(cell).is_some_and(|found| found.checked == 0)),
+        |_, count| {
+            format!("In {count} no result was looked at: a device that does nothing is fast.")
         },
         "Run the functional trial on the same device before you use these figures.",
     )
@@ -224,13 +215,12 @@ fn few_checked(cells: &[CellResult]) -> Option<Warning> {
     };
     about(
         WarningKind::FewCheckedResults,
-        cells.iter().filter(|cell| found(cell).is_some()).collect(),
-        |cells| {
+        cells.iter().filter(|cell| found(cell).is_some()),
+        |cells, count| {
             let least = cells.iter().filter_map(|cell| found(cell));
             format!(
-                "In {} too few results were checked: a device with 1 wrong result in 1000, or with 1 of 1000 invalid \
+                "In {count} too few results were checked: a device with 1 wrong result in 1000, or with 1 of 1000 invalid \
                  inputs accepted, would have been found with a probability of {:.1} % only, and {:.0} % are required.",
-                counted(cells.len(), "cell"),
                 100.0 * least.fold(1.0, f64::min),
                 100.0 * FOUND_MIN
             )
@@ -246,12 +236,11 @@ fn not_together(cells: &[CellResult]) -> Option<Warning> {
     };
     about(
         WarningKind::NotTogether,
-        cells.iter().filter(apart).collect(),
-        |cells| {
+        cells.iter().filter(apart),
+        |_, count| {
             format!(
-                "In {} the workers were all at work for less than {:.0} % of the time: they did not work in parallel, and \
+                "In {count} the workers were all at work for less than {:.0} % of the time: they did not work in parallel, and \
                  their rate over the whole time may be too low. No crossover, saturation or gain is derived from them.",
-                counted(cells.len(), "cell"),
                 100.0 * TOGETHER_MIN_RATIO
             )
         },

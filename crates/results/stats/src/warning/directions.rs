@@ -1,6 +1,6 @@
 //! The warning about two loaded directions that differ.
 
-use super::{Warning, WarningKind, about, counted};
+use super::{Warning, WarningKind, about};
 use crate::analysis::significance::{Level, p_differ};
 use crate::cell::CellResult;
 use crate::figures::frames::DirectionLoss;
@@ -28,8 +28,8 @@ pub(super) fn directions_apart(cells: &[CellResult]) -> Option<Warning> {
     };
     about(
         WarningKind::DirectionsApart,
-        cells.iter().filter(is_apart).collect(),
-        |cells| {
+        cells.iter().filter(is_apart),
+        |cells, count| {
             let of = |cell: &&&CellResult| distance(cell);
             let worst = cells.iter().max_by(|a, b| of(a).total_cmp(&of(b)));
             let worst = worst.and_then(|cell| Some((cell, both(cell)?)));
@@ -41,10 +41,7 @@ pub(super) fn directions_apart(cells: &[CellResult]) -> Option<Warning> {
                 });
                 format!("; most in `{}`: {}", cell.id, lost.join(", "))
             });
-            format!(
-                "In {} one direction lost more frames than the other{worst}.",
-                counted(cells.len(), "cell")
-            )
+            format!("In {count} one direction lost more frames than the other{worst}.")
         },
         "A search holds the worse direction to its goal. Look at parts that only one direction uses: \
          the gateways' outbound and inbound SAs, their cores, queues and counters.",

@@ -43,8 +43,8 @@ pub(super) fn hostile_delivered(journal: &Journal, cells: &[CellResult]) -> Opti
     let frames = |cell: &CellResult| delivered.get(cell.id.as_str()).copied().unwrap_or(0);
     about(
         WarningKind::HostileDelivered,
-        cells.iter().filter(|cell| frames(cell) > 0).collect(),
-        |cells| {
+        cells.iter().filter(|cell| frames(cell) > 0),
+        |cells, _| {
             let each: Vec<String> = cells
                 .iter()
                 .map(|cell| {
@@ -75,7 +75,7 @@ pub(super) fn fails_open(cells: &[CellResult]) -> Option<Warning> {
     about(
         WarningKind::FailsOpen,
         with(cells, |found| leaked(found) > 0),
-        |cells| {
+        |cells, _| {
             let each: Vec<String> = cells
                 .iter()
                 .map(|cell| {
@@ -104,11 +104,8 @@ fn events(cell: &CellResult) -> &[EventPlace] {
 pub(super) fn not_recovered(cells: &[CellResult]) -> Option<Warning> {
     about(
         WarningKind::NotRecovered,
-        cells
-            .iter()
-            .filter(|cell| !events(cell).is_empty())
-            .collect(),
-        |cells| {
+        cells.iter().filter(|cell| !events(cell).is_empty()),
+        |cells, count| {
             let each: Vec<String> = cells
                 .iter()
                 .map(|cell| {
@@ -122,8 +119,7 @@ pub(super) fn not_recovered(cells: &[CellResult]) -> Option<Warning> {
                 })
                 .collect();
             format!(
-                "In {} frames were still being lost when the time was up: {}.",
-                counted(cells.len(), "cell"),
+                "In {count} frames were still being lost when the time was up: {}.",
                 each.join(", ")
             )
         },
@@ -141,11 +137,10 @@ pub(super) fn quiet_loss(cells: &[CellResult]) -> Option<Warning> {
     about(
         WarningKind::QuietLoss,
         with(cells, |found| lost(found) > 0),
-        |cells| {
+        |cells, count| {
             let all = cells.iter().filter_map(|cell| of(cell)).map(lost).total();
             format!(
-                "In {} the load lost frames ({all}) before anything happened to the device.",
-                counted(cells.len(), "cell")
+                "In {count} the load lost frames ({all}) before anything happened to the device."
             )
         },
         "Lower the load until the quiet trial loses none: loss during rekeys or hostile packets there \
@@ -168,10 +163,9 @@ pub(super) fn hostile_shortfall(cells: &[CellResult]) -> Option<Warning> {
             let hostile = found.hostile();
             hostile.is_some_and(|hostile| hostile.shares.iter().any(short))
         }),
-        |cells| {
+        |_, count| {
             format!(
-                "In {} fewer than {:.0} % of the hostile packets asked for were sent.",
-                counted(cells.len(), "cell"),
+                "In {count} fewer than {:.0} % of the hostile packets asked for were sent.",
                 100.0 * HOSTILE_SHORTFALL_RATIO
             )
         },

@@ -30,11 +30,10 @@ pub(super) fn lowest_load_fails(cells: &[CellResult]) -> Option<Warning> {
     about(
         WarningKind::Irregular,
         ended(cells, GoalOutcome::MinLoadFails),
-        |cells| {
+        |_, count| {
             format!(
-                "In {} not even the lowest load met a goal (irregular, RFC 9971): there is no figure \
-                 of it.",
-                counted(cells.len(), "cell")
+                "In {count} not even the lowest load met a goal (irregular, RFC 9971): there is no figure \
+                 of it."
             )
         },
         "Lower `min_load`; if the device carries hardly anything, look first at its losses.",
@@ -52,11 +51,10 @@ pub(super) fn highest_load_meets(cells: &[CellResult]) -> Option<Warning> {
     about(
         WarningKind::Irregular,
         found,
-        |cells| {
+        |_, count| {
             format!(
-                "In {} the highest load met a goal (irregular, RFC 9971): the figure is a lower \
-                 bound.",
-                counted(cells.len(), "cell")
+                "In {count} the highest load met a goal (irregular, RFC 9971): the figure is a lower \
+                 bound."
             )
         },
         "Raise `max_load` if the campaign sets it; if the generator is the limit, give the \
@@ -125,11 +123,10 @@ pub(super) fn carried_by_queue(cells: &[CellResult]) -> Option<Warning> {
     about(
         WarningKind::CarriedByQueue,
         queued,
-        |cells| {
+        |_, count| {
             format!(
-                "In {} one-way delay grew as long as the load lasted: a queue carried what the device \
-                 did not, and the forwarding rate cannot be sustained.",
-                counted(cells.len(), "cell")
+                "In {count} one-way delay grew as long as the load lasted: a queue carried what the device \
+                 did not, and the forwarding rate cannot be sustained."
             )
         },
         "Read the throughput, which counts such a load as too much, or make the trial longer than the \
@@ -155,16 +152,15 @@ pub(super) fn timed_out(cells: &[CellResult]) -> Option<Warning> {
     about(
         WarningKind::SearchTimedOut,
         late,
-        |cells| {
+        |cells, count| {
             let lacking = match cells.iter().filter(lacks).count() {
                 0 => String::new(),
                 all if all == cells.len() => "; one of them is missing".to_owned(),
                 some => format!("; in {some} one of them is missing"),
             };
             format!(
-                "In {} a search ran out of time before its bounds were as close as asked (irregular, \
-                 RFC 9971){lacking}.",
-                counted(cells.len(), "cell")
+                "In {count} a search ran out of time before its bounds were as close as asked (irregular, \
+                 RFC 9971){lacking}."
             )
         },
         "Raise the search's `timeout`, or ask for a wider goal (`width`).",
@@ -199,12 +195,11 @@ pub(super) fn tester_limited(cells: &[CellResult]) -> Option<Warning> {
     };
     about(
         WarningKind::TesterLimited,
-        cells.iter().filter(limited).collect(),
-        |cells| {
+        cells.iter().filter(limited),
+        |_, count| {
             format!(
-                "In {} the tester is the limit (at least {:.0} % of its rate without a device, \
+                "In {count} the tester is the limit (at least {:.0} % of its rate without a device, \
                  or loss of its own): the figure is a lower bound of the device's.",
-                counted(cells.len(), "cell"),
                 100.0 * TESTER_LIMITED_RATIO
             )
         },
@@ -223,10 +218,9 @@ pub(super) fn offered_shortfall(cells: &[CellResult]) -> Option<Warning> {
     about(
         WarningKind::OfferedShortfall,
         found,
-        |cells| {
+        |_, count| {
             format!(
-                "In {} the generator sent less than 95 % of the frames that a load asked for.",
-                counted(cells.len(), "cell")
+                "In {count} the generator sent less than 95 % of the frames that a load asked for."
             )
         },
         "Read the offered load, not the intended one; give the stations more cores.",
@@ -255,11 +249,10 @@ pub(super) fn lossy_evidence(cells: &[CellResult]) -> Option<Warning> {
     about(
         WarningKind::LossyEvidence,
         lossy,
-        |cells| {
+        |_, count| {
             format!(
-                "In {} the trial whose evidence is recorded lost more than the first goal allows, at the \
-                 very load that the search found: not every trial meets the goal there.",
-                counted(cells.len(), "cell")
+                "In {count} the trial whose evidence is recorded lost more than the first goal allows, at the \
+                 very load that the search found: not every trial meets the goal there."
             )
         },
         "Read the figure as a load that most trials carry; a goal with a lower `exceed_ratio`, or with \
