@@ -38,11 +38,6 @@ pub fn surroundings(journal: &Journal) -> Value {
     })
 }
 
-/// Differences of the machines, the program and the labs.
-pub(crate) fn of_runs(base: &Journal, other: &Journal) -> Vec<Difference> {
-    of_surroundings(&surroundings(base), &surroundings(other))
-}
-
 /// Differences of the [`surroundings`] of two runs.
 #[must_use]
 pub fn of_surroundings(base: &Value, other: &Value) -> Vec<Difference> {

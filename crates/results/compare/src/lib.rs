@@ -204,7 +204,10 @@ pub fn compare(runs: &[Run<'_>], options: &Options) -> Result<Comparison, Compar
             run: *place,
             environment: match place {
                 0 => Vec::new(),
-                _ => differences::of_runs(runs[0].journal, runs[*place].journal),
+                place => {
+                    let [base, other] = [0, *place].map(|at| surroundings(runs[at].journal));
+                    of_surroundings(&base, &other)
+                }
             },
             settings: differences::of_cells(pairs),
             changes: found.changes(alpha, options.margin_percent),

@@ -1,8 +1,8 @@
 //! A comparison for a pull request.
 
-use crate::table::{DIRECTIONS, HEADINGS, ROWS_MAX, WITHOUT_RATIO, counted_title, of_direction};
+use crate::table::{DIRECTIONS, HEADINGS, ROWS_MAX, WITHOUT_RATIO, counted_title};
 use crate::text::{difference, letter};
-use crate::{Comparison, Detail, Direction, Outcome, WithoutRatio};
+use crate::{Comparison, Detail, Outcome, WithoutRatio};
 use std::fmt::Write;
 use units::human::in_markdown;
 
@@ -53,12 +53,7 @@ pub fn markdown(comparison: &Comparison) -> String {
     for pair in &comparison.pairs {
         let _ = writeln!(text, "{}\n", in_markdown(&comparison.answer(pair)));
         for direction in DIRECTIONS {
-            let margin = comparison.margin_percent;
-            let rows = of_direction(&pair.changes, direction).map(|change| match direction {
-                Direction::Undecided => change.undecided_row(margin),
-                _ => change.row().to_vec(),
-            });
-            let rows: Vec<_> = rows.collect();
+            let rows = comparison.rows(pair, direction);
             let columns = rows.first().map_or(0, Vec::len);
             // Without rows no heading is taken, and no table is printed.
             let head = &HEADINGS[..columns];

@@ -108,13 +108,22 @@ impl WithoutRatio {
 pub(crate) const WITHOUT_RATIO: &str = "Quantities that cannot be compared";
 
 /// The changes of one direction.
-pub(crate) fn of_direction(
-    changes: &[CellChange],
-    direction: Direction,
-) -> impl Iterator<Item = &CellChange> {
+fn of_direction(changes: &[CellChange], direction: Direction) -> impl Iterator<Item = &CellChange> {
     changes
         .iter()
         .filter(move |change| change.direction == direction)
+}
+
+impl Comparison {
+    /// The rows of one direction; undecided changes have a column more, with the repeats that would
+    /// decide.
+    pub(crate) fn rows(&self, pair: &RunPair, direction: Direction) -> Vec<Vec<String>> {
+        let row = |change: &CellChange| match direction {
+            Direction::Undecided => change.undecided_row(self.margin_percent),
+            _ => change.row().to_vec(),
+        };
+        of_direction(&pair.changes, direction).map(row).collect()
+    }
 }
 
 /// Headings of a table of changes.

@@ -1,7 +1,7 @@
 //! A comparison for a terminal.
 
-use crate::table::{DIRECTIONS, HEADINGS, ROWS_MAX, WITHOUT_RATIO, counted_title, of_direction};
-use crate::{Comparison, Difference, Direction, Outcome, RunPair, WithoutRatio};
+use crate::table::{DIRECTIONS, HEADINGS, ROWS_MAX, WITHOUT_RATIO, counted_title};
+use crate::{Comparison, Difference, Outcome, RunPair, WithoutRatio};
 use guard::visible;
 use std::fmt::Write;
 use units::human::counted;
@@ -66,14 +66,8 @@ pub fn text(comparison: &Comparison, detail: Detail) -> String {
 
 /// Appends the changes of a run, and the cells that could not be compared.
 fn changes(text: &mut String, comparison: &Comparison, pair: &RunPair) {
-    // Undecided changes have a column more, with the repeats that would decide.
     for direction in DIRECTIONS {
-        let margin = comparison.margin_percent;
-        let rows = of_direction(&pair.changes, direction).map(|change| match direction {
-            Direction::Undecided => change.undecided_row(margin),
-            _ => change.row().to_vec(),
-        });
-        let rows: Vec<Vec<String>> = rows.collect();
+        let rows = comparison.rows(pair, direction);
         let (title, meaning) = comparison.title(direction);
         let title = counted_title(&titled(comparison, pair, &title), rows.len());
         let title = match meaning {

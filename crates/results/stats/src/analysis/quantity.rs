@@ -105,22 +105,21 @@ impl Quantity {
     #[must_use]
     pub fn print(self, value: f64) -> String {
         use units::human::{bit_rate, duration_ns, frame_rate, number};
-        match self {
-            Self::PayloadThroughput | Self::ObjectThroughput => bit_rate(value),
-            Self::FrameRate => frame_rate(value),
-            Self::Transactions | Self::Operations => format!("{}/s", number(value)),
-            Self::PayloadBitsPerCpuSecond | Self::IpBitsPerCpuSecond => {
-                format!("{} per CPU", bit_rate(value))
-            }
-            Self::LatencyP50 | Self::LatencyP99 | Self::Recovery => duration_ns(value),
-            Self::Burst => format!("{} frames", number(value)),
-        }
+        self.print_by(value, [bit_rate, duration_ns, frame_rate, number])
     }
 
     /// The same with five significant digits, so that a reader can compute ratios of figures.
     #[must_use]
     pub fn print_finely(self, value: f64) -> String {
         use units::human::fine::{bit_rate, duration_ns, frame_rate, number};
+        self.print_by(value, [bit_rate, duration_ns, frame_rate, number])
+    }
+
+    fn print_by(
+        self,
+        value: f64,
+        [bit_rate, duration_ns, frame_rate, number]: [fn(f64) -> String; 4],
+    ) -> String {
         match self {
             Self::PayloadThroughput | Self::ObjectThroughput => bit_rate(value),
             Self::FrameRate => frame_rate(value),

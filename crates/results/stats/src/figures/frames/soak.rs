@@ -305,14 +305,10 @@ impl<'a> Segments<'a> {
 
     /// Values of whole points, grouped by start of the device.
     fn series(&self, value: impl Fn(&Placed<'a>) -> Option<f64>) -> Vec<Vec<Point>> {
-        let mut starts = BTreeMap::<u32, Vec<Point>>::new();
-        for placed in self.points() {
-            if let Some(value) = value(&placed) {
-                let at = placed.at_ns as f64 / NS_PER_HOUR;
-                starts.entry(placed.start).or_default().push((at, value));
-            }
-        }
-        starts.into_values().collect()
+        by_start(self.points().filter_map(|placed| {
+            let at = placed.at_ns as f64 / NS_PER_HOUR;
+            Some((placed.start, (at, value(&placed)?)))
+        }))
     }
 
     /// Each stall. Adjacent points of one silence are one stall.
@@ -423,8 +419,13 @@ impl SoakRun {
                 .capacity_ppm
                 .filter(|_| !capacity_at_least)
                 .and_then(|ppm| {
+                    let probes = probed.iter();
+                    let points = probes.map(|(start, one)| {
+                        let point = (one.at_s / 3600.0, one.frames_per_s);
+                        (*start, point)
+                    });
                     let bound = f64::from(ppm) / 1e6;
-                    Drift::of_at_least(CAPACITY_MIN_PROBES, &by_start(&probed), hours, bound)
+                    Drift::of_at_least(CAPACITY_MIN_PROBES, &by_start(points), hours, bound)
                 }),
             capacity,
             capacity_at_least,
@@ -549,12 +550,11 @@ impl SoakRun {
 /// The name of what probes measure.
 const CAPACITY: &str = "the capacity";
 
-/// Probes as points, grouped by start of the device.
-fn by_start(probed: &[(u32, SoakCapacity)]) -> Vec<Vec<Point>> {
+/// Groups points by start of the device: a restart may change a level at once, which is no drift.
+fn by_start(points: impl Iterator<Item = (u32, Point)>) -> Vec<Vec<Point>> {
     let mut starts = BTreeMap::<u32, Vec<Point>>::new();
-    for (start, one) in probed {
-        let point = (one.at_s / 3600.0, one.frames_per_s);
-        starts.entry(*start).or_default().push(point);
+    for (start, point) in points {
+        starts.entry(start).or_default().push(point);
     }
     starts.into_values().collect()
 }

@@ -1,8 +1,8 @@
 //! Throughput: the bounds found by searches.
 
-use super::Repeats;
 use super::loss::LossAccount;
 use super::rates::{LayerRates, Lengths};
+use super::{Repeats, distinct};
 use crate::figures::estimate::Estimate;
 use crate::figures::repeats::estimate;
 use journal::record::{
@@ -117,12 +117,6 @@ impl ThroughputResult {
             let found = found.iter();
             Estimate::of_all(found.map(|&(repeat, _, found)| (repeat, Some(value(found) as f64))))
         };
-        let mut max_load_by: Vec<String> = Vec::new();
-        for (_, _, found) in &found {
-            if !max_load_by.contains(&found.max_load_by) {
-                max_load_by.push(found.max_load_by.clone());
-            }
-        }
         let goals = search.goals.iter();
         Some(Self {
             profile: search.profile.name().into(),
@@ -130,7 +124,7 @@ impl ThroughputResult {
                 .map(|goal| GoalResult::of(goal, search, lengths, &found))
                 .collect(),
             max_load_frames_per_s: estimate(|found| found.max_load)?,
-            max_load_by,
+            max_load_by: distinct(found.iter().map(|(_, _, found)| found.max_load_by.as_str())),
             min_load_frames_per_s: search.min_load,
             search_ns: estimate(|found| found.took_ns)?,
             frame_trials: found
