@@ -1,7 +1,7 @@
 //! What makes a comparison doubtful: warnings of its runs, and repeats without a figure.
 
 use crate::{Comparison, Run};
-use stats::{Results, WarningKind};
+use stats::{Results, Series, WarningKind};
 use std::collections::BTreeSet;
 
 /// Warnings that are printed; the report of a run has all.
@@ -46,26 +46,22 @@ impl Comparison {
     /// Returns the warnings of all runs and the missing repeats as sentences, each with the names
     /// of the runs that it concerns.
     pub(crate) fn doubts(&self) -> Vec<String> {
-        let mut warnings: Vec<(&str, Vec<&str>)> = Vec::new();
-        for run in &self.runs {
-            for warning in &run.warnings {
-                // Runs on one machine share most of their warnings: each is printed once, with the
-                // runs that have it.
-                match warnings.iter_mut().find(|(known, _)| known == warning) {
-                    Some((_, names)) => names.push(&run.name),
-                    None => warnings.push((warning, vec![&run.name])),
-                }
-            }
-        }
+        let warnings = self.runs.iter().flat_map(|run| {
+            let own = run.warnings.iter();
+            own.map(|warning| (warning.as_str(), run.name.as_str()))
+        });
+        // Runs on one machine share most of their warnings: each is printed once, with the runs
+        // that have it.
+        let warnings = Series::all(warnings);
         // Missing repeats come first and in full, since they affect the compared figures directly.
         let mut found = self.partly();
         let left = warnings.len().saturating_sub(WARNINGS_MAX);
         let shown = warnings.iter().take(WARNINGS_MAX);
-        found.extend(shown.map(|(text, names)| format!("{}: {text}", self.named(names))));
+        found.extend(shown.map(|one| format!("{}: {}", self.named(&one.members), one.key)));
         if left > 0 {
             let names: BTreeSet<&str> = warnings[WARNINGS_MAX..]
                 .iter()
-                .flat_map(|(_, names)| names.iter().copied())
+                .flat_map(|one| one.members.iter().copied())
                 .collect();
             let commands: Vec<String> = names
                 .iter()
@@ -82,20 +78,24 @@ impl Comparison {
     fn partly(&self) -> Vec<String> {
         /// A run, the reason and the advice.
         type Key<'a> = (usize, &'a str, &'a str);
-        let mut found: Vec<(Key<'_>, Vec<String>)> = Vec::new();
-        for partly in self.pairs.iter().flat_map(|pair| &pair.partly) {
-            let key = (partly.run, partly.reason.as_str(), partly.help.as_str());
+        let all = self.pairs.iter().flat_map(|pair| &pair.partly);
+        let found = Series::all(all.map(|partly| {
+            let key: Key<'_> = (partly.run, &partly.reason, &partly.help);
             let cell = format!(
                 "{} [{} of {}]",
                 partly.cell, partly.measured, partly.planned
             );
-            match found.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, cells)) if cells.contains(&cell) => {}
-                Some((_, cells)) => cells.push(cell),
-                None => found.push((key, vec![cell])),
+            (key, cell)
+        }));
+        let all = found.into_iter().map(|one| {
+            let (run, reason, help) = one.key;
+            let mut cells: Vec<String> = Vec::new();
+            for cell in one.members {
+                // The base's cell is in the pair of every other run.
+                if !cells.contains(&cell) {
+                    cells.push(cell);
+                }
             }
-        }
-        let all = found.into_iter().map(|((run, reason, help), cells)| {
             let name = &self.runs[run].name;
             format!("{name}: {}: {reason}; {help}", cells.join(", "))
         });

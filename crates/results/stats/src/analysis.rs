@@ -17,7 +17,6 @@ pub(crate) mod quantity;
 pub(crate) mod ranked_by;
 pub(crate) mod ranking;
 pub(crate) mod scaling;
-pub(crate) mod series;
 pub(crate) mod significance;
 pub(crate) mod sittings;
 pub(crate) mod suites;

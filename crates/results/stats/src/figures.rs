@@ -19,5 +19,6 @@ pub(crate) mod packet_cost;
 pub(crate) mod parameters;
 pub(crate) mod repeats;
 pub(crate) mod rfc6349;
+pub(crate) mod series;
 pub(crate) mod student;
 pub(crate) mod video;

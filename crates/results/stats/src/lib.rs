@@ -44,7 +44,6 @@ pub use analysis::scaling::{
     FIT_MIN_POINTS, FLAT_MAX_PERCENT, Fit, GAIN_MIN_PERCENT, Law, POOR_FIT_PERCENT, Scaling,
     ScalingAxis, ScalingPoint, ScalingUnit, SilentCap,
 };
-pub use analysis::series::Series;
 pub use analysis::significance::Ratio;
 pub use analysis::suites::{SuiteEntry, SuiteMatrix};
 pub use analysis::tools::{ALIKE_PERCENT, ToolCheck, ToolFigure};
@@ -74,6 +73,7 @@ pub use figures::overhead::{Ceiling, CeilingBasis, Overhead};
 pub use figures::packet_cost::{PacketCost, PerPacket};
 pub use figures::parameters::Parameters;
 pub use figures::rfc6349::{Ideal, Rfc6349};
+pub use figures::series::Series;
 pub use figures::student::INTERVAL_MIN_REPEATS;
 pub use figures::video::{PacketCounts, VideoFigures};
 pub use warning::{HELD_LEAST_NS, Warning, WarningKind, Weight};

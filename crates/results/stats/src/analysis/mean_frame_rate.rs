@@ -1,9 +1,9 @@
 //! Mean frame rates over the frame sizes that the device limits, and over all sizes, as vendors
 //! print it next to their tables.
 
-use super::series::Series;
 use crate::cell::CellResult;
 use crate::figures::frames::Limit;
+use crate::figures::series::Series;
 use journal::Journal;
 use plan::{Axis, Cell, Common, Dimension, FrameTest, Measurement, ProcedureKind};
 use schemars::JsonSchema;

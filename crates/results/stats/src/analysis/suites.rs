@@ -1,8 +1,8 @@
 //! One measurement with several suites of one device, side by side.
 
-use super::series::Series;
 use crate::figures::overhead::Packets;
 use crate::figures::parameters::Parameters;
+use crate::figures::series::Series;
 use journal::Journal;
 use plan::{Cell, Common, Dimension, Encryptor, Setting};
 use schemars::JsonSchema;

@@ -8,10 +8,10 @@ use crate::analysis::significance::{Level, Ratio, contrast};
 use crate::cell::CellResult;
 use crate::figures::estimate::{Estimate, Sample};
 use crate::figures::frames::FrameOutcome;
+use crate::figures::series::Series;
 use plan::{Axis, Plan};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// Figures closer than this, in per cent of the larger, agree for any spread.
 pub const ALIKE_PERCENT: f64 = 5.0;
@@ -62,24 +62,17 @@ pub struct ToolFigure {
 }
 
 pub(crate) fn checks(plan: &Plan, cells: &[CellResult]) -> Vec<ToolCheck> {
-    let mut questions: BTreeMap<(String, &str), Vec<&CellResult>> = BTreeMap::new();
-    let mut order = Vec::new();
-    let bulk = |(_, cell): &(_, &CellResult)| cell.bulk().is_some();
-    for (planned, cell) in plan.cells.iter().zip(cells).filter(bulk) {
-        let key = (planned.group_without(Axis::Tool), cell.dut.as_str());
-        let alike = questions.entry(key.clone()).or_default();
-        // The map sorts by key, so the order of the plan is kept apart.
-        if alike.is_empty() {
-            order.push(key);
-        }
-        alike.push(cell);
-    }
-    let mut transfers: Vec<((String, &str), Vec<CellFigure<'_>>)> = Vec::new();
-    for key in order {
-        if let Some(found) = questions.get(&key).and_then(|alike| findings(alike, cells)) {
-            transfers.push((key, found));
-        }
-    }
+    let both = plan.cells.iter().zip(cells);
+    let questions = Series::all(both.filter(|(_, cell)| cell.bulk().is_some()).map(
+        |(planned, cell)| {
+            let key = (planned.group_without(Axis::Tool), cell.dut.as_str());
+            (key, cell)
+        },
+    ));
+    let transfers: Vec<((String, &str), Vec<CellFigure<'_>>)> = questions
+        .into_iter()
+        .filter_map(|asked| Some((asked.key, findings(&asked.members, cells)?)))
+        .collect();
     // All transfers are one question.
     let level = Level::of(transfers.iter().filter_map(|(_, found)| {
         let (least, most) = ends(found)?;
@@ -228,26 +221,28 @@ fn different_parameters(slow: &CellResult, fast: &CellResult) -> Option<String> 
     if fast.bulk().is_none() || slow.bulk().is_none() {
         return None;
     }
-    let said =
-        |what: &str, here: u64, there: u64| format!("they used {what} of {here} and {there}");
-    match (here.streams, there.streams) {
-        (Some(here), Some(there)) if here != there => {
-            return Some(said("numbers of streams", here.into(), there.into()));
-        }
-        _ => {}
-    }
-    match (here.datagram_bytes, there.datagram_bytes) {
-        (Some(here), Some(there)) if here != there => {
-            return Some(said("datagrams in bytes", here.into(), there.into()));
-        }
-        _ => {}
-    }
-    match (here.window_bytes, there.window_bytes) {
-        (Some(here), Some(there)) if here != there => {
-            Some(said("socket buffers in bytes", here, there))
-        }
-        _ => None,
-    }
+    let settings = [
+        (
+            "numbers of streams",
+            here.streams.map(u64::from),
+            there.streams.map(u64::from),
+        ),
+        (
+            "datagrams in bytes",
+            here.datagram_bytes.map(u64::from),
+            there.datagram_bytes.map(u64::from),
+        ),
+        (
+            "socket buffers in bytes",
+            here.window_bytes,
+            there.window_bytes,
+        ),
+    ];
+    settings.into_iter().find_map(|(what, here, there)| {
+        // A setting that one tool lacks, such as a window of UDP, is no difference.
+        let (here, there) = here.zip(there)?;
+        (here != there).then(|| format!("they used {what} of {here} and {there}"))
+    })
 }
 
 /// A tool with full cores is the bottleneck, unless the other's cores are full too.

@@ -8,6 +8,7 @@
 use crate::figures::bulk::received_bps;
 use crate::figures::estimate::Estimate;
 use crate::figures::repeats::{Total, estimate, per_second};
+use crate::figures::series;
 use journal::record::{LoadReading, Measured, MonitoredDevice, Series};
 use plan::{Cell, Measurement, ReadingKind};
 use schemars::JsonSchema;
@@ -213,59 +214,45 @@ impl EnergyResult {
 
 /// Every value of a cell that was read, in the order of the records.
 pub(crate) fn values(measured: &[(u32, &Measured)]) -> Vec<MonitoredValue> {
-    let mut found: Vec<Collected<'_>> = Vec::new();
-    for &(repeat, trial) in measured {
-        for device in &trial.monitored.devices {
-            for series in &device.series {
-                let is_same = |known: &&mut Collected<'_>| {
-                    known.first_device.name == device.name && known.first.name == series.name
-                };
-                let one = (repeat, figure_load(trial), series, device);
-                match found.iter_mut().find(is_same) {
-                    Some(known) => known.trials.push(one),
-                    None => found.push(Collected {
-                        first_device: device,
-                        first: series,
-                        trials: vec![one],
-                    }),
-                }
-            }
-        }
-    }
-    found.iter().map(Collected::value).collect()
+    let all = measured.iter().flat_map(|&(repeat, trial)| {
+        let devices = trial.monitored.devices.iter();
+        devices.flat_map(move |device| {
+            device.series.iter().map(move |series| {
+                let key = (device.name.as_str(), series.name.as_str());
+                (key, (repeat, figure_load(trial), series, device))
+            })
+        })
+    });
+    let all = series::Series::all(all).into_iter();
+    all.filter_map(|own| value(&own.members)).collect()
 }
 
-/// One series of all repeats.
-struct Collected<'a> {
-    first_device: &'a MonitoredDevice,
-    first: &'a Series,
-    /// Repeat, load of its figure, its series, and the device that it is of.
-    trials: Vec<(u32, Option<u64>, &'a Series, &'a MonitoredDevice)>,
-}
+/// A repeat, the load of its figure, a series of values, and the device that it is of.
+type Collected<'a> = (u32, Option<u64>, &'a Series, &'a MonitoredDevice);
 
-impl Collected<'_> {
-    fn value(&self) -> MonitoredValue {
-        let trials = self.trials.iter();
-        let at_figure: Vec<(u32, &LoadReading)> = trials
-            .filter_map(|&(repeat, load, series, _)| Some((repeat, under(series, load)?)))
-            .collect();
-        let series = || self.trials.iter().map(|(_, _, series, _)| *series);
-        let max_milli = at_figure.iter().map(|(_, found)| found.max_milli).max();
-        MonitoredValue {
-            device: self.first_device.name.clone(),
-            is_machine: self.first_device.is_machine,
-            name: self.first.name.clone(),
-            kind: self.first.kind.name().to_owned(),
-            unit: self.first.unit.clone(),
-            mean: estimate(&at_figure, |found| Some(found.mean_milli as f64 / MILLI)),
-            max: max_milli.map(|milli| milli as f64 / MILLI),
-            readings: at_figure.iter().map(|(_, found)| found.readings).total(),
-            missed: series().map(|series| series.missed).total(),
-            missed_because: series().find_map(|series| Some(series.gaps.first()?.reason.clone())),
-            tester_cpu_ns: self.trials.iter().map(|(.., device)| device.cpu_ns).total(),
-            loads: by_load(series()),
-        }
-    }
+/// The value that these series of all repeats are of.
+fn value(own: &[Collected<'_>]) -> Option<MonitoredValue> {
+    let (.., first, first_device) = own.first()?;
+    let trials = own.iter();
+    let at_figure: Vec<(u32, &LoadReading)> = trials
+        .filter_map(|&(repeat, load, series, _)| Some((repeat, under(series, load)?)))
+        .collect();
+    let series = || own.iter().map(|(_, _, series, _)| *series);
+    let max_milli = at_figure.iter().map(|(_, found)| found.max_milli).max();
+    Some(MonitoredValue {
+        device: first_device.name.clone(),
+        is_machine: first_device.is_machine,
+        name: first.name.clone(),
+        kind: first.kind.name().to_owned(),
+        unit: first.unit.clone(),
+        mean: estimate(&at_figure, |found| Some(found.mean_milli as f64 / MILLI)),
+        max: max_milli.map(|milli| milli as f64 / MILLI),
+        readings: at_figure.iter().map(|(_, found)| found.readings).total(),
+        missed: series().map(|series| series.missed).total(),
+        missed_because: series().find_map(|series| Some(series.gaps.first()?.reason.clone())),
+        tester_cpu_ns: own.iter().map(|(.., device)| device.cpu_ns).total(),
+        loads: by_load(series()),
+    })
 }
 
 /// Groups the readings of all repeats by load.

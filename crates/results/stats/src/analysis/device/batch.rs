@@ -1,8 +1,8 @@
 //! Statistics of a batch: all devices of one fatigue trial.
 
-use crate::analysis::series::Series;
 use crate::cell::CellResult;
 use crate::figures::device::{FatigueDevice, Life, Survival};
+use crate::figures::series::Series;
 use schemars::JsonSchema;
 use serde::Serialize;
 

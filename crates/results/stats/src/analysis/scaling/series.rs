@@ -1,7 +1,7 @@
 //! Finds cells that differ in one number only.
 
 use super::point::ScalingAxis;
-use crate::analysis::series::Series;
+use crate::figures::series::Series;
 use plan::{Axis, Cell, Common, Dimension, Measurement, Plan, Setting, Value};
 
 /// The dimensions that can raise the figure.

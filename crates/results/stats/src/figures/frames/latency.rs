@@ -6,6 +6,7 @@ use crate::figures::direction::DirectionName;
 use crate::figures::estimate::Estimate;
 use crate::figures::latency::{Distribution, beyond_ppb};
 use crate::figures::repeats::Total;
+use crate::figures::series::Series;
 use journal::record::{LatencyBucket, LatencyTrial};
 use plan::LatencyPath;
 use schemars::JsonSchema;
@@ -158,21 +159,19 @@ type Trial<'a> = (u32, &'a LatencyTrial);
 /// throughput are pooled, one-way and round-trip trials separately; outside a `latency` procedure,
 /// all trials are.
 pub(super) fn of(repeats: &Repeats<'_>) -> Vec<LoadLatency> {
-    type Key = (Option<u8>, bool);
-    let mut shares: Vec<(Key, Vec<Trial<'_>>)> = Vec::new();
-    for (repeat, found) in repeats {
-        for trial in &found.latency {
+    let trials = repeats.iter().flat_map(|(repeat, found)| {
+        let trials = found.latency.iter();
+        trials.map(move |trial| {
             // A round trip contains both ways and the reflector, so the two kinds must not be
             // pooled.
-            let own = (trial.percent, trial.round_trip.is_some());
-            match shares.iter_mut().find(|(key, _)| *key == own) {
-                Some((_, trials)) => trials.push((*repeat, trial)),
-                None => shares.push((own, vec![(*repeat, trial)])),
-            }
-        }
-    }
-    let result = |((percent, _), trials): (Key, Vec<_>)| result(percent, &trials);
-    shares.into_iter().filter_map(result).collect()
+            let key = (trial.percent, trial.round_trip.is_some());
+            (key, (*repeat, trial))
+        })
+    });
+    let shares = Series::all(trials).into_iter();
+    shares
+        .filter_map(|share| result(share.key.0, &share.members))
+        .collect()
 }
 
 /// `None` when a repeat timed no frame.

@@ -6,10 +6,10 @@ use super::{
 };
 use crate::analysis::device::curve::{self, Crossover, Figure};
 use crate::analysis::scaling::{Shape, ShapePoint, is_above, p_values};
-use crate::analysis::series::Series;
 use crate::analysis::significance::{Level, Questions, Ratio, p_differ};
 use crate::cell::CellResult;
 use crate::figures::device::{DeviceTestInfo, TOGETHER_MIN_RATIO};
+use crate::figures::series::Series;
 use journal::Journal;
 use journal::record::Proof;
 use plan::{Adapter, Cell, Device, DeviceKind};
@@ -123,24 +123,16 @@ impl<'a> Draft<'a> {
         } else {
             DeviceUnit::OperationsPerS
         };
-        let mut names: Vec<&str> = Vec::new();
-        for (_, place, _) in members {
-            let name = cells[*place].dut.as_str();
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        let curves = names.iter().filter_map(|name| {
-            let own = own(cells, members, name);
-            let (_, place, _) = own.first()?;
+        let by_dut = members
+            .iter()
+            .map(|member| (cells[member.1].dut.as_str(), *member));
+        let curves = Series::all(by_dut).into_iter().filter_map(|mut own| {
+            own.members.sort_by_key(|(n, ..)| *n);
+            let (_, place, _) = own.members.first()?;
             let Adapter::Device(devices) = &plan[*place].dut.adapter else {
                 return None;
             };
-            let is_model = |device: &Device| matches!(device.kind, DeviceKind::Model(_));
-            let curve = DeviceCurve {
-                is_model: devices.members.iter().any(is_model),
-                ..DeviceCurve::of(cells, &own)
-            };
+            let curve = DeviceCurve::of(cells, &own, &devices.members)?;
             Some((curve, devices.members.as_slice()))
         });
         Self {
@@ -199,9 +191,10 @@ impl<'a> Draft<'a> {
         // Operations that a device counted are proven to be its work, even at the CPU's speed.
         let unproven = |name: &str| {
             let proof = |place: usize| cells[place].device()?.speed()?.proof;
-            own(cells, members, name)
+            let mut own = members
                 .iter()
-                .any(|(_, place, info)| info.offloads && proof(*place) != Some(Proof::Counted))
+                .filter(|(_, place, _)| cells[*place].dut == name);
+            own.any(|(_, place, info)| info.offloads && proof(*place) != Some(Proof::Counted))
         };
         let comparisons = beside_cpus(&curves).into_iter().filter_map(|(curve, cpu)| {
             let level = level(Finding::Crossover);
@@ -231,17 +224,6 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// The members of a DUT, in rising order.
-fn own<'m>(cells: &[CellResult], members: &[Member<'m>], name: &str) -> Vec<Member<'m>> {
-    let mut own: Vec<Member<'m>> = members
-        .iter()
-        .copied()
-        .filter(|(_, place, _)| cells[*place].dut == name)
-        .collect();
-    own.sort_by_key(|(n, ..)| *n);
-    own
-}
-
 impl DeviceSeries {
     /// A device's curve.
     #[must_use]
@@ -252,24 +234,22 @@ impl DeviceSeries {
 
 impl DeviceCurve {
     /// A curve before the analysis of its shape.
-    fn of(cells: &[CellResult], own: &[Member<'_>]) -> Self {
-        let points: Vec<DevicePointResult> = own
-            .iter()
-            .map(|(n, place, _)| DevicePointResult::of(*n, &cells[*place]))
-            .collect();
-        let (first, info) = own
-            .first()
-            .map_or((0, None), |(_, place, info)| (*place, Some(*info)));
+    fn of(
+        cells: &[CellResult],
+        own: &Series<&str, Member<'_>>,
+        devices: &[Device],
+    ) -> Option<Self> {
+        let (.., info) = own.members.first()?;
+        let points = own.members.iter();
+        let is_model = |device: &Device| matches!(device.kind, DeviceKind::Model(_));
         let mut found = Self {
-            dut: cells
-                .get(first)
-                .map_or_else(String::new, |cell| cell.dut.clone()),
-            devices: info.map_or(0, |info| {
-                u32::try_from(info.members.len()).unwrap_or(u32::MAX)
-            }),
-            is_cpu: info.is_some_and(|info| info.is_cpu),
-            is_model: false,
-            points,
+            dut: own.key.to_owned(),
+            devices: u32::try_from(info.members.len()).unwrap_or(u32::MAX),
+            is_cpu: info.is_cpu,
+            is_model: devices.iter().any(is_model),
+            points: points
+                .map(|(n, place, _)| DevicePointResult::of(*n, &cells[*place]))
+                .collect(),
             peak_n: None,
             peak: None,
             saturates_at_n: None,
@@ -280,7 +260,7 @@ impl DeviceCurve {
         let peak = found.peak_figure().map(|peak| (peak.n, peak.estimate.mean));
         found.peak_n = peak.map(|(n, _)| n);
         found.peak = peak.map(|(_, figure)| figure);
-        found
+        Some(found)
     }
 
     fn judge(&mut self, axis: DeviceAxis, unit: DeviceUnit, level: Level) {
