@@ -20,15 +20,17 @@ const LOST_LEAST: u64 = 3;
 /// Minimum ratio of the loss of one direction to the other's.
 const LOST_RATIO: u64 = 3;
 
-/// The latest trial of each cell and repeat that was measured, without objections.
-fn measured(journal: &Journal) -> Vec<(&TrialRecord, &Measured)> {
-    let latest = journal.latest_trials();
-    let found = latest
-        .into_values()
-        .filter_map(|trial| match &trial.outcome {
-            Outcome::Measured(measured) => Some((trial, &**measured)),
-            _ => None,
-        });
+/// What is found in the latest trials of each cell and repeat that were measured, without
+/// objections.
+fn in_measured<'j, T>(
+    journal: &'j Journal,
+    find: impl Fn(&TrialRecord, &'j Measured) -> Option<T>,
+) -> Vec<(&'j TrialRecord, T)> {
+    let latest = journal.latest_trials().into_values();
+    let found = latest.filter_map(|trial| match &trial.outcome {
+        Outcome::Measured(measured) => Some((trial, find(trial, measured)?)),
+        _ => None,
+    });
     found.collect()
 }
 
@@ -45,11 +47,9 @@ fn of_cells(found: &[(&TrialRecord, impl Sized)]) -> String {
 
 /// The intervals of one trial have two levels.
 pub(super) fn intervals_apart(journal: &Journal) -> Option<Warning> {
-    let levels = |measured: &Measured| TwoLevels::of(&measured.transfer()?.intervals);
-    let found: Vec<(&TrialRecord, TwoLevels)> = measured(journal)
-        .into_iter()
-        .filter_map(|(trial, measured)| Some((trial, levels(measured)?)))
-        .collect();
+    let found = in_measured(journal, |_, measured| {
+        TwoLevels::of(&measured.transfer()?.intervals)
+    });
     let (trial, worst) = found
         .iter()
         .max_by(|(_, one), (_, other)| one.ratio().total_cmp(&other.ratio()))?;
@@ -128,18 +128,11 @@ pub(super) fn unexplained_retransmissions(journal: &Journal) -> Option<Warning> 
         let stations = cell.and_then(|cell| cell.stations);
         stations.is_some_and(|stations| stations.offloads)
     };
-    let found: Vec<(&TrialRecord, Retransmitted)> = measured(journal)
-        .into_iter()
-        .filter(|(_, measured)| {
-            let transfer = measured.transfer();
-            // UDP trials retransmit nothing, and the tools' control connections are no figure.
-            transfer.is_some_and(|transfer| transfer.datagrams.is_none())
-        })
-        .filter_map(|(trial, measured)| {
-            let found = Retransmitted::of(&measured.evidence, has_offloads(trial))?;
-            Some((trial, found))
-        })
-        .collect();
+    let found = in_measured(journal, |trial, measured| {
+        // UDP trials retransmit nothing, and the tools' control connections are no figure.
+        measured.transfer()?.datagrams.is_none().then_some(())?;
+        Retransmitted::of(&measured.evidence, has_offloads(trial))
+    });
     let (trial, worst) = found
         .iter()
         .max_by_key(|(_, one)| one.segments - one.explained)?;
@@ -206,11 +199,10 @@ pub(super) fn one_way_loss(journal: &Journal) -> Option<Warning> {
         let cell = plan.cells.iter().find(|cell| cell.id == trial.cell);
         cell.is_some_and(|cell| matches!(cell.measurement, Measurement::Ping { .. }))
     };
-    let found: Vec<(&TrialRecord, LostEchoes)> = measured(journal)
-        .into_iter()
-        .filter(|(trial, _)| is_echo(trial))
-        .filter_map(|(trial, measured)| Some((trial, LostEchoes::of(&measured.evidence)?)))
-        .collect();
+    let found = in_measured(journal, |trial, measured| {
+        let echoes = LostEchoes::of(&measured.evidence);
+        echoes.filter(|_| is_echo(trial))
+    });
     let (trial, worst) = found
         .iter()
         .max_by_key(|(_, one)| one.requests.max(one.replies))?;
@@ -230,14 +222,10 @@ pub(super) fn one_way_loss(journal: &Journal) -> Option<Warning> {
 
 /// A queue drained after the sender of datagrams had ended.
 pub(super) fn queue_drained(journal: &Journal) -> Option<Warning> {
-    let drained = |measured: &Measured| {
+    let found = in_measured(journal, |_, measured| {
         let ways = measured.transfer()?.each_way();
         ways.filter_map(|way| Some(way.drain()?.time_ns)).max()
-    };
-    let found: Vec<(&TrialRecord, u64)> = measured(journal)
-        .into_iter()
-        .filter_map(|(trial, measured)| Some((trial, drained(measured)?)))
-        .collect();
+    });
     let longest_ns = found.iter().map(|(_, time_ns)| *time_ns).max()?;
     let text = format!(
         "In {} datagrams came for longer than they were sent, at a steady rate, for up to {}: a queue in front of \

@@ -47,6 +47,17 @@ struct Finding<'a> {
     words: String,
 }
 
+impl<'a> Finding<'a> {
+    /// `words` follow the cell and the repeat.
+    fn of(record: &'a TrialRecord, much: u64, words: impl std::fmt::Display) -> Self {
+        Self {
+            cell: &record.cell,
+            much,
+            words: format!("`{}`, repeat {}{words}", record.cell, record.repeat),
+        }
+    }
+}
+
 /// The cells of the findings in the order made, each once, and the worst findings in words: one of
 /// each cell.
 fn worst(mut findings: Vec<Finding<'_>>) -> Option<(Vec<String>, String)> {
@@ -137,16 +148,9 @@ pub(super) fn machine_taken(journal: &Journal) -> Option<Warning> {
         let in_trials = read.frames().into_iter().flat_map(bearing);
         let all = taken.chain(in_trials.filter_map(CpuContention::in_trial));
         let worst = all.max_by_key(|taken| taken.percent)?;
-        (worst.percent > Cpu::TAKEN_PERCENT).then(|| Finding {
-            cell: &record.cell,
-            much: worst.percent,
-            words: format!(
-                "`{}`, repeat {}: {}{}",
-                record.cell,
-                record.repeat,
-                worst.words(),
-                named(&read.evidence.taken_by)
-            ),
+        (worst.percent > Cpu::TAKEN_PERCENT).then(|| {
+            let by = named(&read.evidence.taken_by);
+            Finding::of(record, worst.percent, format!(": {}{by}", worst.words()))
         })
     });
     let (cells, words) = worst(found.collect())?;
@@ -188,13 +192,12 @@ pub(super) fn counters_disagree(journal: &Journal) -> Option<Warning> {
         let apart = COUNTED_FRAMES.saturating_mul(sum.frame_bytes);
         let allowed = (sum.arrived_bytes / COUNTED_ONE_IN).saturating_add(apart);
         let beyond = sum.counted_bytes.saturating_sub(sum.arrived_bytes);
-        (beyond > allowed).then(|| Finding {
-            cell: &record.cell,
-            much: beyond,
-            words: format!(
-                "`{}`, repeat {}: {} B counted, {} B arrived or found a queue full",
-                record.cell, record.repeat, sum.counted_bytes, sum.arrived_bytes
-            ),
+        (beyond > allowed).then(|| {
+            let words = format!(
+                ": {} B counted, {} B arrived or found a queue full",
+                sum.counted_bytes, sum.arrived_bytes
+            );
+            Finding::of(record, beyond, words)
         })
     });
     let (cells, words) = worst(found.collect())?;
@@ -358,16 +361,8 @@ fn stalls(
     let found = readings(journal).into_iter().filter_map(|(record, read)| {
         let stalled = bearing(read.frames()?).filter(|trial| is_stalled(trial));
         let trial = stalled.max_by_key(|trial| ns(trial))?;
-        Some(Finding {
-            cell: &record.cell,
-            much: ns(trial),
-            words: format!(
-                "`{}`, repeat {}: {}",
-                record.cell,
-                record.repeat,
-                words(trial)
-            ),
-        })
+        let words = format!(": {}", words(trial));
+        Some(Finding::of(record, ns(trial), words))
     });
     found.collect()
 }
@@ -470,16 +465,8 @@ pub(super) fn lost_at(journal: &Journal) -> Option<Warning> {
                 ));
             }
         }
-        Some(Finding {
-            cell: &record.cell,
-            much: most?,
-            words: format!(
-                "`{}`, repeat {}, {}",
-                record.cell,
-                record.repeat,
-                words.join(" and ")
-            ),
-        })
+        let words = format!(", {}", words.join(" and "));
+        Some(Finding::of(record, most?, words))
     });
     let (cells, words) = worst(found.collect())?;
     let text = format!(
