@@ -275,6 +275,8 @@ pub(crate) fn found<'a>(pairs: &Pairs<'a>, sides: Sides<'a>) -> ChangeSet<'a> {
                     ),
                     None => format!("{other_name} has no figure of it"),
                 };
+                // A cell without any ratio is listed without its quantities, so the reason is
+                // kept for it.
                 if path.is_some() {
                     apart.get_or_insert_with(|| reason.clone());
                 }

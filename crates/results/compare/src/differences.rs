@@ -159,6 +159,7 @@ fn facts<'e>(
 ) -> impl Iterator<Item = (&'e str, (String, String))> {
     let (base, other) = (of(base), of(other));
     let added = other.keys().filter(|key| !base.contains_key(*key));
+    // A fact that one side does not report counts as empty there.
     let value = |facts: &Facts, key: &str| facts.get(key).cloned().unwrap_or_default();
     base.keys().chain(added).filter_map(move |key| {
         let (base, other) = (value(base, key), value(other, key));

@@ -107,6 +107,7 @@ fn check_match(given: &crate::Match, base: &Run<'_>, other: &Run<'_>) -> Result<
 }
 
 fn listed(run: &Run<'_>) -> String {
+    // A device has a cell for each setting, and is named once.
     let mut names: Vec<&str> = Vec::new();
     for name in devices(run.journal) {
         if !names.contains(&name) {

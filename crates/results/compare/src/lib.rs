@@ -205,6 +205,8 @@ pub fn compare(runs: &[Run<'_>], options: &Options) -> Result<Comparison, Compar
             environment: match place {
                 0 => Vec::new(),
                 place => {
+                    // Within one run there is nothing else to differ, so only pairs of runs come
+                    // here.
                     let [base, other] = [0, *place].map(|at| surroundings(runs[at].journal));
                     of_surroundings(&base, &other)
                 }

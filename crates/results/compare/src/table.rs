@@ -168,6 +168,7 @@ impl Comparison {
             parts.push(format!("{open} undecided"));
         }
         let all = counted(pair.changes.len() as u64, "quantity");
+        // `counted` forms plurals by an `s`.
         let all = all.replace("quantitys", "quantities");
         format!("{what}, {all}: {}.", parts.join(", "))
     }

@@ -266,6 +266,7 @@ impl Parser<'_> {
 
 /// The names of all quantities, without duplicates.
 fn quantities() -> Vec<&'static str> {
+    // Quantities of different kinds of trials share a word.
     let mut words: Vec<&str> = Vec::new();
     for quantity in Quantity::ALL {
         if !words.contains(&quantity.word()) {

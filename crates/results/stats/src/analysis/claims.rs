@@ -185,6 +185,7 @@ impl Judge<'_> {
                 None => cores,
             }
         });
+        // A reader compares these conditions with those of the claim, so they are one text here.
         let parts = [
             planned.dut.adapter.profile().settings,
             plan::in_words(planned),

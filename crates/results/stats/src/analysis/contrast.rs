@@ -73,6 +73,8 @@ pub const CONTRASTS: &[Contrast] = &[
         setting: Setting::Keys,
         twins: |_| vec![Value::Word(KeySource::Static.name().to_owned())],
         words: |adapter, source| {
+            // Two DUTs may have one source and different lifetimes: both have the same twin, and
+            // only the lifetime distinguishes their rows.
             let every_ns = adapter.encryptor().and_then(|ours| ours.rekey_every_ns);
             let every = duration_ns(every_ns.unwrap_or_default() as f64);
             format!("{}, new ones every {every}", source.plain())
@@ -138,6 +140,7 @@ pub(crate) fn results(journal: &Journal, cells: &[CellResult]) -> Vec<ContrastRe
 
 /// Whether `results.json` has all of these by other keys.
 pub(crate) fn have_other_keys(results: &[ContrastResult]) -> bool {
+    // Programs that read the older keys would otherwise find each of these rows twice.
     let has = |one: &ContrastResult| [KEYS, HYBRIDS].contains(&one.contrast);
     results.iter().all(has)
 }
@@ -180,6 +183,8 @@ impl Contrast {
             // Compared with itself a DUT would show no difference, and widen the other findings.
             values.retain(|value| value != own_value);
             for value in values {
+                // Of several DUTs with that value the first of the plan is the twin, as further
+                // ones would give one cell several ratios for one question.
                 let twin = results.iter().zip(&apart).find(|(other, apart)| {
                     let is_alike = apart
                         .as_ref()

@@ -24,6 +24,7 @@ pub(crate) fn machines<'j>(
     lab: &LabPlan,
     environment: &'j Environment,
 ) -> impl Iterator<Item = Machine<'j>> + use<'j> {
+    // The names of a lab, not the keys of the record: a changed journal may have more of them.
     let names = match lab.hosts {
         Some(_) => HostName::ALL.map(Some).to_vec(),
         None => vec![None],
@@ -60,6 +61,7 @@ impl Machine<'_> {
             Direction::Decrypt => (0, 1),
             Direction::Both => (1, 1),
         };
+        // Stations and gateways take time only from those on the same machine.
         let (ends, gateways) = match self.host {
             Some(HostName::A) => (1, gw1),
             Some(HostName::B) => (1, gw2),

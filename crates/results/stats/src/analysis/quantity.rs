@@ -203,6 +203,8 @@ impl CellResult {
     #[must_use]
     pub fn readings(&self) -> Vec<Reading> {
         let mut found: Vec<Reading> = [
+            // By the rule of rankings, so that a ranking and a comparison of runs read one
+            // figure.
             (Quantity::PayloadThroughput, RankedBy::PayloadThroughput),
             (
                 Quantity::PayloadBitsPerCpuSecond,

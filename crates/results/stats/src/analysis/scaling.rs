@@ -122,6 +122,7 @@ fn idle_cores(header: &Header, cpu: &CpuResult) -> Option<f64> {
         // Rounding of the kernel's counters may exceed the number of cores a little.
         (cpus > 0).then(|| (f64::from(cpus) - busy).max(0.0))
     });
+    // An unknown host may be the busy one, so all of them must be known.
     let idle = idle.collect::<Option<Vec<f64>>>()?;
     idle.into_iter().reduce(f64::min)
 }

@@ -65,6 +65,7 @@ pub(crate) fn checks(plan: &Plan, cells: &[CellResult]) -> Vec<ToolCheck> {
     let both = plan.cells.iter().zip(cells);
     let questions = Series::all(both.filter(|(_, cell)| cell.bulk().is_some()).map(
         |(planned, cell)| {
+            // The group without the tool is the transfer that all of them were asked for.
             let key = (planned.group_without(Axis::Tool), cell.dut.as_str());
             (key, cell)
         },

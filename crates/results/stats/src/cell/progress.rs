@@ -55,6 +55,7 @@ impl Progress {
 
 fn has_bad_device(outcome: &Outcome) -> bool {
     match outcome {
+        // A trial that finds a wrong device is valid: the finding is its result.
         Outcome::Measured(measured) => measured.device().is_some_and(DeviceResult::is_bad),
         Outcome::Invalid { .. } | Outcome::Failed { .. } => false,
     }

@@ -218,6 +218,7 @@ impl Counted {
             out_of_order: found.iter().map(|way| way.out_of_order).total(),
             // Jitter of two ways is no sum: the mean.
             jitter_ns: jitter_ns as f64 / found.len().max(1) as f64,
+            // Both ways run at the same time, so their durations do not add up.
             duration_ns: ways.iter().map(|way| way.duration_ns).max()?,
             offered: (
                 found

@@ -25,6 +25,7 @@ pub(crate) fn captures(journal: &Journal) -> Vec<TrialCapture> {
     let trials = trials.filter_map(|(cell, repeat)| latest.get(&(cell.id.as_str(), repeat)));
     let captures = trials.flat_map(|trial| {
         let captures = match &trial.outcome {
+            // The capture of an invalid trial may show why its check failed.
             Outcome::Measured(measured) | Outcome::Invalid { measured, .. } => {
                 &measured.captures[..]
             }

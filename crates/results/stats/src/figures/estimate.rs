@@ -88,6 +88,7 @@ impl Estimate {
     #[must_use]
     pub fn of(values: Vec<Sample>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.iter().map(|sample| sample.value).collect();
+        // One value that is no number would make every figure of the estimate none.
         if sorted.is_empty() || sorted.iter().any(|value| !value.is_finite()) {
             return None;
         }

@@ -43,6 +43,8 @@ pub(crate) fn drifts(transfers: &[(u32, &Transfer)]) -> Vec<GoodputDrift> {
 /// The middle of an interval, and its goodput in bit/s.
 fn point(interval: &Interval) -> Option<Point> {
     let ns = interval.end_ns.checked_sub(interval.start_ns)?;
+    // The middle stands for the whole interval: its end would shift a course by half an
+    // interval.
     let middle = interval.start_ns as f64 + ns as f64 / 2.0;
     let bps = interval.bytes as f64 * 8e9 / ns as f64;
     (ns > 0).then_some((middle / NS_PER_HOUR, bps))

@@ -267,6 +267,7 @@ fn by_load<'s>(series: impl Iterator<Item = &'s Series>) -> Vec<MonitoredLoad> {
         sum.1 = sum.1.max(found.max_milli);
         sum.2 = sum.2.saturating_add(found.readings);
     }
+    // A load without a reading has no mean.
     let loads = loads
         .into_iter()
         .filter(|(_, (.., readings))| *readings > 0);

@@ -82,6 +82,7 @@ impl Rfc6349 {
                 // of `ping`, and a negative delay would be nonsense.
                 (loaded >= 1.0).then_some(100.0 * (loaded - 1.0))
             }),
+            // All repeats of a cell run with one setting, so the first one names it.
             congestion_control: repeats
                 .first()
                 .and_then(|(_, (_, facts))| facts.congestion.clone()),

@@ -70,6 +70,7 @@ pub(super) fn hostile_delivered(journal: &Journal, cells: &[CellResult]) -> Opti
 pub(super) fn fails_open(cells: &[CellResult]) -> Option<Warning> {
     let leaked = |found: &DisturbanceResult| {
         let failover = found.failover();
+        // By frames, and not by the verdict on failing closed, which needs a recorded failure.
         failover.and_then(|found| found.clear_frames).unwrap_or(0)
     };
     about(

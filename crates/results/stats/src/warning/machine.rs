@@ -10,6 +10,8 @@ pub(super) fn each(
     journal: &Journal,
     of: fn(&Journal, Machine<'_>) -> Option<Warning>,
 ) -> [Option<Warning>; 2] {
+    // A lab is on one machine or on two. Both places exist always, so that the list of warnings
+    // stays a plain array.
     let mut found = machines_of(&journal.header).map(|machine| of(journal, machine));
     [(); 2].map(|()| found.next().flatten())
 }

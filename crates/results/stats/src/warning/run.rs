@@ -163,6 +163,7 @@ pub(super) fn environment_changed(journal: &Journal) -> Option<Warning> {
     let changed = journal.resumed.iter().any(|resumed| {
         let now = machines(&header.plan.lab, &resumed.environment);
         // Hosts are paired by name, as one of the two records may not describe both.
+        // The machine of the run may change between two sittings if it is none of the hosts.
         let mut pairs = now.filter_map(|now| {
             let then = machines_of(header).find(|then| then.host == now.host)?;
             Some((then.environment, now.environment))

@@ -146,6 +146,7 @@ pub(super) fn machine_taken(journal: &Journal) -> Option<Warning> {
         // on: a burst of another program vanishes in the mean over minutes.
         let taken = CpuContention::of(&read.cpu).into_iter();
         let in_trials = read.frames().into_iter().flat_map(bearing);
+        // The worst of all decides, as two readings may cover the same time and must not add up.
         let all = taken.chain(in_trials.filter_map(CpuContention::in_trial));
         let worst = all.max_by_key(|taken| taken.percent)?;
         (worst.percent > Cpu::TAKEN_PERCENT).then(|| {

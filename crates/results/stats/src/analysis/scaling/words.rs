@@ -25,6 +25,7 @@ pub(super) fn verdict(axis: ScalingAxis, points: &[ScalingPoint], shape: &Shape)
     let mut text = match (axis.adds(), shape.top, shape.falls_from) {
         (true, None, _) => format!("rises to {}, the largest measured", axis.counted(last)),
         (true, Some(top), _) => top.in_words(&axis.counted(top.n)),
+        // More tunnels are not meant to carry more, so to hold the rate is the best result.
         (false, _, None) if shape.open_loss_percent <= FLAT_MAX_PERCENT => {
             format!("holds to {}, the largest measured", axis.counted(last))
         }

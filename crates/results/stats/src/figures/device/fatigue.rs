@@ -177,6 +177,7 @@ impl FatigueDevice {
         let counts = parts.counts();
         let mut reasons: Vec<String> = Vec::new();
         for reason in parts.0.iter().flat_map(|(_, part)| &part.reasons) {
+            // A later segment with the same reason is the same finding.
             if reasons.len() < REASONS_TOLD && !reasons.contains(reason) {
                 reasons.push(reason.clone());
             }

@@ -128,6 +128,8 @@ impl KatResult {
         Self {
             passed,
             failed,
+            // Each algorithm is in at most one of the two counts, as one that passed on all
+            // devices failed on none.
             not_offered: all - passed - failed,
             algorithms: algorithms.into_iter().flatten().collect(),
         }

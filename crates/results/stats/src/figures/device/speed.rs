@@ -145,6 +145,8 @@ impl DeviceSpeedResult {
             failed: over_all(|one| one.failed),
             checked: over_all(|one| one.checked),
             found_one_in_1000: found_one_in_1000(&trials, gives_verdict(info)),
+            // To accept an invalid input is a wrong result too, of an operation that gives a
+            // verdict.
             wrong: over_all(|one| one.wrong.saturating_add(one.accepted.unwrap_or(0))),
             invalid_offered: over_all_known(|one| one.invalid),
             invalid_accepted: over_all_known(|one| one.accepted),

@@ -265,6 +265,7 @@ fn sorted<'a>(event: &Event, repeats: &Repeats<'a>) -> (Vec<Trial<'a>>, Vec<Tria
 }
 
 fn timed(found: &Trial<'_>) -> LatencyTrial {
+    // Pooling takes records of latency, and an event's trial keeps its histogram apart.
     let histogram = found.disturbance.histogram.clone();
     LatencyTrial {
         load: found.trial.load,

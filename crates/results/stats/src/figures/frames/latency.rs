@@ -210,6 +210,8 @@ pub(super) fn result(percent: Option<u8>, trials: &[Trial<'_>]) -> Option<LoadLa
         directions: DirectionLatency::of(trials),
         round_trip: RoundTrip::of(trials),
         clocks_within_ns: clocks.map(|clocks| clocks.within_ns).max(),
+        // Both are of one histogram, in which percentiles rise, so the difference is not
+        // negative.
         p99_less_p50_ns: p99_ns.map(|p99_ns| p99_ns - p50_ns),
         by_trial: LatencyByTrial::of(&timed.collect::<Vec<_>>()),
         // One value for each repeat: intervals and ranks need independent samples, which the pooled

@@ -127,6 +127,7 @@ pub(super) fn curve(
         };
         for trial in paced() {
             // Rounded to the nearest whole per cent in integers.
+            // 200 times the largest load that a journal may have exceeds 64 bits.
             let (load, highest) = (u128::from(trial.load), u128::from(highest));
             let percent = (200 * load + highest) / (2 * highest.max(1));
             let percent = u32::try_from(percent).unwrap_or(u32::MAX);

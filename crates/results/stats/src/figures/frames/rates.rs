@@ -48,6 +48,7 @@ impl Lengths {
     fn of_mix(mix: &FrameMix) -> Self {
         Self {
             round_bytes: mix.round_bytes(),
+            // A mix without a share, in a changed journal, must not divide by 0.
             weight: mix.weight().max(1),
             directions: 1,
         }

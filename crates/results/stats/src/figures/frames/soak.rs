@@ -321,6 +321,8 @@ impl<'a> Segments<'a> {
             let held = placed.point.max_ns.saturating_sub(placed.trial.late_ns_max);
             let ns = silent.max(held);
             let stalled = ns >= STALL_NS;
+            // Only silence continues from point to point. Frames that were held back arrive
+            // within their point, so the next one begins a stall.
             match stalls.last_mut().filter(|_| goes_on && silent >= STALL_NS) {
                 Some(last) => last.ns = last.ns.max(ns),
                 None if stalled => stalls.push(SoakStall {
@@ -373,6 +375,8 @@ impl SoakRun {
         let time_s = counts.elapsed_ns.max(counts.duration_ns) as f64 / 1e9;
         let probed = found.capacity(directions);
         let capacity: Vec<SoakCapacity> = probed.iter().map(|(_, one)| *one).collect();
+        // If every probe was carried, each shows the load that was offered and not the capacity,
+        // so their course is none of the device.
         let lossless = |one: &SoakCapacity| one.frames_per_s >= LOSSLESS_RATIO * one.offered_per_s;
         let capacity_at_least = !capacity.is_empty() && capacity.iter().all(lossless);
         let mut run = Self {
@@ -388,6 +392,7 @@ impl SoakRun {
             sent: counts.sent,
             lost: counts.lost(),
             lost_in_station: counts.receiver_dropped.min(counts.lost()),
+            // A sum of both directions would hide a lossy one behind the other.
             judged_loss: LossAccount::of_worse_direction(found.trials(), |own| own.lost)
                 .unwrap_or_else(|| LossAccount::of(found.trials())),
             frames_per_s: counts.received as f64 / time_s.max(1e-9) / directions,
@@ -435,6 +440,8 @@ impl SoakRun {
             resident_bytes_max: found.devices().filter_map(|one| one.resident_bytes).max(),
         };
         let (against, open) = (run.against(plan), run.open(plan));
+        // What was shown against stability stands, even if other conditions could not be
+        // examined.
         run.verdict = match (against.is_empty(), open.is_empty()) {
             (false, _) => SoakVerdict::Unstable,
             (true, false) => SoakVerdict::Inconclusive,
@@ -502,6 +509,7 @@ impl SoakRun {
     /// Conditions that could not be shown.
     fn open(&self, plan: &Soak) -> Vec<String> {
         let mut reasons = Vec::new();
+        // Pauses are not measured: a soak that was interrupted for hours had no load meanwhile.
         if (self.measured_ns as f64) < MEASURED_RATIO * plan.duration_ns as f64 {
             reasons.push(format!(
                 "{} of {} were measured",
@@ -510,6 +518,8 @@ impl SoakRun {
             ));
         }
         let (lost, on_the_way) = (self.judged_loss.lost, self.judged_loss.lost_on_the_way());
+        // Only if the frames that the station itself lost make the difference. Loss on the way
+        // that is too much by itself is among the reasons against stability.
         if self.lost_too_many(plan, lost) && !self.lost_too_many(plan, on_the_way) {
             reasons.push(format!(
                 "the receiving station lost {} frames itself, so it is unknown whether the device lost any of them",

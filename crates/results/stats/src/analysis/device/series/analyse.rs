@@ -118,6 +118,8 @@ struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     fn of(plan: &'a [Cell], cells: &[CellResult], key: &'a Key, members: &'a [Member<'a>]) -> Self {
+        // An operation without a meaningful input size, as a signature, is counted in
+        // operations.
         let unit = if members.iter().any(|(.., info)| info.input_bytes.is_some()) {
             DeviceUnit::BytesPerS
         } else {
@@ -127,6 +129,7 @@ impl<'a> Draft<'a> {
             .iter()
             .map(|member| (cells[member.1].dut.as_str(), *member));
         let curves = Series::all(by_dut).into_iter().filter_map(|mut own| {
+            // Members are in the order of the plan, and a curve rises along its axis.
             own.members.sort_by_key(|(n, ..)| *n);
             let (_, place, _) = own.members.first()?;
             let Adapter::Device(devices) = &plan[*place].dut.adapter else {

@@ -152,6 +152,8 @@ fn breaches<'a>(trials: &[Trial<'a>], broke: &str, mended: &str) -> Vec<Breach<'
                     mended: None,
                 });
             } else if event.name == mended
+                // The last breach may be of an earlier repeat, which no event of this one can
+                // end.
                 && let Some(last) = found.last_mut().filter(|last| last.repeat == trial.repeat)
             {
                 // A later recovery replaces an earlier one: the breach ends with the last.

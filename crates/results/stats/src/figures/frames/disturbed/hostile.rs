@@ -54,6 +54,7 @@ impl HostileResult {
         quiet: &[Trial<'_>],
         trials: &[Trial<'_>],
     ) -> Option<Self> {
+        // In rising order, as the smallest share that the load suffers from is reported.
         let mut by_share: BTreeMap<u16, Vec<Trial<'_>>> = BTreeMap::new();
         for trial in trials {
             if let Some(attack) = &trial.disturbance.attack {
