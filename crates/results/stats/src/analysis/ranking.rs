@@ -22,6 +22,7 @@ use crate::analysis::ranked_by::RankedBy;
 use crate::analysis::significance::{Level, Questions, p_differ};
 use crate::analysis::sittings::Sittings;
 use crate::cell::{CellResult, Control};
+use crate::figures::series::Series;
 use journal::Journal;
 use plan::{Adapter, Cell};
 use schemars::JsonSchema;
@@ -102,27 +103,15 @@ pub(crate) fn rankings(
     cells: &[CellResult],
     sittings: &Sittings<'_>,
 ) -> Vec<Ranking> {
-    let mut groups: Vec<(&str, Vec<(&Cell, &CellResult)>)> = Vec::new();
-    for (planned, cell) in journal.header.plan.cells.iter().zip(cells) {
-        if cell.calibration {
-            continue;
-        }
-        // The DUT varies fastest, so a cell belongs to the last group or a new one.
-        match groups
-            .iter_mut()
-            .rev()
-            .find(|(group, _)| *group == cell.group)
-        {
-            Some((_, members)) => members.push((planned, cell)),
-            None => groups.push((&cell.group, vec![(planned, cell)])),
-        }
-    }
+    let both = journal.header.plan.cells.iter().zip(cells);
+    let ranked = both.filter(|(_, cell)| !cell.calibration);
+    let groups = Series::all(ranked.map(|own| (own.1.group.as_str(), own)));
     // Each group is ranked by every quantity that at least two of its devices have.
     let fields: Vec<Field<'_>> = groups
         .iter()
-        .flat_map(|(_, members)| {
+        .flat_map(|group| {
             let all = RankedBy::ALL.into_iter();
-            all.filter_map(move |by| Field::of(by, members))
+            all.filter_map(move |by| Field::of(by, &group.members))
         })
         .collect();
     // All groups by one quantity are one question, so the level is computed over all fields before

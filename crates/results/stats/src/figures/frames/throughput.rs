@@ -4,7 +4,6 @@ use super::loss::LossAccount;
 use super::rates::{LayerRates, Lengths};
 use super::{Repeats, distinct};
 use crate::figures::estimate::Estimate;
-use crate::figures::repeats::estimate;
 use journal::record::{
     FrameResult, FrameTrial, GoalBounds, GoalOutcome, SearchEnd, ThroughputFound,
 };
@@ -160,25 +159,21 @@ impl GoalResult {
         lengths: &Lengths,
         found: &[RepeatSearch<'_>],
     ) -> Self {
-        let bounds: Vec<(u32, Option<&GoalBounds>)> = found
+        let found: Vec<GoalRepeat<'_>> = found
             .iter()
-            .map(|(repeat, _, found)| {
-                let named = |bounds: &&GoalBounds| bounds.goal == goal.name;
-                (*repeat, found.goals.iter().find(named))
-            })
+            .map(|found| GoalRepeat::of(goal, search, *found))
             .collect();
         let rates = |value: fn(&GoalBounds) -> Option<f64>| {
+            let values = found.iter();
+            let values = values.map(|own| (own.repeat, own.bounds.and_then(value)));
             // When one repeat lacks a bound, the cell has none: the repeats that failed are the
             // ones missing.
-            let found = estimate(&bounds, |bounds| value((*bounds)?))?;
-            Some(lengths.rates(found))
+            Some(lengths.rates(Estimate::of_all(values)?))
         };
         let sum = |count: fn(&GoalBounds) -> u32| -> u64 {
-            let known = bounds.iter().filter_map(|(_, bounds)| *bounds);
+            let known = found.iter().filter_map(|own| own.bounds);
             known.map(|bounds| u64::from(count(bounds))).sum()
         };
-        // Each repeat has one outcome, so that the sentences below name each repeat once.
-        let sorted = sorted(goal, search, found, &bounds);
         Self {
             goal: goal.name.clone(),
             parameters: goal.criteria,
@@ -189,46 +184,103 @@ impl GoalResult {
             }),
             lower_trials: sum(|bounds| bounds.lower_trials),
             upper_trials: sum(|bounds| bounds.upper_trials),
-            held_ns: held_ns(goal, found, &bounds),
-            upper_account: upper_account(found, &bounds),
-            outcomes: outcomes(&sorted),
-            irregular: irregular(search, found, &bounds, &sorted),
-            time_was_up: lacking(&sorted, &bounds).len() as u32,
+            held_ns: held_ns(goal, &found),
+            upper_account: upper_account(&found),
+            outcomes: outcomes(&found),
+            irregular: irregular(search, &found),
+            time_was_up: numbers(&found, GoalRepeat::lacks_a_bound).len() as u32,
         }
     }
 }
 
+/// A goal in the search of one repeat.
+struct GoalRepeat<'a> {
+    repeat: u32,
+    all: &'a FrameResult,
+    search: &'a ThroughputFound,
+    /// `None` if the record has nothing of the goal; then there is no outcome either.
+    bounds: Option<&'a GoalBounds>,
+    /// One for each repeat, so that the sentences about them name each repeat once.
+    outcome: Option<GoalOutcome>,
+}
+
+impl<'a> GoalRepeat<'a> {
+    fn of(goal: &Goal, plan: &ThroughputSearch, (repeat, all, search): RepeatSearch<'a>) -> Self {
+        let named = |bounds: &&GoalBounds| bounds.goal == goal.name;
+        let bounds = search.goals.iter().find(named);
+        let outcome = |bounds: &GoalBounds| {
+            // Older journals record no outcome: it follows from the bounds and the end of the
+            // search.
+            bounds
+                .outcome
+                .unwrap_or_else(|| match (bounds.lower, bounds.upper) {
+                    (None, Some(upper)) if upper <= plan.min_load => GoalOutcome::MinLoadFails,
+                    (Some(lower), None) if lower >= search.max_load => GoalOutcome::MaxLoadMeets,
+                    (Some(lower), Some(upper))
+                        if search.end == SearchEnd::Reached || is_narrow(goal, lower, upper) =>
+                    {
+                        GoalOutcome::Regular
+                    }
+                    _ => GoalOutcome::Unfinished,
+                })
+        };
+        Self {
+            repeat,
+            all,
+            search,
+            bounds,
+            outcome: bounds.map(outcome),
+        }
+    }
+
+    fn ended(&self, outcome: GoalOutcome) -> bool {
+        self.outcome == Some(outcome)
+    }
+
+    fn has(&self, bound: fn(&GoalBounds) -> Option<u64>) -> bool {
+        self.bounds.and_then(bound).is_some()
+    }
+
+    /// Whether it lacks a bound because the search timed out.
+    fn lacks_a_bound(&self) -> bool {
+        let has_both = self.has(|bounds| bounds.lower) && self.has(|bounds| bounds.upper);
+        self.ended(GoalOutcome::Unfinished) && !has_both
+    }
+
+    /// The trials at a load.
+    fn at(&self, load: u64) -> impl Iterator<Item = &'a FrameTrial> + use<'a> {
+        let trials = self.all.trials_on_path();
+        trials.filter(move |trial| trial.load == load)
+    }
+}
+
+/// The numbers of some repeats.
+fn numbers<'f>(found: &[GoalRepeat<'f>], is: impl Fn(&GoalRepeat<'f>) -> bool) -> Vec<u32> {
+    let some = found.iter().filter(|own| is(own));
+    some.map(|own| own.repeat).collect()
+}
+
 /// Returns the duration of the longest trial at the lower bound that met the goal, minimum over the
 /// repeats.
-fn held_ns(
-    goal: &Goal,
-    found: &[RepeatSearch<'_>],
-    bounds: &[(u32, Option<&GoalBounds>)],
-) -> Option<u64> {
-    let longest = |((_, all, _), (_, bounds)): (&RepeatSearch<'_>, &(u32, Option<&GoalBounds>))| {
-        let lower = (*bounds)?.lower?;
-        let at_lower = all.trials_on_path().filter(|trial| trial.load == lower);
+fn held_ns(goal: &Goal, found: &[GoalRepeat<'_>]) -> Option<u64> {
+    let longest = |own: &GoalRepeat<'_>| {
+        let at_lower = own.at(own.bounds?.lower?);
         let met = at_lower.filter(|trial| trial.meets(goal.criteria.loss_ratio_ppm));
         met.map(|trial| trial.duration_ns).max()
     };
-    let held = found.iter().zip(bounds).map(longest);
     // The longest trial of a repeat shows how long it held the rate. Of several repeats the
     // shortest time is certain.
+    let held = found.iter().map(longest);
     held.collect::<Option<Vec<u64>>>()?.into_iter().min()
 }
 
 /// All trials of each repeat at its upper bound; of two directions the worse, to which the goal is
 /// held.
-fn upper_account(
-    found: &[RepeatSearch<'_>],
-    bounds: &[(u32, Option<&GoalBounds>)],
-) -> Option<LossAccount> {
-    let mut at_upper: Vec<&FrameTrial> = Vec::new();
-    for ((_, all, _), (_, bounds)) in found.iter().zip(bounds) {
-        if let Some(upper) = bounds.and_then(|bounds| bounds.upper) {
-            at_upper.extend(all.trials_on_path().filter(|trial| trial.load == upper));
-        }
-    }
+fn upper_account(found: &[GoalRepeat<'_>]) -> Option<LossAccount> {
+    let upper = found
+        .iter()
+        .filter_map(|own| Some((own, own.bounds?.upper?)));
+    let at_upper: Vec<&FrameTrial> = upper.flat_map(|(own, upper)| own.at(upper)).collect();
     let all = at_upper.iter().copied();
     (!at_upper.is_empty()).then(|| {
         // The direction that failed the goal decided the bound, so the sum of both could excuse the
@@ -238,39 +290,6 @@ fn upper_account(
     })
 }
 
-/// Each repeat that holds the goal, with its outcome.
-type Sorted = Vec<(u32, GoalOutcome)>;
-
-/// The outcome of each repeat's search. Older journals do not hold it; then it follows from bounds
-/// and width.
-fn sorted(
-    goal: &Goal,
-    search: &ThroughputSearch,
-    found: &[RepeatSearch<'_>],
-    bounds: &[(u32, Option<&GoalBounds>)],
-) -> Sorted {
-    let of =
-        |((_, _, found), (repeat, bounds)): (&RepeatSearch<'_>, &(u32, Option<&GoalBounds>))| {
-            let bounds = (*bounds)?;
-            let outcome = bounds
-                .outcome
-                // Older journals record no outcome: it follows from the bounds and the end of the
-                // search.
-                .unwrap_or_else(|| match (bounds.lower, bounds.upper) {
-                    (None, Some(upper)) if upper <= search.min_load => GoalOutcome::MinLoadFails,
-                    (Some(lower), None) if lower >= found.max_load => GoalOutcome::MaxLoadMeets,
-                    (Some(lower), Some(upper))
-                        if found.end == SearchEnd::Reached || is_narrow(goal, lower, upper) =>
-                    {
-                        GoalOutcome::Regular
-                    }
-                    _ => GoalOutcome::Unfinished,
-                });
-            Some((*repeat, outcome))
-        };
-    found.iter().zip(bounds).filter_map(of).collect()
-}
-
 fn is_narrow(goal: &Goal, lower: u64, upper: u64) -> bool {
     let distance = u128::from(upper.saturating_sub(lower));
     // Two neighbouring loads in whole frames per second have nothing between them, for any width.
@@ -278,7 +297,7 @@ fn is_narrow(goal: &Goal, lower: u64, upper: u64) -> bool {
 }
 
 /// Every outcome that occurred, the regular one first.
-fn outcomes(sorted: &Sorted) -> Vec<OutcomeRepeats> {
+fn outcomes(found: &[GoalRepeat<'_>]) -> Vec<OutcomeRepeats> {
     let all = [
         GoalOutcome::Regular,
         GoalOutcome::MaxLoadMeets,
@@ -287,30 +306,11 @@ fn outcomes(sorted: &Sorted) -> Vec<OutcomeRepeats> {
     ];
     let counted = all.map(|outcome| OutcomeRepeats {
         outcome,
-        repeats: with(sorted, outcome).len() as u32,
+        repeats: numbers(found, |own| own.ended(outcome)).len() as u32,
     });
     let mut counted = counted.to_vec();
     counted.retain(|found| found.repeats > 0);
     counted
-}
-
-/// The repeats with an outcome.
-fn with(sorted: &Sorted, outcome: GoalOutcome) -> Vec<u32> {
-    let of = sorted.iter().filter(|(_, found)| *found == outcome);
-    of.map(|(repeat, _)| *repeat).collect()
-}
-
-/// The repeats that lack a bound because the search timed out.
-fn lacking(sorted: &Sorted, bounds: &[(u32, Option<&GoalBounds>)]) -> Vec<u32> {
-    let has_both = |repeat: &u32| {
-        let mut own = bounds.iter().filter(|(other, _)| other == repeat);
-        own.any(|(_, bounds)| {
-            bounds.is_some_and(|bounds| bounds.lower.is_some() && bounds.upper.is_some())
-        })
-    };
-    let mut lacking = with(sorted, GoalOutcome::Unfinished);
-    lacking.retain(|repeat| !has_both(repeat));
-    lacking
 }
 
 /// Whether the tester lost more of these trials' frames than the path between the stations.
@@ -319,27 +319,21 @@ fn is_testers(account: &LossAccount) -> bool {
 }
 
 /// Explains, in sentences, which repeats are not regular and why.
-fn irregular(
-    search: &ThroughputSearch,
-    found: &[RepeatSearch<'_>],
-    bounds: &[(u32, Option<&GoalBounds>)],
-    sorted: &Sorted,
-) -> Vec<String> {
+fn irregular(search: &ThroughputSearch, found: &[GoalRepeat<'_>]) -> Vec<String> {
     let mut reasons = Vec::new();
-    let unknown = bounds.iter().filter(|(_, bounds)| bounds.is_none());
-    let unknown: Vec<u32> = unknown.map(|(repeat, _)| *repeat).collect();
+    let unknown = numbers(found, |own| own.bounds.is_none());
     if !unknown.is_empty() {
         reasons.push(format!(
             "{} holds nothing of this goal.",
-            repeats(&unknown, bounds.len())
+            repeats(&unknown, found.len())
         ));
     }
-    let lowest_failed = with(sorted, GoalOutcome::MinLoadFails);
+    let lowest_failed = numbers(found, |own| own.ended(GoalOutcome::MinLoadFails));
     if !lowest_failed.is_empty() {
         let lowest = frame_rate(search.min_load as f64);
-        let reached = found.iter().map(|(_, _, found)| found.max_load).min();
+        let reached = found.iter().map(|own| own.search.max_load).min();
         let reached = reached.filter(|load| *load < search.min_load);
-        let account = upper_account(found, bounds);
+        let account = upper_account(found);
         // The lowest load is above the tester's highest: the search could not try it, which is no
         // finding about the device.
         let why = match reached {
@@ -354,28 +348,24 @@ fn irregular(
         };
         reasons.push(format!(
             "No lower bound in {}: {why}.",
-            repeats_without(&lowest_failed, bounds.len())
+            repeats_without(&lowest_failed, found.len())
         ));
     }
-    let highest_passed = with(sorted, GoalOutcome::MaxLoadMeets);
-    if let Some(first) = highest_passed.first() {
-        // The highest load may differ between repeats; the first one is the example.
-        let first = found.iter().find(|(repeat, ..)| repeat == first);
-        let (load, by) = first.map_or((0, ""), |(_, _, found)| {
-            (found.max_load, found.max_load_by.as_str())
-        });
+    let passed = |own: &GoalRepeat<'_>| own.ended(GoalOutcome::MaxLoadMeets);
+    // The highest load may differ between repeats; the first one is the example.
+    if let Some(first) = found.iter().find(|own| passed(own)) {
         reasons.push(format!(
             "No upper bound in {}: the highest load, {} ({}), meets the goal.",
-            repeats_without(&highest_passed, bounds.len()),
-            frame_rate(load as f64),
-            bounded_by(by)
+            repeats_without(&numbers(found, passed), found.len()),
+            frame_rate(first.search.max_load as f64),
+            bounded_by(&first.search.max_load_by)
         ));
     }
-    let lacking = lacking(sorted, bounds);
+    let lacking = numbers(found, GoalRepeat::lacks_a_bound);
     if !lacking.is_empty() {
         let has = |bound: fn(&GoalBounds) -> Option<u64>| {
-            let mut own = bounds.iter().filter(|(repeat, _)| lacking.contains(repeat));
-            own.any(|(_, bounds)| bounds.and_then(bound).is_some())
+            let mut own = found.iter().filter(|own| own.lacks_a_bound());
+            own.any(|own| own.has(bound))
         };
         // Over several repeats both kinds may be missing.
         let what = match (has(|bounds| bounds.lower), has(|bounds| bounds.upper)) {
@@ -386,18 +376,19 @@ fn irregular(
         };
         reasons.push(format!(
             "{what} in {}: the search's time, {}, was up.",
-            repeats_without(&lacking, bounds.len()),
+            repeats_without(&lacking, found.len()),
             duration_ns(search.timeout_ns as f64)
         ));
     }
     // The search has both bounds, and they are too far apart: this is not the sentence about a
     // missing bound.
-    let mut wide = with(sorted, GoalOutcome::Unfinished);
-    wide.retain(|repeat| !lacking.contains(repeat));
+    let wide = numbers(found, |own| {
+        own.ended(GoalOutcome::Unfinished) && !own.lacks_a_bound()
+    });
     if !wide.is_empty() {
         reasons.push(format!(
             "The bounds are farther apart than the goal's width in {}: the search's time was up.",
-            repeats(&wide, bounds.len())
+            repeats(&wide, found.len())
         ));
     }
     reasons
