@@ -271,7 +271,7 @@ pub(crate) fn found<'a>(pairs: &Pairs<'a>, sides: Sides<'a>) -> ChangeSet<'a> {
                 let path = path_of(base, &others);
                 let reason = match path {
                     Some([own, theirs]) => format!(
-                        "{base_name} has {own} latencies of it, and {other_name} {theirs} ones"
+                        "{base_name} has its {own} figure, and {other_name} its {theirs} one"
                     ),
                     None => format!("{other_name} has no figure of it"),
                 };
@@ -344,8 +344,8 @@ fn is_same(a: &Reading, b: &Reading) -> bool {
     (a.quantity, a.load_percent, a.path) == (b.quantity, b.load_percent, b.path)
 }
 
-/// The paths of a latency and of the other run's at the same load, if they differ: a round trip
-/// divided by a one-way latency would look like a change.
+/// The paths of a figure and of the other run's at the same load, if they differ: a round trip
+/// divided by a one-way latency, or the rates of their loads, would look like a change.
 fn path_of(own: &Reading, others: &[Reading]) -> Option<[&'static str; 2]> {
     let alike =
         |other: &&Reading| (own.quantity, own.load_percent) == (other.quantity, other.load_percent);

@@ -140,8 +140,9 @@ pub struct Reading {
     pub quantity: Quantity,
     /// Of latency under several loads: the load in per cent of the throughput; 0 is the lowest one.
     pub load_percent: Option<u8>,
-    /// Of latency under several loads: the path that was timed. Without clocks that agree, trials
-    /// between two hosts fall back to round trips, which are no one-way latencies.
+    /// Of latency under several loads, and of frame rates: the path. Without clocks that agree,
+    /// trials between two hosts fall back to round trips, which take longer than one way, and load
+    /// both ways.
     pub path: Option<LatencyPath>,
     /// The figure.
     pub value: Estimate,
@@ -265,6 +266,11 @@ impl CellResult {
             // Without one, the line rate is the bound.
             upper: upper.or_else(|| goal.filter(|_| !is_open).map(|_| value.clone())),
             is_open,
+            path: Some(if frames.is_reflected {
+                LatencyPath::RoundTrip
+            } else {
+                LatencyPath::OneWay
+            }),
             ..Reading::new(Quantity::FrameRate, value)
         })
     }
