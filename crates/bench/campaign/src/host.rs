@@ -3,6 +3,7 @@
 use crate::axis::CORES_MAX;
 use crate::tools;
 use plan::ProcedureKind;
+use strum::VariantArray;
 use yaml::{Document, Mistake, Node, Place};
 
 /// Facts about the host that will run a plan.
@@ -30,7 +31,7 @@ impl HostFacts {
     /// cores are to be skipped.
     pub(crate) fn too_many_cores(&self, document: &Document) -> Vec<Mistake> {
         let tools = tools::TOOLS.iter().map(|(name, _)| *name);
-        let frames = ProcedureKind::ALL.iter().map(|kind| kind.name());
+        let frames = ProcedureKind::VARIANTS.iter().map(|kind| kind.name());
         // `ping` runs on one core.
         let kinds: Vec<_> = tools.chain(frames).filter(|name| *name != "ping").collect();
         let (mut found, mut is_skipped) = (Vec::new(), false);

@@ -5,6 +5,7 @@ use crate::frames::{self, FrameTrial};
 use crate::impairment;
 use crate::tools::{self, ToolTrial};
 use plan::ProcedureKind;
+use strum::VariantArray;
 use yaml::{Node, Place, Reported, Spanned};
 
 /// One entry of `trials`.
@@ -38,7 +39,8 @@ enum Reader {
 /// Reads one entry of `trials`.
 pub(crate) fn read(node: Node<'_>) -> Result<Trial, Reported> {
     let tools = tools::TOOLS.map(|(name, reader)| (name, Reader::Tool(reader)));
-    let frames = ProcedureKind::ALL.map(|kind| (kind.name(), Reader::Frames(kind)));
+    let frames = ProcedureKind::VARIANTS.iter();
+    let frames = frames.map(|kind| (kind.name(), Reader::Frames(*kind)));
     // One list, so that the message about an unknown trial names all kinds.
     let kinds: Vec<_> = tools.into_iter().chain(frames).collect();
     let (reader, body) = node.variant("trial", &kinds)?;

@@ -292,11 +292,7 @@ pub fn parameters(cell: &Cell) -> ToolParameters {
                 .or_else(|| Some(largest_datagram_bytes(cell.stations?.mtu))),
             rate_bps,
         },
-        Measurement::Ping { .. }
-        | Measurement::Http(_)
-        | Measurement::Video(_)
-        | Measurement::Frames(_)
-        | Measurement::Device(_) => ToolParameters::default(),
+        _ => ToolParameters::default(),
     }
 }
 

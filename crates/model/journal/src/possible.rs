@@ -16,7 +16,7 @@ use crate::record::{
     Cpu, Evidence, FatigueProgress, Figures, Latency, Measured, Outcome, Record, SoakProgress,
     ToolParameters, Transfer, TrialRecord, TuneAttempt, Tuned,
 };
-use plan::{Cell, Measurement, Plan};
+use plan::{Cell, Plan};
 use serde_json::Value;
 
 /// Name of the check that a contradiction fails; reasons begin with this name.
@@ -168,27 +168,14 @@ fn of_trial(trial: &TrialRecord, cell: Option<&Cell>, found: &mut Contradictions
     }
     // Reports print the figures by the kind of the cell, and would find none of another kind.
     if let Some(cell) = cell {
-        let fits = fits(&measured.figures, &cell.measurement);
+        let key: &str = (&measured.figures).into();
+        let fits = measured.figures == Figures::None || key == cell.measurement.figures();
         found.unless(fits, || {
             format!("figures of another kind than `{}`", cell.measurement.name())
         });
     }
     of_cpu(&measured.cpu, found);
     of_evidence(measured, found);
-}
-
-/// Whether figures are of the kind that a measurement gives.
-const fn fits(figures: &Figures, measurement: &Measurement) -> bool {
-    match measurement {
-        Measurement::Tcp { .. } | Measurement::Udp { .. } => {
-            matches!(figures, Figures::None | Figures::Transfer(_))
-        }
-        Measurement::Ping { .. } => matches!(figures, Figures::None | Figures::Latency(_)),
-        Measurement::Http(_) => matches!(figures, Figures::None | Figures::Http(_)),
-        Measurement::Video(_) => matches!(figures, Figures::None | Figures::Video(_)),
-        Measurement::Frames(_) => matches!(figures, Figures::None | Figures::Frames(_)),
-        Measurement::Device(_) => matches!(figures, Figures::None | Figures::Device(_)),
-    }
 }
 
 /// `most_ns`: the time that the whole trial took.

@@ -1,9 +1,13 @@
 //! What a trial measures, and with which tool.
 
 use crate::procedure::ProcedureKind;
-use crate::{DeviceTest, FrameTest, HttpTest, Tool, TransferDirection, VideoTest};
+use crate::{
+    DeviceTest, FrameTest, HttpClient, HttpTest, Player, Tool, TransferDirection, VideoTest,
+    VideoTransport,
+};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use strum::VariantArray;
 use units::human::counted;
 use units::time::print;
 use units::{BitRate, Bytes, Layer};
@@ -92,7 +96,7 @@ const DEVICE_TRIALS: [&str; 3] = ["kat", "speed", "fatigue"];
 impl Measurement {
     /// The names of all kinds, in the order of the documents.
     pub fn kinds() -> impl Iterator<Item = &'static str> {
-        let procedures = ProcedureKind::ALL.into_iter().map(ProcedureKind::name);
+        let procedures = ProcedureKind::VARIANTS.iter().map(|kind| kind.name());
         TOOLS.into_iter().chain(procedures).chain(DEVICE_TRIALS)
     }
 
@@ -101,11 +105,7 @@ impl Measurement {
     pub const fn tool(&self) -> Option<Tool> {
         match self {
             Self::Tcp { tool, .. } | Self::Udp { tool, .. } => Some(*tool),
-            Self::Ping { .. }
-            | Self::Http(_)
-            | Self::Video(_)
-            | Self::Frames(_)
-            | Self::Device(_) => None,
+            _ => None,
         }
     }
 
@@ -114,11 +114,48 @@ impl Measurement {
     pub const fn transfer_direction(&self) -> Option<TransferDirection> {
         match self {
             Self::Tcp { direction, .. } | Self::Udp { direction, .. } => Some(*direction),
-            Self::Ping { .. }
-            | Self::Http(_)
-            | Self::Video(_)
-            | Self::Frames(_)
-            | Self::Device(_) => None,
+            _ => None,
+        }
+    }
+
+    /// The key of its figures in the journal.
+    #[must_use]
+    pub const fn figures(&self) -> &'static str {
+        match self {
+            Self::Tcp { .. } | Self::Udp { .. } => "transfer",
+            Self::Ping { .. } => "latency",
+            Self::Http(_) => "http",
+            Self::Video(_) => "video",
+            Self::Frames(_) => "frames",
+            Self::Device(_) => "device",
+        }
+    }
+
+    /// The programs that measure, unless this program does.
+    #[must_use]
+    pub fn programs(&self) -> Vec<&'static str> {
+        match self {
+            Self::Tcp { tool, .. } | Self::Udp { tool, .. } => vec![match tool {
+                Tool::Iperf3 => "iperf3",
+                Tool::Iperf2 => "iperf",
+            }],
+            Self::Ping { loaded, route, .. } => {
+                // iperf3 makes the load, whichever tool other trials use.
+                let all = [(true, "ping"), (*loaded, "iperf3"), (*route, "traceroute")];
+                let asked = all.into_iter().filter(|(asked, _)| *asked);
+                asked.map(|(_, name)| name).collect()
+            }
+            Self::Http(test) => {
+                let client = (test.client == HttpClient::Wget2).then_some("wget2");
+                test.server.program().into_iter().chain(client).collect()
+            }
+            Self::Video(test) => {
+                // ffmpeg makes the clip for every player.
+                let player = (test.player == Player::Vlc).then_some(test.player.program());
+                let server = (test.transport == VideoTransport::Http).then_some("python3");
+                ["ffmpeg"].into_iter().chain(player).chain(server).collect()
+            }
+            Self::Frames(_) | Self::Device(_) => Vec::new(),
         }
     }
 

@@ -30,6 +30,7 @@ pub use time::{EVIDENCE_RUN, FLOOD_RUN, FRAMES_AROUND, NOISY_SEARCHES};
 use crate::ThroughputSearch;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use strum::{IntoStaticStr, VariantArray};
 use time::{DRAIN, search_time};
 
 /// The procedure of a frame test.
@@ -58,8 +59,10 @@ pub enum Procedure {
     Soak(Soak),
 }
 
-/// The kind of a procedure, as campaigns name it. Each disturbance is a kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The kind of a procedure, as campaigns name it, in the order of the documents. Each disturbance
+/// is a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum ProcedureKind {
     /// [`Procedure::Load`].
     Load,
@@ -229,55 +232,32 @@ impl Procedure {
 }
 
 impl ProcedureKind {
-    /// Every kind, in the order of the documents.
-    pub const ALL: [Self; 15] = [
-        Self::Load,
-        Self::Throughput,
-        Self::Mrr,
-        Self::Service,
-        Self::LossCurve,
-        Self::BackToBack,
-        Self::Latency,
-        Self::Recovery,
-        Self::Rekey,
-        Self::Failover,
-        Self::Reset,
-        Self::Setup,
-        Self::Desync,
-        Self::Hostile,
-        Self::Soak,
-    ];
-
-    const fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Load => ("load", "Load"),
-            Self::Throughput => ("throughput", "Throughput"),
-            Self::Mrr => ("mrr", "Maximum receive rate"),
-            Self::Service => ("service", "Service test"),
-            Self::LossCurve => ("loss-curve", "Frame loss"),
-            Self::BackToBack => ("back-to-back", "Back-to-back frames"),
-            Self::Latency => ("latency", "Latency under load"),
-            Self::Recovery => ("recovery", "Recovery"),
-            Self::Rekey => ("rekey", "Rekeys"),
-            Self::Failover => ("failover", "Failover"),
-            Self::Reset => ("reset", "Reset"),
-            Self::Setup => ("setup", "Tunnel set-up"),
-            Self::Desync => ("desync", "Keys out of step"),
-            Self::Hostile => ("hostile", "Hostile packets"),
-            Self::Soak => ("soak", "Soak"),
-        }
-    }
-
     /// Name in campaigns, cell ids and tables.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        self.names().0
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Name for readers.
     #[must_use]
     pub const fn title(self) -> &'static str {
-        self.names().1
+        match self {
+            Self::Load => "Load",
+            Self::Throughput => "Throughput",
+            Self::Mrr => "Maximum receive rate",
+            Self::Service => "Service test",
+            Self::LossCurve => "Frame loss",
+            Self::BackToBack => "Back-to-back frames",
+            Self::Latency => "Latency under load",
+            Self::Recovery => "Recovery",
+            Self::Rekey => "Rekeys",
+            Self::Failover => "Failover",
+            Self::Reset => "Reset",
+            Self::Setup => "Tunnel set-up",
+            Self::Desync => "Keys out of step",
+            Self::Hostile => "Hostile packets",
+            Self::Soak => "Soak",
+        }
     }
 
     /// Whether there are events at the DUT, which need both of its ends.

@@ -3,8 +3,8 @@
 use super::makers::{Use, asked_by, unfit, unfit_here};
 use super::{find, install, refusal};
 use plan::{
-    Adapter, Cell, DeviceKind, Element, GatewayPeer, HttpClient, IkeAuth, LabKind, LabPlan,
-    Measurement, Player, Tool, TransferDirection, VideoTransport, WireGuardProgram,
+    Adapter, Cell, DeviceKind, Element, GatewayPeer, IkeAuth, LabKind, LabPlan, Measurement,
+    TransferDirection, WireGuardProgram,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -277,49 +277,15 @@ pub(crate) const fn of_wireguard(program: WireGuardProgram) -> Option<&'static s
 
 /// The programs that measure, unless this program does, and how each is used.
 fn of_measurement(measurement: &Measurement) -> Vec<(&'static str, Use)> {
-    let both = |direction: TransferDirection| match direction.ways().len() {
-        2 => Use::BothWays,
-        _ => Use::Plain,
-    };
-    let programs: Vec<&str> = match measurement {
-        Measurement::Tcp { tool, .. } | Measurement::Udp { tool, .. } => vec![match tool {
-            Tool::Iperf3 => "iperf3",
-            Tool::Iperf2 => "iperf",
-        }],
-        Measurement::Ping { loaded, route, .. } => {
-            let others = [(*loaded, "iperf3"), (*route, "traceroute")];
-            let others = others.into_iter().filter(|(asked, _)| *asked);
-            ["ping"]
-                .into_iter()
-                .chain(others.map(|(_, name)| name))
-                .collect()
-        }
-        Measurement::Http(test) => {
-            let client = (test.client == HttpClient::Wget2).then_some("wget2");
-            test.server.program().into_iter().chain(client).collect()
-        }
-        Measurement::Video(test) => {
-            // ffmpeg makes the clip for every player.
-            let player = (test.player == Player::Vlc).then_some(test.player.program());
-            let server = (test.transport == VideoTransport::Http).then_some("python3");
-            ["ffmpeg"].into_iter().chain(player).chain(server).collect()
-        }
-        Measurement::Frames(_) | Measurement::Device(_) => Vec::new(),
-    };
-    let of_transfer = measurement.transfer_direction().map_or(Use::Plain, both);
     // The background load of ping goes each way and both ways.
-    let of_load = match measurement {
-        Measurement::Ping { loaded: true, .. } => Use::BothWays,
-        _ => of_transfer,
-    };
+    let both_ways = matches!(measurement, Measurement::Ping { loaded: true, .. })
+        || measurement.transfer_direction() == Some(TransferDirection::Duplex);
     let usage = |program| match program {
-        "iperf3" | "iperf" => of_load,
+        "iperf3" | "iperf" if both_ways => Use::BothWays,
         _ => Use::Plain,
     };
-    programs
-        .into_iter()
-        .map(|name| (name, usage(name)))
-        .collect()
+    let programs = measurement.programs().into_iter();
+    programs.map(|name| (name, usage(name))).collect()
 }
 
 #[cfg(test)]

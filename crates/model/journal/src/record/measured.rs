@@ -6,6 +6,7 @@ use super::{
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
+use strum::IntoStaticStr;
 
 /// All measurements of a trial.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -24,8 +25,9 @@ pub struct Measured {
     pub captures: Vec<Captured>,
 }
 
-/// The figures of a trial, by its kind.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// The figures of a trial, by its kind. Each is a key of the journal.
+#[derive(Debug, Clone, Default, PartialEq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Figures {
     /// None: the trial failed earlier.
     #[default]

@@ -1,8 +1,8 @@
 //! Frame tests: the combined result of a cell's repeats.
 //!
 //! Rates are per direction, even if both are loaded; counts include all sent frames. A frame size
-//! includes the FCS. To add a procedure with figures: a module here, its variant of
-//! [`FrameOutcome`], and its key in [`FrameInfo`].
+//! includes the FCS. To add a procedure with figures: its variant of [`FrameOutcome`], its figures
+//! next to it or in a module, and its key in [`FrameInfo`].
 
 mod burst;
 mod by_trial;
@@ -365,16 +365,7 @@ impl FrameOutcome {
 
     /// Whether devices are ranked by the frame rate.
     pub(crate) const fn is_ranked(&self) -> bool {
-        match self {
-            Self::Throughput | Self::Mrr(_) | Self::LossCurve(_) => true,
-            Self::Nothing
-            | Self::Load(_)
-            | Self::BackToBack(_)
-            | Self::Recovery(_)
-            | Self::Disturbance(_)
-            | Self::Service(_)
-            | Self::Soak(_) => false,
-        }
+        matches!(self, Self::Throughput | Self::Mrr(_) | Self::LossCurve(_))
     }
 }
 
