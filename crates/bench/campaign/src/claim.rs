@@ -41,10 +41,6 @@ const TRIALS: [(&str, Measure); 7] = [
 ];
 /// The trials among them that measure distributions of times.
 const HAVE_PERCENTILES: [&str; 2] = ["ping", "latency"];
-const PERCENTILES: [(&str, Percentile); 2] = [
-    (Percentile::P50.name(), Percentile::P50),
-    (Percentile::P99.name(), Percentile::P99),
-];
 
 /// A claim as read: its DUT, trial and axes are checked once the cells are known.
 #[derive(Debug)]
@@ -107,7 +103,7 @@ impl ClaimConfig {
         let value = value(map, &bounds, measured.map_err(|reported| *reported));
         let goal = map.optional("goal").map(text).transpose();
         let percentile = map.optional("percentile").map(|node| {
-            let found = node.one_of("percentile", &PERCENTILES)?;
+            let found = node.choice("percentile")?;
             Ok(node.spanned(found))
         });
         let load = map.optional("load").map(load).transpose();

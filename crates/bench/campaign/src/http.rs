@@ -53,7 +53,7 @@ pub(crate) fn read(map: &Map<'_>) -> Result<HttpAxes, Reported> {
         node.word_or("mix", object_bytes)
     });
     let version = axis(map, "version", HttpVersion::default(), |node| {
-        node.one_of("HTTP version", &HttpVersion::ALL)
+        node.choice("HTTP version")
     });
     let tls = axis(map, "tls", false, |node| {
         node.one_of("TLS version", &[("off", false), ("1.3", true)])

@@ -41,7 +41,7 @@ pub(crate) fn read(map: &Map<'_>) -> Result<VideoAxes, Reported> {
         node.integer(1..=STREAMS_MAX)
     });
     let picture = axis(map, "picture", Picture::default(), |node| {
-        node.one_of("picture", &Picture::ALL)
+        node.choice("picture")
     });
     let rate = axis(map, "rate", RATE_DEFAULT, |node| {
         node.bit_rate(Layer::Payload, RATE_MIN..=RATE_MAX)

@@ -34,6 +34,7 @@ pub use xfrm::Xfrm;
 
 use crate::Devices;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 use wire::Suite;
 
 /// The DUT that calibration measures, and the name of its cells.
@@ -49,8 +50,10 @@ pub struct Dut {
 }
 
 /// Kinds of DUT with their settings.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "kind")]
+#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr, Serialize, Deserialize)]
+// Not kebab-case, which would split the names of products: `wire-guard`, `open-vpn`.
+#[serde(rename_all = "lowercase", tag = "kind")]
+#[strum(serialize_all = "lowercase")]
 pub enum Adapter {
     /// No encryptor: the gateways forward in clear. The baseline, and the watch's positive control.
     Direct,
@@ -73,13 +76,10 @@ pub enum Adapter {
     /// Cipherbench's encryptor, one process per gateway.
     Cipherbench(Encryptor),
     /// A WireGuard tunnel.
-    #[serde(rename = "wireguard")]
     WireGuard(WireGuard),
     /// IPsec by strongSwan.
-    #[serde(rename = "strongswan")]
     StrongSwan(StrongSwan),
     /// OpenVPN.
-    #[serde(rename = "openvpn")]
     OpenVpn(OpenVpn),
     /// IPsec by the kernel, with static keys.
     Xfrm(Xfrm),
@@ -112,6 +112,8 @@ impl Adapter {
     /// through boxes outside.
     #[must_use]
     pub fn crosses_elements(&self) -> bool {
+        // The elements are between gw1 and gw2: a straight link replaces both, and boxes are joined
+        // by cables of their own, outside of the lab.
         !self.is_straight() && self.external().is_none()
     }
 
@@ -136,21 +138,8 @@ impl Adapter {
 
     /// The name of its kind, in campaigns and journals.
     #[must_use]
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::Direct => "direct",
-            Self::Straight { .. } => "straight",
-            Self::Router { .. } => "router",
-            Self::Bridge => "bridge",
-            Self::Cipherbench(_) => "cipherbench",
-            Self::WireGuard(_) => "wireguard",
-            Self::StrongSwan(_) => "strongswan",
-            Self::OpenVpn(_) => "openvpn",
-            Self::Xfrm(_) => "xfrm",
-            Self::L2tpv3(_) => "l2tpv3",
-            Self::External(_) => "external",
-            Self::Device(_) => "device",
-        }
+    pub fn kind(&self) -> &'static str {
+        self.into()
     }
 
     /// The encryptor's settings; `None` for other adapters.

@@ -184,6 +184,8 @@ const fn declare(axis: Axis, key: &'static str, unit: Unit) -> Declaration {
         axis,
         key,
         unit,
+        // Ids stay short: they name what every trial of a kind must state, and what a campaign
+        // varies.
         named: Named::IfVaried,
         open: "auto",
         value: |_| None,
@@ -349,6 +351,7 @@ static DECLARATIONS: [Declaration; 81] = [
         ..declare(Axis::Ip, "ip", Unit::Plain)
     },
     Declaration {
+        // Two meanings share the key: the loaded part of the DUT, and the way of a tool's payload.
         named: Named::ExceptInTransfers,
         value: |cell| match cell.measurement.transfer_direction() {
             Some(direction) => Some(direction.into()),
@@ -428,6 +431,8 @@ static DECLARATIONS: [Declaration; 81] = [
         open: "max",
         ..declare(Axis::Rate, "rate", Unit::Rate)
     },
+    // Nothing reads the values of the next axes: procedures print their settings themselves, and
+    // coordinates only distinguish their cells.
     declare(Axis::Load, "load", Unit::Percent),
     declare(Axis::Loads, "loads", Unit::Plain),
     declare(Axis::MaxLoad, "max_load", Unit::Plain),

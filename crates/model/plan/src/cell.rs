@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// One point of the matrix: everything that is fixed while a figure is measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Wire", into = "Wire")]
+// Only reading needs another form: older journals lack coordinates, and have zeros for stations.
+#[serde(try_from = "Read")]
 pub struct Cell {
     /// Unique in the plan and stable between runs of the same campaign,
     /// for example `tcp/mtu=1500/cores=1/cipherbench`.
@@ -15,15 +16,19 @@ pub struct Cell {
     /// The id without the DUT: cells of one group are compared with each other.
     pub group: String,
     /// The group's coordinates in the matrix: the axes in its id, in that order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub coordinates: Vec<Coordinate>,
     /// The device under test.
     pub dut: Dut,
     /// Settings of the stations; `None` for crypto devices, which have no traffic.
+    // In a journal the settings of the stations are keys of the cell.
+    #[serde(flatten)]
     pub stations: Option<Stations>,
     /// The measurement and its parameters.
     pub measurement: Measurement,
     /// Impairments of frames between the gateways; `None` without an impaired path, or if the
     /// cell's frames do not cross it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub impair: Option<ImpairProfile>,
     /// Search the tool's best parameters first (`-P` and `-w`, or `-b` and `-l`) and use those.
     pub tune: bool,
@@ -95,24 +100,20 @@ pub fn group_of<'c>(
     group
 }
 
-/// The serialized form of a cell.
-#[derive(Serialize, Deserialize)]
-struct Wire {
+/// A cell as it is read.
+#[derive(Deserialize)]
+struct Read {
     id: String,
     group: String,
     /// Absent in older journals, which have them only in the group's id.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     coordinates: Vec<Coordinate>,
     dut: Dut,
     /// This and the next two: absent without stations; in older journals then 0, 0 and false.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     mtu: Option<u16>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     cores_per_station: Option<u16>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     offloads: Option<bool>,
     measurement: Measurement,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     impair: Option<ImpairProfile>,
     tune: bool,
     estimate_ns: u64,
@@ -120,34 +121,15 @@ struct Wire {
     calibration: bool,
 }
 
-impl From<Cell> for Wire {
-    fn from(cell: Cell) -> Self {
-        Self {
-            id: cell.id,
-            group: cell.group,
-            coordinates: cell.coordinates,
-            dut: cell.dut,
-            mtu: cell.stations.map(|stations| stations.mtu),
-            cores_per_station: cell.stations.map(|stations| stations.cores),
-            offloads: cell.stations.map(|stations| stations.offloads),
-            measurement: cell.measurement,
-            impair: cell.impair,
-            tune: cell.tune,
-            estimate_ns: cell.estimate_ns,
-            calibration: cell.calibration,
-        }
-    }
-}
-
-impl TryFrom<Wire> for Cell {
+impl TryFrom<Read> for Cell {
     type Error = String;
 
-    fn try_from(wire: Wire) -> Result<Self, String> {
+    fn try_from(read: Read) -> Result<Self, String> {
         let stations = match (
-            &wire.measurement,
-            wire.mtu,
-            wire.cores_per_station,
-            wire.offloads,
+            &read.measurement,
+            read.mtu,
+            read.cores_per_station,
+            read.offloads,
         ) {
             // Older journals have zeros here.
             (Measurement::Device(_), ..) => None,
@@ -158,26 +140,26 @@ impl TryFrom<Wire> for Cell {
             }),
             _ => {
                 let what = "has traffic, but not `mtu`, `cores_per_station` and `offloads`";
-                return Err(format!("cell `{}` {what}", wire.id));
+                return Err(format!("cell `{}` {what}", read.id));
             }
         };
         // A cell of a group without axes has no coordinates either way.
-        let coordinates = if wire.coordinates.is_empty() {
-            Coordinate::all_in(&wire.group)
+        let coordinates = if read.coordinates.is_empty() {
+            Coordinate::all_in(&read.group)
         } else {
-            wire.coordinates
+            read.coordinates
         };
         Ok(Self {
-            id: wire.id,
-            group: wire.group,
+            id: read.id,
+            group: read.group,
             coordinates,
-            dut: wire.dut,
+            dut: read.dut,
             stations,
-            measurement: wire.measurement,
-            impair: wire.impair,
-            tune: wire.tune,
-            estimate_ns: wire.estimate_ns,
-            calibration: wire.calibration,
+            measurement: read.measurement,
+            impair: read.impair,
+            tune: read.tune,
+            estimate_ns: read.estimate_ns,
+            calibration: read.calibration,
         })
     }
 }

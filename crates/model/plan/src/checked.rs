@@ -65,6 +65,7 @@ fn of_lab(lab: &LabPlan) -> Option<String> {
     if lab.hosts.is_some() != (lab.kind == LabKind::Hosts) {
         return Some("hosts in a lab of another kind, or none in one of hosts".to_owned());
     }
+    // Each element is built before the first trial: a long list would exhaust the machine.
     if lab.path.len() > LabPlan::ELEMENTS_MAX {
         return Some(format!("a path of {} elements", lab.path.len()));
     }

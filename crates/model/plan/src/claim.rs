@@ -1,6 +1,8 @@
 //! Claims about a device, printed next to measured figures.
 
+use crate::words::time;
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 use units::{BitRate, FrameRate, Layer};
 
 /// A figure from a data sheet or an offer, with its source. It does not affect the measurement.
@@ -62,6 +64,8 @@ pub enum ClaimUnit {
 /// The statistic of a trial's times that a claim is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Percentile {
     /// The median.
     P50,
@@ -83,11 +87,8 @@ impl Bound {
 impl Percentile {
     /// Name in campaigns.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::P50 => "p50",
-            Self::P99 => "p99",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -111,9 +112,7 @@ impl Claim {
     pub fn in_words(&self) -> String {
         let figure = match (self.unit.layer(), self.unit) {
             (Some(layer), _) => format!("{:#}", BitRate::new(self.value, layer)),
-            (None, ClaimUnit::Ns) => {
-                units::time::print(std::time::Duration::from_nanos(self.value))
-            }
+            (None, ClaimUnit::Ns) => time(self.value),
             (None, _) => FrameRate::new(self.value).to_string(),
         };
         format!("{} {figure}", self.bound.name())

@@ -30,6 +30,7 @@ impl fmt::Display for Demand {
 /// The text with quotes unchanged, and control and invisible characters escaped.
 fn printable(text: &str) -> String {
     let shown = |c: char| match c {
+        // Commands are full of quotes, which do no harm on a terminal.
         '"' | '\'' => c.to_string(),
         _ => c.escape_debug().to_string(),
     };
@@ -90,6 +91,7 @@ impl Plan {
 }
 
 fn of_host(name: HostName, host: &Host) -> impl Iterator<Item = Demand> {
+    // No command is needed to reach this machine.
     let reach = (!host.is_this_machine()).then(|| ("reach", host.describe()));
     let program = host.program.clone().map(|path| ("program", path));
     let demand = move |(key, what)| Demand {

@@ -88,6 +88,7 @@ pub fn noisy_ns(plan: &Plan) -> u64 {
 pub fn in_words(plan: &Plan) -> String {
     let [usual, noisy] =
         [plan.estimate_ns(), noisy_ns(plan)].map(|time| human::duration_ns(time as f64));
+    // Nothing is searched then, and one time is enough.
     if usual == noisy {
         format!("about {usual}")
     } else {
@@ -133,28 +134,17 @@ pub fn attempts(cell: &Cell) -> u32 {
     match cell.measurement {
         Measurement::Tcp { .. } => ATTEMPTS_TCP,
         Measurement::Udp {
-            datagram_bytes: Some(_),
-            rate_bps: Some(_),
-            ..
-        // With both given nothing is left to search.
-        } => 0,
-        Measurement::Udp {
             datagram_bytes,
             rate_bps,
             ..
-        } => {
-            let datagram = if datagram_bytes.is_none() {
-                ATTEMPTS_UDP_DATAGRAM
-            } else {
-                1
-            };
-            let rate = if rate_bps.is_none() {
-                ATTEMPTS_UDP_RATE
-            } else {
-                0
-            };
-            datagram + rate + ATTEMPTS_AGAIN
-        }
+        } => match (datagram_bytes, rate_bps) {
+            // With both given nothing is left to search.
+            (Some(_), Some(_)) => 0,
+            // One length, at each rate.
+            (Some(_), None) => 1 + ATTEMPTS_UDP_RATE + ATTEMPTS_AGAIN,
+            (None, Some(_)) => ATTEMPTS_UDP_DATAGRAM + ATTEMPTS_AGAIN,
+            (None, None) => ATTEMPTS_UDP_DATAGRAM + ATTEMPTS_UDP_RATE + ATTEMPTS_AGAIN,
+        },
         _ => 0,
     }
 }

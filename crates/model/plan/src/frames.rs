@@ -39,10 +39,10 @@ pub struct Traffic {
 pub enum IpVersion {
     /// IPv4.
     #[serde(rename = "4")]
-    V4,
+    V4 = 4,
     /// IPv6.
     #[serde(rename = "6")]
-    V6,
+    V6 = 6,
 }
 
 impl Traffic {
@@ -70,6 +70,7 @@ impl Traffic {
         // Counted over a whole round of the mix, so that nothing is rounded before the end.
         let shares = self.frames.mix.shares.iter();
         let round = shares.map(|share| u128::from(share.weight) * on_the_line(share.frame_bytes));
+        // Not zero either for a mix without sizes, which a changed journal may have.
         let bits = (8 * round.sum::<u128>()).max(1);
         let frames = u128::from(line_bps) * u128::from(self.frames.mix.weight()) / bits;
         u64::try_from(frames).unwrap_or(u64::MAX)
@@ -87,10 +88,7 @@ impl IpVersion {
     /// `4` or `6`.
     #[must_use]
     pub const fn number(self) -> u8 {
-        match self {
-            Self::V4 => 4,
-            Self::V6 => 6,
-        }
+        self as u8
     }
 }
 

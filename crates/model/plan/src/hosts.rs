@@ -1,6 +1,7 @@
 //! The hosts of a lab with stations on other machines.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// Two hosts: station A and gateway gw1 on one, gateway gw2 and station B on the other. A cable
 /// joins the gateways, or [`Cables`](super::Cables) lead to external boxes between the stations, or
@@ -36,8 +37,9 @@ impl Hosts {
 }
 
 /// One of the two hosts of a lab.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum HostName {
     /// Station A's.
     A,
@@ -51,11 +53,8 @@ impl HostName {
 
     /// The key that names it in a lab.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::A => "a",
-            Self::B => "b",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -1,11 +1,10 @@
 //! Trials over HTTP, with the terms of RFC 9411: server, client and objects.
 
+use crate::words::time;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 use strum::{IntoStaticStr, VariantArray};
 use units::Bytes;
 use units::human::counted;
-use units::time::print;
 
 /// A trial over HTTP. A client on station A fetches objects from a server on station B.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +40,7 @@ impl HttpTest {
     /// A trial over HTTP in words, without cores and path.
     #[must_use]
     pub fn in_words(&self) -> String {
+        // Every field is named, so that the compiler asks for the words of a new one.
         let Self {
             server,
             client,
@@ -57,13 +57,13 @@ impl HttpTest {
         } = *self;
         let objects = match object_bytes {
             Some(bytes) => format!("objects of {}", Bytes::new(bytes)),
+            // The sizes of `MIX_BYTES`.
             None => "objects of 1, 16, 64 and 256 KiB in turn".to_owned(),
         };
         let pace = transactions_per_s.map_or_else(
             || ", closed loop".to_owned(),
             |rate| format!(", open loop at {rate} transactions/s"),
         );
-        let time = |ns| print(Duration::from_nanos(ns));
         let phases = format!(", {} between ramps of {}", time(duration_ns), time(ramp_ns));
         // Short flows have neither a version nor TLS, and one transaction per connection.
         if server == HttpServer::Plain {
@@ -124,6 +124,7 @@ impl HttpTest {
     /// Time of all phases, in nanoseconds.
     #[must_use]
     pub const fn run_ns(&self) -> u64 {
+        // The ramp-down phase is as long as the ramp-up phase.
         self.duration_ns
             .saturating_add(self.ramp_ns.saturating_mul(2))
     }
@@ -134,6 +135,8 @@ impl HttpTest {
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum HttpServer {
     /// nginx, a worker per core.
     #[default]
@@ -151,12 +154,8 @@ impl HttpServer {
 
     /// Name in campaigns, ids and tables.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Nginx => "nginx",
-            Self::Python => "python",
-            Self::Plain => "plain",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The program that must be installed; `None` for the built-in server.
@@ -195,26 +194,37 @@ impl HttpClient {
 
 /// A version of HTTP.
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    IntoStaticStr,
+    VariantArray,
 )]
 pub enum HttpVersion {
     /// HTTP/1.1 (RFC 9112).
     #[default]
     #[serde(rename = "1.1")]
+    #[strum(serialize = "1.1")]
     Http1,
     /// HTTP/2 (RFC 9113); without TLS with prior knowledge (§3.3).
     #[serde(rename = "2")]
+    #[strum(serialize = "2")]
     Http2,
 }
 
 impl HttpVersion {
-    /// All, with their names in campaigns.
-    pub const ALL: [(&'static str, Self); 2] = [("1.1", Self::Http1), ("2", Self::Http2)];
-
     /// Name in campaigns, ids and tables.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        Self::ALL[self as usize].0
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

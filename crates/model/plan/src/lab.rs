@@ -3,6 +3,7 @@
 use crate::{Cables, Cell, Hosts, Measurement};
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
+use strum::IntoStaticStr;
 
 /// The lab as a plan needs it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -80,8 +81,11 @@ impl LabPlan {
 }
 
 /// A box between the gateways that is no DUT of the campaign.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Element {
     /// A switch: a Linux bridge.
     Bridge,
@@ -143,6 +147,8 @@ pub struct Addresses {
 impl Default for Addresses {
     fn default() -> Self {
         Self {
+            // Private networks for the stations (RFC 1918), one for documentation between the
+            // gateways (RFC 5737): no route of a real network leads there.
             station_a: [10, 1, 0, 0].into(),
             cipher: [192, 0, 2, 0].into(),
             station_b: [10, 2, 0, 0].into(),

@@ -71,3 +71,18 @@ pub use words::{compact, compact_time, nanos, on_off};
 
 pub use self::search::{Criteria, Goal, Profile, ProfileTimes, ThroughputSearch};
 pub use frames::{FrameTest, IpVersion, PortKind, Ports, Traffic};
+
+/// The value of a number that older journals lack.
+fn one<T: From<u8>>() -> T {
+    T::from(1)
+}
+
+/// Whether a number has that value; it is not written then.
+fn is_one<T: From<u8> + PartialEq>(number: &T) -> bool {
+    *number == one()
+}
+
+/// Whether a setting has its usual value; it is not written then.
+fn is_default<T: Default + PartialEq>(setting: &T) -> bool {
+    *setting == T::default()
+}

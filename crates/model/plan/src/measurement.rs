@@ -1,6 +1,7 @@
 //! What a trial measures, and with which tool.
 
 use crate::procedure::ProcedureKind;
+use crate::words::time;
 use crate::{
     DeviceTest, FrameTest, HttpClient, HttpTest, Player, Tool, TransferDirection, VideoTest,
     VideoTransport,
@@ -9,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use strum::VariantArray;
 use units::human::counted;
-use units::time::print;
 use units::{BitRate, Bytes, Layer};
 
 /// The measurement of a trial.
@@ -19,10 +19,10 @@ pub enum Measurement {
     /// Bulk TCP by a tool.
     Tcp {
         /// The tool that sends and receives.
-        #[serde(default, skip_serializing_if = "Tool::is_default")]
+        #[serde(default, skip_serializing_if = "crate::is_default")]
         tool: Tool,
         /// Which way the payload goes.
-        #[serde(default, skip_serializing_if = "TransferDirection::is_default")]
+        #[serde(default, skip_serializing_if = "crate::is_default")]
         direction: TransferDirection,
         /// Congestion control by the kernel's name (`-C`, `-Z`); `None`: the kernel's default.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,10 +39,10 @@ pub enum Measurement {
     /// UDP by a tool.
     Udp {
         /// The tool that sends and receives.
-        #[serde(default, skip_serializing_if = "Tool::is_default")]
+        #[serde(default, skip_serializing_if = "crate::is_default")]
         tool: Tool,
         /// Which way the datagrams go.
-        #[serde(default, skip_serializing_if = "TransferDirection::is_default")]
+        #[serde(default, skip_serializing_if = "crate::is_default")]
         direction: TransferDirection,
         /// UDP payload (`-l`) in bytes; `None`: the largest that the MTU carries whole.
         datagram_bytes: Option<u32>,
@@ -155,6 +155,7 @@ impl Measurement {
                 let server = (test.transport == VideoTransport::Http).then_some("python3");
                 ["ffmpeg"].into_iter().chain(player).chain(server).collect()
             }
+            // This program generates frames, and works on devices, by itself.
             Self::Frames(_) | Self::Device(_) => Vec::new(),
         }
     }
@@ -173,10 +174,9 @@ impl Measurement {
                 warmup_ns,
                 ..
             } => {
-                let run = Duration::from_nanos(duration_ns.saturating_add(warmup_ns));
-                Some(Duration::from_secs(
-                    run.as_secs() + u64::from(run.subsec_nanos() > 0),
-                ))
+                // iperf3 runs for whole seconds (`-t`).
+                let run_ns = duration_ns.saturating_add(warmup_ns);
+                Some(Duration::from_secs(run_ns.div_ceil(1_000_000_000)))
             }
             Self::Ping {
                 count,
@@ -222,22 +222,14 @@ impl Measurement {
     /// A trial of tools in words; empty for others. `cores` and `path` describe the stations,
     /// `tuned` a search for parameters.
     pub(crate) fn tool_in_words(&self, cores: &str, path: &str, tuned: &str) -> String {
-        let time = |duration_ns: u64, warmup_ns: u64| {
-            let duration = print(Duration::from_nanos(duration_ns));
-            match warmup_ns {
-                0 => duration,
-                _ => format!(
-                    "{duration} after {} of warm-up",
-                    print(Duration::from_nanos(warmup_ns))
-                ),
-            }
+        let run = |duration_ns: u64, warmup_ns: u64| match warmup_ns {
+            0 => time(duration_ns),
+            _ => format!("{} after {} of warm-up", time(duration_ns), time(warmup_ns)),
         };
         let by = |tool: Tool| {
-            if tool.is_default() {
-                String::new()
-            } else {
-                format!(" by {}", tool.name())
-            }
+            // The default is not spelled out, like other defaults.
+            let other = (!tool.is_default()).then(|| format!(" by {}", tool.name()));
+            other.unwrap_or_default()
         };
         let going = |direction: TransferDirection| match direction {
             // Defaults are not spelled out, so that a line shows the unusual settings.
@@ -262,7 +254,7 @@ impl Measurement {
                 let congestion = congestion
                     .as_ref()
                     .map_or_else(String::new, |name| format!(", congestion control {name}"));
-                let time = time(*duration_ns, *warmup_ns);
+                let time = run(*duration_ns, *warmup_ns);
                 format!(
                     "TCP{}{}, {streams} on {cores}{window}{congestion}, {time}, {path}{tuned}",
                     by(*tool),
@@ -287,7 +279,7 @@ impl Measurement {
                     || "full rate".to_owned(),
                     |bps| BitRate::new(bps, Layer::Payload).to_string(),
                 );
-                let time = time(*duration_ns, *warmup_ns);
+                let time = run(*duration_ns, *warmup_ns);
                 format!(
                     "UDP{}{}, {datagram} at {rate}, {streams} on {cores}, {time}, {path}{tuned}",
                     by(*tool),
@@ -301,7 +293,7 @@ impl Measurement {
                 loaded,
                 route,
             } => {
-                let interval = print(Duration::from_nanos(*interval_ns));
+                let interval = time(*interval_ns);
                 let loaded = if *loaded {
                     ", idle and under TCP load"
                 } else {

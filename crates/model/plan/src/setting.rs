@@ -65,6 +65,8 @@ impl Adapter {
                 | Self::OpenVpn(OpenVpn { suite, .. })
                 | Self::Xfrm(Xfrm { suite, .. }),
             ) => {
+                // Any fixed suite does: adapters without the setting are compared, and never
+                // brought up.
                 let suite = mem::replace(suite, Suite::Aes256Gcm);
                 Value::Word(suite.name().to_owned())
             }

@@ -4,8 +4,7 @@ mod device;
 mod frames;
 
 use crate::estimate;
-use crate::{Cables, Cell, Element, Host, Hosts, LabKind, LabPlan, Measurement, Order, Plan};
-use std::fmt::Write;
+use crate::{Cables, Cell, Host, Hosts, LabKind, LabPlan, Measurement, Order, Plan};
 use units::human;
 use units::human::counted;
 use units::{BitRate, Layer};
@@ -20,23 +19,18 @@ pub fn to_text(plan: &Plan, commands: impl Fn(&Cell) -> Vec<Vec<String>>) -> Str
         let first = &group[0];
         let shared = commands(first);
         let is_shared = group.iter().all(|cell| commands(cell) == shared);
-        line(
-            &mut text,
-            &format!("\n{}  {}", first.group, group_in_words(first, group)),
-        );
+        let words = group_in_words(first, group);
+        text += &format!("\n{}  {words}\n", first.group);
         if let Measurement::Frames(test) = &first.measurement {
             for detail in frames::details(test, group, &plan.lab) {
-                line(&mut text, &format!("    {detail}"));
+                text += &format!("    {detail}\n");
             }
         }
         if is_shared {
             print_commands(&mut text, &shared);
         }
-        let width = group
-            .iter()
-            .map(|cell| cell.dut.name.chars().count())
-            .max()
-            .unwrap_or(0);
+        let widths = group.iter().map(|cell| cell.dut.name.chars().count());
+        let width = widths.max().unwrap_or(0);
         for cell in group {
             let time = human::duration_ns(cell.estimate_ns as f64);
             let name = &cell.dut.name;
@@ -45,10 +39,8 @@ pub fn to_text(plan: &Plan, commands: impl Fn(&Cell) -> Vec<Vec<String>>) -> Str
                 // No DUT of the campaign has this name, so its line explains itself.
                 settings.push_str(" (calibration)");
             }
-            line(
-                &mut text,
-                &format!("  {} × {time}  {name:width$}  {settings}", plan.repeats),
-            );
+            let repeats = plan.repeats;
+            text += &format!("  {repeats} × {time}  {name:width$}  {settings}\n");
             if !is_shared {
                 print_commands(&mut text, &commands(cell));
             }
@@ -63,22 +55,19 @@ fn claims(text: &mut String, plan: &Plan) {
     if plan.claims.is_empty() {
         return;
     }
-    line(text, "\nclaims");
+    *text += "\nclaims\n";
     for claim in &plan.claims {
         let conditions = match claim.conditions.as_str() {
             "" => "conditions not stated",
             stated => stated,
         };
-        line(
-            text,
-            &format!(
-                "  {}, {}: {} by {} ({conditions}); measured in {}",
-                claim.dut,
-                claim.measure_in_words(),
-                claim.in_words(),
-                claim.source,
-                counted(claim.cells.len() as u64, "cell"),
-            ),
+        *text += &format!(
+            "  {}, {}: {} by {} ({conditions}); measured in {}\n",
+            claim.dut,
+            claim.measure_in_words(),
+            claim.in_words(),
+            claim.source,
+            counted(claim.cells.len() as u64, "cell"),
         );
     }
 }
@@ -91,6 +80,7 @@ pub fn in_words(cell: &Cell) -> String {
 
 /// The measurement of a group's cells in words; `cell` is one of them.
 fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
+    // Crypto devices have no stations, and their words use neither.
     let (cores, path) = cell.stations.map_or_else(Default::default, |stations| {
         let offloads = if stations.offloads { "on" } else { "off" };
         let path = format!("MTU {} B, offloads {offloads}", stations.mtu);
@@ -113,37 +103,32 @@ fn heading(plan: &Plan) -> String {
     if !plan.title.is_empty() {
         text.push_str(&format!(": {}", plan.title));
     }
-    line(&mut text, "");
-    line(&mut text, &format!("lab {}", lab_in_words(&plan.lab)));
+    text += &format!("\nlab {}\n", lab_in_words(&plan.lab));
     if !plan.lab.path.is_empty() {
-        line(&mut text, &format!("path: {}", path_in_words(&plan.lab)));
+        text += &format!("path: {}\n", path_in_words(&plan.lab));
     }
     if let Some(cables) = &plan.lab.external {
         let hosts = plan.lab.hosts.as_ref();
-        let words = cables_in_words(cables, hosts.is_some());
-        line(&mut text, &format!("cables: {words}"));
+        text += &format!("cables: {}\n", cables_in_words(cables, hosts.is_some()));
     }
     if let Some(hosts) = &plan.lab.hosts {
-        line(&mut text, &format!("hosts: {}", hosts_in_words(hosts)));
+        text += &format!("hosts: {}\n", hosts_in_words(hosts));
     }
     let cells = plan.cells.len() as u64;
-    line(
-        &mut text,
-        &format!(
-            "{}, each {}: {}, {}",
-            counted(cells, "cell"),
-            counted(plan.repeats, "time"),
-            counted(cells * u64::from(plan.repeats), "trial"),
-            estimate::in_words(plan),
-        ),
+    text += &format!(
+        "{}, each {}: {}, {}\n",
+        counted(cells, "cell"),
+        counted(plan.repeats, "time"),
+        counted(cells * u64::from(plan.repeats), "trial"),
+        estimate::in_words(plan),
     );
     if let Some(capture) = &plan.capture {
-        line(&mut text, &format!("capture: {}", capture.in_words()));
+        text += &format!("capture: {}\n", capture.in_words());
     }
     match plan.order {
-        Order::File => line(&mut text, "order: that of the file"),
+        Order::File => text += "order: that of the file\n",
         Order::Random { seed: Some(seed) } => {
-            line(&mut text, &format!("order: randomised blocks, seed {seed}"));
+            text += &format!("order: randomised blocks, seed {seed}\n");
         }
         // Random blocks are the default, and the seed is drawn when a run begins.
         Order::Random { seed: None } => {}
@@ -183,12 +168,7 @@ fn lab_in_words(lab: &LabPlan) -> String {
 
 /// Everything on the path of the frames, in order.
 fn path_in_words(lab: &LabPlan) -> String {
-    let elements = lab.path.iter().map(|element| match element {
-        Element::Bridge => "bridge",
-        Element::Router => "router",
-        Element::Nat => "nat",
-        Element::Impair => "impair",
-    });
+    let elements = lab.path.iter().map(<&str>::from);
     let stops = ["A", "gw1"].into_iter().chain(elements);
     stops.chain(["gw2", "B"]).collect::<Vec<_>>().join(" – ")
 }
@@ -213,6 +193,7 @@ fn hosts_in_words(hosts: &Hosts) -> String {
 
 /// The interfaces and the boxes or stations at their ends.
 fn cables_in_words(cables: &Cables, between_hosts: bool) -> String {
+    // Every field is named, so that the compiler asks for the words of a new one.
     let Cables {
         station_a,
         station_b,
@@ -241,7 +222,7 @@ fn cables_in_words(cables: &Cables, between_hosts: bool) -> String {
 fn print_commands(text: &mut String, commands: &[Vec<String>]) {
     for command in commands {
         let words: Vec<_> = command.iter().map(|word| quoted(word)).collect();
-        line(text, &format!("    {}", words.join(" ")));
+        *text += &format!("    {}\n", words.join(" "));
     }
 }
 
@@ -251,12 +232,8 @@ fn quoted(word: &str) -> String {
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
     }
+    // A single quote ends the quoted text, is escaped outside of it, and begins it again.
     format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-/// Writing to a string cannot fail.
-fn line(text: &mut String, line: &str) {
-    let _ = writeln!(text, "{line}");
 }
 
 #[cfg(test)]

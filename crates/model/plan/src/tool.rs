@@ -75,12 +75,6 @@ impl TransferDirection {
         self.into()
     }
 
-    /// Whether it is the default.
-    #[must_use]
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// The ways that carry payload.
     #[must_use]
     pub const fn ways(self) -> &'static [FlowDirection] {

@@ -100,63 +100,26 @@ impl From<&ImpairProfile> for Value {
     }
 }
 
-impl From<Tool> for Value {
-    fn from(tool: Tool) -> Self {
-        tool.name().into()
-    }
-}
+/// Settings that axes show by their names.
+pub(crate) trait Named: Into<&'static str> {}
 
-impl From<TransferDirection> for Value {
-    fn from(direction: TransferDirection) -> Self {
-        direction.name().into()
-    }
-}
+impl Named for Direction {}
+impl Named for HttpClient {}
+impl Named for HttpServer {}
+impl Named for HttpVersion {}
+impl Named for LatencyPath {}
+impl Named for Picture {}
+impl Named for Player {}
+impl Named for Store {}
+impl Named for Tool {}
+impl Named for TransferDirection {}
+impl Named for VideoTransport {}
+impl Named for Workers {}
 
-impl From<HttpServer> for Value {
-    fn from(server: HttpServer) -> Self {
-        server.name().into()
-    }
-}
-
-impl From<HttpClient> for Value {
-    fn from(client: HttpClient) -> Self {
-        client.name().into()
-    }
-}
-
-impl From<HttpVersion> for Value {
-    fn from(version: HttpVersion) -> Self {
-        version.name().into()
-    }
-}
-
-impl From<Store> for Value {
-    fn from(store: Store) -> Self {
-        store.name().into()
-    }
-}
-
-impl From<Player> for Value {
-    fn from(player: Player) -> Self {
-        player.name().into()
-    }
-}
-
-impl From<VideoTransport> for Value {
-    fn from(transport: VideoTransport) -> Self {
-        transport.name().into()
-    }
-}
-
-impl From<Picture> for Value {
-    fn from(picture: Picture) -> Self {
-        picture.name().into()
-    }
-}
-
-impl From<Direction> for Value {
-    fn from(direction: Direction) -> Self {
-        direction.name().into()
+impl<N: Named> From<N> for Value {
+    fn from(named: N) -> Self {
+        let name: &'static str = named.into();
+        name.into()
     }
 }
 
@@ -169,18 +132,6 @@ impl From<IpVersion> for Value {
 impl From<Contents> for Value {
     fn from(contents: Contents) -> Self {
         contents.name().into()
-    }
-}
-
-impl From<LatencyPath> for Value {
-    fn from(path: LatencyPath) -> Self {
-        path.name().into()
-    }
-}
-
-impl From<Workers> for Value {
-    fn from(workers: Workers) -> Self {
-        workers.name().into()
     }
 }
 

@@ -1,11 +1,10 @@
 //! Trials of video: the player of a generated clip, and its transport.
 
+use crate::words::time;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
-use std::time::Duration;
 use strum::{IntoStaticStr, VariantArray};
 use units::human::counted;
-use units::time::print;
 use units::{BitRate, Layer};
 
 /// A trial of video. Station B sends a clip, which players on station A show.
@@ -69,7 +68,7 @@ impl VideoTest {
             self.picture.name(),
             BitRate::new(self.rate_bps, Layer::Payload),
             self.player.name(),
-            print(Duration::from_nanos(self.duration_ns)),
+            time(self.duration_ns),
         )
     }
 }
@@ -133,33 +132,41 @@ impl VideoTransport {
 
 /// Size of a picture.
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    IntoStaticStr,
+    VariantArray,
 )]
 pub enum Picture {
     /// 640 by 360.
     #[default]
     #[serde(rename = "360p")]
+    #[strum(serialize = "360p")]
     P360,
     /// 1280 by 720.
     #[serde(rename = "720p")]
+    #[strum(serialize = "720p")]
     P720,
     /// 1920 by 1080.
     #[serde(rename = "1080p")]
+    #[strum(serialize = "1080p")]
     P1080,
 }
 
 impl Picture {
-    /// All, with their names in campaigns.
-    pub const ALL: [(&'static str, Self); 3] = [
-        ("360p", Self::P360),
-        ("720p", Self::P720),
-        ("1080p", Self::P1080),
-    ];
-
     /// Name in campaigns, ids and tables.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        Self::ALL[self as usize].0
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Width and height in pixels.

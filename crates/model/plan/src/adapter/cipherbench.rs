@@ -6,9 +6,9 @@ pub use settings::{Desync, Encryptor, Mode};
 
 use super::carrier::{Carrier, Form};
 use super::profile::{Ability, Direction, DutProfile, GatewayTraffic, Role, insecure_in_words};
+use crate::words::time;
 use std::time::Duration;
 use units::human::counted;
-use units::time::print;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
 
 /// The only supported key exchange.
@@ -54,11 +54,6 @@ pub(super) fn profile(encryptor: &Encryptor) -> DutProfile {
     } else {
         None
     };
-    let handshakes = if keys.is_agreed() {
-        encryptor.tunnels
-    } else {
-        0
-    };
     DutProfile {
         carrier,
         frame_bytes: mode.frame_bytes(),
@@ -72,16 +67,17 @@ pub(super) fn profile(encryptor: &Encryptor) -> DutProfile {
         insecure,
         is_readable: encryptor.is_readable(),
         tunnels: encryptor.tunnels.into(),
+        // A worker is a thread that can fill a core.
         gateway_cores: encryptor.workers.into(),
         abilities,
         directions: if both_only {
             &[Direction::Both]
         } else {
-            &[Direction::Encrypt, Direction::Decrypt, Direction::Both]
+            &Direction::ALL
         },
         needs_kernel,
         // Static keys are in force as soon as the process runs.
-        set_up: HANDSHAKE * u32::from(handshakes),
+        set_up: HANDSHAKE * u32::from(keys.is_agreed()) * u32::from(encryptor.tunnels),
         beside: if keys.has_qkd() {
             KME_UP
         } else {
@@ -142,6 +138,7 @@ fn carried_in(encryptor: &Encryptor) -> String {
 }
 
 fn in_words(encryptor: &Encryptor) -> String {
+    // Every field is named, so that the compiler asks for the words of a new one.
     let Encryptor {
         suite,
         workers,
@@ -162,6 +159,7 @@ fn in_words(encryptor: &Encryptor) -> String {
     };
     let workers = counted(*workers, "worker");
     let mut words = vec![carried, format!("{workers} per gateway")];
+    // The usual values are left out, so that the line shows what is special about the DUT.
     if *tunnels > 1 {
         words.push(counted(*tunnels, "tunnel"));
     }
@@ -178,8 +176,7 @@ fn in_words(encryptor: &Encryptor) -> String {
         words.push(keys.in_words().to_owned());
     }
     if let Some(every_ns) = rekey_every_ns {
-        let every = print(Duration::from_nanos(*every_ns));
-        words.push(format!("new ones every {every}"));
+        words.push(format!("new ones every {}", time(*every_ns)));
     }
     if let Some(fault) = fault {
         words.push(format!("{} on demand", fault.name()));

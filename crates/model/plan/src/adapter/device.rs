@@ -1,10 +1,9 @@
 //! Crypto devices.
 
 use super::profile::{DutProfile, Role};
+use crate::words::time;
 use crate::{Device, DeviceFault, DeviceKind, DeviceModel, Devices};
-use std::time::Duration;
 use units::human::counted;
-use units::time::print;
 use units::{BitRate, Layer};
 
 pub(super) fn profile(devices: &Devices) -> DutProfile {
@@ -81,7 +80,6 @@ fn device_in_words(device: &Device) -> String {
 }
 
 fn model_in_words(model: &DeviceModel) -> String {
-    let time = |ns| print(Duration::from_nanos(ns));
     let mut words = format!(
         "a model of {} of {}, {} an operation, {} of latency, queue of {}",
         counted(model.parallel, "unit"),

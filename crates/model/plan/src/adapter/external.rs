@@ -19,11 +19,14 @@ pub use settings::{
 
 use super::carrier::{Carrier, Form, LinkForm};
 use super::l2tpv3;
-use super::profile::{Ability, DutProfile, GatewayTraffic, NO_INTERFACES, Role, insecure_in_words};
+use super::profile::{
+    Ability, DutProfile, GatewayTraffic, NO_INTERFACES, Role, VLAN_TAG_BYTES, insecure_in_words,
+};
 use super::strongswan::TUNNEL_SET_UP;
 use std::time::Duration;
 use units::human::counted;
 use wire::l2tp;
+use wire::mix::ETHERNET_HEADER_BYTES;
 use wire::overhead::{GRE_HEADER_BYTES, IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
 
 /// The box at A's cable, and the one at B's.
@@ -33,8 +36,6 @@ pub const BOX_COMMAND: Duration = Duration::from_secs(1);
 /// Time from the last command of a box until its tunnel is up.
 pub const BOX_READY: Duration = Duration::from_secs(5);
 
-/// An inner Ethernet header with a VLAN tag.
-const INNER_ETHERNET_BYTES: usize = 14 + 4;
 /// GRE's header: without options, and with checksum, key and sequence number (RFC 2784 §2.1, RFC
 /// 2890 §2).
 const GRE_BYTES: (usize, usize) = (GRE_HEADER_BYTES, 16);
@@ -92,6 +93,7 @@ pub(super) fn profile(external: &External) -> DutProfile {
             carried_in: Some("frames of the maker's own format".to_owned()),
             ..DutProfile::clear(Role::Tunnel, words)
         },
+        // Boxes that forward in clear are a reference for others, like the gateways of `direct`.
         (None, None) => DutProfile::clear(Role::Baseline, words),
     };
     let directions = match external.gateway {
@@ -120,7 +122,7 @@ fn in_clear(
     let settings = format!("{words}{}", insecure_in_words(Some(insecure)));
     DutProfile {
         other_form: Some(form),
-        frame_bytes: (least, most + INNER_ETHERNET_BYTES),
+        frame_bytes: (least, most + ETHERNET_HEADER_BYTES + VLAN_TAG_BYTES),
         outer_bytes: IPV4_HEADER_BYTES,
         gateway_traffic: GatewayTraffic::Keepalives,
         carried_in: Some(form.name().to_owned()),
@@ -145,6 +147,7 @@ fn time(external: &External) -> Duration {
 fn in_words(external: &External) -> String {
     let boxes = match (external.boxes.len(), external.form(), &external.gateway) {
         (_, _, Some(_)) => "one gateway",
+        // Sealing takes two ends, so one entry with a sealed form stands for both boxes.
         (1, Some(_), None) => "boxes managed as one",
         (1, None, None) => "one box",
         _ => "two boxes",

@@ -4,6 +4,7 @@ use super::profile::{Ability, Direction, DutProfile, Role};
 
 pub(super) fn direct() -> DutProfile {
     DutProfile {
+        // The link between the gateways is part of the lab, so it can be cut without any encryptor.
         abilities: vec![Ability::Cut],
         // Through a pair of gateways that change nothing, the three are one.
         directions: &Direction::ALL,

@@ -1,14 +1,12 @@
 //! L2TPv3 by the kernel.
 
-use super::profile::{Ability, DutProfile, Role, insecure_in_words};
+use super::profile::{Ability, DutProfile, NO_INTERFACES, Role, VLAN_TAG_BYTES, insecure_in_words};
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 use wire::l2tp;
+use wire::mix::ETHERNET_HEADER_BYTES;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
 
-/// Ethernet header of a frame that is carried whole.
-const ETHERNET_HEADER_BYTES: usize = 14;
-/// IEEE 802.1Q.
-const VLAN_TAG_BYTES: usize = 4;
 /// Why it does not protect.
 pub(super) const INSECURE: &str = "L2TPv3 without ESP does not encrypt";
 
@@ -23,6 +21,8 @@ pub struct L2tpv3 {
 /// Carrier of L2TPv3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum L2tpEncapsulation {
     /// UDP, port 1701 (RFC 3931 §4.1.2).
     Udp,
@@ -36,11 +36,8 @@ impl L2tpEncapsulation {
 
     /// Name in campaigns and for `ip l2tp`.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Udp => "udp",
-            Self::Ip => "ip",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -77,7 +74,7 @@ impl L2tpv3 {
             is_readable: true,
             gateway_cores: 1,
             abilities: vec![Ability::Cut],
-            needs_kernel: Some("needs interfaces, and a lab in memory has none".to_owned()),
+            needs_kernel: Some(NO_INTERFACES.to_owned()),
             ..DutProfile::clear(Role::Tunnel, settings)
         }
     }

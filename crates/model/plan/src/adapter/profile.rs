@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use strum::IntoStaticStr;
 
+/// IEEE 802.1Q.
+pub(super) const VLAN_TAG_BYTES: usize = 4;
 /// Why a DUT cannot run in a lab in memory.
 pub(super) const NO_INTERFACES: &str = "needs interfaces, and a lab in memory has none";
 
@@ -191,6 +193,7 @@ impl DutProfile {
     /// Required form of frames between the gateways; `None` if any form is allowed.
     #[must_use]
     pub fn form(&self) -> Option<LinkForm> {
+        // A carrier describes its frames completely, so there is never another form besides it.
         let sealed = self.carrier.map(|carrier| LinkForm::Sealed(carrier.form));
         sealed.or(self.other_form)
     }
@@ -198,6 +201,7 @@ impl DutProfile {
     /// Whether packets between the gateways must be sealed.
     #[must_use]
     pub fn encrypts(&self) -> bool {
+        // Without a required form any frames are allowed, so clear ones are no failure.
         self.form().is_some_and(LinkForm::encrypts)
     }
 
@@ -218,12 +222,11 @@ impl DutProfile {
     /// ESP is exact if the packet's length is known.
     #[must_use]
     pub fn added_bytes_least(&self, packet_bytes: Option<usize>) -> usize {
+        // The lower bound: an untagged frame.
         let (frame, _) = self.frame_bytes;
         let carried = packet_bytes.map(|bytes| bytes + frame);
-        frame
-            + self
-                .carrier
-                .map_or(0, |carrier| carrier.added_bytes_least(carried))
+        let added = |carrier: Carrier| carrier.added_bytes_least(carried);
+        frame + self.carrier.map_or(0, added)
     }
 
     /// Longest that an IP packet of `packet_bytes`, in a frame without a tag, gets on the cipher
@@ -231,15 +234,12 @@ impl DutProfile {
     #[must_use]
     pub fn carried_bytes(&self, packet_bytes: usize, stations_mtu: u16) -> usize {
         let carried = packet_bytes + self.frame_bytes.0;
-        let Some(carrier) = self.carrier else {
-            return carried + self.outer_bytes;
-        };
+        let longest = self.sealed_bytes(carried);
         // WireGuard pads to 16 bytes, but not beyond the MTU of its interface: a packet of full
         // length is not padded at all.
-        let longest = carrier.cipher_packet_bytes(carried);
-        if !self.pads_to_mtu {
+        let Some(carrier) = self.carrier.filter(|_| self.pads_to_mtu) else {
             return longest;
-        }
+        };
         // `cipher_packet_bytes(0)` is the overhead alone, as nothing is padded to nothing.
         let unpadded = carrier.cipher_packet_bytes(0) + carried.max(stations_mtu.into());
         longest.min(unpadded)
@@ -249,7 +249,11 @@ impl DutProfile {
     #[must_use]
     pub fn cipher_packet_bytes(&self, packet_bytes: usize) -> usize {
         // The largest frame around it, so that the MTU of the link fits with a VLAN tag too.
-        let carried = packet_bytes + self.frame_bytes.1;
+        self.sealed_bytes(packet_bytes + self.frame_bytes.1)
+    }
+
+    /// Length on the cipher link of `carried` bytes, the frame around the packet included.
+    fn sealed_bytes(&self, carried: usize) -> usize {
         match self.carrier {
             Some(carrier) => carrier.cipher_packet_bytes(carried),
             None => carried + self.outer_bytes,
@@ -264,6 +268,7 @@ impl DutProfile {
             Some(carrier) => carrier.clear_mtu(cipher_mtu)?,
             None => usize::from(cipher_mtu).checked_sub(self.outer_bytes)?,
         };
+        // The frame around the packet is sealed with it, so it takes room inside.
         carried.checked_sub(self.frame_bytes.1)
     }
 }

@@ -22,12 +22,8 @@ pub struct StrongSwan {
     /// Whether ML-KEM-768 is added to the key exchange (RFC 9370); needs strongSwan 6.
     pub ml_kem: bool,
     /// Tunnels, each with separate SAs under one IKE SA; 1 to [`TUNNELS_MAX`](Self::TUNNELS_MAX).
-    #[serde(default = "one")]
+    #[serde(default = "crate::one")]
     pub tunnels: u16,
-}
-
-const fn one() -> u16 {
-    1
 }
 
 /// Data path of strongSwan.
@@ -96,6 +92,7 @@ impl StrongSwan {
         Carrier {
             form: Form::Esp,
             suite: self.suite,
+            // kernel-libipsec has no bare ESP.
             udp: !matches!(self.data_path, DataPath::Kernel),
         }
     }

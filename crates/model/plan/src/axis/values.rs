@@ -77,6 +77,7 @@ impl Axis {
     /// The value with its unit: `1500 B`.
     #[must_use]
     pub fn in_words(self, value: &Value) -> String {
+        // Ids leave this unit out; the units of other numbers are part of their printed form.
         let unit = match (self.declared().unit, value) {
             (Unit::Bytes, Value::Number(_)) => " B",
             _ => "",

@@ -33,6 +33,7 @@ pub(super) fn time(test: &DeviceTest) -> Duration {
             let given = fatigue.duration_ns.map(Duration::from_nanos);
             // The trial ends at the lower of the two limits.
             let work = [loops, given].into_iter().flatten().min();
+            // One of the two is set; a changed journal may have neither.
             PROCESS + THREAD * fatigue.threads + work.unwrap_or_default()
         }
     }

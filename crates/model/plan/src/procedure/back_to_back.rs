@@ -27,6 +27,7 @@ impl ProcedurePlan for BackToBack {
     }
 
     fn without_loads(&self) -> Procedure {
+        // Bursts are sent at the highest load, which campaigns do not set for them.
         Procedure::BackToBack(self.clone())
     }
 
@@ -40,6 +41,7 @@ impl ProcedurePlan for BackToBack {
 
     fn time(&self, trial: &dyn Fn(u64) -> Duration, _searches: u32) -> Duration {
         let bursts = self.bursts.saturating_add(BURST_HALVINGS);
+        // As if each were the longest; halvings are shorter.
         trial(self.burst_ns_max) * bursts
     }
 

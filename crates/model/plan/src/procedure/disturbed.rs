@@ -254,6 +254,7 @@ impl Event {
         let events =
             |times: u32, each_ns: u64| lead_ns.saturating_add(each_ns.saturating_mul(times.into()));
         match *self {
+            // The control without rekeys, then the trial with them.
             Self::Rekey { duration_ns, .. } => trial(duration_ns) * 2,
             Self::Failover {
                 times,
@@ -298,23 +299,15 @@ impl Event {
     pub const fn ability(&self) -> Ability {
         match self {
             Self::Rekey { .. } => Ability::Rekey,
-            Self::Failover {
+            Self::Failover { failure, .. } => match failure {
                 // For a bypass the encryptor dies as well, while another route leads past it.
-                failure: Failure::Crash | Failure::Bypass,
-                ..
-            } => Ability::Crash,
-            Self::Failover {
-                failure: Failure::Link,
-                ..
-            } => Ability::Cut,
-            Self::Reset {
-                kind: Reset::Process | Reset::Orderly,
-                ..
-            } => Ability::Crash,
-            Self::Reset {
-                kind: Reset::Command,
-                ..
-            } => Ability::Reset,
+                Failure::Crash | Failure::Bypass => Ability::Crash,
+                Failure::Link => Ability::Cut,
+            },
+            Self::Reset { kind, .. } => match kind {
+                Reset::Process | Reset::Orderly => Ability::Crash,
+                Reset::Command => Ability::Reset,
+            },
             Self::Setup { .. } => Ability::SetUp,
             Self::Desync { .. } => Ability::Desync,
             Self::Hostile { .. } => Ability::Attack,

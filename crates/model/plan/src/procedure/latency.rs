@@ -5,6 +5,7 @@ use crate::ThroughputSearch;
 use crate::words::{long_time, time};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use strum::IntoStaticStr;
 
 /// Latency at shares of the throughput.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,16 +17,19 @@ pub struct LatencyTest {
     /// Each trial's time.
     pub trial_ns: u64,
     /// Trials at each load, 1 or more; 20 by RFC 8219 §7.2.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(default = "crate::one", skip_serializing_if = "crate::is_one")]
     pub trials: u32,
     /// The timed path.
-    #[serde(default, skip_serializing_if = "LatencyPath::is_one_way")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub path: LatencyPath,
 }
 
 /// The path over which latency is timed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, IntoStaticStr, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum LatencyPath {
     /// From A to B (RFC 1242 §3.8); round trip between two hosts if their clocks do not agree well
     /// enough.
@@ -42,26 +46,9 @@ impl LatencyPath {
 
     /// Name in campaigns.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::OneWay => "one-way",
-            Self::RoundTrip => "round-trip",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
-
-    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-    const fn is_one_way(&self) -> bool {
-        matches!(self, Self::OneWay)
-    }
-}
-
-const fn one() -> u32 {
-    1
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-const fn is_one(trials: &u32) -> bool {
-    *trials == 1
 }
 
 impl ProcedurePlan for LatencyTest {

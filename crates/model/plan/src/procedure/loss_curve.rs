@@ -48,6 +48,7 @@ impl ProcedurePlan for LossCurve {
 
     fn time(&self, trial: &dyn Fn(u64) -> Duration, _searches: u32) -> Duration {
         // All steps, although a curve ends earlier at a device that loses nothing.
+        // A changed journal may have a step of zero.
         let loads = 100_u32.div_ceil(u32::from(self.step_percent.max(1)));
         trial(self.trial_ns) * loads
     }

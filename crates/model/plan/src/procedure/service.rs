@@ -94,6 +94,7 @@ impl ProcedurePlan for ServiceTest {
         })
     }
 
+    // Limits of a service are met or not; how much more a device carries is not measured.
     fn finds_capacity(&self) -> bool {
         false
     }

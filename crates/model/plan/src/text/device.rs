@@ -1,13 +1,11 @@
 //! Crypto devices and their trials, in words.
 
+use crate::words::time;
 use crate::{DeviceTest, Workers};
-use std::time::Duration;
 use units::human::counted;
-use units::time::print;
 
 /// A trial of a device, in words.
 pub(super) fn in_words(test: &DeviceTest) -> String {
-    let time = |ns| print(Duration::from_nanos(ns));
     match test {
         DeviceTest::Kat(kat) => format!(
             "functional trial of {}",
@@ -19,6 +17,7 @@ pub(super) fn in_words(test: &DeviceTest) -> String {
                 .map_or_else(String::new, |bytes| format!(" of {bytes} B"));
             let what = match speed.workers {
                 Workers::Threads => counted(speed.concurrency, "thread"),
+                // `counted` forms plurals with an s alone.
                 Workers::Processes if speed.concurrency == 1 => "1 process".to_owned(),
                 Workers::Processes => format!("{} processes", speed.concurrency),
             };

@@ -10,6 +10,7 @@ pub(super) fn in_words(test: &FrameTest, group: &[Cell]) -> String {
     let mix = &test.traffic.frames.mix;
     let frames = match mix.shares.len() {
         1 => format!("frames of {mix} B"),
+        // The campaign spells it out, and its sizes are in the line below.
         _ if mix.name == "mix" => "a mix of frames".to_owned(),
         _ => format!("frames of {}", mix.name),
     };
@@ -50,6 +51,7 @@ fn line_rates(test: &FrameTest, group: &[Cell], lab: &LabPlan) -> Vec<String> {
             Some(carrier) => format!("line rate {line_rate} frames/s in {}", carrier.in_words()),
             None => format!("line rate {line_rate} frames/s"),
         };
+        // The DUTs of a group often have the same rate: one line is enough for them.
         if !lines.contains(&line) {
             lines.push(line);
         }

@@ -1,17 +1,16 @@
 //! Settings of Cipherbench's encryptor as a device under test.
 
+use crate::adapter::l2tpv3;
+use crate::adapter::profile::VLAN_TAG_BYTES;
 use crate::keys::KeySource;
 use catalog::Choice;
 use serde::{Deserialize, Serialize, Serializer};
 use strum::{IntoStaticStr, VariantArray};
 use wire::Suite;
 use wire::l2tp;
+use wire::mix::ETHERNET_HEADER_BYTES;
 use wire::overhead::IPV4_HEADER_BYTES;
 
-/// Ethernet header of a frame that is carried whole.
-const ETHERNET_HEADER_BYTES: usize = 14;
-/// IEEE 802.1Q.
-const VLAN_TAG_BYTES: usize = 4;
 /// Shortest and longest L2TPv3 header: the session alone, and every optional field plus the IPv4
 /// header that L2TPv3 needs inside ESP (RFC 3931 §4.1).
 const L2TPV3_BYTES: (usize, usize) = (4, IPV4_HEADER_BYTES + l2tp::HEADER_BYTES_MAX);
@@ -28,7 +27,7 @@ pub struct Encryptor {
     #[serde(serialize_with = "engine")]
     pub engine: Choice,
     /// Tunnels (peers), each with separate networks; at least 1.
-    #[serde(default = "one")]
+    #[serde(default = "crate::one")]
     pub tunnels: u16,
     /// Payload and encapsulation.
     #[serde(default)]
@@ -87,6 +86,7 @@ impl Mode {
     pub const fn frame_bytes(self) -> (usize, usize) {
         let (least, most) = match self {
             Self::L3 => return (0, 0),
+            // The Ethernet header is added below: the frame is carried whole.
             Self::L2 => (0, 0),
             Self::L2tpv3 | Self::L2tpv3Clear => L2TPV3_BYTES,
         };
@@ -131,6 +131,7 @@ impl Encryptor {
         let every_ns = KeySource::REKEY_EVERY.as_nanos() as u64;
         Self {
             keys,
+            // Static keys have no periodic epochs.
             rekey_every_ns: keys.is_agreed().then_some(every_ns),
             ..self
         }
@@ -147,7 +148,7 @@ impl Encryptor {
     pub fn insecure(&self) -> Option<&'static str> {
         // The strongest reason first: without ESP neither engine nor suite matters.
         if !self.mode.has_esp() {
-            Some("L2TPv3 without ESP does not encrypt")
+            Some(l2tpv3::INSECURE)
         } else if self.is_null() {
             Some("the engine neither encrypts nor authenticates")
         } else {
@@ -169,10 +170,6 @@ fn engine<S: Serializer>(choice: &Choice, serializer: S) -> Result<S::Ok, S::Err
         Choice::Named(name) => serializer.serialize_str(name),
         choice => serializer.collect_str(choice),
     }
-}
-
-const fn one() -> u16 {
-    1
 }
 
 /// How keys get out of step.

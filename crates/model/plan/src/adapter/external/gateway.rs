@@ -15,12 +15,11 @@ const WIREGUARD_KEY_CHARS: usize = 44;
 /// How the station agrees on keys with the gateway. The files are on this machine, for its user
 /// alone (mode 600), and are read at each start of the device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "lowercase")]
 pub enum GatewayPeer {
     /// By IKEv2, of a strongSwan daemon on the station (RFC 7296).
     Ike(IkePeer),
     /// By WireGuard's handshake.
-    #[serde(rename = "wireguard")]
     WireGuard(WireGuardPeer),
 }
 
@@ -76,61 +75,52 @@ pub struct WireGuardPeer {
 impl GatewayPeer {
     /// Files on this machine with secrets that the station uses, each with its key.
     pub(super) fn files(&self) -> Vec<(&'static str, &Path)> {
-        let mut files: Vec<(_, &Path)> = Vec::new();
         match self {
             // Certificates are no secrets, but they decide on trust, so they are listed too.
             Self::Ike(peer) => {
-                match &peer.auth {
-                    IkeSecrets::Psk(file) => files.push(("psk_file", file)),
+                let mut files = match &peer.auth {
+                    IkeSecrets::Psk(file) => vec![("psk_file", file.as_path())],
                     IkeSecrets::Certificates {
                         authority,
                         certificate,
                         key,
-                    } => files.extend([
+                    } => vec![
                         ("authority", authority.as_path()),
                         ("certificate", certificate),
                         ("key", key),
-                    ]),
-                }
+                    ],
+                };
                 files.extend(peer.ppk.iter().map(|(file, _)| ("ppk", file.as_path())));
+                files
             }
             Self::WireGuard(peer) => {
-                files.push(("key_file", &peer.key_file));
-                files.extend(
-                    peer.psk_file
-                        .iter()
-                        .map(|file| ("psk_file", file.as_path())),
-                );
+                let psk_file = peer.psk_file.iter().map(|file| ("psk_file", file));
+                let all = [("key_file", &peer.key_file)].into_iter().chain(psk_file);
+                all.map(|(key, file)| (key, file.as_path())).collect()
             }
         }
-        files
     }
 
     /// The words that no configuration file can contain, each with its key.
     pub(super) fn wrong_words(&self) -> Vec<(&'static str, &str)> {
-        let mut words: Vec<(_, &str)> = Vec::new();
         match self {
             Self::Ike(peer) => {
-                let ppk = peer.ppk.as_ref().map(|(_, id)| id);
                 let all = [
-                    ("ppk", ppk),
+                    ("ppk", peer.ppk.as_ref().map(|(_, id)| id)),
                     ("own_id", peer.own_id.as_ref()),
                     ("box_id", peer.box_id.as_ref()),
                     ("proposal", peer.proposal.as_ref()),
                 ];
-                let given = all.into_iter().filter_map(|(key, word)| Some((key, word?)));
-                words.extend(
-                    given
-                        .filter(|(_, word)| !is_word(word))
-                        .map(|(key, word)| (key, word.as_str())),
-                );
+                let given = all
+                    .into_iter()
+                    .filter_map(|(key, word)| Some((key, word?.as_str())));
+                given.filter(|(_, word)| !is_word(word)).collect()
             }
             Self::WireGuard(peer) if !is_wireguard_key(&peer.box_public_key) => {
-                words.push(("box_public_key", &peer.box_public_key));
+                vec![("box_public_key", &peer.box_public_key)]
             }
-            Self::WireGuard(_) => {}
+            Self::WireGuard(_) => Vec::new(),
         }
-        words
     }
 
     /// Words that follow `keys`.
@@ -145,6 +135,7 @@ impl GatewayPeer {
 /// Whether strongSwan reads this text unchanged between quotes.
 #[must_use]
 pub fn is_word(word: &str) -> bool {
+    // A quote would end the quoted text, and a backslash would change the next character.
     let fits = |c: char| !c.is_control() && c != '"' && c != '\\';
     (1..=WORD_CHARS_MAX).contains(&word.chars().count()) && word.chars().all(fits)
 }
@@ -152,6 +143,7 @@ pub fn is_word(word: &str) -> bool {
 /// Whether this is a key of WireGuard in base64.
 #[must_use]
 pub fn is_wireguard_key(key: &str) -> bool {
+    // Whether it decodes is left to WireGuard: these characters cannot begin another setting.
     let fits = |c: char| c.is_ascii_alphanumeric() || "+/=".contains(c);
     key.len() == WIREGUARD_KEY_CHARS && key.chars().all(fits)
 }

@@ -221,16 +221,14 @@ impl Observed {
     pub(super) fn demands(&self) -> impl Iterator<Item = (&'static str, String)> {
         let version = self.version.iter().map(|source| ("version", source));
         let counters = self.counters.values().map(|source| ("counters", source));
-        let readings = self.monitor.iter().flat_map(|monitor| &monitor.readings);
-        let readings = readings.map(|reading| ("monitor", &reading.source));
+        let readings = self.readings().map(|it| ("monitor", &it.source));
         let all = version.chain(counters).chain(readings);
         all.map(|(key, source)| (key, source.demand()))
     }
 
     /// The commands that are run at an interval.
     pub(super) fn commands(&self) -> impl Iterator<Item = &String> {
-        let readings = self.monitor.iter().flat_map(|monitor| &monitor.readings);
-        readings.filter_map(|reading| match &reading.source {
+        self.readings().filter_map(|reading| match &reading.source {
             Source::Command(command) => Some(command),
             _ => None,
         })
@@ -239,11 +237,12 @@ impl Observed {
     /// Number of values read once by SNMP or from a page: the version, and the first value of each
     /// reading, without counters.
     pub(super) fn queries(&self) -> usize {
-        let readings = self
-            .monitor
-            .as_ref()
-            .map_or(0, |monitor| monitor.readings.len());
         // Not negative: each command is one of the readings.
-        usize::from(self.version.is_some()) + readings - self.commands().count()
+        let asked = self.readings().count() - self.commands().count();
+        usize::from(self.version.is_some()) + asked
+    }
+
+    fn readings(&self) -> impl Iterator<Item = &Reading> {
+        self.monitor.iter().flat_map(|monitor| &monitor.readings)
     }
 }

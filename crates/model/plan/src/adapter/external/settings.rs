@@ -33,7 +33,7 @@ pub struct External {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<Box<GatewayPeer>>,
     /// Tunnels: 1, or one for each pair of the first test addresses.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(default = "crate::one", skip_serializing_if = "crate::is_one")]
     pub tunnels: u16,
     /// The boxes' name of the suite, if it differs; for [`BoxFormat::Opaque`] the cipher in the
     /// maker's words, a claim that nothing here proves.
@@ -44,26 +44,13 @@ pub struct External {
     pub ready_ns: u64,
 }
 
-const fn one() -> u16 {
-    1
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-const fn is_one(tunnels: &u16) -> bool {
-    *tunnels == 1
-}
-
 /// A format of frames between boxes that no [`Carrier`] describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "lowercase")]
 pub enum BoxFormat {
     /// GRE (RFC 2784, RFC 2890), which does not encrypt.
     Gre,
     /// L2TPv3 (RFC 3931), which does not encrypt.
-    #[serde(rename = "l2tpv3")]
     L2tpv3,
     /// The maker's proprietary sealed format; only its owner's description is known.
     Opaque {

@@ -109,15 +109,15 @@ impl Disturbed {
 
     /// The settings of a table.
     pub(super) fn settings_in_words(&self) -> Vec<String> {
-        let mut words: Vec<String> = self.load.setting().into_iter().collect();
-        words.extend(match &self.event {
+        let watched = |watch_ns| format!("{} watched after each", long_time(watch_ns));
+        let of_event = match self.event {
             Event::Rekey {
                 every_ns,
                 duration_ns,
                 ..
             } => [
-                format!("a rekey of all tunnels every {}", long_time(*every_ns)),
-                long_time(*duration_ns),
+                format!("a rekey of all tunnels every {}", long_time(every_ns)),
+                long_time(duration_ns),
             ],
             Event::Failover {
                 times,
@@ -125,32 +125,23 @@ impl Disturbed {
                 watch_ns,
                 ..
             } => [
-                format!("{} of {}", counted(*times, "failure"), long_time(*down_ns)),
-                format!("{} watched after each", long_time(*watch_ns)),
+                format!("{} of {}", counted(times, "failure"), long_time(down_ns)),
+                watched(watch_ns),
             ],
             Event::Reset {
                 times, watch_ns, ..
-            } => [
-                counted(*times, "reset"),
-                format!("{} watched after each", long_time(*watch_ns)),
-            ],
-            Event::Setup { times, watch_ns } => [
-                counted(*times, "set-up"),
-                format!("{} watched after each", long_time(*watch_ns)),
-            ],
+            } => [counted(times, "reset"), watched(watch_ns)],
+            Event::Setup { times, watch_ns } => [counted(times, "set-up"), watched(watch_ns)],
             Event::Desync {
                 times, watch_ns, ..
-            } => [
-                counted(*times, "time"),
-                format!("{} watched after each", long_time(*watch_ns)),
-            ],
+            } => [counted(times, "time"), watched(watch_ns)],
             // The shares are columns of the table, so they are not among its settings.
             Event::Hostile { trial_ns, .. } => [
                 "sent to gw2 from gw1's end of the link".into(),
-                format!("{} per share", long_time(*trial_ns)),
+                format!("{} per share", long_time(trial_ns)),
             ],
-        });
-        words
+        };
+        self.load.setting().into_iter().chain(of_event).collect()
     }
 }
 
@@ -158,24 +149,14 @@ impl Event {
     /// The procedure and its kind, as in campaigns: `` `failover` with `failure: crash` ``.
     #[must_use]
     pub fn in_words(&self) -> String {
-        match self {
-            Self::Rekey { .. } | Self::Setup { .. } => format!("`{}`", self.kind().name()),
-            Self::Failover { failure, .. } => {
-                format!(
-                    "`{}` with `failure: {}`",
-                    self.kind().name(),
-                    failure.name()
-                )
-            }
-            Self::Reset { kind, .. } => {
-                format!("`{}` with `kind: {}`", self.kind().name(), kind.name())
-            }
-            Self::Desync { cause, .. } => {
-                format!("`{}` with `cause: {}`", self.kind().name(), cause.name())
-            }
-            Self::Hostile { attack, .. } => {
-                format!("`{}` with `attack: {}`", self.kind().name(), attack.name())
-            }
-        }
+        let kind = self.kind().name();
+        let (key, value) = match self {
+            Self::Rekey { .. } | Self::Setup { .. } => return format!("`{kind}`"),
+            Self::Failover { failure, .. } => ("failure", failure.name()),
+            Self::Reset { kind, .. } => ("kind", kind.name()),
+            Self::Desync { cause, .. } => ("cause", cause.name()),
+            Self::Hostile { attack, .. } => ("attack", attack.name()),
+        };
+        format!("`{kind}` with `{key}: {value}`")
     }
 }
