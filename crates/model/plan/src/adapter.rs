@@ -113,7 +113,7 @@ impl Adapter {
     #[must_use]
     pub fn crosses_elements(&self) -> bool {
         // The elements are between gw1 and gw2: a straight link replaces both, and boxes are joined
-        // by cables of their own, outside of the lab.
+        // outside of the lab.
         !self.is_straight() && self.external().is_none()
     }
 
@@ -121,6 +121,7 @@ impl Adapter {
     #[must_use]
     pub fn profile(&self) -> DutProfile {
         match self {
+            // Made at each call: no stored profile can differ from the settings.
             Self::Direct => forwarder::direct(),
             Self::Straight { .. } => forwarder::straight(),
             Self::Router { nat } => forwarder::router(*nat),

@@ -184,8 +184,8 @@ const fn declare(axis: Axis, key: &'static str, unit: Unit) -> Declaration {
         axis,
         key,
         unit,
-        // Ids stay short: they name what every trial of a kind must state, and what a campaign
-        // varies.
+        // Ids stay short: they name the axes that every trial of a kind has to state, and varied
+        // ones.
         named: Named::IfVaried,
         open: "auto",
         value: |_| None,
@@ -341,6 +341,7 @@ static DECLARATIONS: [Declaration; 81] = [
         ..declare(Axis::Picture, "picture", Unit::Plain)
     },
     Declaration {
+        // A mix with one size is that number, so that sizes sort and a size is found by it.
         value: |cell| Some(traffic(cell)?.frames.mix.clone().into()),
         ..always(Axis::Frame, "frame", Unit::Bytes)
     },
@@ -463,6 +464,7 @@ static DECLARATIONS: [Declaration; 81] = [
     declare(Axis::OverloadTime, "overload_time", Unit::Time),
     declare(Axis::ReliefTime, "relief_time", Unit::Time),
     declare(Axis::Every, "every", Unit::Time),
+    // Ids always name the disturbance of the DUT.
     always(Axis::Failure, "failure", Unit::Plain),
     always(Axis::Kind, "kind", Unit::Plain),
     always(Axis::Cause, "cause", Unit::Plain),
@@ -471,6 +473,7 @@ static DECLARATIONS: [Declaration; 81] = [
     declare(Axis::Times, "times", Unit::Plain),
     declare(Axis::Down, "down", Unit::Time),
     declare(Axis::Watch, "watch", Unit::Time),
+    // Ids of crypto devices always name the operation, its size and its concurrency.
     always(Axis::Operation, "operation", Unit::Plain),
     always(Axis::Bytes, "bytes", Unit::Bytes),
     always(Axis::AtOnce, "at-once", Unit::Plain),
@@ -479,6 +482,7 @@ static DECLARATIONS: [Declaration; 81] = [
     always(Axis::Threads, "threads", Unit::Plain),
     Declaration {
         open: "none",
+        // A fatigue trial may end by its time alone.
         ..declare(Axis::Loops, "loops", Unit::Plain)
     },
     // A property of the DUT, not of the trial: claims select by it. For crypto devices, their
@@ -492,6 +496,7 @@ static DECLARATIONS: [Declaration; 81] = [
     declare(Axis::Restart, "restart", Unit::Plain),
     Declaration {
         open: "none",
+        // A fatigue trial may end by its loops alone.
         ..declare(Axis::Duration, "duration", Unit::Time)
     },
     declare(Axis::Trials, "trials", Unit::Plain),

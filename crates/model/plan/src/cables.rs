@@ -31,6 +31,7 @@ impl Cables {
             ("station_a", &self.station_a),
             ("station_b", &self.station_b),
         ];
+        // Both ends are the value of one key.
         let tap = self.tap.iter().flatten().map(|name| ("tap", name));
         stations
             .into_iter()

@@ -101,6 +101,7 @@ impl ClaimUnit {
             Self::L1Bps => Some(Layer::L1),
             Self::L2Bps => Some(Layer::L2),
             Self::IpBps => Some(Layer::Ip),
+            // A frame rate is the same number on every layer.
             Self::FramesPerS | Self::Ns => None,
         }
     }

@@ -42,6 +42,7 @@ impl Plan {
     /// programs that Cipherbench itself names.
     #[must_use]
     pub fn demands(&self) -> Vec<Demand> {
+        // The hosts first: they are reached before any DUT is brought up.
         let hosts = self.lab.hosts.iter().flat_map(|hosts| hosts.each());
         let mut demands: Vec<Demand> = hosts.flat_map(|(name, host)| of_host(name, host)).collect();
         demands.extend(self.of_duts(External::demands));

@@ -102,6 +102,7 @@ fn at_pace(cell: &Cell, repeats: u32, searches: u32) -> u64 {
     // Each attempt brings the DUT up anew.
     let search = (TUNE_RUN + BRING_UP + tunnels) * attempts(cell);
     let path = match cell.impair {
+        // The element is in the path for the time of the trial alone.
         Some(_) => IMPAIRED_PATH,
         None => Duration::ZERO,
     };

@@ -79,6 +79,7 @@ impl Traffic {
     /// Encapsulation of the frames that a station sends; `None` if in clear.
     #[must_use]
     pub fn sealed_by_station(&self, adapter: &Adapter) -> Option<Carrier> {
+        // In the other directions a gateway seals, and the station sends in clear.
         let carrier = adapter.profile().carrier;
         carrier.filter(|_| self.direction == Direction::Decrypt)
     }

@@ -26,6 +26,7 @@ impl Hosts {
     /// Whether a cable joins the gateways: then each host has its interface.
     #[must_use]
     pub const fn has_cable(&self) -> bool {
+        // The reader of labs refuses an interface of one host alone; a changed journal may have it.
         self.a.interface.is_some() && self.b.interface.is_some()
     }
 
@@ -90,6 +91,7 @@ impl Host {
         if self.is_this_machine() {
             "this machine".to_owned()
         } else {
+            // For people alone: a blank inside of a word is not marked.
             self.reach.join(" ")
         }
     }

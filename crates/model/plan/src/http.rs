@@ -87,6 +87,7 @@ impl HttpTest {
                 }
                 words += &pace;
             }
+            // It decides by itself how files share connections, and has no rate of requests.
             HttpClient::Wget2 => {
                 let place = match store {
                     Store::Ram => "a RAM disk",
@@ -150,6 +151,7 @@ pub enum HttpServer {
 
 impl HttpServer {
     /// All of HTTP, with their names in campaigns.
+    // `flows` is the kind of trial for the third, so no key names it.
     pub const ALL: [(&'static str, Self); 2] = [("nginx", Self::Nginx), ("python", Self::Python)];
 
     /// Name in campaigns, ids and tables.

@@ -67,6 +67,7 @@ impl KeySource {
     pub const fn policy(self) -> Option<&'static str> {
         match self {
             Self::Static => None,
+            // A pre-shared key is mixed into the handshake, which the policy requires already.
             Self::Pqc | Self::Ppk => Some("pqc"),
             Self::Qkd => Some("qkd"),
             Self::Both => Some("both"),
@@ -79,6 +80,7 @@ impl KeySource {
         match self {
             Self::Static => None,
             Self::Pqc => Some("handshake".to_owned()),
+            // Each pre-shared key is listed by name, and this is the only one.
             Self::Ppk => Some(format!("handshake+ppk:{}", Self::PPK)),
             Self::Qkd => Some("qkd".to_owned()),
             Self::Both => Some("handshake+qkd".to_owned()),

@@ -147,8 +147,8 @@ pub struct Addresses {
 impl Default for Addresses {
     fn default() -> Self {
         Self {
-            // Private networks for the stations (RFC 1918), one for documentation between the
-            // gateways (RFC 5737): no route of a real network leads there.
+            // Private networks for the stations (RFC 1918), and one for documentation between the
+            // gateways (RFC 5737).
             station_a: [10, 1, 0, 0].into(),
             cipher: [192, 0, 2, 0].into(),
             station_b: [10, 2, 0, 0].into(),

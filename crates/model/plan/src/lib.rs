@@ -74,6 +74,7 @@ pub use frames::{FrameTest, IpVersion, PortKind, Ports, Traffic};
 
 /// The value of a number that older journals lack.
 fn one<T: From<u8>>() -> T {
+    // Their versions had one tunnel, and one trial at each load.
     T::from(1)
 }
 

@@ -122,6 +122,7 @@ impl Measurement {
     #[must_use]
     pub const fn figures(&self) -> &'static str {
         match self {
+            // Datagrams are counted as a part of a transfer.
             Self::Tcp { .. } | Self::Udp { .. } => "transfer",
             Self::Ping { .. } => "latency",
             Self::Http(_) => "http",
@@ -199,10 +200,7 @@ impl Measurement {
     /// Whether its figure is compared with the tester's limit without a device.
     #[must_use]
     pub fn has_ceiling(&self) -> bool {
-        match self {
-            Self::Frames(test) => test.procedure.plan().has_ceiling(),
-            _ => false,
-        }
+        matches!(self, Self::Frames(test) if test.procedure.plan().has_ceiling())
     }
 
     /// Name of the kind, in campaigns, cell ids and gates.

@@ -49,6 +49,7 @@ pub fn is_interface(name: &str) -> bool {
 /// Whether this is a whole path of plain characters, which a shell on the host reads as one word.
 #[must_use]
 pub fn is_program_path(path: &str) -> bool {
+    // Nothing that a shell would change: no blank, quote, `~` or `$`.
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._+-".contains(c);
     path.starts_with('/') && path.chars().all(is_plain)
 }

@@ -120,6 +120,7 @@ pub trait ProcedurePlan {
     /// campaign leaves it open.
     fn load(&self) -> Option<u64> {
         match self.base_load() {
+            // A share of the throughput leaves it open: the limit of its search is another load.
             Some(load) => load.frames_per_s(),
             None => self.search()?.max_load,
         }
@@ -165,6 +166,7 @@ pub trait ProcedurePlan {
     /// Time for late frames after each trial.
     fn drain(&self) -> Duration {
         let search = self.search();
+        // All trials of a procedure with a search have its drain, so that their losses compare.
         search.map_or(DRAIN, |search| Duration::from_nanos(search.drain_ns))
     }
 

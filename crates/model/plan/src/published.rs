@@ -143,6 +143,7 @@ pub enum PublishedUnit {
 
 /// Basis of a rate of traffic. Rates with different bases are not comparable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+// A key that this version does not know could make two rates incomparable.
 #[serde(deny_unknown_fields)]
 pub struct RateBasis {
     /// Kind of figure.
@@ -173,6 +174,7 @@ pub enum RateLayer {
     /// Frames, FCS included.
     L2,
     /// IP packets.
+    // As rates are printed: `1 Gbit/s IP`.
     #[serde(rename = "IP")]
     Ip,
     /// Transport payload.
@@ -217,6 +219,7 @@ impl RateLayer {
             Self::L2 => Some(Layer::L2),
             Self::Ip => Some(Layer::Ip),
             Self::Payload => Some(Layer::Payload),
+            // Many reports print a rate without its layer.
             Self::Unstated => None,
         }
     }

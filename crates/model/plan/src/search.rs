@@ -54,6 +54,7 @@ pub struct Goal {
     /// `ndr`, `pdr` or another word for tables.
     pub name: String,
     /// The conditions that a load must meet.
+    // In a journal the criteria are keys of the goal, next to its name.
     #[serde(flatten)]
     pub criteria: Criteria,
 }

@@ -106,6 +106,7 @@ impl Cell {
                 let dut = CommonDut::Named(self.dut.name.clone());
                 (value, self.group_without(axis), dut)
             }
+            // DUTs that differ in one setting have different names, so the settings are compared.
             Dimension::Setting(setting) => {
                 let (value, others) = self.dut.adapter.apart(setting)?;
                 (value, self.group.clone(), CommonDut::Settings(others))

@@ -17,6 +17,7 @@ pub fn to_text(plan: &Plan, commands: impl Fn(&Cell) -> Vec<Vec<String>>) -> Str
     for group in plan.cells.chunk_by(|a, b| a.group == b.group) {
         // Not empty: a chunk has at least one cell.
         let first = &group[0];
+        // Most DUTs of a group run the same tools with the same words.
         let shared = commands(first);
         let is_shared = group.iter().all(|cell| commands(cell) == shared);
         let words = group_in_words(first, group);
@@ -58,6 +59,7 @@ fn claims(text: &mut String, plan: &Plan) {
     *text += "\nclaims\n";
     for claim in &plan.claims {
         let conditions = match claim.conditions.as_str() {
+            // Empty if the source states none.
             "" => "conditions not stated",
             stated => stated,
         };
@@ -126,6 +128,7 @@ fn heading(plan: &Plan) -> String {
         text += &format!("capture: {}\n", capture.in_words());
     }
     match plan.order {
+        // Printed because it is not the default.
         Order::File => text += "order: that of the file\n",
         Order::Random { seed: Some(seed) } => {
             text += &format!("order: randomised blocks, seed {seed}\n");
@@ -140,10 +143,12 @@ fn lab_in_words(lab: &LabPlan) -> String {
     let links = lab.link_bps.map_or_else(String::new, |bps| {
         format!(", links of {:#}", BitRate::new(bps, Layer::L1))
     });
+    // Rings have neither addresses nor an MTU.
     if lab.kind == LabKind::Memory {
         let name = &lab.name;
         return format!("{name}: stations and encryptors in one process, joined by rings{links}");
     }
+    // Nothing is built, so there is nothing but the name.
     if lab.kind == LabKind::Device {
         return format!(
             "{}: crypto devices, worked on by processes of this machine",

@@ -13,6 +13,7 @@ use strum::{IntoStaticStr, VariantArray};
 pub enum Tool {
     /// iperf3, of ESnet: up to version 3.15 one thread for all streams of a process.
     #[default]
+    // Journals without the key have transfers by this one.
     Iperf3,
     /// iperf 2, a separate program from iperf3: a thread for each stream.
     Iperf2,
@@ -81,6 +82,7 @@ impl TransferDirection {
         match self {
             Self::AToB => &[FlowDirection::AToB],
             Self::BToA => &[FlowDirection::BToA],
+            // In the order of records and reports: a transfer, then its reverse.
             Self::Duplex => &[FlowDirection::AToB, FlowDirection::BToA],
         }
     }

@@ -30,6 +30,7 @@ impl Value {
     #[must_use]
     pub fn plain(&self) -> String {
         match self {
+            // An axis may have another word for it in ids.
             Self::Open => "auto".to_owned(),
             Self::Switch(on) => on_off(*on).to_owned(),
             Self::Number(number) => number.to_string(),
@@ -116,6 +117,7 @@ impl Named for TransferDirection {}
 impl Named for VideoTransport {}
 impl Named for Workers {}
 
+// Not for every `Into<&'static str>`: `&'static str` itself is one, and has a conversion above.
 impl<N: Named> From<N> for Value {
     fn from(named: N) -> Self {
         let name: &'static str = named.into();

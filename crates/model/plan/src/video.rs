@@ -46,6 +46,7 @@ impl VideoTest {
     /// Frames of the whole clip.
     #[must_use]
     pub const fn frames_in_all(&self) -> u64 {
+        // The lead-out follows the last frame that counts.
         self.measured_frames().end + Self::LEAD_OUT_NS / Self::FRAME_NS
     }
 
@@ -101,6 +102,7 @@ impl Player {
     #[must_use]
     pub const fn program(self) -> &'static str {
         match self {
+            // VLC without a window.
             Self::Vlc => "cvlc",
             Self::Ffmpeg => "ffmpeg",
         }

@@ -22,6 +22,7 @@ pub fn compact(value: &impl Display) -> String {
     value
         .to_string()
         .replace(' ', "")
+        // A slash would end this part of the id.
         .replace("bit/s", "bps")
         .replace("frames/s", "fps")
 }
@@ -39,6 +40,7 @@ pub(crate) fn time(ns: u64) -> String {
 
 /// A time next to figures: minutes and hours from two of them on.
 pub(crate) fn long_time(ns: u64) -> String {
+    // Rounded, unlike a time of the plan: the figures next to it are rounded too.
     units::human::duration_ns(ns as f64)
 }
 

@@ -42,18 +42,12 @@ pub(super) fn profile(encryptor: &Encryptor) -> DutProfile {
     // exchange.
     let both_only = mode.bridges() || encryptor.aggregate || keys.is_agreed();
     let needs_kernel = if mode.bridges() {
-        let mode = mode.name();
-        Some(format!(
-            "joins interfaces (`mode: {mode}`), and a lab in memory has none"
-        ))
-    } else if keys.is_agreed() {
-        let keys = keys.name();
-        Some(format!(
-            "agrees on keys over TCP (`keys: {keys}`), and a lab in memory has none"
-        ))
+        Some(format!("joins interfaces (`mode: {}`)", mode.name()))
     } else {
-        None
+        let over_tcp = || format!("agrees on keys over TCP (`keys: {}`)", keys.name());
+        keys.is_agreed().then(over_tcp)
     };
+    let needs_kernel = needs_kernel.map(|needs| needs + ", and a lab in memory has none");
     DutProfile {
         carrier,
         frame_bytes: mode.frame_bytes(),
@@ -122,6 +116,7 @@ fn reported(encryptor: &Encryptor) -> Vec<(&'static str, String)> {
             ("kx", KEY_EXCHANGE.to_owned()),
             ("sources", sources),
         ]),
+        // Without a policy the keys are from a file, and the report has one word for it.
         _ => settings.push(("keys", "static".to_owned())),
     }
     settings
@@ -159,7 +154,7 @@ fn in_words(encryptor: &Encryptor) -> String {
     };
     let workers = counted(*workers, "worker");
     let mut words = vec![carried, format!("{workers} per gateway")];
-    // The usual values are left out, so that the line shows what is special about the DUT.
+    // The usual values are left out: the line shows the unusual ones.
     if *tunnels > 1 {
         words.push(counted(*tunnels, "tunnel"));
     }

@@ -8,6 +8,7 @@ use units::{BitRate, Layer};
 
 pub(super) fn profile(devices: &Devices) -> DutProfile {
     DutProfile {
+        // At least: the number of workers is a setting of the trial.
         gateway_cores: 1,
         // No frame passes through them, and their trials act on them directly.
         directions: &[],
@@ -17,11 +18,8 @@ pub(super) fn profile(devices: &Devices) -> DutProfile {
 
 /// One device, or several that work in parallel.
 fn devices_in_words(devices: &Devices) -> String {
-    let first = devices.members.first();
-    let is_of_one_kind = devices
-        .members
-        .iter()
-        .all(|device| Some(&device.kind) == first.map(|first| &first.kind));
+    let mut pairs = devices.members.windows(2);
+    let is_of_one_kind = pairs.all(|pair| pair[0].kind == pair[1].kind);
     let mut words = match (&*devices.members, is_of_one_kind) {
         ([], _) => "no device".to_owned(),
         ([only], _) => device_in_words(only),

@@ -97,6 +97,7 @@ pub(super) fn profile(external: &External) -> DutProfile {
         (None, None) => DutProfile::clear(Role::Baseline, words),
     };
     let directions = match external.gateway {
+        // `both` would need a second gateway.
         Some(_) => gateway::DIRECTIONS,
         None => profile.directions,
     };
@@ -147,7 +148,7 @@ fn time(external: &External) -> Duration {
 fn in_words(external: &External) -> String {
     let boxes = match (external.boxes.len(), external.form(), &external.gateway) {
         (_, _, Some(_)) => "one gateway",
-        // Sealing takes two ends, so one entry with a sealed form stands for both boxes.
+        // Sealing takes two ends, so one entry with a sealed form describes both boxes.
         (1, Some(_), None) => "boxes managed as one",
         (1, None, None) => "one box",
         _ => "two boxes",

@@ -17,20 +17,18 @@ pub(super) fn direct() -> DutProfile {
 
 pub(super) fn straight() -> DutProfile {
     DutProfile {
+        // With one gateway to replace, a station seals or opens by itself; a link carries either
+        // form.
         directions: &Direction::ALL,
         ..DutProfile::clear(Role::Rig, "no device: the stations joined by a link")
     }
 }
 
 pub(super) fn router(nat: bool) -> DutProfile {
-    let settings = if nat {
-        "IP forwarding by Linux with NAT"
-    } else {
-        "IP forwarding by Linux"
-    };
+    let with_nat = if nat { " with NAT" } else { "" };
     DutProfile {
         translates_addresses: nat,
-        ..forwarder(settings)
+        ..forwarder(&format!("IP forwarding by Linux{with_nat}"))
     }
 }
 

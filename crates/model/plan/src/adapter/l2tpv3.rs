@@ -67,6 +67,7 @@ impl L2tpv3 {
         let insecure = insecure_in_words(Some(INSECURE));
         let settings = format!("Ethernet in L2TPv3 in {outer} by the kernel{insecure}");
         DutProfile {
+            // Not `DutProfile::tunnel`, which needs a carrier: nothing is sealed here.
             frame_bytes: self.added_bytes(),
             outer_bytes: IPV4_HEADER_BYTES,
             carried_in: Some("L2TPv3".to_owned()),

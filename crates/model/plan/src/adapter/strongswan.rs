@@ -22,6 +22,7 @@ pub struct StrongSwan {
     /// Whether ML-KEM-768 is added to the key exchange (RFC 9370); needs strongSwan 6.
     pub ml_kem: bool,
     /// Tunnels, each with separate SAs under one IKE SA; 1 to [`TUNNELS_MAX`](Self::TUNNELS_MAX).
+    // Older journals have one tunnel.
     #[serde(default = "crate::one")]
     pub tunnels: u16,
 }

@@ -19,6 +19,7 @@ pub(super) fn time(test: &DeviceTest) -> Duration {
         DeviceTest::Kat(kat) => ALGORITHM * u32::try_from(kat.algorithms.len()).unwrap_or(u32::MAX),
         DeviceTest::Speed(speed) => {
             let ready = match speed.workers {
+                // Threads share a process; each still has its session and key.
                 Workers::Threads => PROCESS + THREAD * speed.concurrency,
                 Workers::Processes => PROCESS * speed.concurrency,
             };

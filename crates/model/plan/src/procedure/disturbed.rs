@@ -68,6 +68,7 @@ impl BaseLoad {
         match self {
             Self::Given { .. } => Self::Given { frames_per_s: 0 },
             Self::Share { percent, search } => Self::Share {
+                // The share is the same for every frame size.
                 percent: *percent,
                 search: search.at_any_load(),
             },
@@ -256,6 +257,7 @@ impl Event {
         match *self {
             // The control without rekeys, then the trial with them.
             Self::Rekey { duration_ns, .. } => trial(duration_ns) * 2,
+            // All events are in one trial, after a lead without any.
             Self::Failover {
                 times,
                 down_ns,

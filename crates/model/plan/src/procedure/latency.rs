@@ -17,6 +17,7 @@ pub struct LatencyTest {
     /// Each trial's time.
     pub trial_ns: u64,
     /// Trials at each load, 1 or more; 20 by RFC 8219 §7.2.
+    // Older journals have one trial at each load.
     #[serde(default = "crate::one", skip_serializing_if = "crate::is_one")]
     pub trials: u32,
     /// The timed path.
@@ -93,6 +94,7 @@ impl ProcedurePlan for LatencyTest {
     }
 
     fn settings(&self) -> Vec<String> {
+        // The loads are rows of the table, so they are not among its settings.
         vec![format!("{} per load", long_time(self.trial_ns))]
     }
 }

@@ -39,6 +39,7 @@ impl ProcedurePlan for Mrr {
         Some(self.trial_ns)
     }
 
+    // Also if the campaign sets the load: the first trial then only warms the device up.
     fn needs_highest_load(&self) -> bool {
         true
     }

@@ -122,6 +122,7 @@ impl ProcedurePlan for Soak {
             ratio(drift.latency_ppm),
             ratio(drift.memory_ppm),
             [
+                // Older plans have no bound for these.
                 ("CPU time", drift.cpu_ppm),
                 ("capacity", drift.capacity_ppm)
             ]
@@ -138,6 +139,7 @@ impl ProcedurePlan for Soak {
             format!("points of {}", long_time(self.point_ns)),
             format!("loss goal {goal}"),
         ];
+        // A given load is another number of frames for each size, so it is no common setting.
         self.load.setting().into_iter().chain(own).collect()
     }
 }

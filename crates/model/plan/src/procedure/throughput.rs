@@ -7,6 +7,7 @@ use std::time::Duration;
 impl ThroughputSearch {
     /// The search without its loads, which may depend on the frame size.
     pub(super) fn at_any_load(&self) -> Self {
+        // Loads given as bit rates are other numbers of frames for each size.
         Self {
             max_load: None,
             min_load: 0,

@@ -27,6 +27,7 @@ const SHORT_TRIALS: u32 = 5;
 const FULL_LOADS: u32 = 2;
 /// Time of a procedure with the trials before and after it.
 pub(super) fn whole(plan: &dyn ProcedurePlan, searches: u32) -> Duration {
+    // Every trial waits for late frames, the one for the evidence too.
     let drain = plan.drain();
     let trial = |time_ns: u64| Duration::from_nanos(time_ns) + drain + FRAMES_AROUND;
     // Other procedures have a given load, and their first trial warms the device up.
@@ -35,6 +36,7 @@ pub(super) fn whole(plan: &dyn ProcedurePlan, searches: u32) -> Duration {
     } else {
         Duration::ZERO
     };
+    // The trial for the evidence is the last: it runs at the load of the figures.
     flood + plan.time(&trial, searches) + EVIDENCE_RUN + drain + FRAMES_AROUND
 }
 

@@ -80,6 +80,7 @@ impl Profile {
             Self::Rfc2544 | Self::Tst009 => ProfileTimes {
                 // RFC 2544 §23 d.
                 drain: Duration::from_secs(2),
+                // TST 009 verifies lossy trials by a second one, which doubles the duration sum.
                 timeout: Duration::from_secs(match self {
                     Self::Tst009 => 4 * 3600,
                     _ => 2 * 3600,
@@ -110,7 +111,9 @@ fn named(name: &str, criteria: Criteria) -> Goal {
 fn fast(loss: Ratio) -> Criteria {
     Criteria {
         loss_ratio_ppm: ppm(loss),
+        // One lossy trial of two is forgiven, as by TST 009's loss verification.
         exceed_ratio_ppm: ppm(Ratio::from_percent(50)),
+        // Long enough for a rate, and short enough to look for the bounds in seconds.
         initial_trial_ns: nanos(Duration::from_millis(100)),
         final_trial_ns: nanos(Duration::from_millis(500)),
         duration_sum_ns: nanos(Duration::from_secs(1)),
@@ -126,6 +129,7 @@ fn minutes(exceed_percent: u32, trials: u32) -> Criteria {
         exceed_ratio_ppm: ppm(Ratio::from_percent(exceed_percent)),
         initial_trial_ns: nanos(minute),
         final_trial_ns: nanos(minute),
+        // The number of full trials that decide about a load.
         duration_sum_ns: nanos(minute * trials),
         width_ppm: ppm(Ratio::from_ppm(5_000)),
     }

@@ -27,6 +27,7 @@ pub(super) fn in_words(test: &FrameTest, group: &[Cell]) -> String {
 pub(super) fn details(test: &FrameTest, group: &[Cell], lab: &LabPlan) -> Vec<String> {
     let mut lines = Vec::new();
     let mix = &test.traffic.frames.mix;
+    // A single size is in the heading already.
     if mix.shares.len() > 1 {
         let mean = human::number(mix.mean_bytes());
         lines.push(format!("sizes {mix} B, {mean} B on average"));
@@ -61,6 +62,7 @@ fn line_rates(test: &FrameTest, group: &[Cell], lab: &LabPlan) -> Vec<String> {
 
 fn goal(goal: &Goal) -> String {
     let ratio = |ppm: u32| Ratio::from_ppm(ppm.into());
+    // Some profiles have one length, such as `tst009`.
     let trials = if goal.criteria.initial_trial_ns == goal.criteria.final_trial_ns {
         format!("trials of {}", time(goal.criteria.final_trial_ns))
     } else {

@@ -27,6 +27,7 @@ pub struct Encryptor {
     #[serde(serialize_with = "engine")]
     pub engine: Choice,
     /// Tunnels (peers), each with separate networks; at least 1.
+    // Older journals have one tunnel.
     #[serde(default = "crate::one")]
     pub tunnels: u16,
     /// Payload and encapsulation.

@@ -84,6 +84,7 @@ impl External {
         // It becomes part of commands.
         let word = self.suite_word.iter();
         demands.extend(word.map(|word| ("{suite_word}".to_owned(), word.clone())));
+        // Files with secrets need consent as well: a campaign may name any file of this user.
         let files = self.gateway.iter().flat_map(|peer| peer.files());
         demands.extend(files.map(|(key, file)| (key.to_owned(), file.display().to_string())));
         demands

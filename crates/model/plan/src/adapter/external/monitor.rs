@@ -205,6 +205,7 @@ impl Source {
                 };
                 format!("SNMP to {}, with the secret in {secrets}", agent.address)
             }
+            // Pages are read without a secret.
             Self::Prometheus { url, .. } => url.clone(),
         }
     }

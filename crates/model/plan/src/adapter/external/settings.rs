@@ -106,6 +106,7 @@ pub struct ExternalBox {
 impl ExternalBox {
     /// Every command that a trial runs, except the commands for resets.
     pub fn commands(&self) -> impl Iterator<Item = &str> {
+        // Resets are not among them: only trials of resets run those.
         let lists = [&self.up, &self.down, &self.counter_lines];
         let lists = lists.into_iter().flatten();
         let asked = self.version.iter().chain(&self.suite_told);
@@ -120,6 +121,7 @@ impl External {
     #[must_use]
     pub fn suite_word(&self) -> &str {
         let configured = self.suite_word.as_deref();
+        // A command may contain the word, even if the boxes seal nothing.
         configured.or(self.sealed_with()).unwrap_or("none")
     }
 
@@ -135,6 +137,7 @@ impl External {
         match (&self.carrier, &self.format) {
             (Some(carrier), _) => Some(carrier.suite.name()),
             (None, Some(BoxFormat::Opaque { .. })) => self.suite_word.as_deref(),
+            // GRE and L2TPv3 seal nothing.
             (None, _) => None,
         }
     }
