@@ -8,7 +8,6 @@ use crate::request::Request;
 use dispatch::Direction;
 use dispatch::pace::{self, Workload};
 use engine::{EngineFailed, Selection};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Number of parts of a figure's time; each part gives a rate. Parts are short, so that some are
@@ -68,17 +67,15 @@ fn one(
         Direction::SealFrom => 1,
         Direction::Seal | Direction::Open => usize::from(request.batch),
     };
-    // Threads that are still measuring.
-    let working = AtomicUsize::new(cores.len());
-    let rates = on_each(cores, || {
+    let rates = on_each(cores, |working| {
         // Made on the core that uses them, so that their memory is near it.
         let mut transform = engine.transform(&pace::keymat(suite));
         let mut workload = Workload::new(suite, inner_bytes.into(), batch, ROUND_BYTES);
         let mut round = || workload.round(&mut *transform, direction);
         let rates = rates(&mut round, slice);
-        working.fetch_sub(1, Ordering::Relaxed);
+        let others_work = working.end();
         // A thread that finishes early keeps its core busy until the others finish.
-        while rates.is_ok() && working.load(Ordering::Relaxed) > 0 {
+        while rates.is_ok() && others_work() {
             let _ = round();
         }
         let (rounds_per_s, packets) = (rates?, workload.packets() as f64);
@@ -127,4 +124,39 @@ fn rates(
         *rate = f64::from(rounds) / taken.as_secs_f64();
     }
     Ok(rates)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cores::cores;
+    use dispatch::CpuChoice;
+    use nix::sched::CpuSet;
+    use wire::Suite;
+
+    #[test]
+    fn a_thread_that_cannot_be_pinned_ends_the_measurement() {
+        let choice = CpuChoice::Named(engine::NULL.to_owned());
+        let suite = Suite::Aes128Gcm;
+        let one = cores(1).expect("a core")[0];
+        let request = Request {
+            suites: &[suite],
+            engines: &choice,
+            sizes: &[64],
+            directions: &[Direction::Seal],
+            batch: 1,
+            duration: Duration::from_millis(1),
+            // No machine has a core of this number.
+            cores: &[one, CpuSet::count()],
+            curves: false,
+            version: "",
+            command: String::new(),
+        };
+        let engines = [engine::select(&choice, suite).expect("the engine has every suite")];
+        let failed = measure(&request, &engines, |_| {}).expect_err("there is no such core");
+        assert!(
+            matches!(failed, SpeedError::Pin { core, .. } if core == CpuSet::count()),
+            "{failed}"
+        );
+    }
 }
