@@ -166,7 +166,7 @@ pub struct Row {
     pub mix: Option<Mix>,
     /// One per column; `None` if the report has no figure.
     pub cells: Vec<Option<Figure>>,
-    /// The mean of the row's frame rates as printed, in frames per second.
+    /// The mean of the row's frame rates as printed; in frames per second without a unit.
     pub mean_frame_rate: Option<Figure>,
 }
 

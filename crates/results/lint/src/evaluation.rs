@@ -1,8 +1,8 @@
 //! Evaluates claims with a document's figures.
 
+use crate::beside::Single;
 use crate::claim::{Operand, RELATIONS, Relation, Terms, Test};
 use crate::document::{Cell, Document, Table};
-use crate::figure::Figure;
 use crate::interval::Interval;
 use crate::unit::Unit;
 
@@ -33,13 +33,15 @@ struct Side {
 /// A message about the first fault.
 pub(crate) fn check(test: &Test, document: &Document) -> Result<(), String> {
     let mut units: Vec<&Unit> = Vec::new();
+    let mut figures: Vec<&Unit> = Vec::new();
     for (_, operand) in test.left.iter().chain(&test.right) {
         let (table, row, column) = match operand {
             Operand::Number(..) => continue,
             Operand::Figure(id) => {
-                if find_figure(document, id).is_none() {
+                let Some(found) = find_figure(document, id) else {
                     return Err(format!("no figure has the id `{id}`"));
-                }
+                };
+                figures.extend(found.figure.unit.as_ref().or(found.unit.as_ref()));
                 continue;
             }
             Operand::Cell { table, row, column } => (table, row, column),
@@ -55,11 +57,17 @@ pub(crate) fn check(test: &Test, document: &Document) -> Result<(), String> {
         }
         units.extend(fitting.iter().filter_map(Cell::unit));
     }
+    let mixed = |a: &Unit, b: &Unit| Err(format!("the test mixes {} and {}", a.text, b.text));
     if let Some(pair) = units.windows(2).find(|pair| !pair[0].is_same(pair[1])) {
-        return Err(format!(
-            "the test mixes {} and {}",
-            pair[0].text, pair[1].text
-        ));
+        return mixed(pair[0], pair[1]);
+    }
+    // A figure may be a factor in another unit, as a share in per cent, but no rate in Gbit/s may be
+    // compared with one in Mbit/s: their numbers are used as printed.
+    for unit in &figures {
+        let differs = |other: &&&Unit| other.quantity == unit.quantity && !other.is_same(unit);
+        if let Some(other) = units.iter().chain(&figures).find(differs) {
+            return mixed(other, unit);
+        }
     }
     // Each cell exists, but a claim that compares no pair would hold without any check.
     if outcomes(test, document, 0.0).is_empty() {
@@ -138,10 +146,9 @@ fn fitting<'a>(table: &'a Table, row: &str, column: &str) -> impl Iterator<Item 
         .filter(move |it| fits(&it.row.name, row) && fits(&it.column.name, column))
 }
 
-fn find_figure<'a>(document: &'a Document, id: &str) -> Option<&'a Figure> {
+fn find_figure<'a>(document: &'a Document, id: &str) -> Option<&'a Single> {
     let mut figures = document.figures.iter();
-    let found = figures.find(|single| single.id.as_deref() == Some(id));
-    found.map(|single| &single.figure)
+    figures.find(|single| single.id.as_deref() == Some(id))
 }
 
 /// Returns the value of a side; `None` if a cell is missing.
@@ -192,7 +199,7 @@ impl Operand {
         match self {
             Self::Number(value, text) => Some(side(*value, 0.0, text.clone())),
             Self::Figure(id) => {
-                let figure = find_figure(document, id)?;
+                let figure = &find_figure(document, id)?.figure;
                 Some(side(
                     figure.rounded(0.0),
                     figure.deviation_max(),

@@ -118,19 +118,9 @@ impl Unit {
         if let Some((_, scale)) = TIMES.iter().find(|(name, _)| *name == text) {
             return made(Quantity::Time, *scale);
         }
-        let (scale, rest) = prefixed(text);
-        if BYTE_RATES.contains(&rest) {
-            return made(Quantity::BitRate, 8.0 * scale);
-        }
-        // Only after the rates in bytes: `MB/s` and `Mb/s` differ by the case alone.
-        let rest = rest.to_lowercase();
-        let quantity = match rest.as_str() {
-            rest if BIT_RATES.contains(&rest) => Quantity::BitRate,
-            rest if FRAME_RATES.contains(&rest) => Quantity::FrameRate,
-            rest if OPERATION_RATES.contains(&rest) => Quantity::Other,
-            _ => return None,
-        };
-        made(quantity, scale)
+        let (prefix, rest) = prefixed(text);
+        let (quantity, scale) = rate(rest)?;
+        made(quantity, scale * prefix)
     }
 
     /// Returns this unit with another prefix, as `openssl speed` prints `743.38k` for bytes per
@@ -145,8 +135,30 @@ impl Unit {
     }
 }
 
+/// The quantity of a rate without prefix, and its scale.
+fn rate(name: &str) -> Option<(Quantity, f64)> {
+    if BYTE_RATES.contains(&name) {
+        return Some((Quantity::BitRate, 8.0));
+    }
+    // Only after the rates in bytes: `MB/s` and `Mb/s` differ by the case alone.
+    let name = name.to_lowercase();
+    let is_in = |names: &[&str]| names.contains(&name.as_str());
+    let quantity = if is_in(&BIT_RATES) {
+        Quantity::BitRate
+    } else if is_in(&FRAME_RATES) {
+        Quantity::FrameRate
+    } else {
+        is_in(&OPERATION_RATES).then_some(Quantity::Other)?
+    };
+    Some((quantity, 1.0))
+}
+
 /// The scale of a prefix, and the rest. `Ki` counts 1024, `k` and `K` 1000.
 fn prefixed(text: &str) -> (f64, &str) {
+    // The `t` of `transactions/s` is no tera.
+    if rate(text).is_some() {
+        return (1.0, text);
+    }
     let mut letters = text.chars();
     let (decimal, binary) = match letters.next() {
         Some('k' | 'K') => (1e3, 1024.0),
@@ -181,7 +193,28 @@ mod tests {
         assert_eq!(scale("Gbits/sec"), Some(1e9));
         assert_eq!(scale("kops/sec"), Some(1e3));
         assert_eq!(scale("ms"), Some(1e-3));
+        assert_eq!(scale("transactions/s"), Some(1.0));
+        assert_eq!(scale("k transactions/s"), Some(1e3));
         assert_eq!(scale("furlongs"), None);
+    }
+
+    #[test]
+    fn every_listed_spelling_is_read_without_a_prefix() {
+        let names = [&BIT_RATES[..], &FRAME_RATES, &OPERATION_RATES].concat();
+        for name in names {
+            assert_eq!(
+                Unit::parse(name).map(|unit| unit.scale),
+                Some(1.0),
+                "{name}"
+            );
+        }
+        for name in BYTE_RATES {
+            assert_eq!(
+                Unit::parse(name).map(|unit| unit.scale),
+                Some(8.0),
+                "{name}"
+            );
+        }
     }
 
     #[test]
@@ -189,6 +222,8 @@ mod tests {
         let with = |unit: &str, prefix| Unit::parse(unit).and_then(|it| it.with_prefix(prefix));
         assert_eq!(with("MB/s", 'k').map(|it| it.scale), Some(8e3));
         assert_eq!(with("kpps", 'M').map(|it| it.text), Some("Mpps".to_owned()));
+        let thousands = with("transactions/s", 'k').map(|it| it.scale);
+        assert_eq!(thousands, Some(1e3));
         assert_eq!(with("%", 'k'), None);
     }
 }

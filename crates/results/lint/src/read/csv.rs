@@ -9,6 +9,8 @@ use csv::{ReaderBuilder, StringRecord};
 
 /// The beginning of Excel's line with the separator of a file.
 const SEPARATOR: &str = "sep=";
+/// The separators that this line may state.
+const SEPARATORS: [char; 5] = [';', ',', '|', ':', '\t'];
 /// How keys are added.
 const HELP: &str = "state them above the table in lines that begin with `#`: `# unit = \"Mbit/s\"`, \
                     `# columns = \"frame\"`";
@@ -33,7 +35,7 @@ pub(super) fn read(source: &Source) -> Document {
             // One blank per byte: places count bytes from the start of the file.
             bare.push_str(&" ".repeat(width));
             bare.push_str(&line[width..]);
-        } else if line.starts_with('#') || line.trim().is_empty() {
+        } else if holds_keys(line) || line.trim().is_empty() {
             bare.push_str(&line.replacen('#', " ", 1));
         } else {
             break;
@@ -70,6 +72,13 @@ pub(super) fn read(source: &Source) -> Document {
     document
 }
 
+/// Whether a line above the table holds keys. A table may have the heading `#` above the numbers of
+/// its rows, and no key begins with a separator.
+fn holds_keys(line: &str) -> bool {
+    let rest = line.strip_prefix('#');
+    rest.is_some_and(|rest| !rest.starts_with(SEPARATORS))
+}
+
 /// Takes the notes below a table out of its lines: lines with a single cell that begins with a
 /// mark.
 fn notes_below(lines: &mut Vec<Vec<Text>>) -> Vec<String> {
@@ -96,7 +105,8 @@ fn records(source: &Source, base: usize, table: &str, stated: Option<u8>) -> Vec
     let found = marks
         .into_iter()
         .find(|mark| heading.contains(*mark as char));
-    let mark = stated.filter(|mark| b";,|:\t".contains(mark)).or(found);
+    let is_known = |mark: &u8| SEPARATORS.contains(&char::from(*mark));
+    let mark = stated.filter(is_known).or(found);
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)

@@ -316,7 +316,8 @@ fn fill(
                 }));
             }
             if is_mean {
-                row.mean_frame_rate = read
+                let unit = heading::with_unit(&raw.name).1;
+                row.mean_frame_rate = read.map(|mean| table::mean(source, mean, unit))
             } else {
                 row.cells.push(read)
             }

@@ -146,9 +146,20 @@ fn mix(keys: &Keys<'_>, sums: &mut Vec<Sum>) -> Option<Mix> {
 
 fn sum(keys: &Keys<'_>) -> Option<Sum> {
     let what = keys.required("what").and_then(|it| it.text());
-    let parts = list(keys, "parts");
-    let total = value(keys, "total");
+    let mut parts = list(keys, "parts");
+    let mut total = value(keys, "total");
     keys.refuse_others();
+    let stated = total.iter().chain(&parts).find_map(|it| it.unit.clone());
+    if let Some(stated) = stated {
+        for figure in total.iter_mut().chain(&mut parts) {
+            let unit = figure.unit.get_or_insert_with(|| stated.clone());
+            if unit.quantity != stated.quantity {
+                let what = format!("`{}` cannot be added up with {}", figure.text, stated.text);
+                let help = "write all numbers in units of one quantity";
+                keys.source.mistake(&figure.place, what, help);
+            }
+        }
+    }
     Some(Sum {
         what: what?,
         place: keys.place().clone(),

@@ -4,8 +4,9 @@ use super::keys::{Keys, Value};
 use super::{beside, heading};
 use crate::document::{Axis, Column, Document, Reference, Remark, Row, Table, Transport};
 use crate::encapsulation::{self, Encapsulation};
+use crate::figure::Figure;
 use crate::source::Source;
-use crate::unit::{KNOWN, Unit};
+use crate::unit::{KNOWN, Quantity, Unit};
 use units::{BitRate, Layer};
 use yaml::Place;
 
@@ -258,6 +259,29 @@ pub(super) fn resolve_prefixes(source: &Source, table: &mut Table) {
             }
         }
     }
+}
+
+/// Gives a printed mean frame rate its unit: its own, or the one of its heading. A prefix alone is
+/// of that, or of frames per second.
+pub(super) fn mean(source: &Source, mut figure: Figure, heading: Option<Unit>) -> Figure {
+    if let Some(prefix) = figure.prefix {
+        let around = heading.or_else(|| Unit::parse("frames/s"));
+        figure.unit = around.and_then(|unit| unit.with_prefix(prefix));
+    } else if let (None, Some(unit)) = (&figure.unit, heading) {
+        // Findings print the text alone, which means frames per second without a unit.
+        if unit.scale > 1.0 {
+            figure.text = format!("{} {}", figure.text, unit.text);
+        }
+        figure.unit = Some(unit);
+    }
+    if let Some(unit) = &figure.unit
+        && unit.quantity != Quantity::FrameRate
+    {
+        let what = format!("`{}` is no frame rate, but in {}", figure.text, unit.text);
+        let help = "state the mean in frames per second, or in `kpps` or `Mpps`";
+        source.mistake(&figure.place, what, help);
+    }
+    figure
 }
 
 /// Reports faults that make a whole table impossible to check.

@@ -53,7 +53,10 @@ fn one(keys: &Keys<'_>, number: usize, document: &mut Document) -> Table {
     if let Some(means) = keys.optional("mean_frame_rate").and_then(|it| it.keys()) {
         for (name, place, value) in means.entries() {
             match table.rows.iter_mut().find(|row| row.name == name) {
-                Some(row) => row.mean_frame_rate = value.figure(),
+                Some(row) => {
+                    let mean = value.figure();
+                    row.mean_frame_rate = mean.map(|mean| table::mean(keys.source, mean, None));
+                }
                 None => keys.source.mistake(
                     &place,
                     format!("`{name}` is no row of the table"),

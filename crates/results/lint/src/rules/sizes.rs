@@ -5,6 +5,7 @@ use crate::document::{Axis, Cell, Table, Transport};
 use crate::finding::{Finding, Rule};
 use crate::interval::Interval;
 use crate::unit::Quantity;
+use std::cmp::Ordering;
 use units::human::{frame_rate, number};
 
 /// Frame rates count as constant within this ratio of the highest to the lowest, for all values
@@ -47,8 +48,10 @@ pub(super) fn constant_frame_rates(table: &Table) -> Vec<Finding> {
     for row in &table.rows {
         // At the link's limit the frame rate falls with the size and would end a run of equal
         // rates.
-        let below = table.cells_of(row).filter(|cell| !cell.is_at_link());
-        let rates: Vec<Frames<'_>> = below.filter_map(frames).collect();
+        let mut below: Vec<Cell<'_>> = table.cells_of(row).collect();
+        below.retain(|cell| !cell.is_at_link());
+        below.sort_by(by_size);
+        let rates: Vec<Frames<'_>> = below.into_iter().filter_map(frames).collect();
         let Some(run) = longest_constant(&rates) else {
             continue;
         };
@@ -97,7 +100,8 @@ fn spread(run: &[Frames<'_>]) -> f64 {
     high / low
 }
 
-/// The longest run of neighbouring sizes with a constant frame rate.
+/// The longest run of neighbouring sizes with a constant frame rate; the sizes are in ascending
+/// order.
 fn longest_constant<'a, 'b>(rates: &'a [Frames<'b>]) -> Option<&'a [Frames<'b>]> {
     let mut runs = (0..rates.len())
         .flat_map(|from| (from + SIZES_MIN..=rates.len()).map(move |to| from..to))
@@ -251,17 +255,18 @@ pub(super) fn falling_rates(table: &Table) -> Vec<Finding> {
     falling.collect()
 }
 
+/// Reports print the longest frame first as often as last.
+fn by_size(a: &Cell<'_>, b: &Cell<'_>) -> Ordering {
+    let size = |cell: &Cell<'_>| cell.column.size.unwrap_or(0.0);
+    size(a).total_cmp(&size(b))
+}
+
 /// Neighbouring cells of each row, in ascending order of size.
 fn neighbours(table: &Table) -> impl Iterator<Item = (Cell<'_>, Cell<'_>)> {
     table.rows.iter().flat_map(|row| {
         let sizes = table.cells_of(row).filter(|cell| cell.column.mix.is_none());
         let mut cells: Vec<Cell<'_>> = sizes.collect();
-        cells.sort_by(|a, b| {
-            a.column
-                .size
-                .unwrap_or(0.0)
-                .total_cmp(&b.column.size.unwrap_or(0.0))
-        });
+        cells.sort_by(by_size);
         let pairs: Vec<_> = cells.windows(2).map(|pair| (pair[0], pair[1])).collect();
         pairs
             .into_iter()

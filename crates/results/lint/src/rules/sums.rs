@@ -43,17 +43,19 @@ pub(super) fn means(table: &Table) -> Vec<Finding> {
         };
         let mean = sum(&rates).scaled(1.0 / count);
         // Means may have been cut off instead of rounded.
-        let stated = printed.rounded(2.0 * printed.half_step);
+        let scale = printed.unit.as_ref().map_or(1.0, |unit| unit.scale);
+        let stated = printed.rounded(2.0 * printed.half_step).scaled(scale);
         if mean.meets(stated) {
             continue;
         }
         let middle = mean.middle();
         let is_small = |share: f64| share.abs() < SMALL_SHARE;
-        let share = printed.value / middle - 1.0;
+        let ratio = printed.value * scale / middle;
+        let share = ratio - 1.0;
         findings.push(Finding {
             rule: if is_small(share) { Rule::MeanImprecise } else { Rule::MeanDiffers },
             likeness: Some(Likeness {
-                ratio: printed.value / middle,
+                ratio,
                 bytes: None,
                 against: format!("table {}", table.id),
             }),
@@ -162,7 +164,10 @@ fn slips(text: &str) -> Vec<String> {
 /// Sums that the report states: of percentages, of headers.
 pub(super) fn sums(document: &Document) -> Vec<Finding> {
     let differs = document.sums.iter().filter_map(|sum| {
-        let parts = sum.parts.iter().map(|part| part.rounded(0.0));
+        let scale = |figure: &Figure| figure.unit.as_ref().map_or(1.0, |unit| unit.scale);
+        // In the unit of the printed sum.
+        let rounded = |part: &Figure| part.rounded(0.0).scaled(scale(part) / scale(&sum.total));
+        let parts = sum.parts.iter().map(rounded);
         let total = parts.fold(Interval::exact(0.0), |a, b| a + b);
         if total.meets(sum.total.rounded(0.0)) {
             return None;

@@ -5,4 +5,5 @@ mod documented;
 mod forms;
 mod published;
 mod reports;
+mod scales;
 mod true_tables;
