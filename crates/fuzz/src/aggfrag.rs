@@ -1,8 +1,9 @@
 //! AGGFRAG payloads: from our sender, from a peer that fragments packets, and arbitrary bytes.
 
-use crate::{packets, sender};
+use crate::packets;
 use arbitrary::{Result, Unstructured};
 use wire::aggfrag::{Aggregator, Blocks, HEADER_BYTES, Reassembler, is_block};
+use wire::oracle;
 
 const PACKETS_MAX: usize = 20;
 
@@ -67,7 +68,7 @@ fn divided(u: &mut Unstructured<'_>) -> Result<()> {
     let divides: u64 = u.arbitrary()?;
     let packets = inner_packets(u)?;
     let divides: Vec<bool> = (0..u64::BITS).map(|bit| divides >> bit & 1 == 1).collect();
-    let payloads = sender::pack(&packets, room, &divides);
+    let payloads = oracle::pack(&packets, room, &divides);
     let mut sizes = payloads.iter().map(|payload| payload.len() - HEADER_BYTES);
     let expected = split_stream(&packets, || Ok((sizes.next().unwrap_or(0), false)))?;
     // Without packets there is one payload, which is empty.

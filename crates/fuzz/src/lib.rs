@@ -30,13 +30,9 @@ mod journal;
 mod kme;
 mod link;
 mod lint;
-#[path = "../../base/wire/tests/wire/fields.rs"]
-mod oracle;
 mod packets;
 mod reflect;
 mod segment;
-#[path = "../../base/wire/tests/wire/sender.rs"]
-mod sender;
 mod stamp;
 mod text;
 

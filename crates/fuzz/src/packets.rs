@@ -1,9 +1,9 @@
 //! Nearly valid packets from a fuzzer's bytes.
 
-use crate::oracle::Fields;
 use arbitrary::{Result, Unstructured};
 use wire::checksum;
 use wire::headers::{IpView, TCP, UDP, put16};
+use wire::oracle::Fields;
 
 /// TCP and UDP packets of a few hosts, so that packets share flows.
 pub(crate) fn fields(u: &mut Unstructured<'_>, payload_max: usize) -> Result<Fields> {

@@ -19,6 +19,9 @@ pub mod icmp;
 pub mod l2tp;
 pub mod mix;
 pub mod mss;
+#[cfg(feature = "oracle")]
+#[doc(hidden)]
+pub mod oracle;
 pub mod overhead;
 pub mod segment;
 pub mod stamp;

@@ -1,12 +1,12 @@
 //! AGGFRAG against hand-computed payloads, a slow and obvious sender that fragments packets, and
 //! arbitrary bytes.
 
-use crate::sender::pack;
 use proptest::prelude::*;
 use wire::aggfrag::{
     Aggregator, BLOCK_BYTES_MAX, Blocks, CONGESTION_HEADER_BYTES, HEADER_BYTES, Malformed,
     Reassembler, block_of, is_block,
 };
+use wire::oracle::pack;
 
 /// An IP packet of this length, or of the minimum; its bytes identify it.
 fn ip(ipv6: bool, bytes: usize, number: u8) -> Vec<u8> {

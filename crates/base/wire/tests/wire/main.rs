@@ -1,8 +1,6 @@
 //! Packets, read and written, against slow and obvious oracles.
 
 mod aggfrag;
-mod fields;
 mod icmp;
 mod l2tp;
 mod segmentation;
-mod sender;

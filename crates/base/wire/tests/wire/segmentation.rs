@@ -1,11 +1,11 @@
 //! Segmentation and coalescing against the slow, obvious oracle, and against each other.
 
-use crate::fields::Fields;
 use proptest::prelude::*;
 use wire::checksum;
 use wire::coalesce::{Coalescer, Joinable};
 use wire::ethernet::EthernetView;
 use wire::headers::IpView;
+use wire::oracle::Fields;
 use wire::segment::{Malformed, Segmenter, complete_checksum};
 use wire::vnet::{Gso, NEEDS_CSUM, VnetHeader};
 

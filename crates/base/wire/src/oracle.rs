@@ -1,26 +1,42 @@
 //! The slow, obvious way to build packets: every header from its fields, every checksum by
-//! definition.
+//! definition. Tests of this crate and the fuzz targets compare the fast way with it.
+
+use crate::aggfrag::{Aggregator, HEADER_BYTES};
 
 /// The fields of one TCP or UDP packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fields {
-    pub(crate) ipv6: bool,
-    pub(crate) tcp: bool,
-    pub(crate) host: u8,
-    pub(crate) port: u16,
-    pub(crate) tos: u8,
-    pub(crate) ttl: u8,
-    pub(crate) id: u16,
-    pub(crate) sequence: u32,
-    pub(crate) acknowledgement: u32,
-    pub(crate) flags: u8,
-    pub(crate) window: u16,
-    pub(crate) options: Vec<u8>,
-    pub(crate) payload: Vec<u8>,
+pub struct Fields {
+    /// Whether it is IPv6; otherwise IPv4.
+    pub ipv6: bool,
+    /// Whether it is TCP; otherwise UDP.
+    pub tcp: bool,
+    /// The last byte of the sender's address.
+    pub host: u8,
+    /// The sender's port.
+    pub port: u16,
+    /// Traffic class.
+    pub tos: u8,
+    /// TTL or hop limit.
+    pub ttl: u8,
+    /// Identification, of IPv4 alone.
+    pub id: u16,
+    /// Sequence number.
+    pub sequence: u32,
+    /// Acknowledgement number.
+    pub acknowledgement: u32,
+    /// TCP flags.
+    pub flags: u8,
+    /// Receive window.
+    pub window: u16,
+    /// TCP options; a multiple of four bytes.
+    pub options: Vec<u8>,
+    /// Payload of the transport.
+    pub payload: Vec<u8>,
 }
 
 fn rfc1071(parts: &[&[u8]]) -> [u8; 2] {
     let bytes: Vec<u8> = parts.concat();
+    // As in RFC 1071 §4.1: words in network order, carries at the end.
     let mut sum: u64 = 0;
     for pair in bytes.chunks(2) {
         sum += u64::from(u16::from_be_bytes([pair[0], *pair.get(1).unwrap_or(&0)]));
@@ -32,7 +48,9 @@ fn rfc1071(parts: &[&[u8]]) -> [u8; 2] {
 }
 
 impl Fields {
-    pub(crate) fn packet(&self) -> Vec<u8> {
+    /// The whole packet, from its IP header on.
+    #[must_use]
+    pub fn packet(&self) -> Vec<u8> {
         let transport = self.transport();
         let (source, target) = self.addresses();
         let mut ip = Vec::new();
@@ -46,6 +64,7 @@ impl Fields {
             ip.extend([0x45, self.tos]);
             ip.extend((20 + transport.len() as u16).to_be_bytes());
             ip.extend(self.id.to_be_bytes());
+            // DF, which the coalescer expects of packets with any identification.
             ip.extend([0x40, 0, self.ttl, self.protocol(), 0, 0]);
             ip.extend(source);
             ip.extend(target);
@@ -64,6 +83,7 @@ impl Fields {
         if self.ipv6 {
             let mut address = vec![0x20, 0x01, 0x0d, 0xb8];
             address.resize(16, self.host);
+            // Any second address will do, as long as it differs and follows from the fields.
             (address.clone(), address.into_iter().rev().collect())
         } else {
             (vec![10, 1, 0, self.host], vec![10, 2, 0, 2])
@@ -87,6 +107,7 @@ impl Fields {
         }
         bytes.extend(&self.payload);
         let (source, target) = self.addresses();
+        // The pseudo-header of IPv4 has a length of 16 bits; zeros in front of it add nothing.
         let length = (bytes.len() as u32).to_be_bytes();
         let mut sum = rfc1071(&[
             &source,
@@ -95,6 +116,7 @@ impl Fields {
             &[0, 0, 0, self.protocol()],
             &bytes,
         ]);
+        // Zero means "no checksum" (RFC 768).
         if !self.tcp && sum == [0, 0] {
             sum = [0xff, 0xff];
         }
@@ -104,11 +126,13 @@ impl Fields {
     }
 
     /// The segments of a super-packet, by definition.
-    pub(crate) fn cut(&self, segment_bytes: usize) -> Vec<Vec<u8>> {
+    #[must_use]
+    pub fn cut(&self, segment_bytes: usize) -> Vec<Vec<u8>> {
         let count = self.payload.chunks(segment_bytes).len();
         let mut packets = Vec::new();
         for (index, payload) in self.payload.chunks(segment_bytes).enumerate() {
             let mut flags = self.flags;
+            // As the kernel does: FIN and PSH on the last segment alone, CWR on the first alone.
             if index + 1 < count {
                 flags &= !0x09;
             }
@@ -126,4 +150,38 @@ impl Fields {
         }
         packets
     }
+}
+
+/// The AGGFRAG payloads that [`Aggregator`] makes of packets. A packet that fits none as a whole is
+/// divided; one that only does not fit the rest of a payload is divided if the next of `divides` is
+/// true.
+#[must_use]
+pub fn pack(packets: &[Vec<u8>], room: usize, divides: &[bool]) -> Vec<Vec<u8>> {
+    let mut buffer = vec![0xee; room];
+    let mut payloads = Vec::new();
+    let mut aggregator = Aggregator::begin(room);
+    for (packet, divide) in packets.iter().zip(divides.iter().cycle()) {
+        if aggregator.push(&mut buffer, packet) {
+            continue;
+        }
+        let fits_none = HEADER_BYTES + packet.len() > room;
+        if aggregator.left() == 0 || !(fits_none || *divide) {
+            let bytes = aggregator.finish(&mut buffer);
+            payloads.push(buffer[..bytes].to_vec());
+            aggregator = Aggregator::begin(room);
+        }
+        let mut rest = &packet[..];
+        loop {
+            rest = &rest[aggregator.push_part(&mut buffer, rest)..];
+            if rest.is_empty() {
+                break;
+            }
+            let bytes = aggregator.finish(&mut buffer);
+            payloads.push(buffer[..bytes].to_vec());
+            aggregator = Aggregator::resume(room, rest.len() as u16);
+        }
+    }
+    let bytes = aggregator.finish(&mut buffer);
+    payloads.push(buffer[..bytes].to_vec());
+    payloads
 }
