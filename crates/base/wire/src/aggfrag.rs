@@ -66,14 +66,17 @@ impl Block {
     /// Reads the beginning of a block of at least one byte.
     #[inline]
     fn read(bytes: &[u8]) -> Result<Self, Malformed> {
+        // The version of an IP header; no IP version is 0, which marks padding (§6.1.3.3).
         let (length, least) = match bytes[0] >> 4 {
             0 => return Ok(Self::Pad),
+            // A payload may end within a header: the length field is in the next one.
             4 if bytes.len() < 4 => return Ok(Self::Stub),
             6 if bytes.len() < 6 => return Ok(Self::Stub),
             4 => (usize::from(be16(bytes, 2)), 20),
             6 => (40 + usize::from(be16(bytes, 4)), 40),
             _ => return Err(Malformed::BlockType),
         };
+        // Among others a length of 0, with which the loop over the blocks would never end.
         if length < least {
             return Err(Malformed::BlockLength);
         }
@@ -183,6 +186,7 @@ impl Aggregator {
     #[inline]
     pub fn finish(self, buffer: &mut [u8]) -> usize {
         let [high, low] = self.offset.to_be_bytes();
+        // The reserved byte is sent as 0 (§6.1.1).
         buffer[..HEADER_BYTES].copy_from_slice(&[BASIC, 0, high, low]);
         self.used
     }
@@ -219,6 +223,7 @@ impl<'p> Iterator for Blocks<'p> {
         if self.rest.is_empty() {
             return None;
         }
+        // `rest` stays at this place: the reassembler reads there why the packets end.
         let Ok(Block::Packet(bytes)) = Block::read(self.rest) else {
             return None;
         };
@@ -241,5 +246,6 @@ fn header(payload: &[u8]) -> Result<(usize, &[u8]), Malformed> {
         _ => return Err(Malformed::SubType),
     };
     let (header, blocks) = payload.split_at_checked(bytes).ok_or(Malformed::Header)?;
+    // Both headers have the block offset at the same place (§6.1.1, §6.1.2).
     Ok((usize::from(be16(header, 2)), blocks))
 }

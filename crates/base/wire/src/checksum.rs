@@ -12,6 +12,8 @@ pub type Sum = fn(bytes: &[u8], start: u64) -> u64;
 #[must_use]
 pub fn portable(bytes: &[u8], start: u64) -> u64 {
     let mut sum = start;
+    // Words of any width add up to the same checksum, as carries return at the other end (RFC 1071
+    // §2). The 64-bit sum has room for 2^32 words of 32 bits, so no carry is added in the loop.
     let (words, tail) = bytes.as_chunks::<4>();
     for word in words {
         sum += u64::from(u32::from_ne_bytes(*word));
@@ -20,6 +22,8 @@ pub fn portable(bytes: &[u8], start: u64) -> u64 {
     for half in halves {
         sum += u64::from(u16::from_ne_bytes(*half));
     }
+    // As if a zero byte followed, which is the second byte of its word in memory in either byte
+    // order.
     if let [byte] = last {
         sum += u64::from(u16::from_ne_bytes([*byte, 0]));
     }
@@ -44,6 +48,7 @@ pub const fn dword(value: u32) -> u64 {
 #[inline]
 #[must_use]
 pub const fn fold(sum: u64) -> u16 {
+    // Twice at each width: the first addition may carry once more, the second cannot.
     let sum = (sum & 0xffff_ffff) + (sum >> 32);
     let sum = (sum & 0xffff_ffff) + (sum >> 32);
     let sum = (sum & 0xffff) + (sum >> 16);
@@ -73,6 +78,7 @@ pub const fn is_valid(sum: u64) -> bool {
 #[inline]
 #[must_use]
 pub const fn update(field: [u8; 2], old: u16, new: u16) -> [u8; 2] {
+    // Not the shorter equation of RFC 1141: it may give 0xffff for a sum of 0 (RFC 1624 §3).
     finish(word(!u16::from_be_bytes(field)) + word(!old) + word(new))
 }
 

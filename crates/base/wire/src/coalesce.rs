@@ -149,6 +149,7 @@ impl<'a> Coalescer<'a> {
             return self.pass(packet.frame, sink);
         };
         let run = self.runs.iter().position(|run| run.is_flow_of(ip, &view));
+        // It does not join, and must not overtake the packets of its flow.
         if !is_whole || !self.may_join(ip, &view, header_bytes) {
             if let Some(run) = run {
                 self.runs[run].flush(sink);
@@ -187,11 +188,15 @@ impl<'a> Coalescer<'a> {
     #[inline]
     fn may_join(&self, packet: &[u8], view: &IpView, header_bytes: usize) -> bool {
         let at = view.header_bytes;
+        // With another TCP flag (SYN, FIN, RST, URG, ECE, CWR) a segment passes alone: the flag is
+        // of this segment only. Bytes behind a UDP datagram, as UDP options are, would become
+        // payload.
         let kind = match view.protocol {
             TCP => self.joinable.tcp && packet[at + 13] & !PSH == ACK,
             UDP => self.joinable.udp && usize::from(be16(packet, at + 4)) == packet.len() - at,
             _ => false,
         };
+        // A segment without payload, as a pure ACK, adds nothing that a super-packet could carry.
         kind && packet.len() > header_bytes
             && view.header_checksum_is_valid(packet)
             && view.transport_checksum_is_valid(packet, self.sum)
@@ -202,6 +207,7 @@ impl<'a> Coalescer<'a> {
         let at = if let Some(free) = self.runs.iter().position(|run| run.payload.is_empty()) {
             free
         } else if self.runs.is_full() {
+            // In turn, which needs no record of ages.
             let out = self.next_out;
             self.next_out = (out + 1) % RUNS_MAX;
             self.runs[out].flush(sink);
@@ -244,6 +250,8 @@ impl<'a> Run<'a> {
         {
             return false;
         }
+        // The ports are directly behind the addresses: opaque packets, with options, have left
+        // before.
         let (from, ports) = if view.version == 4 { (12, 20) } else { (8, 40) };
         let first = self.first.ip();
         first[from..ports] == packet[from..ports]
@@ -266,6 +274,8 @@ impl<'a> Run<'a> {
     /// Whether the packet differs only in fields that a segmenter changes, and there is room.
     #[inline]
     fn takes(&self, packet: Packet<'_>, header_bytes: usize) -> bool {
+        // The kernel cuts at equal lengths, so only the last segment may be shorter, and none
+        // longer.
         let link_bytes = packet.link_bytes;
         let ip = packet.ip();
         let payload = ip.len() - header_bytes;
@@ -314,6 +324,7 @@ impl<'a> Run<'a> {
 
     #[inline]
     fn append(&mut self, packet: &'a [u8], header_bytes: usize) {
+        // A shorter segment is the last one of its super-packet.
         self.closed = packet.len() - header_bytes < self.segment_bytes;
         self.add(packet, header_bytes);
     }
@@ -326,6 +337,8 @@ impl<'a> Run<'a> {
         if self.view.protocol == TCP {
             let at = self.view.header_bytes;
             self.next_sequence = be32(packet, at + 4).wrapping_add(payload.len() as u32);
+            // The sender has nothing more for now. A segmenter sets the flag on the last segment
+            // alone.
             if packet[at + 13] & PSH != 0 {
                 self.push = true;
                 self.closed = true;
@@ -337,6 +350,7 @@ impl<'a> Run<'a> {
     fn flush(&mut self, sink: &mut impl Sink) {
         match self.payload.len() {
             0 => return,
+            // Unchanged, with the checksums that were verified.
             1 => emit_single(self.first.frame, sink),
             segments => {
                 let (vnet, headers) = self.joined_headers();
@@ -360,6 +374,7 @@ impl<'a> Run<'a> {
         // Offsets from here on start at the IP header.
         let headers = &mut whole[link_bytes..whole_bytes];
         let pseudo = self.view.pseudo_sum(headers) + word(length);
+        // Not complemented: the kernel or the device adds the rest, and complements then.
         let pseudo = checksum::fold(pseudo).to_ne_bytes();
         if self.view.version == 4 {
             put16(headers, 2, total as u16);

@@ -87,6 +87,7 @@ pub fn decapsulate(
         (NOT_ECT, CE) => return Err(CongestionDrop),
         (NOT_ECT, _) => NOT_ECT,
         (_, CE) => CE,
+        // Outside, ECT(1) may be a weaker mark than CE: RFC 6040 makes room for two severities.
         (ECT_0, ECT_1) => ECT_1,
         (before, _) => before,
     };
@@ -107,15 +108,18 @@ pub fn decapsulate(
 /// Writes DSCP and ECN of an IP packet; an IPv4 header's checksum changes with them.
 #[inline]
 fn set_tos(packet: &mut [u8], tos: u8) {
+    // No header of either version is shorter, and the checksum below is within 20 bytes.
     if packet.len() < 20 {
         return;
     }
     let old = be16(packet, 0);
     let new = match old >> 12 {
         4 => old & 0xff00 | u16::from(tos),
+        // The traffic class is between the version and the flow label.
         6 => old & 0xf00f | u16::from(tos) << 4,
         _ => return,
     };
+    // Nearly every packet: nothing is stored and no checksum changes.
     if new == old {
         return;
     }

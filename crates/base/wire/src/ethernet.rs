@@ -43,6 +43,7 @@ impl EthernetView {
     pub fn parse(frame: &[u8]) -> Option<Self> {
         let mut header_bytes = HEADER_BYTES;
         let mut ethertype = ethertype_before(frame, header_bytes)?;
+        // Bounded, so that a hostile frame of tags alone costs no more than others.
         while matches!(ethertype, VLAN | SERVICE_VLAN) && header_bytes < HEADER_BYTES_MAX {
             header_bytes += TAG_BYTES;
             ethertype = ethertype_before(frame, header_bytes)?;

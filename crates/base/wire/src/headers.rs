@@ -49,8 +49,10 @@ impl IpView {
     #[inline]
     fn parse_v4(packet: &[u8]) -> Option<Self> {
         let header = packet.first_chunk::<20>()?;
+        // IHL counts words of 4 bytes (RFC 791 §3.1).
         let header_bytes = usize::from(header[0] & 15) * 4;
         let total_bytes = usize::from(be16(header, 2));
+        // The first fragment has MF and no offset, the last one an offset and no MF.
         let fragment = be16(header, 6) & MF_AND_OFFSET != 0;
         (header_bytes >= 20 && header_bytes <= total_bytes && total_bytes <= packet.len())
             .then_some(Self {
@@ -65,6 +67,8 @@ impl IpView {
     #[inline]
     fn parse_v6(packet: &[u8]) -> Option<Self> {
         let header = packet.first_chunk::<40>()?;
+        // The payload length excludes the fixed header; the 0 of a jumbogram (RFC 2675) reads as an
+        // empty payload.
         let total_bytes = 40 + usize::from(be16(header, 4));
         let protocol = header[6];
         (total_bytes <= packet.len()).then_some(Self {
@@ -72,6 +76,7 @@ impl IpView {
             header_bytes: 40,
             total_bytes,
             protocol,
+            // Extension headers, fragments among them, hide the transport header.
             opaque: !matches!(protocol, TCP | UDP),
         })
     }
@@ -97,6 +102,7 @@ impl IpView {
             TCP => usize::from(*transport.get(12)? >> 4) * 4,
             _ => return None,
         };
+        // A data offset of fewer than 5 words is inside the fixed header (RFC 9293 §3.1).
         let least = if self.protocol == TCP { 20 } else { 8 };
         (length >= least && length <= transport.len()).then_some(length)
     }
@@ -133,6 +139,7 @@ impl IpView {
         let Some(transport) = packet.get(self.header_bytes..self.total_bytes) else {
             return false;
         };
+        // It proves nothing over IPv4, and is forbidden over IPv6 (RFC 8200 §8.1).
         if self.protocol == UDP && transport.get(6..8) == Some(&[0, 0]) {
             return false;
         }

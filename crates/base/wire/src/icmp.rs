@@ -49,6 +49,7 @@ const PACKET_TOO_BIG: u8 = 2;
 #[must_use]
 pub fn too_big(packet: &[u8], mtu: u16, source: IpAddr, out: &mut [u8]) -> Option<usize> {
     let view = IpView::parse(packet)?;
+    // Padding of the link is no part of the quote.
     let packet = &packet[..view.total_bytes];
     match source {
         IpAddr::V4(source) if view.version == 4 => {
@@ -69,6 +70,8 @@ pub fn too_big(packet: &[u8], mtu: u16, source: IpAddr, out: &mut [u8]) -> Optio
 /// The packet's source, if an error may be sent to it.
 fn answerable_v4(packet: &[u8], view: &IpView) -> Option<Ipv4Addr> {
     let fragment = be16(packet, 6);
+    // Without DF the packet is fragmented, and needs no answer. Of fragments only the first may be
+    // answered (RFC 1812 §4.3.2.7).
     if fragment & DONT_FRAGMENT == 0
         || fragment & OFFSET != 0
         || !view.header_checksum_is_valid(packet)
@@ -91,6 +94,7 @@ const fn is_icmp_error(kind: u8) -> bool {
 /// The packet's source, if an error may be sent to it.
 fn answerable_v6(packet: &[u8]) -> Option<Ipv6Addr> {
     let source = Ipv6Addr::from(*packet[8..].first_chunk::<16>()?);
+    // A source that is no single node (RFC 4443 §2.4 (e.6)).
     if source.is_unspecified() || source.is_loopback() || source.is_multicast() {
         return None;
     }
@@ -114,9 +118,11 @@ fn upper_layer(packet: &[u8]) -> Option<(u8, usize)> {
     for _ in 0..EXTENSIONS_MAX {
         let bytes = match protocol {
             // Hop-by-hop options, routing, destination options.
+            // Their length field counts units of 8 bytes behind the first 8 (RFC 8200 §4.3).
             0 | 43 | 60 => 8 + 8 * usize::from(*packet.get(at + 1)?),
             // Fragment.
             44 => {
+                // Above two reserved bits and M.
                 let offset = be16(packet.get(at..at + 8)?, 2) >> 3;
                 if offset != 0 {
                     return None;
@@ -139,12 +145,14 @@ fn put_v4<'a>(
     out: &'a mut [u8],
 ) -> Option<&'a [u8]> {
     const HEADERS: usize = IPV4_HEADER_BYTES + ICMP_HEADER_BYTES;
+    // By the transport header in the quote the sender finds the connection.
     let quote = &packet[..packet.len().min(IPV4_MESSAGE_BYTES_MAX - HEADERS)];
     let out = out.get_mut(..HEADERS + quote.len())?;
     out[..HEADERS].fill(0);
     out[..2].copy_from_slice(&[0x45, TOS]);
     let total = out.len() as u16;
     put16(out, 2, total);
+    // An atomic packet, so that its identification may be 0 (RFC 6864 §4.1).
     put16(out, 6, DONT_FRAGMENT);
     out[8..10].copy_from_slice(&[HOP_LIMIT, ICMP]);
     out[12..16].copy_from_slice(&source.octets());
@@ -173,6 +181,7 @@ fn put_v6<'a>(
     let quote = &packet[..packet.len().min(IPV6_MTU_MIN - HEADERS)];
     let out = out.get_mut(..HEADERS + quote.len())?;
     out[..HEADERS].fill(0);
+    // No flow label: the message belongs to no flow.
     put32(out, 0, 6 << 28 | u32::from(TOS) << 20);
     let length = out.len() - IPV6_HEADER_BYTES;
     put16(out, 4, length as u16);
@@ -180,6 +189,7 @@ fn put_v6<'a>(
     out[8..24].copy_from_slice(&source.octets());
     out[24..40].copy_from_slice(&target.octets());
 
+    // Unlike ICMP, ICMPv6 includes a pseudo-header in its checksum (RFC 4443 §2.3).
     let pseudo = checksum::portable(&out[8..40], dword(length as u32) + word(u16::from(ICMPV6)));
     let icmp = &mut out[IPV6_HEADER_BYTES..];
     icmp[0] = PACKET_TOO_BIG;

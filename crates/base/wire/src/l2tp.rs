@@ -95,6 +95,7 @@ impl Cookie {
     /// Whether `received` is this cookie; the time does not reveal where it differs.
     #[inline]
     fn is(&self, received: &[u8]) -> bool {
+        // The caller has cut `received` to this length; behind it both are zero.
         let mut padded = [0; COOKIE_BYTES_MAX];
         padded[..self.length].copy_from_slice(received);
         // Prevents the optimiser from branching on single bytes of this.
@@ -151,6 +152,8 @@ impl Session {
     pub fn write_header(&self, out: &mut [u8]) -> usize {
         let at = self.encapsulation.flags_bytes();
         if at != 0 {
+            // A T bit of 0 makes it a data message; the version is in the low half of the second
+            // byte.
             out[..FLAGS_BYTES].copy_from_slice(&[0, VERSION, 0, 0]);
         }
         put32(out, at, self.id);
@@ -172,6 +175,7 @@ impl Session {
             return Err(Refused::Runt);
         }
         if at != 0 {
+            // First, since a control message of L2TPv2 is for another program.
             if message[1] & 15 != VERSION {
                 return Err(Refused::OtherVersion);
             }
@@ -255,6 +259,7 @@ impl IpSession {
         match (self.source, self.target) {
             (IpAddr::V4(source), IpAddr::V4(target)) => {
                 let total = u16::try_from(total).ok()?;
+                // The identification stays 0, and so does the checksum while it is computed.
                 out[..IPV4_HEADER_BYTES].fill(0);
                 out[..2].copy_from_slice(&[0x45, tos]);
                 put16(out, 2, total);
@@ -268,6 +273,7 @@ impl IpSession {
             }
             (IpAddr::V6(source), IpAddr::V6(target)) => {
                 let payload = u16::try_from(total - IPV6_HEADER_BYTES).ok()?;
+                // These fields are the whole header, so nothing old is left in `out`.
                 put32(out, 0, 6 << 28 | u32::from(tos) << 20);
                 put16(out, 4, payload);
                 out[6..8].copy_from_slice(&[PROTOCOL, HOP_LIMIT]);
@@ -306,6 +312,8 @@ impl IpSession {
                 view.version == 4
                     && packet[12..16] == source.octets()
                     && packet[16..20] == target.octets()
+                    // A later fragment begins within a frame. IPv6 fragments have another next
+                    // header.
                     && !view.is_ipv4_fragment(packet)
             }
             (IpAddr::V6(source), IpAddr::V6(target)) => {

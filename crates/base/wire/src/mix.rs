@@ -200,6 +200,8 @@ impl MixOrder {
         for (index, (behind, weight)) in self.behind.iter_mut().zip(&self.weights).enumerate() {
             *behind += weight;
             // Time to its deadline is `wait / weight` frames.
+            // Compared by cross-multiplication, since a division would round. With weights of 32
+            // bits the products exceed 64.
             let wait = i128::from(self.round - *behind);
             let sooner = |(_, least, of): (usize, i128, i64)| {
                 wait * i128::from(of) < least * i128::from(*weight)
@@ -210,6 +212,7 @@ impl MixOrder {
         }
         // They sum to zero before the weights are added, so at least one is behind.
         let chosen = first.map_or(0, |(index, ..)| index);
+        // This takes back the sum of all weights that were added, so they sum to zero again.
         self.behind[chosen] -= self.round;
         chosen
     }

@@ -38,6 +38,8 @@ pub fn mss_for(inner_mtu: usize, version: u8) -> u16 {
 #[inline]
 pub fn clamp(packet: &mut [u8], view: &IpView, mss_max: u16) -> bool {
     let at = view.header_bytes;
+    // One byte at a fixed offset is enough for nearly every packet; the rest is checked on the slow
+    // path.
     if view.protocol != TCP
         || packet
             .get(at + FLAGS_AT)
@@ -67,6 +69,7 @@ fn clamp_syn(packet: &mut [u8], view: &IpView, mss_max: u16) -> bool {
         return false;
     }
     put16(tcp, at, mss_max);
+    // Single no-operations may shift the option to an odd offset.
     let (old, new) = if at.is_multiple_of(2) {
         (announced, mss_max)
     } else {
@@ -86,6 +89,7 @@ fn mss_at(tcp: &[u8]) -> Option<usize> {
             NO_OPERATION => at += 1,
             kind => {
                 let length = usize::from(*tcp.get(at + 1)?);
+                // Kind and length themselves are 2 bytes; with less the loop would not advance.
                 if length < 2 || at + length > tcp.len() {
                     return None;
                 }

@@ -88,6 +88,7 @@ pub const fn inner_mtu(suite: Suite, outer: Outer, outer_mtu: usize) -> Option<u
     let Some(room) = outer_mtu.checked_sub(fixed) else {
         return None;
     };
+    // The plaintext and its trailer fill whole blocks, so a shorter rest of the MTU stays unused.
     let aligned = room - room % suite.pad_to_bytes();
     match aligned.checked_sub(ESP_TRAILER_BYTES) {
         Some(inner) if inner > 0 => Some(inner),

@@ -92,10 +92,12 @@ impl Segmenter {
             Gso::Tcp6 => ip.version == 6 && ip.protocol == TCP,
             Gso::UdpL4 => ip.protocol == UDP,
         };
+        // From the packet itself: `hdr_len` is only a hint (Virtual I/O Device 1.2 §5.1.6.2).
         let transport = ip.transport_header_bytes(packet).ok_or(Malformed)?;
         let header_bytes = link_bytes + ip.header_bytes + transport;
         let end = link_bytes + ip.total_bytes;
         let segment_bytes = usize::from(vnet.gso_size);
+        // A super-packet without payload has no segment.
         if !fits || ip.opaque || segment_bytes == 0 || header_bytes >= end {
             return Err(Malformed);
         }
@@ -127,12 +129,15 @@ impl Segmenter {
         let at = self.transport_at;
         let headers = &mut self.headers[self.link_bytes..self.header_bytes];
         if self.version == 4 {
+            // Total length, identification, checksum.
             for field in [2, 4, 10] {
                 put16(headers, field, 0);
             }
             self.ip_sum = checksum::portable(&headers[..20], 0);
         }
         if self.tcp {
+            // Each segment has another sequence number and checksum, and the flags differ at the
+            // ends.
             self.sequence = be32(headers, at + 4);
             self.flags = headers[at + TCP_FLAGS_AT];
             put32(headers, at + 4, 0);
@@ -162,6 +167,8 @@ impl Segmenter {
             return None;
         }
         let payload = self.next..self.end.min(self.next + self.segment_bytes);
+        // The headers overwrite the end of the segment before; the first ones fall on the original
+        // headers.
         let range = payload.start - self.header_bytes..payload.end;
         let payload_sum = sum(&packet[payload.clone()], self.transport_sum);
         let is_last = payload.end == self.end;
@@ -190,6 +197,7 @@ impl Segmenter {
             put16(headers, 4, id);
             let sum = checksum::finish(self.ip_sum + word(length) + word(id));
             headers[10..12].copy_from_slice(&sum);
+            // Consecutive, as the kernel numbers segments.
             self.identification = id.wrapping_add(1);
         } else {
             put16(headers, 4, (total - self.transport_at) as u16);
@@ -214,6 +222,7 @@ impl Segmenter {
         // The flags are the low byte of their word.
         let sum = payload_sum + word(length) + dword(self.sequence) + word(u16::from(flags));
         headers[at + TCP_CHECKSUM_AT..][..2].copy_from_slice(&checksum::finish(sum));
+        // By the payload of this segment.
         self.sequence = self.sequence.wrapping_add((total - headers.len()) as u32);
     }
 
@@ -245,7 +254,10 @@ pub fn complete_checksum(vnet: &VnetHeader, packet: &mut [u8], sum: Sum) -> Resu
     if field + 2 > packet.len() {
         return Err(Malformed);
     }
+    // The field itself holds the sum of the pseudo-header, and is summed with the rest.
     let mut value = checksum::finish(sum(&packet[start..], 0));
+    // The offset alone shows the protocol: the checksum of TCP is at 16. Zero would mean "no
+    // checksum" (RFC 768).
     if value == [0, 0] && usize::from(vnet.csum_offset) == UDP_CHECKSUM_AT {
         value = [0xff, 0xff];
     }

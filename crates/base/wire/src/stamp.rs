@@ -70,11 +70,15 @@ impl Stamp {
     pub fn write(self, out: &mut [u8; STAMP_BYTES], payload_bytes: u16) -> u64 {
         let first =
             u64::from(self.tag) << 48 | u64::from(self.flow) << 32 | u64::from(self.sequence);
+        // To the upper 48 bits. The lower 16 have the length in the checked word, and are 0 in the
+        // frame, where the checksum overwrites them.
         let time = self.intended_ns << (u64::BITS - TIME_BITS);
         let checksum = Checked::new(first, time | u64::from(payload_bytes)).checksum();
         out[..8].copy_from_slice(&first.to_be_bytes());
         out[8..16].copy_from_slice(&time.to_be_bytes());
         out[CHECKSUM_AT..].copy_from_slice(&checksum.to_be_bytes());
+        // The zeros below the time add nothing to the sum, though the checksum has taken their
+        // place.
         halves(first) + halves(time) + dword(checksum)
     }
 
@@ -105,6 +109,8 @@ impl Stamp {
         let mut chunks = rest.chunks_exact(WORD_BYTES);
         let whole = chunks.all(|chunk| words.next().is_some_and(|word| word == chunk));
         let rest = chunks.remainder();
+        // Also if the payload ends with a whole word: its rest is then empty, and every word begins
+        // with it.
         let word = stamp.random_word((payload.len() - STAMP_BYTES) as u64 / WORD_BYTES as u64);
         (whole && word.to_be_bytes().starts_with(rest)).then_some(stamp)
     }
@@ -117,6 +123,7 @@ impl Stamp {
         for (chunk, n) in out.chunks_mut(WORD_BYTES).zip(0..) {
             let bytes = self.random_word(n).to_be_bytes();
             let mut word = [0; WORD_BYTES];
+            // The last chunk may be shorter; zeros behind it do not change the sum.
             chunk.copy_from_slice(&bytes[..chunk.len()]);
             word[..chunk.len()].copy_from_slice(chunk);
             sum += halves(u64::from_be_bytes(word));
@@ -161,6 +168,7 @@ impl Stamp {
     #[must_use]
     pub const fn age_ns(&self, now_ns: u64) -> i64 {
         const UNUSED_BITS: u32 = u64::BITS - TIME_BITS;
+        // Modulo 2^48, as the stamp has only these bits; shifted back with its sign.
         let difference = now_ns.wrapping_sub(self.intended_ns) << UNUSED_BITS;
         difference.cast_signed() >> UNUSED_BITS
     }
@@ -182,6 +190,7 @@ fn be64(bytes: &[u8; STAMP_BYTES], at: usize) -> u64 {
 #[inline]
 #[must_use]
 pub const fn infer_sequence(next: u64, low: u32) -> Option<u64> {
+    // Modulo 2^32: late frames are a negative distance away.
     let distance = low.wrapping_sub(next as u32).cast_signed();
     next.checked_add_signed(distance as i64)
 }
@@ -225,6 +234,7 @@ const fn make_pattern() -> [u8; FRAME_BYTES_MAX as usize] {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
+        // From the middle: the lowest bits of xorshift are its weakest.
         bytes[at] = (state >> 32) as u8;
         at += 1;
     }

@@ -184,6 +184,7 @@ impl Suite {
             }
             at += 1;
         }
+        // A new suite changes the length here: the compiler reports it.
         assert!(next == common.len());
         common
     };
@@ -199,6 +200,7 @@ impl Suite {
             Self::Aes128Gcm => "aes-128-gcm",
             Self::Aes256Gcm => "aes-256-gcm",
             Self::ChaCha20Poly1305 => "chacha20-poly1305",
+            // The discriminants are the places in `ALL`, which a test holds.
             Self::EncryptThenMac(cipher, hmac) => ENCRYPT_THEN_MAC[cipher as usize][hmac as usize],
             Self::Gost(gost) => gost.name(),
         }

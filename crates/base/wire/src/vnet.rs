@@ -34,6 +34,7 @@ impl Gso {
     }
 
     const fn from_code(code: u8) -> Option<Self> {
+        // 3 is UFO, which cuts a datagram into IP fragments.
         match code {
             0 => Some(Self::None),
             1 => Some(Self::Tcp4),
@@ -80,6 +81,7 @@ impl VnetHeader {
         let field = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
         Some(Self {
             flags: bytes[0],
+            // The flag repeats CWR, which the segmenter finds in the TCP header.
             gso: Gso::from_code(bytes[1] & !GSO_ECN)?,
             hdr_len: field(2),
             gso_size: field(4),

@@ -22,6 +22,7 @@ impl Kernel {
     #[must_use]
     pub fn avx2() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]
+        // The macro also checks that the operating system saves the wide registers.
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("pclmulqdq") {
             return Some(Self(Set::Avx2));
         }
@@ -32,6 +33,7 @@ impl Kernel {
     #[must_use]
     pub fn avx512() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]
+        // Each is asked for: processors have these sets in many combinations.
         if is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512vl")

@@ -100,10 +100,12 @@ impl RoundKeys {
     /// network and after every eight steps.
     fn new(key: &[u8; KEY_BYTES], kernel: Kernel) -> Self {
         let (halves, _) = key.as_chunks::<16>();
+        // The first byte is the lowest, as `substitute_and_mix` takes a block.
         let mut pair = [halves[0], halves[1]].map(u128::from_le_bytes);
         let mut keys = Self([[0; 16]; ROUNDS + 1]);
         for i in 0..=32_u8 {
             if i > 0 {
+                // C_i of RFC 7801 §4.3.
                 let constant = tables::mixed_number(i);
                 let next = substitute_and_mix(pair[0] ^ constant, kernel) ^ pair[1];
                 pair = [next, pair[0]];

@@ -157,6 +157,7 @@ impl<const BIG_ENDIAN: bool> Core<BIG_ENDIAN> {
             _ => words[31 - round],
         });
         let mut backwards = forwards;
+        // Decryption is encryption with the keys in reverse order: a round undoes itself.
         backwards.reverse();
         words.zeroize();
         Self {

@@ -92,13 +92,16 @@ impl Reassembler {
             lost: 0,
             malformed: end.malformed(),
         };
+        // Its pieces belong to packets that were completed or abandoned at a later payload.
         if late {
             return Ok(received);
         }
+        // An SA ends before its sequence numbers wrap (RFC 4303 §3.3.3).
         self.next = sequence.saturating_add(1);
         if offset > 0 || self.is_waiting() {
             received.lost = self.add_piece(gap, offset, piece, rest);
         }
+        // Only now: the packet that ends in this payload precedes the one that begins in it.
         if let End::Begun(bytes, whole) = end {
             self.begun.extend_from_slice(bytes);
             self.whole = whole;
@@ -111,6 +114,7 @@ impl Reassembler {
 
     /// Adds a piece to the incomplete packet. Returns how many packets are lost.
     fn add_piece(&mut self, gap: bool, offset: usize, piece: &[u8], rest: &[u8]) -> u32 {
+        // An offset beyond the payload: the packet also fills the next one.
         let ends_here = offset > 0 && offset <= piece.len();
         if !self.is_waiting() {
             // A packet whose first piece is missing is counted at its last piece.
@@ -118,6 +122,7 @@ impl Reassembler {
             self.given_up = counted && !ends_here;
             return u32::from(ends_here && !counted);
         }
+        // Pieces behind a missing one are useless.
         if gap {
             return self.give_up(ends_here);
         }
@@ -129,6 +134,8 @@ impl Reassembler {
                 self.give_up(ends_here)
             };
         }
+        // The offset counts all missing bytes, also the ones in later payloads (§6.1.1). So each
+        // piece states the length of the packet again, and must agree.
         let whole = self.begun.len() + offset;
         if self.whole.is_some_and(|known| known != whole) || whole > BLOCK_BYTES_MAX {
             return self.give_up(ends_here);
@@ -142,9 +149,11 @@ impl Reassembler {
             _ => return self.give_up(ends_here),
         }
         if ends_here {
+            // It ends before its length field.
             if self.whole.is_none() {
                 return self.give_up(ends_here);
             }
+            // A swap keeps the capacity of both buffers, so nothing is allocated per packet.
             std::mem::swap(&mut self.begun, &mut self.completed);
             self.begun.clear();
             self.whole = None;
@@ -155,6 +164,7 @@ impl Reassembler {
     fn give_up(&mut self, ends_here: bool) -> u32 {
         self.begun.clear();
         self.whole = None;
+        // Its further pieces are not counted as another loss.
         self.given_up = !ends_here;
         1
     }
@@ -170,6 +180,7 @@ fn only_padding(rest: &[u8]) -> bool {
 #[inline]
 fn end_of(rest: &[u8]) -> End<'_> {
     let mut blocks = Blocks { rest };
+    // This reads the headers of the packets, not their payloads.
     blocks.by_ref().for_each(drop);
     if blocks.rest.is_empty() {
         return End::Whole;

@@ -24,6 +24,7 @@ pub(super) fn crypt(direction: Direction, keys: &RoundKeys, blocks: &mut [Block]
     let mut rest = blocks;
     while !rest.is_empty() {
         let count = match rest.len() {
+            // Also a batch that is not full: the missing blocks are zeros.
             WORTH_A_WIDE_BATCH.. => WIDE,
             _ => 2,
         };
@@ -142,6 +143,7 @@ fn two_steps<const K: usize, const NEXT: usize>(state: &mut [__m256i; 16]) {
         let at = |j: usize| state[(16 + j - k) % 16];
         let pair = |j: usize| _mm256_xor_si256(at(j), at(14 - j));
         let (by_148, by_133) = (pair(0), pair(2));
+        // 133 is 132 + 1: here once, and below times 132 together with the pair of 148.
         let mut sum = _mm256_xor_si256(sum, by_133);
         for (factor, term) in [
             (0, _mm256_xor_si256(by_148, by_133)),
@@ -393,6 +395,7 @@ fn mix_rows<const VECTORS: usize>(
 #[inline]
 #[target_feature(enable = "avx2")]
 fn double(x: __m256i) -> __m256i {
+    // Bytes with the highest bit set are negative, and only a signed comparison exists.
     let carries = _mm256_cmpgt_epi8(_mm256_setzero_si256(), x);
     let reduction = _mm256_and_si256(carries, broadcast(0xc3));
     _mm256_xor_si256(_mm256_add_epi8(x, x), reduction)

@@ -105,8 +105,10 @@ impl Substitution {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
     fn substitute(&self, x: __m512i) -> __m512i {
+        // A mask for each of the two bits that the look-ups ignore.
         let upper_quarter = _mm512_test_epi8_mask(x, _mm512_set1_epi8(0x40));
         let upper_half = _mm512_movepi8_mask(x);
+        // `vpermb` ignores the upper two bits of an index.
         let low = _mm512_permutexvar_epi8(x, self.0[0]);
         let low = _mm512_mask_permutexvar_epi8(low, upper_quarter, x, self.0[1]);
         let high = _mm512_permutexvar_epi8(x, self.0[2]);
@@ -161,6 +163,7 @@ fn step<const K: usize>(state: &mut [__m512i; 16]) {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn sum_of_3(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
+    // The truth table of an exclusive or of three.
     _mm512_ternarylogic_epi64::<0x96>(a, b, c)
 }
 
@@ -194,6 +197,7 @@ fn turned(mut rows: [__m512i; 16]) -> [__m512i; 16] {
 #[inline]
 fn within(length: usize, i: usize) -> u64 {
     let bytes = length.saturating_sub(64 * i).min(64) as u32;
+    // Without any byte the shift is by 64, which has no result.
     u64::MAX.checked_shr(64 - bytes).unwrap_or(0)
 }
 
@@ -222,6 +226,7 @@ fn store<const VECTORS: usize>(vectors: [__m512i; VECTORS], bytes: &mut [u8]) {
 /// The map to the field of AES: x goes to a root of the modulus there.
 const TO_AES: Matrix = {
     let mut root = 2;
+    // Each of the eight roots gives an isomorphism; this takes the first.
     while power_sum(root) != 0 {
         root += 1;
     }
@@ -284,6 +289,7 @@ const fn diagonals(matrix: &[[u8; 16]; 16]) -> [[Block; 4]; 16] {
             coefficients[row] = apply(TO_AES, matrix[row][(row + rotation) % 16]);
             row += 1;
         }
+        // The same for the four blocks of a vector.
         diagonals[rotation] = [coefficients; 4];
         rotation += 1;
     }
@@ -371,6 +377,7 @@ fn mix_rows<const VECTORS: usize>(
                 let a = _mm512_gf2p8mul_epi8(rotated, first[0]);
                 let rotated = _mm512_alignr_epi8::<$and_by>(row, row);
                 let b = _mm512_gf2p8mul_epi8(rotated, second[0]);
+                // Two products at a time, since one instruction adds both.
                 *sum = sum_of_3(*sum, a, b);
             }
         )*};

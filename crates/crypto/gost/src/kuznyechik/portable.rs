@@ -50,6 +50,7 @@ fn few(direction: Direction, keys: &RoundKeys, blocks: &mut [Block]) {
         let key = u128::from_le_bytes(keys.0[round]);
         state.iter_mut().for_each(|word| *word ^= key);
     };
+    // π costs the same for four blocks as for one, while L is computed for each.
     let count = blocks.len();
     match direction {
         Direction::Encrypt => {
@@ -99,6 +100,7 @@ fn exchange_bits(words: &mut Planes) {
         0x3333_3333_3333_3333,
         0x0f0f_0f0f_0f0f_0f0f,
     ];
+    // A transposition of 8 × 8 bits in three rounds of swaps, for eight bytes at a time.
     for (level, low) in LOW.into_iter().enumerate() {
         let distance = 1 << level;
         for i in (0..8).filter(|i| i & distance == 0) {
@@ -134,6 +136,7 @@ fn product(columns: &[u128; 128], block: u128) -> u128 {
         let word = 0_u64.wrapping_sub(half >> bit & 1);
         u128::from(word) | u128::from(word) << 64
     };
+    // Every column is read: an index by secret bits would be an address.
     (0..64).fold(0, |sum, bit| {
         sum ^ columns[bit] & mask(low, bit) ^ columns[bit + 64] & mask(high, bit)
     })
@@ -144,6 +147,8 @@ fn wide(direction: Direction, keys: &RoundKeys, blocks: &mut [Block]) {
     let mut state = [[0; 8]; 16];
     for (byte, planes) in state.iter_mut().enumerate() {
         for (i, block) in blocks.iter().enumerate() {
+            // Any place will do for a block, as long as it leaves from there again. With this one a
+            // single exchange of bits makes planes.
             planes[i % 8] |= u64::from(block[byte]) << (i / 8 * 8);
         }
         exchange_bits(planes);
@@ -151,6 +156,7 @@ fn wide(direction: Direction, keys: &RoundKeys, blocks: &mut [Block]) {
     let add = |state: &mut [Planes; 16], round: usize| {
         for (planes, key) in state.iter_mut().zip(keys.0[round]) {
             for (bit, plane) in planes.iter_mut().enumerate() {
+                // A key bit is the same for all blocks.
                 *plane ^= 0_u64.wrapping_sub(u64::from(key >> bit & 1));
             }
         }
@@ -267,6 +273,7 @@ fn linear<const MATRIX: Matrix>(x: Planes) -> Planes {
 fn permute<const FUNCTION: Nibbles>(x: [u64; 4]) -> [u64; 4] {
     let mut products = [!0; 16];
     for i in 1_usize..16 {
+        // A shorter product, times the variable of the lowest bit.
         products[i] = products[i & (i - 1)] & x[i.trailing_zeros() as usize];
     }
     let terms = const { algebraic_normal_form(FUNCTION) };
@@ -296,6 +303,7 @@ fn product_16(a: [u64; 4], b: [u64; 4]) -> [u64; 4] {
         }
     }
     [
+        // x^4 = x^3 + 1, x^5 = x^3 + x + 1, x^6 = x^3 + x^2 + x + 1.
         c[0] ^ c[4] ^ c[5] ^ c[6],
         c[1] ^ c[5] ^ c[6],
         c[2] ^ c[6],

@@ -53,6 +53,7 @@ pub(super) const fn multiply(a: u8, b: u8) -> u8 {
 /// The product in GF(256) modulo x^8 + `modulus`.
 pub(super) const fn multiply_modulo(mut a: u8, mut b: u8, modulus: u8) -> u8 {
     let mut product = 0;
+    // Its arguments are public constants, so these branches reveal nothing.
     while b != 0 {
         if b & 1 == 1 {
             product ^= a;
@@ -75,6 +76,7 @@ const fn linear_matrix(inverse: bool) -> [[u8; 16]; 16] {
     let mut column = 0;
     while column < 16 {
         let mut block = [0; 16];
+        // The results for unit vectors are the columns of the matrix.
         block[column] = 1;
         let mut i = 0;
         while i < 16 {
@@ -184,6 +186,7 @@ pub(super) const fn inverse_matrix(matrix: Matrix) -> Matrix {
     let (mut images, mut x) = ([0; 8], 0);
     while x < 256 {
         let y = apply(matrix, x as u8);
+        // The arguments that give unit vectors are the columns of the inverse.
         if y.is_power_of_two() {
             images[y.trailing_zeros() as usize] = x as u8;
         }

@@ -45,6 +45,7 @@ pub(super) fn run<const BIG_ENDIAN: bool>(
     if rest.is_empty() {
         return;
     }
+    // Missing blocks are computed too, since a vector costs the same however full it is.
     let mut padded = [[0; 8]; PLANES];
     padded[..rest.len()].copy_from_slice(rest);
     if rest.len() > WORDS {
@@ -73,6 +74,7 @@ fn planes<const BIG_ENDIAN: bool>(
     for _ in 0..4 {
         bytes = interleave(bytes);
     }
+    // Planes change places, instead of bytes in words.
     if BIG_ENDIAN {
         bytes.reverse();
     }
@@ -121,6 +123,7 @@ fn round(to: &mut Half, from: &Half, key: &[u32; 4], lookups: &Lookups) {
         carry = _mm256_cmpgt_epi8(bounded, minus_one);
 
         let even = _mm256_and_si256(sum, nibbles);
+        // Bytes cannot be shifted alone; the mask removes the bits of the neighbour.
         let odd = _mm256_and_si256(_mm256_srli_epi16::<4>(sum), nibbles);
         let [low, next, beyond] = &lookups[p];
         let byte = _mm256_xor_si256(
@@ -169,6 +172,7 @@ fn words<const BIG_ENDIAN: bool>(keys: &[u32], tables: &Tables, blocks: &mut [[u
     // SAFETY: 8 blocks of 8 bytes are 2 vectors.
     let (first, second) = unsafe { (_mm256_loadu_si256(at), _mm256_loadu_si256(at.add(1))) };
     let (first, second) = (turn(first), turn(second));
+    // Even words are the low halves of blocks, odd words the high ones.
     let mut low = pick::<0b10_00_10_00>(first, second);
     let mut high = pick::<0b11_01_11_01>(first, second);
 
@@ -178,6 +182,7 @@ fn words<const BIG_ENDIAN: bool>(keys: &[u32], tables: &Tables, blocks: &mut [[u
     }
     let mut elsewhere = [_mm256_setzero_si256(); 4];
     for (place, mask) in elsewhere.iter_mut().enumerate() {
+        // An index with the highest bit set gives 0 in a shuffle.
         let others = 0x8080_8080_u32 ^ 0x80 << (8 * place);
         *mask = _mm256_set1_epi32(others as i32);
     }

@@ -34,6 +34,7 @@ pub(super) fn run<const BIG_ENDIAN: bool>(words: &[u32], tables: &Tables, blocks
     for group in whole {
         groups::<BIG_ENDIAN, true, GROUPS>(words, &round, group);
     }
+    // Constant numbers of groups, so that their vectors stay in registers.
     match rest.len().div_ceil(GROUP) {
         0 => {}
         1 => groups::<BIG_ENDIAN, false, 1>(words, &round, rest),
@@ -84,6 +85,7 @@ fn groups<const BIG_ENDIAN: bool, const WHOLE: bool, const N: usize>(
     let mut high = [_mm512_setzero_si512(); N];
     for at in 0..N {
         let (first, second) = (load(128 * at), load(128 * at + 64));
+        // Even words are the low halves of blocks, odd words the high ones.
         low[at] = pick::<0b10_00_10_00>(first, second);
         high[at] = pick::<0b11_01_11_01>(first, second);
     }
@@ -132,6 +134,8 @@ impl Round {
         let upper = _mm512_srli_epi32::<4>(sum);
         let even = _mm512_ternarylogic_epi32::<AND_OR>(sum, self.nibbles, self.positions);
         let odd = _mm512_ternarylogic_epi32::<AND_OR>(upper, self.nibbles, self.positions);
+        // `vpermb` takes six bits of an index: four of the nibble, and two that select the S-box of
+        // its place.
         let even = _mm512_permutexvar_epi8(even, self.even);
         let odd = _mm512_permutexvar_epi8(odd, self.odd);
         let out = _mm512_or_si512(even, odd);

@@ -29,6 +29,7 @@ pub(super) fn run<const BIG_ENDIAN: bool>(words: &[u32], tables: &Tables, blocks
         for (slice, block) in slices.iter().zip(group) {
             *block = write::<BIG_ENDIAN>(*slice);
         }
+        // The stack would keep the plaintext.
         slices.zeroize();
     }
 }
@@ -86,8 +87,10 @@ fn sliced(words: &[u32], tables: &Tables, slices: &mut [u64; SLICED]) {
 /// high ^= g(low + word), rotated.
 fn round(high: &mut [u64; 32], low: &[u64; 32], word: u32, tables: &Tables) {
     let mut sum = [0; 32];
+    // An adder bit by bit, for 64 blocks together, with the carry rippling through.
     let mut carry = 0;
     for (at, (sum, bit)) in sum.iter_mut().zip(low).enumerate() {
+        // A key bit is the same for all blocks.
         let key = 0_u64.wrapping_sub(u64::from(word >> at & 1));
         let half = bit ^ key;
         *sum = half ^ carry;
@@ -97,6 +100,8 @@ fn round(high: &mut [u64; 32], low: &[u64; 32], word: u32, tables: &Tables) {
     for (at, (nibble, masks)) in nibbles.iter().zip(&tables.products).enumerate() {
         let [a, b, c, d] = *nibble;
         let (ab, cd) = (a & b, c & d);
+        // Product m is at place m - 1: `a` is bit 0 of m, `d` is bit 3. Product 0 is the constant
+        // 1, and its masks are the initial value.
         let products = [
             a,
             b,
@@ -121,6 +126,7 @@ fn round(high: &mut [u64; 32], low: &[u64; 32], word: u32, tables: &Tables) {
             }
         }
         for (bit, out) in out.into_iter().enumerate() {
+            // The rotation is a matter of indices.
             high[(4 * at + bit + 11) % 32] ^= out;
         }
     }
@@ -137,6 +143,7 @@ fn transpose(rows: &mut [u64; SLICED]) {
             let swapped = (rows[row] >> width ^ rows[row + width]) & mask;
             rows[row] ^= swapped << width;
             rows[row + width] ^= swapped;
+            // The next row that begins a pair: its number lacks this bit.
             row = (row + width + 1) & !width;
         }
         width /= 2;

@@ -161,6 +161,8 @@ impl Tables {
                     tables.planes[byte][0][n] = value << 3;
                 } else {
                     tables.nibbles[4 + byte][n] = value << 4;
+                    // Rotated, the high nibble has its lowest bit at the top of the next byte, and
+                    // three bits in the byte after it.
                     tables.planes[byte][1][n] = value << 7;
                     tables.planes[byte][2][n] = value >> 1;
                 }

@@ -82,8 +82,10 @@ impl<C: BlockCipher> CtrAcpkm<C> {
         let longest = texts.iter().map(|(_, text)| text.len()).max().unwrap_or(0);
         // The cipher of a section beyond the cached ones.
         let mut late: Option<C> = None;
+        // Section by section: all texts share the key of a section, which is expensive to expand.
         for section in 0..longest.div_ceil(self.section_bytes) {
             if section >= self.ciphers.len() {
+                // Only in order: a key is derived with the one before it.
                 let before = late.as_ref().or(self.ciphers.last());
                 let cipher = next(before.expect("the first is there from the start"));
                 if section < KEPT {

@@ -54,6 +54,7 @@ pub(super) fn through<'a, S, N>(
         cipher(blocks);
         let mut rest = blocks;
         for (noted, piece) in pieces.drain(..) {
+            // The last piece of a text may end within a block.
             let bytes = piece.len().next_multiple_of(block_bytes);
             let (own, behind) = std::mem::take(&mut rest).split_at_mut(bytes);
             drain(noted, own, piece);
@@ -62,6 +63,7 @@ pub(super) fn through<'a, S, N>(
     };
     for (mut state, mut text) in texts {
         while !text.is_empty() {
+            // A text may end anywhere, but is cut at whole blocks only: the room is whole blocks.
             let bytes = text.len().min(SCRATCH_BYTES - used);
             let (piece, rest) = text.split_at_mut(bytes);
             text = rest;
@@ -134,6 +136,7 @@ fn side_by_side_in<const BLOCK_BYTES: usize>(
             };
             let block = &mut blocks[live.len()];
             *block = [0; BLOCK_BYTES];
+            // A chain may have no block at all.
             if chain.turn(block) {
                 live.push(chain);
             }
@@ -141,6 +144,7 @@ fn side_by_side_in<const BLOCK_BYTES: usize>(
         if live.is_empty() {
             return;
         }
+        // The live chains have the first blocks, without gaps.
         cipher(blocks[..live.len()].as_flattened_mut());
         let mut at = 0;
         while at < live.len() {

@@ -79,6 +79,8 @@ impl<C: BlockCipher> Cbc<C> {
             texts,
             |before, piece, blocks| {
                 blocks.copy_from_slice(piece);
+                // Noted now: by the time of `drain`, plaintext has replaced the ciphertext before
+                // it.
                 let noted = *before;
                 before.pass(piece);
                 noted
@@ -128,6 +130,7 @@ impl<V: AsRef<[u8]>> Chain for Encryption<'_, V> {
             return false;
         }
         block.copy_from_slice(&self.text[at..at + N]);
+        // The IV in the first turns, then the ciphertext as many blocks before.
         let iv = self.iv.as_ref();
         match at.checked_sub(iv.len()) {
             None => xor_block(block, &iv[at..]),
@@ -158,6 +161,7 @@ impl Before {
         if let Some(skipped) = piece.len().checked_sub(self.bytes) {
             self.ciphertext[..self.bytes].copy_from_slice(&piece[skipped..]);
         } else {
+            // A piece shorter than the IV: what is left of the ciphertext before it moves up.
             self.ciphertext.copy_within(piece.len()..self.bytes, 0);
             self.ciphertext[self.bytes - piece.len()..self.bytes].copy_from_slice(piece);
         }

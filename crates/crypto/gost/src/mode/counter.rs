@@ -53,6 +53,7 @@ impl<const LEFT: bool> Counter<LEFT> {
     fn write_run_of_8(&self, run: &mut [u8]) {
         let (_, last_byte) = self.last_byte();
         for (block, number) in run.as_chunks_mut().0.iter_mut().zip(0u64..) {
+            // No carry into the next byte: the run ends before one.
             *block = (self.next[0] + (number << last_byte)).to_le_bytes();
         }
     }
@@ -77,6 +78,7 @@ impl<const LEFT: bool> Counter<LEFT> {
         let (word, last_byte) = self.last_byte();
         let word = &mut self.next[word];
         if self.block_bytes == 16 {
+            // The counted half is a big-endian number, the word a little-endian one.
             *word = word.swap_bytes().wrapping_add(blocks as u64).swap_bytes();
             return;
         }
@@ -84,6 +86,7 @@ impl<const LEFT: bool> Counter<LEFT> {
         let half = (*word >> first_byte) as u32;
         // A run is at most 256 blocks long.
         let counted = half.swap_bytes().wrapping_add(blocks as u32).swap_bytes();
+        // Replaces the half, and keeps the other one.
         *word ^= u64::from(half ^ counted) << first_byte;
     }
 }

@@ -57,6 +57,7 @@ pub(super) fn first_counter<C: BlockCipher>(iv: &[u8], text_bytes: usize) -> Cou
         "a text of {text_bytes} B has more blocks than {} can count",
         C::NAME
     );
+    // The right half counts from 0.
     let mut first = [0; BLOCK_BYTES_MAX];
     first[..half].copy_from_slice(iv);
     Counter::new(&first[..C::BLOCK_BYTES])
@@ -65,6 +66,8 @@ pub(super) fn first_counter<C: BlockCipher>(iv: &[u8], text_bytes: usize) -> Cou
 /// Whether half a block can count the text's blocks.
 const fn is_countable(block_bytes: usize, text_bytes: usize) -> bool {
     let blocks = text_bytes.div_ceil(block_bytes) as u128;
+    // 4 bits for each byte of the block are half of its bits. In 128 bits, as those of a long block
+    // do not fit 64.
     blocks <= 1 << (4 * block_bytes)
 }
 

@@ -71,6 +71,7 @@ fn all<'a, C: BlockCipher>(
             "{bytes} B are whole blocks of {}",
             C::NAME
         );
+        // These keep the kernel busy by themselves, so they need no copy in the scratch.
         let (full, rest) = text.split_at_mut(bytes - bytes % STRIDE_BYTES);
         cipher(full);
         ((), rest)

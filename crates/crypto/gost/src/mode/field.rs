@@ -79,6 +79,7 @@ impl Sum {
             #[cfg(not(target_arch = "x86_64"))]
             _ => unreachable!("no such kernel on this machine"),
         };
+        // Sums in GF(2) have no carries, so unreduced products can be added in any order.
         for (word, add) in self.product.0.iter_mut().zip(add.0) {
             *word ^= add;
         }
@@ -112,6 +113,7 @@ impl Product {
     #[inline]
     fn modulo_64(&self) -> u64 {
         let [low, high, ..] = self.0;
+        // x^64 is x^4 + x^3 + x + 1.
         let fold = |high: u64| {
             let high = u128::from(high);
             high ^ high << 1 ^ high << 3 ^ high << 4

@@ -65,6 +65,7 @@ impl Cnt {
                 let iv = iv.as_ref().try_into();
                 *block = iv.expect("an IV of one block");
             }
+            // The count begins with the encrypted IV (RFC 5830 §6).
             self.cipher.encrypt_blocks(starts);
             let (blocks, _) = starts.as_chunks::<BLOCK_BYTES>();
             let texts = together.into_iter().zip(blocks);
@@ -94,6 +95,8 @@ impl Counters {
 impl Count for Counters {
     fn write(&mut self, blocks: &mut [u8]) {
         for block in blocks.as_chunks_mut().0 {
+            // The constants C2 and C1 of RFC 5830 §6.1. A carry that is added at the other end
+            // makes the second sum one modulo 2^32 - 1.
             self.n3 = self.n3.wrapping_add(0x0101_0101);
             let (sum, carry) = self.n4.overflowing_add(0x0101_0104);
             self.n4 = sum + u32::from(carry);
@@ -182,6 +185,7 @@ impl<T: AsRef<[u8]>> Chain for Authentication<'_, T> {
     #[inline]
     fn turn<const N: usize>(&mut self, block: &mut [u8; N]) -> bool {
         if self.left == 0 {
+            // Nothing follows the rounds of the last block.
             self.mac.copy_from_slice(&block[..self.mac.len()]);
             return false;
         }

@@ -96,6 +96,7 @@ impl<C: BlockCipher> Mgm<C> {
     #[must_use]
     pub fn open(&mut self, nonce: &[u8], aad: &[u8], text: &mut [u8], tag: &[u8]) -> bool {
         let mut authentic = [false];
+        // A message has a mutable tag, for sealing. The copy leaves this one to the caller.
         let mut claimed = [0; BLOCK_BYTES_MAX];
         let claimed = &mut claimed[..tag.len()];
         claimed.copy_from_slice(tag);
@@ -151,6 +152,7 @@ impl<C: BlockCipher> Mgm<C> {
                 let answer = answers.next().expect("one answer a message");
                 *answer = tag[..message.tag.len()].ct_eq(&*message.tag).into();
                 if !*answer {
+                    // A caller that ignores the answer has no forged plaintext.
                     message.text.fill(0);
                 }
             }
@@ -176,9 +178,11 @@ impl<C: BlockCipher> Mgm<C> {
             check::<C>(nonce, message.aad.as_ref(), message.text, message.tag);
             keystream.copy_from_slice(nonce);
             factor.copy_from_slice(nonce);
+            // 1‖ICN: the first bit keeps the two sequences of counters apart (RFC 9058 §4.1).
             factor[0] |= 0x80;
         }
         self.cipher
+            // Both nonces of all messages in one call.
             .encrypt_blocks(&mut self.starts.0[..2 * starts_bytes]);
 
         let (keystreams, factors) = self.starts.0.split_at_mut(starts_bytes);
@@ -279,6 +283,7 @@ impl<'a, C: BlockCipher> Parts<'a, '_, C> {
             let (text_here, text_left) = text.split_at_mut(bytes);
             let text_blocks = bytes.div_ceil(C::BLOCK_BYTES);
             room -= 2 * text_blocks;
+            // The lengths need a factor too. If it has no room, they are a part by themselves.
             let ends = aad_left.is_empty() && text_left.is_empty() && room > 0;
 
             let factor_blocks = aad_blocks + text_blocks + usize::from(ends);
@@ -293,6 +298,7 @@ impl<'a, C: BlockCipher> Parts<'a, '_, C> {
                 text: text_here,
                 lengths: ends.then_some(lengths),
             });
+            // A message that has not ended has filled the scratch, but for a block.
             if !ends || self.parts.is_full() {
                 self.flush();
             }
@@ -320,6 +326,8 @@ impl<'a, C: BlockCipher> Parts<'a, '_, C> {
             let ends = part.lengths.map_or(0, |_| C::BLOCK_BYTES);
             let factors = take(aad_bytes + text_bytes + ends);
             let keystream = take(text_bytes);
+            // The sum is over the ciphertext: sealing encrypts before it, opening decrypts after
+            // it.
             if self.way == Direction::Seal {
                 xor(part.text, keystream);
             }
@@ -347,6 +355,7 @@ impl<'a, C: BlockCipher> Parts<'a, '_, C> {
             }
             if part.lengths.is_some() {
                 let next = Sum::new(self.cipher.kernel(), C::BLOCK_BYTES);
+                // In the place of the first counter of its keystream, which is no longer needed.
                 let own = &mut self.sums[part.message * C::BLOCK_BYTES..][..C::BLOCK_BYTES];
                 std::mem::replace(&mut self.sum, next).finish(own);
             }

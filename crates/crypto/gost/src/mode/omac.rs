@@ -36,6 +36,7 @@ impl<C: BlockCipher> Omac<C> {
         let mut subkeys = Zeroizing::new([[0; BLOCK_BYTES_MAX]; 2]);
         let [whole, padded] = &mut *subkeys;
         let (whole, padded) = (&mut whole[..C::BLOCK_BYTES], &mut padded[..C::BLOCK_BYTES]);
+        // Of a block of zeros: the subkeys are its product with x and with x^2 (§5.6.1).
         cipher.encrypt_blocks(whole);
         double(whole);
         padded.copy_from_slice(whole);
@@ -132,6 +133,7 @@ fn double(block: &mut [u8]) {
         carry = high;
     }
     if let Some(last) = block.last_mut() {
+        // A mask and no branch: the carry is secret.
         *last ^= polynomial & carry.wrapping_neg();
     }
 }
@@ -193,6 +195,7 @@ impl<'a, T: AsRef<[u8]>> Joined<'a, T> {
             self.at = end;
             return;
         }
+        // The end of the text, and as much of the tail as fits behind it.
         let text = &self.text[at.min(self.text.len())..];
         let tail = &self.tail.as_ref()[at.saturating_sub(self.text.len())..];
         let (first, second) = block.split_at_mut(text.len());
@@ -222,6 +225,7 @@ impl<T: AsRef<[u8]>> Chain for Authentication<'_, T> {
         self.message.mix(block);
         if left <= N {
             self.ended = true;
+            // Two subkeys, so that a message with padding never has the MAC of another without.
             let [whole, padded] = self.subkeys;
             if let Some(padding) = block.get_mut(left) {
                 *padding ^= 0x80;

@@ -36,6 +36,7 @@ impl Table {
 #[target_feature(enable = "avx2")]
 pub(super) fn halves(x: __m256i) -> [__m256i; 2] {
     let low = _mm256_set1_epi8(0x0f);
+    // Bytes cannot be shifted alone; the mask removes the bits of the neighbour.
     let high = _mm256_srli_epi16::<4>(x);
     [_mm256_and_si256(x, low), _mm256_and_si256(high, low)]
 }
@@ -85,6 +86,8 @@ const fn negative_logarithm(x: u8, zero: u8) -> u8 {
 #[target_feature(enable = "avx2")]
 fn quotient(a: __m256i, b: __m256i) -> __m256i {
     let difference = _mm256_sub_epi8(a, b);
+    // A difference from 0 to 14 is less than the same with 15 added. Below 0 it is 242 or more as a
+    // byte, and with 15 added it wraps to the right one.
     _mm256_min_epu8(
         difference,
         _mm256_add_epi8(difference, _mm256_set1_epi8(15)),
@@ -194,6 +197,7 @@ impl Inverse {
             _mm256_shuffle_epi8(self.log_phi, l),
         );
         let log_l = quotient(log_r, _mm256_shuffle_epi8(self.negative_log_nu_1, l));
+        // The logarithm of zero has its highest bit set.
         let r_is_zero = _mm256_cmpgt_epi8(_mm256_setzero_si256(), log_r);
         let l_if_so = _mm256_and_si256(_mm256_shuffle_epi8(self.nu_0, l), r_is_zero);
         let r = _mm256_shuffle_epi8(self.alpha_low, log_r);

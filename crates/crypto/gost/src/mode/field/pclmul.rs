@@ -6,6 +6,8 @@ use std::arch::x86_64::*;
 /// The sum of the unreduced products of 8-byte blocks.
 #[target_feature(enable = "avx2,pclmulqdq")]
 pub(super) fn products_64(factors: &[u8], data: &[u8]) -> Product {
+    // The instruction has the lowest power in the lowest bit, MGM the highest power in the first
+    // byte. So each block of 8 bytes is reversed, and each of two is multiplied (0x00, 0x11).
     let swap = _mm_set_epi64x(0x0809_0a0b_0c0d_0e0f, 0x0001_0203_0405_0607);
     let mut sums = [_mm_setzero_si128(); 2];
     each_pair(factors, data, |factor, block| {
@@ -22,6 +24,7 @@ pub(super) fn products_64(factors: &[u8], data: &[u8]) -> Product {
 /// The sum of the unreduced products of 16-byte blocks.
 #[target_feature(enable = "avx2,pclmulqdq")]
 pub(super) fn products_128(factors: &[u8], data: &[u8]) -> Product {
+    // As above, with blocks of 16 bytes, and all four products of their halves.
     let swap = _mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f);
     let mut sums = [_mm_setzero_si128(); 4];
     each_pair(factors, data, |factor, block| {
@@ -34,6 +37,7 @@ pub(super) fn products_128(factors: &[u8], data: &[u8]) -> Product {
         sums[2] = _mm_xor_si128(sums[2], _mm_clmulepi64_si128::<0x10>(factor, block));
         sums[3] = _mm_xor_si128(sums[3], _mm_clmulepi64_si128::<0x11>(factor, block));
     });
+    // Both products of a low and a high half are of the same powers.
     let middle = _mm_xor_si128(sums[1], sums[2]);
     Product::from_parts(number(sums[0]), number(middle), number(sums[3]))
 }
@@ -48,6 +52,7 @@ fn each_pair(factors: &[u8], data: &[u8], mut add: impl FnMut(__m128i, __m128i))
         add(load(factor), load(block));
     }
     if !rest.is_empty() {
+        // Zeros add nothing to the sum.
         let (mut factor, mut block) = ([0; 16], [0; 16]);
         let last = &factors[16 * pairs.len()..];
         factor[..last.len()].copy_from_slice(last);

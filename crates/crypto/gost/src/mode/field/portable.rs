@@ -24,6 +24,8 @@ pub(super) fn products_128(factors: &[u8], data: &[u8]) -> Product {
         high ^= multiply(factor_high, block_high);
         middle ^= multiply(factor_low ^ factor_high, block_low ^ block_high);
     }
+    // The product of the two sums has all four products of halves; without the outer two, the
+    // middle ones are left.
     Product::from_parts(low, middle ^ low ^ high, high)
 }
 
@@ -48,10 +50,13 @@ fn multiply(a: u64, b: u64) -> u128 {
     let y: [u128; 4] = std::array::from_fn(|k| part(b, k));
     let mut product = 0;
     for k in 0..4 {
+        // Parts with the remainders i and k - i modulo 4 have their product at places of the
+        // remainder k. The other places have carries, and are masked out.
         let sum = (0..4).fold(0, |sum, i| sum ^ (x[i] * y[(4 + k - i) % 4]));
         product ^= sum & EVERY_FOURTH << k;
     }
     for k in 60..64 {
+        // A mask and no branch: the bit is secret.
         let mask = 0_u128.wrapping_sub(u128::from(a >> k & 1));
         product ^= u128::from(b) << k & mask;
     }

@@ -6,6 +6,7 @@ use std::arch::x86_64::*;
 /// The sum of the unreduced products of 8-byte blocks.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,vpclmulqdq,pclmulqdq")]
 pub(super) fn products_64(factors: &[u8], data: &[u8]) -> Product {
+    // As in `pclmul`, in four lanes.
     let swap = _mm512_broadcast_i32x4(_mm_set_epi64x(0x0809_0a0b_0c0d_0e0f, 0x0001_0203_0405_0607));
     let mut sums = [_mm512_setzero_si512(); 2];
     let mut add = |factor, block| {
@@ -49,6 +50,8 @@ pub(super) fn products_128(factors: &[u8], data: &[u8]) -> Product {
 #[target_feature(enable = "avx512f,avx512bw")]
 fn load(bytes: &[u8], offset: usize) -> __m512i {
     let bytes = &bytes[offset..];
+    // `bytes` is never empty here, and a shift by 64 would be refused. Zeros beyond the mask add
+    // nothing to the sum.
     let mask = u64::MAX >> (64 - bytes.len().clamp(1, 64));
     // SAFETY: the mask covers no more than `bytes`, which is not empty, and masked-out bytes are
     // not accessed.
@@ -59,6 +62,7 @@ fn load(bytes: &[u8], offset: usize) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl")]
 fn number(x: __m512i) -> u128 {
+    // All lanes have sums of the same powers.
     let halves = _mm256_xor_si256(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64::<1>(x));
     let x = _mm_xor_si128(
         _mm256_castsi256_si128(halves),
