@@ -168,6 +168,7 @@ fn arbitrary(u: &mut Unstructured<'_>) -> Result<()> {
     while !u.is_empty() {
         let bytes = u.int_in_range(0..=200)?;
         let payload = u.bytes(bytes.min(u.len()))?;
+        // Few numbers, so that payloads are late, repeated and consecutive.
         let sequence = u.int_in_range(1..=8)?;
         let Ok(received) = reassembler.receive(sequence, payload) else {
             assert!(Blocks::parse(payload).is_err());

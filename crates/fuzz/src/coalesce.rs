@@ -58,6 +58,7 @@ fn flow(u: &mut Unstructured<'_>, link: bool) -> Result<Vec<Vec<u8>>> {
     } else {
         let mut fields = packets::fields(u, 3000)?;
         if u.ratio(7, 8)? {
+            // ACK and perhaps PSH, since segments with other flags do not join.
             fields.flags = 0x10 | fields.flags & 8;
         }
         (fields.cut(u.int_in_range(60..=1500)?), fields.ipv6)

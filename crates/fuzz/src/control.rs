@@ -14,10 +14,12 @@ pub(crate) fn cmsg(data: &[u8]) {
     let both = Ancillary::parse(&block);
     assert_eq!(both.tos, before.tos);
     assert!(
+        // `data` may have another message of this kind.
         both.datagram_bytes == before.datagram_bytes
             || both.datagram_bytes == Some(1400)
             || both.datagram_bytes.is_none()
     );
+    // The kernel cuts messages that have no room (MSG_CTRUNC in recvmsg(2)).
     for cut in 0..block.len().min(64) {
         let _ = Ancillary::parse(&block[..cut]);
     }

@@ -45,6 +45,7 @@ pub(crate) fn body(data: &[u8]) {
 }
 
 fn line(input: &mut Unstructured<'_>) -> Result<String> {
+    // A line of another program, or of a later version of the daemon.
     if input.ratio(1, 8)? {
         return input.arbitrary();
     }

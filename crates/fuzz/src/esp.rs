@@ -21,6 +21,7 @@ pub(crate) fn body(data: &[u8]) {
 
 /// The suites that an engine of this host serves, with their engines.
 fn selections() -> &'static [(Suite, Selection)] {
+    // Once: to select an engine takes its known-answer tests.
     static SELECTIONS: OnceLock<Vec<(Suite, Selection)>> = OnceLock::new();
     SELECTIONS.get_or_init(|| {
         let select = |suite| Some((suite, engine::select(&engine::CpuChoice::Auto, suite).ok()?));
@@ -42,6 +43,7 @@ struct Sealed {
 
 fn deliver(u: &mut Unstructured<'_>) -> Result<()> {
     let (suite, selection) = u.choose(selections())?;
+    // More than any suite takes.
     let keymat = [0x5a; 128];
     let transform = || selection.transform(&keymat[..suite.keymat_bytes()]);
     let mut outbound = OutboundSa::new(SPI, transform());
@@ -55,6 +57,7 @@ fn deliver(u: &mut Unstructured<'_>) -> Result<()> {
         let original = u.choose(&sealed)?;
         let mut packet = original.packet.clone();
         mutate(u, &mut packet)?;
+        // A mutation may change nothing, or undo itself.
         let is_intact = packet == original.packet;
         let result = inbound.open(&mut packet);
         if is_intact && seen.insert(original.sequence) {

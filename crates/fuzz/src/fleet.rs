@@ -44,6 +44,7 @@ pub(crate) fn entry(data: &[u8]) {
         };
         let fits = job.selector.misfit(&offer).is_none();
         let lab = job.selector.lab.as_deref();
+        // The offer has no labels, and one lab.
         let asks_for_it = job.selector.labels.is_empty() && lab.is_none_or(|lab| lab == "lab");
         assert_eq!(fits, asks_for_it);
     }
@@ -59,6 +60,7 @@ fn survives<T: DeserializeOwned + Serialize>(data: &[u8]) {
     let Ok(value) = serde_json::from_slice::<T>(data) else {
         return;
     };
+    // As JSON values, since not every entry can be compared.
     let written = serde_json::to_value(&value).expect("an entry is JSON");
     let again: T = serde_json::from_value(written.clone()).expect("it was written by this program");
     assert_eq!(serde_json::to_value(&again).expect("JSON"), written);
@@ -101,6 +103,7 @@ fn described(description: &mut Unstructured<'_>) -> Result<()> {
     };
     let run = name(description)?;
     let mut files = Vec::new();
+    // Several sizes of `u64::MAX` may be drawn.
     let mut bytes = 0_u128;
     for _ in 0..description.int_in_range(0..=4)? {
         let size = *description.choose(&[0, 3, 1 << 20, 1 << 40, u64::MAX])?;
@@ -123,6 +126,7 @@ fn described(description: &mut Unstructured<'_>) -> Result<()> {
     let mut paths: Vec<&String> = files.iter().map(|(path, _)| path).collect();
     paths.sort();
     paths.dedup();
+    // The limit of a run, and no path twice.
     let is_small = bytes <= 8 << 30 && paths.len() == files.len();
     assert_eq!(parsed.check("1").is_ok(), is_small, "{files:?}");
     assert!(parsed.check("2").is_err());
@@ -218,6 +222,8 @@ fn changed(description: &mut Unstructured<'_>) -> Result<()> {
         1 => drop(text.remove(at)),
         _ => text.insert(at, description.arbitrary()?),
     }
+    // If it is trusted all the same, the change was in a part that is not signed: the period,
+    // within its bounds, or the case of a digit.
     if let Ok(other) = serde_json::from_slice::<Job>(&text)
         && trust.refusal(&other, "here", NOW).is_none()
     {
@@ -245,6 +251,7 @@ pub(crate) fn keys(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };
+    // A comment or an empty line is no user.
     let lines = text
         .lines()
         .map(|line| line.split('#').next().unwrap_or_default().trim());
@@ -269,6 +276,7 @@ pub(crate) fn keys(data: &[u8]) {
         Err(error) => {
             let error = error.to_string();
             check_mistake(&error, "key:");
+            // The seeds of all users begin with these letters: none is quoted.
             assert!(!error.contains("SUA"), "{error}");
         }
     }

@@ -15,6 +15,7 @@ pub(crate) fn body(data: &[u8]) {
         Err(error) => {
             let shown = error.to_string();
             let lines: Vec<&str> = shown.lines().collect();
+            // The mistake, the text, the marks below it, and help.
             assert_eq!(lines.len(), 4, "{shown}");
             assert!(lines[2].trim_start().starts_with('^'), "{shown}");
             assert!(lines[3].starts_with("help: "), "{shown}");

@@ -73,6 +73,7 @@ fn run<C: BlockCipher>(u: &mut Unstructured<'_>) -> Result<()> {
 
 fn input<C: BlockCipher>(u: &mut Unstructured<'_>, text_bytes_max: usize) -> Result<Input> {
     let bytes = |u: &mut Unstructured<'_>, length: usize| -> Result<Vec<u8>> {
+        // Two bytes describe a text: drawn byte by byte it would use up the input.
         let first: u8 = u.arbitrary()?;
         let step: u8 = u.arbitrary()?;
         let counted = (0..length).map(|at| first.wrapping_add(step.wrapping_mul(at as u8)));
@@ -113,6 +114,7 @@ impl<C: BlockCipher> Slow<C> {
             let number = number(block);
             let bits = 8 * Self::BLOCK;
             let doubled = (number << 1) ^ ((number >> (bits - 1) & 1) * polynomial);
+            // This also cuts the bit that was shifted out of a short block.
             doubled.to_be_bytes()[16 - Self::BLOCK..].to_vec()
         };
         let whole = double(&zero);
@@ -147,6 +149,7 @@ impl<C: BlockCipher> Slow<C> {
         let keystream = self.encrypt(nonce);
         self.mix(text, |at| counted(&keystream, half, at));
         let mut nonce = nonce.to_vec();
+        // 1‖ICN (RFC 9058 §4.1).
         nonce[0] |= 0x80;
         let factors = self.encrypt(&nonce);
         let text = &*text;
@@ -259,6 +262,7 @@ fn ctr_acpkm<C: BlockCipher>(
             let slow = later.as_ref().unwrap_or(slow);
             let before = section * section_blocks;
             slow.mix(text, |at| counter(&input.iv[..half], before + at));
+            // D of RFC 8645 §6.2.1.
             let constants: Vec<u8> = (0x80..0xa0).collect();
             let blocks = constants.chunks(C::BLOCK_BYTES);
             let key: Vec<u8> = blocks.flat_map(|block| slow.encrypt(block)).collect();
@@ -279,6 +283,7 @@ fn cbc<C: BlockCipher>(cipher: C, slow: &Slow<C>, mut inputs: Vec<Input>, iv_blo
         for block in text.chunks_mut(C::BLOCK_BYTES) {
             xor(block, &before);
             block.copy_from_slice(&slow.encrypt(block));
+            // The register of the standard: its oldest block leaves, and the ciphertext enters.
             before.drain(..C::BLOCK_BYTES);
             before.extend_from_slice(block);
         }
@@ -346,6 +351,7 @@ fn mgm<C: BlockCipher>(cipher: C, slow: &Slow<C>, mut inputs: Vec<Input>, change
     let bit = (changes >> 8) as usize;
     for (at, (input, tag)) in inputs.iter_mut().zip(&mut tags).enumerate() {
         if changed(at) {
+            // Any bit of the ciphertext, the additional data or the tag.
             let bytes = [&mut input.text, &mut input.aad, tag];
             let total: usize = bytes.iter().map(|part| part.len()).sum();
             let mut all = bytes.into_iter().flatten();

@@ -51,6 +51,7 @@ fn pieces(u: &mut Unstructured<'_>) -> Result<()> {
     bytes.push(b'{');
     assert!(Message::decode(&bytes).is_err());
     bytes.pop();
+    // The result may be another message, which must survive as any other.
     bytes[cut] ^= u.int_in_range(1..=255)?;
     if let Ok(message) = Message::decode(&bytes) {
         check_message(&message);
@@ -116,6 +117,7 @@ fn offer(u: &mut Unstructured<'_>) -> Result<Offer> {
         .map(|_| epoch(u))
         .collect::<Result<_>>()?;
     Ok(Offer {
+        // Now and then a peer of the next version.
         version: VERSION + u16::from(u.ratio(1, 16)?),
         tunnel: 0,
         suite: SUITE.name().to_owned(),
@@ -196,6 +198,7 @@ fn gateway(at: usize, policy: Policy, hard: Option<Duration>) -> Gateway {
     };
     let mut ppks = vec![ppk("alpha", true)];
     if at == 0 {
+        // Only one side has it, so it cannot be required.
         ppks.push(ppk("beta", false));
     }
     Gateway {
@@ -250,6 +253,7 @@ impl Path {
     /// Applies one random event.
     fn happen(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
         let to: usize = u.int_in_range(0..=1)?;
+        // Mostly deliveries: a rollover takes several messages, which rarer events interrupt.
         let what: u8 = u.int_in_range(0..=31)?;
         let connection = match self.connections.len() {
             0 => None,
@@ -301,6 +305,7 @@ impl Path {
 
     /// Passes an input to one side, and carries out its actions.
     fn deliver(&mut self, to: usize, input: Input, u: &mut Unstructured<'_>) -> Result<()> {
+        // A queue and no recursion: an output of one side is an input of the other.
         let mut inputs = VecDeque::from([(to, input)]);
         while let Some((to, input)) = inputs.pop_front() {
             let mut outputs = Vec::new();
@@ -341,6 +346,7 @@ impl Path {
     fn send(&mut self, from: usize, attempt: Attempt, message: Message) {
         check_message(&message);
         let mut connections = self.connections.iter_mut();
+        // Without a connection the message is lost, as on a broken one.
         if let Some(connection) = connections.find(|it| it.attempts[from] == attempt) {
             connection.under_way[1 - from].push_back(message);
         }
@@ -376,6 +382,7 @@ impl Path {
         }
         self.taken += 1;
         let mut exporter = Secret::new([0; CHAIN_BYTES]);
+        // As in TLS: both ends export the same secret, and each connection another one.
         exporter[..8].copy_from_slice(&self.taken.to_be_bytes());
         let attempts = [attempt, Attempt(self.taken)];
         let valid_for = Duration::from_secs(u.int_in_range(0..=600)?);

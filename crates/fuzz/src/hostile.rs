@@ -41,6 +41,7 @@ fn describe(u: &mut Unstructured<'_>) -> Result<()> {
     }
     if packet.len() >= 40 && u.ratio(1, 4)? {
         let at = if packet[0] >> 4 == 4 { 9 } else { 6 };
+        // ESP without UDP.
         packet[at] = 50;
     }
     packets::make_checksums_right(&mut packet);
@@ -94,6 +95,7 @@ fn check(frame: &[u8], form: SealedForm, ports: &[u16], seed: u64) {
             assert_eq!(be16(hostile, transport + UDP_CHECKSUM_AT), 0);
         }
         if form == SealedForm::Esp {
+            // In UDP an SPI of 0 would mark a packet of IKE (RFC 3948 §2.2).
             assert_ne!(hostile[payload.start..][..4], [0; 4]);
         }
     }

@@ -103,8 +103,11 @@ pub(crate) fn icmp(data: &[u8]) {
         (8..24, 24..40)
     };
     assert_eq!(message[target], packet[source]);
+    // 548 bytes fit the 576 of an error over IPv4 (RFC 1812 §4.3.2.3); over IPv6 there is room for
+    // more.
     let quote = &message[answer.header_bytes + 8..];
     assert!(packet.starts_with(quote) && quote.len() >= packet.len().min(548));
+    // Only ICMPv6 has a pseudo-header in its checksum.
     let pseudo = if view.version == 4 {
         0
     } else {

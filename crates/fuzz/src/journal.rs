@@ -77,6 +77,7 @@ fn damaged(u: &mut Unstructured<'_>) -> Result<()> {
     let (header, known) = &*RUN;
     let mut header = header.clone();
     header.format = if u.ratio(1, 4)? {
+        // Journals from before the checksums are read too.
         FORMAT_CHECKED - 1
     } else {
         FORMAT_VERSION
@@ -85,6 +86,7 @@ fn damaged(u: &mut Unstructured<'_>) -> Result<()> {
     for _ in 0..u.int_in_range(0..=RECORDS_MAX)? {
         let mut record = u.choose(known)?.clone();
         if let Record::Trial(trial) = &mut record {
+            // A repeat of the plan, since the reader refuses others.
             trial.repeat = u.int_in_range(1..=header.plan.repeats)?;
         }
         records.push(record);
@@ -101,6 +103,7 @@ fn damaged(u: &mut Unstructured<'_>) -> Result<()> {
     }
     let checked = header.format >= FORMAT_CHECKED;
     let prefixes = prefixes(header, records);
+    // Damages may undo each other.
     if bytes == whole {
         let mut found = found.expect("it is whole");
         assert_eq!(found.warnings.is_empty(), checked, "{:?}", found.warnings);
@@ -112,11 +115,13 @@ fn damaged(u: &mut Unstructured<'_>) -> Result<()> {
         return Ok(());
     };
     if checked {
+        // With checksums damage can only end the journal early.
         let cut = |warning: &Warning| matches!(warning, Warning::UnfinishedLine { .. });
         assert!(found.warnings.iter().all(cut), "{:?}", found.warnings);
         found.warnings.clear();
         assert!(prefixes.contains(&found), "other records: {found:?}");
     } else {
+        // Without them damage may go unnoticed: the warning says that.
         let unchecked = |warning: &Warning| matches!(warning, Warning::NoChecksums { .. });
         assert!(found.warnings.iter().any(unchecked), "no word of it");
     }
@@ -148,6 +153,7 @@ fn damage(bytes: &mut Vec<u8>, u: &mut Unstructured<'_>) -> Result<()> {
             bytes.swap(at, other);
         }
         3 | 4 => {
+            // Another digit leaves the line well-formed, so that only the checksum shows it.
             let digit = bytes[at..].iter().position(u8::is_ascii_digit);
             if let Some(digit) = digit {
                 bytes[at + digit] = u.int_in_range(b'0'..=b'9')?;

@@ -37,6 +37,7 @@ pub(crate) fn response(data: &[u8]) {
 
 /// The bytes as the body of responses to each call, with success and error status.
 fn any_text(body: &[u8]) {
+    // Each key in a response has this name once, so that a good response has exactly as many keys.
     let keys = body
         .windows(8)
         .filter(|part| *part == b"\"key_ID\"")
@@ -79,6 +80,7 @@ fn nearly_right(description: &mut Unstructured<'_>) -> Result<()> {
         .map(|(id, (key, _))| format!(r#"{{"key":"{key}","x":[{{}}],"key_ID":"{id}"}}"#))
         .collect();
     let mut body = format!(r#"{{"keys":[{}]}}"#, listed.join(","));
+    // As if the connection had broken.
     if description.ratio(1, 8)? {
         let cut = description.int_in_range(0..=body.len() - 1)?;
         body.truncate(cut);
@@ -93,6 +95,7 @@ fn nearly_right(description: &mut Unstructured<'_>) -> Result<()> {
 
     let lengths: Vec<_> = keys.iter().map(|(_, (_, length))| *length).collect();
     let expected = size.map(|bits| Some(bits as usize / 8));
+    // Without a size in the request, all keys must be as long as the first.
     let expected = expected.or(lengths.first().copied());
     let ids: HashSet<_> = keys.iter().map(|(id, _)| id.to_lowercase()).collect();
     let good = whole

@@ -56,6 +56,7 @@ fn messages(u: &mut Unstructured<'_>) -> Result<()> {
     let header_bytes = session.write_header(&mut header);
     assert_eq!(header_bytes, session.header_bytes());
     let mut message = header[..header_bytes].to_vec();
+    // Few changes, so that most of the header stays right.
     for _ in 0..u.int_in_range(0..=2)? {
         let at = u.choose_index(message.len())?;
         message[at] ^= u.arbitrary::<u8>()?;
@@ -109,6 +110,7 @@ fn in_ip(u: &mut Unstructured<'_>, session: Session, frame: &[u8]) -> Result<()>
         let at = u.choose_index(packet.len())?;
         packet[at] ^= u.arbitrary::<u8>()?;
     }
+    // A change in the IP header may turn it into another packet, so no result is expected.
     let _ = pseudowire.parse(&packet);
     Ok(())
 }

@@ -30,6 +30,7 @@ pub(crate) fn body(data: &[u8]) {
             let shown = mistakes.to_string();
             assert!(shown.contains(&file), "a mistake without a place: {shown}");
             let unreadable = [mistakes];
+            // A file that was not checked must not look clean.
             assert!(!lint::text(&[], &unreadable).contains("0 errors"));
             is_json(&lint::json(&[], &unreadable));
             is_json(&lint::sarif(&[], &unreadable, "0"));

@@ -14,6 +14,7 @@ pub(crate) fn fields(u: &mut Unstructured<'_>, payload_max: usize) -> Result<Fie
         .map(|at| seed.wrapping_mul(at as u8))
         .collect();
     let mut options = Vec::new();
+    // 40 bytes at most, as the data offset allows; the longest option here has 4.
     while options.len() < 36 && u.ratio(1, 2)? {
         match u.int_in_range(0..=3)? {
             0 => options.push(1),
@@ -22,6 +23,7 @@ pub(crate) fn fields(u: &mut Unstructured<'_>, payload_max: usize) -> Result<Fie
             _ => options.push(u.arbitrary()?),
         }
     }
+    // The data offset counts words of 4 bytes.
     options.resize(options.len().next_multiple_of(4), 0);
     Ok(Fields {
         ipv6: u.arbitrary()?,

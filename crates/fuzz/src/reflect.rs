@@ -36,6 +36,7 @@ fn check(frame: &[u8]) {
         _ => (ip + 8, 16, ip + 40),
     };
     let mut expected = frame.to_vec();
+    // Link addresses, IP addresses and ports: each pair is adjacent.
     for (at, bytes) in [(0, 6), (source, address_bytes), (udp, 2)] {
         for byte in at..at + bytes {
             expected.swap(byte, byte + bytes);

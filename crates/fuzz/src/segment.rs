@@ -19,6 +19,7 @@ pub(crate) fn body(data: &[u8]) {
 /// A super-packet of the kernel's form is segmented as by the oracle.
 fn valid(u: &mut Unstructured<'_>) -> Result<()> {
     let mut fields = packets::fields(u, 4000)?;
+    // A super-packet without payload is refused.
     fields.payload.push(1);
     let link = if u.arbitrary()? {
         packets::link_header(u, fields.ipv6)?
@@ -86,6 +87,7 @@ pub(crate) fn cut(
     let mut segments = Vec::new();
     while let Some(range) = segmenter.next(&mut buffer, checksum::portable) {
         segments.push(buffer[range.clone()].to_vec());
+        // As a cipher does in place: later segments must not need these bytes.
         buffer[range].fill(0xee);
     }
     assert_eq!(segments.len(), remaining);

@@ -38,6 +38,7 @@ pub(crate) fn body(data: &[u8]) {
     if let [place, change, ..] = *rest
         && change != 0
     {
+        // Scaled, so that one byte can select any place.
         let at = usize::from(place) * length / 256;
         payload[at] ^= change;
         assert_eq!(Stamp::read(&payload), None);

@@ -97,6 +97,7 @@ impl BackToBack {
                 frames: self.passed.midpoint(lost),
                 confirming: false,
             },
+            // Nothing is left to confirm if not even one frame passed.
             (Phase::Confirm { confirmed, .. }, _)
                 if self.passed > 0 && confirmed < self.repeats =>
             {
@@ -137,7 +138,9 @@ impl BackToBack {
             Phase::Confirm { confirmed, step } => {
                 self.lost = Some(frames);
                 self.passed = frames.saturating_sub(*step);
+                // Repeats of a longer burst prove nothing about this one.
                 *confirmed = 0;
+                // Doubled, so that few bursts are spent on lengths that only mostly pass.
                 *step = step.saturating_mul(2);
             }
         }

@@ -168,10 +168,12 @@ impl Bisection {
             counts,
         };
         if !counts.is_high_loss(self.goal[0].loss_ratio_ppm) {
+            // A newer trial at the lower bound replaces it.
             self.passed.retain(|passed| passed.load < trial.load);
             self.passed.push(decided);
         } else if trials >= self.repeats {
             self.upper = Some(decided);
+            // Also the lower bound, if it is the load that fails now.
             self.passed.retain(|passed| passed.load < trial.load);
         } else {
             self.lossy = Some((trial.load, trials));
@@ -187,6 +189,7 @@ impl Searcher for Bisection {
     fn learn(&mut self, trial: Trial, reserve: Reserve) {
         self.reserves.learn(trial, reserve);
         let [goal] = self.goal;
+        // A load that passed by the reserve has not passed.
         self.passed.retain(|passed| {
             let trial = Trial {
                 load: passed.load,
@@ -202,6 +205,7 @@ impl Searcher for Bisection {
         self.budget.spend(took_ns);
         self.reserves.record(trial, counts);
         let [goal] = self.goal;
+        // A trial that was cut short decides nothing.
         if trial.duration_ns >= goal.final_trial_ns {
             let judged = self.reserves.judge(trial, counts, goal.loss_ratio_ppm);
             self.decide(trial, judged);

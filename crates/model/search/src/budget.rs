@@ -51,6 +51,7 @@ impl Budget {
     /// The step for a planned trial: the trial if it fits, else the end.
     pub(crate) fn step(&mut self, plan: Option<Trial>) -> Step {
         let trial = plan.filter(|trial| self.fits(*trial));
+        // Set at each step: a trial recorded after the end may leave nothing to measure.
         self.timed_out = plan.is_some() && trial.is_none();
         trial.map_or(Step::Done, Step::Measure)
     }

@@ -31,6 +31,7 @@ impl Sums {
     fn of(trials: &[(Trial, Counts)], goal: &Goal) -> Self {
         let mut sums = Self::default();
         let against = |(_, counts): &&(Trial, Counts)| counts.is_high_loss(goal.loss_ratio_ppm);
+        // The longest trial with high loss: no shorter one outvotes it.
         let longest_ns = trials
             .iter()
             .filter(against)
@@ -78,9 +79,12 @@ pub fn classify(trials: &[(Trial, Counts)], goal: &Goal) -> Class {
     let excess = (sums.short_high * subceed).saturating_sub(balancing);
     let high = sums.full_high * subceed + excess;
     let low = sums.full_low * subceed;
+    // Trials beyond the duration sum count too.
     let whole = (low + high).max(u128::from(goal.duration_sum_ns) * subceed);
     let tolerated = whole * exceed;
+    // All trials that are still missing would have low loss.
     let optimistic = high * u128::from(PPM) <= tolerated;
+    // All trials that are still missing would have high loss.
     let pessimistic = (whole - low) * u128::from(PPM) <= tolerated;
     match (optimistic, pessimistic) {
         (true, true) => Class::LowerBound,
@@ -113,6 +117,7 @@ pub fn conditional_throughput(load: u64, trials: &[(Trial, Counts)], goal: &Goal
             return load as f64 * counts.forwarding_ratio();
         }
     }
+    // The quantile is in the part that is missing, which counts as lost.
     0.0
 }
 
@@ -120,6 +125,7 @@ pub fn conditional_throughput(load: u64, trials: &[(Trial, Counts)], goal: &Goal
 fn compare_loss(one: Counts, other: Counts) -> Ordering {
     let ratio = |counts: Counts| match counts.intended {
         0 => (1, 1),
+        // As fractions, which are compared by cross-multiplication.
         intended => (u128::from(counts.lost()), u128::from(intended)),
     };
     let ((lost, of), (other_lost, other_of)) = (ratio(one), ratio(other));

@@ -71,6 +71,7 @@ impl DelayTrend {
         let has_frames = |slice: &DelaySlice| slice.frames > 0;
         let first = slices.iter().position(has_frames)?;
         let last = slices.iter().rposition(has_frames)?;
+        // Slices without frames at the ends have no delay, and are no part of the thirds.
         let seen = &slices[first..=last];
         if seen.iter().filter(|slice| has_frames(slice)).count() < SLICES_MIN {
             return None;
@@ -83,8 +84,10 @@ impl DelayTrend {
             })
         };
         let (start, middle, end) = (third(0)?, third(1)?, third(2)?);
+        // The smaller one: a single jump of delay is growth in one half only.
         let per_slice = start.growth(middle).min(middle.growth(end));
         let last = seen.last()?.mean_ns;
+        // The higher one: delay that was high before has not risen.
         let before = start.delay_ns.max(middle.delay_ns);
         let last_third = seen[2 * seen.len() / 3..].iter();
         let least = last_third.filter(|slice| has_frames(slice));
@@ -92,6 +95,7 @@ impl DelayTrend {
         Some(Self {
             start_ns: start.delay_ns,
             growth_ns: (per_slice * slices.len() as f64).round() as i64,
+            // Steady growth over the whole trial shows a third of itself within the last third.
             rise_ns: (last.saturating_sub(before)).min(3 * last.saturating_sub(least)),
         })
     }
@@ -103,6 +107,7 @@ impl DelayTrend {
     pub fn queued_ppm(self, duration_ns: u64) -> u32 {
         let beyond = |ns: i64, share_ppm: u32, ns_max: u64| {
             let share = u128::from(duration_ns) * u128::from(share_ppm) / u128::from(PPM);
+            // Delay that fell is no queue.
             let ns = u64::try_from(ns).unwrap_or(0);
             if u128::from(ns) > share.max(u128::from(ns_max)) {
                 ns

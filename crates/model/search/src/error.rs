@@ -128,6 +128,7 @@ fn check_goal(goal: &Goal, number: usize, min_load: u64) -> Result<(), SearchErr
             duration_sum_ns: goal.duration_sum_ns,
         });
     }
+    // Less than one frame in the shortest trial at the lowest load.
     if u128::from(min_load) * u128::from(first) < 1_000_000_000 {
         return Err(SearchError::EmptyTrial {
             goal: number,

@@ -97,6 +97,7 @@ impl Counts {
     /// Highest load that a trial's forwarding rate suggests for a loss ratio, in frames/s: the rate
     /// itself for none, more if some loss is allowed; at most the load.
     pub(crate) fn carried(self, load: u64, loss_ratio_ppm: u32) -> u64 {
+        // In 128 bits: a load, a count and parts per million do not fit 64.
         let forwarded = u128::from(self.intended - self.lost()) * u128::from(PPM);
         let allowed = u128::from(self.intended.max(1)) * u128::from(PPM - loss_ratio_ppm);
         let carried = u128::from(load) * forwarded / allowed;

@@ -53,6 +53,7 @@ impl LossCurve {
         {
             return Step::Done;
         }
+        // Counted in steps of the highest load, so that no rounding adds up.
         let steps = self.points.len() as u64;
         let percent = 100_u64.saturating_sub(steps.saturating_mul(u64::from(self.step_percent)));
         let load = u128::from(self.max_load) * u128::from(percent) / 100;

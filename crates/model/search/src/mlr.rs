@@ -85,6 +85,7 @@ impl MlrSearch {
 
     /// A trial for all goals' first targets.
     fn initial_trial(&self, load: u64) -> Trial {
+        // A shorter trial would not count in full for every goal.
         let longest = self.goals.iter().map(|goal| goal.initial_trial_ns).max();
         Trial {
             load,
@@ -94,6 +95,7 @@ impl MlrSearch {
 
     /// Moves to the next phase after a trial.
     fn advance(&mut self, trial: Trial, counts: Counts) {
+        // The strictest goal, so that the interval begins at the lowest of all answers.
         let loss_ratio_ppm = self.goals.iter().map(|goal| goal.loss_ratio_ppm).min();
         let loss_ratio_ppm = loss_ratio_ppm.unwrap_or_default();
         let widest = self
@@ -111,15 +113,19 @@ impl MlrSearch {
             Phase::Max => Phase::Rate(under(counts.carried(trial.load, loss_ratio_ppm))),
             Phase::Rate(rate) if counts.is_high_loss(loss_ratio_ppm) => {
                 match under(counts.carried(trial.load, loss_ratio_ppm)) {
+                    // Already at the lowest load.
                     near if near == rate => self.select(None, Some(rate)),
                     near => Phase::Near { rate, near },
                 }
             }
             Phase::Rate(rate) => match width::above(rate, widest) {
+                // The highest load is tried, and lost frames.
                 near if near >= max => self.select(Some(rate), Some(max)),
                 near => Phase::Near { rate, near },
             },
+            // Which of the two failed is among the results, which the selectors read.
             Phase::Near { rate, near } => self.select(Some(rate.min(near)), Some(rate.max(near))),
+            // The selectors keep their state.
             Phase::Select(_) => return,
         };
     }
@@ -180,5 +186,6 @@ fn nominate(selectors: &mut [Selector], results: &Results, range: Range) -> Opti
     selectors
         .iter_mut()
         .filter_map(|selector| selector.nominate(results, range))
+        // The durations are exchanged, so that the longest is the least.
         .min_by(|one, other| (one.load, other.duration_ns).cmp(&(other.load, one.duration_ns)))
 }

@@ -73,6 +73,7 @@ impl Reserve {
         let whole = (0..slices.len())
             .take_while(|slice| is_whole(*slice))
             .count();
+        // The slice in which the reserve ends belongs to neither part.
         let (steady, end) = (whole + 1, slices.len());
         if end < steady + STEADY_MIN {
             return None;
@@ -85,6 +86,7 @@ impl Reserve {
             )
         });
         let [(one, of_one), (other, of_other)] = halves;
+        // Both rates relative to the load, over a common denominator.
         let apart = (one * of_other).abs_diff(other * of_one);
         let slack = one.max(other) * u128::from(UNSTEADY_PPM) / u128::from(PPM);
         if apart > (slack + u128::from(UNSTEADY_FRAMES)) * of_one.max(of_other) {
@@ -95,6 +97,7 @@ impl Reserve {
         if held == 0 || held >= of || duration_ns == 0 {
             return None;
         }
+        // At the steady rate, over the whole time.
         let carried = u128::from(intended) * held / of;
         let frames = u128::from(received(0, end)).checked_sub(carried)?;
         let rate = carried * 1_000_000_000 / u128::from(duration_ns);
@@ -102,8 +105,10 @@ impl Reserve {
             .iter()
             .map(|slice| i128::from(slice.frames) * i128::from(slice.mean_ns))
             .sum();
+        // The mean over the frames, and not over the slices.
         let mean_ns = afterwards / i128::try_from(held.max(1)).ok()?;
         let waited_ns = u128::try_from(mean_ns - i128::from(least_ns)).unwrap_or(0);
+        // A queue of n frames delays each by n at the rate; what the delay explains was not saved.
         let saved = frames.saturating_sub(rate * waited_ns / 1_000_000_000);
         let is_noise = frames * u128::from(PPM) < carried * u128::from(RESERVE_PPM_MIN);
         if is_noise || saved * 100 < frames * SAVED_PERCENT_MIN {
@@ -128,6 +133,7 @@ impl Reserve {
     fn can_have_carried(self, trial: Trial, loss_ratio_ppm: u32) -> bool {
         let (load, rate) = (u128::from(trial.load), u128::from(self.rate));
         let ppm = u128::from(PPM);
+        // In frames/s, times a million.
         let kept = load * (ppm - u128::from(loss_ratio_ppm));
         if kept <= rate * (ppm + ABOVE_PPM_MAX) {
             return false;
@@ -155,6 +161,7 @@ impl Reserves {
     /// Adds a trial. If it has no loss, and at least the load and duration of a trial that shows a
     /// reserve, the loss of that trial had another cause.
     pub(crate) fn record(&mut self, trial: Trial, counts: Counts) {
+        // Without any loss, even if a goal tolerates some.
         if !counts.is_high_loss(0) {
             self.carried.push(trial);
         }
@@ -175,6 +182,7 @@ impl Reserves {
         let explaining = self.known.iter().filter(|(from, reserve)| {
             reserve.can_have_carried(trial, loss_ratio_ppm) && stands(from)
         });
+        // Of several reserves the strictest counts.
         let least = explaining.map(|(_, reserve)| reserve.carried(trial.duration_ns));
         least.min().map_or(counts, |carried| Counts {
             forwarded: counts.forwarded.min(carried),
@@ -201,6 +209,7 @@ impl Counts {
         // Not more than were intended, so the cast is lossless.
         let in_time = in_time as u64;
         Self {
+            // Not added up: a frame that was queued may also have been carried by the reserve.
             forwarded: match queued {
                 0 => self.forwarded.min(held),
                 _ => self.forwarded.min(held).min(in_time),

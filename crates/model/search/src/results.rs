@@ -52,6 +52,7 @@ impl Results {
     pub(crate) fn judged(&self, load: u64, goal: &Goal) -> Vec<(Trial, Counts)> {
         let of = |&(trial, counts): &(Trial, Counts)| {
             let judged = self.reserves.judge(trial, counts, goal.loss_ratio_ppm);
+            // Counts that the judgement has changed show that a reserve explains the trial.
             (judged == counts || is_full_length(trial, goal)).then_some((trial, judged))
         };
         self.at(load).iter().filter_map(of).collect()
@@ -70,6 +71,7 @@ impl Results {
     /// inversion is resolved to the lower number.
     pub(crate) fn relevant(&self, goal: &Goal) -> Relevant {
         let mut relevant = Relevant::default();
+        // In ascending order: the first upper bound is the lowest one.
         for &load in self.by_load.keys() {
             match classify(&self.judged(load, goal), goal) {
                 Class::LowerBound => relevant.lower = Some(load),

@@ -154,6 +154,7 @@ impl Device {
             Behaviour::Queue {
                 capacity,
                 frames: queue,
+                // The queue is delivered after the load, however long that takes.
             } => (frames(capacity, trial.duration_ns) + queue).min(intended),
             Behaviour::Bucket {
                 capacity,
@@ -163,6 +164,8 @@ impl Device {
                 capacity,
                 per_second,
             } => {
+                // In milliseconds, which are divided below: whole seconds would make the drift
+                // jump.
                 let seconds = i128::from(self.clock_ns / 1_000_000);
                 let drift = i128::from(per_second) * seconds / 1_000;
                 carried(u64::try_from(i128::from(capacity) + drift).unwrap_or(0))
@@ -193,6 +196,7 @@ impl Device {
             let part = |whole| upto(whole, slice as u64 + 1) - upto(whole, slice as u64);
             let (offered, refilled) = (part(intended), part(carried));
             let passed = offered.min(refilled + saved.saturating_sub(self.spent));
+            // Tokens beyond a full bucket are lost.
             self.spent = (self.spent + passed).saturating_sub(refilled);
             DelaySlice {
                 frames: passed,
@@ -233,6 +237,7 @@ impl Device {
     fn binomial(&mut self, frames: u64, chance: f64) -> u64 {
         let mean = frames as f64 * chance;
         let drawn = if mean < 30.0 {
+            // Knuth: uniform numbers are multiplied until the product is below e^-mean.
             let (limit, mut product, mut count) = ((-mean).exp(), self.uniform(), 0_u32);
             while product > limit {
                 product *= self.uniform();
@@ -254,6 +259,7 @@ impl Device {
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^= mixed >> 31;
+        // 53 bits, as an `f64` has.
         (mixed >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
@@ -265,6 +271,7 @@ pub fn run(search: &mut dyn Searcher, device: &mut Device, overhead_ns: u64) {
         let counts = device.measure(trial);
         device.rest(overhead_ns);
         if let Some(reserve) = device.reserve() {
+            // Before the trial itself, as the trait requires.
             search.learn(trial, reserve);
         }
         search.record(trial, counts, trial.duration_ns + overhead_ns);

@@ -14,6 +14,7 @@ const SLACK: f64 = 0.99;
 /// frame/s apart always are.
 pub(crate) const fn is_narrow(lower: u64, upper: u64, width_ppm: u32) -> bool {
     let distance = upper.saturating_sub(lower);
+    // Multiplied out: a division would round, and a bound would depend on it.
     distance <= 1 || distance as u128 * PPM as u128 <= upper as u128 * width_ppm as u128
 }
 
@@ -37,6 +38,7 @@ pub(crate) fn distance(lower: u64, upper: u64) -> f64 {
 
 /// The load this far above; at least one frame/s.
 pub(crate) fn above(load: u64, distance: f64) -> u64 {
+    // Towards the load in both directions, so that the step is never over the width.
     ((load as f64 * distance.exp()) as u64).max(load.saturating_add(1))
 }
 
@@ -60,6 +62,7 @@ pub(crate) fn split(lower: u64, upper: u64, width_ppm: u32) -> u64 {
         let power = (units / 2.0).log2().floor().exp2();
         unit * power.max(units - 2.0 * power)
     };
+    // Of two adjacent loads there is no middle; callers split no narrow interval.
     let load = (lower as f64 * part.exp()).round() as u64;
     load.clamp(lower + 1, upper - 1)
 }

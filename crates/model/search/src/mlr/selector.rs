@@ -33,6 +33,7 @@ impl Range {
     pub(super) fn outcome(self, relevant: Relevant, goal: &Goal) -> Outcome {
         match (relevant.lower, relevant.upper) {
             (Some(lower), None) if lower >= self.max => Outcome::MaxLoadMeets,
+            // No lower bound can be below the lowest load.
             (_, Some(upper)) if upper <= self.min => Outcome::MinLoadFails,
             (Some(lower), Some(upper)) if width::is_narrow(lower, upper, goal.width_ppm) => {
                 Outcome::Regular
@@ -83,6 +84,7 @@ impl Selector {
         loop {
             let target = self.targets[self.current];
             let relevant = results.relevant(&target);
+            // Only now: trials of other goals may have decided its load as well.
             self.settle_extension(relevant);
             if range.outcome(relevant, &target) == Outcome::Unfinished {
                 let load = self.choose(relevant, &target, results, range);
@@ -91,6 +93,7 @@ impl Selector {
                     duration_ns: results.deciding_ns(load, &target),
                 });
             }
+            // The last target is the goal itself.
             if self.current + 1 == self.targets.len() {
                 return None;
             }
@@ -135,6 +138,7 @@ impl Selector {
         results: &Results,
         range: Range,
     ) -> u64 {
+        // A load outside the bounds is decided: another trial there would change nothing.
         let open = |load: &u64| relevant.leave_open(*load);
         if let Some(load) = self.halving(target).filter(open) {
             return load;
@@ -154,6 +158,7 @@ impl Selector {
             (Some(lower), Some(upper)) => self.inside(lower, upper, target),
             (Some(lower), None) => self.up(lower, target, range),
             (None, Some(upper)) => self.down(upper, target, range),
+            // Nothing is known yet, or a reserve has taken the evidence away.
             (None, None) => (range.max, None),
         };
         self.extension = extension;
@@ -180,6 +185,7 @@ impl Selector {
             return None;
         }
         self.moved = true;
+        // As narrow as the target asks: if both ends hold, it is reached.
         let above = width::above(load, width::step(target.width_ppm)).min(upper);
         self.begin(Relevant {
             lower: Some(load),
@@ -198,6 +204,7 @@ impl Selector {
 
     fn up(&self, lower: u64, target: &Goal, range: Range) -> (u64, Option<Extension>) {
         let load = width::above(lower, self.step);
+        // The target does not distinguish this load from the end.
         if load >= range.max || width::is_narrow(load, range.max, target.width_ppm) {
             return (range.max, None);
         }

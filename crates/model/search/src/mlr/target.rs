@@ -26,6 +26,7 @@ pub(super) fn targets(goal: &Goal) -> Vec<Goal> {
             width_ppm = width::doubled(width_ppm);
         }
         let left = 1.0 - f64::from(before) / f64::from(preceding);
+        // Sums in equal ratios, from the initial duration to the duration sum of the goal.
         let sum = (goal.initial_trial_ns as f64 * growth.powf(left)) as u64;
         let duration_sum_ns = sum.max(goal.initial_trial_ns);
         targets.push(Goal {
@@ -35,6 +36,7 @@ pub(super) fn targets(goal: &Goal) -> Vec<Goal> {
             ..*goal
         });
     }
+    // Widths double from the goal on backwards.
     targets.reverse();
     targets
 }
