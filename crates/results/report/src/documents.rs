@@ -8,6 +8,7 @@ pub(crate) mod json;
 pub(crate) mod text;
 
 use crate::Folders;
+use crate::kit::format::quoted;
 use crate::layout::Run;
 use journal::Journal;
 use json::RunResult;
@@ -49,7 +50,7 @@ pub struct Documents {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {source}\nhelp: the journal holds everything; fix the cause, then: \
          cipherbench report {}, or write elsewhere with `--out DIR`", path.display(),
-        path.parent().unwrap_or(path).display())]
+        quoted(&path.parent().unwrap_or(path).display().to_string()))]
 pub struct WriteError {
     /// Path of the document.
     pub path: PathBuf,

@@ -1,7 +1,7 @@
 //! Cells that tables of several topics have: figures with their marks, reasons for the absence of
 //! a figure, ratios, and the labels of a set's cells.
 
-use super::format::{Scale, bit_rate, percent, ratio};
+use super::format::{Scale, bit_rate, percent, ratio, si};
 use super::table::{Cell, LATE_MARK, Table};
 use crate::layout::{Point, Protocol, Run, Set, payload_name};
 use journal::record::in_brief;
@@ -92,7 +92,7 @@ pub(crate) fn ratio_cell(run: &Run<'_>, cell: &CellResult, metric: Metric) -> Ce
 
 /// The mean alone.
 pub(crate) fn mean(estimate: &Estimate, unit: &str) -> String {
-    Scale::si(estimate.mean, unit).value(estimate.mean)
+    si(estimate.mean, unit)
 }
 
 /// Explanation of the column of ratios.

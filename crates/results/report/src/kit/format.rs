@@ -42,12 +42,15 @@ impl Scale {
         }
     }
 
+    /// With a unit that takes no prefix, such as `frames`.
+    pub(crate) fn of(unit: &str) -> Self {
+        let (divisor, unit) = (1.0, unit.to_owned());
+        Self { divisor, unit }
+    }
+
     /// Without a unit.
     pub(crate) fn plain() -> Self {
-        Self {
-            divisor: 1.0,
-            unit: String::new(),
-        }
+        Self::of("")
     }
 
     /// Returns the number alone.
@@ -84,6 +87,11 @@ impl Scale {
             }
         }
     }
+}
+
+/// `402 kpps`: a value with the SI prefix that fits it.
+pub(crate) fn si(value: f64, unit: &str) -> String {
+    Scale::si(value, unit).value(value)
 }
 
 /// The largest unit with a rounded value of at least 1; the smallest unit for smaller values.
@@ -228,7 +236,8 @@ pub(crate) fn command_line(words: &[String]) -> String {
     quoted.join(" ")
 }
 
-fn quoted(word: &str) -> String {
+/// A word as a shell reads it back, such as the path of a folder.
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()

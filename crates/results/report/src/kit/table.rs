@@ -432,6 +432,11 @@ impl Cell {
         text.map_or_else(Self::missing, Self::derived)
     }
 
+    /// The cell in the first of several rows, and an empty one in the others.
+    pub(crate) fn once(self, row: usize) -> Self {
+        if row == 0 { self } else { Self::plain("") }
+    }
+
     /// The text, or a dash.
     pub(crate) fn or_missing(text: Option<String>) -> Self {
         text.map_or_else(Self::missing, Self::plain)

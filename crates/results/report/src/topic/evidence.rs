@@ -3,7 +3,7 @@
 use super::frames::share;
 use crate::kit::cells::late_mark;
 use crate::kit::column::{Declared, text};
-use crate::kit::format::Scale;
+use crate::kit::format::si;
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
@@ -141,7 +141,7 @@ fn directions(run: &Run<'_>) -> Option<Table> {
 fn figures(found: &DirectionLoss) -> [Cell; 2] {
     let sent = found.account.sent() as f64;
     [
-        Cell::plain(Scale::si(sent, "").value(sent)),
+        Cell::plain(si(sent, "")),
         Cell::plain(share(found.account.lost, found.lost_ppm.mean)),
     ]
 }

@@ -19,7 +19,7 @@ mod variation;
 
 use crate::kit::cells::{self, late_mark, partly_mark, without_figure};
 use crate::kit::fact::{Fact, Subject};
-use crate::kit::format::{Scale, percent, time};
+use crate::kit::format::{Scale, percent, si, time};
 use crate::kit::section::Section;
 use crate::kit::table::{self, Cell, Table};
 use crate::layout::Run;
@@ -86,20 +86,38 @@ fn labels(
     }
 }
 
-/// Adds one row per cell: its figures, or the reason for their absence.
-pub(super) fn fill<const FIGURES: usize>(
+/// Adds the rows of each cell, or one row with the reason for their absence.
+pub(super) fn fill<'a, R: IntoIterator<Item: IntoIterator<Item = Cell>>>(
+    table: Table,
+    run: &Run<'_>,
+    set: &FrameSet<'a>,
+    rows: impl Fn(&'a CellResult) -> R,
+) -> Table {
+    fill_some(table, run, set, |_| true, rows)
+}
+
+/// Adds the rows of each wanted cell, or one row with the reason for their absence.
+fn fill_some<'a, R: IntoIterator<Item: IntoIterator<Item = Cell>>>(
     mut table: Table,
     run: &Run<'_>,
-    set: &FrameSet<'_>,
-    figures: impl Fn(&CellResult) -> Option<[Cell; FIGURES]>,
+    set: &FrameSet<'a>,
+    wanted: impl Fn(&CellResult) -> bool,
+    rows: impl Fn(&'a CellResult) -> R,
 ) -> Table {
-    for (point, cell) in set.rows() {
-        let mut cells = labels(run, set, point, cell);
-        match figures(cell) {
-            Some(figures) => cells.extend(figures),
-            None => cells.extend(without_figure(cell, FIGURES)),
+    for (point, cell) in set.rows().filter(|(_, cell)| wanted(cell)) {
+        let labels = labels(run, set, point, cell);
+        let mut rows = rows(cell).into_iter().peekable();
+        if rows.peek().is_none() {
+            let mut cells = labels.clone();
+            // Labels after the device name one of its rows (a load, a step), and it has none.
+            cells.resize(table.labels, Cell::label(""));
+            let figures = table.columns.len() - table.labels;
+            cells.extend(without_figure(cell, figures));
+            table.push(cells);
         }
-        table.push(cells);
+        for row in rows {
+            table.push(labels.iter().cloned().chain(row).collect());
+        }
     }
     table
 }
@@ -153,7 +171,7 @@ fn rate(estimate: &Estimate) -> String {
 
 /// `402 kpps`: the mean alone.
 pub(super) fn mean_rate(estimate: &Estimate) -> String {
-    Scale::si(estimate.mean, "pps").value(estimate.mean)
+    si(estimate.mean, "pps")
 }
 
 /// `401–403 kpps`, or a note that there are too few repeats for an interval.

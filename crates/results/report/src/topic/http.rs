@@ -2,7 +2,7 @@
 
 pub(crate) mod columns;
 
-use crate::kit::cells::{FORMAT, mean, ratio_cell, reason_cell, with_repeats};
+use crate::kit::cells::{FORMAT, mean, ratio_cell, with_repeats, without_figure};
 use crate::kit::chart::bars::{Bar, Bars, Lying};
 use crate::kit::fact::{Fact, Subject};
 use crate::kit::format::{Scale, bit_rate};
@@ -58,11 +58,11 @@ fn http(run: &Run<'_>) -> Option<Table> {
         let labels = [Cell::label(test.in_words()), dut(run, cell)];
         let row = match cell.http() {
             Some(found) => rates(run, cell, found),
-            None => without(cell, figures.len() + 1),
+            None => without_figure(cell, figures.len() + 1),
         };
         table.push(labels.into_iter().chain(row).collect());
     }
-    (!table.rows.is_empty()).then_some(table)
+    table.with_rows()
 }
 
 /// Times to first and last byte by size of the objects; `None` if no client reports them.
@@ -86,7 +86,7 @@ fn http_times(run: &Run<'_>) -> Option<Table> {
             table.push(row);
         }
     }
-    (!table.rows.is_empty()).then_some(table)
+    table.with_rows()
 }
 
 /// Completion times of short flows by size; `None` if none are measured.
@@ -116,11 +116,11 @@ fn flows(run: &Run<'_>) -> Option<Table> {
                     .chain([Cell::plain(flows), rate, ratio, failed, limit])
                     .collect()
             }
-            None => without(cell, TIMES.len() + 5),
+            None => without_figure(cell, TIMES.len() + 5),
         };
         table.push(labels.into_iter().chain(row).collect());
     }
-    (!table.rows.is_empty()).then_some(table)
+    table.with_rows()
 }
 
 fn over_http<'r>(run: &'r Run<'_>) -> impl Iterator<Item = (&'r CellResult, &'r HttpTest)> {
@@ -138,15 +138,9 @@ fn http_cells<'r>(run: &'r Run<'_>) -> impl Iterator<Item = (&'r CellResult, &'r
         })
 }
 
+/// The name as printed: unlike the plan's, it has the mark of an insecure device.
 fn dut(run: &Run<'_>, cell: &CellResult) -> Cell {
-    let planned = run.planned(cell);
-    Cell::label(planned.map_or(&cell.dut, |planned| &planned.dut.name))
-}
-
-fn without(cell: &CellResult, columns: usize) -> Vec<Cell> {
-    let mut row = vec![reason_cell(cell)];
-    row.resize(columns, Cell::missing());
-    row
+    Cell::label(run.label(&cell.dut))
 }
 
 fn rates(run: &Run<'_>, cell: &CellResult, found: &HttpFigures) -> Vec<Cell> {

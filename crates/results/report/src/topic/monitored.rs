@@ -3,12 +3,12 @@
 mod chart;
 pub(crate) mod columns;
 
-use crate::kit::format::{Scale, time_ns};
+use crate::kit::format::{Scale, si, time_ns};
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
 use crate::layout::groups::words_of;
-use stats::{CellResult, EnergyResult, MonitoredValue};
+use stats::{CellResult, EnergyResult};
 
 /// Maximum number of charts; the tables have all cells.
 const CHARTS_MAX: usize = 12;
@@ -54,7 +54,7 @@ fn monitored(run: &Run<'_>) -> Option<Table> {
         .text("Why missed");
     each(run, |measured, cell| {
         for value in &cell.monitored {
-            let scale = unit(value);
+            let scale = Scale::of(&value.unit);
             let missed = value.missed_because.clone();
             table.push(vec![
                 Cell::label(measured),
@@ -87,10 +87,10 @@ fn monitored_loads(run: &Run<'_>) -> Option<Table> {
         let several = cell.monitored.iter().filter(|value| value.loads.len() > 1);
         for value in several {
             for load in &value.loads {
-                let scale = unit(value);
+                let scale = Scale::of(&value.unit);
                 let name = match load.frames_per_s {
                     Some(0) => "as fast as possible".to_owned(),
-                    Some(rate) => Scale::si(rate as f64, "pps").value(rate as f64),
+                    Some(rate) => si(rate as f64, "pps"),
                     None => "–".to_owned(),
                 };
                 table.push(vec![
@@ -117,7 +117,7 @@ fn energy(run: &Run<'_>) -> Option<Table> {
     each(run, |measured, cell| {
         for found in &cell.energy {
             let carried = found.carried_bps.as_ref().map(|bps| {
-                let rate = Scale::si(bps.mean, "bit/s").value(bps.mean);
+                let rate = si(bps.mean, "bit/s");
                 // Rates of frame tests include headers, the ones of tools only payload.
                 match &found.layer {
                     Some(layer) if layer == "l2" => format!("{rate} L2"),
@@ -129,10 +129,10 @@ fn energy(run: &Run<'_>) -> Option<Table> {
                 Cell::label(measured),
                 Cell::label(run.label(&cell.dut)),
                 Cell::label(whose(found)),
-                Cell::plain(with_unit("W").estimate(&found.power_w)),
-                Cell::plain(with_unit("J").value(found.energy_j.mean)),
+                Cell::plain(Scale::of("W").estimate(&found.power_w)),
+                Cell::plain(Scale::of("J").value(found.energy_j.mean)),
                 Cell::or_missing(carried),
-                Cell::or_missing(per_gbit.map(|found| with_unit("J/Gbit").estimate(found))),
+                Cell::or_missing(per_gbit.map(|found| Scale::of("J/Gbit").estimate(found))),
             ]);
         }
     });
@@ -146,17 +146,6 @@ fn whose(found: &EnergyResult) -> String {
         (true, _) => format!("the whole machines, stations included: {names}"),
         (false, 1) => names,
         (false, _) => format!("both boxes: {names}"),
-    }
-}
-
-fn unit(value: &MonitoredValue) -> Scale {
-    with_unit(&value.unit)
-}
-
-fn with_unit(unit: &str) -> Scale {
-    Scale {
-        unit: unit.to_owned(),
-        ..Scale::plain()
     }
 }
 

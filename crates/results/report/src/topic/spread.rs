@@ -70,10 +70,7 @@ impl Unit {
         match self {
             Self::Bits => Scale::si(value, "bit/s"),
             Self::Frames => Scale::si(value, "pps"),
-            Self::Burst => Scale {
-                unit: "frames".into(),
-                ..Scale::plain()
-            },
+            Self::Burst => Scale::of("frames"),
             Self::Time => Scale::time(value),
         }
     }

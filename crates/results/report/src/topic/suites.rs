@@ -4,7 +4,7 @@ mod chart;
 
 use crate::kit::cells::{FORMAT, reason_cell, with_repeats};
 use crate::kit::fact::repeats;
-use crate::kit::format::{Scale, percent};
+use crate::kit::format::{Scale, percent, si};
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::groups::{GroupWords, words_of};
@@ -123,7 +123,7 @@ fn mean_of_ceiling(cell: &CellResult) -> Cell {
     let Some((found, unit)) = rate_of(cell) else {
         return reason_cell(cell);
     };
-    let value = Scale::si(found.mean, unit).value(found.mean);
+    let value = si(found.mean, unit);
     let share = cell.ceiling.as_ref().and_then(|found| found.reached);
     Cell::plain(match share {
         Some(share) => format!("{value} ({})", percent(100.0 * share)),
@@ -306,7 +306,7 @@ fn ceiling(cell: &CellResult) -> Cell {
             (Some(most), _) => (most, "bit/s"),
             (None, most) => (most?, "pps"),
         };
-        Some(Scale::si(most, unit).value(most))
+        Some(si(most, unit))
     });
     Cell::or_missing(text)
 }

@@ -1,7 +1,7 @@
 //! The tester itself, and the bottleneck of each figure.
 
 use super::frames::{mean_rate, share, verdict};
-use crate::kit::format::{Scale, counted};
+use crate::kit::format::{counted, si};
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
@@ -61,18 +61,13 @@ fn figures(found: &Calibration) -> [Cell; 7] {
     let loss = match (found.sent, found.lost) {
         (0, _) => Cell::missing(),
         // The number of frames shows how small a loss would have been seen.
-        (sent, 0) => Cell::plain(format!(
-            "0 of {}",
-            Scale::si(sent as f64, "").value(sent as f64)
-        )),
+        (sent, 0) => Cell::plain(format!("0 of {}", si(sent as f64, ""))),
         (_, lost) => Cell::plain(share(lost, found.loss_floor_ppm.unwrap_or(0.0))),
     };
     let load = found.latency_load_frames_per_s;
     [
         Cell::or_missing(ceiling.map(|rates| mean_rate(&rates.frames_per_s))),
-        Cell::or_missing(
-            ceiling.map(|rates| Scale::si(rates.l1_bps.mean, "bit/s").value(rates.l1_bps.mean)),
-        ),
+        Cell::or_missing(ceiling.map(|rates| si(rates.l1_bps.mean, "bit/s"))),
         loss,
         Cell::or_missing(load.map(|load| {
             let path = if found.latency_is_round_trip {
@@ -80,7 +75,7 @@ fn figures(found: &Calibration) -> [Cell; 7] {
             } else {
                 ""
             };
-            Scale::si(load, "pps").value(load) + path
+            si(load, "pps") + path
         })),
         Cell::time(found.latency_p50_ns),
         Cell::time(found.latency_p99_ns),

@@ -2,7 +2,7 @@
 
 pub(crate) mod columns;
 
-use crate::kit::cells::{FORMAT, reason_cell, with_repeats};
+use crate::kit::cells::{FORMAT, with_repeats, without_figure};
 use crate::kit::chart::bars::{Bar, Bars, Lying};
 use crate::kit::fact::{Fact, Subject};
 use crate::kit::format::{Scale, counted, loss};
@@ -42,27 +42,23 @@ fn video(run: &Run<'_>) -> Option<Table> {
         .labels(["Traffic", "DUT"])
         .figures(figures);
     for cell in &run.results.cells {
-        let Some((planned, test)) = test_of(run, cell) else {
+        let Some(test) = test_of(run, cell) else {
             continue;
         };
-        let labels = [Cell::label(test.in_words()), Cell::label(&planned.dut.name)];
+        // Not the plan's name, which lacks the mark of an insecure device.
+        let labels = [test.in_words(), run.label(&cell.dut)].map(Cell::label);
         let row = match cell.video() {
             Some(found) => row(cell, found),
-            None => {
-                let mut row = vec![reason_cell(cell)];
-                row.resize(figures.len(), Cell::missing());
-                row
-            }
+            None => without_figure(cell, figures.len()),
         };
         table.push(labels.into_iter().chain(row).collect());
     }
-    (!table.rows.is_empty()).then_some(table)
+    table.with_rows()
 }
 
-fn test_of<'r>(run: &'r Run<'_>, cell: &CellResult) -> Option<(&'r plan::Cell, &'r VideoTest)> {
-    let planned = run.planned(cell)?;
-    match &planned.measurement {
-        Measurement::Video(test) => Some((planned, test)),
+fn test_of<'r>(run: &'r Run<'_>, cell: &CellResult) -> Option<&'r VideoTest> {
+    match &run.planned(cell)?.measurement {
+        Measurement::Video(test) => Some(test),
         _ => None,
     }
 }
@@ -115,9 +111,7 @@ pub(super) fn facts(of: &Subject<'_>) -> Vec<Fact> {
 fn chart(run: &Run<'_>, id: &str) -> Option<Markup> {
     let cells = run.results.cells.iter();
     let bars = cells.filter_map(|cell| {
-        let Measurement::Video(test) = &run.planned(cell)?.measurement else {
-            return None;
-        };
+        let test = test_of(run, cell)?;
         // Without frames, there is no share.
         let figure = cell.video().filter(|found| found.frames_expected > 0);
         let figure = figure.map(|found| {

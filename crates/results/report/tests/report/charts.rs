@@ -414,3 +414,76 @@ fn chart_and_table_give_the_same_percentiles() {
         table[1][by_repeat].split(" ±").next().unwrap()
     );
 }
+
+/// Two boxes and a machine have their power in one panel.
+#[test]
+fn a_line_of_readings_shows_the_mean_of_its_own_device() {
+    let all = charts(&fixture::monitored()).concat();
+    for words in [
+        "gw1: power 36.6 W on average",
+        "gw2: power 40.6 W on average",
+        "machine: power 140 W on average",
+    ] {
+        assert!(all.contains(words), "{words}");
+    }
+}
+
+/// The chart of a run whose title begins so, and the positions of its lines of a class.
+fn lines_of(journal: &Journal, title: &str, class_name: &str) -> Vec<[(f64, f64); 2]> {
+    let all = charts(journal);
+    let begins = format!("-title\">{title}");
+    let chart = all.iter().find(|chart| chart.contains(&begins)).unwrap();
+    let document = Document::parse(chart).unwrap();
+    let lines = document.root_element().children();
+    let lines = lines.filter(|node| node.has_tag_name("line") && has_class(*node, class_name));
+    lines
+        .map(|line| <[_; 2]>::try_from(points(line)).unwrap())
+        .collect()
+}
+
+#[test]
+fn a_number_without_a_figure_has_no_tick_beyond_the_axis() {
+    let mut journal = fixture::scaling();
+    for trial in &mut journal.trials {
+        if trial.cell.ends_with("cipherbench-w20") {
+            let reason = "out of memory".to_owned();
+            trial.outcome = journal::record::Outcome::Failed { reason };
+        }
+    }
+    let grid = lines_of(&journal, "Throughput by workers", "grid");
+    let is_tick = |[from, to]: &[(f64, f64); 2]| (from.0 - to.0).abs() < ROUNDING;
+    let (ticks, across): (Vec<_>, Vec<_>) = grid.into_iter().partition(is_tick);
+    let end = across[0][1].0;
+    assert_eq!(ticks.len(), 5, "1, 2, 4, 8 and 14 workers: {ticks:?}");
+    assert!(ticks.iter().all(|[from, _]| from.0 <= end), "{ticks:?}");
+}
+
+#[test]
+fn a_whisker_longer_than_its_bar_ends_at_the_axis() {
+    use journal::record::{Figures, Outcome};
+    let mut journal = fixture::quick();
+    for trial in &mut journal.trials {
+        let Outcome::Measured(measured) = &mut trial.outcome else {
+            continue;
+        };
+        // The mean of the repeats is a third of the last one, so twice as far from it as from 0.
+        if let Figures::Transfer(transfer) = &mut measured.figures
+            && transfer.datagrams.is_none()
+            && trial.repeat < 3
+        {
+            transfer
+                .intervals
+                .iter_mut()
+                .for_each(|one| one.bytes /= 50);
+            transfer.received_bytes = transfer.intervals.iter().map(|one| one.bytes).sum();
+            transfer.sent_bytes = transfer.received_bytes;
+        }
+    }
+    let title = "TCP payload throughput by MTU";
+    let axis = lines_of(&journal, title, "axis")[0][0].1;
+    let whiskers = lines_of(&journal, title, "whisker");
+    assert!(!whiskers.is_empty());
+    for [from, to] in whiskers {
+        assert!(from.1.max(to.1) <= axis + ROUNDING, "{from:?} {to:?}");
+    }
+}

@@ -58,3 +58,34 @@ fn a_document_that_cannot_be_written_is_reported_with_its_path() {
         ["report.html", "report.md", "results.json"]
     );
 }
+
+#[test]
+fn a_folder_with_a_space_is_quoted_in_commands() {
+    let run = Path::new("my runs/it's one");
+    let folders = Some(report::Folders {
+        run,
+        documents: run,
+    });
+    let quoted = r"'my runs/it'\''s one'";
+    let brief = report::brief(&fixture::in_progress(), folders, 200, false);
+    for command in [
+        format!("cipherbench report {quoted} --full"),
+        format!("cipherbench resume {quoted}"),
+    ] {
+        assert!(brief.contains(&command), "{command}: {brief}");
+    }
+    let resume = format!("cipherbench resume {quoted} --invalid");
+    let troubled = fixture::troubled();
+    for text in [
+        report::brief(&troubled, folders, 200, false),
+        report::terminal(&troubled, folders, 200, false),
+    ] {
+        assert!(text.contains(&resume), "{text}");
+    }
+    let error = report::WriteError {
+        path: run.join("report.md"),
+        source: std::io::ErrorKind::StorageFull.into(),
+    };
+    let help = format!("then: cipherbench report {quoted}, or");
+    assert!(error.to_string().contains(&help), "{error}");
+}

@@ -470,3 +470,32 @@ fn each_step_of_a_service_passes_or_says_what_failed() {
     );
     assert!(back(&ours[4], from_end("Lost")).ends_with(" %"), "{ours:?}");
 }
+
+/// A curve may lose frames at its lowest load alone; the fact counts that load.
+#[test]
+fn a_chart_claims_no_loss_up_to_a_load_only_if_none_below_it_lost() {
+    let mut journal = fixture::frame_tests();
+    let curve = "loss-curve/frame=64/direction=both/null";
+    for record in journal.trials.iter_mut().filter(|it| it.cell == curve) {
+        let Outcome::Measured(measured) = &mut record.outcome else {
+            continue;
+        };
+        if let Figures::Frames(found) = &mut measured.figures {
+            let lowest = found.trials.last_mut().unwrap();
+            let bytes = lowest.received_bytes / lowest.received;
+            lowest.received -= 1000;
+            lowest.received_bytes -= 1000 * bytes;
+        }
+    }
+    let words = |journal: &Journal| {
+        let (_, page) = parse(journal);
+        let described: String = select(&page, "#frame-loss svg desc")
+            .into_iter()
+            .map(text)
+            .collect();
+        let null = described.find("null").unwrap();
+        described[null..].split("; ").next().unwrap().to_owned()
+    };
+    assert!(words(&fixture::frame_tests()).contains(": no loss up to "));
+    assert!(words(&journal).contains(": loss at the lowest load, "));
+}

@@ -63,6 +63,8 @@ fn insecure_devices_are_marked_wherever_they_are_named() {
         ("peers", fixture::peers(5)),
         ("scaling", fixture::scaling()),
         ("suites", fixture::suites(None)),
+        ("http", fixture::http()),
+        ("monitored", fixture::monitored()),
     ];
     for (name, journal) in runs {
         let journal = weakened(journal);

@@ -6,6 +6,7 @@ use super::terminal::{Page, Style};
 use crate::documents::headline::answer;
 use crate::documents::headline::findings::findings;
 use crate::documents::headline::{self, Headline};
+use crate::kit::format::quoted;
 use crate::kit::section::{Block, Document};
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
@@ -249,7 +250,8 @@ fn foot(run: &Run<'_>, files: Option<Folders<'_>>, width: usize, color: bool) ->
             "Report  {}",
             visible(&report.display().to_string())
         ));
-        let path = folders.run.display().to_string();
+        // Quoted first: the quotes enclose the name that the file system has.
+        let path = quoted(&folders.run.display().to_string());
         let path = visible(&path);
         page.line(&format!("All     cipherbench report {path} --full"));
         if !run.results.progress.ended {

@@ -4,6 +4,7 @@ use super::{command, provenance};
 use crate::documents::headline;
 use crate::documents::headline::answer;
 use crate::documents::headline::findings::findings;
+use crate::kit::format::quoted;
 use crate::kit::section::{Block, Document};
 use crate::kit::table::{Cell, Kind, Row, Table};
 use crate::layout::Run;
@@ -168,7 +169,7 @@ pub(super) struct Page {
     pub(crate) text: String,
     width: usize,
     pub(crate) style: Style,
-    /// The run's folder, for commands; `None` if unknown.
+    /// The run's folder, quoted for a shell, for commands; `None` if unknown.
     run: Option<String>,
 }
 
@@ -185,7 +186,7 @@ impl Page {
     /// Replaces the run's folder in the commands of texts.
     pub(crate) fn of_run(mut self, run: &Run<'_>, files: Option<Folders<'_>>) -> Self {
         // The given folder is the current one; the journal has the one from before any move.
-        let known = files.map(|files| files.run.display().to_string());
+        let known = files.map(|files| quoted(&files.run.display().to_string()));
         self.run = known.or_else(|| journal::dir_as_created(&run.journal.header));
         self
     }

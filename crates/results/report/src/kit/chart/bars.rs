@@ -161,7 +161,7 @@ fn one(
         svg.label("reason", vec![spot], absence(bar.cell, "no figure"));
         return;
     };
-    let width = |value: f64| plot.width * axis.share(value.max(0.0));
+    let width = |value: f64| plot.width * axis.share(value);
     let top = y + (ROW - BAR) / 2.0;
     // Without a setting, the tooltip names the quantity: it must never be a bare number.
     let setting = match bar.setting.as_str() {
@@ -181,7 +181,9 @@ fn one(
         end = lost.right();
     }
     let (middle, reach) = (top + BAR / 2.0, width(found.reach));
-    svg.side_whisker(area.right() - reach, area.right() + reach, middle);
+    // Zeros among the repeats may be farther from the mean than the mean is from 0, where names are.
+    let low = (area.right() - reach).max(plot.x);
+    svg.side_whisker(low, area.right() + reach, middle);
     // The text begins after the lost part or the whisker, the longer of the two.
     let after = end.max(area.right() + reach) + 8.0;
     svg.label("value", Spot::rightward((after, middle + 4.5)), &found.text);

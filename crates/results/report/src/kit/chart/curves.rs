@@ -23,7 +23,7 @@ pub(crate) struct Curves {
 }
 
 impl Curves {
-    /// Legend and axes; `numbers` are the measured ones.
+    /// Legend and axes; `numbers` are the planned ones.
     pub(crate) fn frame(
         &mut self,
         devices: impl Iterator<Item = (usize, String)>,
@@ -36,6 +36,11 @@ impl Curves {
         let mut free_from = f64::NEG_INFINITY;
         for n in sorted(numbers) {
             let (x, label) = (self.x(f64::from(n)), n.to_string());
+            // The axis spans the numbers with a figure; a number beyond them that was planned, but
+            // gave none, has no place on it.
+            if x < self.plot.x || x > self.plot.right() {
+                continue;
+            }
             let half = Font::of("tick").width(&label) / 2.0 + 3.0;
             self.svg.line("grid", (x, bottom), (x, bottom + 4.0));
             // A number keeps only its tick if its label would touch the one before it.
@@ -69,8 +74,8 @@ impl Curves {
         for (n, found) in figures {
             let place = self.place(n, found.mean);
             let end = |value: f64| self.place(n, value).1;
-            // On a logarithmic axis, a whisker down to 0 ends at the axis: `Values::share` bounds
-            // it.
+            // A whisker down to 0 or below ends at the axis, whatever its kind: `Values::share`
+            // bounds it.
             let ends = [found.largest_distance, -found.largest_distance]
                 .map(|distance| end(found.mean + distance));
             self.svg.whisker(place.0, ends, 5.0);

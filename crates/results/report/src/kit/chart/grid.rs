@@ -2,7 +2,7 @@
 //! figure. They show a matrix with too many figures for bars.
 
 use super::{Anchor, Area, BAR_MIN, Font, Key, Spot, Svg, WIDTH, absence, hover, shortened_name};
-use crate::kit::format::{Scale, counted};
+use crate::kit::format::{Scale, counted, si};
 use crate::layout::frames::{Device, FrameSet};
 use crate::layout::{Run, Set, payload_name};
 use crate::order::sorted;
@@ -274,7 +274,7 @@ impl Grid<'_> {
         let figures = figures.filter_map(|(figure, column)| {
             let figure = figure.as_ref()?;
             let value = match figure.estimate {
-                Some(found) => Scale::si(found.mean, self.unit).value(found.mean),
+                Some(found) => si(found.mean, self.unit),
                 None => absence(figure.cell, "no figure").to_owned(),
             };
             let heads = self.heads.iter().zip(column);
@@ -289,9 +289,8 @@ impl Grid<'_> {
 impl Figure<'_> {
     /// `7.11 G`: figures of one grid may have different SI prefixes.
     fn text(&self) -> String {
-        self.estimate.map_or_else(String::new, |found| {
-            Scale::si(found.mean, "").value(found.mean)
-        })
+        self.estimate
+            .map_or_else(String::new, |found| si(found.mean, ""))
     }
 }
 
@@ -328,7 +327,7 @@ impl Shades {
     /// The lowest and the highest figure with their shades.
     fn legend(&self, unit: &str) -> Vec<(Key, String)> {
         let of = |word: &str, value: f64| {
-            let name = format!("{word}: {}", Scale::si(value, unit).value(value));
+            let name = format!("{word}: {}", si(value, unit));
             (Key::Swatch(CLASSES[self.shade(value)]), name)
         };
         vec![of("lowest", self.low), of("highest", self.high)]

@@ -62,7 +62,9 @@ impl Linear {
 
 impl Axis for Linear {
     fn share(&self, value: f64) -> f64 {
-        value / self.end
+        // Nothing that is drawn is below 0, but a mean less the farthest repeat's distance may be:
+        // its whisker ends at the axis.
+        (value / self.end).max(0.0)
     }
 
     /// The first tick is 0.
@@ -307,6 +309,7 @@ mod tests {
         let labels: Vec<String> = axis.ticks().into_iter().map(|(_, label)| label).collect();
         assert_eq!(labels, ["0", "1", "2"]);
         assert!((axis.share(2.003) - 1.0).abs() < 1e-9);
+        assert!(axis.share(-1.0).abs() < 1e-9);
     }
 
     #[test]

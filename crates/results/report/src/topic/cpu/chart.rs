@@ -4,7 +4,7 @@ use crate::kit::cells::reason_cell;
 use crate::kit::chart::rows::Rows;
 use crate::kit::chart::scale::{Axis, Linear};
 use crate::kit::chart::{Anchor, Area, Key, LEGEND_HEIGHT, Spot, Svg, WIDTH, hover, shortened};
-use crate::kit::format::{Scale, bits_per_cpu_s};
+use crate::kit::format::{Scale, bits_per_cpu_s, si};
 use crate::layout::{Run, Set};
 use maud::Markup;
 use stats::{CellResult, CpuResult, Estimate};
@@ -160,10 +160,7 @@ impl<'r, 'a> Chart<'r, 'a> {
 
     fn roles(&self, svg: &mut Svg, cell: &CellResult, cpu: &CpuResult, point: &str, area: Area) {
         let own = self.run.color(&cell.dut);
-        let cores = Scale {
-            unit: "cores".into(),
-            ..Scale::plain()
-        };
+        let cores = Scale::of("cores");
         let mut x = area.x;
         for (class, name, of) in ROLES {
             // The time of a device on other machines is unknown, so it has no part here.
@@ -202,9 +199,9 @@ impl<'r, 'a> Chart<'r, 'a> {
         let tooltip = hover(&cell.dut, point, &scale, found);
         svg.bar(self.run.color(&cell.dut), bar, &tooltip);
         let reach = width(found.largest_distance);
-        let (low, high) = (bar.right() - reach, bar.right() + reach);
+        let (low, high) = ((bar.right() - reach).max(bar.x), bar.right() + reach);
         svg.side_whisker(low, high, bar.y + bar.height / 2.0);
-        let value = Scale::si(found.mean, "bit").value(found.mean);
+        let value = si(found.mean, "bit");
         let spots = Spot::rightward((high + 7.0, bar.bottom() - 3.0));
         svg.label("value", spots, &value);
     }

@@ -5,7 +5,7 @@ mod survival;
 
 use super::{not_offered, without_figure};
 use crate::kit::fact::Fact;
-use crate::kit::format::{Scale, bytes, counted, percent};
+use crate::kit::format::{bytes, counted, percent, si};
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
@@ -168,7 +168,7 @@ fn device_cells(found: &FatigueDevice) -> [Cell; 13] {
             0 => found.counts.right.to_string(),
             _ => format!("≥ {}", found.counts.right),
         }),
-        Cell::plain(Scale::si(found.operations_per_s, "op/s").value(found.operations_per_s)),
+        Cell::plain(si(found.operations_per_s, "op/s")),
         Cell::faults(found.counts.wrong),
         Cell::faults(found.counts.failed),
         Cell::plain(found.counts.refused.to_string()),
@@ -342,7 +342,7 @@ pub(super) fn fact(cell: &CellResult) -> Option<Fact> {
         detail: format!(
             "{failures} of {} failed; {} right, {} wrong, {}",
             counted(lives, "device"),
-            Scale::si(right, "op").value(right),
+            si(right, "op"),
             sum(|one| one.counts.wrong),
             counted(sum(|one| one.counts.restarts), "restart")
         ),

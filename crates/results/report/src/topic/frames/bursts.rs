@@ -4,7 +4,7 @@ use super::loads::{bars, drawn};
 use super::{caption, fill, head, joined, label, verdict};
 use crate::kit::chart::bars::Lying;
 use crate::kit::fact::{Fact, repeats};
-use crate::kit::format::{Scale, time_ns};
+use crate::kit::format::{Scale, si, time_ns};
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
@@ -60,7 +60,7 @@ fn burst_cells(cell: &CellResult, found: &BackToBackResult) -> [Cell; 6] {
     let corrected = found.corrected_buffer_ns.filter(|_| full);
     [
         Cell::plain(format!("{least}{burst}")),
-        Cell::or_missing(rate.map(|rate| Scale::si(rate, "pps").value(rate))),
+        Cell::or_missing(rate.map(|rate| si(rate, "pps"))),
         Cell::or_missing(implied.map(|time| format!("{least}{}", time_ns(time)))),
         // A burst that ended with the trial does not bound the frames forwarded meanwhile.
         Cell::or_missing(corrected.map(time_ns)),
@@ -82,7 +82,7 @@ pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<
     };
     let mut detail = Vec::new();
     if let Some(rate) = found.burst_frames_per_s {
-        detail.push(format!("at {}", Scale::si(rate, "pps").value(rate)));
+        detail.push(format!("at {}", si(rate, "pps")));
     }
     if let Some(buffer) = found.implied_buffer_ns {
         detail.push(format!("{least}{} of buffer", time_ns(buffer)));

@@ -147,11 +147,11 @@ fn of(cell: &CellResult) -> Option<&DisturbanceResult> {
 }
 
 /// Adds one row per device: its figures, or the reason for their absence.
-fn fill<const FIGURES: usize>(
+fn fill<'a, const FIGURES: usize>(
     table: Table,
     run: &Run<'_>,
-    set: &FrameSet<'_>,
-    figures: impl Fn(&DisturbanceResult) -> Option<[Cell; FIGURES]>,
+    set: &FrameSet<'a>,
+    figures: impl Fn(&'a DisturbanceResult) -> Option<[Cell; FIGURES]>,
 ) -> Table {
     frames::fill(table, run, set, |cell| figures(of(cell)?))
 }
@@ -206,7 +206,10 @@ fn most(estimate: Option<&Estimate>) -> Cell {
 
 /// `99.87 %` of a load, with two decimals; 100 % only if nothing is missing.
 fn kept(ratio: &Estimate) -> String {
-    let percent = 100.0 * ratio.mean;
+    kept_percent(100.0 * ratio.mean)
+}
+
+fn kept_percent(percent: f64) -> String {
     match percent {
         percent if percent < 100.0 && percent > 99.995 => "> 99.99 %".into(),
         percent => format!("{percent:.2} %"),

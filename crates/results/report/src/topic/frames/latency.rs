@@ -5,7 +5,7 @@ mod chart;
 use super::chart::Mix;
 use super::search::details;
 use super::variation::variation;
-use super::{caption, cells, head, joined, labels, load_name, verdict, without_figure};
+use super::{caption, cells, fill_some, head, joined, load_name, verdict};
 use crate::kit::fact::{Fact, repeats};
 use crate::kit::format::{Scale, time, time_ns};
 use crate::kit::percentiles::{BY_REPEAT, TITLES, of_load};
@@ -104,23 +104,20 @@ fn latency_directions(run: &Run<'_>) -> Option<Table> {
     table.with_rows()
 }
 
-fn latency_rows(cell: &str, latency: &LoadLatency) -> Vec<Vec<Cell>> {
-    let time =
-        |ns: Option<u64>| ns.map_or_else(Cell::missing, |ns| Cell::plain(time_ns(ns as f64)));
-    let rows = latency.directions.iter().map(|own| {
+fn latency_rows(cell: &str, latency: &LoadLatency) -> impl Iterator<Item = Vec<Cell>> {
+    latency.directions.iter().map(move |own| {
         vec![
             Cell::label(cell),
             Cell::label(load_name(latency)),
             Cell::label(own.direction.name()),
             Cell::plain(own.frames.to_string()),
-            time(Some(own.min_ns)),
-            time(Some(own.p50_ns)),
-            time(own.p99_ns),
-            time(own.p99_9_ns),
-            time(Some(own.max_ns)),
+            Cell::time(Some(own.min_ns)),
+            Cell::time(Some(own.p50_ns)),
+            Cell::time(own.p99_ns),
+            Cell::time(own.p99_9_ns),
+            Cell::time(Some(own.max_ns)),
         ]
-    });
-    rows.collect()
+    })
 }
 
 /// The latencies of a cell over a path.
@@ -162,21 +159,16 @@ fn latency_by_load(run: &Run<'_>, set: &FrameSet<'_>, path: LatencyPath) -> Opti
         };
         table = table.figures_of(load, ["p50", "p99"]);
     }
-    for (point, cell) in set.rows().filter(|(_, cell)| belongs(set, cell, path)) {
-        let mut cells = labels(run, set, point, cell);
-        // Without any figure, the reason is in place of all loads.
-        if cell.frames().is_none() {
-            cells.extend(without_figure(cell, 2 * percents.len()));
-            table.push(cells);
-            continue;
-        }
-        for percent in &percents {
+    let wanted = |cell: &CellResult| belongs(set, cell, path);
+    let table = fill_some(table, run, set, wanted, |cell| {
+        cell.frames()?;
+        let times = percents.iter().flat_map(|percent| {
             let load = timed(cell, path).find(|latency| latency.percent == Some(*percent));
-            cells.push(Cell::time(load.map(|latency| latency.p50_ns)));
-            cells.push(Cell::time(load.and_then(|latency| latency.p99_ns)));
-        }
-        table.push(cells);
-    }
+            let p99_ns = load.and_then(|latency| latency.p99_ns);
+            [load.map(|latency| latency.p50_ns), p99_ns].map(Cell::time)
+        });
+        Some(times.collect::<Vec<_>>())
+    });
     Some(table)
 }
 
@@ -246,33 +238,23 @@ fn latency(run: &Run<'_>, set: &FrameSet<'_>, path: LatencyPath) -> Table {
         how_exact(set, path)
     );
     let caption = caption(set, &format!("{what} under load"));
-    let mut table = head(set, Table::new(caption, note))
+    let table = head(set, Table::new(caption, note))
         .label("Load")
         .figure("Frames")
         .figures(TITLES)
         .figures([BY_REPEAT, "p99 − p50"])
         .text("Verdict");
-    for (point, cell) in set.rows().filter(|(_, cell)| belongs(set, cell, path)) {
-        if timed(cell, path).next().is_none() {
-            let mut cells = labels(run, set, point, cell);
-            cells.push(Cell::label(""));
-            cells.extend(without_figure(cell, TITLES.len() + 4));
-            table.push(cells);
-        }
-        for (index, latency) in timed(cell, path).enumerate() {
-            let mut cells = labels(run, set, point, cell);
-            cells.push(Cell::label(load_name(latency)));
+    let wanted = |cell: &CellResult| belongs(set, cell, path);
+    fill_some(table, run, set, wanted, |cell| {
+        let loads = timed(cell, path).enumerate();
+        loads.map(|(index, latency)| {
+            let mut cells = vec![Cell::label(load_name(latency))];
             cells.extend(latency_cells(latency));
             // The verdict is on the throughput, so it is the same for all loads of a cell.
-            cells.push(if index == 0 {
-                verdict(cell)
-            } else {
-                Cell::plain("")
-            });
-            table.push(cells);
-        }
-    }
-    table
+            cells.push(verdict(cell).once(index));
+            cells
+        })
+    })
 }
 
 fn latency_cells(latency: &LoadLatency) -> Vec<Cell> {

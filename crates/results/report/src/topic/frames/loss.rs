@@ -5,9 +5,7 @@ mod chart;
 use super::chart::Mix;
 use super::loads::received_of_offered;
 use super::variation::variation;
-use super::{
-    caption, head, joined, label, labels, mean_rate, sets_of, share, verdict, without_figure,
-};
+use super::{caption, fill, head, joined, label, mean_rate, sets_of, share, verdict};
 use crate::kit::fact::{Fact, repeats};
 use crate::kit::format::{Scale, percent};
 use crate::kit::section::Section;
@@ -61,23 +59,17 @@ fn by_load(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
          none at all",
         set.common
     );
-    let mut table = head(set, Table::new(caption(set, "Frames lost by load"), note));
-    table = table.figures(percents.iter().map(|percent| format!("{percent} %")));
-    for (point, cell) in set.rows() {
-        let mut cells = labels(run, set, point, cell);
-        let Some(found) = cell.frames() else {
-            cells.extend(without_figure(cell, percents.len()));
-            table.push(cells);
-            continue;
-        };
-        cells.extend(percents.iter().map(|percent| {
-            let mut loads = found.loads().iter();
+    let table = head(set, Table::new(caption(set, "Frames lost by load"), note))
+        .figures(percents.iter().map(|percent| format!("{percent} %")));
+    let table = fill(table, run, set, |cell| {
+        let loads = cell.frames()?.loads();
+        let lost = percents.iter().map(|percent| {
             // Loads are matched by their shares, as the highest one may differ by device.
-            let load = loads.find(|load| load.percent == Some(*percent));
+            let load = loads.iter().find(|load| load.percent == Some(*percent));
             Cell::or_missing(load.map(|load| share(load.account.lost, load.lost_ppm.mean)))
-        }));
-        table.push(cells);
-    }
+        });
+        Some(lost.collect::<Vec<_>>())
+    });
     Some(table)
 }
 
@@ -89,41 +81,25 @@ fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
          generator kept back, or that left when the load's time was over, over all repeats",
         set.common
     );
-    let curve = set.kind == ProcedureKind::LossCurve;
     let mut table = head(set, Table::new(caption(set, set.kind.title()), note));
-    if curve {
+    if set.kind == ProcedureKind::LossCurve {
         table = table.label("Load");
     }
     table = table
         .figures(["Offered", "Forwarded", "Lost", "Not sent"])
         .figures(["Sent too late", "Reordered", "Duplicated", "Corrupted"])
         .text("Verdict");
-    for (point, cell) in set.rows() {
+    fill(table, run, set, |cell| {
         let loads = cell.frames().map_or(&[][..], |found| found.loads());
-        if loads.is_empty() {
-            let mut cells = labels(run, set, point, cell);
-            if curve {
-                cells.push(Cell::label(""));
-            }
-            cells.extend(without_figure(cell, 9));
-            table.push(cells);
-        }
-        for (index, load) in loads.iter().enumerate() {
-            let mut cells = labels(run, set, point, cell);
+        loads.iter().enumerate().map(|(index, load)| {
             // Only the loads of a curve are shares.
-            if let Some(percent) = load.percent {
-                cells.push(Cell::label(format!("{percent} %")));
-            }
+            let percent = load.percent.map(|percent| format!("{percent} %"));
+            let mut cells: Vec<Cell> = percent.map(Cell::label).into_iter().collect();
             cells.extend(load_cells(load));
-            cells.push(if index == 0 {
-                verdict(cell)
-            } else {
-                Cell::plain("")
-            });
-            table.push(cells);
-        }
-    }
-    table
+            cells.push(verdict(cell).once(index));
+            cells
+        })
+    })
 }
 
 fn load_cells(load: &LoadResult) -> [Cell; 8] {
@@ -140,6 +116,15 @@ fn load_cells(load: &LoadResult) -> [Cell; 8] {
     ]
 }
 
+/// The highest load up to which nothing was lost, and the next load above it. A load without loss
+/// above a lossy one does not count: below it the device is not lossless.
+fn lossless(loads: &[LoadResult]) -> (Option<&LoadResult>, Option<&LoadResult>) {
+    // The highest load comes first, so the last lossy one is the lowest.
+    let lossy = loads.iter().rposition(|load| load.account.lost > 0);
+    let below = loads.get(lossy.map_or(0, |at| at + 1));
+    (below, lossy.and_then(|at| loads.get(at)))
+}
+
 /// The highest load without loss, and the loss at the next load and at the highest.
 pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<Fact> {
     let loads = cell.frames()?.loads();
@@ -151,15 +136,12 @@ pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<
         percent_lost(highest),
         mean_rate(&highest.offered.frames_per_s)
     );
-    let lossy = loads.iter().rposition(|load| load.account.lost > 0);
-    // Loads below the lowest lossy one carried everything.
-    let lossless = loads.get(lossy.map_or(0, |at| at + 1));
+    let (lossless, next) = lossless(loads);
     let label = label(set, set.kind.title(), size);
     Some(match lossless {
         Some(load) => {
             let offered = &load.offered.frames_per_s;
             let scale = Scale::si(offered.mean, "pps");
-            let next = lossy.and_then(|at| loads.get(at));
             let detail = next.map_or_else(
                 || "the highest load offered".to_owned(),
                 |next| {

@@ -2,7 +2,7 @@
 
 use super::loads::received_of_offered;
 use super::{caption, fill, head, joined, mean_rate, rate, share, verdict};
-use crate::kit::format::Scale;
+use crate::kit::format::si;
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
@@ -40,7 +40,7 @@ fn mrr(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
 fn cells(cell: &CellResult, found: &MrrResult) -> [Cell; 9] {
     let load = &found.load;
     let forwarded = &load.forwarded;
-    let pps = |value: f64| Scale::si(value, "pps").value(value);
+    let pps = |value: f64| si(value, "pps");
     let l2 = forwarded.l2_bps.mean;
     [
         Cell::plain(rate(&forwarded.frames_per_s)),
@@ -50,7 +50,7 @@ fn cells(cell: &CellResult, found: &MrrResult) -> [Cell; 9] {
         Cell::or_missing(found.standard_deviation_frames_per_s.map(pps)),
         Cell::plain(pps(found.min_frames_per_s)),
         Cell::plain(pps(found.max_frames_per_s)),
-        Cell::plain(Scale::si(l2, "bit/s").value(l2)),
+        Cell::plain(si(l2, "bit/s")),
         Cell::plain(found.trials.to_string()),
         verdict(cell),
     ]

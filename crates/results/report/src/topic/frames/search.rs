@@ -1,7 +1,7 @@
 //! The goals of a search, their bounds and trials.
 
-use super::{caption, head, interval, joined, labels, mean_rate, rate, share, without_figure};
-use crate::kit::format::{Scale, time_ns};
+use super::{caption, fill, head, interval, joined, mean_rate, rate, share, without_figure};
+use crate::kit::format::{si, time_ns};
 use crate::kit::section::Blocks;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
@@ -31,35 +31,28 @@ fn bounds(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
          if a bound is missing or too far from the other (RFC 9971)",
         set.common
     );
-    let mut table = head(set, Table::new(caption(set, "Relevant bounds"), note))
+    let table = head(set, Table::new(caption(set, "Relevant bounds"), note))
         .label("Goal")
         .figures(["Lower bound", "Median", "95 % interval", "Upper bound"])
         .figures(["Conditional", "Trials", "Search"])
         .texts(["Failed by", "Result"]);
-    for (point, cell) in set.rows() {
-        // Without a search, a row for the first goal contains the reason.
+    fill(table, run, set, |cell| {
         let Some(throughput) = throughput(cell) else {
+            // Without a search, a row for the first goal contains the reason.
             let goal = Cell::label(set.goals().first().map_or("", |goal| &goal.name));
-            let mut cells = labels(run, set, point, cell);
-            cells.push(goal);
-            cells.extend(without_figure(cell, 9));
-            table.push(cells);
-            continue;
+            let reason = without_figure(cell, 9);
+            return vec![[goal].into_iter().chain(reason).collect()];
         };
-        for (index, goal) in throughput.goals.iter().enumerate() {
-            let mut cells = labels(run, set, point, cell);
-            cells.push(Cell::label(&goal.goal));
+        let goals = throughput.goals.iter().enumerate().map(|(index, goal)| {
+            let mut cells = vec![Cell::label(&goal.goal)];
             cells.extend(bound_cells(goal));
             // All goals are searched together.
-            cells.push(match index {
-                0 => Cell::plain(time_ns(throughput.search_ns.mean)),
-                _ => Cell::plain(""),
-            });
-            cells.extend([failed_by(goal), result(goal)]);
-            table.push(cells);
-        }
-    }
-    table
+            let search = Cell::plain(time_ns(throughput.search_ns.mean));
+            cells.extend([search.once(index), failed_by(goal), result(goal)]);
+            cells
+        });
+        goals.collect::<Vec<Vec<_>>>()
+    })
 }
 
 pub(super) fn throughput(cell: &CellResult) -> Option<&ThroughputResult> {
@@ -70,7 +63,7 @@ fn bound_cells(goal: &GoalResult) -> [Cell; 6] {
     let lower = goal.lower.as_ref().map(|rates| &rates.frames_per_s);
     let upper = goal.upper.as_ref().map(|rates| &rates.frames_per_s);
     let conditional = goal.conditional_throughput.as_ref();
-    let median = |found: &stats::Estimate| Scale::si(found.median, "pps").value(found.median);
+    let median = |found: &stats::Estimate| si(found.median, "pps");
     [
         lower.map_or_else(|| Cell::word("none"), |found| Cell::plain(rate(found))),
         Cell::or_missing(lower.map(median)),

@@ -1,7 +1,7 @@
 //! The test of a service, step by step (ITU-T Y.1564).
 
 use super::loads::{OF_OFFERED, bars, drawn, lying};
-use super::{caption, head, joined, label, labels, mean_rate, share, without_figure};
+use super::{caption, fill, head, joined, label, mean_rate, share};
 use crate::kit::chart::bars::Bar;
 use crate::kit::fact::Fact;
 use crate::kit::format::time;
@@ -9,6 +9,7 @@ use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
 use crate::layout::frames::FrameSet;
+use crate::order::unique;
 use maud::Markup;
 use plan::ProcedureKind;
 use stats::{CellResult, ServiceResult, ServiceStepResult};
@@ -33,7 +34,7 @@ pub(super) fn service(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
          policing at most CIR and EIR and 1 %; a step passes if it does in every repeat (ITU-T Y.1564)",
         set.common
     );
-    let mut table = head(set, Table::new(caption(set, set.kind.title()), note))
+    let table = head(set, Table::new(caption(set, set.kind.title()), note))
         .label("Step")
         .figures([
             "Offered",
@@ -43,22 +44,16 @@ pub(super) fn service(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
             "Delay variation",
         ])
         .text("Result");
-    for (point, cell) in set.rows() {
-        let Some(found) = cell.frames().and_then(|found| found.service()) else {
-            let mut cells = labels(run, set, point, cell);
-            cells.push(Cell::label(""));
-            cells.extend(without_figure(cell, 6));
-            table.push(cells);
-            continue;
-        };
-        for step in &found.steps {
-            let mut cells = labels(run, set, point, cell);
-            cells.push(Cell::label(&step.step));
-            cells.extend(figures(step));
-            table.push(cells);
-        }
-    }
-    table
+    fill(table, run, set, |cell| {
+        let rows = steps(cell).iter();
+        rows.map(|step| [Cell::label(&step.step)].into_iter().chain(figures(step)))
+    })
+}
+
+/// The steps of a cell; none without a figure.
+fn steps(cell: &CellResult) -> &[ServiceStepResult] {
+    let found = cell.frames().and_then(|found| found.service());
+    found.map_or(&[], |found| &found.steps)
 }
 
 /// `passed`, or the first step that failed.
@@ -114,19 +109,11 @@ pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<
 /// The frames received in each step of a service test; `None` without a figure.
 fn chart(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Markup> {
     // A device may lack steps of the others.
-    let mut steps: Vec<&str> = Vec::new();
-    for (_, cell) in set.rows() {
-        let found = cell.frames().and_then(|found| found.service());
-        for step in found.map_or(&[][..], |found| &found.steps) {
-            if !steps.contains(&step.step.as_str()) {
-                steps.push(&step.step);
-            }
-        }
-    }
-    let bars = steps.iter().flat_map(|step| {
+    let all = set.rows().flat_map(|(_, cell)| steps(cell));
+    let names = unique(all.map(|step| step.step.as_str()));
+    let bars = names.iter().flat_map(|step| {
         let own = bars(run, set, |cell| {
-            let mut all = cell.frames()?.service()?.steps.iter();
-            let found = all.find(|one| one.step == *step)?;
+            let found = steps(cell).iter().find(|one| one.step == *step)?;
             let mut lying = lying(&found.load);
             let result = if found.failures.is_empty() {
                 "passed"

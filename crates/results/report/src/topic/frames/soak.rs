@@ -5,10 +5,10 @@ pub(crate) mod columns;
 
 use super::chart::Mix;
 use super::search::details;
-use super::{Table, caption, head, labels, mean_rate, share, without_figure};
+use super::{Table, caption, fill, head, labels, mean_rate, share};
 use crate::kit::cells::{change, drift_cells};
 use crate::kit::fact::{Fact, repeats};
-use crate::kit::format::{Scale, bytes, counted, time_ns};
+use crate::kit::format::{Scale, bytes, counted, si, time_ns};
 use crate::kit::percentiles::{TITLES, of_load};
 use crate::kit::section::Section;
 use crate::kit::table::Cell;
@@ -66,40 +66,17 @@ fn of(cell: &CellResult) -> Option<&SoakResult> {
 fn runs<'s>(
     run: &Run<'_>,
     set: &'s FrameSet<'_>,
-) -> impl Iterator<Item = (Vec<Cell>, &'s SoakRun)> {
-    set.rows().flat_map(move |(point, cell)| {
-        let runs = of(cell).map_or(&[][..], |found| &found.runs);
-        runs.iter().map(move |one| {
-            let mut labels = labels(run, set, point, cell);
-            labels.push(Cell::label(one.repeat.to_string()));
-            (labels, one)
+) -> impl Iterator<Item = (Vec<Cell>, &'s SoakResult, &'s SoakRun)> {
+    let found = set.rows().filter_map(|(point, cell)| {
+        let found = of(cell)?;
+        Some((labels(run, set, point, cell), found))
+    });
+    found.flat_map(|(labels, found)| {
+        found.runs.iter().map(move |one| {
+            let repeat = Cell::label(one.repeat.to_string());
+            (labels.iter().cloned().chain([repeat]).collect(), found, one)
         })
     })
-}
-
-/// Adds one row per repeat of each device.
-fn fill<const FIGURES: usize>(
-    mut table: Table,
-    run: &Run<'_>,
-    set: &FrameSet<'_>,
-    figures: impl Fn(&SoakRun) -> [Cell; FIGURES],
-) -> Table {
-    for (point, cell) in set.rows() {
-        let runs = of(cell).map_or(&[][..], |found| &found.runs);
-        if runs.is_empty() {
-            let mut cells = labels(run, set, point, cell);
-            cells.push(Cell::label(""));
-            cells.extend(without_figure(cell, FIGURES));
-            table.push(cells);
-        }
-        for one in runs {
-            let mut cells = labels(run, set, point, cell);
-            cells.push(Cell::label(one.repeat.to_string()));
-            cells.extend(figures(one));
-            table.push(cells);
-        }
-    }
-    table
 }
 
 fn verdicts(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
@@ -114,7 +91,13 @@ fn verdicts(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         .text("Verdict")
         .figures(["Time", "Rate", "Lost", "Stalls", "Silence", "Rekeys"])
         .figure("Pauses");
-    fill(table, run, set, verdict_cells)
+    fill(table, run, set, |cell| {
+        let runs = of(cell).map_or(&[][..], |found| &found.runs);
+        runs.iter().map(|one| {
+            let repeat = Cell::label(one.repeat.to_string());
+            [repeat].into_iter().chain(verdict_cells(one))
+        })
+    })
 }
 
 fn verdict_cells(found: &SoakRun) -> [Cell; 8] {
@@ -146,7 +129,7 @@ fn drifts(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         .figures(["Median", "Change", "95 % interval", "p", "Allowed"])
         .figure("Points")
         .text("Judged");
-    for (labels, one) in runs(run, set) {
+    for (labels, _, one) in runs(run, set) {
         for (name, drift, median) in [
             ("rate", &one.rate_drift, rate as fn(f64) -> String),
             (
@@ -186,24 +169,18 @@ fn device(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     .figures(TITLES)
     .figures(["Capacity", "Cores", "Memory"])
     .figures(["Out of step", "Starts"]);
-    for (point, cell) in set.rows() {
-        // The table of verdicts has the reasons of cells without a figure.
-        let Some(found) = of(cell) else { continue };
-        let latency = found.latency.as_ref();
-        for one in &found.runs {
-            let mut cells = labels(run, set, point, cell);
-            cells.push(Cell::label(one.repeat.to_string()));
-            // Latency is of all repeats pooled, so it is the same in each row of a device.
-            cells.extend(of_load(latency));
-            cells.extend([
-                Cell::or_missing(capacity(one)),
-                Cell::or_missing(one.cpu_cores.map(cores)),
-                Cell::or_missing(one.resident_bytes_max.map(|most| bytes(most as f64))),
-                Cell::or_missing(one.desyncs.map(|times| times.to_string())),
-                Cell::plain(one.starts.to_string()),
-            ]);
-            table.push(cells);
-        }
+    // The table of verdicts has the reasons of cells without a figure.
+    for (mut cells, found, one) in runs(run, set) {
+        // Latency is of all repeats pooled, so it is the same in each row of a device.
+        cells.extend(of_load(found.latency.as_ref()));
+        cells.extend([
+            Cell::or_missing(capacity(one)),
+            Cell::or_missing(one.cpu_cores.map(cores)),
+            Cell::or_missing(one.resident_bytes_max.map(|most| bytes(most as f64))),
+            Cell::or_missing(one.desyncs.map(|times| times.to_string())),
+            Cell::plain(one.starts.to_string()),
+        ]);
+        table.push(cells);
     }
     table
 }
@@ -214,7 +191,7 @@ fn reasons(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
     let mut table = head(set, Table::new(caption(set, "Soak: why not stable"), note))
         .label("Repeat")
         .text("Why");
-    for (labels, one) in runs(run, set) {
+    for (labels, _, one) in runs(run, set) {
         for reason in &one.reasons {
             let reason = Cell::plain(reason.as_str());
             table.push(labels.iter().cloned().chain([reason]).collect());
@@ -241,7 +218,7 @@ fn cores(cores: f64) -> String {
 }
 
 fn rate(frames_per_s: f64) -> String {
-    Scale::si(frames_per_s, "pps").value(frames_per_s)
+    si(frames_per_s, "pps")
 }
 
 fn time_or_none(ns: u64) -> String {
@@ -276,7 +253,7 @@ pub(super) fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     Some(Fact {
         label: format!("Soak, {}", duration_ns(found.asked_ns as f64)),
         figure: found.verdict.name().to_owned(),
-        unit: format!("at {}", Scale::si(rate, "pps").value(rate)),
+        unit: format!("at {}", si(rate, "pps")),
         range: repeats(&found.load.forwarded.frames_per_s, &Scale::si(rate, "pps")),
         detail,
     })

@@ -3,12 +3,10 @@
 mod chart;
 
 use super::search::{details, throughput};
-use super::{
-    caption, cells, head, joined, label, labels, limit_mark, mean_rate, verdict, without_figure,
-};
+use super::{caption, cells, fill, head, joined, label, limit_mark, mean_rate, verdict};
 use crate::kit::cells::{count_mark, reason_cell};
 use crate::kit::fact::{Fact, repeats};
-use crate::kit::format::{Scale, ratio};
+use crate::kit::format::{Scale, ratio, si};
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
@@ -53,43 +51,35 @@ fn layers(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
          of the fuller link",
         set.common
     );
-    let mut table = head(set, Table::new(caption(set, "Rates by layer"), note))
+    let table = head(set, Table::new(caption(set, "Rates by layer"), note))
         .figures(["Frames/s", "L1", "L2", "IP", "Of link", "Of tester"])
         .text("Verdict");
-    for (point, cell) in set.rows() {
-        let mut cells = labels(run, set, point, cell);
-        let rates = throughput(cell).and_then(|found| found.goals.first()?.lower.as_ref());
-        match rates {
-            Some(rates) => {
-                let bits = |found: &stats::Estimate| {
-                    Cell::plain(Scale::si(found.mean, "bit/s").value(found.mean))
-                };
-                let percent = |share: Option<f64>| {
-                    Cell::or_missing(share.map(|share| format!("{:.1} %", 100.0 * share)))
-                };
-                let judged = cell.verdict();
-                cells.extend([
-                    Cell::plain(mean_rate(&rates.frames_per_s)),
-                    bits(&rates.l1_bps),
-                    bits(&rates.l2_bps),
-                    bits(&rates.ip_bps),
-                    percent(judged.and_then(|found| found.of_link)),
-                    percent(judged.and_then(|found| found.of_rig)),
-                    verdict(cell),
-                ]);
-            }
+    fill(table, run, set, |cell| {
+        cell.frames()?;
+        let goal = throughput(cell).and_then(|found| found.goals.first());
+        let Some(rates) = goal.and_then(|goal| goal.lower.as_ref()) else {
             // Measured, but without a lower bound: the search's reason is in place of the rates.
-            None if cell.frames().is_some() => {
-                let why = throughput(cell).and_then(|found| found.goals.first()?.irregular.first());
-                cells.push(Cell::reason(why.map_or("no lower bound", String::as_str)));
-                cells.extend((0..5).map(|_| Cell::missing()));
-                cells.push(verdict(cell));
-            }
-            None => cells.extend(without_figure(cell, 7)),
-        }
-        table.push(cells);
-    }
-    table
+            let why = goal.and_then(|goal| goal.irregular.first());
+            let mut cells = std::array::from_fn(|_| Cell::missing());
+            cells[0] = Cell::reason(why.map_or("no lower bound", String::as_str));
+            cells[6] = verdict(cell);
+            return Some(cells);
+        };
+        let bits = |found: &stats::Estimate| Cell::plain(si(found.mean, "bit/s"));
+        let percent = |share: Option<f64>| {
+            Cell::or_missing(share.map(|share| format!("{:.1} %", 100.0 * share)))
+        };
+        let judged = cell.verdict();
+        Some([
+            Cell::plain(mean_rate(&rates.frames_per_s)),
+            bits(&rates.l1_bps),
+            bits(&rates.l2_bps),
+            bits(&rates.ip_bps),
+            percent(judged.and_then(|found| found.of_link)),
+            percent(judged.and_then(|found| found.of_rig)),
+            verdict(cell),
+        ])
+    })
 }
 
 /// Unit of a vendor's table.
@@ -330,7 +320,7 @@ pub(super) fn fact(run: &Run<'_>, device: &str, set: &FrameSet<'_>) -> Option<Fa
         detail.push_str(&format!(
             "; mean over {} {}",
             mean.lacking().unwrap_or_else(|| "sizes".to_owned()),
-            Scale::si(rate, "pps").value(rate)
+            si(rate, "pps")
         ));
     }
     if let Some(verdict) = cell.verdict() {

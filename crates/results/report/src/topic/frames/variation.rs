@@ -25,7 +25,6 @@ pub(super) fn variation(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
     .figures(["Trials", "Typical latency", "Worst case"])
     .figures(["PDV p50", "PDV p99", "PDV p99.9", "PDV max"])
     .figures(["IPDV min", "IPDV p50", "IPDV max"]);
-    let mut is_empty = true;
     for (point, cell) in set.rows() {
         for latency in cell.frames().map_or(&[][..], |found| &found.latency) {
             let Some(by_trial) = &latency.by_trial else {
@@ -35,10 +34,9 @@ pub(super) fn variation(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
             cells.push(Cell::label(load_name(latency)));
             cells.extend(figures(by_trial));
             table.push(cells);
-            is_empty = false;
         }
     }
-    (!is_empty).then_some(table)
+    table.with_rows()
 }
 
 fn figures(found: &LatencyByTrial) -> [Cell; 10] {

@@ -3,7 +3,7 @@
 use crate::kit::chart::scale::Linear;
 use crate::kit::chart::time::{TimePlot, Times};
 use crate::kit::chart::{Anchor, Area, Key, LEGEND_HEIGHT, Svg, WIDTH};
-use crate::kit::format::Scale;
+use crate::kit::format::{Scale, si};
 use crate::layout::Run;
 use crate::layout::evidence::measured;
 use crate::order::{grouped, unique};
@@ -90,7 +90,7 @@ fn traffic(svg: &mut Svg, plot: Area, read: &Monitored, times: &Times, end_s: f6
         let words = match window.load {
             Some(0) => "traffic as fast as possible".to_owned(),
             Some(load) => {
-                let rate = Scale::si(load as f64, "pps").value(load as f64);
+                let rate = si(load as f64, "pps");
                 format!("traffic of {rate}")
             }
             None => "traffic".to_owned(),
@@ -118,19 +118,14 @@ fn panel(svg: &mut Svg, plot: Area, (name, unit): (&str, &str), lines: &[Line<'_
         let width_s = seconds(line.series.point_ns);
         // A longer distance means missed readings, which no line may bridge.
         let apart = |one: &Step, next: &Step| next.0 - one.0 <= BREAK * width_s;
-        let steps: Vec<Step> = line
-            .series
-            .points
-            .iter()
-            .map(|point| step(point, width_s))
-            .collect();
-        let mean = points().map(|point| point.mean_milli as f64).sum::<f64>();
-        let mean = mean / points().count().max(1) as f64 / MILLI;
-        let scale = Scale {
-            unit: unit.to_owned(),
-            ..Scale::plain()
-        };
-        let words = scale.value(mean);
+        let steps = line.series.points.iter().map(|point| {
+            let at_s = seconds(point.at_ns);
+            (at_s, at_s + width_s, point.mean_milli as f64 / MILLI)
+        });
+        let steps: Vec<Step> = steps.collect();
+        // Of this line alone: the devices of a panel share a unit, but not their values.
+        let mean = steps.iter().map(|(.., value)| value).sum::<f64>() / steps.len() as f64;
+        let words = Scale::of(unit).value(mean);
         let hover = format!("{}, {}: {name} {words} on average", line.dut, line.device);
         for run in steps.chunk_by(apart) {
             let corners = plot.corners(run.iter().copied());
@@ -144,13 +139,6 @@ fn panel(svg: &mut Svg, plot: Area, (name, unit): (&str, &str), lines: &[Line<'_
 
 /// Start and end in seconds, and value.
 type Step = (f64, f64, f64);
-
-fn step(point: &journal::record::SeriesPoint, width_s: f64) -> Step {
-    let at_s = seconds(point.at_ns);
-    // Not below the axis, which begins at 0.
-    let value = point.mean_milli.max(0) as f64 / MILLI;
-    (at_s, at_s + width_s, value)
-}
 
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9

@@ -165,11 +165,9 @@ impl Chart<'_, '_> {
         self.svg.bar(color, bar, &tooltip);
         let middle = bar.middle();
         let reach = PLOT.height * self.axis.share(found.largest_distance);
-        self.svg.whisker(
-            middle,
-            [bar.y - reach, bar.y + reach],
-            (0.22 * bar.width).min(7.0),
-        );
+        let low = (bar.y + reach).min(PLOT.bottom());
+        let cap = (0.22 * bar.width).min(7.0);
+        self.svg.whisker(middle, [bar.y - reach, low], cap);
         let (above, value) = (bar.y - reach - 6.0, self.scale.number(found.mean));
         let pitch = bar.width + 2.0;
         self.svg.bar_value((middle, above), pitch, &value, "");

@@ -99,7 +99,7 @@ impl<'r, 'a> Chart<'r, 'a> {
             svg.stripes(lost, &tooltip);
         }
         let (middle, reach) = (top + BAR / 2.0, width(received.largest_distance));
-        let (low, high) = (bar.right() - reach, bar.right() + reach);
+        let (low, high) = ((bar.right() - reach).max(plot.x), bar.right() + reach);
         svg.side_whisker(low, high, middle);
         let after = lost.right().max(high) + 8.0;
         svg.label("value", Spot::rightward((after, middle + 4.5)), &text);

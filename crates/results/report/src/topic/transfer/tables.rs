@@ -4,7 +4,7 @@ use crate::kit::cells::{
     FORMAT, Labels, cell_table, drift_cells, mean, of_baseline, ratio_cell, reason_cell,
     throughput_cell,
 };
-use crate::kit::format::{Scale, bit_rate, loss, percent, ratio_number, time_ns};
+use crate::kit::format::{Scale, bit_rate, loss, percent, ratio_number, si, time_ns};
 use crate::kit::table::{Cell, Table, joined};
 use crate::layout::{Point, Run, Set};
 use stats::{
@@ -88,9 +88,7 @@ pub(super) fn goodput_drift(run: &Run<'_>, set: &Set<'_>) -> Option<Table> {
                     Cell::label(point.cores.to_string()),
                     Cell::label(one.repeat.to_string()),
                 ];
-                cells.extend(drift_cells(Some(&one.drift), |bps| {
-                    Scale::si(bps, "bit/s").value(bps)
-                }));
+                cells.extend(drift_cells(Some(&one.drift), |bps| si(bps, "bit/s")));
                 table.push(cells);
             }
         }

@@ -3,15 +3,14 @@
 use super::{
     EventTopic, OF_FAILURES, OVER_TIME, Words, blocks, caption, kept, load_cells, load_titles,
 };
-use crate::kit::cells::without_figure;
 use crate::kit::fact::repeats;
 use crate::kit::format::{Scale, counted, percent};
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
 use crate::layout::frames::FrameSet;
-use crate::topic::frames::mean_rate;
-use crate::topic::frames::{disturbed, head, labels};
+use crate::order::sorted;
+use crate::topic::frames::{self, disturbed, head, mean_rate};
 use plan::ProcedureKind;
 use stats::{DisturbanceResult, DisturbedLoad, HostileResult, HostileShare};
 
@@ -41,35 +40,23 @@ pub(super) fn forwarded(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         set.common
     );
     let percents = percents(set);
-    let mut table = head(set, Table::new(caption(set, "forwarded"), note)).figure("None");
-    for percent in &percents {
-        table = table.figure(percent_name(*percent));
-    }
-    table = table.figure("Suffers from").figure("Came through");
-    for (point, cell) in set.rows() {
-        let mut cells = labels(run, set, point, cell);
-        let hostile = disturbed::of(cell).and_then(|found| Some((found, found.hostile()?)));
-        let Some((found, hostile)) = hostile else {
-            // The column without hostile packets, one per share, and the last two.
-            cells.extend(without_figure(cell, percents.len() + 3));
-            table.push(cells);
-            continue;
-        };
+    let table = head(set, Table::new(caption(set, "forwarded"), note))
+        .figure("None")
+        .figures(percents.iter().map(|percent| percent_name(*percent)))
+        .figures(["Suffers from", "Came through"]);
+    frames::fill(table, run, set, |cell| {
+        let found = disturbed::of(cell)?;
+        let hostile = found.hostile()?;
         let quiet = found.quiet.as_ref();
-        cells.push(Cell::or_missing(quiet.and_then(forwarded_text)));
-        for percent in &percents {
-            let share = hostile
-                .shares
-                .iter()
-                .find(|share| share.percent == *percent);
-            cells.push(Cell::or_missing(
-                share.map(|share| kept(&share.forwarded_ratio)),
-            ));
-        }
+        let mut cells = vec![Cell::or_missing(quiet.and_then(forwarded_text))];
+        cells.extend(percents.iter().map(|percent| {
+            let mut shares = hostile.shares.iter();
+            let share = shares.find(|share| share.percent == *percent);
+            Cell::or_missing(share.map(|share| kept(&share.forwarded_ratio)))
+        }));
         cells.extend([suffers(quiet, hostile), Cell::faults(hostile.delivered)]);
-        table.push(cells);
-    }
-    table
+        Some(cells)
+    })
 }
 
 fn forwarded_text(found: &DisturbedLoad) -> Option<String> {
@@ -86,14 +73,10 @@ fn forwarded_text(found: &DisturbedLoad) -> Option<String> {
 
 /// The shares of all cells of the set, ascending.
 fn percents(set: &FrameSet<'_>) -> Vec<u16> {
-    let shares = set.rows().filter_map(|(_, cell)| {
-        let hostile = disturbed::of(cell)?.hostile()?;
-        Some(hostile.shares.iter().map(|share| share.percent))
-    });
-    let mut percents: Vec<u16> = shares.flatten().collect();
-    percents.sort_unstable();
-    percents.dedup();
-    percents
+    let found = set
+        .rows()
+        .filter_map(|(_, cell)| disturbed::of(cell)?.hostile());
+    sorted(found.flat_map(|hostile| hostile.shares.iter().map(|share| share.percent)))
 }
 
 fn suffers(quiet: Option<&DisturbedLoad>, found: &HostileResult) -> Cell {
@@ -111,45 +94,37 @@ pub(super) fn shares(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
          that they may be repeats; latency one way, from the intended send time, all repeats pooled",
         set.common
     );
-    let mut table = head(set, Table::new(caption(set, "loss and latency"), note))
+    let table = head(set, Table::new(caption(set, "loss and latency"), note))
         .label("Share")
         .figure("Hostile")
         .figures(load_titles())
         .figure("Came through");
-    for (point, cell) in set.rows() {
+    frames::fill(table, run, set, |cell| {
         let found = disturbed::of(cell);
-        let mut push = |name: String, figures: Vec<Cell>| {
-            let mut cells = labels(run, set, point, cell);
-            cells.push(Cell::label(name));
-            cells.extend(figures);
-            table.push(cells);
-        };
-        let Some(hostile) = found.and_then(DisturbanceResult::hostile) else {
-            push(String::new(), without_figure(cell, load_titles().len() + 2));
-            continue;
-        };
-        if let Some(quiet) = found.and_then(|found| found.quiet.as_ref()) {
+        let hostile = found.and_then(DisturbanceResult::hostile);
+        let quiet = found.and_then(|found| found.quiet.as_ref());
+        let quiet = quiet.filter(|_| hostile.is_some()).map(|quiet| {
             let account = &quiet.load.account;
             // Counted without an attack as well: a device that always repeats frames would
             // otherwise seem to let the attack through.
             let odd = account.duplicated + account.corrupted;
-            let cells = [Cell::plain("0")].into_iter().chain(load_cells(quiet));
-            push("none".into(), cells.chain([Cell::faults(odd)]).collect());
-        }
-        for share in &hostile.shares {
-            push(percent_name(share.percent), share_cells(share));
-        }
-    }
-    table
+            share_cells("none".into(), Cell::plain("0"), quiet, odd)
+        });
+        let shares = hostile.map_or(&[][..], |hostile| &hostile.shares);
+        let shares = shares.iter().map(|share| {
+            let sent = Cell::or_missing(share.packets_per_s.as_ref().map(mean_rate));
+            let name = percent_name(share.percent);
+            share_cells(name, sent, &share.disturbed, share.delivered)
+        });
+        quiet.into_iter().chain(shares)
+    })
 }
 
-fn share_cells(share: &HostileShare) -> Vec<Cell> {
-    let sent = share.packets_per_s.as_ref().map(mean_rate);
-    [Cell::or_missing(sent)]
-        .into_iter()
-        .chain(load_cells(&share.disturbed))
-        .chain([Cell::faults(share.delivered)])
-        .collect()
+fn share_cells(name: String, sent: Cell, load: &DisturbedLoad, came_through: u64) -> Vec<Cell> {
+    let mut cells = vec![Cell::label(name), sent];
+    cells.extend(load_cells(load));
+    cells.push(Cell::faults(came_through));
+    cells
 }
 
 pub(super) fn fact(

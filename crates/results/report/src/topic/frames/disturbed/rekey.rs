@@ -11,7 +11,7 @@ use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
 use crate::layout::frames::FrameSet;
-use crate::topic::frames::{disturbed, head, labels};
+use crate::topic::frames::{self, disturbed, head};
 use plan::ProcedureKind;
 use stats::{DisturbanceResult, Estimate, RekeyResult};
 
@@ -110,24 +110,19 @@ pub(super) fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
          send time, all repeats pooled",
         set.common
     );
-    let mut table = head(set, Table::new(caption(set, "loss and latency"), note))
+    let table = head(set, Table::new(caption(set, "loss and latency"), note))
         .label("Rekeys")
         .figures(load_titles());
-    for (point, cell) in set.rows() {
+    frames::fill(table, run, set, |cell| {
         let found = disturbed::of(cell);
         let quiet = found.and_then(|found| found.quiet.as_ref());
         let renewed = found.and_then(|found| Some(&found.rekey()?.disturbed));
-        for (name, load) in [("without", quiet), ("with", renewed)] {
-            let mut cells = labels(run, set, point, cell);
-            cells.push(Cell::label(name));
-            match load {
-                Some(load) => cells.extend(load_cells(load)),
-                None => cells.extend(without_figure(cell, load_titles().len())),
-            }
-            table.push(cells);
-        }
-    }
-    table
+        [("without", quiet), ("with", renewed)].map(|(name, load)| {
+            let without = || without_figure(cell, load_titles().len());
+            let figures = load.map_or_else(without, load_cells);
+            [Cell::label(name)].into_iter().chain(figures)
+        })
+    })
 }
 
 pub(super) fn fact(found: &DisturbanceResult, rekey: &RekeyResult) -> Option<Words> {

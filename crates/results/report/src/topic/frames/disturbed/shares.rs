@@ -1,6 +1,7 @@
 //! The forwarded part of a load, by the share of hostile packets added to it.
 
 use super::hostile::percent_name;
+use super::kept_percent;
 use crate::kit::chart::scale::{Axis, Linear};
 use crate::kit::chart::{Anchor, Area, Spot, Svg, plot, with_interval};
 use crate::kit::format::{Scale, counted};
@@ -105,10 +106,10 @@ fn draw_shares(
         ),
         lossless: share.lossless,
         tooltip: format!(
-            "{}, {name}, beside {} of hostile packets: {:.2} % of the load; {}",
+            "{}, {name}, beside {} of hostile packets: {} of the load; {}",
             cell.dut,
             percent_name(share.percent),
-            share.forwarded,
+            kept_percent(share.forwarded),
             share.figure
         ),
     };
@@ -128,6 +129,12 @@ fn draw_shares(
 
 fn words(cell: &CellResult, dots: &[Share]) -> String {
     let worst = dots.iter().map(|dot| dot.forwarded).fold(100.0, f64::min);
+    // `at least 100.00 %` would deny a small loss.
+    let worst = if worst < 100.0 {
+        worst.min(99.99)
+    } else {
+        worst
+    };
     let came: u64 = dots.iter().map(|dot| dot.came_through).sum();
     let came = match came {
         0 => String::new(),

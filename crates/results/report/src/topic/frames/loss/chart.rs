@@ -1,5 +1,6 @@
 //! Loss by load: the onset of loss, and its growth.
 
+use super::lossless;
 use crate::kit::chart::scale::{Axis, Linear};
 use crate::kit::chart::{Area, Svg, plot, with_interval};
 use crate::kit::format::{Scale, percent};
@@ -34,10 +35,7 @@ pub(super) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     let title = format!("offered load, {}", x_axis.unit());
     svg.x_title(PLOT, 38.0, &title);
     let name = mix.point.name();
-    let ppm = Scale {
-        unit: "ppm".into(),
-        ..Scale::plain()
-    };
+    let ppm = Scale::of("ppm");
     for (cell, loads) in &curves {
         let dot = |load: &LoadResult| {
             let lost = load.lost_ppm.mean / PPM_PER_PERCENT;
@@ -64,11 +62,13 @@ pub(super) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
 }
 
 fn words(cell: &CellResult, loads: &[LoadResult]) -> String {
-    let without = loads.iter().find(|load| load.account.lost == 0);
-    let first = without.map_or_else(
-        || "loss at every load".to_owned(),
-        |load| format!("no loss up to {}", mean_rate(&load.offered.frames_per_s)),
-    );
+    let first = match lossless(loads) {
+        (Some(load), _) => format!("no loss up to {}", mean_rate(&load.offered.frames_per_s)),
+        (None, _) if loads.iter().all(|load| load.account.lost > 0) => {
+            "loss at every load".to_owned()
+        }
+        (None, _) => "loss at the lowest load".to_owned(),
+    };
     let highest = loads.first().map_or(0.0, |load| load.lost_ppm.mean);
     let highest = percent(highest / PPM_PER_PERCENT);
     format!("{}: {first}, {highest} lost at the highest load", cell.dut)

@@ -183,7 +183,8 @@ fn one(
     svg.bar(run.color(&cell.dut), bar, &tooltip(cell, setting));
     let reach = area.height * axis.share(lower.largest_distance);
     let cap = (0.2 * bar.width).min(6.0);
-    svg.whisker(bar.middle(), [bar.y - reach, bar.y + reach], cap);
+    let low = (bar.y + reach).min(area.bottom());
+    svg.whisker(bar.middle(), [bar.y - reach, low], cap);
     let mut above = bar.y - reach;
     if let Some(upper) = &goal.upper {
         let y = area.y_at(axis.share(upper.frames_per_s.mean));
