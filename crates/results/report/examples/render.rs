@@ -131,6 +131,11 @@ fn render(journal: &Journal, out: &Path) -> Result<(), String> {
         run: out,
         documents: out,
     };
-    print!("{}", report::terminal(journal, Some(folders), width, false));
+    print!(
+        "{}",
+        report::Report::of(journal)
+            .for_people()
+            .terminal(Some(folders), width, false)
+    );
     Ok(())
 }

@@ -27,7 +27,6 @@ pub use documents::{
 pub use kit::chart::course::{Course, CourseChange, CoursePoint, course};
 
 use journal::Journal;
-use layout::Run;
 use std::path::Path;
 
 /// The style sheets of pages and charts: light, dark and print, narrow and wide screens.
@@ -49,25 +48,6 @@ pub struct Folders<'a> {
     pub run: &'a Path,
     /// The folder of its documents, which may differ.
     pub documents: &'a Path,
-}
-
-/// Returns all tables of a run as text, for a terminal of `width` columns. `files` are the run's
-/// folders; `None` if no documents were written. With `color`, the text contains ANSI escapes.
-#[must_use]
-pub fn terminal(
-    journal: &Journal,
-    files: Option<Folders<'_>>,
-    width: usize,
-    color: bool,
-) -> String {
-    documents::text::terminal::write(&Run::of(journal), files, width, color)
-}
-
-/// Returns a short form of at most 80 lines: each device's answer, reasons for doubt, and a table
-/// for each kind of trial.
-#[must_use]
-pub fn brief(journal: &Journal, files: Option<Folders<'_>>, width: usize, color: bool) -> String {
-    documents::text::brief::write(&Run::of(journal), files, width, color)
 }
 
 /// Returns the published JSON Schema of `results.json`.

@@ -1,7 +1,7 @@
 //! The run in a few words and numbers.
 
-pub(crate) mod answer;
-pub(crate) mod findings;
+mod answer;
+mod findings;
 mod share;
 
 use crate::kit::fact::{Fact, Subject};
@@ -13,6 +13,29 @@ use crate::order::unique;
 use crate::topic;
 use crate::topic::frames::throughput;
 use stats::{CellResult, LARGE_SPREAD_PERCENT, Status};
+
+/// The beginning of every document.
+pub(super) struct FirstScreen {
+    /// The run in one sentence; `None` without any figure.
+    pub(crate) answer: Option<String>,
+    /// Findings from comparisons, the most specific first.
+    pub(crate) findings: Vec<String>,
+    pub(crate) devices: Vec<Headline>,
+    /// How far the run can be relied on.
+    pub(crate) soundness: String,
+}
+
+impl FirstScreen {
+    pub(super) fn of(run: &Run<'_>) -> Self {
+        let devices = headlines(run);
+        Self {
+            answer: answer::answer(run, &devices),
+            findings: findings::findings(run),
+            devices,
+            soundness: soundness(run),
+        }
+    }
+}
 
 /// Summary of a device.
 pub(crate) struct Headline {
@@ -29,7 +52,7 @@ pub(crate) struct Headline {
 }
 
 /// Returns the headlines of all devices but baselines; if there are only baselines, those.
-pub(super) fn headlines(run: &Run<'_>) -> Vec<Headline> {
+fn headlines(run: &Run<'_>) -> Vec<Headline> {
     let cells = &run.results.cells;
     let only_baselines = cells
         .iter()
@@ -142,7 +165,7 @@ fn doubt(run: &Run<'_>, device: &str) -> String {
 }
 
 /// How far the run can be relied on: `All 42 trials were measured, and all 378 checks passed.`
-pub(super) fn soundness(run: &Run<'_>) -> String {
+fn soundness(run: &Run<'_>) -> String {
     let progress = &run.results.progress;
     let checks = Summary::total(run);
     // Skipped trials are beyond the machine's means, so they are no shortcoming of this run.

@@ -6,7 +6,6 @@ mod cells;
 mod screens;
 mod summary;
 
-use super::headline;
 use super::text::{command, folder, provenance, with_folder};
 use crate::kit::chart;
 use crate::kit::format::counted;
@@ -107,7 +106,7 @@ fn links(sections: &[(&Section, Vec<Block>)], answers: bool) -> Markup {
 /// folded, the sections about how the figures came about.
 fn content(run: &Run<'_>, sections: &[(&'static Section, Vec<Block>)]) -> Markup {
     html! {
-        (summary::all(run, &headline::headlines(run)))
+        (summary::all(run))
         @for (found, parts) in sections.iter().zip(chosen(sections)) {
             @if found.0.answers { (section(run, found.0, parts)) } @else { (folded(run, found)) }
         }

@@ -2,7 +2,7 @@
 //! a figure, ratios, and the labels of a set's cells.
 
 use super::format::{Scale, bit_rate, percent, ratio, si};
-use super::table::{Cell, LATE_MARK, Table};
+use super::table::{Cell, LATE_MARK, Table, joined};
 use crate::layout::{Point, Protocol, Run, Set, payload_name};
 use journal::record::in_brief;
 use stats::{CellResult, Comparison, Drift, DriftJudgement, Estimate, Metric, Status};
@@ -100,6 +100,16 @@ pub(crate) fn of_baseline(set: &Set<'_>, what: &str) -> String {
     set.compared_with().map_or_else(String::new, |baseline| {
         format!("; ratio: {what} by that of {baseline}, over the pairs of repeats, with its 95 % interval (Student's t on logarithms)")
     })
+}
+
+/// A table of each set of one protocol; tables that can be joined become one.
+pub(crate) fn joined_sets(
+    what: &str,
+    sets: &[Set<'_>],
+    table: impl Fn(&Set<'_>) -> Table,
+) -> Vec<Table> {
+    let tables = sets.iter().map(table);
+    joined(what, Set::settings(sets).into_iter().zip(tables).collect())
 }
 
 /// Builds a table with one row per cell of a set: labels, the `figures` below `titles` or the

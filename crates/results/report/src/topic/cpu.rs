@@ -5,12 +5,12 @@ pub(crate) mod columns;
 mod cycles;
 
 use super::frames::{self, caption, fill, head};
-use crate::kit::cells::{cell_table, mean, without_figure};
+use crate::kit::cells::{cell_table, joined_sets, mean, without_figure};
 use crate::kit::fact::{Fact, Subject};
 use crate::kit::format::{Scale, bits_per_cpu_s, capitalized, counted};
 use crate::kit::ratios;
 use crate::kit::section::Section;
-use crate::kit::table::{Cell, Table, joined};
+use crate::kit::table::{Cell, Table};
 use crate::layout::frames::FrameSet;
 use crate::layout::{Protocol, Run, Set};
 use cycles::cycles;
@@ -27,7 +27,7 @@ pub(super) const SECTION: Section = Section::annex("cpu", "CPU", |run, out| {
     }
     for protocol in [Protocol::Tcp, Protocol::Udp, Protocol::Ping] {
         let sets = run.sets_of(protocol);
-        out.tables(cpu(run, &sets));
+        out.tables(joined_sets("CPU by role", &sets, |set| of(run, set)));
         for set in &sets {
             out.tables(cycles(run, set));
         }
@@ -54,13 +54,7 @@ fn reading(run: &Run<'_>, set: &Set<'_>) -> String {
     }
 }
 
-/// CPU by role and payload bits per CPU-second, for every cell of these sets.
-fn cpu(run: &Run<'_>, sets: &[Set<'_>]) -> Vec<Table> {
-    let tables = sets.iter().map(|set| of(run, set));
-    let settings = Set::settings(sets).into_iter();
-    joined("CPU by role", settings.zip(tables).collect())
-}
-
+/// CPU by role and payload bits per CPU-second, for every cell of a set.
 fn of(run: &Run<'_>, set: &Set<'_>) -> Table {
     let bulk = set.protocol != Protocol::Ping;
     let caption = format!("CPU by role, {}", set.protocol.name());

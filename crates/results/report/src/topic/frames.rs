@@ -24,7 +24,8 @@ use crate::kit::section::Section;
 use crate::kit::table::{self, Cell, Table};
 use crate::layout::Run;
 use crate::layout::frames::{Device, FramePoint, FrameSet, settings};
-use disturbed::{desync, failover, hostile, rekey, reset, setup};
+use disturbed::interruptions::{DESYNC, FAILOVER, RESET, SETUP};
+use disturbed::{hostile, rekey};
 use plan::{LatencyPath, ProcedureKind};
 use stats::{CellResult, Estimate, FrameOutcome, Limit, LoadLatency};
 
@@ -38,10 +39,10 @@ pub(super) const SECTIONS: &[Section] = &[
     bursts::SECTION,
     recovery::SECTION,
     rekey::SECTION,
-    failover::SECTION,
-    reset::SECTION,
-    setup::SECTION,
-    desync::SECTION,
+    FAILOVER,
+    RESET,
+    SETUP,
+    DESYNC,
     hostile::SECTION,
     soak::SECTION,
 ];
@@ -290,10 +291,13 @@ fn of_smallest(
 /// `Maximum receive rate of 64 B frames, both`.
 fn label(set: &FrameSet<'_>, what: &str, size: &str) -> String {
     let direction = set.test.traffic.direction.name();
-    let load = set
-        .load()
-        .map_or_else(String::new, |load| format!(", {load}"));
-    format!("{what} of {size} frames, {direction}{load}")
+    format!("{what} of {size} frames, {direction}{}", at_load(set))
+}
+
+/// `, at 100 kpps`; empty if the campaign leaves the load open.
+fn at_load(set: &FrameSet<'_>) -> String {
+    let load = set.load();
+    load.map_or_else(String::new, |load| format!(", {load}"))
 }
 
 /// The load, marked if its times are round trips.

@@ -2,14 +2,16 @@
 
 pub(crate) mod columns;
 
-use crate::kit::cells::{FORMAT, cell_table, of_baseline, with_repeats, without_figure};
+use crate::kit::cells::{
+    FORMAT, cell_table, joined_sets, of_baseline, with_repeats, without_figure,
+};
 use crate::kit::chart::percentiles::{self, Curve};
 use crate::kit::chart::with_interval;
 use crate::kit::fact::{Fact, Subject, repeats};
 use crate::kit::format::{Scale, ratio_number, time, time_ns};
 use crate::kit::percentiles::{BY_REPEAT, TITLES, of_round_trips};
 use crate::kit::section::Section;
-use crate::kit::table::{Cell, Table, joined};
+use crate::kit::table::{Cell, Table};
 use crate::layout::{Point, Protocol, Run, Set};
 use maud::Markup;
 use stats::{CellResult, Distribution, LatencyResult, Metric, RouteResult};
@@ -27,19 +29,15 @@ pub(super) const SECTION: Section = Section::result("latency", "Latency", |run, 
             );
         }
     }
-    out.tables(latency(run, &sets));
+    out.tables(joined_sets(PING, &sets, |set| of(run, set)));
     out.tables(loaded(run));
     out.tables(hops(run));
     out.tables(path_mtu(run));
 });
 
-/// Round-trip times of every ping cell.
-fn latency(run: &Run<'_>, sets: &[Set<'_>]) -> Vec<Table> {
-    let tables = sets.iter().map(|set| of(run, set));
-    let settings = Set::settings(sets).into_iter();
-    joined("Round-trip time by ping", settings.zip(tables).collect())
-}
+const PING: &str = "Round-trip time by ping";
 
+/// Round-trip times of every ping cell of a set.
 fn of(run: &Run<'_>, set: &Set<'_>) -> Table {
     let note = format!(
         "{}; percentiles are of all repeats pooled, and given if at least one reply is \
@@ -47,7 +45,7 @@ fn of(run: &Run<'_>, set: &Set<'_>) -> Table {
         set.common,
         of_baseline(set, "p50")
     );
-    let table = Table::new("Round-trip time by ping", note);
+    let table = Table::new(PING, note);
     let titles = [&TITLES[..], &[BY_REPEAT, "Lost"]].concat();
     let metric = Some(Metric::LatencyP50);
     cell_table(run, set, table, &titles, metric, |cell| {

@@ -42,10 +42,10 @@ fn every_first_screen_has_one_sentence_with_finding_limit_and_certainty() {
             assert!(answer.contains(part), "{name}: {answer}");
         }
         for width in [60, 100] {
-            let brief = unbroken(&report::brief(&journal, None, width, false));
+            let brief = unbroken(&crate::brief(&journal, None, width, false));
             assert!(brief.contains(&answer), "{name}: {answer}\n{brief}");
         }
-        let whole = unbroken(&report::terminal(&journal, None, 100, false));
+        let whole = unbroken(&crate::terminal(&journal, None, 100, false));
         assert!(whole.contains(&answer), "{name}: {answer}");
         let device = answer.split([' ', ',']).next().unwrap();
         let markdown = report::build(&journal).markdown;
@@ -68,7 +68,7 @@ fn the_answer_explains_the_baseline_and_leaves_out_what_protects_nothing() {
 
 #[test]
 fn the_terminal_has_the_findings_and_every_row_of_the_ranking() {
-    let brief = report::brief(&fixture::peers(5), None, 80, false);
+    let brief = crate::brief(&fixture::peers(5), None, 80, false);
     assert!(brief.contains("cipherbench is best"), "{brief}");
     let (_, ranking) = brief.split_once("Ranking: ").unwrap();
     let (ranking, _) = ranking.split_once("\n\n").unwrap();
@@ -86,10 +86,10 @@ fn what_makes_figures_doubtful_is_in_all_documents() {
     for (name, document) in [
         ("HTML", report.html),
         ("Markdown", report.markdown),
-        ("terminal", report::terminal(&journal, None, 100, false)),
+        ("terminal", crate::terminal(&journal, None, 100, false)),
         (
             "short form",
-            unbroken(&report::brief(&journal, None, 80, false)),
+            unbroken(&crate::brief(&journal, None, 80, false)),
         ),
     ] {
         assert!(document.contains(doubt), "{name}");
@@ -143,7 +143,7 @@ fn what_the_machine_cannot_do_is_one_line() {
             "{place}: {found}"
         );
     }
-    let brief = unbroken(&report::brief(&journal, None, 80, false));
+    let brief = unbroken(&crate::brief(&journal, None, 80, false));
     assert!(
         brief.contains(line) && !brief.contains("Doubtful"),
         "{brief}"

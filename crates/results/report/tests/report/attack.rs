@@ -116,8 +116,8 @@ fn no_text_of_a_journal_gives_a_terminal_orders() {
             ("html", documents.html),
             ("md", documents.markdown),
             ("csv", documents.csv.replace("\r\n", "\n")),
-            ("text", report::terminal(&journal, None, 100, false)),
-            ("brief", report::brief(&journal, None, 80, false)),
+            ("text", crate::terminal(&journal, None, 100, false)),
+            ("brief", crate::brief(&journal, None, 80, false)),
         ] {
             let found = obeyed(&document);
             assert_eq!(found, 0, "{name}.{kind}");
@@ -125,8 +125,8 @@ fn no_text_of_a_journal_gives_a_terminal_orders() {
         }
         // With colours there is nothing but colours.
         for text in [
-            report::terminal(&journal, None, 100, true),
-            report::brief(&journal, None, 80, true),
+            crate::terminal(&journal, None, 100, true),
+            crate::brief(&journal, None, 80, true),
         ] {
             assert_eq!(guard::visible_styled(&text), text, "{name}");
             assert!(

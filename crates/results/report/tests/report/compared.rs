@@ -94,7 +94,7 @@ fn each_number_of_repeats_says_what_its_intervals_are() {
 
 #[test]
 fn a_device_that_failed_says_so_in_the_ranking_and_why_once_before() {
-    let text = report::terminal(&fixture::peers(3), None, 200, false);
+    let text = crate::terminal(&fixture::peers(3), None, 200, false);
     let ranking = text.split("Ranking: payload throughput").nth(1).unwrap();
     let row = ranking
         .lines()
@@ -226,7 +226,7 @@ fn impairments_are_rows_with_the_ratio_of_each_device_to_the_figure_without_one(
 
 #[test]
 fn each_row_of_a_ranking_has_its_rank_and_the_interval_of_its_ratio_to_the_best() {
-    let text = report::terminal(&fixture::peers(5), None, 200, false);
+    let text = crate::terminal(&fixture::peers(5), None, 200, false);
     let table = text.split("Ranking: median round trip").nth(1).unwrap();
     let rows = table.lines().skip_while(|line| !line.starts_with("Rank"));
     let rows: Vec<&str> = rows.skip(2).take(5).collect();
@@ -261,8 +261,8 @@ fn commands_on_a_terminal_name_the_run() {
         fixture::in_progress(),
     ] {
         for text in [
-            report::terminal(&journal, Some(folders), 500, false),
-            report::brief(&journal, Some(folders), 500, false),
+            crate::terminal(&journal, Some(folders), 500, false),
+            crate::brief(&journal, Some(folders), 500, false),
         ] {
             assert!(!text.contains(" RUN"), "{text}");
             let commands = ["resume", "report"].iter();
@@ -312,7 +312,7 @@ fn sentences_of_the_short_form_are_not_cut() {
             fixture::peers(5),
             fixture::frame_tests(),
         ] {
-            let text = report::brief(&journal, None, width, false);
+            let text = crate::brief(&journal, None, width, false);
             let cut = text.lines().find(|line| line.trim_end().ends_with('…'));
             assert_eq!(cut, None, "{text}");
         }

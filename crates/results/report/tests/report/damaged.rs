@@ -172,7 +172,7 @@ fn documents(run: &Journal) -> [String; 4] {
         documents.html,
         documents.markdown,
         documents.json,
-        report::terminal(run, None, 100, false),
+        crate::terminal(run, None, 100, false),
     ]
 }
 

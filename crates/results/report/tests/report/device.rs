@@ -12,7 +12,7 @@ fn the_text_documents_are_as_they_were() {
     let journal = fixture::cards();
     let path = |name: &str| format!("crates/results/report/tests/golden/{name}");
     assert_golden(&path("device.md"), &report::build(&journal).markdown);
-    let terminal = report::terminal(&journal, None, 100, false);
+    let terminal = crate::terminal(&journal, None, 100, false);
     assert_golden(&path("device.txt"), &terminal);
 }
 
@@ -176,6 +176,6 @@ fn names_and_words_of_devices_are_text() {
     // The page's own.
     assert_eq!(documents.html.matches("<script").count(), 1);
     assert!(!documents.markdown.contains("<script"));
-    assert!(!report::terminal(&journal, None, 100, false).contains('\u{1b}'));
+    assert!(!crate::terminal(&journal, None, 100, false).contains('\u{1b}'));
     parse(&journal);
 }

@@ -67,7 +67,7 @@ fn a_folder_with_a_space_is_quoted_in_commands() {
         documents: run,
     });
     let quoted = r"'my runs/it'\''s one'";
-    let brief = report::brief(&fixture::in_progress(), folders, 200, false);
+    let brief = crate::brief(&fixture::in_progress(), folders, 200, false);
     for command in [
         format!("cipherbench report {quoted} --full"),
         format!("cipherbench resume {quoted}"),
@@ -77,8 +77,8 @@ fn a_folder_with_a_space_is_quoted_in_commands() {
     let resume = format!("cipherbench resume {quoted} --invalid");
     let troubled = fixture::troubled();
     for text in [
-        report::brief(&troubled, folders, 200, false),
-        report::terminal(&troubled, folders, 200, false),
+        crate::brief(&troubled, folders, 200, false),
+        crate::terminal(&troubled, folders, 200, false),
     ] {
         assert!(text.contains(&resume), "{text}");
     }

@@ -53,7 +53,7 @@ fn the_text_documents_are_as_they_were() {
     let journal = fixture::disturbed();
     let path = |name: &str| format!("crates/results/report/tests/golden/{name}");
     assert_golden(&path("disturbed.md"), &report::build(&journal).markdown);
-    let terminal = report::terminal(&journal, None, 100, false);
+    let terminal = crate::terminal(&journal, None, 100, false);
     assert_golden(&path("disturbed.txt"), &terminal);
 }
 

@@ -95,7 +95,7 @@ fn the_terminal_shows_what_it_showed() {
         let path = format!("crates/results/report/tests/golden/{name}.txt");
         assert_golden(
             &path,
-            &report::terminal(
+            &crate::terminal(
                 &journal,
                 Some(report::Folders {
                     run: &files,
@@ -106,7 +106,7 @@ fn the_terminal_shows_what_it_showed() {
             ),
         );
     }
-    let narrow = report::terminal(&fixture::troubled(), None, 80, true);
+    let narrow = crate::terminal(&fixture::troubled(), None, 80, true);
     assert_golden(
         "crates/results/report/tests/golden/troubled-80-color.txt",
         &narrow,
@@ -156,8 +156,8 @@ fn fnv_1a(text: &str) -> u64 {
 #[test]
 fn colour_changes_nothing_but_colour() {
     for (_, journal) in runs() {
-        let plain = report::terminal(&journal, None, 100, false);
-        let color = report::terminal(&journal, None, 100, true);
+        let plain = crate::terminal(&journal, None, 100, false);
+        let color = crate::terminal(&journal, None, 100, true);
         let mut stripped = color.clone();
         for code in ["1", "2", "31", "36", "0"] {
             stripped = stripped.replace(&format!("\x1b[{code}m"), "");
@@ -175,7 +175,7 @@ fn colour_changes_nothing_but_colour() {
 #[test]
 fn no_line_is_wider_than_the_terminal() {
     for width in [72, 80, 100, 140] {
-        for line in report::terminal(&fixture::troubled(), None, width, false).lines() {
+        for line in crate::terminal(&fixture::troubled(), None, width, false).lines() {
             // Commands and file names are never broken; nothing else may stick out.
             let columns = line.chars().count();
             assert!(
@@ -232,7 +232,7 @@ fn the_short_form_is_as_it_was_and_short() {
                 run: &files,
                 documents: &files,
             };
-            let text = report::brief(&journal, Some(folders), width, false);
+            let text = crate::brief(&journal, Some(folders), width, false);
             let lines = text.lines().count();
             assert!(lines <= 80, "{name}, {width} columns: {lines} lines");
             if ["quick", "peers", "frames", "troubled"].contains(&name) {
@@ -243,6 +243,6 @@ fn the_short_form_is_as_it_was_and_short() {
             }
         }
     }
-    let quick = report::brief(&fixture::quick(), None, 80, false);
+    let quick = crate::brief(&fixture::quick(), None, 80, false);
     assert!(quick.lines().count() <= 54, "{quick}");
 }

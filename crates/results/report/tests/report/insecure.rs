@@ -80,7 +80,7 @@ fn insecure_devices_are_marked_wherever_they_are_named() {
             &visible.replace('<', " <").replace('>', "> "),
         );
         assert_marked(&format!("{name}, Markdown"), &documents.markdown);
-        let terminal = report::terminal(&journal, None, 400, false);
+        let terminal = crate::terminal(&journal, None, 400, false);
         assert_marked(&format!("{name}, terminal"), &terminal);
     }
 }

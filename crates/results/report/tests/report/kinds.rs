@@ -104,7 +104,7 @@ fn every_kind_of_trial_has_a_headline_figure_and_a_chart() {
         if select(&page, "figure svg").is_empty() {
             faults.push(format!("{kind}: no chart"));
         }
-        let brief = report::brief(&journal, None, 100, false);
+        let brief = crate::brief(&journal, None, 100, false);
         if brief.contains("No figure") {
             faults.push(format!("{kind}: no figure in the terminal: {brief}"));
         }

@@ -93,7 +93,7 @@ fn plain(document: &str) -> String {
 fn every_document_has_the_words_of_every_disturbance() {
     for (journal, kind, wanted) in disturbed() {
         let documents = report::build(&journal);
-        let terminal = report::terminal(&journal, None, 4_000, false);
+        let terminal = crate::terminal(&journal, None, 4_000, false);
         let all = [
             ("HTML", &documents.html),
             ("Markdown", &documents.markdown),

@@ -31,7 +31,7 @@ fn every_result_of_an_insecure_device_says_so_and_why() {
             assert!(text.contains(why), "{why}");
         }
     }
-    let shown = report::terminal(&journal, None, 200, false);
+    let shown = crate::terminal(&journal, None, 200, false);
     for text in [&documents.html, &documents.markdown, &shown] {
         for name in ["3des", "open", "wire", "plain"] {
             assert!(text.contains(&format!("{name} (insecure)")), "{name}");

@@ -32,3 +32,18 @@ mod scaling;
 mod sittings;
 mod soak;
 mod tunnels;
+
+use journal::Journal;
+use report::{Folders, Report};
+
+/// The full form for a terminal.
+fn terminal(journal: &Journal, files: Option<Folders<'_>>, width: usize, color: bool) -> String {
+    let report = Report::of(journal).for_people();
+    report.terminal(files, width, color)
+}
+
+/// The short form for a terminal.
+fn brief(journal: &Journal, files: Option<Folders<'_>>, width: usize, color: bool) -> String {
+    let report = Report::of(journal).for_people();
+    report.brief(files, width, color)
+}

@@ -9,7 +9,7 @@ use scraper::Selector;
 fn the_stop_is_named_in_words_in_every_document() {
     let journal = fixture::scaling();
     let documents = report::build(&journal);
-    let shown = report::terminal(&journal, None, 140, false);
+    let shown = crate::terminal(&journal, None, 140, false);
     for document in [
         &documents.html,
         &documents.markdown,
@@ -84,7 +84,7 @@ fn every_claim_stands_with_source_and_both_conditions() {
     );
     assert!(section.contains("14 workers per gateway"));
     // Wide enough for the reasons to be on one line each.
-    let shown = report::terminal(&journal, None, 260, false);
+    let shown = crate::terminal(&journal, None, 260, false);
     assert!(shown.contains("Claimed by data sheet X, 2025."));
 }
 

@@ -36,7 +36,7 @@ fn made_again(device: &str) -> Journal {
 fn every_document_marks_late_repeats_and_its_rankings_say_how_far_apart_they_are() {
     let journal = made_again("boringtun");
     let documents = report::build(&journal);
-    let full = report::terminal(&journal, None, 120, false);
+    let full = crate::terminal(&journal, None, 120, false);
     for (name, text) in [
         ("terminal", &full),
         ("Markdown", &documents.markdown),
@@ -47,7 +47,7 @@ fn every_document_marks_late_repeats_and_its_rankings_say_how_far_apart_they_are
         assert!(text.contains("repeats up to 3 h apart"), "{name}");
         assert!(!text.contains("openvpn †"), "{name}");
     }
-    let brief = report::brief(&journal, None, 120, false);
+    let brief = crate::brief(&journal, None, 120, false);
     let doubt = "- In 1 cell 1 repeat was measured after a resume, 3 h later than the same repeats of the baseline";
     let figure = "1.13 Gbit/s (2–3) †";
     for words in [figure, FOOTNOTE, "repeats up to 3 h apart", doubt] {
@@ -68,8 +68,8 @@ fn a_run_in_one_sitting_has_no_mark() {
     let journal = fixture::peers(5);
     let documents = report::build(&journal);
     for text in [
-        report::terminal(&journal, None, 120, false),
-        report::brief(&journal, None, 120, false),
+        crate::terminal(&journal, None, 120, false),
+        crate::brief(&journal, None, 120, false),
         documents.markdown,
         documents.html,
     ] {

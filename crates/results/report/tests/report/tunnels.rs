@@ -6,7 +6,7 @@ use journal::Journal;
 const ALL: [&str; 4] = ["direct", "strongswan", "wireguard-go", "openvpn"];
 
 fn terminal(journal: &Journal) -> String {
-    report::terminal(journal, None, 200, false)
+    crate::terminal(journal, None, 200, false)
 }
 
 /// The heading of the table of evidence.

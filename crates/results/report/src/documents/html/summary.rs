@@ -1,8 +1,6 @@
 //! The first screen: the findings, and the main figures of each device.
 
-use crate::documents::headline::answer;
-use crate::documents::headline::findings::findings;
-use crate::documents::headline::{self, Headline};
+use crate::documents::headline::{FirstScreen, Headline};
 use crate::kit::fact::Fact;
 use crate::kit::format::counted;
 use crate::kit::html::rich;
@@ -20,24 +18,24 @@ const ROWS_MAX: usize = 10;
 const DETAIL_MAX: usize = 44;
 
 /// Findings, figures with their ranges, and how far they can be relied on.
-pub(super) fn all(run: &Run<'_>, headlines: &[Headline]) -> Markup {
-    let findings = findings(run);
+pub(super) fn all(run: &Run<'_>) -> Markup {
+    let first = FirstScreen::of(run);
     // A device without facts has a card as well, with the reason.
-    let facts = headlines.iter().map(|found| found.facts.len().max(1));
+    let facts = first.devices.iter().map(|found| found.facts.len().max(1));
     html! {
         section.summary id="summary" aria-label="Summary" {
-            @if let Some(answer) = answer::answer(run, headlines) { p.answer { (rich(&answer)) } }
-            @if !findings.is_empty() {
-                ul.findings { @for finding in findings { li { (rich(&finding)) } } }
+            @if let Some(answer) = &first.answer { p.answer { (rich(answer)) } }
+            @if !first.findings.is_empty() {
+                ul.findings { @for finding in &first.findings { li { (rich(finding)) } } }
             }
             // Cards of many devices would push the ranking off the first screen.
             @if facts.sum::<usize>() <= CARDS_MAX {
-                @for found in headlines { (card(found)) }
+                @for found in &first.devices { (card(found)) }
             } @else {
-                (table(headlines))
+                (table(&first.devices))
             }
             p.soundness {
-                (headline::soundness(run)) " "
+                (first.soundness) " "
                 @let warnings = run.results.warnings.len();
                 @if warnings > 0 {
                     a href="#warnings" { (counted(warnings as u64, "warning")) }

@@ -3,9 +3,7 @@
 
 use super::provenance;
 use super::terminal::{Page, Style};
-use crate::documents::headline::answer;
-use crate::documents::headline::findings::findings;
-use crate::documents::headline::{self, Headline};
+use crate::documents::headline::{FirstScreen, Headline};
 use crate::kit::format::quoted;
 use crate::kit::section::{Block, Document};
 use crate::kit::table::{Cell, Table};
@@ -49,10 +47,11 @@ pub(crate) fn write(
     color: bool,
 ) -> String {
     let mut page = Page::new(width, color).of_run(run, files);
-    page.line(&page.style.bold(&visible(run.title())));
-    page.wrapped("", "", &headline::soundness(run), Style::plain);
+    let first = FirstScreen::of(run);
+    page.title(run.title());
+    page.wrapped("", "", &first.soundness, Style::plain);
     page.line("");
-    answers(&mut page, run);
+    answers(&mut page, &first);
     // Doubts precede all tables, as they may change a conclusion.
     doubts(&mut page, run);
     reasons(&mut page, run);
@@ -74,32 +73,45 @@ pub(crate) fn write(
 }
 
 /// One sentence per device, including doubts.
-fn answers(page: &mut Page, run: &Run<'_>) {
-    let found = headline::headlines(run);
+fn answers(page: &mut Page, first: &FirstScreen) {
     let begin = page.lines();
-    if let Some(answer) = answer::answer(run, &found) {
-        page.wrapped("", "", &answer, Style::plain);
+    if let Some(answer) = &first.answer {
+        page.wrapped("", "", answer, Style::plain);
         page.line("");
     }
-    let findings = findings(run);
-    for finding in &findings {
+    for finding in &first.findings {
         page.wrapped("- ", "  ", finding, Style::plain);
     }
-    if !findings.is_empty() {
+    if !first.findings.is_empty() {
         page.line("");
     }
-    for (index, device) in found.iter().enumerate() {
-        let sentence = format!("{}: {}", device.device, answer(device));
+    let of = |device: &Headline| format!("{}: {}", device.device, answer(device));
+    let sentences = first.devices.iter().map(of);
+    let left = some(page, "", sentences, (begin, ANSWER_LINES));
+    if left > 0 {
+        page.line(&format!("… and {} more", counted(left, "device")));
+    }
+}
+
+/// Prints paragraphs as far as the lines since `begin` are at most `most`, but always the first.
+/// Returns the number of the others.
+fn some(
+    page: &mut Page,
+    lead: &str,
+    texts: impl ExactSizeIterator<Item: AsRef<str>>,
+    (begin, most): (usize, usize),
+) -> usize {
+    let count = texts.len();
+    for (index, text) in texts.enumerate() {
         // Printed separately first, as the lines that it needs depend on the width.
         let mut own = page.empty();
-        own.wrapped("", "  ", &sentence, Style::plain);
-        let left = found.len() - index;
-        if index > 0 && page.lines() - begin + own.lines() > ANSWER_LINES {
-            page.line(&format!("… and {} more", counted(left, "device")));
-            return;
+        own.wrapped(lead, "  ", text.as_ref(), Style::plain);
+        if index > 0 && page.lines() - begin + own.lines() > most {
+            return count - index;
         }
         page.append(&own);
     }
+    0
 }
 
 fn answer(device: &Headline) -> String {
@@ -127,17 +139,12 @@ fn doubts(page: &mut Page, run: &Run<'_>) {
         return;
     }
     page.line("");
-    let begin = page.lines();
-    for (index, warning) in warnings.iter().enumerate() {
-        let mut own = page.empty();
-        own.wrapped("- ", "  ", &warning.text, Style::plain);
-        // One line remains for the number of the others.
-        if index > 0 && page.lines() - begin + own.lines() >= DOUBT_LINES {
-            let left = counted(warnings.len() - index, "warning");
-            page.line(&format!("- and {left} more"));
-            return;
-        }
-        page.append(&own);
+    let texts = warnings.iter().map(|warning| &warning.text);
+    // One line remains for the number of the others.
+    let room = (page.lines(), DOUBT_LINES - 1);
+    let left = some(page, "- ", texts, room);
+    if left > 0 {
+        page.line(&format!("- and {} more", counted(left, "warning")));
     }
 }
 
@@ -153,7 +160,7 @@ fn reasons(page: &mut Page, run: &Run<'_>) {
         return;
     }
     page.line("");
-    page.line(&page.style.bold("Invalid and failed trials"));
+    page.title("Invalid and failed trials");
     page.indented(
         "`cipherbench resume RUN --invalid` repeats them",
         Style::dim,

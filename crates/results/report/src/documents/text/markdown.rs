@@ -1,9 +1,7 @@
 //! The report as Markdown (GitHub's flavour: pipe tables).
 
 use super::{command, folder, provenance, with_folder};
-use crate::documents::headline;
-use crate::documents::headline::answer;
-use crate::documents::headline::findings::findings;
+use crate::documents::headline::FirstScreen;
 use crate::kit::format::command_line;
 use crate::kit::rich::{Span, spans};
 use crate::kit::section::{Block, Document, Paragraph};
@@ -38,25 +36,24 @@ pub(crate) fn write(run: &Run<'_>) -> String {
 }
 
 fn head(page: &mut String, run: &Run<'_>) {
+    let first = FirstScreen::of(run);
     // Texts come from a journal: escaped, they cannot become markup.
     page.push_str(&format!("# {}\n\n", in_markdown(run.title())));
     page.push_str(&format!(
         "{}\n\n{}\n",
         in_markdown(&provenance(run)),
-        headline::soundness(run)
+        first.soundness
     ));
-    let headlines = headline::headlines(run);
-    if let Some(answer) = answer::answer(run, &headlines) {
-        page.push_str(&format!("\n{}\n", in_markdown(&answer)));
+    if let Some(answer) = &first.answer {
+        page.push_str(&format!("\n{}\n", in_markdown(answer)));
     }
-    let findings = findings(run);
-    if !findings.is_empty() {
+    if !first.findings.is_empty() {
         page.push('\n');
     }
-    for finding in findings {
-        page.push_str(&format!("- {}\n", in_markdown(&finding)));
+    for finding in &first.findings {
+        page.push_str(&format!("- {}\n", in_markdown(finding)));
     }
-    for found in headlines {
+    for found in first.devices {
         page.push_str(&format!("\n**{}**\n\n", in_markdown(&found.device)));
         for fact in &found.facts {
             let figure = in_markdown(&format!("{} {}", fact.figure, fact.unit));

@@ -1,9 +1,7 @@
 //! The end of a run on a terminal.
 
 use super::{command, provenance};
-use crate::documents::headline;
-use crate::documents::headline::answer;
-use crate::documents::headline::findings::findings;
+use crate::documents::headline::FirstScreen;
 use crate::kit::format::quoted;
 use crate::kit::section::{Block, Document};
 use crate::kit::table::{Cell, Kind, Row, Table};
@@ -50,20 +48,20 @@ pub(crate) fn write(
 }
 
 fn head(page: &mut Page, run: &Run<'_>) {
-    page.line(&page.style.bold(&visible(run.title())));
+    page.title(run.title());
     page.wrapped("", "", &provenance(run), Style::dim);
-    page.wrapped("", "", &headline::soundness(run), Style::plain);
-    let headlines = headline::headlines(run);
-    if let Some(answer) = answer::answer(run, &headlines) {
+    let first = FirstScreen::of(run);
+    page.wrapped("", "", &first.soundness, Style::plain);
+    if let Some(answer) = &first.answer {
         page.line("");
-        page.wrapped("", "", &answer, Style::plain);
+        page.wrapped("", "", answer, Style::plain);
     }
-    for finding in findings(run) {
-        page.wrapped("- ", "  ", &finding, Style::plain);
+    for finding in &first.findings {
+        page.wrapped("- ", "  ", finding, Style::plain);
     }
-    for found in headlines {
+    for found in first.devices {
         page.line("");
-        page.line(&page.style.bold(&visible(&found.device)));
+        page.title(&found.device);
         if let Some(why) = &found.without {
             page.wrapped("  ", "  ", why, Style::plain);
         }
@@ -87,7 +85,7 @@ fn head(page: &mut Page, run: &Run<'_>) {
 
 fn warnings(page: &mut Page, run: &Run<'_>, title: &str) {
     page.line("");
-    page.line(&page.style.bold(title));
+    page.title(title);
     for warning in &run.results.warnings {
         page.wrapped("  - ", "    ", &warning.text, Style::plain);
         page.wrapped("    ", "    ", &warning.advice, Style::dim);
@@ -221,6 +219,12 @@ impl Page {
         self.text.push('\n');
     }
 
+    /// Prints a heading, which may be a text of the journal.
+    pub(crate) fn title(&mut self, text: &str) {
+        let line = self.style.bold(&visible(text));
+        self.line(&line);
+    }
+
     /// Prints a paragraph; its first line follows `first`, the others `indent`.
     pub(crate) fn wrapped(
         &mut self,
@@ -248,7 +252,7 @@ impl Page {
     /// Prints a table. If it is too wide, it is printed in parts, each with the labels.
     fn table(&mut self, table: &Table) {
         self.line("");
-        self.line(&self.style.bold(&visible(&table.caption)));
+        self.title(&table.caption);
         if !table.note.is_empty() {
             self.wrapped("", "", &table.note, Style::dim);
         }
@@ -261,10 +265,6 @@ impl Page {
             self.line("");
             self.part(table, &widths, &part);
         }
-        self.footnote(table);
-    }
-
-    fn footnote(&mut self, table: &Table) {
         if let Some(footnote) = table.footnote() {
             self.wrapped("", "", &footnote, Style::dim);
         }
@@ -274,7 +274,7 @@ impl Page {
     /// `rows` lines of rows, and the legend of their marks. Returns whether the table is complete.
     pub(crate) fn short_table(&mut self, table: &Table, rows: usize) -> bool {
         self.line("");
-        self.line(&self.style.bold(&visible(&table.caption)));
+        self.title(&table.caption);
         // The rest of the note explains the columns.
         let shared = table.note.split("; ").next().unwrap_or("");
         if !shared.is_empty() {

@@ -36,35 +36,30 @@ pub(super) struct Label {
 }
 
 impl Spot {
-    pub(crate) const fn start(position: (f64, f64)) -> Self {
+    pub(crate) const fn at(position: (f64, f64), anchor: Anchor) -> Self {
         Self {
             position,
-            anchor: Anchor::Start,
+            anchor,
             is_turned: false,
         }
+    }
+
+    pub(crate) const fn start(position: (f64, f64)) -> Self {
+        Self::at(position, Anchor::Start)
     }
 
     pub(crate) const fn middle(position: (f64, f64)) -> Self {
-        Self {
-            position,
-            anchor: Anchor::Middle,
-            is_turned: false,
-        }
+        Self::at(position, Anchor::Middle)
     }
 
     pub(crate) const fn end(position: (f64, f64)) -> Self {
-        Self {
-            position,
-            anchor: Anchor::End,
-            is_turned: false,
-        }
+        Self::at(position, Anchor::End)
     }
 
     pub(crate) const fn turned(position: (f64, f64)) -> Self {
         Self {
-            position,
-            anchor: Anchor::Start,
             is_turned: true,
+            ..Self::start(position)
         }
     }
 

@@ -217,18 +217,10 @@ impl Svg {
 
     /// Draws a text at a fixed place, moved into the chart if it would leave it.
     pub(crate) fn text(&mut self, class: &str, position: (f64, f64), anchor: Anchor, text: &str) {
-        let spot = Spot {
-            position,
-            anchor,
-            is_turned: false,
-        };
-        let area = spot.area(class, text);
+        let area = Spot::at(position, anchor).area(class, text);
         let inward = (-area.x).max(0.0) + (WIDTH - area.right()).min(0.0);
-        let spot = Spot {
-            position: (position.0 + inward, position.1),
-            ..spot
-        };
-        self.draw_text(class, spot, text);
+        let position = (position.0 + inward, position.1);
+        self.draw_text(class, Spot::at(position, anchor), text);
     }
 
     pub(crate) fn draw_text(&mut self, class: &str, spot: Spot, text: &str) {
@@ -255,21 +247,22 @@ impl Svg {
 
     /// Adds a text at the first free of these places; it is left out if none is free.
     pub(crate) fn label(&mut self, class: &str, spots: Vec<Spot>, text: &str) {
+        self.wait(&[(class, text)], spots, None);
+    }
+
+    fn wait(&mut self, lines: &[(&str, &str)], spots: Vec<Spot>, leader: Option<(f64, f64)>) {
+        let owned = |(class, text): &(&str, &str)| ((*class).to_owned(), (*text).to_owned());
         self.waiting.push(Label {
-            lines: vec![(class.into(), text.into())],
+            lines: lines.iter().map(owned).collect(),
             spots,
-            leader: None,
+            leader,
         });
     }
 
     /// A name at the end of a line. Among other names it moves up or down and gets a leader.
     pub(crate) fn end_name(&mut self, class: &str, end: (f64, f64), x: f64, text: &str) {
         let spots = ways().map(|away| Spot::start((x, end.1 + 4.0 + away)));
-        self.waiting.push(Label {
-            lines: vec![(class.into(), text.into())],
-            spots: spots.collect(),
-            leader: Some(end),
-        });
+        self.wait(&[(class, text)], spots.collect(), Some(end));
     }
 
     /// The value above a vertical bar, with a word below it. Both are turned if wider than the
@@ -293,25 +286,15 @@ impl Svg {
                 }
             })
         };
-        let lines = [("value", value), ("tick", word)];
-        let mut lines = lines.map(|(class, text)| (class.to_owned(), text.to_owned()));
-        let (lines, spots) = if widths[0].max(widths[1]) <= pitch - 2.0 {
-            (lines.to_vec(), up(false).collect())
+        if widths[0].max(widths[1]) <= pitch - 2.0 {
+            let lines = [("value", value), ("tick", word)];
+            let used = if word.is_empty() { 1 } else { 2 };
+            self.wait(&lines[..used], up(false).collect(), None);
         } else if pitch >= BAR_MIN {
             // Turned, two lines would need twice the width, so one line contains both texts.
-            lines[0].1 = format!("{value} {word}").trim_end().to_owned();
-            (lines[..1].to_vec(), up(true).collect())
-        } else {
-            return;
-        };
-        self.waiting.push(Label {
-            lines: lines
-                .into_iter()
-                .filter(|(_, text)| !text.is_empty())
-                .collect(),
-            spots,
-            leader: None,
-        });
+            let text = format!("{value} {word}");
+            self.wait(&[("value", text.trim_end())], up(true).collect(), None);
+        }
     }
 
     /// Draws a label at its first free place.

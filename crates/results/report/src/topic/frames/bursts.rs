@@ -47,17 +47,21 @@ fn back_to_back(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     })
 }
 
-fn burst_cells(cell: &CellResult, found: &BackToBackResult) -> [Cell; 6] {
-    // The longest burst that was tried passed, so a longer one may pass as well.
-    let least = if found.longest_tried_passed {
+/// The mark of a bound: the longest burst that was tried passed, so a longer one may pass as well.
+const fn least(found: &BackToBackResult) -> &'static str {
+    if found.longest_tried_passed {
         "≥ "
     } else {
         ""
-    };
+    }
+}
+
+fn burst_cells(cell: &CellResult, found: &BackToBackResult) -> [Cell; 6] {
+    let least = least(found);
     let burst = Scale::plain().estimate(&found.burst_frames);
     let (rate, implied) = (found.burst_frames_per_s, found.implied_buffer_ns);
-    let full = !found.longest_tried_passed;
-    let corrected = found.corrected_buffer_ns.filter(|_| full);
+    let corrected = found.corrected_buffer_ns;
+    let corrected = corrected.filter(|_| !found.longest_tried_passed);
     [
         Cell::plain(format!("{least}{burst}")),
         Cell::or_missing(rate.map(|rate| si(rate, "pps"))),
@@ -75,11 +79,7 @@ fn burst_cells(cell: &CellResult, found: &BackToBackResult) -> [Cell; 6] {
 pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<Fact> {
     let found = cell.frames()?.back_to_back()?;
     let scale = Scale::plain();
-    let least = if found.longest_tried_passed {
-        "≥ "
-    } else {
-        ""
-    };
+    let least = least(found);
     let mut detail = Vec::new();
     if let Some(rate) = found.burst_frames_per_s {
         detail.push(format!("at {}", si(rate, "pps")));
@@ -100,13 +100,9 @@ pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<
 fn chart(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Markup> {
     let bars = bars(run, set, |cell| {
         let found = cell.frames()?.back_to_back()?;
-        let least = if found.longest_tried_passed {
-            "≥ "
-        } else {
-            ""
-        };
         let text = Scale::plain().estimate(&found.burst_frames);
-        Some(Lying::of(&found.burst_frames, format!("{least}{text}")))
+        let text = format!("{}{text}", least(found));
+        Some(Lying::of(&found.burst_frames, text))
     });
     let title = "Longest burst without loss".to_owned();
     drawn(run, title, "frames in a burst", bars, id, "")

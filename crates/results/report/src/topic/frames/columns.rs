@@ -3,7 +3,7 @@
 use super::soak::columns::point;
 use crate::kit::column::figure::Figure;
 use crate::kit::column::{Context, Declared, text};
-use journal::record::{DelayVariation, FrameTrial, GoalBounds, GoalOutcome, Ipdv, LatencyBucket};
+use journal::record::{FrameTrial, GoalBounds, GoalOutcome, Ipdv, LatencyBucket, LatencyTrial};
 use plan::LatencyPath;
 use stats::{TrafficInfo, histogram_percentile};
 
@@ -32,10 +32,7 @@ pub(crate) const COLUMNS: &[Declared] = &[
         |row| text(row.figure?.name()),
     ),
     ("goal", "name of the search goal", |row| {
-        match row.figure? {
-            Figure::Goal(found) => Some(found.goal.clone()),
-            _ => None,
-        }
+        Some(goal(row)?.goal.clone())
     }),
     (
         "lower_frames_per_s",
@@ -73,10 +70,7 @@ pub(crate) const COLUMNS: &[Declared] = &[
     (
         "load_percent",
         "in per cent of the throughput, for latency",
-        |row| match row.figure? {
-            Figure::Latency(found) => text(found.percent?),
-            _ => None,
-        },
+        |row| text(latency(row)?.percent?),
     ),
     (
         "load_frames_per_s",
@@ -233,7 +227,10 @@ pub(crate) const COLUMNS: &[Declared] = &[
         "99.9th percentile of the delay less the smallest one (RFC 5481 PDV), of the direction that varies more; empty \
          below 1000 frames",
         |row| {
-            let found = variation(row)?.iter().map(|found| found.pdv.p99_9_ns);
+            let found = latency(row)?
+                .variation
+                .iter()
+                .map(|found| found.pdv.p99_9_ns);
             // If one direction has too few frames, the worse one is not known.
             text(found.collect::<Option<Vec<_>>>()?.into_iter().max()?)
         },
@@ -284,6 +281,13 @@ fn goal<'a>(row: &Context<'a>) -> Option<&'a GoalBounds> {
     }
 }
 
+fn latency<'a>(row: &Context<'a>) -> Option<&'a LatencyTrial> {
+    match row.figure? {
+        Figure::Latency(found) => Some(found),
+        _ => None,
+    }
+}
+
 fn load<'a>(row: &Context<'a>) -> Option<&'a FrameTrial> {
     match row.figure? {
         Figure::Load(found) | Figure::Disturbance(_, found) | Figure::Segment(_, found) => {
@@ -304,10 +308,7 @@ fn histogram<'a>(row: &Context<'a>) -> Option<&'a [LatencyBucket]> {
 
 /// Median, 99th percentile and longest latency of one of two loaded directions.
 fn direction(row: &Context<'_>, at: usize) -> Option<(Option<u64>, Option<u64>, u64)> {
-    let Figure::Latency(found) = row.figure? else {
-        return None;
-    };
-    let own = found.directions.get(at)?;
+    let own = latency(row)?.directions.get(at)?;
     let percentile = |per_mille| histogram_percentile(own, per_mille);
     // Buckets are in rising order.
     Some((percentile(500), percentile(990), own.last()?.upto_ns))
@@ -315,26 +316,15 @@ fn direction(row: &Context<'_>, at: usize) -> Option<(Option<u64>, Option<u64>, 
 
 /// The timed path.
 fn path(row: &Context<'_>) -> LatencyPath {
-    match row.figure {
-        Some(Figure::Latency(found)) if found.round_trip.is_some() => LatencyPath::RoundTrip,
-        _ => LatencyPath::OneWay,
-    }
-}
-
-/// Delay variation of each direction.
-fn variation<'a>(row: &Context<'a>) -> Option<&'a [DelayVariation]> {
-    match row.figure? {
-        Figure::Latency(found) => Some(&found.variation),
-        _ => None,
+    match latency(row).and_then(|found| found.round_trip.as_ref()) {
+        Some(_) => LatencyPath::RoundTrip,
+        None => LatencyPath::OneWay,
     }
 }
 
 fn ipdv<'a>(row: &Context<'a>) -> Option<impl Iterator<Item = &'a Ipdv>> {
-    Some(
-        variation(row)?
-            .iter()
-            .filter_map(|found| found.ipdv.as_ref()),
-    )
+    let variation = latency(row)?.variation.iter();
+    Some(variation.filter_map(|found| found.ipdv.as_ref()))
 }
 
 fn percentile(row: &Context<'_>, per_mille: u64) -> Option<String> {

@@ -4,21 +4,16 @@
 //! figures of a trial (rates, latency) cover the repeats.
 
 pub(crate) mod columns;
-pub(super) mod desync;
-mod events;
-pub(super) mod failover;
 pub(super) mod hostile;
+pub(super) mod interruptions;
 mod outages;
 pub(super) mod rekey;
-pub(super) mod reset;
-pub(super) mod setup;
 mod shares;
 mod timeline;
 
 use super::chart::Mix;
 use super::search::details;
-use super::{mean_rate, share};
-use crate::kit::cells;
+use super::{at_load, mean_rate, share};
 use crate::kit::fact::Fact;
 use crate::kit::format::{Scale, time_ns};
 use crate::kit::percentiles::{TITLES, of_load};
@@ -28,10 +23,9 @@ use crate::layout::Run;
 use crate::layout::disturbed::{attack_name, title};
 use crate::layout::frames::{Device, FrameSet, settings};
 use crate::topic::frames;
-use events::not_recovered;
 use hostile::percent_name;
+use interruptions::{differing, not_recovered};
 use plan::{Event, Failure, ProcedureKind};
-use reset::differing;
 use stats::{CellResult, DisturbanceResult, DisturbedLoad, Estimate, EventResult, EventTimes};
 
 /// A kind of event: its section and the tables in it.
@@ -180,18 +174,6 @@ fn or_endless(times: &EventTimes, value: Option<f64>) -> Cell {
     }
 }
 
-/// The interval over events that ended, or only their number if too few: these tables are wide.
-fn interval(times: &EventTimes) -> Cell {
-    let Some(found) = &times.ended_ns else {
-        return Cell::missing();
-    };
-    match found.interval_95.ends() {
-        Some(_) => cells::interval(found, &Scale::time(found.mean)),
-        // Longer words would push the last column off the page.
-        None => Cell::absent(format!("n = {}", found.n)),
-    }
-}
-
 fn mean_time(estimate: Option<&Estimate>) -> Cell {
     Cell::or_missing(estimate.map(|found| time_ns(found.mean)))
 }
@@ -244,9 +226,6 @@ pub(super) fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     let test = set.disturbance()?;
     let cell = set.own_cell(device)?;
     let found = cell.frames()?.disturbance()?;
-    let load = set
-        .load()
-        .map_or_else(String::new, |load| format!(", {load}"));
     let (figure, unit, range, detail) = match &test.event {
         Event::Rekey { .. } => rekey::fact(found, found.rekey()?)?,
         // With a way past the device, the question is whether clear text takes it, not for how long
@@ -254,60 +233,23 @@ pub(super) fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
         Event::Failover {
             failure: Failure::Bypass,
             ..
-        } => failover::bypass(found.failover()?)?,
-        Event::Failover { failure, .. } => failover::fact(*failure, found.failover()?)?,
-        Event::Reset { .. } => reset::fact(found.reset()?)?,
-        Event::Setup { .. } => setup::fact(found.setup()?)?,
-        Event::Desync { .. } => desync::fact(found.desync()?)?,
+        } => interruptions::bypass(found.failover()?)?,
+        Event::Failover { failure, .. } => {
+            interruptions::failover_fact(*failure, found.failover()?)?
+        }
+        Event::Reset { .. } => interruptions::reset_fact(found.reset()?)?,
+        Event::Setup { .. } => interruptions::setup_fact(found.setup()?)?,
+        Event::Desync { .. } => interruptions::desync_fact(found.desync()?)?,
         Event::Hostile { attack, .. } => {
             let what = attack_name(*attack);
             hostile::fact(what, found, found.hostile()?)?
         }
     };
     Some(Fact {
-        label: format!("{}{load}", title(&test.event)),
+        label: title(&test.event) + &at_load(set),
         figure,
         unit,
         range,
         detail,
     })
-}
-
-/// The median, or a note that most events have no duration.
-fn time_figure(times: &EventTimes) -> (String, String) {
-    match times.median_ns {
-        Some(median) => {
-            let scale = Scale::time(median);
-            (scale.number(median), scale.unit)
-        }
-        None => ("no recovery".into(), String::new()),
-    }
-}
-
-/// `events 1.00–1.06 s`: the shortest and the longest event.
-fn between(times: &EventTimes) -> String {
-    let Some(ended) = &times.ended_ns else {
-        return String::new();
-    };
-    let scale = Scale::time(ended.max);
-    let value = scale.value(ended.max);
-    let shortest = scale.number(ended.min);
-    let range = match (ended.n, shortest == scale.number(ended.max)) {
-        (1, _) => return "one event".to_owned(),
-        (_, true) => format!("events {value}"),
-        (_, false) => format!("events {shortest}–{value}"),
-    };
-    // Events without an end have no time, so the range only mentions them.
-    match times.endless() {
-        0 => range,
-        _ => format!("{range}, or no end"),
-    }
-}
-
-/// `; 2 of 10 without recovery`.
-fn endless(times: &EventTimes) -> String {
-    match times.endless() {
-        0 => String::new(),
-        some => format!("; {some} of {} without recovery", times.events),
-    }
 }

@@ -1,6 +1,6 @@
 //! Single loads: the received part of the offered load.
 
-use super::{label, mean_rate, share};
+use super::{at_load, label, mean_rate, share};
 use crate::kit::chart::bars::{Bar, Bars, Lying};
 use crate::kit::fact::{Fact, repeats};
 use crate::kit::format::{Scale, percent};
@@ -17,10 +17,7 @@ pub(super) const OF_OFFERED: &str = "Solid: received. Striped: offered, but lost
 
 /// The chart of single loads.
 pub(super) fn received_of_offered(run: &Run<'_>, out: &mut Blocks, set: &FrameSet<'_>, id: &str) {
-    let load = set
-        .load()
-        .map_or_else(String::new, |load| format!(", {load}"));
-    let title = format!("{}{load}: {}", set.kind.title(), set.common);
+    let title = format!("{}{}: {}", set.kind.title(), at_load(set), set.common);
     out.chart(title, OF_OFFERED, || chart(run, set, id));
 }
 

@@ -1,11 +1,11 @@
 //! Throughput by cores and MTU, UDP by datagram size, and the figures of RFC 6349.
 
 use crate::kit::cells::{
-    FORMAT, Labels, cell_table, drift_cells, mean, of_baseline, ratio_cell, reason_cell,
-    throughput_cell,
+    FORMAT, Labels, cell_table, drift_cells, joined_sets, mean, of_baseline, ratio_cell,
+    reason_cell, throughput_cell,
 };
 use crate::kit::format::{Scale, bit_rate, loss, percent, ratio_number, si, time_ns};
-use crate::kit::table::{Cell, Table, joined};
+use crate::kit::table::{Cell, Table};
 use crate::layout::{Point, Run, Set};
 use stats::{
     Bulk, BulkDirection, CeilingBasis, CellResult, Datagrams, DirectionName, Estimate, Metric,
@@ -14,11 +14,7 @@ use stats::{
 
 /// Throughput of sets of one protocol: devices as rows, settings and MTUs as columns.
 pub(super) fn throughput(run: &Run<'_>, sets: &[Set<'_>]) -> Vec<Table> {
-    let tables = sets.iter().map(|set| matrix(run, set));
-    joined(
-        "Payload throughput",
-        Set::settings(sets).into_iter().zip(tables).collect(),
-    )
+    joined_sets("Payload throughput", sets, |set| matrix(run, set))
 }
 
 /// One set: payload, cores and devices as rows, MTUs as columns, each with the baseline ratio.
@@ -98,9 +94,7 @@ pub(super) fn goodput_drift(run: &Run<'_>, set: &Set<'_>) -> Option<Table> {
 
 /// Offered, received and lost datagrams of every UDP cell.
 pub(super) fn datagrams(run: &Run<'_>, sets: &[Set<'_>]) -> Vec<Table> {
-    let tables = sets.iter().map(|set| datagrams_of(run, set));
-    let settings = Set::settings(sets).into_iter();
-    joined("UDP by datagram size", settings.zip(tables).collect())
+    joined_sets("UDP by datagram size", sets, |set| datagrams_of(run, set))
 }
 
 fn datagrams_of(run: &Run<'_>, set: &Set<'_>) -> Table {
