@@ -170,6 +170,7 @@ impl ForPeople<'_> {
                 file.write_all(document(&self.run).as_bytes())
             })
         };
+        // JSON is written before, by `write_json`: it has the names of the plan.
         write(HTML_NAME, html::write)?;
         write(MARKDOWN_NAME, markdown::write)?;
         write(CSV_NAME, csv::write)

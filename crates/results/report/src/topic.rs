@@ -148,6 +148,7 @@ fn has_section(run: &Run<'_>, id: &str) -> Option<&'static str> {
     // The section of published figures calls this function while it is built, so building it here
     // would not end.
     let is_it = |section: &&Section| section.id == id && section.id != published::SECTION.id;
+    // A report names sections by their ids, and a later version may lack one.
     let section = all().find(is_it)?;
     // Charts need not be drawn to know whether there is content.
     let blocks = Blocks::of(section, run, Document::Markdown);

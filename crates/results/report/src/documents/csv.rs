@@ -19,12 +19,14 @@ pub(super) fn write(run: &Run<'_>) -> String {
     let columns = columns();
     line(
         &mut page,
+        // The header is written by the same function as the rows, so it is quoted alike.
         columns.iter().map(|column| column.key().to_owned()),
     );
     // Indexed once, as a search in each row would be quadratic in the cells.
     let standings = standings(&run.results.rankings);
     let claims = by_cell(&run.results.claims);
     for trial in &run.journal.trials {
+        // The journal may be damaged, so a trial may name a cell that the plan lacks.
         let Some(cell) = run.cell(&trial.cell) else {
             continue;
         };
@@ -97,6 +99,7 @@ fn quoted(mut field: String) -> String {
 fn warnings(all: &[Warning], cell: &str) -> String {
     let own = all
         .iter()
+        // A warning without cells is about the whole run.
         .filter(|found| found.cells.is_empty() || found.cells.iter().any(|id| id == cell));
     let name = |found: &Warning| {
         // The serialized name, as in `results.json`.

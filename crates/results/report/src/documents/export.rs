@@ -58,6 +58,7 @@ impl<'a> Points<'a> {
             planned,
             readings: result.readings(),
         });
+        // A trial repeated after a resume is dated by its last record, which the figures come from.
         let trials = journal.latest_trials().into_iter();
         Self {
             journal,

@@ -59,6 +59,7 @@ fn headlines(run: &Run<'_>) -> Vec<Headline> {
         .all(|cell| cell.baseline || cell.measures_rig());
     // Cells of the rig measure the tester, so they are about no device.
     let counts = |cell: &&CellResult| only_baselines || !(cell.baseline || cell.measures_rig());
+    // In the order of the plan, which the campaign has chosen.
     let names = unique(cells.iter().filter(counts).map(|cell| cell.dut.as_str()));
     let (sets, frame_sets) = (run.sets(), run.frame_sets());
     let headline = |name: &str| {
@@ -87,6 +88,7 @@ fn headlines(run: &Run<'_>) -> Vec<Headline> {
 /// its trials; and the number of further reasons.
 fn without(run: &Run<'_>, device: &str) -> String {
     let cells = || run.results.cells.iter().filter(|cell| cell.dut == device);
+    // The result of a search says more than the reason of a trial, since its trials were valid.
     let searches = unique(cells().filter_map(throughput::without));
     if let [first, others @ ..] = searches.as_slice() {
         return format!("No figure: {first}{}", and_more(others.len()));

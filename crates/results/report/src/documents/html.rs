@@ -30,6 +30,7 @@ pub(crate) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; 
 /// Writes the whole document.
 pub(super) fn write(run: &Run<'_>) -> String {
     let title = run.title();
+    // Built once, for the contents and the page, as charts are drawn on the way.
     let sections = topic::sections(run, Document::Html);
     let generator = format!("cipherbench {}", run.journal.header.program);
     let page = html! {
@@ -54,6 +55,7 @@ pub(super) fn write(run: &Run<'_>) -> String {
             }
         }
     };
+    // Last, as the placeholder may be anywhere in the page, and the folder needs no escaping.
     with_folder(run, printable(page.into_string()))
 }
 
@@ -114,6 +116,7 @@ fn content(run: &Run<'_>, sections: &[(&'static Section, Vec<Block>)]) -> Markup
 }
 
 fn section(run: &Run<'_>, section: &Section, (main, more): Parts<'_>) -> Markup {
+    // The style sheet highlights this section.
     let class = (section.id == "trouble").then_some("trouble");
     html! {
         section class=[class] id=(section.id) {

@@ -31,6 +31,7 @@ pub(super) fn with_folder(run: &Run<'_>, page: String) -> String {
 pub(super) fn provenance(run: &Run<'_>) -> String {
     let header = &run.journal.header;
     let mut parts = vec![journal::time::utc(header.started_unix_ns)];
+    // Facts that could not be read are left out.
     if !header.environment.cpu_model.is_empty() {
         parts.push(header.environment.cpu_model.clone());
     }

@@ -71,6 +71,7 @@ pub(crate) fn reason_cell(cell: &CellResult) -> Cell {
     match cell.status {
         Status::Invalid => Cell::reason(format!("invalid: {}", in_brief(first))),
         Status::Failed => Cell::reason("failed"),
+        // The machine has too few cores, which is no fault of the device.
         Status::NotRun if cell.is_skipped() => Cell::absent("too few cores"),
         Status::NotRun => Cell::absent("not run"),
         Status::Measured | Status::Partly => Cell::missing(),

@@ -106,6 +106,7 @@ pub(crate) fn shortened(class: &str, text: &str, width: f64) -> String {
             return shown;
         }
     }
+    // Not even one character fits; the text is in the tooltip.
     "…".into()
 }
 

@@ -50,6 +50,7 @@ impl Fact {
 /// `repeats 6.88–7.20 Gbit/s`: the smallest and the largest repeat.
 pub(crate) fn repeats(estimate: &Estimate, scale: &Scale) -> String {
     let (low, high) = (scale.number(estimate.min), scale.number(estimate.max));
+    // Compared as printed: a range of two equal numbers would look like a mistake.
     let value = if low == high {
         scale.value(estimate.max)
     } else {

@@ -68,6 +68,7 @@ impl Scale {
 
     /// Mean, largest distance from it, unit, per cent: the source reports' format.
     pub(crate) fn estimate(&self, estimate: &Estimate) -> String {
+        // The distance has the decimals of the mean, even if it is far smaller.
         let mean = estimate.mean / self.divisor;
         let decimals = decimals(mean);
         let unit = if self.unit.is_empty() {
@@ -238,6 +239,7 @@ pub(crate) fn command_line(words: &[String]) -> String {
 
 /// A word as a shell reads it back, such as the path of a folder.
 pub(crate) fn quoted(word: &str) -> String {
+    // A list of harmless characters is safer than one of all that a shell interprets.
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()

@@ -106,6 +106,7 @@ fn head(table: &Table) -> Markup {
                 tr.groups {
                     @for (group, first, count) in groups {
                         @if group.is_empty() {
+                            // Their headings span both rows of the head.
                             @for (index, column) in columns.clone().skip(first).take(count) {
                                 @let class = class(index, column.right, None);
                                 th scope="col" rowspan="2" class=[class] { (column.title) }
@@ -220,6 +221,7 @@ fn class(column: usize, right: bool, kind: Option<&str>) -> Option<String> {
 /// Number of rows that a label spans, if more than one.
 fn span(rows: &[Row], row: usize, column: usize) -> Option<usize> {
     let below = rows[row + 1..].iter();
+    // A label is merged only with the rows directly below it.
     let repeated = below
         .take_while(|below| below.cells[column].kind == Kind::Repeated)
         .count();

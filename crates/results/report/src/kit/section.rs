@@ -132,6 +132,7 @@ impl Blocks {
             document,
             found: Vec::new(),
         };
+        // A section decides itself what the document shows, so one function serves all documents.
         (section.blocks)(run, &mut blocks);
         blocks.found
     }

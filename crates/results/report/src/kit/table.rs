@@ -258,6 +258,7 @@ impl Table {
             );
         }
         if !note.contains(DEVIATION) && cells.clone().any(Cell::has_deviation) {
+            // It explains every figure, the other marks only some, so it comes first.
             parts.insert(0, DEVIATION_MEANING.to_owned());
         }
         (!parts.is_empty()).then(|| parts.join("; "))
@@ -266,6 +267,7 @@ impl Table {
     /// Adds a row. A label equal to that of the row above is marked as repeated if all labels to
     /// its left are, too.
     pub(crate) fn push(&mut self, mut cells: Vec<Cell>) {
+        // A row of another width would shift figures below wrong headings.
         debug_assert_eq!(cells.len(), self.columns.len(), "{}", self.caption);
         let mut begins_block = !self.rows.is_empty() && !self.is_whole;
         if let Some(above) = self.rows.last().filter(|_| !self.is_whole) {

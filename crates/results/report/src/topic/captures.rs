@@ -7,7 +7,7 @@ use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
 use crate::layout::groups::words_of;
-use crate::order::{grouped, unique};
+use crate::order::{grouped, sorted, unique};
 use journal::record::CaptureContents;
 use stats::TrialCapture;
 use std::collections::BTreeMap;
@@ -84,6 +84,7 @@ fn tables<K: Ord + Clone>(
             (cell.dut.as_str(), it),
         ))
     });
+    // Captures at different places see different protocols, so each place has a table.
     let places = grouped(placed).into_iter();
     places
         .map(|((group, at), captures)| {
@@ -94,12 +95,7 @@ fn tables<K: Ord + Clone>(
             });
             let all: Vec<(Counts<K>, u64)> = all.collect();
             // A device may lack protocols or lengths of the others.
-            let mut keys: Vec<K> = all
-                .iter()
-                .flat_map(|(own, _)| own.keys().cloned())
-                .collect();
-            keys.sort();
-            keys.dedup();
+            let keys = sorted(all.iter().flat_map(|(own, _)| own.keys().cloned()));
             let name = words_of(&words, group).name;
             let mut table = Table::new(format!("{caption} at {}: {name}", at.name()), note)
                 .label(label)
@@ -179,5 +175,5 @@ fn capture_files(run: &Run<'_>) -> Option<Table> {
             keys,
         ]);
     }
-    (!table.rows.is_empty()).then_some(table)
+    table.with_rows()
 }

@@ -2,7 +2,6 @@
 
 mod chart;
 pub(crate) mod columns;
-mod cycles;
 
 use super::frames::{self, caption, fill, head};
 use crate::kit::cells::{cell_table, joined_sets, mean, without_figure};
@@ -13,9 +12,8 @@ use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::frames::FrameSet;
 use crate::layout::{Protocol, Run, Set};
-use cycles::cycles;
 use plan::Measurement;
-use stats::{CellResult, CpuResult, Estimate, Metric};
+use stats::{CellResult, CpuResult, Estimate, Metric, PerPacket};
 
 // The CPU time of crypto devices is in the section about their speed.
 pub(super) const SECTION: Section = Section::annex("cpu", "CPU", |run, out| {
@@ -37,7 +35,7 @@ pub(super) const SECTION: Section = Section::annex("cpu", "CPU", |run, out| {
         Some(of_frames(run, set))
     }));
     out.tables(frames::joined("Cycles per packet", &sets, |set| {
-        cycles::of_frames(run, set)
+        cycles_of_frames(run, set)
     }));
 });
 
@@ -72,6 +70,7 @@ fn of(run: &Run<'_>, set: &Set<'_>) -> Table {
     let titles = &titles[..if bulk { 7 } else { 5 }];
     let metric = bulk.then_some(Metric::PayloadBitsPerCpuSecond);
     cell_table(run, set, table, titles, metric, |cell| {
+        // Older journals and labs without a reading have no CPU time, though the cell has a figure.
         let Some(cpu) = &cell.cpu else {
             return without_figure(cell, titles.len());
         };
@@ -161,6 +160,7 @@ fn efficiency(run: &Run<'_>, device: &str) -> Option<Fact> {
     };
     // By the time of the whole machine, as a device in the kernel has no processes to count.
     let found = ratios::of(run, cells(), Metric::PayloadBitsPerCpuSecond)?;
+    // The ratio is of all settings, and the rate is the best of them.
     let best = cells()
         .filter_map(|cell| cell.cpu.as_ref()?.payload_bits_per_cpu_s.as_ref())
         .max_by(|a, b| a.mean.total_cmp(&b.mean))?;
@@ -171,4 +171,72 @@ fn efficiency(run: &Run<'_>, device: &str) -> Option<Fact> {
 fn is_tcp(run: &Run<'_>, cell: &CellResult) -> bool {
     run.planned(cell)
         .is_some_and(|planned| matches!(planned.measurement, Measurement::Tcp { .. }))
+}
+
+/// Titles of the columns.
+const CYCLES: [&str; 6] = [
+    "Cycles, all",
+    "Less A, B",
+    "Device's",
+    "Instr., all",
+    "Less A, B",
+    "Device's",
+];
+
+/// Cycles and instructions per datagram of a set; `None` without any.
+fn cycles(run: &Run<'_>, set: &Set<'_>) -> Option<Table> {
+    let mut cells = set.points.iter().flat_map(|point| &point.cells);
+    // TCP has no cycles per packet: its segments pass the links joined, so nothing counts packets.
+    cells.any(|cell| cell.packet_cost.is_some()).then(|| {
+        let caption = format!("Cycles per packet, {}", set.protocol.name());
+        let table = Table::new(caption, cycles_note(&set.common, "datagram"));
+        cell_table(run, set, table, &CYCLES, None, |cell| {
+            cycle_cells(cell).map_or_else(|| without_figure(cell, CYCLES.len()), Vec::from)
+        })
+    })
+}
+
+/// The figures of a cell below [`CYCLES`].
+fn cycle_cells(cell: &CellResult) -> Option<[Cell; 6]> {
+    let cost = cell.packet_cost.as_ref()?;
+    let [all, beside, device] = per_packet(&cost.cycles);
+    let [all_instructions, beside_instructions, device_instructions] =
+        per_packet(&cost.instructions);
+    Some([
+        all,
+        beside,
+        device,
+        all_instructions,
+        beside_instructions,
+        device_instructions,
+    ])
+}
+
+fn per_packet(found: &PerPacket) -> [Cell; 3] {
+    let mean = |one: &Estimate| Scale::plain().number(one.mean);
+    [
+        Cell::plain(mean(&found.machine)),
+        Cell::plain(Scale::plain().estimate(&found.beside_stations)),
+        Cell::or_missing(found.dut.as_ref().map(mean)),
+    ]
+}
+
+/// How to read a table of a set; `packet` names its packets.
+fn cycles_note(common: &str, packet: &str) -> String {
+    format!(
+        "{common}; for one {packet} received, by the processor's counters, user mode and kernel; all: \
+         the whole machine; less A, B: without the stations' tools, so device and kernel; device's: \
+         its processes alone, on both gateways; mean of the repeats"
+    )
+}
+
+/// Cycles and instructions per frame, in the same trials; `None` without any.
+fn cycles_of_frames(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
+    let mut cells = set.rows().map(|(_, cell)| cell);
+    cells.any(|cell| cell.packet_cost.is_some()).then(|| {
+        let title = format!("Cycles per frame, {}", set.kind.title().to_lowercase());
+        let note = cycles_note(&set.common, "frame");
+        let table = head(set, Table::new(caption(set, &title), note));
+        fill(table.figures(CYCLES), run, set, cycle_cells)
+    })
 }

@@ -12,7 +12,7 @@ use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
 use crate::layout::device::DeviceKind;
-use crate::order::grouped;
+use crate::order::{grouped, unique};
 use stats::{CellResult, DeviceTestInfo, KatVerdict};
 
 pub(super) const SECTION: Section = Section::result("devices", "Devices", |run, out| {
@@ -75,34 +75,17 @@ fn not_offered_cell() -> Cell {
     Cell::absent("not offered")
 }
 
-/// A device, a reason, and the operations not offered for it.
-struct Reason {
-    device: String,
-    why: String,
-    what: Vec<String>,
-}
-
 /// The operations that devices do not offer in the trials of a kind, one row per reason; `None` if
 /// they offer everything.
 fn not_offered(run: &Run<'_>, kind: DeviceKind) -> Option<Table> {
-    let mut reasons: Vec<Reason> = Vec::new();
+    let mut found: Vec<((String, String), String)> = Vec::new();
     let mut add = |device: String, why: &str, algorithm: &str, what: String| {
         // Reasons that differ only in the algorithm count as equal.
-        let why = if algorithm.is_empty() {
-            why.to_owned()
-        } else {
-            why.replace(algorithm, "it")
+        let why = match algorithm {
+            "" => why.to_owned(),
+            algorithm => why.replace(algorithm, "it"),
         };
-        let equal = |one: &&mut Reason| one.device == device && one.why == why;
-        match reasons.iter_mut().find(equal) {
-            Some(one) if one.what.contains(&what) => {}
-            Some(one) => one.what.push(what),
-            None => reasons.push(Reason {
-                device,
-                why,
-                what: vec![what],
-            }),
-        }
+        found.push(((device, why), what));
     };
     // A cell may not be offered as a whole; of a functional trial, also single cases.
     for (cell, info) in run.device_cells(kind) {
@@ -123,24 +106,19 @@ fn not_offered(run: &Run<'_>, kind: DeviceKind) -> Option<Table> {
                 } else {
                     format!("{} {}", one.algorithm, case.case)
                 };
-                add(
-                    device(run, cell, info, &one.member),
-                    why,
-                    &one.algorithm,
-                    what,
-                );
+                let device = device(run, cell, info, &one.member);
+                add(device, why, &one.algorithm, what);
             }
         }
     }
     let note = "the reason as the device or its library reports it, or that of this program";
     let mut table = Table::new("Not offered, and why", note)
         .label("Device")
-        .text("What")
-        .text("Why");
-    for Reason { device, why, what } in reasons {
+        .texts(["What", "Why"]);
+    for ((device, why), what) in grouped(found.into_iter()) {
         table.push(vec![
             Cell::label(device),
-            Cell::plain(what.join(", ")),
+            Cell::plain(unique(what.into_iter()).join(", ")),
             Cell::reason(why),
         ]);
     }
@@ -149,6 +127,7 @@ fn not_offered(run: &Run<'_>, kind: DeviceKind) -> Option<Table> {
 
 fn device(run: &Run<'_>, cell: &CellResult, info: &DeviceTestInfo, member: &str) -> String {
     match info.members.as_slice() {
+        // A single device has the name of its DUT; in a batch each has its own.
         [_] => run.label(&cell.dut),
         _ => member.to_owned(),
     }

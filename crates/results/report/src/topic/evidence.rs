@@ -50,6 +50,7 @@ fn evidence(run: &Run<'_>) -> Table {
         .text("Verdict");
     for cell in &run.results.cells {
         let found = Summary::of(run, cell);
+        // `0 of 0` would look like a failed check.
         let of = |part: u64, whole: u64| match whole {
             0 => Cell::missing(),
             _ => Cell::plain(format!("{part} of {whole}")),

@@ -9,13 +9,11 @@ pub(crate) mod disturbed;
 mod latency;
 mod loads;
 mod loss;
-mod mrr;
 mod recovery;
 mod search;
 mod service;
 pub(crate) mod soak;
 pub(crate) mod throughput;
-mod variation;
 
 use crate::kit::cells::{self, late_mark, partly_mark, without_figure};
 use crate::kit::fact::{Fact, Subject};
@@ -32,7 +30,7 @@ use stats::{CellResult, Estimate, FrameOutcome, Limit, LoadLatency};
 /// The sections of frame tests, procedure by procedure.
 pub(super) const SECTIONS: &[Section] = &[
     throughput::SECTION,
-    mrr::SECTION,
+    loads::MRR,
     service::SECTION,
     loss::SECTION,
     latency::SECTION,
@@ -141,6 +139,7 @@ pub(crate) fn figure(cell: &CellResult) -> Option<String> {
         | FrameOutcome::Mrr(_)
         | FrameOutcome::LossCurve(_) => rate(found.frame_rate()?),
     };
+    // A figure without its limit could be taken for the limit of the device.
     let limit = cell.verdict().map(|verdict| verdict.limit.name());
     Some(format!("{figure}, {}", limit.unwrap_or("not judged")))
 }
@@ -208,6 +207,7 @@ pub(super) fn caption(set: &FrameSet<'_>, what: &str) -> String {
 fn cells<'s>(device: &str, set: &'s FrameSet<'_>) -> Vec<(String, &'s CellResult)> {
     let mut points: Vec<_> = set.points.iter().collect();
     // The smallest frames demand the most of a device, so they come first.
+    // By the mean, as a mix has no single size.
     points.sort_by(|a, b| {
         a.traffic
             .mean_frame_bytes

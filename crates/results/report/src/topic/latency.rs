@@ -58,6 +58,7 @@ fn of(run: &Run<'_>, set: &Set<'_>) -> Table {
 
 fn figures(cell: &CellResult, latency: &LatencyResult) -> Vec<Cell> {
     let median = with_repeats(time(&latency.p50_ns), cell);
+    // Lost requests have no time, so the percentiles leave them out.
     let lost = format!("{} of {}", latency.requests_lost, latency.requests_sent);
     let times = of_round_trips(&latency.pooled).into_iter();
     times.chain([median, lost].map(Cell::plain)).collect()
@@ -225,6 +226,7 @@ fn chart(run: &Run<'_>, set: &Set<'_>, point: &Point<'_>, id: &str) -> Option<Ma
 
 fn curve<'a>(run: &Run<'_>, cell: &'a CellResult) -> Option<Curve<'a>> {
     let found = cell.latency()?;
+    // Each time is one request.
     let times = found.round_trips_ns.iter().map(|time| (*time, 1));
     Some(Curve {
         dut: &cell.dut,

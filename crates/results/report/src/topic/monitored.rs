@@ -63,6 +63,7 @@ fn monitored(run: &Run<'_>) -> Option<Table> {
                 Cell::label(&*value.name),
                 match &value.mean {
                     Some(mean) => Cell::plain(scale.estimate(mean)),
+                    // The value was to be read, so its absence is a fault.
                     None => Cell::reason("no reading"),
                 },
                 Cell::or_missing(value.max.map(|max| scale.value(max))),

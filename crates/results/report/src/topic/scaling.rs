@@ -67,6 +67,7 @@ fn how_to_read(axis: ScalingAxis) -> &'static str {
 /// The series of several devices for each measurement, in order; no group is empty.
 fn measurements<'r>(run: &'r Run<'_>) -> Vec<Vec<&'r Scaling>> {
     let all = run.results.scalings.iter();
+    // Devices of one measurement share a chart, so that their curves can be compared.
     let groups = grouped(all.map(|series| ((series.axis, &series.series), series)));
     groups.into_iter().map(|(_, own)| own).collect()
 }

@@ -28,6 +28,7 @@ fn spread(run: &Run<'_>) -> Option<Table> {
         .filter_map(|cell| figure(cell).map(|(found, unit)| (cell, found, unit)))
         .collect();
     figures.first()?;
+    // Most runs have none, and an empty column would make the table wider.
     let has_bands = figures.iter().any(|(_, figure, _)| figure.bands.is_some());
     let mut table = Table::new("Spread of the repeats", note)
         .label("Cell")
@@ -36,14 +37,14 @@ fn spread(run: &Run<'_>) -> Option<Table> {
         table = table.text("Two bands");
     }
     for (cell, figure, unit) in figures {
-        let scale = unit.scale(figure.mean);
+        let scale = unit(figure.mean);
         let deviation = figure.standard_deviation;
         let mut cells = vec![
             Cell::label(&cell.id),
             Cell::plain(scale.estimate(figure)),
             Cell::plain(scale.value(figure.median)),
             // A deviation may be far smaller than the mean, so its unit follows from its size.
-            Cell::or_missing(deviation.map(|found| unit.scale(found).value(found))),
+            Cell::or_missing(deviation.map(|found| unit(found).value(found))),
             interval(figure, &scale),
         ];
         if has_bands {
@@ -56,34 +57,22 @@ fn spread(run: &Run<'_>) -> Option<Table> {
     Some(table)
 }
 
-/// Unit of a figure.
-#[derive(Clone, Copy)]
-enum Unit {
-    Bits,
-    Frames,
-    Burst,
-    Time,
-}
-
-impl Unit {
-    fn scale(self, value: f64) -> Scale {
-        match self {
-            Self::Bits => Scale::si(value, "bit/s"),
-            Self::Frames => Scale::si(value, "pps"),
-            Self::Burst => Scale::of("frames"),
-            Self::Time => Scale::time(value),
-        }
-    }
-}
+/// Returns the scale of a figure's values.
+type Unit = fn(f64) -> Scale;
 
 fn figure(cell: &CellResult) -> Option<(&Estimate, Unit)> {
-    let frames = cell.frames();
-    let burst = frames.and_then(|found| found.back_to_back());
-    let bits = cell.throughput_bps().map(|found| (found, Unit::Bits));
+    let with = |found, unit: Unit| Some((found, unit));
+    if let Some(found) = cell.throughput_bps() {
+        return with(found, |bps| Scale::si(bps, "bit/s"));
+    }
     // Bursts precede the frame rate, which a test of bursts may have as well.
-    bits.or_else(|| burst.map(|found| (&found.burst_frames, Unit::Burst)))
-        .or_else(|| cell.frame_rate().map(|found| (found, Unit::Frames)))
-        .or_else(|| cell.latency().map(|found| (&found.p50_ns, Unit::Time)))
+    if let Some(found) = cell.frames().and_then(|found| found.back_to_back()) {
+        return with(&found.burst_frames, |_| Scale::of("frames"));
+    }
+    if let Some(found) = cell.frame_rate() {
+        return with(found, |rate| Scale::si(rate, "pps"));
+    }
+    with(&cell.latency()?.p50_ns, Scale::time)
 }
 
 /// `2 of 416–418 kpps, 3 of 483–485 kpps`.

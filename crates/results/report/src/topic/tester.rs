@@ -6,7 +6,7 @@ use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
 use crate::order::grouped;
-use stats::{Calibration, PortUsed};
+use stats::{Calibration, FrameFigures, PortUsed};
 
 pub(super) const SECTION: Section = Section::result(
     "tester",
@@ -121,10 +121,12 @@ fn ports(run: &Run<'_>) -> Option<Table> {
         .text("Crypto")
         .figure("Cells")
         .text("Why none faster");
-    for (end, port) in [
-        ("sender", sender as fn(&stats::FrameFigures) -> &PortUsed),
+    type Port = fn(&FrameFigures) -> &PortUsed;
+    let ends: [(&str, Port); 2] = [
+        ("sender", |found| &found.sender),
         ("receiver", |found| &found.receiver),
-    ] {
+    ];
+    for (end, port) in ends {
         let found = run.results.cells.iter().filter_map(|cell| cell.frames());
         let different = grouped(found.map(|found| (port(found), ())));
         for (used, cells) in different {
@@ -133,6 +135,7 @@ fn ports(run: &Run<'_>) -> Option<Table> {
             } else {
                 used.passed_over.join("; ")
             };
+            // The modes of XDP decide how fast the port can be, so they are part of its name.
             let mut port = used.ports.join(", ");
             if !used.xdp_modes.is_empty() {
                 port = format!("{port} ({})", used.xdp_modes.join("; "));
@@ -148,10 +151,6 @@ fn ports(run: &Run<'_>) -> Option<Table> {
         }
     }
     table.with_rows()
-}
-
-fn sender(found: &stats::FrameFigures) -> &PortUsed {
-    &found.sender
 }
 
 /// Composition of each mix; `None` if every test uses a fixed frame size.

@@ -19,6 +19,7 @@ pub(super) const TCP: Section = Section::result("tcp", "TCP throughput", |run, o
     let sets = run.sets_of(Protocol::Tcp);
     matrix(run, out, &sets, "tcp");
     for (index, set) in sets.iter().enumerate() {
+        // TCP has no datagram size.
         bars(run, out, set, None, &format!("tcp-{index}"));
     }
     out.tables(throughput(run, &sets));
@@ -132,6 +133,7 @@ fn fact(of: &Subject<'_>, set: &Set<'_>, all: &[&Set<'_>]) -> Option<Fact> {
     let label = label.join(", ");
     let mut words = vec![format!("MTU {} B", point.mtu), counted(point.cores, "core")];
     if set.protocol == Protocol::Udp {
+        // The datagram size matters most for UDP, so it comes first.
         words.insert(0, format!("datagrams of {}", payload_name(point.payload)));
     }
     let words = words.join(", ");

@@ -3,7 +3,7 @@
 use crate::kit::section::{Blocks, Section};
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
-use crate::order::grouped;
+use crate::order::{grouped, sorted};
 use journal::record::in_brief;
 use maud::html;
 use stats::Status;
@@ -55,9 +55,7 @@ fn reasons(run: &Run<'_>) -> Table {
         let mut names: Vec<&str> = places.iter().map(|(cell, _)| *cell).collect();
         // The reasons of one cell are adjacent.
         names.dedup();
-        let mut repeats: Vec<u32> = places.iter().map(|(_, repeat)| *repeat).collect();
-        repeats.sort_unstable();
-        repeats.dedup();
+        let repeats = sorted(places.iter().map(|(_, repeat)| *repeat));
         let repeats: Vec<String> = repeats.iter().map(u32::to_string).collect();
         let cells = match names.len() {
             count if count > CELLS_NAMED => {
@@ -73,6 +71,7 @@ fn reasons(run: &Run<'_>) -> Table {
             match explanation {
                 Some(explanation) => {
                     let check = in_brief(text);
+                    // The explanation replaces the first words of the reason; its counters follow.
                     let counters = text.strip_prefix(check).unwrap_or(text);
                     Cell::explained(check, explanation, counters.trim_start_matches(": "))
                 }

@@ -88,6 +88,7 @@ pub(super) fn facts(of: &Subject<'_>) -> Vec<Fact> {
     let found: Vec<_> = of_device.filter_map(CellResult::video).collect();
     let sum = |count: fn(&VideoFigures) -> u64| found.iter().map(|it| count(it)).sum::<u64>();
     let expected = sum(|it| it.frames_expected);
+    // A damaged frame was shown, but not as it was sent.
     let bad = sum(|it| it.frames_missing + it.frames_damaged);
     let mut detail = vec![counted(sum(|it| it.freezes), "freeze")];
     let packets = || found.iter().filter_map(|it| it.packets.as_ref());

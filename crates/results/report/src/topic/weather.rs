@@ -35,6 +35,7 @@ fn weather(run: &Run<'_>) -> Vec<Table> {
     let cells = run.plan().cells.iter().zip(&run.results.cells);
     let impaired = cells.filter_map(|(planned, result)| {
         let profile = planned.impair.as_ref()?;
+        // Cells that differ in nothing but the impairment answer one question.
         let question = planned.group_without(Axis::Impair);
         Some((question, (profile.name.as_str(), result)))
     });

@@ -66,6 +66,7 @@ fn escaped(value: &str) -> String {
         }
     }
     if text.ends_with('\\') {
+        // A backslash at the end would escape the comma after the tag.
         text.push_str("\\ ");
     }
     text

@@ -95,6 +95,7 @@ fn family(text: &mut String, points: &Points<'_>, quantity: Quantity) {
                 let labels: Vec<String> = labels
                     .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
                     .collect();
+                // Journals and results have nanoseconds.
                 let value = if quantity.is_time() {
                     sample.value / 1e9
                 } else {

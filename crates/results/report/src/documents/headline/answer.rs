@@ -48,6 +48,7 @@ fn concerns(warning: &Warning, cells: &[&CellResult]) -> bool {
 fn in_print(run: &Run<'_>, cells: &[&CellResult]) -> String {
     let all = run.results.warnings.iter();
     let about = all.filter(|warning| concerns(warning, cells));
+    // Several warnings of one kind are one condition.
     let kinds = unique(about.map(|warning| warning.kind));
     let of = |weight: Weight| kinds.iter().filter(move |kind| kind.weight() == weight);
     let list = |weight: Weight| {
@@ -93,6 +94,7 @@ fn carried<'r>(run: &'r Run<'_>, headlines: &[Headline]) -> Option<LeadStatement
             shares.retain(Share::protects);
         }
         // The sentence names the first of them, and the last.
+        // Stable: devices with equal shares are in the order of the plan.
         shares.sort_by(|a, b| b.highest().total_cmp(&a.highest()));
         let best = shares.first()?;
         // Shares without comparisons are filtered out above.

@@ -40,6 +40,7 @@ impl<'r> Share<'r> {
         protocol: Option<Protocol>,
     ) -> Self {
         let is_of = |cell: &&CellResult| {
+            // Results name protocols in lower case.
             let name = protocol.map(|protocol| protocol.name().to_lowercase());
             run.label(&cell.dut) == device.device && name.is_none_or(|name| cell.protocol == name)
         };
@@ -137,6 +138,7 @@ fn settings(run: &Run<'_>, a: &CellResult, b: &CellResult) -> Option<(String, St
     let own = |of: &[Coordinate], other: &[Coordinate]| {
         let own = of.iter().filter(|at| !other.contains(at));
         let own: Vec<String> = own.map(ToString::to_string).collect();
+        // None at all means that the cells differ in something that is no coordinate.
         (1..=SETTINGS_MAX)
             .contains(&own.len())
             .then(|| own.join(", "))

@@ -76,6 +76,7 @@ fn verdict(cell: &CellResult) -> String {
 /// Each distinct list of commands once, with the repeats that ran it.
 fn commands(trials: &[&TrialRecord]) -> Markup {
     let ran = trials.iter().filter(|trial| !trial.commands.is_empty());
+    // Repeats usually run the same commands, so most cells have one list.
     let different = grouped(ran.map(|trial| (&trial.commands, trial.repeat.to_string())));
     html! {
         @for (commands, repeats) in different {
@@ -238,6 +239,7 @@ fn interfaces(found: &[(u32, &Evidence)]) -> Table {
                 counters.tx_packets,
                 counters.rx_bytes,
                 counters.rx_packets,
+                // Either direction lost packets, and the table has no room for both.
                 counters.rx_dropped + counters.tx_dropped,
                 counters.rx_errors + counters.tx_errors,
             ];

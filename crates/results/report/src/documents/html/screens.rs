@@ -58,6 +58,7 @@ pub(super) fn chosen<'b>(sections: &'b [(&'static Section, Vec<Block>)]) -> Vec<
         let all = blocks.iter().enumerate();
         // `partition` keeps the order, so a chart stays above its table even if chosen second.
         let (main, more): (Vec<_>, Vec<_>) = all.partition(|(index, block)| match block {
+            // Only these have a height that counts.
             Block::Chart { .. } | Block::Table(_) => shown.contains(index),
             Block::Details { .. } => false,
             Block::Html(_) | Block::Warnings | Block::Cells | Block::Prose(_) => true,

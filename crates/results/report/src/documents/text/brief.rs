@@ -118,6 +118,7 @@ fn answer(device: &Headline) -> String {
     if let Some(why) = &device.without {
         return why.clone();
     }
+    // The most important facts come first.
     let facts = device.facts.iter().take(FACTS_MAX);
     let facts: Vec<String> = facts
         .map(|fact| {

@@ -58,6 +58,7 @@ fn head(page: &mut String, run: &Run<'_>) {
         for fact in &found.facts {
             let figure = in_markdown(&format!("{} {}", fact.figure, fact.unit));
             let rest = [&fact.range, &fact.detail].into_iter();
+            // An empty part would leave a separator without text.
             let rest = rest.filter(|part| !part.is_empty());
             let rest: String = rest
                 .map(|part| format!("; {}", in_markdown(part)))
@@ -84,6 +85,7 @@ fn block(page: &mut String, run: &Run<'_>, block: &Block) {
         Block::Warnings => warnings(page, run),
         Block::Cells => commands(page, run),
         Block::Prose(paragraphs) => prose(page, paragraphs),
+        // Every figure of a chart is also in a table.
         Block::Chart { .. } | Block::Html(_) => {}
     }
 }
@@ -163,6 +165,7 @@ fn row(page: &mut String, cells: impl Iterator<Item = String>) {
 
 fn cell(cell: &Cell) -> String {
     match cell.kind {
+        // A pipe table has no cells that span rows.
         Kind::Repeated => String::new(),
         Kind::Reason | Kind::Word => format!("*{}*", rich(&cell.whole())),
         Kind::File => match cell.link() {

@@ -175,6 +175,7 @@ impl Page {
     pub(crate) fn new(width: usize, color: bool) -> Self {
         Self {
             text: String::new(),
+            // A narrower terminal wraps the lines itself, which is still readable.
             width: width.max(MIN_WIDTH),
             style: Style { color },
             run: None,
@@ -215,6 +216,7 @@ impl Page {
     }
 
     pub(crate) fn line(&mut self, line: &str) {
+        // Padding at the end of a line would only show when copied.
         self.text.push_str(line.trim_end());
         self.text.push('\n');
     }
@@ -369,6 +371,7 @@ impl Page {
     /// Prints the heading and the rule below it; returns the rule.
     fn heading(&mut self, table: &Table, widths: &[usize], part: &[usize]) -> String {
         let total: usize = part.iter().map(|&column| widths[column] + GAP).sum();
+        // The last column needs no gap behind it.
         let rule = self.style.dim(&"─".repeat(total - GAP));
         self.groups(table, widths, part);
         let head = part.iter().map(|&column| {
@@ -433,6 +436,7 @@ impl Page {
         let wrapped: Vec<Vec<String>> = part
             .iter()
             .map(|&column| match cells[column].kind {
+                // Merged with the label above, as if the cell spanned both rows.
                 Kind::Repeated => vec![],
                 _ => wrap(&self.shown(&cells[column].whole()), widths[column]),
             })
@@ -476,6 +480,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     for word in text.split(' ') {
         let mut word = word;
         loop {
+            // The vector begins with one line and only grows.
             let line = lines.last_mut().expect("there is always a last line");
             let space = usize::from(!line.is_empty());
             if line.width() + space + word.width() <= width {

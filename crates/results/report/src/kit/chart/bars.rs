@@ -74,6 +74,7 @@ impl Bars<'_> {
     ) -> Option<Markup> {
         let figures = || self.bars.iter().filter_map(|bar| bar.figure.as_ref());
         figures().next()?;
+        // The table next to the chart has all of them.
         if self.bars.len() > BARS_MAX {
             return None;
         }
@@ -83,6 +84,7 @@ impl Bars<'_> {
             .fold(0.0, f64::max);
         let font = Font::of("label");
         let names = self.bars.iter().map(|bar| font.width(&bar.name));
+        // Narrow names leave more room for bars, which matters on a narrow screen.
         let names = names.fold(NAMES[0], f64::max).min(NAMES[1]) + 14.0;
         let axis = Linear::new(most, 5.0, scale(most));
         let shows_settings = self

@@ -2,7 +2,7 @@
 //! changes, and the changes.
 
 use super::label::{Anchor, Spot};
-use super::scale::{Axis, Part};
+use super::scale::{Axis, Linear};
 use super::svg::{Key, Svg};
 use super::{Area, plot};
 use crate::kit::format::Scale;
@@ -83,7 +83,7 @@ pub fn course(course: &Course) -> Markup {
         0.1 * high.abs()
     };
     // The axis does not begin at 0: marks, unlike bars, have no length to compare.
-    let axis = Part::new(low - free, high + free, TICKS, scale(course.quantity, high));
+    let axis = Linear::between(low - free, high + free, TICKS, scale(course.quantity, high));
     let area = plot(HEIGHT, MARGINS);
     // Each run is in the middle of an equal slot, so that a change has a place between two runs.
     let x = |at: f64| area.x_at((at + 0.5) / course.points.len() as f64);
@@ -95,6 +95,7 @@ pub fn course(course: &Course) -> Markup {
         .zip(values())
         .map(|(at, value)| (x(f64::from(at)), y(value)))
         .collect();
+    // Below the marks, which have the tooltips.
     svg.polyline(&format!("trace stroke-{STYLE}"), &line, "");
     let radius = if line.len() > LARGE_MARKS_MAX {
         1.6

@@ -45,6 +45,7 @@ impl Font {
 
     /// Returns the width of a text, in the units of the font's size.
     pub(crate) fn width(self, text: &str) -> f64 {
+        // Integers add up exactly, whatever the order of the characters.
         let thousandths: u32 = text.chars().map(|c| u32::from(self.advance(c))).sum();
         f64::from(thousandths) / 1000.0 * self.size
     }

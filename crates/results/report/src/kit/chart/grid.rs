@@ -5,7 +5,7 @@ use super::{Anchor, Area, BAR_MIN, Font, Key, Spot, Svg, WIDTH, absence, hover, 
 use crate::kit::format::{Scale, counted, si};
 use crate::layout::frames::{Device, FrameSet};
 use crate::layout::{Run, Set, payload_name};
-use crate::order::sorted;
+use crate::order::{sorted, unique};
 use maud::Markup;
 use stats::{CellResult, Estimate};
 
@@ -83,12 +83,7 @@ pub(crate) fn of_sets(run: &Run<'_>, sets: &[Set<'_>], id: &str) -> Option<Marku
         (cores, "cores per station"),
     ];
     let alike: Vec<&Set<'_>> = sets.iter().collect();
-    let mut duts: Vec<&str> = Vec::new();
-    for dut in sets.iter().flat_map(|set| &set.duts) {
-        if !duts.contains(dut) {
-            duts.push(dut);
-        }
-    }
+    let duts = unique(sets.iter().flat_map(|set| set.duts.iter().copied()));
     // The rows of a device are adjacent, so that its conditions can be compared.
     let rows = duts.iter().flat_map(|dut| {
         let with = alike.iter().filter(|set| set.duts.contains(dut));
@@ -191,6 +186,8 @@ impl Grid<'_> {
             svg.text("label", (NAMES - 8.0, y + 17.0), Anchor::End, &name);
             for (column, figure) in row.cells.iter().enumerate() {
                 let area = Area::new(NAMES + width * column as f64, y, width, ROW);
+                // A combination that was not planned stays empty; one without a figure has its
+                // reason.
                 if let Some(figure) = figure {
                     self.figure(&mut svg, &shades, figure, area);
                 }

@@ -124,6 +124,7 @@ impl Spot {
 
 impl Label {
     pub(crate) fn area(&self, spot: Spot) -> Area {
+        // The last line is at the spot, the others are stacked on top of it.
         let lines = self.lines.iter().rev().enumerate();
         let areas = lines.map(|(above, (class, text))| spot.above(above).area(class, text));
         areas
@@ -135,6 +136,7 @@ impl Label {
     pub(crate) fn leader(&self, spot: Spot) -> Option<Segment> {
         let (x, y) = self.leader?;
         let to = (spot.position.0 - 2.0, spot.position.1 - 4.0);
+        // A name that moved by one step is still next to its line.
         ((to.1 - y).abs() > STEP).then_some([(x + 5.0, y), to])
     }
 }

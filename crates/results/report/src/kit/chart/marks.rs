@@ -78,6 +78,7 @@ pub(crate) const fn is_hatched(style: usize) -> bool {
 
 /// The outline of a style's mark, as path data.
 pub(super) fn outline(style: usize, (x, y): (f64, f64), radius: f64) -> String {
+    // Styles are bounded, but an index out of bounds would end the report.
     match CORNERS[style % CORNERS.len()] {
         [] => {
             // An arc that ends at its start is not drawn, so the circle consists of two halves.

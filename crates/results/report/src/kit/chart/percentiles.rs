@@ -88,8 +88,6 @@ pub(crate) fn draw(id: &str, setting: &str, of: &str, curves: &[Curve<'_>]) -> O
     axes.draw(&mut svg, of);
     for curve in curves {
         axes.curve(&mut svg, curve, setting, of);
-    }
-    for curve in curves {
         axes.labels(&mut svg, curve);
     }
     Some(svg)
@@ -182,6 +180,7 @@ impl Axes {
         }
         let longest = time_text(curve.times.at(0));
         let tooltip = format!("{name}: max {longest}, the slowest of {n} {of}");
+        // An outline: a single time, not a percentile that others exceed.
         svg.mark("ring stroke", style, end, 4.0, &tooltip);
     }
 

@@ -41,6 +41,7 @@ impl Rows {
 
     /// Height of all rows.
     pub(crate) fn total_height(&self, set: &Set<'_>) -> f64 {
+        // Points may lack devices of the others, so rows are counted, not multiplied.
         let cells: usize = set.points.iter().map(|point| point.cells.len()).sum();
         self.height * cells as f64 + self.gap * (set.points.len() - 1) as f64
     }

@@ -14,16 +14,18 @@ pub(crate) trait Axis {
     fn ticks(&self) -> Vec<(f64, String)>;
 }
 
-/// An axis from 0 to a round number.
+/// An axis with equal steps.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Linear {
-    end: f64,
+    low: f64,
+    high: f64,
     step: f64,
     scale: Scale,
 }
 
 impl Linear {
-    /// From 0 to at least `max`, in about `ticks` steps, with numbers in the scale's unit.
+    /// From 0 to a round number of at least `max`, in about `ticks` steps, with numbers in the
+    /// scale's unit.
     pub(crate) fn new(max: f64, ticks: f64, scale: Scale) -> Self {
         // If all figures are 0, the axis covers one unit.
         let max = if max > 0.0 && max.is_finite() {
@@ -31,12 +33,10 @@ impl Linear {
         } else {
             scale.divisor
         };
-        // Rounded in the unit in which the ticks are printed.
-        let step = round_step(max / ticks / scale.divisor) * scale.divisor;
+        let axis = Self::between(0.0, max, ticks, scale);
         Self {
-            end: (max / step).ceil() * step,
-            step,
-            scale,
+            high: (max / axis.step).ceil() * axis.step,
+            ..axis
         }
     }
 
@@ -44,8 +44,26 @@ impl Linear {
     pub(crate) fn ending_at(max: f64, ticks: f64, scale: Scale) -> Self {
         let axis = Self::new(max, ticks, scale);
         Self {
-            end: if max > 0.0 { max } else { axis.end },
+            high: if max > 0.0 { max } else { axis.high },
             ..axis
+        }
+    }
+
+    /// Exactly from `low` to `high`: for marks, not for bars, the length of which would mislead.
+    pub(super) fn between(low: f64, high: f64, ticks: f64, scale: Scale) -> Self {
+        // Equal values need a range, or `share` divides by 0.
+        let high = if high > low {
+            high
+        } else {
+            low + scale.divisor
+        };
+        // Rounded in the unit in which the ticks are printed.
+        let step = round_step((high - low) / ticks / scale.divisor) * scale.divisor;
+        Self {
+            low,
+            high,
+            step,
+            scale,
         }
     }
 
@@ -64,23 +82,20 @@ impl Axis for Linear {
     fn share(&self, value: f64) -> f64 {
         // Nothing that is drawn is below 0, but a mean less the farthest repeat's distance may be:
         // its whisker ends at the axis.
-        (value / self.end).max(0.0)
+        ((value - self.low) / (self.high - self.low)).max(0.0)
     }
 
-    /// The first tick is 0.
     fn ticks(&self) -> Vec<(f64, String)> {
+        // The axis may begin anywhere, but its first tick is a round number.
+        let first = (self.low / self.step).ceil();
         // The end is a multiple of the step only up to rounding, and `floor` must not drop its
         // tick.
-        let count = (self.end / self.step + 1e-6).floor() as u32;
+        let count = ((self.high / self.step + 1e-6).floor() - first) as u32;
         let step = self.step / self.scale.divisor;
         // All ticks have the decimals that the step needs.
-        let decimals = if step >= 1.0 {
-            0
-        } else {
-            (-step.log10()).ceil() as usize
-        };
+        let decimals = (-step.log10()).ceil().max(0.0) as usize;
         let tick = |index: u32| {
-            let value = f64::from(index);
+            let value = first + f64::from(index);
             (value * self.step, format!("{:.decimals$}", value * step))
         };
         (0..=count).map(tick).collect()
@@ -95,58 +110,6 @@ fn round_step(step: f64) -> f64 {
         .into_iter()
         .find(|factor| factor * power >= step * 0.999_999);
     factor.unwrap_or(10.0) * power
-}
-
-/// A section of the values that does not begin at 0: for marks, not for bars.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Part {
-    low: f64,
-    high: f64,
-    step: f64,
-    scale: Scale,
-}
-
-impl Part {
-    /// Exactly from `low` to `high`, with about `ticks` ticks and numbers in the scale's unit.
-    pub(crate) fn new(low: f64, high: f64, ticks: f64, scale: Scale) -> Self {
-        // Equal values need a range, or `share` divides by 0.
-        let high = if high > low {
-            high
-        } else {
-            low + scale.divisor
-        };
-        let step = round_step((high - low) / ticks / scale.divisor) * scale.divisor;
-        Self {
-            low,
-            high,
-            step,
-            scale,
-        }
-    }
-
-    /// The unit of the numbers.
-    pub(crate) fn unit(&self) -> &str {
-        &self.scale.unit
-    }
-}
-
-impl Axis for Part {
-    fn share(&self, value: f64) -> f64 {
-        (value - self.low) / (self.high - self.low)
-    }
-
-    fn ticks(&self) -> Vec<(f64, String)> {
-        let step = self.step / self.scale.divisor;
-        let decimals = (-step.log10()).ceil().max(0.0) as usize;
-        // This axis may begin anywhere, but its first tick is a round number.
-        let first = (self.low / self.step).ceil();
-        let count = ((self.high / self.step).floor() - first).clamp(0.0, 100.0) as u32;
-        let tick = |index: u32| {
-            let value = first + f64::from(index);
-            (value * self.step, format!("{:.decimals$}", value * step))
-        };
-        (0..=count).map(tick).collect()
-    }
 }
 
 /// A logarithmic axis between two values.
@@ -314,12 +277,12 @@ mod tests {
 
     #[test]
     fn a_part_of_the_values_has_round_ticks_within_it() {
-        let axis = Part::new(98.3e6, 102.2e6, 4.0, Scale::si(1e8, "pps"));
+        let axis = Linear::between(98.3e6, 102.2e6, 4.0, Scale::si(1e8, "pps"));
         let labels: Vec<String> = axis.ticks().into_iter().map(|(_, label)| label).collect();
         assert_eq!(labels, ["99", "100", "101", "102"]);
         assert!(axis.share(98.3e6).abs() < 1e-9 && (axis.share(102.2e6) - 1.0).abs() < 1e-9);
         assert!(
-            Part::new(0.0, 0.0, 4.0, Scale::plain())
+            Linear::between(0.0, 0.0, 4.0, Scale::plain())
                 .share(0.0)
                 .is_finite()
         );

@@ -208,6 +208,7 @@ impl Svg {
             .map(|(x, y)| format!("{},{}", number(*x), number(*y)))
             .collect();
         self.element("polyline", class, &[("points", places.join(" "))], tooltip);
+        // The view box follows from the extent, and a line may be the highest part of a chart.
         points.iter().for_each(|at| self.extend(around([*at, *at])));
         if !class.split(' ').any(|class| UNDER.contains(&class)) {
             let segments = points.windows(2).map(|pair| [pair[0], pair[1]]);

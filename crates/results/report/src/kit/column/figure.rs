@@ -71,6 +71,7 @@ pub(crate) fn figures(trial: &TrialRecord) -> Vec<Option<Figure<'_>>> {
 }
 
 fn of_result(found: &FrameResult) -> Vec<Figure<'_>> {
+    // Searches may precede other procedures, which need their result as the load.
     let goals = found.throughput.iter().flat_map(|found| &found.goals);
     let mut figures: Vec<Figure<'_>> = goals.map(Figure::Goal).collect();
     // Other procedures also time frames, but not at shares of the throughput.

@@ -1,7 +1,7 @@
 //! Joins tables of one kind that differ in a setting into one table.
 
 use super::{Cell, Column, Kind, Row, Table};
-use crate::order::grouped;
+use crate::order::{grouped, unique};
 
 /// Maximum columns of figures that are readable side by side.
 const FIGURES_MAX: usize = 12;
@@ -13,6 +13,7 @@ const GAP: usize = 2;
 /// placed side by side; otherwise tables with the same columns are stacked, with the setting as the
 /// first label.
 pub(crate) fn joined(what: &str, mut tables: Vec<(String, Table)>) -> Vec<Table> {
+    // A setting without a figure must not decide how the others are joined.
     tables.retain(|(_, table)| !table.rows.is_empty());
     let [(_, first), others @ ..] = tables.as_slice() else {
         return Vec::new();
@@ -135,22 +136,18 @@ fn beside(caption: &str, tables: &[(String, Table)]) -> Table {
             } else {
                 format!("{setting}, {}", column.group)
             };
+            // The title stays as it is; the setting goes above it.
             let mut column = column.clone();
             column.group = group;
             joined.columns.push(column);
         }
     }
     // Rows keep the order of the first table that contains them.
-    let mut keys: Vec<Vec<&str>> = Vec::new();
-    for (_, table) in tables {
-        for row in &table.rows {
-            let key = key(table, row);
-            if !keys.contains(&key) {
-                keys.push(key);
-            }
-        }
-    }
-    for wanted in keys {
+    let rows = tables.iter().flat_map(|(_, table)| {
+        let rows = table.rows.iter();
+        rows.map(move |row| key(table, row))
+    });
+    for wanted in unique(rows) {
         let mut cells: Vec<Cell> = wanted.iter().map(|label| Cell::label(*label)).collect();
         for (_, table) in tables {
             let row = table.rows.iter().find(|row| key(table, row) == wanted);
@@ -164,6 +161,7 @@ fn beside(caption: &str, tables: &[(String, Table)]) -> Table {
         }
         joined.push(cells);
     }
+    // Of tables of one kind, all have marks or none has.
     joined.has_marks = tables.iter().any(|(_, table)| table.has_marks);
     joined
 }
@@ -193,13 +191,7 @@ fn notes(tables: &[(String, Table)]) -> String {
     let first = &notes[0];
     // Notes of different structure cannot be compared part by part.
     if notes.iter().any(|parts| parts.len() != first.len()) {
-        let mut parts: Vec<&str> = Vec::new();
-        for part in notes.into_iter().flatten() {
-            if !parts.contains(&part) {
-                parts.push(part);
-            }
-        }
-        return parts.join("; ");
+        return unique(notes.into_iter().flatten()).join("; ");
     }
     let mut joined: Vec<String> = Vec::new();
     for place in 0..first.len() {

@@ -110,6 +110,7 @@ fn lab(run: &Run<'_>) -> String {
         Element::Nat => "a router with NAT",
         Element::Impair => "an impaired path",
     });
+    // In the order from gateway 1 to gateway 2.
     let between: Vec<&str> = between.collect();
     let between = if between.is_empty() {
         String::new()

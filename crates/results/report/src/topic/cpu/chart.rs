@@ -161,6 +161,7 @@ impl<'r, 'a> Chart<'r, 'a> {
     fn roles(&self, svg: &mut Svg, cell: &CellResult, cpu: &CpuResult, point: &str, area: Area) {
         let own = self.run.color(&cell.dut);
         let cores = Scale::of("cores");
+        // The parts are stacked, so each begins at the end of the one before.
         let mut x = area.x;
         for (class, name, of) in ROLES {
             // The time of a device on other machines is unknown, so it has no part here.
@@ -215,6 +216,7 @@ fn words(cpu: &CpuResult) -> String {
             None => format!("{name} unknown"),
         })
         .collect();
+    // Without a payload, as for ping, there is no efficiency.
     parts.extend(cpu.payload_bits_per_cpu_s.as_ref().map(bits_per_cpu_s));
     parts.join(", ")
 }

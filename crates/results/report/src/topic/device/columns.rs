@@ -104,6 +104,7 @@ pub(crate) const COLUMNS: &[Declared] = &[
     ("input_bytes_per_s", "their input as a rate", |row| {
         // Without a meaningful size of the input, its rate has no meaning either.
         info(row)?.input_bytes?;
+        // The rate is over the span of all workers, as devices in parallel share it.
         let (trial, found) = speed(row)?;
         rate(found.bytes, trial.span_ns)
     }),

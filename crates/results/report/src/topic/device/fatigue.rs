@@ -1,7 +1,6 @@
 //! The fatigue trial of crypto devices.
 
-mod batch;
-mod survival;
+mod chart;
 
 use super::{not_offered, without_figure};
 use crate::kit::fact::Fact;
@@ -21,7 +20,7 @@ pub(crate) const SECTION: Section = Section::result("fatigue", "Fatigue trial", 
             "Survival: share of devices that work for longer",
             "Line: Kaplan-Meier estimate, until the first failure of each device. Shaded: its 95 % interval. \
              Ticks: devices without a failure when the trial was over.",
-            || survival::draw(run, "fatigue-survival"),
+            || chart::survival(run, "fatigue-survival"),
         );
         for (index, batch) in run.results.fatigue_batches.iter().enumerate() {
             out.chart(
@@ -30,7 +29,7 @@ pub(crate) const SECTION: Section = Section::result("fatigue", "Fatigue trial", 
                     batch_name(run, batch)
                 ),
                 "Devices by their time under load until the first failure, or until the end of the trial.",
-                || batch::draw(run, batch, &format!("fatigue-batch-{index}")),
+                || chart::batch(run, batch, &format!("fatigue-batch-{index}")),
             );
         }
         out.tables(fatigue(run, out.is_short()));
@@ -63,6 +62,7 @@ pub(super) fn fatigue(run: &Run<'_>, short: bool) -> Vec<Table> {
 
 /// `4 h without a failure`, `2 of 3 devices failed, the first after 12 min`.
 pub(super) fn summary(found: &FatigueResult) -> String {
+    // A device that was restarted after a failure still counts as failed.
     let failed = found.devices.iter().filter(|device| device.has_failed);
     let first = failed.clone().map(|device| device.without_failure_ns).min();
     match first {
@@ -106,6 +106,7 @@ fn time(ns: u64) -> String {
 fn devices(run: &Run<'_>, short: bool) -> Table {
     let cells = run.device_cells(DeviceKind::Fatigue);
     let all = cells.filter_map(|(cell, _)| Some(device::fatigue(cell)?.devices.len()));
+    // In a large batch the devices without a failure all say the same.
     let only_failed = short && all.sum::<usize>() > BATCH_PRINTED;
     let note = "without failure: time under load until the first one; right: operations with a right result; refused: \
                 invalid inputs refused, as required; let in: invalid inputs accepted; crashes: its process died or hung; ≥: operations of a \
@@ -208,6 +209,7 @@ fn batch(run: &Run<'_>, found: &FatigueBatch) -> Table {
             Cell::derived(percent(100.0 * class.ratio)),
             Cell::faults(class.failed.into()),
         ];
+        // Both names come from the limits of the class, so they are equal if the classes are.
         let name = class_name(class);
         row.extend(published.iter().map(|(_, shares)| {
             // A published share names its class in the same words.

@@ -101,6 +101,7 @@ fn matrix(columns: &[Column<'_>]) -> Table {
     let mut table = Table::new("Functional trial", NOTE)
         .labels(["Type", "Algorithm"])
         .texts(columns.iter().map(|column| &column.name));
+    // A device may lack algorithms of the others.
     let names = names(columns);
     for name in &names {
         let mut cells = vec![Cell::label(family(name)), Cell::label(*name)];
@@ -139,6 +140,7 @@ fn verdict(found: &KatAlgorithm) -> Cell {
         KatVerdict::NotOffered | KatVerdict::NonePublished => not_offered_cell(),
         KatVerdict::Error => Cell::word("error"),
         KatVerdict::Wrong => {
+            // Of the first wrong case; the table of failures has the others.
             let wrong = |case: &&KatCase| case.verdict == KatVerdict::Wrong;
             let first = found.cases.iter().find(wrong);
             Cell::word(match first.and_then(|case| case.first_differing_byte) {

@@ -27,7 +27,8 @@ pub(crate) const SECTION: Section =
         out.tables(sizes(run));
         out.tables(not_offered(run, DeviceKind::Speed));
         if out.is_short() {
-            out.tables(cells_outside_series(run));
+            // No other table of the short form contains these.
+            out.tables(cells(run, |cell| !in_series(run, cell)));
             return;
         }
         let how = format!("{DOTS} Dashed: a device overtakes the CPU, or its scaling stops.");
@@ -35,7 +36,7 @@ pub(crate) const SECTION: Section =
             chart(run, out, index, series, &how);
             out.table(curves(run, series));
         }
-        out.tables(cells(run));
+        out.tables(cells(run, |_| true));
     })
     .named("Speed");
 
@@ -108,6 +109,8 @@ fn findings(run: &Run<'_>) -> Option<Table> {
         };
         for curve in &series.curves {
             row(&curve.dut, Cell::plain(&curve.verdict));
+            // Comparisons and gains follow the verdict of their curve, so that a device has one
+            // block.
             let own = series.comparisons.iter();
             for found in own.filter(|found| found.dut == curve.dut) {
                 row(
@@ -179,21 +182,13 @@ fn numbers<'c>(curves: impl Iterator<Item = &'c DeviceCurve>) -> Vec<u32> {
 /// Published figures of the same operation by size: each system with its figures.
 fn published<'r>(run: &'r Run<'_>, series: &DeviceSeries) -> Vec<(&'r str, Vec<(u32, String)>)> {
     let points = || series.curves.iter().flat_map(|curve| &curve.points);
-    let mut systems: Vec<(&str, Vec<(u32, String)>)> = Vec::new();
-    for one in &run.results.published {
+    let figures = run.results.published.iter().filter_map(|one| {
         // A published figure belongs to a cell, and the cell to a series.
-        let Some(point) = points().find(|point| point.cell == one.cell) else {
-            continue;
-        };
+        let point = points().find(|point| point.cell == one.cell)?;
         let text = published::scale(one).value(one.published);
-        match systems.iter_mut().find(|(system, _)| *system == one.system) {
-            // All devices here share the published figure.
-            Some((_, figures)) if figures.iter().any(|(n, _)| *n == point.n) => {}
-            Some((_, figures)) => figures.push((point.n, text)),
-            None => systems.push((&one.system, vec![(point.n, text)])),
-        }
-    }
-    systems
+        Some((one.system.as_str(), (point.n, text)))
+    });
+    grouped(figures)
 }
 
 /// `454 MB/s ± 1 %`.
@@ -284,17 +279,8 @@ fn curves(run: &Run<'_>, series: &DeviceSeries) -> Table {
     table
 }
 
-/// Every speed cell, with CPU time and the proof of which unit worked; `None` without any.
-fn cells(run: &Run<'_>) -> Option<Table> {
-    some_cells(run, |_| true)
-}
-
-/// The measurements outside all series, which no other table of the short form contains.
-fn cells_outside_series(run: &Run<'_>) -> Option<Table> {
-    some_cells(run, |cell| !in_series(run, cell))
-}
-
-fn some_cells(run: &Run<'_>, wanted: impl Fn(&CellResult) -> bool) -> Option<Table> {
+/// The wanted cells, with CPU time and the proof of which unit worked; `None` without any.
+fn cells(run: &Run<'_>, wanted: impl Fn(&CellResult) -> bool) -> Option<Table> {
     let note = "CPU: time of the worker processes for one operation, and in brackets its ratio to that of our own engines, if \
                 the device is declared to spare the CPU; latency of an operation; checked: results checked against the CPU, selected at random, and wrong ones; of verdicts, + invalid inputs that were refused, \
                 and accepted ones; in brackets \
@@ -410,6 +396,7 @@ pub(super) fn facts(run: &Run<'_>, device: &str) -> Vec<Fact> {
             shown.push(series);
         }
     }
+    // One fact for each operation: a second axis of it says the same in other words.
     let facts = shown.into_iter().filter_map(|series| fact(series, device));
     facts.take(OPERATIONS_SHOWN).collect()
 }

@@ -54,6 +54,7 @@ fn blocks(run: &Run<'_>, out: &mut Blocks, topic: &EventTopic) {
         for (index, point) in set.points.iter().enumerate() {
             let name = point.name();
             let mix = Mix { run, set, point };
+            // Sets and mixes are numbered, as their words may contain any character.
             let id = format!("{id}-{at}-{index}");
             out.folded_chart(
                 format!("{what}, frames of {name}: how long, event by event"),
@@ -76,6 +77,7 @@ fn blocks(run: &Run<'_>, out: &mut Blocks, topic: &EventTopic) {
     }
     let tables: Vec<_> = sets.iter().map(|set| (topic.tables)(run, set)).collect();
     let count = tables.iter().map(Vec::len).max().unwrap_or(0);
+    // The first table of a set is its main one.
     let count = if out.is_short() { count.min(1) } else { count };
     let settings = settings(&sets);
     // All sets have the same kinds of tables in the same order, so equal places are joined.
@@ -193,6 +195,7 @@ fn kept(ratio: &Estimate) -> String {
 
 fn kept_percent(percent: f64) -> String {
     match percent {
+        // Rounded to 100.00 %, a small loss would look like none.
         percent if percent < 100.0 && percent > 99.995 => "> 99.99 %".into(),
         percent => format!("{percent:.2} %"),
     }

@@ -1,11 +1,10 @@
-//! Latency of frames under load.
+//! Latency of frames under load, and its variation.
 
 mod chart;
 
 use super::chart::Mix;
 use super::search::details;
-use super::variation::variation;
-use super::{caption, cells, fill_some, head, joined, load_name, verdict};
+use super::{caption, cells, fill_some, head, joined, labels, load_name, verdict};
 use crate::kit::fact::{Fact, repeats};
 use crate::kit::format::{Scale, time, time_ns};
 use crate::kit::percentiles::{BY_REPEAT, TITLES, of_load};
@@ -16,7 +15,7 @@ use crate::layout::frames::FrameSet;
 use crate::order::sorted;
 use chart::{by_percentile, highest_share, share_name};
 use plan::{LatencyPath, ProcedureKind};
-use stats::{CellResult, LoadLatency, RoundTrip};
+use stats::{CellResult, LatencyByTrial, LoadLatency, RoundTrip, TrialSpread};
 
 /// The charts of times over a path, for one mix.
 fn latency_charts(out: &mut Blocks, mix: Mix<'_>, path: LatencyPath, id: &str) {
@@ -140,6 +139,7 @@ const fn words(path: LatencyPath) -> (&'static str, &'static str) {
 /// Median and 99th percentile, devices as rows and loads as columns; `None` for one load.
 fn latency_by_load(run: &Run<'_>, set: &FrameSet<'_>, path: LatencyPath) -> Option<Table> {
     let found = set.rows().flat_map(|(_, cell)| timed(cell, path));
+    // Devices may have been timed at different loads.
     let percents = sorted(found.filter_map(|latency| latency.percent));
     if percents.len() < 2 {
         return None;
@@ -174,6 +174,7 @@ fn latency_by_load(run: &Run<'_>, set: &FrameSet<'_>, path: LatencyPath) -> Opti
 
 /// Whether a cell is in the tables of a path: the timed path, or without times the configured one.
 fn belongs(set: &FrameSet<'_>, cell: &CellResult, path: LatencyPath) -> bool {
+    // The clocks of two hosts decide only after a trial which path was timed.
     let was_timed = cell.frames().is_some_and(|found| !found.latency.is_empty());
     if was_timed {
         timed(cell, path).next().is_some()
@@ -290,4 +291,79 @@ pub(super) fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
         unit: scale.unit,
         detail: format!("median {load}, {size} frames; p99 {p99}"),
     })
+}
+
+/// Medians over the trials; `None` if no cell has delay variation.
+pub(super) fn variation(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
+    let note = format!(
+        "{}; each trial is one value: median of the trials (1st to 99th percentile of the trials, by \
+         nearest rank); typical latency: the median of a trial, worst case: its 99.9th percentile (RFC \
+         8219 §7.2); PDV: delay less the smallest of the trial; IPDV: delay less that of the frame before \
+         in the same flow (RFC 5481 §4); with both directions loaded, PDV and IPDV are of the direction \
+         that varies more",
+        set.common
+    );
+    let mut table = head(
+        set,
+        Table::new(caption(set, "Latency and delay variation by trial"), note),
+    )
+    .label("Load")
+    .figures(["Trials", "Typical latency", "Worst case"])
+    .figures(["PDV p50", "PDV p99", "PDV p99.9", "PDV max"])
+    .figures(["IPDV min", "IPDV p50", "IPDV max"]);
+    for (point, cell) in set.rows() {
+        for latency in cell.frames().map_or(&[][..], |found| &found.latency) {
+            let Some(by_trial) = &latency.by_trial else {
+                continue;
+            };
+            let mut cells = labels(run, set, point, cell);
+            cells.push(Cell::label(load_name(latency)));
+            cells.extend(figures(by_trial));
+            table.push(cells);
+        }
+    }
+    table.with_rows()
+}
+
+fn figures(found: &LatencyByTrial) -> [Cell; 10] {
+    let one = |spread: &TrialSpread| Cell::plain(in_words(spread, found.trials));
+    // A percentile needs slower frames than it, which a short trial may lack.
+    let maybe = |spread: Option<&TrialSpread>| {
+        Cell::or_missing(spread.map(|it| in_words(it, found.trials)))
+    };
+    let ipdv = found.ipdv.as_ref();
+    [
+        Cell::plain(found.trials.to_string()),
+        one(&found.typical_ns),
+        maybe(found.worst_case_ns.as_ref()),
+        one(&found.pdv_p50_ns),
+        maybe(found.pdv_p99_ns.as_ref()),
+        maybe(found.pdv_p99_9_ns.as_ref()),
+        one(&found.pdv_max_ns),
+        maybe(ipdv.map(|ipdv| &ipdv.min_ns)),
+        maybe(ipdv.map(|ipdv| &ipdv.p50_ns)),
+        maybe(ipdv.map(|ipdv| &ipdv.max_ns)),
+    ]
+}
+
+/// `12 µs (11 µs–15 µs)`; for a single trial, its value.
+fn in_words(spread: &TrialSpread, trials: u32) -> String {
+    match trials {
+        1 => signed(spread.median),
+        _ => format!(
+            "{} ({} to {})",
+            signed(spread.median),
+            signed(spread.p1),
+            signed(spread.p99)
+        ),
+    }
+}
+
+/// A time that may be negative.
+fn signed(ns: f64) -> String {
+    if ns < 0.0 {
+        format!("−{}", time_ns(-ns))
+    } else {
+        time_ns(ns)
+    }
 }

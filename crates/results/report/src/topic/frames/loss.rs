@@ -3,8 +3,8 @@
 mod chart;
 
 use super::chart::Mix;
+use super::latency::variation;
 use super::loads::received_of_offered;
-use super::variation::variation;
 use super::{caption, fill, head, joined, label, mean_rate, sets_of, share, verdict};
 use crate::kit::fact::{Fact, repeats};
 use crate::kit::format::{Scale, percent};

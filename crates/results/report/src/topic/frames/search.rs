@@ -14,6 +14,7 @@ use units::human::duration_ns;
 pub(super) fn details(run: &Run<'_>, out: &mut Blocks, sets: &[FrameSet<'_>]) {
     let mut found = joined("Search goals", sets, goals);
     if !found.is_empty() {
+        // Other procedures have no goals, so no bounds either.
         let searched: Vec<_> = sets.iter().filter(|set| !set.goals().is_empty()).collect();
         found.extend(searched.iter().map(|set| bounds(run, set)));
         out.details("Search goals, both bounds and trials", found);

@@ -120,6 +120,7 @@ fn chart(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Markup> {
             } else {
                 "failed"
             };
+            // The bar shows loss; whether the step passed also depends on delay.
             lying.text = format!("{}, {result}", lying.text);
             Some(lying)
         });

@@ -232,6 +232,7 @@ fn time_or_none(ns: u64) -> String {
 pub(super) fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     let cell = set.own_cell(device)?;
     let found = cell.frames()?.soak()?;
+    // Verdicts are ordered from stable to unstable.
     let worst = found.runs.iter().max_by_key(|run| run.verdict)?;
     let rate = found.load.forwarded.frames_per_s.mean;
     let mut detail = format!(

@@ -271,6 +271,7 @@ fn figure(cell: &CellResult, quantity: Quantity) -> Cell {
     let irregular = if goal.is_regular() { "" } else { " *" };
     let (mean, distance) = quantity.of(rates);
     let decimals = decimals(mean);
+    // A single repeat has no distance, and ± 0 would seem exact.
     let spread = match rates.frames_per_s.n {
         1 => String::new(),
         _ => format!(" ± {distance:.decimals$}"),

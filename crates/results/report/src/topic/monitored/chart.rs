@@ -37,6 +37,7 @@ pub(super) fn draw(run: &Run<'_>, cell: &CellResult, id: &str) -> Option<Markup>
         let any = devices.any(|device| device.series.iter().any(has_points));
         any.then_some(&trial.monitored)
     })?;
+    // A device has one style in all panels.
     let names = unique(read.devices.iter().map(|device| &*device.name));
     let lines = read.devices.iter().flat_map(|device| {
         let place = names.iter().position(|name| *name == device.name);
@@ -131,6 +132,8 @@ fn panel(svg: &mut Svg, plot: Area, (name, unit): (&str, &str), lines: &[Line<'_
             let corners = plot.corners(run.iter().copied());
             svg.polyline(&format!("trace stroke-{}", line.style), &corners, &hover);
             if let Some(end) = corners.last() {
+                // A mark at the end of each line, so that colour does not distinguish devices
+                // alone.
                 svg.mark("fill", line.style, *end, 3.0, &hover);
             }
         }

@@ -135,6 +135,7 @@ fn curve(
         }
     };
     let samples = (0..=SAMPLES).map(|sample| chart.place(n(sample), value(n(sample))));
+    // Linear scaling soon leaves the plot, and from there on nothing of it is visible.
     let points: Vec<(f64, f64)> = samples.take_while(|(_, y)| *y >= PLOT.y).collect();
     chart.svg.polyline(class, &points, tooltip);
 }

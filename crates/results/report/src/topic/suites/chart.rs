@@ -49,6 +49,7 @@ pub(super) fn draw(run: &Run<'_>, matrix: &SuiteMatrix, id: &str) -> Option<Mark
     let plot = Area::new(NAMES, LEGEND_HEIGHT + 22.0, width, ROW * rows.len() as f64);
     let scale = Scale::si(highest, unit);
     let figures = rows.iter().filter_map(|(_, cell)| figure(cell));
+    // Means only: a whisker down to 0 must not decide the kind of axis.
     let lowest = figures.map(|(mean, _)| mean).fold(highest, f64::min);
     let axis = Values::spanning((lowest, highest), 5.0, scale.clone());
     let mut svg = Svg::new(id);

@@ -144,6 +144,7 @@ impl Chart<'_, '_> {
             }
         }
         let cores = counted(point.cores, "core");
+        // The number alone is understood below a group that is too narrow for the words.
         let fits = Font::of("label").width(&cores) <= area.width - 4.0;
         let cores = if fits { cores } else { point.cores.to_string() };
         let position = (area.middle(), area.bottom() + 27.0);

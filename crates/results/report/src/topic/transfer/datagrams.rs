@@ -43,6 +43,8 @@ impl<'r, 'a> Chart<'r, 'a> {
         let cells = || set.points.iter().flat_map(|point| &point.cells);
         let bulks: Vec<&Bulk> = cells().filter_map(|cell| cell.bulk()).collect();
         bulks.first()?;
+        // The offered load is longer than the received one, unless a repeat received more than the
+        // mean offered.
         let most = |bulk: &&Bulk| {
             bulk.offered_payload_bps
                 .mean

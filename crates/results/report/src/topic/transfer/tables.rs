@@ -29,6 +29,7 @@ fn matrix(run: &Run<'_>, set: &Set<'_>) -> Table {
     let mut table = labels.head(Table::new(caption, note));
     let titles = ["Throughput", "Ratio"];
     let is_compared = set.compared_with().is_some();
+    // Without a device to compare with, the whole column would be empty.
     let titles = &titles[..1 + usize::from(is_compared)];
     for mtu in set.mtus() {
         table = table.figures_of(format!("MTU {mtu} B"), titles.iter().copied());

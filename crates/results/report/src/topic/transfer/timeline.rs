@@ -68,6 +68,7 @@ pub(super) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
     let duts = set.duts.iter();
     svg.legend(duts.map(|dut| (Key::Style(run.color(dut)), *dut)));
     for (index, panel) in panels.iter().enumerate() {
+        // One scale for panels of one size, so that they can be compared.
         let alike = panels.iter().filter(|other| other.payload == panel.payload);
         let highest = alike
             .flat_map(Panel::steps)

@@ -39,6 +39,7 @@ pub(super) fn draw(run: &Run<'_>, series: &DeviceSeries, id: &str) -> Option<Mar
         axis_name(series.axis),
     );
     for (curve, color) in drawn.iter().zip(&colors) {
+        // A line between measured points, as no law is fitted to these curves.
         let places = figures(curve).map(|(n, found)| chart.place(n, found.mean));
         let places: Vec<(f64, f64)> = places.collect();
         let class = format!("fit stroke-{color}");

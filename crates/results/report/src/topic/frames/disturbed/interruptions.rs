@@ -30,6 +30,7 @@ const FAILOVER_TOPIC: EventTopic = EventTopic {
     timeline: OVER_TIME,
     tables: |run, set| {
         // With a way past the device, the table shows whether clear text took it.
+        // All cells of a set have the same event.
         let opens_bypass = set
             .disturbance()
             .is_some_and(|test| test.event.opens_bypass());
@@ -170,6 +171,7 @@ fn reset_cells(found: &ResetResult) -> [Cell; 11] {
         longest(&found.frame_loss_ns),
         interval(&found.frame_loss_ns),
         median(&found.timestamp_ns),
+        // Both methods measure the same event, so a difference needs an explanation.
         match found.differing.len() {
             0 => Cell::plain("0"),
             some => Cell::word(format!("{some} of {}", found.resets)),

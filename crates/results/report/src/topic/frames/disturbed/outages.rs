@@ -80,6 +80,7 @@ impl<'a> Row<'a> {
             EventResult::Reset(_) => "by timestamps",
             _ => "first frame after",
         };
+        // Without an event there is nothing to mark, though the load was measured.
         (times.0.events > 0).then_some(Self {
             cell,
             times,

@@ -127,6 +127,7 @@ pub(super) fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
 
 pub(super) fn fact(found: &DisturbanceResult, rekey: &RekeyResult) -> Option<Words> {
     let lost = rekey.lost_frames.as_ref()?;
+    // A mean of hardly any lost frames hides a single rekey that lost many.
     let worst = match lost.max {
         most if most > 0.0 => format!("at most {most:.0} lost by one"),
         _ => "none lost a frame".to_owned(),

@@ -69,6 +69,7 @@ pub(super) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     let panel_height = ABOVE + RATE_HEIGHT + below + BELOW;
     let times = Times::seconds(end_s, 10.0);
     let highest = all().map(|step| step.intended.max(step.received));
+    // Room above the highest rate, so that a line at the intended rate is visible.
     let rates = Linear::si(1.05 * highest.fold(0.0, f64::max), 3.0, "pps");
     let mut svg = Svg::new(id);
     svg.legend([
@@ -100,6 +101,7 @@ impl<'a> Panel<'a> {
     /// figure; in it, the first trial with an event.
     fn of(run: &Run<'a>, cell: &'a CellResult, directions: f64) -> Option<Self> {
         let figures = cell.frames()?.disturbance()?;
+        // The worst repeat shows what a mean of the repeats would hide.
         let worst = figures.not_recovered().first().map(|event| event.repeat);
         let mut trials = run.trials(cell);
         trials.find_map(|trial| {

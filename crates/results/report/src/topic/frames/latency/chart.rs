@@ -50,6 +50,7 @@ pub(super) fn draw(mix: Mix<'_>, path: LatencyPath, id: &str) -> Option<Markup> 
         let x = PLOT.x + width * index as f64;
         let band = Area { x, width, ..PLOT };
         band_name(&mut svg, PLOT, band, &share_name(*share));
+        // Some room between the loads keeps the devices of one together.
         let step = (0.8 * width / cells.len() as f64).min(MAX_STEP);
         let start = x + (width - step * cells.len() as f64) / 2.0;
         for (index, (cell, loads)) in cells.iter().enumerate() {
