@@ -30,6 +30,7 @@ pub fn cached(access: &Access, job: &str) -> Result<PathBuf, ViewError> {
         .map(PathBuf::from)
         .or_else(|| Some(PathBuf::from(set("HOME")?).join(".cache")));
     let cache = cache.ok_or(ViewError::NoCache)?;
+    // The id becomes the name of a folder, so it must be an id before it is looked for.
     let Some(name) = Component::new(job).ok().filter(|_| fleet::is_id(job)) else {
         return Err(ViewError::UnknownJob(visible(job).into_owned()));
     };
@@ -49,6 +50,7 @@ pub fn cached(access: &Access, job: &str) -> Result<PathBuf, ViewError> {
     }
     let private = DirBuilder::new()
         .recursive(true)
+        // Other users of the machine must neither read runs nor replace them.
         .mode(0o700)
         .create(&of_server);
     let unusable = |action| {
@@ -69,6 +71,8 @@ pub fn cached(access: &Access, job: &str) -> Result<PathBuf, ViewError> {
     let _ = fs::remove_dir_all(&folder);
     let accept = |manifest: &Manifest| {
         let bytes = bytes_of(manifest)?;
+        // `bytes_of` refuses a run that is larger than the cache, so the difference is not
+        // negative.
         if prune(&of_server, CACHE_BYTES_MAX - bytes) {
             Ok(())
         } else {
@@ -86,6 +90,7 @@ pub fn cached(access: &Access, job: &str) -> Result<PathBuf, ViewError> {
 /// The locked file, until it is dropped.
 fn lock(path: &Path) -> io::Result<File> {
     let file = File::create(path)?;
+    // Waits until another program has fetched its run.
     file.lock()?;
     Ok(file)
 }
@@ -134,6 +139,7 @@ fn is_hidden(entry: &DirEntry) -> bool {
 fn prune(of_server: &Path, bytes_max: u64) -> bool {
     let found = fs::read_dir(of_server).into_iter().flatten().flatten();
     let mut runs: Vec<(SystemTime, u64, PathBuf)> = found
+        // A program may wait for the lock, so its file stays.
         .filter(|entry| entry.file_name() != LOCK)
         .filter_map(|entry| {
             let fetched_at = entry.metadata().ok()?.modified().ok()?;
@@ -141,6 +147,7 @@ fn prune(of_server: &Path, bytes_max: u64) -> bool {
             Some((fetched_at, bytes, entry.path()))
         })
         .collect();
+    // By the time of fetching, which is the first part of the tuple.
     runs.sort();
     let mut bytes: u64 = runs.iter().map(|(_, bytes, _)| bytes).sum();
     for (_, of_run, path) in runs {
@@ -161,6 +168,7 @@ fn prune(of_server: &Path, bytes_max: u64) -> bool {
 
 fn bytes_in(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    // `DirEntry::metadata` follows no symbolic link, so this cannot leave the folder.
     let bytes = entries.map(|entry| match entry.metadata() {
         Ok(meta) if meta.is_dir() => ENTRY_BYTES + bytes_in(&entry.path()),
         Ok(meta) => size(meta.len()),

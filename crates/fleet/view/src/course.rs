@@ -24,6 +24,8 @@ pub(crate) struct Series<'a> {
     pub(crate) load_percent: Option<u8>,
     pub(crate) points: Vec<Valued<'a>>,
     pub(crate) shifts: Vec<(Shift, Vec<Difference>)>,
+    /// Percentiles of all frames of the runs between changes, for a latency under a load.
+    pub(crate) pooled: Vec<Pooled>,
 }
 
 impl Series<'_> {
@@ -37,11 +39,7 @@ impl Series<'_> {
 
     /// Percentiles of all frames of the runs between changes. They are with the medians of
     /// latencies under a load, so that they are there once for each load.
-    pub(crate) async fn pooled(
-        &self,
-        fleet: &Fleet,
-        cell: &str,
-    ) -> Result<Vec<Pooled>, FleetError> {
+    async fn pooled(&self, fleet: &Fleet, cell: &str) -> Result<Vec<Pooled>, FleetError> {
         let (Quantity::LatencyP50, Some(load)) = (self.quantity, self.load_percent) else {
             return Ok(Vec::new());
         };
@@ -54,10 +52,12 @@ impl Series<'_> {
 /// Each quantity over the runs, with its changes and other changes at the same runs.
 pub(crate) async fn series<'a>(
     fleet: &Fleet,
+    cell: &str,
     points: &'a [Point],
 ) -> Result<Vec<Series<'a>>, FleetError> {
     let mut all = by_quantity(points);
     for series in &mut all {
+        series.pooled = series.pooled(fleet, cell).await?;
         for (shift, differences) in &mut series.shifts {
             // A change has two runs on each side at least.
             let point = |at: usize| series.points.get(at).map(|(point, _)| *point);
@@ -96,6 +96,7 @@ fn by_quantity(points: &[Point]) -> Vec<Series<'_>> {
                 load_percent,
                 points,
                 shifts: shifts.map(|shift| (shift, Vec::new())).collect(),
+                pooled: Vec::new(),
             })
         });
     known.collect()
@@ -107,12 +108,14 @@ async fn between(
     before: &Point,
     after: &Point,
 ) -> Result<Vec<Difference>, FleetError> {
+    // A run moved to another lab is measured on other machines, which explains a change best.
     let described = |point: &Point| json!({ "lab": point.lab, "labels": point.labels });
     let mut all = of_surroundings(&described(before), &described(after));
     let surroundings = (
         fleet.surroundings(&before.job).await?,
         fleet.surroundings(&after.job).await?,
     );
+    // A run of an earlier version has none, and compared with nothing, everything would differ.
     if let (Value::Object(_), Value::Object(_)) = &surroundings {
         all.extend(of_surroundings(&surroundings.0, &surroundings.1));
     }

@@ -11,9 +11,11 @@ pub fn figures(journal: &Journal) -> RunFigures {
     let planned = journal.header.plan.cells.iter();
     let measured = planned.zip(&results.cells).filter_map(|(cell, result)| {
         let figures: Vec<Figure> = result.readings().iter().filter_map(figure).collect();
+        // A cell without a figure has no point in its course.
         (!figures.is_empty()).then(|| (cell.id.clone(), figures))
     });
     let planned = journal.header.plan.cells.iter();
+    // All planned cells have names: the page of a running job also names cells that gave no figure.
     let names = planned.map(|cell| {
         let measured = plan::text::in_words(cell);
         (cell.id.clone(), format!("{}: {measured}", cell.dut.name))
@@ -23,6 +25,7 @@ pub fn figures(journal: &Journal) -> RunFigures {
         let loads = result.frames().map_or(&[][..], |frames| &frames.latency);
         let histogram = |load: &LoadLatency| {
             Some(LoadHistogram {
+                // Only loads that are shares of the throughput are the same load in several runs.
                 load_percent: load.percent?,
                 buckets: load.histogram.clone(),
             })
@@ -42,6 +45,7 @@ pub fn figures(journal: &Journal) -> RunFigures {
 fn figure(reading: &Reading) -> Option<Figure> {
     let logs = reading.value.values.iter().map(|repeat| repeat.value.ln());
     let mean = logs.sum::<f64>() / f64::from(reading.value.n);
+    // The logarithm of 0 is infinite, that of a negative value is no number.
     mean.is_finite().then(|| Figure {
         key: reading.quantity.key().to_owned(),
         load_percent: reading.load_percent,

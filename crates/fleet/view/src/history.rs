@@ -1,6 +1,6 @@
 //! The course of a cell, in words or as JSON.
 
-use crate::course::{LAST, NOTHING_ELSE, Pooled, Series, archived, change, series};
+use crate::course::{LAST, NOTHING_ELSE, Series, archived, change, series};
 use crate::error::ViewError;
 use crate::text::{labels, visible_json};
 use compare::{Difference, Shift};
@@ -32,12 +32,7 @@ pub async fn history(fleet: &Fleet, cell: &str, as_json: bool) -> Result<String,
     if points.is_empty() {
         return Err(ViewError::UnknownCell(escaped(cell).into_owned()));
     }
-    let all = series(fleet, &points).await?;
-    let mut pooled = Vec::new();
-    for series in &all {
-        pooled.push(series.pooled(fleet, cell).await?);
-    }
-    let all: Vec<_> = all.iter().zip(&pooled).collect();
+    let all = series(fleet, cell, &points).await?;
     Ok(if as_json {
         in_json(cell, &all)
     } else {
@@ -45,11 +40,9 @@ pub async fn history(fleet: &Fleet, cell: &str, as_json: bool) -> Result<String,
     })
 }
 
-type WithPooled<'a> = (&'a Series<'a>, &'a Vec<Pooled>);
-
-fn in_words(cell: &str, all: &[WithPooled<'_>]) -> String {
+fn in_words(cell: &str, all: &[Series<'_>]) -> String {
     let mut text = format!("{}\n", escaped(cell));
-    for (series, pooled) in all {
+    for series in all {
         let count = series.points.len();
         let _ = writeln!(
             text,
@@ -61,12 +54,14 @@ fn in_words(cell: &str, all: &[WithPooled<'_>]) -> String {
                 shifts => counted(shifts as u64, "change"),
             }
         );
-        for part in pooled.iter() {
+        for part in &series.pooled {
             let _ = writeln!(text, "  from run {} on, {}", part.from + 1, part.in_words());
         }
         let mut left_out = 0;
         for (at, (point, figure)) in series.points.iter().enumerate() {
             let shift = series.shifts.iter().find(|(shift, _)| shift.at == at);
+            // Printed are the last runs and the two next to each change; the others are only
+            // counted.
             let is_before = series.shifts.iter().any(|(shift, _)| shift.at == at + 1);
             if shift.is_none() && !is_before && at + LAST < count {
                 left_out += 1;
@@ -110,10 +105,10 @@ fn shift_in_words(quantity: Quantity, shift: &Shift, differences: &[Difference])
     text
 }
 
-fn in_json(cell: &str, all: &[WithPooled<'_>]) -> String {
+fn in_json(cell: &str, all: &[Series<'_>]) -> String {
     let series: Vec<Value> = all
         .iter()
-        .map(|(series, pooled)| {
+        .map(|series| {
             let points: Vec<Value> = series
                 .points
                 .iter()
@@ -124,7 +119,7 @@ fn in_json(cell: &str, all: &[WithPooled<'_>]) -> String {
                 .iter()
                 .map(|(shift, differences)| json!({ "shift": shift, "differences": differences }))
                 .collect();
-            json!({ "key": series.quantity.key(), "load_percent": series.load_percent, "points": points, "shifts": shifts, "pooled": pooled })
+            json!({ "key": series.quantity.key(), "load_percent": series.load_percent, "points": points, "shifts": shifts, "pooled": series.pooled })
         })
         .collect();
     let course = json!({ "cell": cell, "series": series });

@@ -33,9 +33,12 @@ impl Shell {
             (DOCTYPE)
             html lang="en" {
                 head {
+                    // A browser looks for the encoding in the first 1024 bytes only.
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="color-scheme" content="light dark";
+                    // Without scripts nothing replaces the content, so the whole page is loaded
+                    // again.
                     @if self.is_live { noscript { meta http-equiv="refresh" content="10"; } }
                     title { (self.title) " – cipherbench" }
                     link rel="stylesheet" href="/page.css";
@@ -47,6 +50,7 @@ impl Shell {
                         h1 { (self.title) }
                         p.provenance {
                             (self.provenance)
+                            // The script shows it while the stream of updates is interrupted.
                             span #link hidden { ". This page has lost its own server: what it shows is old" }
                         }
                         nav aria-label="Pages" {
@@ -66,5 +70,7 @@ impl Shell {
 
 /// The style of every page.
 pub(crate) fn style() -> String {
+    // The report's sheets come first: of two equal rules the later one applies, and that is the
+    // page's.
     format!("{}{STYLE}", report::STYLES.concat())
 }

@@ -85,6 +85,7 @@ pub async fn serve(
         reports: Semaphore::new(REPORTS_MAX),
     });
     let render = async {
+        // Ends only with the last sender, which the router holds.
         while let Some((page, answer)) = asked.recv().await {
             let content = page.content(&fleet, &overview).await.into_string();
             // The browser may have gone.
@@ -151,36 +152,38 @@ fn live(
     let place = Arc::clone(&site.open).try_acquire_owned();
     let place = place.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
     let mut changes = match page {
+        // A job adds to the archive only at its end, so pages of cells need no other change.
         Page::Overview => site.overview.changes(),
         Page::Cells | Page::Cell(_) => site.overview.ends(),
     };
+    // The first content is rendered in any case, so earlier changes must not cause a second one.
     changes.mark_unchanged();
+    // `place` moves along with the state, so it is free again when the browser closes the stream.
     let state = (site, page, changes, String::new(), place);
     let events = stream::unfold(
         state,
         |(site, page, mut changes, shown, place)| async move {
             loop {
                 let content = site.content(&page).await?;
+                // Most changes of the fleet do not concern the page that this browser shows.
                 if content != shown {
                     let event = Event::default().data(visible_lines(&content));
                     return Some((Ok(event), (site, page, changes, content, place)));
                 }
-                changed(&mut changes).await;
+                // A timeout renders again without a change.
+                if timeout(REFRESH, changes.changed()).await.is_ok() {
+                    sleep(SETTLE).await;
+                    changes.mark_unchanged();
+                }
             }
         },
     );
     Ok(Sse::new(events).keep_alive(KeepAlive::default()))
 }
 
-async fn changed(changes: &mut watch::Receiver<()>) {
-    if timeout(REFRESH, changes.changed()).await.is_ok() {
-        sleep(SETTLE).await;
-        changes.mark_unchanged();
-    }
-}
-
 /// A run's report, from the archive.
 async fn run(State(site): State<Arc<Site>>, Path(job): Path<String>) -> Response {
+    // The place is held to the end of the function: rendering takes a core and the memory of a run.
     let Ok(_place) = site.reports.acquire().await else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
@@ -190,6 +193,7 @@ async fn run(State(site): State<Arc<Site>>, Path(job): Path<String>) -> Response
         let journal = journal::read(&cached(&access, &job)?)?;
         Ok(report::build(&journal).html)
     };
+    // A large run may take seconds, in which other pages are still answered.
     match tokio::task::spawn_blocking(render).await {
         Ok(Ok(html)) => answer::report(html),
         Ok(Err(error)) => {

@@ -112,6 +112,7 @@ impl Status {
         } in &self.listing.rows
         {
             match state {
+                // The reasons are on the line of the job, as each job has one line.
                 State::Queued { .. } if !misfits.is_empty() => {
                     let reasons: Vec<_> = misfits
                         .iter()

@@ -19,6 +19,8 @@ pub fn labels(labels: &BTreeMap<String, String>) -> String {
 pub fn visible_json(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
+        // JSON escapes only quotes, backslashes and the control characters below U+0020; a terminal
+        // also obeys others, and some reorder a line.
         match visible(c.encode_utf8(&mut [0; 4])) {
             // None of these is beyond the first 65536 characters.
             Cow::Owned(_) => {

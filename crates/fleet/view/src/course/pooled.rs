@@ -30,6 +30,7 @@ impl Pooled {
             from,
             runs: histograms.len(),
             frames: all.iter().map(|(_, frames)| frames).sum(),
+            // Percentiles of single runs cannot be merged, so they are of the merged histogram.
             percentiles_ns: [500, 900, 990, 999].map(|rank| merged_percentile(&all, rank)),
         })
     }
@@ -61,6 +62,7 @@ pub(super) async fn parts(
     let mut parts = Vec::new();
     for (nth, &from) in starts.iter().enumerate() {
         let end = starts.get(nth + 1).copied().unwrap_or(jobs.len());
+        // The last runs of a part are nearest to what is measured today.
         let runs = &jobs[from.max(end.saturating_sub(RUNS_MAX))..end];
         let found = fleet.histograms(cell, runs).await?;
         let of_load = found.values().filter_map(|loads| {

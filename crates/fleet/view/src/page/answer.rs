@@ -20,13 +20,16 @@ static REPORT_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
         "{}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
         report::PAGE_POLICY
     );
+    // Both parts are constants of printable ASCII.
     HeaderValue::from_str(&policy).unwrap_or_else(|error| unreachable!("{policy}: {error}"))
 });
 /// Headers of every answer; a report has another policy.
 const HEADERS: [(HeaderName, &str); 7] = [
     (CONTENT_SECURITY_POLICY, POLICY),
+    // A stored page would show labs and jobs of another time.
     (CACHE_CONTROL, "no-store"),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    // For browsers that do not know `frame-ancestors`.
     (X_FRAME_OPTIONS, "DENY"),
     (REFERRER_POLICY, "no-referrer"),
     (
@@ -47,9 +50,11 @@ pub(crate) async fn answer(names: &[String], request: Request, next: Next) -> Re
         Some(refused) => refused.into_response(),
         None => next.run(request).await,
     };
+    // Refusals have these headers too, as a browser shows them like any page.
     for (name, value) in HEADERS {
         let headers = response.headers_mut();
         headers
+            // A report has already set its policy, which must stay.
             .entry(name)
             .or_insert(HeaderValue::from_static(value));
     }

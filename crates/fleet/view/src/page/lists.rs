@@ -38,6 +38,7 @@ impl ListRow {
     /// `chars` has the characters of each group of cells that begins a line on a narrow screen.
     pub(crate) fn new(cells: Markup, chars: &[usize]) -> Self {
         let lines: usize = chars.iter().map(|chars| chars.div_ceil(LINE_CHARS)).sum();
+        // Texts of others may be of any length, and the sum must not overflow.
         let lines = u32::try_from(lines).unwrap_or(u32::MAX);
         Self {
             cells,
@@ -77,6 +78,8 @@ fn section(list: &List, shown: usize) -> Markup {
                 details.more id={ (list.id) "-others" } {
                     summary { (counted(others.len() as u64, &format!("more {}", list.noun))) }
                     (table(list.heads, others))
+                    // The note is about the rows that the list leaves out at its end, so it follows
+                    // the last row.
                     (note())
                 }
             }
@@ -91,6 +94,8 @@ fn shares(heights: &[Vec<u32>], room: u32) -> Vec<usize> {
     let mut is_full = vec![false; heights.len()];
     let mut left = room;
     while let Some(turn) = (0..heights.len())
+        // Of lists with equally many rows, `min_by_key` returns the first, so lists at the top of
+        // the page take their turn first.
         .filter(|list| !is_full[*list])
         .min_by_key(|list| shown[*list])
     {
@@ -99,6 +104,7 @@ fn shares(heights: &[Vec<u32>], room: u32) -> Vec<usize> {
                 left -= height;
                 shown[turn] += 1;
             }
+            // A lower row behind it might fit, but would break the order of the list.
             _ => is_full[turn] = true,
         }
     }

@@ -31,6 +31,7 @@ pub(crate) const SHORT: usize = 84;
 
 /// A text that is folded to its beginning if it is long or has several lines.
 pub(crate) fn shortened(id: &str, text: &str) -> Markup {
+    // HTML shows a line break as a space, so a text of several lines is unfolded to be read.
     if text.chars().count() <= SHORT && !text.contains('\n') {
         return html! { (text) };
     }
@@ -45,11 +46,13 @@ pub(crate) fn shortened(id: &str, text: &str) -> Markup {
 /// The beginning of a text's first line.
 pub(crate) fn start(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
+    // By characters: a number of bytes could end within one.
     line.chars().take(SHORT).collect()
 }
 
 /// `2026-11-20 11:30:00`, in UTC.
 pub(crate) fn date(unix_s: u64) -> String {
+    // The time comes from another program, so it may be of any size.
     let text = utc(unix_s.saturating_mul(1_000_000_000));
     text.trim_end_matches('Z').replace('T', " ")
 }
@@ -57,6 +60,7 @@ pub(crate) fn date(unix_s: u64) -> String {
 /// A text as a part of a path.
 pub(crate) fn encoded(text: &str) -> String {
     let byte = |byte: u8| match byte {
+        // The unreserved characters (RFC 3986, section 2.3) need no encoding.
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
             char::from(byte).to_string()
         }
@@ -69,6 +73,7 @@ pub(crate) fn encoded(text: &str) -> String {
 pub(crate) fn heading(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|first| first.to_uppercase());
+    // The upper case of one character may be several.
     first.into_iter().flatten().chain(chars).collect()
 }
 

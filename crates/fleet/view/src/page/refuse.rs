@@ -42,6 +42,7 @@ pub(crate) fn refusal(
         let name = origin.split_once("://").map(|(_, name)| name);
         name.is_some_and(|name| name.eq_ignore_ascii_case(host))
     };
+    // No browser sends several, but then each of them must be ours.
     for origin in origins {
         if !origin.to_str().is_ok_and(is_own) {
             return Some(foreign);
@@ -49,8 +50,11 @@ pub(crate) fn refusal(
     }
     let fetch = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let is_navigation =
+        // A frame navigates as well, but its destination is `iframe`.
         fetch("sec-fetch-mode") == Some("navigate") && fetch("sec-fetch-dest") == Some("document");
     match fetch("sec-fetch-site") {
+        // The same site is also another port or sub-domain of this host, with pages that are not
+        // ours. Browsers without this header, and programs, send none and are not refused.
         Some("cross-site" | "same-site") if !is_navigation => Some(foreign),
         _ => None,
     }
@@ -58,6 +62,7 @@ pub(crate) fn refusal(
 
 fn is_known(names: &[String], host: &str) -> bool {
     let name = match host.rsplit_once(':') {
+        // An IPv6 address in brackets contains colons too, but its last part ends with a bracket.
         Some((name, port)) if port.bytes().all(|c| c.is_ascii_digit()) => name,
         _ => host,
     };

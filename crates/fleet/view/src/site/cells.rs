@@ -1,6 +1,6 @@
 //! The pages of cells: a list of names, and the course of one cell over all runs.
 
-use crate::course::{LAST, NOTHING_ELSE, Pooled, Series, archived, change, ratio, series};
+use crate::course::{LAST, NOTHING_ELSE, Series, archived, change, ratio, series};
 use crate::page::parts::{date, encoded, heading, list, sentence};
 use crate::text::labels;
 use fleet::{Figure, Fleet, FleetError};
@@ -41,11 +41,7 @@ pub(super) fn of_cells(cells: &[(String, String)]) -> Markup {
 
 pub(super) async fn course_of(fleet: &Fleet, cell: &str) -> Result<Markup, FleetError> {
     let points = fleet.history(cell).await?;
-    let all = series(fleet, &points).await?;
-    let mut pooled = Vec::new();
-    for series in &all {
-        pooled.push(series.pooled(fleet, cell).await?);
-    }
+    let all = series(fleet, cell, &points).await?;
     let name = fleet.cell_names(&[cell.to_owned()]).await?.remove(cell);
     Ok(html! {
         section #cell {
@@ -53,19 +49,18 @@ pub(super) async fn course_of(fleet: &Fleet, cell: &str) -> Result<Markup, Fleet
             p.note { "In commands: " code { (cell) } }
         }
         @if all.is_empty() { (sentence("No run of the archive has this cell.")) }
-        @for (at, (series, pooled)) in all.iter().zip(&pooled).enumerate() {
-            (of_series(at, series, pooled))
-        }
+        @for (at, series) in all.iter().enumerate() { (of_series(at, series)) }
     })
 }
 
-fn of_series(at: usize, series: &Series<'_>, pooled: &[Pooled]) -> Markup {
+fn of_series(at: usize, series: &Series<'_>) -> Markup {
     let count = series.points.len();
     let left_out = count.saturating_sub(DRAWN);
     let drawn = series.points.iter().skip(left_out);
     let changes = series
         .shifts
         .iter()
+        // A change at the first drawn run has no run before it in the chart.
         .filter(|(shift, _)| shift.at > left_out);
     let drawn = Course {
         id: format!("course-{at}"),
@@ -75,6 +70,7 @@ fn of_series(at: usize, series: &Series<'_>, pooled: &[Pooled]) -> Markup {
             .map(|(point, figure)| CoursePoint {
                 value: figure.value,
                 spread: figure.spread,
+                // The date without the time of day.
                 date: archived(point).chars().take(10).collect(),
                 hover: format!("{} in {}{}", point.job, point.lab, labels(&point.labels)),
             })
@@ -102,6 +98,7 @@ fn of_series(at: usize, series: &Series<'_>, pooled: &[Pooled]) -> Markup {
             }
         }
     };
+    // The latest run is the first row.
     let rows: Vec<Markup> = series.points.iter().rev().take(LAST).map(row).collect();
     let runs = counted(count as u64, "run");
     html! {
@@ -122,7 +119,7 @@ fn of_series(at: usize, series: &Series<'_>, pooled: &[Pooled]) -> Markup {
                 }
                 div.chart { (report::course(&drawn)) }
             }
-            @for part in pooled { p.note { "From run " (part.from + 1) " on, " (part.in_words()) "." } }
+            @for part in &series.pooled { p.note { "From run " (part.from + 1) " on, " (part.in_words()) "." } }
             @for (shift, differences) in &series.shifts {
                 h4 { "At " (date(series.points[shift.at].0.archived_at)) ": " (change(series.quantity, shift)) }
                 ul.what {
@@ -169,8 +166,9 @@ mod tests {
                 .into_iter()
                 .map(|shift| (shift, Vec::new()))
                 .collect(),
+            pooled: Vec::new(),
         };
-        let text = of_series(0, &series, &[]).into_string();
+        let text = of_series(0, &series).into_string();
         for part in [
             "<h2>Throughput</h2>",
             "6 runs, 1 change",

@@ -36,6 +36,7 @@ pub(super) fn all(seen: &Snapshot) -> Markup {
         labs(&seen.labs),
         repeated(&seen.repeats),
     ];
+    // The section of unreadable entries takes its room from the lists.
     let room = if seen.unreadable.is_empty() {
         ROOM
     } else {
@@ -99,12 +100,14 @@ fn labs(labs: &[LabStatus]) -> List {
         let heights = [
             chars(&offer.lab) + state,
             chars("Agent: Last seen: 2026-11-20 11:30:00") + chars(&offer.agent),
+            // Longer texts are folded.
             (chars("Labels: ") + chars(labels)).min(SHORT),
         ];
         ListRow::new(cells, &heights)
     };
     // A lab that is silent must not be folded.
     let mut ordered: Vec<&LabStatus> = labs.iter().collect();
+    // `false` comes first: silent labs, then labs with a job.
     ordered.sort_by_key(|seen| (seen.is_alive, seen.offer.job.is_none()));
     List {
         id: "labs",
@@ -262,6 +265,7 @@ fn repeated(jobs: &[Job]) -> List {
 fn ends(ended: &[&Row], headlines: &BTreeMap<String, Vec<Headline>>, left_out: usize) -> List {
     let row = |row: &&Row| {
         let id = &row.job.id;
+        // A run without figures has no headline, but its report says why.
         let figures = headlines.get(id).map_or(&[][..], Vec::as_slice);
         let (figures, others) = figures.split_at(figures.len().min(FIGURES));
         let labels = labels(&row.job.labels);
@@ -308,6 +312,7 @@ fn ends(ended: &[&Row], headlines: &BTreeMap<String, Vec<Headline>>, left_out: u
         ListRow::new(cells, &heights)
     };
     let mut ordered: Vec<&&Row> = ended.iter().collect();
+    // The job that ended last is the first row.
     ordered.sort_by_key(|row| Reverse(row.since));
     let left_out =
         (left_out > 0).then(|| format!("{} ended before these.", counted(left_out as u64, "job")));
@@ -351,6 +356,7 @@ fn headline(one: &Headline) -> Markup {
 
 /// The first parts of a cell's name, which can have a dozen.
 fn beginning(name: &str) -> Cow<'_, str> {
+    // A comma is ASCII, so a cut before it is never within a character.
     let commas = name.match_indices(", ").map(|(at, _)| at);
     match commas.take_while(|at| *at <= NAME_BYTES).last() {
         Some(end) if name.len() > NAME_BYTES => Cow::from(format!("{}, …", &name[..end])),

@@ -40,6 +40,7 @@ impl Page {
     /// The changing content.
     pub(super) async fn content(&self, fleet: &Fleet, overview: &Overview) -> Markup {
         if let Some(reason) = overview.away() {
+            // What was known before would look as if it still held.
             return trouble(&reason);
         }
         let content = match self {
@@ -65,6 +66,7 @@ pub(super) fn missing(url: &str, job: &str) -> Shell {
 /// Without the user's name and password.
 fn provenance(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("nats", url));
+    // A password may contain the sign as well, so the host follows the last one.
     let host = rest.rsplit('@').next().unwrap_or(rest);
     format!("The fleet at {scheme}://{host}")
 }
